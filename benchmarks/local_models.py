@@ -24,11 +24,11 @@ from collections import defaultdict
 from pathlib import Path
 from threading import Event
 
-from rag_eval_integrations.judges._reader._relevance import relevance
-
 from rag_eval_integrations.judges import OnnxJudge
+from rag_eval_integrations.judges._reader._model import ModelOptions
+from rag_eval_integrations.judges._reader._support import relevance
 from rag_eval_integrations.judges.embedded import label_call
-from rag_eval_integrations.judges.onnx import _Runtime
+from rag_eval_integrations.judges.onnx import _OnnxModel
 from rag_eval_integrations.records import RagCall, Sentence, Sentences, SentencizedCall
 
 UNIT = ((0.0, 1.0), (0.0, 1.0))  # log-odds that are the cosines themselves
@@ -119,7 +119,7 @@ def table(title: str, found: dict[str, dict[str, float]]) -> None:
 def judge_documents(
     path: str, threads: int, rows: list[dict], calls: list[SentencizedCall]
 ) -> None:
-    backend = _Runtime("cpu", threads, 16).load(path, "relevance", None, None, None)
+    backend = _OnnxModel(path, "relevance", ModelOptions(None, None, None, "cpu", 16, threads))
     own = {"relevant": [], "utilized": []}
     start = time.process_time()
     for call in calls:

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rag_eval_integrations.errors import ConfigurationError, MissingDependencyError
-from rag_eval_integrations.judges._reader._backend import Backend, Encoded, Pair
-from rag_eval_integrations.judges._reader._config import (
-    SHORTEST,
-    Kind,
-    Pooling,
+from rag_eval_integrations.judges._reader._judge import ReaderJudge
+from rag_eval_integrations.judges._reader._model import (
+    Backend,
+    ModelOptions,
     Purpose,
+    kind_of,
     model_config,
     read_json,
 )
-from rag_eval_integrations.judges._reader._judge import ReaderJudge
 
 _PROVIDERS = {
     "cpu": "CPUExecutionProvider",
@@ -27,6 +26,80 @@ _PROVIDERS = {
 }
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 _HIDDEN = ("sentence_embedding", "last_hidden_state", "token_embeddings")
+_OF_PARENTS: list[Any] = []
+"""Sessions of a process that forked this one."""
+
+
+class _OnnxModel(Backend):
+    def __init__(self, model: Any, purpose: Purpose, options: ModelOptions) -> None:
+        try:
+            import onnxruntime  # noqa: PLC0415 -- heavy, and an extra
+            import tokenizers  # noqa: PLC0415 -- an extra
+        except ImportError as error:
+            raise MissingDependencyError(error.name or "onnxruntime", "onnx") from error
+        there = onnxruntime.get_available_providers()
+        known = [name for name, provider in _PROVIDERS.items() if provider in there]
+        if options.device not in known:
+            why = f"this onnxruntime has {', '.join(known)}"
+            raise ConfigurationError("device", options.device, why)
+        file, folder = _files(Path(model), purpose)
+        for name in ("tokenizer.json", "config.json"):
+            if not (folder / name).is_file():
+                raise ConfigurationError(purpose, str(model), f"has no {name}")
+        config = read_json(folder / "config.json", purpose)
+        settings = onnxruntime.SessionOptions()
+        settings.log_severity_level = 3
+        if options.threads is not None:
+            settings.intra_op_num_threads = options.threads
+        self._open = partial(
+            onnxruntime.InferenceSession, str(file), settings, [_PROVIDERS[options.device]]
+        )
+        try:
+            tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+            self._loaded = self._open()
+        except Exception as error:
+            why = f"cannot be loaded: {type(error).__name__}: {error}"
+            raise ConfigurationError(purpose, str(model), why) from error
+        inputs = {node.name: node for node in self._loaded.get_inputs()}
+        self._types = {name: node.type for name, node in inputs.items()}
+        if "input_ids" not in inputs or not set(_INPUTS).issuperset(inputs):
+            why = f"has the inputs {list(inputs)}; only {', '.join(_INPUTS)} can be given"
+            raise ConfigurationError(purpose, str(model), why)
+        # Sizes that the model was exported with; names stand for any size.
+        rows, length = (n if isinstance(n, int) else None for n in inputs["input_ids"].shape)
+        outputs = {node.name: len(node.shape) for node in self._loaded.get_outputs()}
+        kind = kind_of(config)
+        if kind != "token" and "logits" in outputs:  # an export may have left the classifier out
+            kind = "token" if outputs["logits"] == 3 else "pair"
+        elif kind != "token" and not outputs.keys().isdisjoint(_HIDDEN):
+            kind = "embedding"
+        wanted = _HIDDEN if kind == "embedding" else ("logits",)
+        self._output = next((name for name in wanted if name in outputs), next(iter(outputs)))
+
+        def read(name: str) -> dict[str, Any]:
+            return read_json(folder / name, purpose)
+
+        limit = read("tokenizer_config.json").get("model_max_length")
+        described = model_config(
+            config, kind, purpose, options, read=read, limit=limit, fixed=length
+        )
+        name = folder.resolve().name + ("" if file.stem == "model" else f"/{file.stem}")
+        name += f"@{_digest(file, folder / 'tokenizer.json')[:12]}"
+        super().__init__(name, described, tokenizer, purpose, options, (rows, length))
+
+    def run(self, ids: Any, mask: Any, types: Any) -> Any:
+        self._loaded = self._loaded or self._open()
+        arrays = dict(zip(_INPUTS, (ids, mask, types), strict=True))
+        fed = {
+            name: arrays[name].astype(kind[len("tensor(") : -1])
+            for name, kind in self._types.items()
+        }
+        return self._loaded.run([self._output], fed)[0].astype("float32")
+
+    def forget_threads(self) -> None:
+        # Its threads are the parent's: its end would wait for them forever, so it is kept.
+        _OF_PARENTS.append(self._loaded)
+        self._loaded = None
 
 
 class OnnxJudge(ReaderJudge):
@@ -80,143 +153,7 @@ class OnnxJudge(ReaderJudge):
     """
 
     _library = "onnx"
-
-    def _runtime(self, device: str, batch_size: int, threads: int | None) -> object:
-        return _Onnx(device, batch_size, threads)
-
-
-class _Onnx:
-    """Loads models for one device."""
-
-    def __init__(self, device: str, batch_size: int, threads: int | None) -> None:
-        try:
-            import onnxruntime  # noqa: PLC0415 -- heavy, and an extra
-        except ImportError as error:
-            raise MissingDependencyError("onnxruntime", "onnx") from error
-        try:
-            import tokenizers  # noqa: PLC0415 -- an extra
-        except ImportError as error:
-            raise MissingDependencyError("tokenizers", "onnx") from error
-        self._onnxruntime: Any = onnxruntime
-        self._tokenizers: Any = tokenizers
-        there = set(onnxruntime.get_available_providers())
-        known = [name for name, provider in _PROVIDERS.items() if provider in there]
-        if device not in known:
-            raise ConfigurationError("device", device, f"this onnxruntime has {', '.join(known)}")
-        self._provider = _PROVIDERS[device]
-        self._batch_size, self._threads = batch_size, threads
-
-    def session(self, file: Path) -> Any:
-        options = self._onnxruntime.SessionOptions()
-        options.log_severity_level = 3
-        if self._threads is not None:
-            options.intra_op_num_threads = self._threads
-        return self._onnxruntime.InferenceSession(
-            str(file), sess_options=options, providers=[self._provider]
-        )
-
-    def load(
-        self, model: str | Path, purpose: Purpose, length: int | None, pooling: Pooling | None
-    ) -> Backend:
-        file, folder = _files(Path(model), purpose)
-        for name in ("tokenizer.json", "config.json"):
-            if not (folder / name).is_file():
-                raise ConfigurationError(purpose, str(model), f"has no {name}")
-        tokenizer = folder / "tokenizer.json"
-        described = model_config(
-            read_json(folder / "config.json", purpose),
-            purpose,
-            tokenizer=read_json(folder / "tokenizer_config.json", purpose),
-            sentence=read_json(folder / "sentence_bert_config.json", purpose),
-            pooling=read_json(folder / "1_Pooling" / "config.json", purpose),
-            asked_length=length,
-            asked_pooling=pooling,
-        )
-        try:
-            cut = self._tokenizers.Tokenizer.from_file(str(tokenizer))
-            session = self.session(file)
-        except Exception as error:
-            why = f"cannot be loaded: {type(error).__name__}: {error}"
-            raise ConfigurationError(purpose, str(model), why) from error
-        if described.kind != "token":  # an export may have left the classifier out
-            described = described._replace(kind=_kind_of(session) or described.kind)
-        name = folder.resolve().name
-        if file.stem != "model":
-            name = f"{name}/{file.stem}"
-        shape = _shape_of(session)
-        if shape[1] is not None:
-            if shape[1] < SHORTEST:
-                why = f"takes inputs of {shape[1]} tokens; {SHORTEST} are the least"
-                raise ConfigurationError(purpose, str(model), why)
-            if length is not None and length > shape[1]:
-                why = f"use tokens from {SHORTEST} to {shape[1]}, the length that the model takes"
-                raise ConfigurationError("max_length", length, why)
-            described = described._replace(max_length=min(described.max_length, shape[1]))
-        name = f"{name}@{_digest(file, tokenizer)[:12]}"
-        backend = _OnnxBackend(name, described, self._batch_size, shape)
-        backend.start(self, file, session, cut, purpose)
-        return backend
-
-
-_OF_PARENTS: list[Any] = []
-"""Sessions of a process that forked this one."""
-
-
-class _OnnxBackend(Backend):
-    def start(
-        self, runtime: _Onnx, file: Path, session: Any, tokenizer: Any, purpose: Purpose
-    ) -> None:
-        """Take up what was loaded; refuse a model with other inputs than tokens."""
-        self._runtime, self._file, self._session = runtime, file, session
-        self._inputs = {one.name: one.type for one in session.get_inputs()}
-        for name, kind in self._inputs.items():
-            if name not in _INPUTS:
-                why = f"has an input {name!r}; only {', '.join(_INPUTS)} can be given"
-                raise ConfigurationError(purpose, self.name, why)
-            if kind not in ("tensor(int64)", "tensor(int32)"):
-                why = f"input {name!r} takes {kind}, not whole numbers"
-                raise ConfigurationError(purpose, self.name, why)
-        if "input_ids" not in self._inputs:
-            raise ConfigurationError(purpose, self.name, "has no input 'input_ids'")
-        names = [one.name for one in session.get_outputs()]
-        wanted = _HIDDEN if self.config.kind == "embedding" else ("logits",)
-        self._output = next((name for name in wanted if name in names), names[0])
-        tokenizer.no_padding()
-        tokenizer.no_truncation()
-        self._plain = tokenizer
-        self._cut = type(tokenizer).from_str(tokenizer.to_str())
-        # The premise was chosen to fit; this is for texts that take more tokens when joined.
-        self._cut.enable_truncation(self.config.max_length, strategy="longest_first")
-
-    def encode(self, pairs: Sequence[Pair], *, special: bool = True) -> list[Encoded]:
-        texts = [first if second is None else (first, second) for first, second in pairs]
-        tokenizer = self._cut if special else self._plain
-        return [
-            Encoded(one.ids, one.type_ids, [part == 1 for part in one.sequence_ids], one.offsets)
-            for one in tokenizer.encode_batch(texts, add_special_tokens=special)
-        ]
-
-    def special_tokens(self) -> Sequence[str]:
-        added = self._plain.get_added_tokens_decoder().values()
-        return [token.content for token in added if token.special]
-
-    def run(self, ids: Any, mask: Any, types: Any) -> Any:
-        if self._session is None:
-            self._session = self._runtime.session(self._file)
-        given = dict(zip(_INPUTS, (ids, mask, types), strict=True))
-        fed = {
-            name: given[name].astype(kind[len("tensor(") : -1])
-            for name, kind in self._inputs.items()
-        }
-        return self._session.run([self._output], fed)[0].astype("float32")
-
-    def forget_threads(self) -> None:
-        # Its threads are the parent's: its end would wait for them forever, so it is kept.
-        _OF_PARENTS.append(self._session)
-        self._session = None
-
-    def close(self) -> None:
-        self._session = None
+    _backend = _OnnxModel
 
 
 def _files(path: Path, purpose: Purpose) -> tuple[Path, Path]:
@@ -239,29 +176,12 @@ def _files(path: Path, purpose: Purpose) -> tuple[Path, Path]:
 def _digest(file: Path, tokenizer: Path) -> str:
     """Return the digest of a model's files; large weights stand in files beside it."""
     beside = sorted(
-        one for one in file.parent.iterdir()
-        if one.is_file() and one != file and one.name.startswith((file.name, f"{file.stem}."))
-        and one.suffix != ".json"
+        path for path in file.parent.iterdir()
+        if path.is_file() and path != file and path.name.startswith((file.name, f"{file.stem}."))
+        and path.suffix != ".json"
     )  # fmt: skip
     digest = hashlib.sha256()
-    for one in (file, *beside, tokenizer):
-        with one.open("rb") as content:
+    for path in (file, *beside, tokenizer):
+        with path.open("rb") as content:
             digest.update(hashlib.file_digest(content, "sha256").digest())
     return digest.hexdigest()
-
-
-def _shape_of(session: Any) -> tuple[int | None, int | None]:
-    """Return the shape that a model's inputs were exported with; None where any size is taken."""
-    shapes = [one.shape for one in session.get_inputs() if one.name == "input_ids"]
-    if not shapes or len(shapes[0]) != 2:
-        return None, None
-    rows, length = (size if isinstance(size, int) else None for size in shapes[0])
-    return rows, length
-
-
-def _kind_of(session: Any) -> Kind | None:
-    """Tell from the outputs what a model is; None where their names do not say."""
-    outputs = {one.name: one.shape for one in session.get_outputs()}
-    if "logits" in outputs:
-        return "token" if len(outputs["logits"]) == 3 else "pair"
-    return "embedding" if not outputs.keys().isdisjoint(_HIDDEN) else None

@@ -7,19 +7,95 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rag_eval_integrations.errors import ConfigurationError, MissingDependencyError
-from rag_eval_integrations.judges._reader._backend import Backend, Encoded, Pair
-from rag_eval_integrations.judges._reader._config import Pooling, Purpose, model_config, read_json
 from rag_eval_integrations.judges._reader._judge import ReaderJudge
+from rag_eval_integrations.judges._reader._model import (
+    Backend,
+    ModelOptions,
+    Purpose,
+    kind_of,
+    model_config,
+    plain_copy,
+    read_json,
+)
 
 _CLASSES = {
     "pair": "AutoModelForSequenceClassification",
     "token": "AutoModelForTokenClassification",
 }
+
+
+class _TorchModel(Backend):
+    def __init__(self, model: Any, purpose: Purpose, options: ModelOptions) -> None:
+        if options.threads is not None:
+            why = "is for OnnxJudge; torch has its own"
+            raise ConfigurationError("threads", options.threads, why)
+        try:
+            import torch  # noqa: PLC0415 -- heavy, and an extra
+            import transformers  # noqa: PLC0415 -- heavy, and an extra
+        except ImportError as error:
+            raise MissingDependencyError(error.name or "torch", "transformers") from error
+        self._torch: Any = torch
+        try:
+            self._device = torch.device(options.device)
+            torch.zeros(1, device=self._device)
+        except Exception as error:
+            why = f"torch cannot use it: {str(error).splitlines()[0]}"
+            raise ConfigurationError("device", options.device, why) from error
+        source = None if isinstance(model, tuple) else str(model)
+        if source is not None:
+            model = _from_pretrained(transformers, source, purpose)
+        loaded, tokenizer = model
+        if not all(hasattr(loaded, name) for name in ("config", "state_dict")):
+            kinds = ", ".join(type(part).__name__ for part in model)
+            raise ConfigurationError(purpose, kinds, "use a tuple (model, tokenizer)")
+        if not tokenizer.is_fast:
+            raise ConfigurationError(purpose, source or "…", "needs a fast tokenizer")
+        config = loaded.config.to_dict()
+        if source is None or not config.get("architectures"):
+            config["architectures"] = [type(loaded).__name__]
+
+        described = model_config(
+            config, kind_of(config), purpose, options,
+            read=partial(_file, transformers, source, purpose), limit=tokenizer.model_max_length,
+        )  # fmt: skip
+        try:
+            self._loaded = loaded.to(self._device).eval()
+        except Exception as error:
+            raise ConfigurationError("device", options.device, f"{error}") from error
+        name = source or str(getattr(loaded.config, "_name_or_path", "") or type(loaded).__name__)
+        if Path(name).is_absolute() or Path(name).exists():  # else a name of the hub
+            name = Path(name).resolve().name
+        name += f"@{_digest(loaded, tokenizer.backend_tokenizer, torch)[:12]}"
+        self._has_types = "token_type_ids" in tokenizer.model_input_names
+        super().__init__(name, described, tokenizer.backend_tokenizer, purpose, options)
+
+    def run(self, ids: Any, mask: Any, types: Any) -> Any:
+        arrays = {"input_ids": ids, "attention_mask": mask}
+        if self._has_types:
+            arrays["token_type_ids"] = types
+        with self._torch.inference_mode():
+            out = self._loaded(
+                **{name: self._torch.tensor(x, device=self._device) for name, x in arrays.items()}
+            )
+        return (out.logits if self.reading else out.last_hidden_state).float().cpu().numpy()
+
+
+def _from_pretrained(transformers: Any, name: str, purpose: Purpose) -> tuple[Any, Any]:
+    local = Path(name).is_dir()  # a folder is never looked up
+    try:
+        config = transformers.AutoConfig.from_pretrained(name, local_files_only=local)
+        loader = _CLASSES.get(kind_of(config.to_dict()) or "", "AutoModel")
+        model = getattr(transformers, loader).from_pretrained(name, local_files_only=local)
+        return model, transformers.AutoTokenizer.from_pretrained(name, local_files_only=local)
+    except Exception as error:
+        first = (str(error).strip().splitlines() or [""])[0]
+        why = f"cannot be loaded: {type(error).__name__}: {first}"
+        raise ConfigurationError(purpose, name, why) from error
 
 
 class TransformersJudge(ReaderJudge):
@@ -43,144 +119,19 @@ class TransformersJudge(ReaderJudge):
     """
 
     _library = "transformers"
-
-    def _runtime(self, device: str, batch_size: int, threads: int | None) -> object:
-        if threads is not None:
-            raise ConfigurationError("threads", threads, "is for OnnxJudge; torch has its own")
-        return _Torch(device, batch_size)
+    _backend = _TorchModel
 
 
-class _Torch:
-    """Loads models for one device."""
-
-    def __init__(self, device: str, batch_size: int) -> None:
-        try:
-            import torch  # noqa: PLC0415 -- heavy, and an extra
-        except ImportError as error:
-            raise MissingDependencyError("torch", "transformers") from error
-        try:
-            import transformers  # noqa: PLC0415 -- heavy, and an extra
-        except ImportError as error:
-            raise MissingDependencyError("transformers", "transformers") from error
-        self.torch: Any = torch
-        self._transformers: Any = transformers
-        self._batch_size = batch_size
-        try:
-            self.device = torch.device(device)
-            torch.zeros(1, device=self.device)
-        except Exception as error:
-            why = f"torch cannot use it: {str(error).splitlines()[0]}"
-            raise ConfigurationError("device", device, why) from error
-
-    def load(
-        self, model: Any, purpose: Purpose, length: int | None, pooling: Pooling | None
-    ) -> Backend:
-        source = None if isinstance(model, tuple) else str(model)
-        loaded, tokenizer = model if source is None else self._from_pretrained(source, purpose)
-        if not all(hasattr(loaded, name) for name in ("config", "state_dict")):
-            kinds = ", ".join(type(one).__name__ for one in model)
-            raise ConfigurationError(purpose, kinds, "use a tuple (model, tokenizer)")
-        if not tokenizer.is_fast:
-            raise ConfigurationError(purpose, source or "…", "needs a fast tokenizer")
-        config = loaded.config.to_dict()
-        if source is None or not config.get("architectures"):
-            config["architectures"] = [type(loaded).__name__]
-        described = model_config(
-            config,
-            purpose,
-            tokenizer={"model_max_length": tokenizer.model_max_length},
-            sentence=self._file(source, "sentence_bert_config.json", purpose),
-            pooling=self._file(source, "1_Pooling/config.json", purpose),
-            asked_length=length,
-            asked_pooling=pooling,
-        )
-        try:
-            loaded = loaded.to(self.device).eval()
-        except Exception as error:
-            raise ConfigurationError("device", str(self.device), f"{error}") from error
-        name = source or str(getattr(loaded.config, "_name_or_path", "") or type(loaded).__name__)
-        if Path(name).is_absolute() or Path(name).exists():  # else a name of the hub
-            name = Path(name).resolve().name
-        name = f"{name}@{_digest(loaded, tokenizer, self.torch)[:12]}"
-        backend = _TorchBackend(name, described, self._batch_size)
-        backend.start(loaded, tokenizer, self)
-        return backend
-
-    def _from_pretrained(self, name: str, purpose: Purpose) -> tuple[Any, Any]:
-        auto = self._transformers
-        options = {"local_files_only": Path(name).is_dir()}  # a folder is never looked up
-        try:
-            config = auto.AutoConfig.from_pretrained(name, **options)
-            kind = model_config(
-                config.to_dict(), purpose, tokenizer={}, sentence={}, pooling={},
-                asked_length=None, asked_pooling=None,
-            ).kind  # fmt: skip
-            loader = getattr(auto, _CLASSES.get(kind or "", "AutoModel"))
-            model = loader.from_pretrained(name, **options)
-            return model, auto.AutoTokenizer.from_pretrained(name, **options)
-        except ConfigurationError:
-            raise
-        except Exception as error:
-            said = str(error).strip().splitlines() or [""]
-            why = f"cannot be loaded: {type(error).__name__}: {said[0]}"
-            raise ConfigurationError(purpose, name, why) from error
-
-    def _file(self, source: str | None, name: str, purpose: Purpose) -> dict[str, Any]:
-        if source is None:
-            return {}
-        if Path(source).is_dir():
-            return read_json(Path(source) / name, purpose)
-        file = self._transformers.utils.cached_file(
+def _file(transformers: Any, source: str | None, purpose: Purpose, name: str) -> dict[str, Any]:
+    file = None
+    if source is not None and Path(source).is_dir():
+        file = Path(source) / name
+    elif source is not None:
+        file = transformers.utils.cached_file(
             source, name, _raise_exceptions_for_missing_entries=False,
             _raise_exceptions_for_connection_errors=False,
         )  # fmt: skip
-        return {} if file is None else read_json(Path(file), purpose)
-
-
-class _TorchBackend(Backend):
-    def start(self, model: Any, tokenizer: Any, runtime: _Torch) -> None:
-        """Take up what was loaded."""
-        self._model, self._tokenizer, self._runtime = model, tokenizer, runtime
-        self._has_types = "token_type_ids" in tokenizer.model_input_names
-
-    def encode(self, pairs: Sequence[Pair], *, special: bool = True) -> list[Encoded]:
-        encoded = self._tokenizer(
-            [first for first, _ in pairs],
-            None if not pairs or pairs[0][1] is None else [second for _, second in pairs],
-            add_special_tokens=special,
-            truncation="longest_first" if special else False,
-            max_length=self.config.max_length if special else None,
-            return_token_type_ids=self._has_types,
-            return_offsets_mapping=True,
-            verbose=False,
-        )
-        return [
-            Encoded(
-                ids,
-                encoded["token_type_ids"][number] if self._has_types else [0] * len(ids),
-                [part == 1 for part in encoded.sequence_ids(number)],
-                encoded["offset_mapping"][number],
-            )
-            for number, ids in enumerate(encoded["input_ids"])
-        ]
-
-    def special_tokens(self) -> Sequence[str]:
-        tokens: list[str] = self._tokenizer.all_special_tokens
-        return tokens
-
-    def run(self, ids: Any, mask: Any, types: Any) -> Any:
-        torch = self._runtime.torch
-        given = {"input_ids": ids, "attention_mask": mask}
-        if self._has_types:
-            given["token_type_ids"] = types
-        with torch.inference_mode():
-            out = self._model(
-                **{name: torch.tensor(x, device=self._runtime.device) for name, x in given.items()}
-            )
-        return (out.logits if self.reading else out.last_hidden_state).float().cpu().numpy()
-
-    def close(self) -> None:
-        self._model = None
+    return {} if file is None else read_json(Path(file), purpose)
 
 
 def _digest(model: Any, tokenizer: Any, torch: Any) -> str:
@@ -192,10 +143,5 @@ def _digest(model: Any, tokenizer: Any, torch: Any) -> str:
         digest.update(memoryview(flat.view(torch.uint8).numpy()))
     config = {key: value for key, value in model.config.to_dict().items() if key[:1] != "_"}
     digest.update(json.dumps(config, sort_keys=True, default=str).encode())
-    # Using it leaves the last length and padding in it: they are not what it is.
-    plain = tokenizer.backend_tokenizer
-    plain = type(plain).from_str(plain.to_str())
-    plain.no_padding()
-    plain.no_truncation()
-    digest.update(plain.to_str().encode())
+    digest.update(plain_copy(tokenizer).to_str().encode())
     return digest.hexdigest()

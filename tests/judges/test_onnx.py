@@ -694,14 +694,14 @@ def test_a_forked_process_reads_with_threads_of_its_own(nli: Path) -> None:
     """The parent's threads are not in the child: thread and session are made anew."""
     judge = OnnxJudge(nli, threads=2)
     before = labels_of(judge, call(GOOD))
-    session = judge._support._session  # type: ignore[attr-defined]
+    session = judge._support._loaded
 
     def read() -> str:
         same = labels_of(judge, call(GOOD)) == before
-        return f"{same} {judge._support._session is session}"  # type: ignore[attr-defined]
+        return f"{same} {judge._support._loaded is session}"
 
     assert forked(read).said() == "True False"
-    assert judge._support._session is session  # type: ignore[attr-defined]
+    assert judge._support._loaded is session
     assert labels_of(judge, call(GOOD)) == before
 
 

@@ -7,8 +7,9 @@ import json
 import math
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -17,16 +18,22 @@ from hypothesis import strategies as st
 
 import rag_eval_integrations
 from rag_eval_integrations.errors import ConfigurationError, JudgeOutputError
-from rag_eval_integrations.judges._reader._backend import Backend, Encoded, Pair, cut_batches
-from rag_eval_integrations.judges._reader._config import (
+from rag_eval_integrations.judges._reader import _model
+from rag_eval_integrations.judges._reader._model import (
+    Backend,
     ModelConfig,
+    ModelOptions,
     Pooling,
     Purpose,
     Reading,
+    kind_of,
     model_config,
     reading_of,
 )
-from rag_eval_integrations.judges._reader._support import Ranking, pieces_of, shortened, windows
+from rag_eval_integrations.judges._reader._support import Ranking, pieces_of, windows
+
+tokenizers = pytest.importorskip("tokenizers")
+pytest.importorskip("numpy")
 
 CONFIG = ModelConfig("pair", (), None, 64, 0, "mean")
 LOGITS = st.lists(st.floats(-1e4, 1e4), min_size=3, max_size=3)
@@ -107,14 +114,15 @@ def test_one_output_without_a_name_is_relevance_as_cross_encoders_have_it() -> N
 def described(
     config: dict[str, object],
     asked: int | None = None,
-    pooling: Pooling | None = None,
+    asked_pooling: Pooling | None = None,
     **files: dict[str, object],
 ) -> ModelConfig:
     """Describe a model by its files."""
-    empty: dict[str, object] = {}
+    names = {"sentence_bert_config.json": "sentence", "1_Pooling/config.json": "pooling"}
     return model_config(
-        config, "model", tokenizer=files.get("tokenizer", empty), sentence=files.get("sentence", empty),
-        pooling=files.get("pooling", empty), asked_length=asked, asked_pooling=pooling,
+        config, kind_of(config), "model", ModelOptions(None, asked, asked_pooling, "cpu", 1, None),
+        read=lambda name: files.get(names[name], {}),
+        limit=files.get("tokenizer", {}).get("model_max_length"),
     )  # fmt: skip
 
 
@@ -144,27 +152,13 @@ def test_the_pooling_is_the_files_or_the_users() -> None:
     files: dict[str, object] = {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}
 
     assert described({}).pooling == "mean"
-    assert described({}, pooling=None).pooling == "mean"
-    assert model_config({}, "model", tokenizer={}, sentence={}, pooling=files, asked_length=None,
-                        asked_pooling=None).pooling == "cls"  # fmt: skip
+    assert described({}, pooling=files).pooling == "cls"
+    assert described({}, asked_pooling="mean", pooling=files).pooling == "mean"
     with pytest.raises(ConfigurationError, match="mean or cls"):
-        described({}, pooling="max")  # type: ignore[arg-type]
+        described({}, asked_pooling="max")  # type: ignore[arg-type]
 
 
 # --- Batches and windows
-
-
-@given(st.lists(st.integers(1, 500)).map(sorted), st.integers(1, 20), st.integers(1, 2000))
-def test_batches_hold_every_input_once_within_both_limits(
-    lengths: list[int], size: int, tokens: int
-) -> None:
-    """In order; only an input that is too long alone exceeds the tokens."""
-    batches = list(cut_batches(lengths, size, tokens))
-
-    assert [number for batch in batches for number in batch] == list(range(len(lengths)))
-    for batch in batches:
-        assert len(batch) <= size
-        assert len(batch) == 1 or len(batch) * lengths[batch[-1]] <= tokens
 
 
 @given(
@@ -192,49 +186,71 @@ def test_windows_fit_and_nothing_is_lost_silently(
         assert sum(sizes[number] + 1 for number in window) <= budget + 1
 
 
+SPECIAL = ("<s>", "</s>", "[SEP]")
+
+
 class Words(Backend):
-    """A tokenizer of words."""
+    """Reads nothing: each word is a token, and P(relevant) is .5."""
 
-    def __init__(self) -> None:
-        super().__init__("words", CONFIG, 1)
-
-    def encode(self, pairs: Sequence[Pair], *, special: bool = True) -> list[Encoded]:
-        found = []
-        for text, _ in pairs:
-            words = text.split()
-            spans, at = [], 0
-            for word in words:
-                at = text.index(word, at)
-                spans.append((at, at + len(word)))
-                at += len(word)
-            ids = [hash(word) for word in words]
-            found.append(Encoded(ids, ids, [False] * len(ids), spans))
-        return found
-
-    def special_tokens(self) -> Sequence[str]:
-        return ("<s>", "</s>", "[SEP]")
+    def __init__(self, batch_size: int = 1) -> None:
+        words = {"[UNK]": 0, **{word: n for n, word in enumerate(WORDS, 1)}}
+        tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="[UNK]"))
+        tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+        tokenizer.add_special_tokens(list(SPECIAL))
+        self.batches: list[tuple[int, int]] = []
+        options = ModelOptions(None, None, None, "cpu", batch_size, None)
+        config = CONFIG._replace(labels=("relevant",), max_length=600)
+        super().__init__("words", config, tokenizer, "relevance", options)
 
     def run(self, ids: Any, mask: Any, types: Any) -> Any:
-        raise NotImplementedError
+        self.batches.append(ids.shape)
+        return (mask[:, :1] * 0).astype("float32")
 
-    def close(self) -> None:
-        raise NotImplementedError
+
+WORDS = [
+    "one",
+    "two",
+    "three",
+    "four",
+    "the",
+    "boat",
+    "leaves",
+    "at",
+    "nine",
+    "ferry",
+    "is",
+    "crew",
+    "on",
+]
+
+
+@given(st.lists(st.integers(1, 500), max_size=30), st.integers(1, 20), st.integers(1, 2000))
+def test_batches_hold_every_input_within_both_limits(
+    lengths: list[int], size: int, tokens: int
+) -> None:
+    """Only an input that is too long alone exceeds the tokens."""
+    backend = Words(size)
+    del backend.batches[:]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(_model, "BATCH_TOKENS", tokens)
+        pairs = [(" ".join(["one"] * length), None) for length in lengths]
+        assert backend.probabilities(pairs, Event()) == [0.5] * len(lengths)
+
+    assert sum(count for count, _ in backend.batches) == len(lengths)
+    for count, longest in backend.batches:
+        assert count <= size
+        assert count == 1 or count * longest <= tokens
 
 
 @given(st.lists(st.sampled_from(["one", "two", "three", "four"]), max_size=40), st.integers(1, 9))
 def test_pieces_of_a_long_text_hold_all_of_it(words: list[str], most: int) -> None:
     """In order, each within the limit."""
-    text = " ".join(words)
-
-    pieces = pieces_of(Words(), ["", text, "end"], most)
+    pieces = pieces_of(BACKEND, ["", " ".join(words), "one"], most)
 
     assert all(piece.size <= most for piece in pieces)
     inner = [piece.text for piece in pieces if piece.sentence == 1]
     assert " ".join(inner).split() == words
     assert pieces[-1].sentence == 2
-    short = shortened(Words(), text, most)
-    assert text.startswith(short)
-    assert len(short.split()) == min(most, len(words))
 
 
 @given(
@@ -242,25 +258,24 @@ def test_pieces_of_a_long_text_hold_all_of_it(words: list[str], most: int) -> No
 )
 def test_no_special_token_is_left_in_a_text(text: str) -> None:
     """However they are nested; a text without any is unchanged."""
-    backend = Words()
+    plain = BACKEND.plain(text)
 
-    plain = backend.plain(text)
-
-    tokens = backend.special_tokens()
-    assert not any(token in plain for token in tokens)
-    assert plain == text or any(token in text for token in tokens)
+    assert not any(token in plain for token in SPECIAL)
+    assert plain == text or any(token in text for token in SPECIAL)
     assert plain.replace(" ", "") == text.replace(" ", "")
 
 
 def test_the_sentence_that_shares_rare_words_is_ranked_first() -> None:
-    """What every sentence holds says little."""
+    """What every sentence has says little."""
     texts = ["the ferry is the ferry", "the ferry leaves at nine", "the crew is on the ferry"]
-    backend = Words()
-    ranking = Ranking(pieces_of(backend, texts, 64))
+    ranking = Ranking(pieces_of(BACKEND, texts, 64))
 
-    [asked] = backend.encode([("the boat leaves at nine", None)])
+    [asked] = BACKEND.tokens(["the boat leaves at nine"])
 
     assert ranking.order(frozenset(asked.ids))[0] == 1
+
+
+BACKEND = Words()
 
 
 # --- Who imports what

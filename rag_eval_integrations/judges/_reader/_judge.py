@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -16,8 +15,7 @@ from typing import Any, ClassVar
 from rag_eval_integrations import _process
 from rag_eval_integrations._contain import contained
 from rag_eval_integrations.errors import ConfigurationError, JudgeError, JudgeOutputError
-from rag_eval_integrations.judges._reader._backend import Backend, Cancelled
-from rag_eval_integrations.judges._reader._config import Pooling
+from rag_eval_integrations.judges._reader._model import Backend, ModelOptions, Pooling
 from rag_eval_integrations.judges._reader._support import (
     RELEVANT,
     UTILIZED,
@@ -72,6 +70,8 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
 
     keeps_keys = True
     _library: ClassVar[str]
+    _backend: ClassVar[type[Any]]
+    """The `Backend` that loads a model, made of (model, purpose, `ModelOptions`)."""
 
     def __init__(
         self,
@@ -94,20 +94,18 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
     ) -> None:
         given = {name: value for name, value in locals().items() if name not in _NOT_GIVEN}
         self._made_of = given | {
-            name: _found_anywhere(value) for name, value in given.items() if name in _MODELS
+            name: _absolute(value) for name, value in given.items() if name in _MODELS
         }
         self.name = self._library
         self._options = Options(threshold, max_windows, max_pairs, template)
         self._lines = (relevance_line, utilized_line)
         self._check(relevance, relevance_labels, pooling, batch_size, threads)
-        runtime = self._runtime(device, batch_size, threads)
-        self._support: Backend = runtime.load(model, "model", max_length, None)
-        self._support.prepare("model", labels)
+        options = ModelOptions(labels, max_length, None, device, batch_size, threads)
+        self._support: Backend = self._backend(model, "model", options)
         self._relevance: Backend | None = None
         if relevance is not None:
-            second: Backend = runtime.load(relevance, "relevance", None, pooling)
-            second.prepare("relevance", relevance_labels)
-            self._relevance = second
+            options = ModelOptions(relevance_labels, None, pooling, device, batch_size, threads)
+            self._relevance = self._backend(relevance, "relevance", options)
         self._reader = SupportReader(self._support, self._options)
         self._pool: ThreadPoolExecutor | None = None
         self._closed = False
@@ -124,10 +122,6 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
             "not calibrated: measure it on labelled rows of your own."
         )
         _process.register(self)
-
-    @abstractmethod
-    def _runtime(self, device: str, batch_size: int, threads: int | None) -> Any:
-        """Import the library, check the device; return what loads its models as backends."""
 
     def _check(
         self,
@@ -154,7 +148,7 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
         lines: tuple[object, ...] = self._lines
         for name, line in zip(("relevance_line", "utilized_line"), lines, strict=True):
             numbers = line if isinstance(line, tuple | list) else ()
-            if [isinstance(one, int | float) and isfinite(one) for one in numbers] != [True, True]:
+            if [isinstance(n, int | float) and isfinite(n) for n in numbers] != [True, True]:
                 raise ConfigurationError(name, line, "use two numbers (intercept, slope)")
 
     def _digest(self) -> str:
@@ -185,7 +179,7 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
             backend.forget_threads()
 
     def _backends(self) -> list[Backend]:
-        return [one for one in (self._support, self._relevance) if one is not None]
+        return [model for model in (self._support, self._relevance) if model is not None]
 
     async def label(self, call: SentencizedCall) -> Labelling:
         """Label one call in the judge's thread; calls wait for each other there.
@@ -224,8 +218,6 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
         try:
             with contained:
                 return self._labelled(call, stop)
-        except Cancelled as error:
-            raise JudgeError("the call was cancelled") from error
         except OverBudget as error:
             most = self._options.max_pairs
             why = f"the call has {error}, more than {most} pairs allow (max_pairs)"
@@ -292,46 +284,47 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
         self, call: SentencizedCall, maker: str, known: dict[str, Any], read: Read
     ) -> Labels:
         keys = [sentence.key for sentence in call.documents]
-        asked = [sentence.key for sentence in call.response]
-        supported = _rounded(asked, [one.probability for one in read.sentences])
+        answered = [sentence.key for sentence in call.response]
+        supported = _rounded(answered, [sentence.probability for sentence in read.sentences])
         if supported:
             # Sentences of a response are far from independent: their product would fall with its
             # length. The standard error is the RMS distance of the gold score, 0 or 1.
             least = min(supported.values())
             error = round(sqrt(least * (1 - least)), DIGITS)
             known["estimates"] = {**known["estimates"], "adherence": (least, error)}
-        entries = tuple(
-            self._entry(key, one, keys) for key, one in zip(asked, read.sentences, strict=True)
-        )
-        unsupported = [one.response_sentence_key for one in entries if not one.fully_supported]
+        entries = [
+            self._entry(key, supported[key], sentence, keys)
+            for key, sentence in zip(answered, read.sentences, strict=True)
+        ]
+        wrong = [entry.response_sentence_key for entry in entries if not entry.fully_supported]
         count = len(known["all_relevant_sentence_keys"])
         return Labels(
             **known,
             relevance_explanation=f"By {maker}: {count} of {len(keys)} document sentences "
             "are relevant.",
             overall_supported_explanation=f"By {self._support.name}: "
-            + (f"unsupported are {', '.join(unsupported)}." if unsupported else "all supported."),
-            overall_supported=not unsupported,
-            sentence_support_information=entries,
-            unsupported_response_sentence_keys=tuple(unsupported),
+            + (f"unsupported are {', '.join(wrong)}." if wrong else "all supported."),
+            overall_supported=not wrong,
+            sentence_support_information=tuple(entries),
+            unsupported_response_sentence_keys=tuple(wrong),
             supported_probabilities=supported,
         )
 
-    def _entry(self, key: str, one: Supported, keys: Sequence[str]) -> SentenceSupport:
-        supported = round(one.probability, DIGITS) >= self._options.threshold
-        alone = [keys[number] for number in one.evidence]
-        matched = [keys[number] for number in one.matched]
-        if not supported:
-            why, shown = "closest are", matched
-        elif alone:
-            why, shown = "alone by", alone
-        else:
-            why, shown = "together by what is around", matched
-        said = f" {why} {', '.join(shown)}" if shown else " there is no document sentence"
+    def _entry(
+        self, key: str, p: float, sentence: Supported, keys: Sequence[str]
+    ) -> SentenceSupport:
+        supported = p >= self._options.threshold
+        why, numbers = "closest are", sentence.matched
+        if supported and sentence.evidence:
+            why, numbers = "alone by", sentence.evidence
+        elif supported:
+            why = "together by what is around"
+        near = [keys[number] for number in numbers]
+        shown = f" {why} {', '.join(near)}" if near else " there is no document sentence"
         return SentenceSupport(
             response_sentence_key=key,
-            explanation=f"P(supported) {one.probability:.2f} by {self._support.name};{said}.",
-            supporting_sentence_keys=tuple(shown) if supported else (),
+            explanation=f"P(supported) {sentence.probability:.2f} by {self._support.name};{shown}.",
+            supporting_sentence_keys=tuple(near) if supported else (),
             fully_supported=supported,
         )
 
@@ -351,7 +344,7 @@ def _likeliest(keys: Sequence[str], probabilities: Sequence[float]) -> tuple[str
     return tuple(keys[n] for n in sorted(ranked) if probabilities[n] >= _POSSIBLE)
 
 
-def _found_anywhere(value: object) -> object:
+def _absolute(value: object) -> object:
     """Make the path of a file or folder absolute, for a process in another folder."""
     if isinstance(value, Path) or (isinstance(value, str) and Path(value).exists()):
         return Path(value).absolute()

@@ -9,16 +9,15 @@ the more weight, which holds in every language that the model has tokens for.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from math import fsum, log
 from operator import mul
 from threading import Event
 from typing import NamedTuple
 
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.judges._reader._backend import Backend, Pair
-from rag_eval_integrations.judges._reader._config import SHORTEST, sigmoid
+from rag_eval_integrations.judges._reader._model import SHORTEST, Backend, Pair, sigmoid
 
 ALONE = 3
 """Document sentences of the best premise that are also read alone, per response sentence."""
@@ -32,8 +31,7 @@ class OverBudget(Exception):
     """The call would take more pairs than are allowed."""
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(NamedTuple):
     """Settings that change labels: part of the judge's version."""
 
     threshold: float
@@ -67,49 +65,39 @@ def pieces_of(backend: Backend, texts: Sequence[str], most: int) -> list[Piece]:
     """
     pieces = []
     for start in range(0, len(texts), 512):
-        some = texts[start : start + 512]
-        encoded = backend.encode([(text, None) for text in some], special=False)
-        for number, (text, one) in enumerate(zip(some, encoded, strict=True), start):
-            for low in range(0, len(one.ids), most):
-                ids = one.ids[low : low + most]
-                first, last = one.spans[low][0], one.spans[low + len(ids) - 1][1]
-                part = text if len(one.ids) <= most else text[first:last]
-                pieces.append(Piece(number, part, frozenset(ids), len(ids)))
+        part = texts[start : start + 512]
+        for number, (text, encoding) in enumerate(zip(part, backend.tokens(part), strict=True)):
+            tokens, spans = encoding.ids, encoding.offsets
+            for low in range(0, len(tokens), most):
+                ids = tokens[low : low + most]
+                inside = text[spans[low][0] : spans[low + len(ids) - 1][1]]
+                whole = text if len(tokens) <= most else inside
+                pieces.append(Piece(start + number, whole, frozenset(ids), len(ids)))
     return pieces
-
-
-def shortened(backend: Backend, text: str, most: int) -> str:
-    """Cut a text after `most` tokens."""
-    [one] = backend.encode([(text, None)], special=False)
-    return text if len(one.ids) <= most else text[one.spans[0][0] : one.spans[most - 1][1]]
 
 
 class Ranking:
     """Ranks the pieces of a call by what they share with a text."""
 
     def __init__(self, pieces: Sequence[Piece]) -> None:
-        self._holders: dict[int, list[int]] = {}
-        for number, piece in enumerate(pieces):
-            for token in piece.ids:
-                self._holders.setdefault(token, []).append(number)
-        # A token that every piece holds still counts a little: one piece alone is ranked as well.
+        self._pieces = pieces
+        # A token that every piece has still counts a little: one piece alone is ranked as well.
         self._weight = {
-            token: log((1 + len(pieces)) / (0.5 + len(holders)))
-            for token, holders in self._holders.items()
+            token: log((1 + len(pieces)) / (0.5 + count))
+            for token, count in Counter(token for piece in pieces for token in piece.ids).items()
         }
-        self._own = [fsum(self._weight[token] for token in piece.ids) for piece in pieces]
+        self._own = [self._mass(piece.ids) for piece in pieces]
+
+    def _mass(self, ids: Iterable[int]) -> float:
+        return fsum(self._weight.get(token, 0.0) for token in ids)
 
     def order(self, ids: frozenset[int]) -> list[int]:
         """List the numbers of all pieces, the best match first."""
-        tokens = sorted(ids & self._holders.keys())
-        shared = [0.0] * len(self._own)
-        for token in tokens:
-            for number in self._holders[token]:
-                shared[number] += self._weight[token]
-        mass = fsum(self._weight[token] for token in tokens)
+        mass = self._mass(ids)
         # A long piece shares more by chance; half of its weight would rank short titles first.
         score = [
-            s / (mass + 0.2 * own) if s else 0.0 for s, own in zip(shared, self._own, strict=True)
+            self._mass(shared) / (mass + 0.2 * own) if (shared := ids & piece.ids) else 0.0
+            for piece, own in zip(self._pieces, self._own, strict=True)
         ]
         return sorted(range(len(score)), key=lambda number: (-score[number], number))
 
@@ -129,18 +117,17 @@ def windows(
         The windows, and how many pieces were left out of them.
     """
     packed: list[list[int]] = []
-    taken: list[int] = []
-    used = 0
+    left = budget
     for place, number in enumerate(order):
         # One more per piece, for the space between two pieces.
-        if taken and used + sizes[number] + 1 > budget:
-            packed.append(sorted(taken))
-            taken, used = [], 0
+        if not packed or sizes[number] + 1 > left:
             if len(packed) == most:
-                return packed, len(order) - place
-        taken.append(number)
-        used += sizes[number] + 1
-    return ([*packed, sorted(taken)] if taken else packed), 0
+                return [sorted(window) for window in packed], len(order) - place
+            packed.append([])
+            left = budget
+        packed[-1].append(number)
+        left -= sizes[number] + 1
+    return [sorted(window) for window in packed], 0
 
 
 # --- Support
@@ -150,9 +137,9 @@ class Supported(NamedTuple):
     """What was read of one response sentence."""
 
     probability: float
-    evidence: tuple[int, ...]
+    evidence: Sequence[int]
     """Indices of the document sentences that carry it alone; none where it takes several."""
-    matched: tuple[int, ...]
+    matched: Sequence[int]
     """Indices of the best-matching document sentences of its best premise."""
 
 
@@ -160,11 +147,11 @@ class Read(NamedTuple):
     """What was read of all response sentences."""
 
     sentences: list[Supported]
-    alone: Mapping[int, float]
+    alone: Mapping[int, float] = {}
     """Document sentence → its highest probability of carrying a response sentence alone."""
-    windows: int
+    windows: int = 1
     """Most windows that one sentence was read with."""
-    left_out: int
+    left_out: int = 0
     """Most pieces of documents that a sentence was not read with."""
 
 
@@ -201,91 +188,74 @@ class SupportReader:
         """
         backend, options = self._backend, self._options
         if not response:
-            return Read([], {}, 1, 0)
+            return Read([])
         if len(response) * (1 + ALONE) > options.max_pairs:
             raise OverBudget(f"{len(response)} response sentences")
-        question = shortened(backend, backend.plain(question), self._longest)
-        behind = self._ids(question)
-        asked = []  # each response sentence as it is read, and its tokens
-        for text in response:
-            text = shortened(backend, backend.plain(text), self._longest)
-            ids = self._ids(text)
-            if backend.config.kind == "pair" and len(ids) <= SHORT:
-                text, ids = f"{question} {text}", ids | behind
-            asked.append((text, ids))
-        fixed = self._fixed([("", question, text) for text, _ in asked])
+        question, *texts = [self._beginning(backend.plain(text)) for text in (question, *response)]
+        behind, *tokens = [frozenset(text.ids) for text in backend.tokens([question, *texts])]
+        if backend.config.kind == "pair":
+            for number, ids in enumerate(tokens):
+                if len(ids) <= SHORT:
+                    texts[number], tokens[number] = f"{question} {texts[number]}", ids | behind
+        fixed = self._fixed([("", question, text) for text in texts])
         budget = max(1, backend.config.max_length - fixed - 2)
         pieces = pieces_of(backend, [backend.plain(text) for text in documents], budget)
         if not pieces:
-            return Read([Supported(0.0, (), ())] * len(response), {}, 1, 0)
-        ranking = Ranking(pieces)
+            return Read([Supported(0.0, (), ())] * len(response))
+        ranking, sizes = Ranking(pieces), [piece.size for piece in pieces]
+        orders = [ranking.order(ids) for ids in tokens]
         allowed = max(1, min(options.max_windows, options.max_pairs // len(response) - ALONE))
-        sizes = [piece.size for piece in pieces]
-        orders = [ranking.order(ids) for _, ids in asked]
         packed = [windows(order, sizes, budget, allowed) for order in orders]
-        together = self._scores(
-            question, [text for text, _ in asked], [found for found, _ in packed], pieces, stop
-        )
+
+        def scores(premises: Sequence[Sequence[Sequence[int]]]) -> list[list[float]]:
+            """Read each text beside each of its premises."""
+            pairs = [
+                self._pair(" ".join(pieces[number].text for number in premise), question, text)
+                for text, own in zip(texts, premises, strict=True)
+                for premise in own
+            ]
+            values = iter(backend.probabilities(pairs, stop))
+            return [[next(values) for _ in own] for own in premises]
+
+        together = scores([premises for premises, _ in packed])
         best = []  # the pieces of each sentence's best window, the best match first
-        for order, (found, _), scores in zip(orders, packed, together, strict=True):
-            inside = set(found[scores.index(max(scores))])
+        for order, (premises, _), values in zip(orders, packed, together, strict=True):
+            inside = set(premises[values.index(max(values))])
             best.append([number for number in order if number in inside])
-        single = [[[piece] for piece in own[:ALONE]] if len(own) > 1 else [] for own in best]
-        parts = self._scores(question, [text for text, _ in asked], single, pieces, stop)
-        read, alone = [], dict[int, float]()
-        for (_, ids), own, scores, found_alone in zip(asked, best, together, parts, strict=True):
-            p = max(scores)
-            carried = dict(zip(own, found_alone or [p], strict=False))
+        single = scores([[[n] for n in own[:ALONE]] if len(own) > 1 else [] for own in best])
+        sentences, alone = [], dict[int, float]()
+        for ids, own, values, singly in zip(tokens, best, together, single, strict=True):
+            p = max(values)
+            carried = dict(zip(own, singly or [p], strict=False))
             for piece, value in carried.items():
-                sentence = pieces[piece].sentence
-                alone[sentence] = max(alone.get(sentence, 0.0), value)
+                number = pieces[piece].sentence
+                alone[number] = max(alone.get(number, 0.0), value)
             evidence = [pieces[n].sentence for n in carried if carried[n] >= options.threshold]
             matched = [pieces[n].sentence for n in own[:ALONE] if not pieces[n].ids.isdisjoint(ids)]
-            read.append(
-                Supported(
-                    max([p, *carried.values()]),
-                    tuple(dict.fromkeys(evidence)),
-                    tuple(dict.fromkeys(matched)),
-                )
-            )
-        return Read(
-            read, alone, max(len(found) for found, _ in packed), max(left for _, left in packed)
-        )
+            evidence, matched = list(dict.fromkeys(evidence)), list(dict.fromkeys(matched))
+            sentences.append(Supported(max([p, *carried.values()]), evidence, matched))
+        most, left = (max(counts) for counts in zip(*((len(w), n) for w, n in packed), strict=True))
+        return Read(sentences, alone, most, left)
 
-    def _ids(self, text: str) -> frozenset[int]:
-        [one] = self._backend.encode([(text, None)], special=False)
-        return frozenset(one.ids)
+    def _beginning(self, text: str) -> str:
+        [encoding] = self._backend.tokens([text])
+        spans = encoding.offsets
+        if len(spans) <= self._longest:
+            return text
+        return text[spans[0][0] : spans[self._longest - 1][1]]
 
     def _pair(self, premise: str, question: str, hypothesis: str) -> Pair:
         template = self._options.template
         if template is None:
-            if self._backend.config.kind == "token":
-                premise = f"{question}\n{premise}"
-            return premise, hypothesis
-        said = {"premise": premise, "question": question, "hypothesis": hypothesis}
+            by_tokens = self._backend.config.kind == "token"
+            return (f"{question}\n{premise}" if by_tokens else premise), hypothesis
+        texts = {"premise": premise, "question": question, "hypothesis": hypothesis}
         # In one pass: a document that says {hypothesis} is a document.
-        filled = _PLACES.sub(lambda place: said[place[1]], template)
-        return (filled, None) if "{hypothesis}" in template else (filled, hypothesis)
+        filled = _PLACES.sub(lambda place: texts[place[1]], template)
+        return filled, None if "{hypothesis}" in template else hypothesis
 
     def _fixed(self, texts: Sequence[tuple[str, str, str]]) -> int:
-        return max(len(one.ids) for one in self._backend.encode([self._pair(*t) for t in texts]))
-
-    def _scores(
-        self,
-        question: str,
-        texts: Sequence[str],
-        premises: Sequence[Sequence[Sequence[int]]],
-        pieces: Sequence[Piece],
-        stop: Event,
-    ) -> list[list[float]]:
-        """Read each text beside each of its premises."""
-        pairs = [
-            self._pair(" ".join(pieces[number].text for number in premise), question, text)
-            for text, own in zip(texts, premises, strict=True)
-            for premise in own
-        ]
-        scores = iter(self._backend.probabilities(pairs, stop))
-        return [[next(scores) for _ in own] for own in premises]
+        return max(map(len, self._backend.encode([self._pair(*each) for each in texts])))
 
 
 # --- Relevance and utilization of document sentences, by a model for relevance
@@ -332,34 +302,34 @@ def relevance(
     if len(documents) + len(response) > most:
         raise OverBudget(f"{len(documents) + len(response)} sentences")
     question, *texts = map(backend.plain, (question, *response, *documents))
-    said, documents = texts[: len(response)], texts[len(response) :]
+    answer, documents = texts[: len(response)], texts[len(response) :]
     if backend.reading is None:
         asked, *vectors = backend.vectors([question, *texts], stop)
-        answered, found = vectors[: len(response)], vectors[len(response) :]
+        answered, shown = vectors[: len(response)], vectors[len(response) :]
         return (
-            [_by_cosine(lines[0], asked, one) for one in found],
-            [max([0.0, *(_by_cosine(lines[1], one, of) for of in answered)]) for one in found],
+            [_by_cosine(lines[0], asked, vector) for vector in shown],
+            [max([0.0, *(_by_cosine(lines[1], v, other) for other in answered)]) for v in shown],
         )
     relevant = backend.probabilities([(question, text) for text in documents], stop)
-    if not said:
+    if not answer:
         return relevant, [0.0] * len(documents)
-    pairs = [(r, d) for r in range(len(said)) for d in range(len(documents))]
+    pairs = [(r, d) for r in range(len(answer)) for d in range(len(documents))]
     if len(pairs) > most:
         pieces = pieces_of(backend, documents, backend.config.max_length)
-        ranking = Ranking(pieces)
-        encoded = backend.encode([(text, None) for text in said], special=False)
-        orders = [ranking.order(frozenset(one.ids))[: most // len(said)] for one in encoded]
+        ranking, share = Ranking(pieces), most // len(answer)
         pairs = [
             (r, d)
-            for r, order in enumerate(orders)
-            for d in dict.fromkeys(pieces[piece].sentence for piece in order)
+            for r, encoding in enumerate(backend.tokens(answer))
+            for d in dict.fromkeys(
+                pieces[n].sentence for n in ranking.order(frozenset(encoding.ids))[:share]
+            )
         ]
-    scores = backend.probabilities([(said[r], documents[d]) for r, d in pairs], stop)
-    best: dict[int, float] = {}
-    for (_, document), p in zip(pairs, scores, strict=True):
-        best[document] = max(best.get(document, 0.0), p)
-    return relevant, [best.get(number, min(scores)) for number in range(len(documents))]
+    scores = backend.probabilities([(answer[r], documents[d]) for r, d in pairs], stop)
+    best = dict.fromkeys(range(len(documents)), min(scores))
+    for (_, number), p in zip(pairs, scores, strict=True):
+        best[number] = max(best[number], p)
+    return relevant, list(best.values())
 
 
-def _by_cosine(line: Line, one: Sequence[float], other: Sequence[float]) -> float:
-    return sigmoid(line[0] + line[1] * sum(map(mul, one, other)))
+def _by_cosine(line: Line, vector: Sequence[float], other: Sequence[float]) -> float:
+    return sigmoid(line[0] + line[1] * sum(map(mul, vector, other)))
