@@ -36,7 +36,7 @@ from typing import Any, Literal, NamedTuple
 
 from rag_eval_integrations._counted import counted
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.records._student import t_975
+from rag_eval_integrations.records._student import Z_975, t_975
 from rag_eval_integrations.records.mean import Interval
 
 SEED = 20240707
@@ -53,7 +53,6 @@ FLIPS = 10_000
 POWER = 2.80
 """Standard errors of the smallest difference that is seen in 80 % of samples: z.975 + z.80."""
 
-_Z = 1.959963984540054  # 97.5 % point of the normal distribution
 _MILLIONTHS = 10**6
 _MOST_EXACT = 20
 """Units that differ, up to which all flips are counted: 2²⁰ sums take 0.1 s."""
@@ -292,7 +291,7 @@ class _Units:
             changes = ((n * s - c * total) / (n * (n - c)) for s, c in pairs)
             error = math.sqrt((units - 1) / units * math.fsum(one**2 for one in changes))
         # Below one degree, as where one conversation holds 70 % of all, t exceeds every range.
-        reach = _Z if method == _PRICE and self.alone else t_975(max(1, self.effective - 1))
+        reach = Z_975 if method == _PRICE and self.alone else t_975(max(1, self.effective - 1))
         return error / _MILLIONTHS, total / n / _MILLIONTHS, reach
 
 

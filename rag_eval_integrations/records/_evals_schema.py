@@ -21,13 +21,13 @@ def evals_schema() -> dict[str, Any]:
     schema = _without_prose(Evaluation.model_json_schema())
     kinds = schema["$defs"]
     fields = schema.pop("properties")
-    at = list(fields).index("scores")
-    shared = {
-        "by": {"$ref": "#/$defs/By"},
-        "warnings": {"type": "array", "items": {"type": "string"}},
-    }
-    fields = [*list(fields.items())[:at], *shared.items(), *list(fields.items())[at:]]
-    schema["properties"] = {"schema": {"const": EVALS_SCHEMA}, **dict(fields)}
+    properties: dict[str, Any] = {"schema": {"const": EVALS_SCHEMA}}
+    for name, described in fields.items():
+        if name == "scores":  # what the scores share stands before them
+            properties["by"] = {"$ref": "#/$defs/By"}
+            properties["warnings"] = {"type": "array", "items": {"type": "string"}}
+        properties[name] = described
+    schema["properties"] = properties
     schema["required"].insert(0, "schema")
     for name in ("Labels", "SentenceSupport"):  # a reply may have more fields, a line has not
         kinds[name]["additionalProperties"] = False

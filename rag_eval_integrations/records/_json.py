@@ -7,7 +7,6 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
-from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import (
@@ -37,7 +36,7 @@ def whole_text(text: str) -> str:
     Scraped documents and cut replies hold lone surrogates. One character replaces one, so offsets
     stay.
     """
-    return text if text.isascii() or is_whole(text) else _SURROGATES.sub("\ufffd", text)
+    return text if is_whole(text) else _SURROGATES.sub("\ufffd", text)
 
 
 def is_whole(text: str) -> bool:
@@ -74,12 +73,10 @@ class Record(BaseModel):
             Raises:
                 InputError: names the field and the value that cannot be used.
             """
-            names = list(type(self).model_fields)[: len(values)]
+            kind, names = type(self).__name__, list(type(self).model_fields)[: len(values)]
             if len(names) < len(values):
-                kind = type(self).__name__
                 raise TypeError(f"{kind} takes at most {len(names)} values by position")
             if twice := fields.keys() & set(names):
-                kind = type(self).__name__
                 raise TypeError(f"{kind} got {min(twice)!r} by position and by name")
             try:
                 super().__init__(**dict(zip(names, values, strict=True)), **fields)
@@ -94,9 +91,9 @@ class Record(BaseModel):
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         """List the fields that a `repr` shows: those that differ from their default."""
-        for name, default in defaults_of(type(self)).items():
+        for name, field in type(self).model_fields.items():
             value = getattr(self, name)
-            if value != default:
+            if value != field.get_default(call_default_factory=True):
                 yield name, value
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
@@ -112,15 +109,6 @@ class Record(BaseModel):
             for name in copied.__dict__.keys() - type(self).model_fields.keys():
                 del copied.__dict__[name]
         return copied
-
-
-@cache
-def defaults_of(kind: type[Record]) -> dict[str, Any]:
-    """Return the default of each field; a field that has to be given equals none."""
-    return {
-        name: object() if field.is_required() else field.get_default(call_default_factory=True)
-        for name, field in kind.model_fields.items()
-    }
 
 
 _MAX_DEPTH = 64  # deeper than any real metadata, far from Python's recursion limit
@@ -197,9 +185,9 @@ def input_error(error: ValidationError) -> InputError:
     if isinstance(cause, InputError):
         return cause
     if first["type"] == "missing":
-        asked = [field_path(one["loc"]) for one in every if one["type"] == "missing"]
-        extra = [field_path(one["loc"]) for one in every if one["type"] == "extra_forbidden"]
-        rename = rename_hint(extra, asked)
+        missing = [field_path(each["loc"]) for each in every if each["type"] == "missing"]
+        extra = [field_path(each["loc"]) for each in every if each["type"] == "extra_forbidden"]
+        rename = rename_hint(extra, missing)
         why = f"is missing; {rename}" if rename else "is missing"
     elif first["type"] == "extra_forbidden":
         why = "is not a field of this record"
@@ -223,13 +211,13 @@ _ELSEWHERE = {
 
 def rename_hint(given: Iterable[str], missing: Iterable[str]) -> str:
     """Say which of the given fields are probably missing ones: "write `query` as `question`"."""
-    given, found = list(given), []
+    given, pairs = list(given), []
     for name in missing:
-        other = [one for one in given if one.lower() in _ELSEWHERE.get(name, ())]
+        other = [field for field in given if field.lower() in _ELSEWHERE.get(name, ())]
         other += get_close_matches(name, given[:100], 1, 0.8)
         if other:
-            found.append(f"`{other[0][:40]}` as `{name}`")
-    return f"write {', '.join(found)}" if found else ""
+            pairs.append(f"`{other[0][:40]}` as `{name}`")
+    return f"write {', '.join(pairs)}" if pairs else ""
 
 
 def is_finite(number: float) -> bool:

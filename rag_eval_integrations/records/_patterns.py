@@ -80,23 +80,18 @@ def patterns_in(
         for name in ("context_relevance", "completeness", "adherence")
     )
     used = _used(scores)
-    found: list[Pattern] = []
+    patterns: list[Pattern] = []
     if grounded is not None and grounded < adherent:
-        found.append("hallucination")
+        patterns.append("hallucination")
     if relevance is not None and relevance <= irrelevant:
-        found.append("nothing_relevant_retrieved")
+        patterns.append("nothing_relevant_retrieved")
     elif relevance is not None and used is not None and used <= ignored:
-        found.append("context_ignored")
-    elif (
-        complete is not None
-        and complete <= incomplete
-        and grounded is not None
-        and grounded >= adherent
-    ):
-        found.append("incomplete")
-    if not found and None not in (relevance, used, complete, grounded):
-        found.append("healthy")
-    return [DIAGNOSES[pattern] for pattern in found]
+        patterns.append("context_ignored")
+    elif not patterns and grounded is not None and complete is not None and complete <= incomplete:
+        patterns.append("incomplete")
+    if not patterns and None not in (relevance, used, complete, grounded):
+        patterns.append("healthy")
+    return [DIAGNOSES[pattern] for pattern in patterns]
 
 
 def _used(scores: Mapping[str, Scored]) -> float | None:

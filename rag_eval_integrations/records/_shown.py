@@ -33,9 +33,9 @@ Evaluation = Any
 
 def score_line(score: Score) -> str:
     """Show a score on one short line; what is wrong with the response comes first."""
-    found = ", ".join(_unsupported(score)) or score.reason or ""
+    why = ", ".join(_unsupported(score)) or score.reason
     line = f"{score.name} {_figure(score)}{_verdict(score)}"
-    return one_line(f"{line}: {found}" if found else line, _ON_ONE_LINE)
+    return one_line(f"{line}: {why}" if why else line, _ON_ONE_LINE)
 
 
 def score_text(score: Score) -> str:
@@ -58,10 +58,10 @@ def _verdict(score: Score) -> str:
 
 def _unsupported(score: Score) -> Iterator[str]:
     """Quote the response sentences that the score's evidence lists as unsupported."""
-    found = (score.evidence or {}).get("unsupported")
-    for one in found if isinstance(found, list) else ():
-        if isinstance(one, dict) and isinstance(text := one.get("text"), str):
-            yield f"not supported: {one.get('key')} “{one_line(text, _OF_A_SENTENCE)}”"
+    sentences = (score.evidence or {}).get("unsupported")
+    for sentence in sentences if isinstance(sentences, list) else ():
+        if isinstance(sentence, dict) and isinstance(text := sentence.get("text"), str):
+            yield f"not supported: {sentence.get('key')} “{one_line(text, _OF_A_SENTENCE)}”"
 
 
 # --- One evaluation
@@ -69,23 +69,25 @@ def _unsupported(score: Score) -> Iterator[str]:
 
 def evaluation_line(evaluation: Evaluation) -> str:
     """Show an evaluation on one short line."""
-    scores = ", ".join(f"{name} {_figure(one)}" for name, one in evaluation.scores.items())
+    scores = ", ".join(f"{name} {_figure(score)}" for name, score in evaluation.scores.items())
     return one_line(f"“{one_line(evaluation.question, 50)}”: {failure(evaluation) or scores}", 300)
 
 
 def evaluation_text(evaluation: Evaluation) -> str:
     """Show an evaluation on a line per score, with each score's reason."""
     lines = [f"Evaluation of “{one_line(evaluation.question, 200)}”"]
-    if said := failure(evaluation):
-        lines.append(f"  {said}")
+    if problem := failure(evaluation):
+        lines.append(f"  {problem}")
     width = max(map(len, evaluation.scores), default=0)
     for name, score in evaluation.scores.items():
         reason = f"  {one_line(score.reason, _ON_ONE_LINE)}" if score.reason else ""
         lines.append(f"  {one_line(name):{width}}  {_figure(score)}{_verdict(score)}{reason}")
-    lines += [
-        f"  diagnosis  {one.pattern}: {one.problem}" for one in patterns_in(evaluation.scores)
-    ]
+    lines += [f"  diagnosis  {problem}" for problem in _problems(evaluation)]
     return "\n".join([*lines, f"  {makers(evaluation)}"])
+
+
+def _problems(evaluation: Evaluation) -> list[str]:
+    return [f"{each.pattern}: {each.problem}" for each in patterns_in(evaluation.scores)]
 
 
 def failure(evaluation: Evaluation) -> str:
@@ -177,8 +179,8 @@ def answer_html(evaluation: Evaluation, sentences: int, width: int) -> str:
     if not response:
         return text(evaluation.response or "(none)", width)
     shown = "".join(
-        _marked(one.key, "" if labels is None else labels.support(one.key), one.text, width)
-        for one in response[:sentences]
+        _marked(each.key, "" if labels is None else labels.support(each.key), each.text, width)
+        for each in response[:sentences]
     )
     return f"{shown}…" if len(response) > sentences else shown
 
@@ -194,8 +196,8 @@ def text(words: str, width: int | None = None) -> str:
 def _sentences(evaluation: Evaluation) -> Iterator[tuple[str, int]]:
     """Yield parts of HTML with the number of sentences in each; a new paragraph ends the last."""
     labels, response = evaluation.labels, evaluation.sentences.response
-    if said := failure(evaluation):
-        yield f"<p><b>{text(said, _OF_A_MARKED)}</b></p>", 0
+    if problem := failure(evaluation):
+        yield f"<p><b>{text(problem, _OF_A_MARKED)}</b></p>", 0
     yield "<p><b>Answer:</b> ", 0
     if not response:
         yield text(evaluation.response or "(none)", _OF_A_MARKED), 0
@@ -233,8 +235,8 @@ def _why(labels: Any, response: Iterable[Any]) -> Iterator[tuple[str, int]]:
         if state in ("partial", "none") and entry is not None:
             keys = ", ".join(entry.supporting_sentence_keys)
             evidence = f", evidence {keys}" if keys else ""
-            said = f"{sentence.key} {SIGNS[state]} {STATES[state]}{evidence}: {entry.explanation}"
-            yield f"<p><small>{text(said.rstrip(': '), _OF_A_MARKED)}</small></p>", 1
+            why = f"{sentence.key} {SIGNS[state]} {STATES[state]}{evidence}: {entry.explanation}"
+            yield f"<p><small>{text(why.rstrip(': '), _OF_A_MARKED)}</small></p>", 1
 
 
 # --- What stands below them
@@ -251,8 +253,8 @@ def _end(evaluation: Evaluation) -> Iterator[str]:
     yield "</table>"
     if len(scores) > _MOST_SCORES:
         yield f"<p>… {len(scores) - _MOST_SCORES} more scores</p>"
-    found = "; ".join(f"{one.pattern}: {one.problem}" for one in patterns_in(evaluation.scores))
-    yield f"<p><small>{f'diagnosis {escape(found)}<br>' if found else ''}"
+    problems = "; ".join(_problems(evaluation))
+    yield f"<p><small>{f'diagnosis {escape(problems)}<br>' if problems else ''}"
     yield f"{text(makers(evaluation), 200)}</small></p>"
 
 

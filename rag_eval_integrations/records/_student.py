@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-_Z = 1.959963984540054  # 97.5 % point of the normal distribution, that of infinite freedom
+Z_975 = 1.959963984540054
+"""The 97.5 % point of the normal distribution, which is that of infinite freedom."""
 
 
 def t_975(freedom: float) -> float:
@@ -23,9 +24,9 @@ def t_975(freedom: float) -> float:
     if not freedom > 0:
         raise ValueError(f"degrees of freedom = {freedom!r}: use a number above 0")
     if freedom > 1e7:
-        return _Z
+        return Z_975
     # The tail falls ever slower in t, so it is solved for in its logarithm.
-    x = math.log(_Z + 2.4 / freedom + (8 / freedom**2 if freedom < 2 else 0))
+    x = math.log(Z_975 + 2.4 / freedom + (8 / freedom**2 if freedom < 2 else 0))
     for _ in range(100):
         t = math.exp(x)
         tail = _tail(t, freedom)

@@ -118,12 +118,12 @@ def _as_document(value: object) -> object:
         return Document(text=value)
     if isinstance(value, Document | dict):
         return value
-    found = document_from(value)
-    if found is None:
+    document = document_from(value)
+    if document is None:
         raise ValueError(
             "should be a string, a Document, a LangChain document or a LlamaIndex node"
         )
-    return found
+    return document
 
 
 def _as_list(value: object) -> object:
@@ -174,12 +174,10 @@ def row_key_of(
     texts = []
     for header, text in documents:
         texts.append(f"[{_quoted(header)},{_quoted(text)}]" if header else _quoted(text))
-    said = "null" if response is None else _quoted(response)
+    answer = "null" if response is None else _quoted(response)
     wanted = "null" if reference is None else _quoted(reference)
-    turns = history and ",".join(
-        [f"[{_quoted(one.role)},{_quoted(one.content)}]" for one in history]
-    )
-    content = f"[{_quoted(question)},[{','.join(texts)}],{said},{wanted},[{turns or ''}]]"
+    turns = ",".join([f"[{_quoted(turn.role)},{_quoted(turn.content)}]" for turn in history])
+    content = f"[{_quoted(question)},[{','.join(texts)}],{answer},{wanted},[{turns}]]"
     return hashlib.sha256(content.encode("ascii")).hexdigest()
 
 
@@ -261,7 +259,7 @@ class RagCall(Record):
         left out, so that the same call captured twice, or read from two files, has the same key.
         `relevant_ids` are left out, too: no judge is shown them.
         """
-        documents = [(one.header, one.text) for one in self.documents]
+        documents = [(document.header, document.text) for document in self.documents]
         return row_key_of(self.question, documents, self.response, self.reference, self.history)
 
 

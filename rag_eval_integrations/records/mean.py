@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
-from rag_eval_integrations.records._student import t_975
+from rag_eval_integrations.records._student import Z_975, t_975
 from rag_eval_integrations.records.score import By, Evaluation, Score
 
 T = TypeVar("T")
 
-_Z = 1.959963984540054  # 97.5 % point of the normal distribution
+_ZZ = Z_975 * Z_975
 _NOISE = 1e-20  # variance below which values that differ in their last bits are equal
 _ONE_VALUE = "Wilson, one value seen"
 
@@ -127,7 +127,7 @@ class RunningMean:
         centre = self._wd / self._w
         squares = self._wwdd - 2 * centre * self._wwd + centre * centre * self._ww
         if squares <= _NOISE * self._ww:
-            unseen = _Z * _Z / (size + _Z * _Z)
+            unseen = _ZZ / (size + _ZZ)
             return Interval(mean * (1 - unseen), mean * (1 - unseen) + unseen, _ONE_VALUE)
         variance = squares / (self._w * self._w) * self.n / (self.n - 1)
         half = t_975(size - 1) * math.sqrt(variance) if size > 1 else 1.0
@@ -142,9 +142,9 @@ class RunningMean:
 
 def wilson(share: float, n: float) -> Interval:
     """Return Wilson's 95 % interval (E. B. Wilson, 1927) of a share in [0, 1] of n > 0 cases."""
-    centre = share + _Z * _Z / (2 * n)
-    half = _Z * math.sqrt(share * (1 - share) / n + _Z * _Z / (4 * n * n))
-    scale = 1 + _Z * _Z / n
+    centre = share + _ZZ / (2 * n)
+    half = Z_975 * math.sqrt(share * (1 - share) / n + _ZZ / (4 * n * n))
+    scale = 1 + _ZZ / n
     low = 0.0 if share == 0 else max(0.0, (centre - half) / scale)
     high = 1.0 if share == 1 else min(1.0, (centre + half) / scale)
     return Interval(low, high, "Wilson")

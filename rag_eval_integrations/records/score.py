@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Sequence
 from itertools import takewhile
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -22,7 +21,6 @@ from rag_eval_integrations.records._json import (
     JsonObject,
     Record,
     Text,
-    defaults_of,
     shown,
 )
 from rag_eval_integrations.records._shown import (
@@ -219,14 +217,7 @@ class Evaluation(Record):
     def _row(
         self, handler: SerializerFunctionWrapHandler, info: SerializationInfo
     ) -> dict[str, Any]:
-        if info.mode == "json" and info.exclude_defaults and not (info.include or info.exclude):
-            # Records inside stay as they are, and pydantic comes to them as it writes: its own
-            # copy of them, which the handler gives, takes as long again.
-            _build()
-            row = _without_defaults(self)
-            row["scores"] = _scores_of_a_line(self.scores)
-        else:
-            row = handler(self)
+        row = handler(self)
         return {"schema": EVALS_SCHEMA, **_factored(row)} if info.mode == "json" else row
 
     @model_validator(mode="before")
@@ -236,11 +227,8 @@ class Evaluation(Record):
             return content
         content = dict(content)
         schema = content.pop("schema", EVALS_SCHEMA)
-        if not _is_version(schema):  # one bad row in a file of whatever version
-            said = f"this version reads schema {EVALS_SCHEMA}, not {shown(schema)}"
-            raise InputError(said, field="schema")
         if schema != EVALS_SCHEMA:
-            raise SchemaError(_other_schema(schema), field="schema")
+            raise _other_schema(schema)
         scores = content.get("scores")
         if (
             isinstance(scores, dict)
@@ -257,52 +245,20 @@ class Evaluation(Record):
         return content
 
 
-def _is_version(schema: object) -> bool:
-    if isinstance(schema, int):
-        return 0 <= schema < _MOST_SCHEMA
-    return schema is None or (isinstance(schema, str) and len(schema) < _MOST_SCHEMA)
-
-
-def _other_schema(schema: object) -> str:
-    said = f"this file has schema {shown(schema)}, this version reads {EVALS_SCHEMA}: "
-    if isinstance(schema, int) and schema > EVALS_SCHEMA:
-        return said + "read it with the newer version of rag-eval-integrations that wrote it"
-    return said + (
+def _other_schema(schema: object) -> InputError:
+    short = isinstance(schema, str) and len(schema) < _MOST_SCHEMA
+    if not (schema is None or short or (isinstance(schema, int) and 0 <= schema < _MOST_SCHEMA)):
+        # one bad row in a file of whatever version
+        why = f"this version reads schema {EVALS_SCHEMA}, not {shown(schema)}"
+        return InputError(why, field="schema")
+    way = (
         "make it anew with `rag-eval run CALLS -o FILE` or, from recorded labels, with "
         "`rag-eval score LABELLED -o FILE`"
     )
-
-
-@cache
-def _build() -> None:
-    # Before 2.13, pydantic fails at a record of a deferred class that nobody validated yet.
-    kinds: tuple[type[Record], ...] = (
-        Capture, EvaluationError, JudgeInfo, Labels, ScoreEstimate, Sentences, Turn, Usage
-    )  # fmt: skip
-    for kind in kinds:
-        kind.model_rebuild()
-
-
-def _without_defaults(record: Record, *left_out: str) -> dict[str, Any]:
-    """Do what pydantic's `exclude_defaults` does, for the record's own fields alone."""
-    held = record.__dict__
-    return {
-        name: held[name]
-        for name, default in defaults_of(type(record)).items()
-        if held[name] is not default and name not in left_out and held[name] != default
-    }
-
-
-def _scores_of_a_line(scores: Mapping[str, Score]) -> dict[str, dict[str, Any]]:
-    makers: dict[int, dict[str, Any]] = {}  # the scores of one metric share theirs
-    content = {}
-    for name, score in scores.items():
-        maker = makers.get(id(score.by))
-        if maker is None:
-            maker = makers[id(score.by)] = _without_defaults(score.by)
-        own = _without_defaults(score, "name", "by")
-        content[name] = {**own, "by": maker, "passed": score.passed}
-    return content
+    if isinstance(schema, int) and schema > EVALS_SCHEMA:
+        way = "read it with the newer version of rag-eval-integrations that wrote it"
+    why = f"this file has schema {shown(schema)}, this version reads {EVALS_SCHEMA}: {way}"
+    return SchemaError(why, field="schema")
 
 
 def _factored(row: dict[str, Any]) -> dict[str, Any]:
@@ -312,11 +268,8 @@ def _factored(row: dict[str, Any]) -> dict[str, Any]:
         return row
     makers = [score.pop("by", {}) for score in scores]
     warned = [list(score.pop("warnings", ())) for score in scores]
-    by = {
-        name: value
-        for name, value in makers[0].items()
-        if all(maker is makers[0] or maker.get(name, maker) == value for maker in makers)
-    }
+    shared = makers[0].items()
+    by = {name: value for name, value in shared if all(m.get(name, m) == value for m in makers)}
     columns = zip(*warned, strict=False)
     warnings = [column[0] for column in takewhile(lambda column: len(set(column)) == 1, columns)]
     for score, maker, warning in zip(scores, makers, warned, strict=True):
@@ -327,9 +280,12 @@ def _factored(row: dict[str, Any]) -> dict[str, Any]:
             score["by"] = {name: value for name, value in maker.items() if name not in by}
         if own := warning[len(warnings) :]:
             score["warnings"] = own
-    shared = {name: held for name, held in (("by", by), ("warnings", warnings)) if held}
-    at = list(row).index("scores")
-    return dict([*list(row.items())[:at], *shared.items(), *list(row.items())[at:]])
+    line: dict[str, Any] = {}
+    for name, value in row.items():
+        if name == "scores":  # what the scores share stands before them
+            line |= {**({"by": by} if by else {}), **({"warnings": warnings} if warnings else {})}
+        line[name] = value
+    return line
 
 
 _UNIT_SCALE = [0.0, 1.0]
