@@ -94,19 +94,14 @@ def inputs_of(declared: object, line: int | None = None) -> dict[str, Input]:
 
 def _input(name: str, value: object) -> Input:
     if not isinstance(value, Mapping):
-        return Input(name, _type_of(value), default=cast(JsonValue, value))
-    type_ = value.get("type", value.get("kind", "string"))
-    return Input(
-        name,
-        type_ if isinstance(type_, str) else "string",
-        str(value.get("description") or ""),
-        value.get("default"),
-    )
+        return Input(name, _TYPES.get(type(value), "string"), default=cast(JsonValue, value))
+    kind = value.get("type", value.get("kind"))
+    description = str(value.get("description") or "")
+    kind = kind if isinstance(kind, str) else "string"
+    return Input(name, kind, description, value.get("default"))
 
 
-def _type_of(value: object) -> str:
-    kinds = {bool: "boolean", int: "number", float: "number", list: "array"}
-    return kinds.get(type(value), "string")
+_TYPES = {bool: "boolean", int: "number", float: "number", list: "array"}
 
 
 # --- Sections of a metric file: `<OUTPUT>{{output}}</OUTPUT>`, which no inserted value can close
@@ -118,14 +113,14 @@ _TAG = re.compile(r"<(/?)([A-Za-z][\w.-]{0,100})[^<>]{0,500}>")
 def section_names(template: str) -> frozenset[str]:
     """Find the names of the tags that enclose an inserted variable, alone or within other text."""
     opened: dict[str, int] = {}
-    found = set()
+    enclosing = set()
     for tag in _TAG.finditer(template):
         closes, name = tag.groups()
         if not closes:
             opened[name] = tag.end()
         elif name in opened and "{{" in template[opened.pop(name) : tag.start()]:
-            found.add(name)
-    return frozenset(found)
+            enclosing.add(name)
+    return frozenset(enclosing)
 
 
 def kept_inside(

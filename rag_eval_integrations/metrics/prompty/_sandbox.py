@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
+from traceback import walk_tb
 from typing import Any, cast
 
 from jinja2 import StrictUndefined, Template, Undefined, nodes, pass_context
@@ -158,10 +159,9 @@ class CompiledTemplate:
                 size += len(part)
                 _check_size(size)
                 parts.append(part)
-        except UndefinedError as error:
-            raise PromptTemplateError(str(error), _line_of(error)) from error
         except Exception as error:  # what a template does with values may raise anything
             why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            why = str(error) if isinstance(error, UndefinedError) else why
             raise PromptTemplateError(why, _line_of(error)) from error
         finally:
             _current.budget = before
@@ -170,12 +170,9 @@ class CompiledTemplate:
 
 def _line_of(error: BaseException) -> int | None:
     """Find the template's line in the traceback, in which Jinja has put it."""
-    line, trace = None, error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == "<template>":
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return line
+    trace = walk_tb(error.__traceback__)
+    lines = [line for frame, line in trace if frame.f_code.co_filename == "<template>"]
+    return lines[-1] if lines else None
 
 
 # --- What is refused before anything is compiled
@@ -378,12 +375,11 @@ def _charging(name: str, make: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(make)  # keeps Jinja's mark on filters that take the environment
     def filter_(*given: Any, **options: Any) -> Any:
         first = 1 if hasattr(make, "jinja_pass_arg") else 0
-        dots = 0
-        for option in (*given[first + 1 :], *options.values()):
-            if isinstance(option, str) and name != "join":
-                dots = max(dots, option.count("."))  # a path such as `a.b`
-                if len(option) > _LONGEST_OPTION:
-                    raise SecurityError(f"an option has more than {_LONGEST_OPTION} characters")
+        each = (*given[first + 1 :], *options.values()) if name != "join" else ()
+        texts = [option for option in each if isinstance(option, str)]
+        if any(len(text) > _LONGEST_OPTION for text in texts):
+            raise SecurityError(f"an option has more than {_LONGEST_OPTION} characters")
+        dots = max((text.count(".") for text in texts), default=0)  # a path such as `a.b`
         value = str(_written(given[first])) if name in _TEXT_FILTERS else given[first]
         _charged(value, _COSTS.get(name, 1) * (1 + dots))
         made = make(*given[:first], value, *given[first + 1 :], **options)
@@ -395,18 +391,14 @@ def _charging(name: str, make: Callable[..., Any]) -> Callable[..., Any]:
     return filter_
 
 
+_READING = (*_TEXT_FILTERS, "float", "int", "items", "max", "min", "sort", "unique")
+_OWN: dict[str, Callable[..., Any]] = {
+    "join": _join, "list": list, "reverse": _reverse, "round": _round, "safe": str,
+    "e": lambda text: str(escape(text)), "escape": lambda text: str(escape(text)),
+}  # fmt: skip
 _FILTERS: dict[str, Callable[..., Any]] = {
     **{name: FILTERS[name] for name in ("count", "length", "d", "default", "first", "last")},
-    **{
-        name: _charging(name, make)
-        for name, make in {
-            **{name: FILTERS[name] for name in _TEXT_FILTERS},
-            **{name: FILTERS[name] for name in ("float", "int", "items", "max", "min", "sort")},
-            **{"unique": FILTERS["unique"], "join": _join, "list": list, "reverse": _reverse},
-            **{"round": _round, "e": lambda text: str(escape(text)), "safe": str},
-            **{"escape": lambda text: str(escape(text))},
-        }.items()
-    },
+    **{name: _charging(name, _OWN.get(name) or FILTERS[name]) for name in (*_READING, *_OWN)},
     "tojson": _as_json,
 }
 """The filters that a template may name."""
@@ -420,7 +412,7 @@ class _Environment(ImmutableSandboxedEnvironment):
     intercepted_unops = frozenset(["+", "-"])
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-        if operator == "+" and all(isinstance(one, str | list | tuple) for one in (left, right)):
+        if operator == "+" and all(isinstance(side, str | list | tuple) for side in (left, right)):
             _check_size(len(left) + len(right))
             _current.budget.charge(len(left) + len(right))
         else:

@@ -7,6 +7,7 @@ inputs, 50 hold such a line.)
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -116,16 +117,11 @@ class Prompty:
         Raises:
             ConfigurationError: a variable has no value, or an expression fails; names the message.
         """
-        from rag_eval_integrations.metrics.prompty._sandbox import (  # noqa: PLC0415  # see below
-            Budget,
-            PromptTemplateError,
-        )
+        from rag_eval_integrations.metrics.prompty import _sandbox  # noqa: PLC0415 -- Jinja
 
-        defaults = {
-            name: one.default for name, one in self.inputs.items() if one.default is not None
-        }
-        given = {**defaults, **values}
-        budget = Budget()
+        defaults = {name: declared.default for name, declared in self.inputs.items()}
+        given = {n: value for n, value in defaults.items() if value is not None} | dict(values)
+        budget = _sandbox.Budget()
         rendered = []
         for message in self.messages:
             if message.compiled is None:
@@ -133,11 +129,10 @@ class Prompty:
             else:
                 try:
                     content = message.compiled.render(given, budget)
-                except PromptTemplateError as error:
-                    at = "" if error.line is None else f"line {message.line + error.line - 1}: "
-                    raise ConfigurationError(
-                        "prompt", self.source, f"{at}the {message.role} message: {error}"
-                    ) from error
+                except _sandbox.PromptTemplateError as error:
+                    place = "" if error.line is None else f"line {message.line + error.line - 1}: "
+                    why = f"{place}the {message.role} message: {error}"
+                    raise ConfigurationError("prompt", self.source, why) from error
             rendered.append(Message(role=message.role, content=content))
         return tuple(rendered)
 
@@ -203,8 +198,7 @@ def parse_prompty(text: str, *, name: str, source: str = "", strict: bool = True
     )
     if not messages:
         raise ConfigurationError("prompt", source, "holds no text after its front matter")
-    sample = head.get("sample")
-    tags = head.get("tags")
+    sample, tags = head.get("sample"), head.get("tags")
     known = {"name", "description", "inputs", "sample", "tags"}
     return Prompty(
         name=name,
@@ -240,11 +234,9 @@ def split_roles(body: str, first_line: int = 1) -> list[tuple[Role, str, int]]:
     for role, lines, line_number in parts:
         skipped = next((n for n, line in enumerate(lines) if line.strip()), len(lines))
         text = "\n".join(lines[skipped:]).rstrip()
-        if not text:
-            continue
-        if messages and role == "system" and len(messages) == 1 and messages[0][0] == "system":
+        if text and role == "system" and [message[0] for message in messages] == ["system"]:
             messages[0] = ("system", f"{messages[0][1]}\n\n{text}", messages[0][2])
-        else:
+        elif text:
             messages.append((role, text, line_number + skipped))
     return messages
 
@@ -266,20 +258,30 @@ def compiled_messages(
         ConfigurationError: a text is not valid Jinja (`strict`), or there are too many messages or
             expressions to compile; names the file and the line.
     """
+    # Importing Jinja takes 0.1 s, which an app that only names a metric should not pay.
+    from rag_eval_integrations.metrics.prompty import _sandbox  # noqa: PLC0415
+
     messages: list[MessageTemplate] = []
     size = 0
+    names = set(declared)
     for role, text, line in parts:
-        accident = None if strict else _accident(text, declared)
-        if accident is None:
-            messages.append(_compiled(role, text, line, source, strict=strict, warnings=warnings))
-        else:
-            at = line + text[: accident.start()].count("\n")
-            warnings.append(
-                f"{source}: line {at}: {accident[0]} is taken for a name, not for Jinja; "
-                "in this message only {{name}} is replaced"
-            )
-            messages.append(MessageTemplate(role, text, line, None))
-        compiled = messages[-1].compiled
+        # A name that Jinja would calculate with, and no declared inputs.
+        accidents = () if strict else _ACCIDENT.finditer(text)
+        odd = next((each for each in accidents if set(re.split(r"[-+*/]", each[1])) - names), None)
+        compiled = None
+        try:
+            if odd is not None:
+                why = f"{odd[0]} is taken for a name, not for Jinja"
+                raise _sandbox.PromptTemplateError(why, text[: odd.start()].count("\n") + 1)
+            compiled = _sandbox.CompiledTemplate(text)
+        except _sandbox.PromptTemplateError as error:
+            place = f"line {line + (error.line or 1) - 1}"
+            if strict:
+                raise ConfigurationError("prompt", source, f"{place}: {error}") from error
+            why = f"not valid Jinja ({error})" if odd is None else str(error)
+            why += "; in this message only {{name}} is replaced"
+            warnings.append(f"{source}: {place}: {why}")
+        messages.append(MessageTemplate(role, text, line, compiled))
         size += 1 if compiled is None else compiled.size
         if size > _MOST_PARTS or len(messages) > _MOST_MESSAGES:
             why = f"more than {_MOST_MESSAGES:,} messages or {_MOST_PARTS:,} parts of templates"
@@ -287,46 +289,11 @@ def compiled_messages(
     return tuple(messages)
 
 
-def _accident(text: str, declared: Collection[str]) -> re.Match[str] | None:
-    """Find a name that Jinja would calculate with, and no declared inputs."""
-    for found in _ACCIDENT.finditer(text):
-        if not set(re.split(r"[-+*/]", found[1])) <= set(declared):
-            return found
-    return None
-
-
-def _compiled(
-    role: Role, text: str, line: int, source: str, *, strict: bool, warnings: list[str]
-) -> MessageTemplate:
-    # Importing Jinja takes 0.1 s, which an app that only names a metric should not pay.
-    from rag_eval_integrations.metrics.prompty._sandbox import (  # noqa: PLC0415
-        CompiledTemplate,
-        PromptTemplateError,
-    )
-
-    try:
-        return MessageTemplate(role, text, line, CompiledTemplate(text))
-    except PromptTemplateError as error:
-        at = line + (error.line or 1) - 1
-        if strict:
-            raise ConfigurationError("prompt", source, f"line {at}: {error}") from error
-        warnings.append(
-            f"{source}: line {at}: not valid Jinja ({error}); "
-            "in this message only {{name}} is replaced"
-        )
-        return MessageTemplate(role, text, line, None)
-
-
 def _literally(text: str, values: Mapping[str, object]) -> str:
-    def one(match: re.Match[str]) -> str:
-        name = match[1]
-        if name not in values:
-            return match[0]
-        value = values[name]
+    def inserted(match: re.Match[str]) -> str:
+        value = values.get(match[1], match[0])
         if isinstance(value, str):
             return value
-        import json  # noqa: PLC0415  # only for a value that is not text
-
         return "" if value is None else json.dumps(value, ensure_ascii=False, default=str)
 
-    return _PLACE.sub(one, text)
+    return _PLACE.sub(inserted, text)

@@ -97,7 +97,9 @@ class PromptyMetric(ModelMetric):
         self.judge = None if judge is None else _model(judge)
         self.name = name or self.prompt.name
         self.names = (self.name,)
-        self.version = f"{_digest(self.prompt, self._schema)}/{PARSER_VERSION}"
+        asked: list[object] = [[message.role, message.text] for message in self.prompt.messages]
+        asked += [self._schema] if self._schema is not None else []
+        self.version = f"{_digest(asked)}/{PARSER_VERSION}"
         self.threshold = threshold
         self._temperature = temperature
 
@@ -111,8 +113,7 @@ class PromptyMetric(ModelMetric):
         return repr(self)
 
     def __repr__(self) -> str:
-        values = json.dumps(self.variables, sort_keys=True, default=str)
-        given = hashlib.sha256(values.encode()).hexdigest()[:12] if self.variables else ""
+        given = _digest(self.variables, sort_keys=True) if self.variables else ""
         judge = "" if self.judge is None else self.judge.name
         return (
             f"PromptyMetric({self.name!r}, {self.version!r}, variables={given!r}, "
@@ -123,22 +124,17 @@ class PromptyMetric(ModelMetric):
         """Return the values that the prompt may insert for a call, by variable."""
         from rag_eval_integrations.metrics.prompty._sandbox import Texts  # noqa: PLC0415  # Jinja
 
+        names = (*VARIABLES, *sorted(self.prompt.variables - set(VARIABLES)))
         values: dict[str, object] = {
-            name: _text(call.metadata[name]) for name in VARIABLES if name in call.metadata
+            name: _text(call.metadata[name]) if name in VARIABLES else call.metadata[name]
+            for name in names
+            if name in call.metadata
         }
-        for name in self.prompt.variables - set(VARIABLES):
-            if name in call.metadata:
-                values[name] = call.metadata[name]
         if call.reference is not None:
-            values.update(groundtruth=call.reference, expected=call.reference)
-        values.update(self.variables)
+            values |= {"groundtruth": call.reference, "expected": call.reference}
         contexts = Texts(document.shown for document in call.documents)
-        return {
-            **values,
-            "input": call.question,
-            "output": call.response or "",
-            "contexts": contexts,
-        }
+        given = {"input": call.question, "output": call.response or "", "contexts": contexts}
+        return values | self.variables | given
 
     def missing(self, call: RagCall) -> tuple[str, ...]:
         """List the variables that the prompt inserts and that have no value for the call."""
@@ -161,10 +157,8 @@ class PromptyMetric(ModelMetric):
             return Measured(self.unscored(*nothing, by))
         missing = self.missing(call)
         if missing:
-            why = (
-                f"no value for {', '.join(missing)}: give one in the call's metadata or with "
-                "`variables=`"
-            )
+            why = "give one in the call's metadata or with `variables=`"
+            why = f"no value for {', '.join(missing)}: {why}"
             return Measured(self.unscored("missing_param", why, by))
         graded = await self.ask(self.values(call), judge)
         return Measured((self.score(graded, by),), graded.completion.usage)
@@ -175,7 +169,7 @@ class PromptyMetric(ModelMetric):
         if "output" in used and not (call.response or "").strip():
             what = "has no response" if call.response is None else "has an empty response"
             return "empty_response", f"the call {what}"
-        if "contexts" in used and not any(one.text.strip() for one in call.documents):
+        if "contexts" in used and not any(document.text.strip() for document in call.documents):
             return "no_context", "the call has no documents"
         if "input" in used and not call.question.strip():
             return "no_question", "the call has no question"
@@ -217,14 +211,8 @@ class PromptyMetric(ModelMetric):
 
     def score(self, graded: GradedReply, by: By = By()) -> Score:  # noqa: B008  # frozen
         """Make the score of a judge's reply."""
-        reading = graded.reading
-        by = by.model_copy(
-            update={
-                "model": graded.completion.model,
-                "prompt_version": f"{self.name}@{self.version}",
-            }
-        )
-        stopped = graded.stopped
+        reading, stopped = graded.reading, graded.stopped
+        by = by.model_copy(update={"model": graded.completion.model})
         if stopped is None and reading.problem is not None:
             stopped = (reading.problem, reading.reason)
         if stopped is not None:
@@ -233,7 +221,7 @@ class PromptyMetric(ModelMetric):
         return Score(
             name=self.name,
             status="scored",
-            value=_value(reading),
+            value=float(reading.outcome == "ok") if reading.score is None else reading.score / 100,
             raw=reading.score,
             scale=None if verdict else SCALE,
             threshold=self.threshold,
@@ -243,22 +231,13 @@ class PromptyMetric(ModelMetric):
                 f"`{name}` holds a tag of the metric's own sections, which was escaped"
                 for name in graded.kept_inside
             ),
-            by=by,
+            by=by.model_copy(update={"prompt_version": f"{self.name}@{self.version}"}),
         )
 
 
-def _digest(prompt: Prompty, schema: JsonObject | None) -> str:
-    """Return a digest of the prompt and of the requested form of answer."""
-    asked: list[object] = [[message.role, message.text] for message in prompt.messages]
-    if schema is not None:
-        asked.append(schema)
-    return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:12]
-
-
-def _value(reading: Reading) -> float:
-    if reading.score is not None:
-        return reading.score / 100
-    return 1.0 if reading.outcome == "ok" else 0.0
+def _digest(content: object, *, sort_keys: bool = False) -> str:
+    text = json.dumps(content, sort_keys=sort_keys, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def _text(value: object) -> object:
@@ -269,14 +248,11 @@ def _text(value: object) -> object:
 
 
 def _model(judge: AnyModel) -> ModelBase:
-    found = judge_from(judge)
-    if not isinstance(found, Model):
-        raise ConfigurationError(
-            "judge",
-            judge,
-            "only labels sentences; a metric file needs a model, such as openai:MODEL",
-        )
-    return with_retries(found)
+    model = judge_from(judge)
+    if not isinstance(model, Model):
+        why = "only labels sentences; a metric file needs a model, such as openai:MODEL"
+        raise ConfigurationError("judge", judge, why)
+    return with_retries(model)
 
 
 # --- The metric files of a folder, and their lint. No model is asked
@@ -318,24 +294,23 @@ def discover_metrics(
         ConfigurationError: a file is not a usable prompt, a named metric does not exist or is for
             the other kind of output, or two metrics have the same name.
     """
-    found: list[PromptyMetric] = []
+    metrics: list[PromptyMetric] = []
     for path in metric_files(folder):
         if named and prompt_name(path) not in named:
             continue  # before reading: a broken file that is not asked for does no harm
         metric = PromptyMetric(path)
         tags = metric.prompt.tags
         if named and ("groundtruth" in tags) != groundtruth:
-            what = "expected outputs" if "groundtruth" in tags else "outputs"
-            raise ConfigurationError(
-                "metric", metric.name, f"{path} is a metric for {what}, according to its tags"
-            )
+            what = "outputs" if groundtruth else "expected outputs"
+            why = f"{path} is a metric for {what}, according to its tags"
+            raise ConfigurationError("metric", metric.name, why)
         if ("groundtruth" in tags) != groundtruth or ("experimental" in tags and not named):
             continue
-        found.append(metric)
-    absent = sorted(set(named) - {metric.name for metric in found})
+        metrics.append(metric)
+    absent = sorted(set(named) - {metric.name for metric in metrics})
     if absent:
         raise ConfigurationError("metric", absent, f"there is no {absent[0]}{SUFFIX} in {folder}")
-    return distinct(found)
+    return distinct(metrics)
 
 
 def distinct(metrics: Iterable[PromptyMetric]) -> list[PromptyMetric]:

@@ -48,12 +48,12 @@ def read_verdict(text: str) -> Verdict:
     if not whole:
         return Verdict("unknown", "the reply is empty")
     lines = whole.splitlines()
-    found, said = _last_word(whole, lines[-1])
-    if found is None and len(lines) > 1:
-        found, said = _bare(lines[0]), "\n".join(lines[1:])
-    if found is None:
+    outcome, why = _last_word(whole, lines[-1])
+    if outcome is None and len(lines) > 1:
+        outcome, why = _bare(lines[0]), "\n".join(lines[1:])
+    if outcome is None:
         return Verdict("unknown", f"the reply does not end in OK or ERR: {_short(whole)}")
-    return Verdict(found, said.strip().strip("*").strip())
+    return Verdict(outcome, why.strip().strip("*").strip())
 
 
 def _last_word(whole: str, line: str) -> tuple[Literal["ok", "err"] | None, str]:
@@ -124,9 +124,9 @@ def read_score(text: str) -> Reading:
     if not whole:
         return Reading(problem="judge_output_invalid", reason="the reply is empty")
     shown = whole[-_MOST_READ:]
-    found, cut_off = _object_with_score(shown)
-    if found is not None:
-        return _of_object(found)
+    content, cut_off = _object_with_score(shown)
+    if content is not None:
+        return _of_object(content)
     if cut_off:
         return Reading(problem="judge_output_invalid", reason="the judge's JSON was cut off")
     match = _WHOLE_REPLY.match(shown)
@@ -145,25 +145,23 @@ def read_score(text: str) -> Reading:
 
 def _object_with_score(text: str) -> tuple[dict[str, Any] | None, bool]:
     """Find the last JSON object with a score, and whether the text ends within an object."""
-    found: dict[str, Any] | None = None
+    content: dict[str, Any] | None = None
     for each in objects_in(text):
         if each.value is None:
             if text.find("}", each.start) < 0:
-                return found, True
+                return content, True
         elif any(key.lower() == "score" for key in each.value):
-            found = each.value
-    return found, False
+            content = each.value
+    return content, False
 
 
 def _of_object(content: dict[str, Any]) -> Reading:
     lower = {key.lower(): value for key, value in content.items()}
     value = lower["score"]
-    said = lower.get("explanation", lower.get("reason", lower.get("reasoning", "")))
-    explanation = said if isinstance(said, str) else _shown(said)
-    if isinstance(value, str):
-        match = _WHOLE_REPLY.match(value)
-        if match is not None:
-            return _checked(match, explanation)
+    why = lower.get("explanation", lower.get("reason", lower.get("reasoning", "")))
+    explanation = why if isinstance(why, str) else _shown(why)
+    if isinstance(value, str) and (match := _WHOLE_REPLY.match(value)):
+        return _checked(match, explanation)
     if isinstance(value, bool) or not isinstance(value, int | float):
         why = f"the score is {_shown(value)[:60]}, which is not a number"
         return Reading(problem="judge_output_invalid", reason=why)
@@ -179,19 +177,15 @@ def _shown(value: Any) -> str:
 
 def _spoken(text: str) -> re.Match[str] | None:
     without = _RANGE.sub(" ", text)
-    for pattern in (_TIGHT, _LOOSE):
-        matches = list(pattern.finditer(without))
-        if matches:
-            return matches[-1]
-    return None
+    matches = list(_TIGHT.finditer(without)) or list(_LOOSE.finditer(without))
+    return matches[-1] if matches else None
 
 
 def _checked(match: re.Match[str], explanation: str) -> Reading:
     whole = match["whole"]
     if match["of"] and match["of"] != "%" and (whole is None or float(whole) != 100):
-        return Reading(
-            problem="out_of_range", reason=f"the score is {match[0].strip()[:60]!r}, not out of 100"
-        )
+        why = f"the score is {match[0].strip()[:60]!r}, not out of 100"
+        return Reading(problem="out_of_range", reason=why)
     return _in_range(float(match["n"]), explanation)
 
 
