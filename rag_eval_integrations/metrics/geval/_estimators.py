@@ -114,12 +114,12 @@ def _may_go_on(reading: Reading, text: str, plan: EstimatorSettings) -> bool:
     return at_the_end and plan.scale[1] > 9
 
 
-def of_logprobs(found: Expectation, reading: Reading, reply: str) -> ScoreEstimate:
+def of_logprobs(expected: Expectation, reading: Reading, reply: str) -> ScoreEstimate:
     """Make the estimate of an expectation."""
-    distribution = {float(k): p for k, p in found.distribution.items()}
+    distribution = {float(k): p for k, p in expected.distribution.items()}
     return ScoreEstimate(
-        raw=found.value, method="logprobs", distribution=distribution, n=1, mass=found.mass,
-        reply=reply, reason=reading.reason, std=found.std, shift=found.shift,
+        raw=expected.value, method="logprobs", distribution=distribution, n=1, mass=expected.mass,
+        reply=reply, reason=reading.reason, std=expected.std, shift=expected.shift,
     )  # fmt: skip
 
 
@@ -210,18 +210,18 @@ class EstimatorRun:
             if self.without_logprobs is not None:
                 self._warn_of_fallback(self.without_logprobs)
             return await (self._monte_carlo() if self.plan.samples > 1 else self._single())
-        found = await self._logprobs()
-        if not isinstance(found, _NoLogprobs):
-            return found
+        answer = await self._logprobs()
+        if not isinstance(answer, _NoLogprobs):
+            return answer
         if pinned:
             why = (
-                f"{found.why}: the judge {self.judge.name} does not support "
+                f"{answer.why}: the judge {self.judge.name} does not support "
                 "estimator='logprobs' here; use estimator='monte_carlo', or 'auto', which falls "
                 "back to it"
             )
-            return NoEstimate("judge_incapable", why, found.reply)
-        greedy = of_single(found.reading, found.reply)
-        self._warn_of_fallback(found.why)
+            return NoEstimate("judge_incapable", why, answer.reply)
+        greedy = of_single(answer.reading, answer.reply)
+        self._warn_of_fallback(answer.why)
         return greedy if self.plan.samples == 1 else await self._samples_or(greedy)
 
     def _warn_of_fallback(self, why: str) -> None:
@@ -236,8 +236,7 @@ class EstimatorRun:
         except JudgeUnavailableError:
             raise
         except JudgeError as error:
-            self._warn(f"one answer instead of samples: {str(error)[:200]}")
-            return greedy
+            sampled = NoEstimate("judge_incapable", str(error)[:200])
         if isinstance(sampled, NoEstimate):
             self._warn(f"one answer instead of samples: {sampled.why}")
             return greedy
@@ -269,11 +268,11 @@ class EstimatorRun:
             if place is None:
                 why = "the tokens do not spell the reply"
             else:
-                found = expectation(choice.tokens, place, self.plan.scale)
-                if not isinstance(found, Unusable):
-                    return of_logprobs(found, reading, choice.text)
-                why = found.why
-                self.without_logprobs = found.why if found.placeholder else None
+                expected = expectation(choice.tokens, place, self.plan.scale)
+                if not isinstance(expected, Unusable):
+                    return of_logprobs(expected, reading, choice.text)
+                why = expected.why
+                self.without_logprobs = why if expected.placeholder else None
         return _NoLogprobs(why, reading, choice.text)
 
     async def _single(self) -> ScoreEstimate | NoEstimate:
@@ -317,10 +316,10 @@ class EstimatorRun:
         self, requests: Sequence[CompletionRequest]
     ) -> tuple[list[Choice], JudgeError | None]:
         """Request more samples; a request that fails does not discard the others."""
-        found = await asyncio.gather(*map(self._ask, requests), return_exceptions=True)
+        answers = await asyncio.gather(*map(self._ask, requests), return_exceptions=True)
         choices: list[Choice] = []
         failure: JudgeError | None = None
-        for item in found:
+        for item in answers:
             if isinstance(item, JudgeError):
                 failure = item
                 self._warn(f"a request for samples failed: {str(item)[:200]}")

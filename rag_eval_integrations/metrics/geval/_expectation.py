@@ -41,9 +41,9 @@ def place_of(text: str, span: tuple[int, int], tokens: Sequence[Token]) -> Token
     end = start + len(text[span[0] : span[1]].encode("utf-8", "replace"))
     pieces = [_bytes(token.text) for token in tokens]
     for trailing in range(_MOST_TRAILING + 1):
-        found = _from_end(written, start, end, pieces[: len(pieces) - trailing])
-        if found is not None:
-            return found
+        place = _from_end(written, start, end, pieces[: len(pieces) - trailing])
+        if place is not None:
+            return place
     return _from_start(written, start, end, pieces)
 
 
@@ -126,15 +126,9 @@ class Expectation:
     """Standard deviation of the distribution."""
     distribution: dict[int, float]
     """Probability by score; adds up to 1."""
-    undecided: float = 0.0
-    """Probability of digits that may begin a longer number; counted as the shorter one."""
     shift: float = 0.0
-    """How far `value` may be off for that reason, on the metric's scale; at least 0."""
-
-    @property
-    def argmax(self) -> int:
-        """The likeliest score; the lowest of equally likely ones."""
-        return max(self.distribution, key=lambda k: (self.distribution[k], -k))
+    """How far `value` may be off because a digit that is counted as a score may begin a longer
+    number, on the metric's scale; at least 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +165,9 @@ def expectation(
     on_sampled = here[token.text]
     written, ended = _digits_of(place.rest)
     numbers = [
-        (found, p)
+        (number, p)
         for text, p in here.items()
-        if text != token.text and (found := _number(text, scale[1])) is not None
+        if text != token.text and (number := _number(text, scale[1])) is not None
     ]
     # A tokenizer that has a token for a longer number does not spell that number in two tokens.
     whole = len(written) > 1 and scale[0] <= int(written) <= scale[1]
@@ -221,9 +215,7 @@ def _normalised(
     distribution = {k: sums[k] / mass for k in sorted(sums)}
     value = math.fsum(k * p for k, p in distribution.items())
     variance = math.fsum(p * (k - value) ** 2 for k, p in distribution.items())
-    return Expectation(
-        value, min(mass, 1.0), math.sqrt(variance), distribution, unclear, shift / mass
-    )
+    return Expectation(value, min(mass, 1.0), math.sqrt(variance), distribution, shift / mass)
 
 
 def _placeholder(token: Token, here: Mapping[str, float]) -> Unusable | None:
@@ -268,13 +260,13 @@ def _probability(logprob: float) -> float:
 
 def _longest(number: int, scale: tuple[int, int]) -> int:
     """Return the largest longer number of the scale that begins with this one; 0 without any."""
-    found = 0
+    longest = 0
     begin, room = number * 10, 10
     while 0 < begin <= scale[1]:
         if begin + room - 1 >= scale[0]:
-            found = min(begin + room - 1, scale[1])
+            longest = min(begin + room - 1, scale[1])
         begin, room = begin * 10, room * 10
-    return found
+    return longest
 
 
 def _add_sampled(

@@ -204,14 +204,14 @@ def parse_steps(text: str) -> tuple[str, ...]:
     """
     # The messages are sent to the model by `steps_again`: to reword one is to change a prompt.
     content = parse_object(text)
-    found = content.get("steps")
-    if not isinstance(found, list):
+    steps = content.get("steps")
+    if not isinstance(steps, list):
         raise JudgeOutputError('the reply has no list "steps"', text)
-    if not all(isinstance(step, str) and step.strip() for step in found):
+    if not all(isinstance(step, str) and step.strip() for step in steps):
         raise JudgeOutputError("a step is empty or no string", text)
-    if not 1 <= len(found) <= _MOST_STEPS:
-        raise JudgeOutputError(f"there are {len(found)} steps and not 1 to {_MOST_STEPS}", text)
-    return tuple(" ".join(step.split())[:_MOST_CHARACTERS] for step in found)
+    if not 1 <= len(steps) <= _MOST_STEPS:
+        raise JudgeOutputError(f"there are {len(steps)} steps and not 1 to {_MOST_STEPS}", text)
+    return tuple(" ".join(step.split())[:_MOST_CHARACTERS] for step in steps)
 
 
 class StepsWriter:
@@ -269,9 +269,8 @@ class StepsWriter:
             usage += completion.usage
             refused = _refused(completion)
             if refused is not None:
-                return Steps(
-                    usage=usage, code=refused, why="the judge refused to write evaluation steps"
-                )
+                why = "the judge refused to write evaluation steps"
+                return Steps(usage=usage, code=refused, why=why)
             try:
                 return Steps(parse_steps(completion.text), usage)
             except JudgeOutputError as error:

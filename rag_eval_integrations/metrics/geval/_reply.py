@@ -68,14 +68,10 @@ def checked(match: re.Match[str], scale: tuple[int, int], reason: str, offset: i
     words, whole = match["n"], match["whole"]
     if match["of"] and not (whole is not None and int(whole[:_MOST_DIGITS]) == high):
         return _outside(f"the score is {match[0].strip()[:40]!r}, not out of {high}")
-    sign_and_digits, _, decimals = words.translate(_SIGNS).partition(".")
+    sign_and_digits = words.translate(_SIGNS).partition(".")[0]
     if len(sign_and_digits) > _MOST_DIGITS:
         return _outside(f"the score has {len(sign_and_digits)} digits")
-    value = float(int(sign_and_digits))
-    if decimals.strip("0") and not all(int(digit) == 0 for digit in decimals):
-        value = float(f"{int(sign_and_digits)}.{''.join(str(int(d)) for d in decimals)}")
-        if sign_and_digits.startswith("-") and value > 0:  # "-0.5"
-            value = -value
+    value = float(words.translate(_SIGNS)) + 0.0  # digits of any script; never -0.0
     if not low <= value <= high:
         return _outside(f"the score is {words[:40]}, outside of {low} to {high}")
     start = offset + match.start("n") + (sign_and_digits[0] in "+-")
@@ -148,14 +144,14 @@ def read_reply(text: str, name: str, scale: Scale) -> Reading:
 
 
 def _of_object(text: str, name: str, scale: Scale) -> Reading | None:
-    found = None
+    last_scored = None
     for nested in fields_in(text):
         scored = [(fields, span) for fields in nested if (span := _score_in(fields, text, name))]
         if scored:  # the object's own score, else the last one inside it
-            found = scored[0] if scored[0][0] is nested[0] else scored[-1]
-    if found is None:
+            last_scored = scored[0] if scored[0][0] is nested[0] else scored[-1]
+    if last_scored is None:
         return _of_broken_object(text, scale)
-    fields, (start, end) = found
+    fields, (start, end) = last_scored
     match = number_alone(text[start:end].removesuffix("```"))
     if match is None:
         value = text[start:end][:60]

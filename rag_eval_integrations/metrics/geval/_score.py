@@ -3,82 +3,76 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
 from rag_eval_integrations.metrics.geval._estimators import NoEstimate, ScoreEstimate
-from rag_eval_integrations.records import By, JsonObject, Score
+from rag_eval_integrations.records import JsonObject, Score
 
 _MOST_REPLY = 8_000
 """Characters of a reply that the evidence keeps."""
 
 
-@dataclass(frozen=True, slots=True)
-class Grading:
-    """What a metric makes of an estimate: the score's name, its scale and when it passes."""
-
-    name: str
-    scale: tuple[int, int]
-    threshold: float | None
-    strict: bool
-
-
 def score_of(
-    grading: Grading,
-    found: ScoreEstimate | NoEstimate,
-    by: By,
-    steps: Sequence[str] = (),
-    warnings: tuple[str, ...] = (),
+    estimate: ScoreEstimate | NoEstimate,
+    scale: tuple[int, int],
+    *,
+    strict: bool,
+    steps: Sequence[str],
+    **fields: Any,
 ) -> Score:
     """Make the `Score` of an estimate.
 
     `value` is (raw - lowest) / (highest - lowest), in [0, 1]; for a strict metric, 1.0 when the
     likeliest score is the highest of the scale, else 0.0.
+
+    Args:
+        estimate: the estimate, or the reason why there is none.
+        scale: lowest and highest score.
+        strict: whether the metric is.
+        steps: the evaluation steps, for the evidence.
+        fields: the other fields of the `Score`.
     """
-    low, high = grading.scale
+    low, high = scale
     evidence: JsonObject = {"steps": list(steps)} if steps else {}
-    if found.reply:
-        evidence["reply"] = found.reply[:_MOST_REPLY]
-    if isinstance(found, NoEstimate):
+    if estimate.reply:
+        evidence["reply"] = estimate.reply[:_MOST_REPLY]
+    if isinstance(estimate, NoEstimate):
         return Score(
-            name=grading.name, status="unscored", unscored=found.code, reason=found.why,
-            scale=(low, high), threshold=grading.threshold, evidence=evidence or None,
-            warnings=warnings, by=by,
+            status="unscored", unscored=estimate.code, reason=estimate.why, scale=scale,
+            evidence=evidence or None, **fields,
         )  # fmt: skip
-    evidence |= {"argmax": found.argmax, "std": found.std}
-    if found.sampled:
-        evidence["samples"] = dict(found.sampled)
-    if found.shift:
-        evidence["shift"] = found.shift
-    value = (found.raw - low) / (high - low)
-    if grading.strict:
-        value = float(found.argmax == high)
+    evidence |= {"argmax": estimate.argmax, "std": estimate.std}
+    if estimate.sampled:
+        evidence["samples"] = dict(estimate.sampled)
+    if estimate.shift:
+        evidence["shift"] = estimate.shift
+    value = (estimate.raw - low) / (high - low)
+    if strict:
+        value = float(estimate.argmax == high)
     return Score(
-        name=grading.name,
         status="scored",
         # Outside of 0 to 1 only with the parsers of published tables, which accept any number.
         value=min(1.0, max(0.0, value)),
-        raw=found.raw,
-        scale=(low, high),
-        threshold=grading.threshold,
-        reason=_reason(found, high),
+        raw=estimate.raw,
+        scale=scale,
+        reason=_reason(estimate, high),
         evidence=evidence,
-        method=found.method,
-        n=found.n,
-        mass=found.mass,
-        std_error=found.std_error,
-        distribution={f"{k:g}": min(1.0, p) for k, p in found.distribution.items()},
-        probability=min(1.0, found.distribution.get(high, 0.0)) if grading.strict else None,
-        warnings=warnings,
-        by=by,
+        method=estimate.method,
+        n=estimate.n,
+        mass=estimate.mass,
+        std_error=estimate.std_error,
+        distribution={f"{k:g}": min(1.0, p) for k, p in estimate.distribution.items()},
+        probability=min(1.0, estimate.distribution.get(high, 0.0)) if strict else None,
+        **fields,
     )
 
 
-def _reason(found: ScoreEstimate, high: int) -> str:
-    words = " ".join(found.reason.split())[:_MOST_REPLY]
+def _reason(estimate: ScoreEstimate, high: int) -> str:
+    words = " ".join(estimate.reason.split())[:_MOST_REPLY]
     if words:
         return words
-    dropped = f", {found.sampled['given'] - found.n} dropped" if found.sampled else ""
+    dropped = f", {estimate.sampled['given'] - estimate.n} dropped" if estimate.sampled else ""
     return (
-        f"{found.raw:.4g} of {high} by {found.method} (n {found.n}{dropped}); "
+        f"{estimate.raw:.4g} of {high} by {estimate.method} (n {estimate.n}{dropped}); "
         "the judge gave no reason"
     )

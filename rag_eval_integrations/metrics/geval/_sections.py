@@ -72,9 +72,8 @@ def checked_params(params: object) -> tuple[str, ...]:
         known = _OTHER_NAMES.get(name, name) if isinstance(name, str) else ""
         if known not in PARAMS and not re.fullmatch(r"metadata\.[^\s.].{0,99}", known):
             names = ", ".join(PARAMS)
-            raise ConfigurationError(
-                "params", name, f"is not a parameter; use {names} or metadata.FIELD"
-            )
+            why = f"is not a parameter; use {names} or metadata.FIELD"
+            raise ConfigurationError("params", name, why)
         if known in checked:
             raise ConfigurationError("params", name, "is named twice")
         checked.append(known)
@@ -96,11 +95,11 @@ def sections_of(call: RagCall, params: Sequence[str]) -> tuple[Section, ...] | M
     """Return the sections of a call that the parameters select, or the first missing parameter."""
     sections: list[Section] = []
     for param in params:
-        found = [section for section in _sections(call, param) if section.text.strip()]
-        if not found:
+        filled = [section for section in _sections(call, param) if section.text.strip()]
+        if not filled:
             code, why = _MISSING.get(param, ("missing_param", f"the call has no {param}"))
             return MissingParam(code, f"{why}, which this metric needs (params: {param})")
-        sections += found
+        sections += filled
     return tuple(sections)
 
 
@@ -140,9 +139,8 @@ def call_of_turns(turns: Conversation) -> RagCall:
     given: object = turns
     is_list = isinstance(given, Sequence) and not isinstance(given, str | bytes)
     if not is_list or not all(isinstance(turn, Turn | Mapping) for turn in turns):
-        raise ConfigurationError(
-            "call", turns, "use a RagCall, or a list of turns {'role': …, 'content': …}"
-        )
+        why = "use a RagCall, or a list of turns {'role': …, 'content': …}"
+        raise ConfigurationError("call", turns, why)
     listed = [turn if isinstance(turn, Turn) else from_object(Turn, dict(turn)) for turn in turns]
     if not listed:
         raise ConfigurationError("turns", list(turns), "give at least one turn")
@@ -154,5 +152,5 @@ def call_of_turns(turns: Conversation) -> RagCall:
 def turns_of(call: RagCall) -> tuple[Turn, ...]:
     """Return all turns of a call: its history, its question and its response."""
     last = (("user", call.question), ("assistant", call.response or ""))
-    said = [from_object(Turn, {"role": role, "content": text}) for role, text in last if text]
-    return (*call.history, *said)
+    turns = [from_object(Turn, {"role": role, "content": text}) for role, text in last if text]
+    return (*call.history, *turns)

@@ -6,7 +6,7 @@ import math
 import re
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
@@ -51,9 +51,8 @@ def checked_rubric(rubric: RubricLike | object, scale: tuple[int, int]) -> tuple
     levels.sort(key=lambda level: (level.low, level.high))
     for level in levels:
         if not scale[0] <= level.low <= level.high <= scale[1]:
-            raise ConfigurationError(
-                "rubric", str(level)[:60], f"is outside of the scale {scale[0]} to {scale[1]}"
-            )
+            why = f"is outside of the scale {scale[0]} to {scale[1]}"
+            raise ConfigurationError("rubric", str(level)[:60], why)
     for lower, upper in pairwise(levels):
         if lower.high >= upper.low:
             raise ConfigurationError("rubric", str(upper)[:60], f"overlaps {str(lower)[:60]!r}")
@@ -97,10 +96,7 @@ def _text(text: object) -> str:
 # --- Names of DeepEval's arguments
 
 
-_RENAMED = {
-    "evaluation_steps": "steps",
-    "evaluation_params": "params",
-}
+_RENAMED = {"evaluation_steps": "steps", "evaluation_params": "params"}
 _WRITE_INSTEAD = {
     "model": "is called `judge` here; write judge=OpenAIModel('gpt-4o-mini')",
     "strict_mode": "is called `strict` here",
@@ -122,14 +118,14 @@ def from_deepeval(given: Mapping[str, object], own: Mapping[str, object]) -> dic
         ConfigurationError: an argument is unknown, has another name or no counterpart here, or is
             given under both names.
     """
-    found: dict[str, object] = {}
+    renamed: dict[str, object] = {}
     for name, value in given.items():
         if name not in _RENAMED:
             raise ConfigurationError(name, value, _WRITE_INSTEAD.get(name, "is not an argument"))
         if own[_RENAMED[name]] is not None:
             raise ConfigurationError(name, value, f"is the same as `{_RENAMED[name]}`: give one")
-        found[_RENAMED[name]] = value
-    return found
+        renamed[_RENAMED[name]] = value
+    return renamed
 
 
 # --- The other arguments
@@ -185,9 +181,8 @@ def checked_scale(scale: object) -> tuple[int, int]:
         raise ConfigurationError("scale", scale, "use two integers, as in (1, 5)")
     low, high = (int(number) for number in numbers)
     if [low, high] != numbers or not 0 <= low < high <= _HIGHEST:
-        raise ConfigurationError(
-            "scale", scale, f"use integers with 0 <= lowest < highest <= {_HIGHEST}"
-        )
+        why = f"use integers with 0 <= lowest < highest <= {_HIGHEST}"
+        raise ConfigurationError("scale", scale, why)
     return low, high
 
 
@@ -268,33 +263,23 @@ def checked_plan(plan: EstimatorSettings, paper_parser: bool | str) -> Estimator
     if paper_parser is False:
         return plan
     if plan.estimator == "logprobs":
-        raise ConfigurationError(
-            "paper_parser", paper_parser, "cannot be combined with estimator='logprobs'"
-        )
+        why = "cannot be combined with estimator='logprobs'"
+        raise ConfigurationError("paper_parser", paper_parser, why)
     parser = "g-eval" if paper_parser is True else paper_parser
     if parser not in PAPER_PARSERS:
-        raise ConfigurationError(
-            "paper_parser", paper_parser, f"use True or one of {', '.join(PAPER_PARSERS)}"
-        )
-    return EstimatorSettings(
-        plan.name, plan.scale, plan.form, plan.estimator, plan.samples, plan.temperature,
-        plan.top_logprobs, plan.max_tokens, parser,
-    )  # fmt: skip
+        why = f"use True or one of {', '.join(PAPER_PARSERS)}"
+        raise ConfigurationError("paper_parser", paper_parser, why)
+    return replace(plan, paper_parser=parser)
 
 
 def _check_numbers(plan: EstimatorSettings) -> None:
-    if type(plan.samples) is not int or not 1 <= plan.samples <= _MOST_SAMPLES:
-        raise ConfigurationError(
-            "samples", plan.samples, f"use a whole number from 1 to {_MOST_SAMPLES}"
-        )
-    if type(plan.top_logprobs) is not int or not 1 <= plan.top_logprobs <= 20:
-        raise ConfigurationError(
-            "top_logprobs", plan.top_logprobs, "use a whole number from 1 to 20"
-        )
-    if plan.max_tokens is not None and (type(plan.max_tokens) is not int or plan.max_tokens < 1):
-        raise ConfigurationError(
-            "max_tokens", plan.max_tokens, "use a whole number from 1, or None"
-        )
+    for field, count, most, more in (
+        ("samples", plan.samples, _MOST_SAMPLES, f" to {_MOST_SAMPLES}"),
+        ("top_logprobs", plan.top_logprobs, 20, " to 20"),
+        ("max_tokens", 1 if plan.max_tokens is None else plan.max_tokens, math.inf, ", or None"),
+    ):
+        if type(count) is not int or not 1 <= count <= most:
+            raise ConfigurationError(field, count, f"use a whole number from 1{more}")
     number = type(plan.temperature) in (int, float) and math.isfinite(plan.temperature)
     if not number or plan.temperature < 0:
         raise ConfigurationError("temperature", plan.temperature, "use a number of at least 0")

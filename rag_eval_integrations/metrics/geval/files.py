@@ -32,8 +32,7 @@ from rag_eval_integrations.metrics.geval.metric import GEval
 SUFFIXES = (".geval.yaml", ".geval.yml")
 _FIELDS = (
     "preset", "task", "name", "criteria", "steps", "params", "scale", "rubric", "threshold",
-    "strict", "estimator",
-    "samples", "temperature", "form", "top_logprobs", "max_tokens",
+    "strict", "estimator", "samples", "temperature", "form", "top_logprobs", "max_tokens",
 )  # fmt: skip
 _MOST_BYTES = 1_000_000
 PRESET_NAMES = tuple(PRESETS)
@@ -86,9 +85,8 @@ def read_geval(path: str | Path, /, **changes: Any) -> GEval:
             raise ConfigurationError("preset", content["preset"], f"use one of {names}")
         return GEval.preset(content.pop("preset"), content.pop("task", "qa"), **content)
     except ConfigurationError as error:
-        raise InputError(
-            f"{file}: {error}", field=error.field, line=lines.get(error.field)
-        ) from error
+        line = lines.get(error.field)
+        raise InputError(f"{file}: {error}", field=error.field, line=line) from error
 
 
 def is_geval_file(name: str) -> bool:

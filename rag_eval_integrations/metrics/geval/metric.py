@@ -27,7 +27,7 @@ from rag_eval_integrations.metrics.geval._prompt import (
     steps_digest,
     steps_messages,
 )
-from rag_eval_integrations.metrics.geval._score import Grading, score_of
+from rag_eval_integrations.metrics.geval._score import score_of
 from rag_eval_integrations.metrics.geval._sections import (
     Conversation,
     MissingParam,
@@ -172,9 +172,9 @@ class GEval(ModelMetric):
         Raises:
             ConfigurationError: the name or the task is unknown, or an argument is wrong.
         """
-        found = preset(name, task)
-        given = {"name": found.name, "params": found.params, "scale": found.scale}
-        rules = {} if "criteria" in changes else {"steps": found.steps, "rubric": found.levels}
+        ready = preset(name, task)
+        given = {"name": ready.name, "params": ready.params, "scale": ready.scale}
+        rules = {} if "criteria" in changes else {"steps": ready.steps, "rubric": ready.levels}
         return cls(**{**given, **rules, **changes})
 
     @classmethod
@@ -256,21 +256,22 @@ class GEval(ModelMetric):
         known = self._without_logprobs.get(judge.identity)
         asking = EstimatorRun(judge, messages, self._plan, known)
         try:
-            found = await asking.estimate()
+            estimate = await asking.estimate()
         except JudgeOutputError as error:  # a bad reply is not a judge that does not answer
-            found = NoEstimate("judge_output_invalid", str(error), error.raw)
+            estimate = NoEstimate("judge_output_invalid", str(error), error.raw)
         except JudgeError as error:
             error.usage = steps.usage + asking.usage
             raise
-        if asking.without_logprobs is not None and known is None:
-            self._remember_without_logprobs(judge, asking.without_logprobs)
+        seen = asking.without_logprobs
+        if seen is not None and known is None and len(self._without_logprobs) < _JUDGES_REMEMBERED:
+            self._without_logprobs[judge.identity] = seen
         by = by.model_copy(
             update={
                 "model": asking.model or by.model,
                 "prompt_version": f"{SCORE_VERSION}/{steps_digest(steps.steps)}",
             }
         )
-        score = self._score_of(found, by, steps.steps, tuple(asking.warnings))
+        score = self._score_of(estimate, by, steps.steps, tuple(asking.warnings))
         return Measured((score,), steps.usage + asking.usage)
 
     def messages(
@@ -296,13 +297,15 @@ class GEval(ModelMetric):
 
     def _score_of(
         self,
-        found: ScoreEstimate | NoEstimate,
+        estimate: ScoreEstimate | NoEstimate,
         by: By,
         steps: Sequence[str] = (),
         warnings: tuple[str, ...] = (),
     ) -> Score:
-        grading = Grading(self.names[0], self.scale, self.threshold, self.strict)
-        return score_of(grading, found, by, steps, warnings)
+        return score_of(
+            estimate, self.scale, strict=self.strict, steps=steps, name=self.names[0],
+            threshold=self.threshold, warnings=warnings, by=by,
+        )  # fmt: skip
 
     def _score_messages(self, steps: tuple[str, ...], sections: Sequence[Section]) -> Messages:
         return score_messages(
@@ -405,17 +408,10 @@ class GEval(ModelMetric):
             raise ConfigurationError("judge", None, "pass a model here or to the metric")
         return with_retries(self.judge if judge is None else _model(judge))  # type: ignore[arg-type]
 
-    def _remember_without_logprobs(self, judge: ModelBase, why: str) -> None:
-        if len(self._without_logprobs) < _JUDGES_REMEMBERED:
-            self._without_logprobs[judge.identity] = why
-
 
 def _model(judge: AnyModel) -> Model:
-    found = judge_from(judge)
-    if not isinstance(found, Model):
-        raise ConfigurationError(
-            "judge",
-            found.name,
-            "is not a model that G-Eval can ask; use a model, such as 'openai:gpt-4o-mini'",
-        )
-    return found
+    model = judge_from(judge)
+    if not isinstance(model, Model):
+        why = "is not a model that G-Eval can ask; use a model, such as 'openai:gpt-4o-mini'"
+        raise ConfigurationError("judge", model.name, why)
+    return model
