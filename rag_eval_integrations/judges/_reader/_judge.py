@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from math import fsum, isfinite, sqrt
@@ -58,7 +58,6 @@ _OF_DOCUMENTS = {
     "all_relevant_sentence_keys", "all_utilized_sentence_keys", "relevant_probabilities",
     "utilized_probabilities", "estimates",
 }  # fmt: skip
-_MODELS = ("model", "relevance")
 _NOT_GIVEN = ("self", "__class__")
 
 
@@ -93,13 +92,11 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
         threads: int | None = None,
     ) -> None:
         given = {name: value for name, value in locals().items() if name not in _NOT_GIVEN}
-        self._made_of = given | {
-            name: _absolute(value) for name, value in given.items() if name in _MODELS
-        }
+        self._made_of = given | {name: _absolute(given[name]) for name in ("model", "relevance")}
         self.name = self._library
         self._options = Options(threshold, max_windows, max_pairs, template)
         self._lines = (relevance_line, utilized_line)
-        self._check(relevance, relevance_labels, pooling, batch_size, threads)
+        _check(given)
         options = ModelOptions(labels, max_length, None, device, batch_size, threads)
         self._support: Backend = self._backend(model, "model", options)
         self._relevance: Backend | None = None
@@ -123,44 +120,15 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
         )
         _process.register(self)
 
-    def _check(
-        self,
-        relevance: object,
-        relevance_labels: Sequence[str] | None,
-        pooling: str | None,
-        batch_size: int,
-        threads: int | None,
-    ) -> None:
-        options = self._options
-        if not 0 < options.threshold < 1:
-            raise ConfigurationError("threshold", options.threshold, "use a number between 0 and 1")
-        for name, count in (
-            ("max_windows", options.max_windows), ("max_pairs", options.max_pairs),
-            ("batch_size", batch_size), ("threads", 1 if threads is None else threads),
-        ):  # fmt: skip
-            if type(count) is not int or count < 1:
-                raise ConfigurationError(name, count, "use a whole number from 1")
-        if options.template is not None and "{premise}" not in options.template:
-            raise ConfigurationError("template", options.template, "should hold {premise}")
-        for name, value in (("relevance_labels", relevance_labels), ("pooling", pooling)):
-            if relevance is None and value is not None:
-                raise ConfigurationError(name, value, "is for a model for relevance (`relevance=`)")
-        lines: tuple[object, ...] = self._lines
-        for name, line in zip(("relevance_line", "utilized_line"), lines, strict=True):
-            numbers = line if isinstance(line, tuple | list) else ()
-            if [isinstance(n, int | float) and isfinite(n) for n in numbers] != [True, True]:
-                raise ConfigurationError(name, line, "use two numbers (intercept, slope)")
-
     def _digest(self) -> str:
-        by = None if self._relevance is None else self._relevance.name
-        parts: list[object] = [self._support.name, self._support.config, self._options]
-        parts += [self._support.reading, by]
-        if self._relevance is None:
+        first, second = self._support, self._relevance
+        parts: list[object] = [first.name, first.config, self._options, first.reading]
+        if second is None:
             from rag_eval_integrations.judges.embedded import EmbeddedJudge  # noqa: PLC0415 -- here
 
-            parts.append(EmbeddedJudge().version)
+            parts += [None, EmbeddedJudge().version]
         else:
-            parts += [self._relevance.config, self._relevance.reading, self._lines]
+            parts += [second.name, second.config, second.reading, self._lines]
         return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
     def __repr__(self) -> str:
@@ -261,24 +229,22 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
                 "utilized_probabilities": _rounded(keys, used),
                 "estimates": {},
             }
-        warnings = [
+        warning = (
             f"Support is judged by the local model {self._support.name}, relevance and utilization "
             f"by {maker}. The probabilities of local models are not calibrated."
-        ]
-        if read.left_out:  # without the number: a summary would list each by itself
-            warnings.append(_LEFT_OUT)
+        )
         return Labelling(
             labels=self._labels(call, maker, known, read),
             judge=self._info,
             windows=max(1, read.windows),
-            warnings=tuple(warnings),
+            # Without the number: a summary would list each by itself.
+            warnings=(warning, _LEFT_OUT) if read.left_out else (warning,),
             flags=(READER,),
         )
 
     def _without(self, code: UnscoredCode, reason: str) -> Labelling:
-        return Labelling(
-            labels=None, judge=self._info, flags=(READER,), unscored=code, reason=reason
-        )
+        flags = (READER,)
+        return Labelling(labels=None, judge=self._info, flags=flags, unscored=code, reason=reason)
 
     def _labels(
         self, call: SentencizedCall, maker: str, known: dict[str, Any], read: Read
@@ -293,7 +259,7 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
             error = round(sqrt(least * (1 - least)), DIGITS)
             known["estimates"] = {**known["estimates"], "adherence": (least, error)}
         entries = [
-            self._entry(key, supported[key], sentence, keys)
+            self._entry(key, sentence, keys)
             for key, sentence in zip(answered, read.sentences, strict=True)
         ]
         wrong = [entry.response_sentence_key for entry in entries if not entry.fully_supported]
@@ -310,10 +276,8 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
             supported_probabilities=supported,
         )
 
-    def _entry(
-        self, key: str, p: float, sentence: Supported, keys: Sequence[str]
-    ) -> SentenceSupport:
-        supported = p >= self._options.threshold
+    def _entry(self, key: str, sentence: Supported, keys: Sequence[str]) -> SentenceSupport:
+        supported = round(sentence.probability, DIGITS) >= self._options.threshold
         why, numbers = "closest are", sentence.matched
         if supported and sentence.evidence:
             why, numbers = "alone by", sentence.evidence
@@ -327,6 +291,29 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
             supporting_sentence_keys=tuple(near) if supported else (),
             fully_supported=supported,
         )
+
+
+def _check(given: Mapping[str, Any]) -> None:
+    """Check the arguments that no model is needed for."""
+
+    def refuse(name: str, why: str) -> None:
+        raise ConfigurationError(name, given[name], why)
+
+    if not 0 < given["threshold"] < 1:
+        refuse("threshold", "use a number between 0 and 1")
+    for name in ("max_windows", "max_pairs", "batch_size", "threads"):
+        count = 1 if name == "threads" and given[name] is None else given[name]
+        if type(count) is not int or count < 1:
+            refuse(name, "use a whole number from 1")
+    if given["template"] is not None and "{premise}" not in given["template"]:
+        refuse("template", "should hold {premise}")
+    for name in ("relevance_labels", "pooling"):
+        if given["relevance"] is None and given[name] is not None:
+            refuse(name, "is for a model for relevance (`relevance=`)")
+    for name in ("relevance_line", "utilized_line"):
+        numbers = given[name] if isinstance(given[name], tuple | list) else ()
+        if [isinstance(n, int | float) and isfinite(n) for n in numbers] != [True, True]:
+            refuse(name, "use two numbers (intercept, slope)")
 
 
 def _rounded(keys: Sequence[str], probabilities: Sequence[float]) -> dict[str, float]:
