@@ -41,7 +41,7 @@ def place_of(text: str, span: tuple[int, int], tokens: Sequence[Token]) -> Token
     end = start + len(text[span[0] : span[1]].encode("utf-8", "replace"))
     pieces = [_bytes(token.text) for token in tokens]
     for trailing in range(_MOST_TRAILING + 1):
-        place = _from_end(written, start, end, pieces[: len(pieces) - trailing])
+        place = _from_end(written, start, pieces[: len(pieces) - trailing])
         if place is not None:
             return place
     return _from_start(written, start, end, pieces)
@@ -53,42 +53,32 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-def _from_end(
-    written: bytes, start: int, end: int, pieces: Sequence[bytes]
-) -> TokenPosition | None:
-    at = len(written)
-    reached_end = False
-    for index in range(len(pieces) - 1, -1, -1):
-        piece = pieces[index]
-        begin = at - len(piece)
+def _from_end(written: bytes, start: int, pieces: Sequence[bytes]) -> TokenPosition | None:
+    stop = len(written)
+    for index in reversed(range(len(pieces))):
+        begin = stop - len(pieces[index])
         # The answer's first token may begin in the reasoning before it.
-        spelled = piece[-at:] if begin < 0 and at else piece
-        if not spelled or written[max(begin, 0) : at] != spelled:
-            if not piece:
-                continue
+        if written[max(begin, 0) : stop] != pieces[index][max(-begin, 0) :]:
             return None
-        reached_end = reached_end or begin < end <= at
-        if begin <= start:
-            rest = written[start:at].decode("utf-8", "replace")
-            return TokenPosition(index, rest) if reached_end else None
-        at = begin
+        if begin <= start < stop:
+            return TokenPosition(index, written[start:stop].decode("utf-8", "replace"))
+        stop = begin
     return None
 
 
 def _from_start(
     written: bytes, start: int, end: int, pieces: Sequence[bytes]
 ) -> TokenPosition | None:
-    at = 0
-    found: TokenPosition | None = None
+    begin, place = 0, None
     for index, piece in enumerate(pieces):
-        stop = at + len(piece)
-        if written[at:stop] != piece:
+        stop = begin + len(piece)
+        if written[begin:stop] != piece:
             return None
-        if found is None and piece and stop > start:
-            found = TokenPosition(index, written[start:stop].decode("utf-8", "replace"))
-        if found is not None and stop >= end:
-            return found
-        at = stop
+        if begin <= start < stop:
+            place = TokenPosition(index, written[start:stop].decode("utf-8", "replace"))
+        if place is not None and stop >= end:
+            return place
+        begin = stop
     return None
 
 
