@@ -283,7 +283,7 @@ def _factored(row: dict[str, Any]) -> dict[str, Any]:
     line: dict[str, Any] = {}
     for name, value in row.items():
         if name == "scores":  # what the scores share stands before them
-            line |= {**({"by": by} if by else {}), **({"warnings": warnings} if warnings else {})}
+            line |= {key: part for key, part in (("by", by), ("warnings", warnings)) if part}
         line[name] = value
     return line
 

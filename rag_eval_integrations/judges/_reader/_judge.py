@@ -58,7 +58,6 @@ _OF_DOCUMENTS = {
     "all_relevant_sentence_keys", "all_utilized_sentence_keys", "relevant_probabilities",
     "utilized_probabilities", "estimates",
 }  # fmt: skip
-_NOT_GIVEN = ("self", "__class__")
 
 
 class ReaderJudge(JudgeBase, _process.ProcessObserver):
@@ -91,7 +90,7 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
         device: str = "cpu",
         threads: int | None = None,
     ) -> None:
-        given = {name: value for name, value in locals().items() if name not in _NOT_GIVEN}
+        given = {name: value for name, value in locals().items() if name != "self"}
         self._made_of = given | {name: _absolute(given[name]) for name in ("model", "relevance")}
         self.name = self._library
         self._options = Options(threshold, max_windows, max_pairs, template)

@@ -152,19 +152,14 @@ class PromptyMetric(ModelMetric):
             JudgeError: the judge does not answer.
         """
         by = By(judge=judge.name, judge_version=judge.version)
-        nothing = self._nothing_to_judge(call)
-        if nothing is not None:
-            return Measured(self.unscored(*nothing, by))
-        missing = self.missing(call)
-        if missing:
-            why = "give one in the call's metadata or with `variables=`"
-            why = f"no value for {', '.join(missing)}: {why}"
-            return Measured(self.unscored("missing_param", why, by))
+        lacking = self._lacking(call)
+        if lacking is not None:
+            return Measured(self.unscored(*lacking, by))
         graded = await self.ask(self.values(call), judge)
         return Measured((self.score(graded, by),), graded.completion.usage)
 
-    def _nothing_to_judge(self, call: RagCall) -> tuple[UnscoredCode, str] | None:
-        """Return code and reason when the call lacks a text that the prompt inserts; else None."""
+    def _lacking(self, call: RagCall) -> tuple[UnscoredCode, str] | None:
+        """Return code and reason when the call lacks a value that the prompt inserts; else None."""
         used = self.prompt.variables
         if "output" in used and not (call.response or "").strip():
             what = "has no response" if call.response is None else "has an empty response"
@@ -173,6 +168,9 @@ class PromptyMetric(ModelMetric):
             return "no_context", "the call has no documents"
         if "input" in used and not call.question.strip():
             return "no_question", "the call has no question"
+        if missing := ", ".join(self.missing(call)):
+            why = "give one in the call's metadata or with `variables=`"
+            return "missing_param", f"no value for {missing}: {why}"
         return None
 
     async def ask(
