@@ -3,10 +3,10 @@
     python benchmarks/writing.py [--rows 50000] [--only jsonl,jsonl.gz,parquet]
 
 Evaluations of 500 calls with four documents, made once, are written again and again under other
-ids, in order, as a run does: `EvaluationFile.add_in_turn` and `finish`, in a process of its own.
+ids, in order, as a run does: `EvaluationFile.add` and `finish`, in a process of its own.
 The baseline is the same as plain lines. The disk is looked at every 10 ms: `more disk` is how much
-its peak is above the result, in MB; for Parquet, these are the 16 MB of lines that are not yet a
-part. `to read` is rows per second of `read_evaluations`.
+its peak is above the result, in MB; for gzip and Parquet, these are the lines of which they are
+made. `to read` is rows per second of `read_evaluations`.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def write(folder: Path, form: str, count: int) -> None:
     with EvaluationFile(out, evaluator.fingerprint) as file:
         for number in range(count):
             one = made[number % 500].model_copy(update={"id": str(number)})  # type: ignore[attr-defined]
-            file.add_in_turn(number, number, one)
+            file.add(number, one)
         file.finish()
     took = time.perf_counter() - started, time.process_time() - cpu
     grown = memory() - before

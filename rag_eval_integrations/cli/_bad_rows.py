@@ -36,15 +36,15 @@ class BadRows:
 
     def tell(self, line: Line[Any]) -> None:
         """Tell a line without a value."""
-        self.count += line.count
+        self.count += 1
         kind = _kind_of(line.error)
         if kind not in self._kinds and len(self._kinds) >= _MOST_KINDS:
             kind = "other reasons"
-        if line.count == 1 and self._kinds[kind] < _TOLD:
+        if self._kinds[kind] < _TOLD:
             print_stderr(f"{self._path}: {line.error}")
         else:
-            self._untold[kind] += line.count
-        self._kinds[kind] += line.count
+            self._untold[kind] += 1
+        self._kinds[kind] += 1
 
     def end(self, what: str) -> None:
         """Tell how many there were, if any; and the same as `rest`.

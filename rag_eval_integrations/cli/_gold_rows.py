@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -20,8 +20,7 @@ from rag_eval_integrations.dataset import (
     labelled_from,
     score_labelled,
 )
-from rag_eval_integrations.dataset._input import EVALUATION_NEEDS
-from rag_eval_integrations.dataset.calls import read_rows
+from rag_eval_integrations.dataset._input import read_rows
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.metrics import TRACE_SCORES, Formulas, Trace
 from rag_eval_integrations.records import (
@@ -61,17 +60,13 @@ class RowReader:
         self,
         path: Path,
         read: Any,
-        needed: Collection[str] = (),
         parse: Callable[[bytes], Any] = parse_object,
     ) -> Iterator[Any]:
-        """Yield what `read` makes of each valid line, which has all of the fields *needed*.
-
-        It is given what `parse` makes of a line of JSON.
-        """
+        """Yield what `read` makes of each valid line, which `parse` has parsed."""
         line: Line[Any]
         bad = BadRows(path)
         self.bad.append(bad)
-        for line in read_rows(path, read, needed=[needed], parse=parse):
+        for line in read_rows(path, read, parse=parse):
             if line.value is None:
                 bad.tell(line)
             else:
@@ -126,7 +121,7 @@ class Sides:
             ConfigurationError: the file has no rows.
             OSError: when it cannot be read.
         """
-        for row in self.reader.values(evals, full_row, EVALUATION_NEEDS, lean_row):
+        for row in self.reader.values(evals, full_row, lean_row):
             if not self._found and (trace := formulas_of(row)) is not None:
                 self._found, self.trace = True, trace
             self.joining.put_predicted(row)

@@ -6,13 +6,13 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from rag_eval_integrations import _target
 from rag_eval_integrations.dataset import read_calls
-from rag_eval_integrations.dataset._line import first_rows
-from rag_eval_integrations.dataset._shapes import check_field_map
+from rag_eval_integrations.dataset._names import check_field_map
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.judges import Calibration
 from rag_eval_integrations.metrics import CallMetric, Formulas, Metric, Trace
@@ -287,7 +287,7 @@ def check_rows(calls: str | os.PathLike[str], limit: int | None, metrics: Sequen
     files = _files(metrics)
     if not files:
         return
-    for line in first_rows(read_calls(calls), limit):
+    for line in islice(read_calls(calls), limit):
         if line.value is None:
             continue
         for metric in files:

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from rag_eval_integrations._visible import hanging, visible
-from rag_eval_integrations.dataset._formats import count_rows
+from rag_eval_integrations.dataset._input import count_rows
 
 if TYPE_CHECKING:
     from rich.console import Console

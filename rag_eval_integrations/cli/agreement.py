@@ -17,7 +17,6 @@ from rag_eval_integrations.agreement.compare import agreement_of
 from rag_eval_integrations.cli._agreement_tables import print_agreement
 from rag_eval_integrations.cli._gold_rows import Fields, RowReader, Sides, full_row, lean_row
 from rag_eval_integrations.cli._terminal import print_stderr, write_stdout
-from rag_eval_integrations.dataset._input import EVALUATION_NEEDS
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.report._agreement_page import write_agreement
 from rag_eval_integrations.report._page import check
@@ -113,7 +112,7 @@ def _pages(out: Path | None, plots: Path | None) -> list[tuple[str, Path]]:
 def _later(reader: RowReader, path: Path) -> Later:
     """Read the numbers of a later judge of a cascade."""
     later = Later(Side(), {})
-    for row in reader.values(path, full_row, EVALUATION_NEEDS, lean_row):
+    for row in reader.values(path, full_row, lean_row):
         later.put(row)
     return later
 

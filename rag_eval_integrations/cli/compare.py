@@ -12,7 +12,7 @@ from rag_eval_integrations._visible import one_line, visible_json
 from rag_eval_integrations.cli._bad_rows import BadRows
 from rag_eval_integrations.cli._terminal import print_stderr, stdout, write_stdout
 from rag_eval_integrations.cli.report import format_of
-from rag_eval_integrations.dataset._input import Input, open_evaluations
+from rag_eval_integrations.dataset._input import Input
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations._cells import Row, inline, markdown_table
 from rag_eval_integrations.evaluations._compare import worst_calls
@@ -108,7 +108,7 @@ def _check(settings: Settings) -> None:
     for one in settings.evals:
         if settings.out is not None and one.is_file(settings.out):
             raise ConfigurationError("--out", str(settings.out), "is one of the input files")
-        one.check(open_evaluations)
+        one.check(folder=True)
 
 
 def _print(found: Comparison, verdicts: Sequence[_Verdict], console: Console) -> None:

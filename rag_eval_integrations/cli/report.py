@@ -12,7 +12,7 @@ from rag_eval_integrations._counted import counted
 from rag_eval_integrations.cli._bad_rows import BadRows
 from rag_eval_integrations.cli._terminal import print_stderr, stdout, without_stdout, write_stdout
 from rag_eval_integrations.dataset import Line
-from rag_eval_integrations.dataset._input import Input, open_evaluations, read_evaluations
+from rag_eval_integrations.dataset._input import Input, read_evaluations
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations import Summary, _written
 from rag_eval_integrations.records import Evaluation
@@ -56,7 +56,7 @@ def report(
         _written.check_parquet()
         if str(out) == "-":
             raise ConfigurationError("--out", "-", "a Parquet file cannot be shown; name a file")
-    evals.check(open_evaluations)
+    evals.check(folder=True)
     rows = _Rows(evals)
     name = Path(str(evals)).name
     content = _content(rows, form, f"Evaluations of {name}" if title is None else title)

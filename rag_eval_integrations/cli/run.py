@@ -31,15 +31,8 @@ from rag_eval_integrations.cli._terminal import Progress, print_stderr, stdout
 from rag_eval_integrations.cli._watched import WatchedModel
 from rag_eval_integrations.dataset import EvaluationFile, Line, evaluate_calls, read_calls
 from rag_eval_integrations.dataset._input import Input
-from rag_eval_integrations.dataset._line import first_rows
-from rag_eval_integrations.dataset._parquet_lines import is_parquet
-from rag_eval_integrations.dataset._pipe import EvaluationPipe
-from rag_eval_integrations.dataset._processes import (
-    Processes,
-    collecting_seldom,
-    default_workers,
-)
-from rag_eval_integrations.dataset.files import check_form, check_out
+from rag_eval_integrations.dataset._processes import Processes, default_workers
+from rag_eval_integrations.dataset.files import EvaluationPipe, check_form, check_out
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations.summary import Summary
 from rag_eval_integrations.evaluator import RagEvaluator
@@ -122,9 +115,9 @@ def run(settings: Settings) -> int:
         if _piped(settings)
         else kept(lambda: _kept(file), add="--resume", drop="--overwrite")
     )
-    with collecting_seldom(), _output(settings, evaluator.fingerprint) as file, keeping:
+    with _output(settings, evaluator.fingerprint) as file, keeping:
         if settings.resume and isinstance(file, EvaluationFile):
-            lines = first_rows(read_calls(settings.calls), settings.limit)
+            lines = itertools.islice(read_calls(settings.calls), settings.limit)
             file.refuse_other_calls(line.value for line in lines)
         if file.stale:
             print_stderr(
@@ -197,7 +190,6 @@ def _check_out(settings: Settings) -> None:
         check_form(settings.out, "--out")
         check_out(
             settings.out, resume=settings.resume, overwrite=settings.overwrite, field="--out",
-            parts=is_parquet(settings.out),
         )  # fmt: skip
     check_report(
         settings.report, settings.calls, settings.out,
@@ -214,7 +206,7 @@ def _check_cache(settings: Settings) -> None:
         raise ConfigurationError("--cache", str(cache), "is the input file")
     if not _piped(settings):
         out, named = (os.path.realpath(path) for path in (settings.out, cache))
-        if named.removeprefix(out) in ("", ".partial", ".bak", ".waiting", ".waiting2"):
+        if named.removeprefix(out) in ("", ".partial", ".bak"):
             raise ConfigurationError("--cache", str(cache), "is a file of --out; use another name")
 
 
@@ -264,13 +256,12 @@ async def _evaluate(
         max_concurrency=rows.settings.max_concurrency,
         ordered=file.ordered,
     )
-    stream.window = True
     with progress:
         ticking = asyncio.create_task(progress.tick())
         results = stream.numbered()
         try:
             async for index, evaluation in results:
-                file.add_in_turn(index, numbers.pop(index), evaluation)
+                file.add(numbers.pop(index), evaluation)
                 summary.add(evaluation)
                 progress.advance(summary.calls + rows.bad.count)
                 if watched is not None and watched.unusable and rows.settings.cache is None:
@@ -278,7 +269,6 @@ async def _evaluate(
         finally:
             ticking.cancel()
             await results.aclose()  # type: ignore[attr-defined]  # an async generator
-            file.settle()
 
 
 async def _evaluate_in(
@@ -341,7 +331,7 @@ class _Rows:
 
     def valid(self) -> Iterator[RagCall]:
         lines: Iterator[Line[RagCall]] = read_calls(self.settings.calls, tell=self._tell)
-        for line in first_rows(lines, self.settings.limit):
+        for line in itertools.islice(lines, self.settings.limit):
             if line.value is None:
                 self.bad.tell(line)
             else:

@@ -13,9 +13,7 @@ from rag_eval_integrations.cli._run_report import check_report, write_run_report
 from rag_eval_integrations.cli._summary import nothing_scored, print_summary
 from rag_eval_integrations.cli._terminal import print_stderr, stdout
 from rag_eval_integrations.dataset import labelled_from, score_labelled
-from rag_eval_integrations.dataset._input import EVALUATION_NEEDS, Input, open_evaluations
-from rag_eval_integrations.dataset._zipped import is_zipped
-from rag_eval_integrations.dataset.calls import read_rows
+from rag_eval_integrations.dataset._input import Input, read_rows
 from rag_eval_integrations.dataset.files import evaluations_to
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations.summary import Summary
@@ -60,13 +58,12 @@ def score(
     splitter = Punkt()
     summary = Summary()
     bad = BadRows(labelled)
-    needed = (EVALUATION_NEEDS, ("question", "documents", "response"))
     started = time.perf_counter()
-    labelled.check(partial(open_evaluations, or_other=True))
+    labelled.check(folder=True)
     try:
-        with evaluations_to(out, overwrite=overwrite, compressed=is_zipped(out)) as write:
+        with evaluations_to(out, overwrite=overwrite) as write:
             read = partial(labelled_from, splitter=splitter)
-            for line in read_rows(labelled, read, needed=needed):
+            for line in read_rows(labelled, read):
                 if line.value is None:
                     bad.tell(line)
                     continue

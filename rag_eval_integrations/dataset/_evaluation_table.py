@@ -5,11 +5,12 @@ Parquet written by `rag-eval run` and the data sets of `ray.evaluate_dataset` ha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, BinaryIO
 
-from rag_eval_integrations.errors import InputError, MissingDependencyError, SchemaError
-from rag_eval_integrations.records import Evaluation, from_line, parse_object
+from rag_eval_integrations.errors import MissingDependencyError
+from rag_eval_integrations.records import parse_object
 
 LINE = "evaluation"
 """The column that holds the line of EVALS."""
@@ -17,6 +18,8 @@ COLUMNS = (
     "row_key", "id", "failed", "requests", "prompt_tokens", "completion_tokens", "cost_usd", LINE,
 )  # fmt: skip
 """The columns beside those of the scores."""
+_GROUP = 512
+"""Rows of a group of a Parquet file: as many are held in memory."""
 
 
 def check_pyarrow() -> None:
@@ -40,7 +43,7 @@ def table_of(lines: Iterable[str], names: Sequence[str] = ()) -> Any:
     """Make the table of some evaluations.
 
     Args:
-        lines: lines of EVALS. One that is not an evaluation has its text, and nulls.
+        lines: lines of EVALS.
         names: names of scores that have a column even if none of the evaluations has them; other
             scores follow, in the order in which they appear.
 
@@ -50,60 +53,47 @@ def table_of(lines: Iterable[str], names: Sequence[str] = ()) -> Any:
     import pyarrow as pa  # noqa: PLC0415 -- as above
 
     texts = list(lines)
-    rows = [_cells(text) for text in texts]
-    try:
-        return _table(texts, rows, names)
-    except (pa.ArrowException, OverflowError, TypeError):  # an edited line has other types
-        rows = [
-            row if _is_evaluation(text) else ({}, {}) for text, row in zip(texts, rows, strict=True)
-        ]
-        return _table(texts, rows, names)
-
-
-_Cells = tuple[dict[str, Any], dict[str, Any]]
-"""Of a row: the columns that all evaluations have, and the values of its scores."""
-
-
-def _table(texts: list[str], rows: list[_Cells], names: Sequence[str]) -> Any:
-    import pyarrow as pa  # noqa: PLC0415
-
+    rows, scores = [], []
+    for text in texts:  # a parsed row goes at once, or collecting it costs more than the parsing
+        row = parse_object(text)
+        usage = {"requests": 0, "prompt_tokens": 0, "completion_tokens": 0, **row.get("usage", {})}
+        failed = row.get("error") is not None
+        rows.append({"row_key": row["row_key"], "id": row["id"], "failed": failed, **usage})
+        scores.append({name: score.get("value") for name, score in row["scores"].items()})
     kinds = {
         "row_key": pa.string(), "id": pa.string(), "failed": pa.bool_(), "requests": pa.int64(),
         "prompt_tokens": pa.int64(), "completion_tokens": pa.int64(), "cost_usd": pa.float64(),
     }  # fmt: skip
-    arrays = {
-        name: pa.array([cells.get(name) for cells, _ in rows], kind) for name, kind in kinds.items()
-    }
-    for name in dict.fromkeys([*names, *(name for _, values in rows for name in values)]):
-        held = [values.get(name) for _, values in rows]
-        arrays[score_column(name)] = pa.array(held, pa.float64())
+    arrays = {name: pa.array([row.get(name) for row in rows], kinds[name]) for name in kinds}
+    for name in dict.fromkeys([*names, *(name for values in scores for name in values)]):
+        arrays[score_column(name)] = pa.array([one.get(name) for one in scores], pa.float64())
     return pa.table(arrays | {LINE: pa.array(texts, pa.string())})
 
 
-def _cells(line: str) -> _Cells:
-    """Take a line's cells: the rest goes at once, or collecting it costs more than the parsing."""
-    try:
-        row = parse_object(line)
-    except InputError:  # an edited line, which readers of EVALS tell
-        return {}, {}
-    usage = _object(row.get("usage"))
-    cells = {
-        "row_key": row.get("row_key"), "id": row.get("id"), "failed": row.get("error") is not None,
-        "cost_usd": usage.get("cost_usd"),
-    }  # fmt: skip
-    for name in ("requests", "prompt_tokens", "completion_tokens"):
-        cells[name] = usage.get(name, 0)  # which a line leaves out
-    scores = _object(row.get("scores"))
-    return cells, {name: _object(score).get("value") for name, score in scores.items()}
+def write_parquet(lines: Callable[[], Iterator[bytes]], out: BinaryIO) -> None:
+    """Write evaluations as a Parquet file, in memory of their columns without the lines.
+
+    Args:
+        lines: gives the lines of EVALS; called twice, because the columns are those of all rows.
+        out: the file.
+    """
+    import pyarrow as pa  # noqa: PLC0415 -- as above
+    from pyarrow import parquet as pq  # noqa: PLC0415
+
+    tables = [table_of(group).drop_columns([LINE]) for group in _groups(lines())]
+    cells = pa.concat_tables(tables, promote_options="default")
+    schema = cells.schema.append(pa.field(LINE, pa.string()))
+    with pq.ParquetWriter(
+        out, schema, compression="zstd", use_dictionary=False, write_statistics=cells.column_names
+    ) as file:
+        at = 0
+        for group in _groups(lines()):
+            columns = cells.slice(at, len(group)).columns
+            file.write_table(pa.table([*columns, pa.array(group, pa.string())], schema=schema))
+            at += len(group)
 
 
-def _is_evaluation(line: str) -> bool:
-    try:
-        from_line(Evaluation, line)
-    except (ArithmeticError, RecursionError, ValueError, SchemaError):
-        return False
-    return True
-
-
-def _object(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+def _groups(lines: Iterator[bytes]) -> Iterator[list[str]]:
+    texts = (line.decode("ascii") for line in lines)
+    while group := list(islice(texts, _GROUP)):
+        yield group

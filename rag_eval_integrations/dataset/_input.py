@@ -1,29 +1,36 @@
-"""Reads files of rows line by line, in flat memory, whatever they hold.
+"""Reads files of rows: JSON lines, other JSON, CSV, Parquet, each also gzipped or a FIFO.
 
-Each line is bounded, and one that is longer is skipped as one bad line. Damage is an error in its
-place. gzip is recognised by its first bytes. FIFOs and standard input are read to their end first.
+Every reader yields the number of a row and the row, or the reason why it is none: a bad row is an
+error in its place, not the end. Lines and cells are bounded, so a line that never ends, a quote
+that is never closed and a gzip bomb take no more memory than one long row.
 """
 
 from __future__ import annotations
 
+import codecs
+import csv
 import gzip
-import io
+import json
 import os
 import re
-import secrets
 import shutil
 import stat
 import sys
 import tempfile
 import weakref
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import Any, BinaryIO, Generic, Literal, TypeVar, cast
 
 from rag_eval_integrations import _target
-from rag_eval_integrations.dataset._line import NOT_AN_OBJECT, Line, Patience, lines_from
-from rag_eval_integrations.dataset._parquet_lines import ParquetDamageError, evaluation_lines
+from rag_eval_integrations._visible import logger_of
+from rag_eval_integrations.dataset._evaluation_table import LINE, check_pyarrow
+from rag_eval_integrations.dataset._names import field_names, folded
+from rag_eval_integrations.dataset._values import plain
 from rag_eval_integrations.errors import ConfigurationError, InputError, SchemaError
 from rag_eval_integrations.records import (
     EVALS_SCHEMA,
@@ -32,25 +39,49 @@ from rag_eval_integrations.records import (
     from_object,
     parse_object,
 )
+from rag_eval_integrations.records._json import refuse_constant, shown
 
 T = TypeVar("T")
+
+logger = logger_of(__name__)
 
 LONGEST_CALL = 16 * 2**20
 """Bytes of a line of CALLS. Parsed, hostile JSON takes up to 25 times as much memory."""
 LONGEST_ROW = 128 * 2**20
 """Bytes of any other line: an evaluation of a long call is up to eight times as long."""
+_MOST_JSON = 10**9
+"""Bytes of a file of JSON that is not one row per line, and is read at once."""
 
-BLOCK = 1 << 20
-UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+_BLOCK = 1 << 20
+_BATCH = 512
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_IS_UTF_16 = "not UTF-8, but probably UTF-16; convert the file"
+
+
+class ParquetDamageError(EOFError):
+    """A Parquet file cannot be read to its end."""
+
+
 DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
+"""What reading a compressed file raises where it is damaged."""
+
+
+@dataclass(frozen=True)
+class Line(Generic[T]):
+    """One line of a file: its value, or the reason why it has none."""
+
+    number: int
+    """From 1; of the line, or of the row in a JSON array, a Parquet file or a list."""
+    value: T | None
+    error: InputError | None = None
 
 
 class Input(os.PathLike[str]):
     """A file that a command reads, perhaps more than once; `-` is standard input.
 
-    Standard input and FIFOs, such as the shell's `<(…)`, are copied to a private temporary file
-    when they are first needed: they can be read only once, and waiting for them would hold up the
-    requests in progress. The text of an input is its name, for messages.
+    Standard input and FIFOs, such as the shell's `<(…)`, can be read only once: they are copied to
+    a private temporary file when they are first needed. The text of an input is its name, for
+    messages.
 
     Args:
         path: the path, or `-`.
@@ -71,30 +102,29 @@ class Input(os.PathLike[str]):
         """Return the path to read, after copying what can be read only once.
 
         Raises:
-            ConfigurationError: it is no file.
+            ConfigurationError: there is no standard input.
             OSError: it cannot be read.
         """
-        if self._copy is not None:
-            return self._copy
-        if self._path == "-":
+        if self._copy is None and self._path == "-":
             if sys.stdin is None:
                 raise ConfigurationError("file", "-", "there is no standard input")
-            return self._copied(lambda copy: shutil.copyfileobj(sys.stdin.buffer, copy, BLOCK))
-        if _is_fifo(self._path):
+            self._copy_of(sys.stdin.buffer)
+        elif self._copy is None and stat.S_ISFIFO(_mode(self._path)):
             with open(self._path, "rb") as fifo:
-                return self._copied(lambda copy: shutil.copyfileobj(fifo, copy, BLOCK))
-        return self._path
+                self._copy_of(fifo)
+        return self._copy or self._path
 
-    def check(self, opened: Callable[[Input], BinaryIO] | None = None) -> None:
+    def check(self, *, folder: bool = False) -> None:
         """Open it once, so that a wrong name is told before anything is written.
 
         Args:
-            opened: what opens it: `open_lines` or `open_evaluations`; by default the first.
+            folder: whether it may be a folder of Parquet files.
 
         Raises:
             ConfigurationError, OSError: as for reading.
         """
-        (opened or open_lines)(self).close()
+        if not (folder and os.path.isdir(self)):
+            open_lines(self).close()
 
     def is_file(self, path: Path) -> bool:
         """Return whether this is another name of a file that is going to be written."""
@@ -104,81 +134,72 @@ class Input(os.PathLike[str]):
         except OSError:
             return False
 
-    def _copied(self, read: Callable[[BinaryIO], object]) -> str:
-        name = os.path.join(tempfile.gettempdir(), f"rag-eval-input-{secrets.token_hex(8)}")
-        # Before there is a file: a signal may end the command right after it is made.
-        weakref.finalize(self, Path(name).unlink, missing_ok=True)
-        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0)
-        with os.fdopen(os.open(name, flags, 0o600), "wb") as copy:
-            read(copy)
-        self._copy = name
-        return name
+    def _copy_of(self, source: BinaryIO) -> None:
+        file, self._copy = tempfile.mkstemp(prefix="rag-eval-input-")
+        weakref.finalize(self, Path(self._copy).unlink, missing_ok=True)
+        with os.fdopen(file, "wb") as copy:
+            shutil.copyfileobj(source, copy, _BLOCK)
+
+
+# --- Opening
+
+
+def _mode(name: str) -> int:
+    try:
+        return os.stat(name).st_mode
+    except OSError as error:
+        raise _target.readable(error, name) from error
 
 
 def open_lines(path: str | os.PathLike[str]) -> BinaryIO:
-    """Open a file for reading lines of bytes, through gzip where it is compressed.
+    """Open a file for reading bytes, through gzip where it is compressed.
 
     Raises:
         ConfigurationError: it is a device, folder or socket.
         OSError: it cannot be opened.
     """
     name = os.fspath(path)
-    if stat.S_ISFIFO(_mode(name)):
-        stream = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115  # the caller closes it
-        with open(name, "rb") as fifo:
-            shutil.copyfileobj(fifo, stream, BLOCK)
-        stream.seek(0)
-    else:
-        try:
-            stream = open(name, "rb", BLOCK)  # noqa: SIM115  # the caller closes it
-        except OSError as error:
-            raise _target.readable(error, name) from error
-    start = stream.read(2)
-    stream.seek(0)
-    return cast(BinaryIO, _Unzipped(stream)) if start == b"\x1f\x8b" else stream
+    mode = _mode(name)
+    if not stat.S_ISREG(mode) and not stat.S_ISFIFO(mode):
+        raise ConfigurationError("file", name, f"is {_target.kind(mode)}, not a file of rows")
+    try:
+        stream = open(name, "rb", _BLOCK)  # noqa: SIM115  # the caller closes it
+    except OSError as error:
+        raise _target.readable(error, name) from error
+    if stat.S_ISFIFO(mode):
+        with stream:
+            stream = copied(stream)
+    return unpacked(stream, close=True)
 
 
-class _Unzipped(gzip.GzipFile):
-    """A compressed file that closes the file below it, too."""
-
-    def __init__(self, below: BinaryIO) -> None:
-        super().__init__(fileobj=below, mode="rb")
-        self._below = below
-
-    def close(self) -> None:
-        super().close()
-        self._below.close()
+def copied(source: Any) -> Any:
+    """Copy what is left of a file of bytes or text to a temporary file of bytes, at its begin."""
+    copy = tempfile.TemporaryFile()  # noqa: SIM115  # the caller closes it
+    while block := source.read(_BLOCK):
+        copy.write(block if isinstance(block, bytes) else block.encode("utf-8", "surrogatepass"))
+    copy.seek(0)
+    return copy
 
 
-def open_evaluations(path: str | os.PathLike[str], *, or_other: bool = False) -> BinaryIO:
-    """Open EVALS as lines: as `open_lines` does, or those of Parquet, or of a folder of Parquet.
+def unpacked(stream: BinaryIO, *, close: bool) -> BinaryIO:
+    """Return what reads a file through gzip, if it begins as gzip does; else the file.
 
     Args:
-        path: a path.
-        or_other: whether a file may also be Parquet with other rows, which is opened as it is.
-
-    Raises:
-        ConfigurationError, MissingDependencyError, OSError: as for `open_lines` and
-            `evaluation_lines`.
+        stream: a file at a place to which it can go back.
+        close: close it, too, when what is returned is closed.
     """
-    return evaluation_lines(path, or_other=or_other) or open_lines(path)
+    begin = stream.tell()
+    zipped = stream.read(2) == b"\x1f\x8b"
+    stream.seek(begin)
+    if not zipped:
+        return stream
+    unzipped = gzip.GzipFile(fileobj=stream, mode="rb")
+    if close:
+        unzipped.myfileobj = cast(Any, stream)  # which it closes
+    return cast(BinaryIO, unzipped)
 
 
-def _is_fifo(name: str) -> bool:
-    try:
-        return stat.S_ISFIFO(os.stat(name).st_mode)
-    except OSError as error:
-        raise _target.readable(error, name) from error
-
-
-def _mode(name: str) -> int:
-    try:
-        mode = os.stat(name).st_mode
-    except OSError as error:
-        raise _target.readable(error, name) from error
-    if stat.S_ISREG(mode) or stat.S_ISFIFO(mode):
-        return mode
-    raise ConfigurationError("file", name, f"is {_target.kind(mode)}, not a file of rows")
+# --- Lines
 
 
 def lines_of(stream: BinaryIO, longest: int) -> Iterator[tuple[int, int, bytes | InputError]]:
@@ -195,84 +216,49 @@ def lines_of(stream: BinaryIO, longest: int) -> Iterator[tuple[int, int, bytes |
     Raises:
         OSError: when the file cannot be read.
     """
-    number = offset = 0
+    offset = 0
+    for number, (size, line) in enumerate(_raw_lines(stream, longest), 1):
+        blank = isinstance(line, bytes) and not line.removeprefix(codecs.BOM_UTF8).strip()
+        if not blank:
+            yield number, offset, line
+        offset += size
+
+
+def _raw_lines(stream: BinaryIO, longest: int) -> Iterator[tuple[int, bytes | InputError]]:
+    """Yield every line with its size."""
+    first = True
     while True:
-        number += 1
         try:
             line = stream.readline(longest)
             size = len(line)
             whole = size < longest or line.endswith(b"\n")
             while not whole:
-                rest = stream.readline(BLOCK)
+                rest = stream.readline(_BLOCK)
                 size += len(rest)
-                whole = len(rest) < BLOCK or rest.endswith(b"\n")
-            blank = _blank_lines(stream) if line.isspace() else b""
-        except gzip.BadGzipFile as error:
-            why = f"the gzip data is damaged ({error}); lines above may have changed"
-            yield number, offset, InputError(why)
-            return
-        except (EOFError, zlib.error) as error:
-            why = f"the gzip data is damaged ({error}); this line and all after it are lost"
-            yield number, offset, InputError(why)
-            return
-        except ParquetDamageError as error:
-            why = f"the Parquet data is damaged ({error}); this row and all after it are lost"
-            yield number, offset, InputError(why)
+                whole = len(rest) < _BLOCK or rest.endswith(b"\n")
+        except DAMAGE as error:
+            yield 0, _damage(error)
             return
         if not line:
             return
         if size > longest:
-            yield number, offset, InputError(f"is {size:,} bytes long; the limit is {longest:,}")
-        elif number == 1 and line.startswith(UTF_16):
-            yield number, offset, InputError("not UTF-8, but probably UTF-16; convert the file")
-        elif (content := line.removeprefix(b"\xef\xbb\xbf")) and not content.isspace():
-            yield number, offset, line
-        offset += size + len(blank)
-        number += blank.count(b"\n")
-
-
-_BLANK = re.compile(rb"[ \t-\r]*+")
-
-
-def _blank_lines(stream: BinaryIO) -> bytes:
-    """Read the blank lines that are buffered, at once: gzip packs millions into a kilobyte."""
-    ahead = cast(io.BufferedReader, stream).peek(1)
-    blank = len(_BLANK.match(ahead)[0])  # type: ignore[index]  # perhaps empty
-    return stream.read(ahead.rfind(b"\n", 0, blank) + 1)
-
-
-def count_lines(path: str | os.PathLike[str]) -> int | None:
-    """Count the lines of a file; None when it is damaged."""
-    try:
-        with open_lines(path) as stream:
-            return sum(block.count(b"\n") for block in iter(lambda: stream.read(BLOCK), b""))
-    except DAMAGE:
-        return None
-
-
-def objects_of(
-    stream: BinaryIO,
-    longest: int,
-    patience: Patience,
-    parse: Callable[[bytes], Any] = parse_object,
-) -> Iterator[tuple[int, Any]]:
-    """Read rows of JSON, one per line: the number of each line, and its row or why it has none."""
-    for number, _, line in lines_of(stream, longest):
-        if isinstance(line, InputError):
-            yield number, line
-        elif patience.over and not _may_be_a_row(line):
-            yield number, NOT_AN_OBJECT
+            yield size, InputError(f"is {size:,} bytes long; the limit is {longest:,}")
+        elif first and line.startswith(_UTF_16):
+            yield size, InputError(_IS_UTF_16)
         else:
-            try:
-                yield number, parse(line)
-            except InputError as error:
-                yield number, NOT_AN_OBJECT if patience.over else error
+            yield size, line
+        first = False
 
 
-def _may_be_a_row(line: bytes) -> bool:
-    """Tell at a glance whether a line may be an object with a field."""
-    bare = line.strip()
-    return bare[:1] == b"{" and bare[-1:] == b"}" and b'"' in bare and b":" in bare
+def _damage(error: Exception) -> InputError:
+    if isinstance(error, ParquetDamageError):
+        return InputError(
+            f"the Parquet data is damaged ({error}); this row and all after it are lost"
+        )
+    lost = "this line and all after it are lost"
+    if isinstance(error, gzip.BadGzipFile):
+        lost = "lines above may have changed"
+    return InputError(f"the gzip data is damaged ({error}); {lost}")
 
 
 def read_lines(
@@ -280,7 +266,6 @@ def read_lines(
     read: Callable[[dict[str, Any]], T],
     *,
     longest: int = LONGEST_ROW,
-    needed: Collection[str] = (),
 ) -> Iterator[Line[T]]:
     """Read every line that is not blank; a bad one is an error in its place, not the end.
 
@@ -290,12 +275,9 @@ def read_lines(
         path: a JSONL file, also gzipped, or a FIFO.
         read: makes a value of the parsed object, or raises `InputError`.
         longest: bytes of a line; memory stays in proportion to it.
-        needed: names of fields without which `read` always raises. They spare it, after 1,000 bad
-            lines, those that lack one.
 
     Yields:
-        One `Line` for each line that is not blank, in order. After 1,000 bad lines, one `Line` may
-        stand for several bad ones that follow each other: see its `count`.
+        One `Line` for each line that is not blank, in order.
 
     Raises:
         ConfigurationError: when another version of the library wrote the file's evaluations, or
@@ -303,62 +285,399 @@ def read_lines(
         OSError: when the file cannot be opened or read.
     """
     with open_lines(path) as stream:
-        yield from _read(stream, str(path), read, longest, frozenset(needed))
+        yield from lines_from(_objects(stream, longest, parse_object), read, "line", path)
 
 
-def _read(
-    stream: BinaryIO,
-    name: str,
-    read: Callable[[dict[str, Any]], T],
-    longest: int,
-    needed: frozenset[str],
+def lines_from(
+    rows: Iterable[tuple[int, Any]], read: Callable[[Any], T], unit: str, source: object = ""
 ) -> Iterator[Line[T]]:
-    patience = Patience()
-    rows = objects_of(stream, longest, patience)
+    """Read every row; a bad one is an error in its place, not the end.
+
+    Args:
+        rows: number of each row, and the row or why it is none.
+        read: makes a value of a row, or raises `InputError`.
+        unit: what the number counts.
+        source: the file, for the error.
+
+    Raises:
+        ConfigurationError: as `read` does, and for a row in another version's format.
+    """
+    for number, row in rows:
+        try:
+            if isinstance(row, InputError):
+                raise row
+            line = Line(number, read(row))
+        except SchemaError as error:
+            raise ConfigurationError("file", str(source), error.why) from error
+        except ConfigurationError:
+            raise
+        except InputError as error:
+            why = InputError(error.why, field=error.field, line=number, unit=unit)
+            line = Line(number, None, why)
+        except (ArithmeticError, RecursionError, ValueError) as error:
+            # Of a number that is too large, or of nesting: what a row holds ends no run.
+            line = Line(number, None, InputError(f"not usable: {error}", line=number, unit=unit))
+        yield line
+
+
+# --- Formats
+
+
+Format = Literal["jsonl", "json", "csv", "parquet"]
+Found = tuple[int, Any]
+"""Number of a row from 1, and the row or why it is none. A row of CSV has that of its line."""
+
+_SUFFIXES: dict[str, Format] = {
+    ".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet",
+}  # fmt: skip
+_LINES, _PARQUET = (".jsonl", ".ndjson"), (".parquet", ".pq")
+_HEAD = 1 << 16
+_DELIMITERS = ",;\t|"
+_SEPARATOR = re.compile(r'"?sep=([,;|\t])"?[ \t]*\r?\n', re.I)
+"""The line with which a spreadsheet says what separates the cells of those below."""
+
+
+def format_of(name: str, stream: BinaryIO, known: Iterable[str] = ()) -> Format:
+    """Decide the format of a file, by the end of its name, or else by its first bytes.
+
+    Args:
+        name: the file's name; may be empty.
+        stream: the file, at its beginning; it is at its beginning afterwards.
+        known: further names of fields; a line that holds one, between separators, is the head of a
+            table.
+    """
+    plain_name = name.lower().removesuffix(".gz")
+    for suffix, found in _SUFFIXES.items():
+        if plain_name.endswith(suffix):
+            return found
+    begin = stream.tell()
     try:
-        yield from lines_from(
-            rows,
-            read,
-            unit="line",
-            patience=patience,
-            hopeless=lambda row: not needed <= row.keys(),
-        )
-    except SchemaError as error:
-        raise ConfigurationError("file", name, error.why) from error
+        head = stream.read(_HEAD)
+    except DAMAGE:
+        head = b""  # told by the reader of lines
+    stream.seek(begin)
+    text = head.removeprefix(codecs.BOM_UTF8).lstrip()
+    first, _, rest = text.partition(b"\n")
+    # An object whose fields have lines of their own; there may be one behind the other.
+    spread = first.rstrip()[-1:] in (b"{", b",", b"[") and rest.lstrip()[:1] == b'"'
+    if text.startswith(b"{") and spread:
+        return "json"
+    if plain_name.endswith(_LINES):
+        return "jsonl"
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    if text.startswith(b"["):
+        return "json"
+    return "csv" if _is_table(text, {*field_names(), *known}) else "jsonl"
 
 
-# --- Lines of EVALS
+def _is_table(head: bytes, known: Iterable[str]) -> bool:
+    first = head.partition(b"\n")[0]
+    if first.startswith(b"{") or b"\0" in first or len(first) == _HEAD:
+        return False
+    try:
+        line = first.decode("utf-8")
+        names = next(csv.reader([line], delimiter=_delimiter(line)), [])
+    except (UnicodeDecodeError, csv.Error):
+        return False
+    if _SEPARATOR.match(line + "\n"):
+        return True
+    return len(names) > 1 and not set(map(folded, names)).isdisjoint(map(folded, known))
+
+
+def rows_of(
+    stream: BinaryIO,
+    form: Format,
+    longest: int,
+    tell: Callable[[str], object],
+    parse: Callable[[bytes], Any] | None = None,
+    evaluations: bool = False,
+) -> Iterator[Found]:
+    """Read the rows of a file in a format; the last two arguments are those of `opened_rows`.
+
+    Raises:
+        MissingDependencyError: it is Parquet, and pyarrow is not installed.
+        ConfigurationError: two columns have one name.
+    """
+    if form == "csv":
+        return _table(stream, longest, tell)
+    if form == "parquet":
+        return _parquet([stream], parse, evaluations)
+    return _json(stream) if form == "json" else _objects(stream, longest, parse or parse_object)
+
+
+def unit_of(form: Format) -> str:
+    """Return what the numbers of rows count."""
+    return "line" if form in ("jsonl", "csv") else "row"
+
+
+def _objects(stream: BinaryIO, longest: int, parse: Callable[[bytes], Any]) -> Iterator[Found]:
+    for number, _, line in lines_of(stream, longest):
+        yield number, _parsed(line, parse)
+
+
+def _parsed(line: bytes | InputError, parse: Any) -> Any:
+    try:
+        return line if isinstance(line, InputError) else parse(line)
+    except InputError as error:
+        return error
+
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+_STRICT = json.JSONDecoder(parse_constant=refuse_constant)
+
+
+def _json(stream: BinaryIO) -> Iterator[Found]:
+    """Read the rows of an array, or objects one behind the other, as `jq` prints them."""
+    number = 1
+    try:
+        data = stream.read(_MOST_JSON + 1)
+        if len(data) > _MOST_JSON:
+            why = f"is longer than {_MOST_JSON:,} bytes; write JSON lines, one object per line"
+            raise InputError(why)
+        if data.startswith(_UTF_16):
+            raise InputError(_IS_UTF_16)
+        for row in _values(data.decode("utf-8-sig")):
+            yield number, row
+            number += 1
+    except DAMAGE as error:
+        yield number, _damage(error)
+    except InputError as error:
+        yield number, error
+    except UnicodeDecodeError as error:
+        yield number, InputError(f"not UTF-8 at byte {error.start}")
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno} column {error.colno}"
+        yield number, InputError(f"not JSON: {error.msg} at {place}; what follows is lost")
+    except (RecursionError, ValueError) as error:
+        yield number, InputError(f"not usable: {error}; what follows is lost")
+
+
+def _values(text: str) -> Iterator[Any]:
+    at = _behind_space(text, 0)
+    in_array = text.startswith("[", at)
+    at = _behind_space(text, at + in_array)
+    more = at < len(text) and not (in_array and text[at] == "]")
+    while more:
+        try:
+            row, end = _STRICT.raw_decode(text, at)
+        except InputError as error:  # NaN, which spoils this row alone
+            row, end = error, json.JSONDecoder().raw_decode(text, at)[1]
+        if not isinstance(row, dict | InputError):
+            row = InputError(f"not a JSON object, but {shown(row)}")
+        yield row
+        at = _behind_space(text, end)
+        more = text.startswith(",", at) if in_array else at < len(text)
+        at = _behind_space(text, at + (more and in_array))
+    if in_array and not text.startswith("]", at):
+        raise json.JSONDecodeError("Expecting ',' delimiter", text, at)
+    if _behind_space(text, at + in_array) < len(text):
+        raise json.JSONDecodeError("Extra data", text, at + in_array)
+
+
+def _behind_space(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    assert match is not None
+    return match.end()
+
+
+# --- Tables
+
+
+class _Cells:
+    """The lines of a table for `csv.reader`, which raises what is wrong with one and goes on."""
+
+    def __init__(self, stream: BinaryIO, longest: int) -> None:
+        self._lines = enumerate(_raw_lines(stream, longest), 1)
+        self._longest = longest
+        self.number = 0
+        head = self.line()
+        while head.isspace():
+            head = self.line()
+        separator = _SEPARATOR.match(head)
+        self.delimiter = separator[1] if separator else _delimiter(head)
+        lines = chain([] if separator else [head], iter(self.line, ""))
+        self._reader = csv.reader(lines, delimiter=self.delimiter, strict=True)
+
+    def line(self) -> str:
+        self.number, (_, line) = next(self._lines, (self.number, (0, b"")))
+        if isinstance(line, InputError):
+            raise line
+        try:
+            return line.decode("utf-8-sig" if self.number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(f"not UTF-8 at byte {error.start}") from error
+
+    def row(self) -> list[str] | None:
+        # The limit is the whole process's, and its default is less than documents need.
+        earlier = csv.field_size_limit(self._longest)
+        try:
+            return next(self._reader, None)
+        except csv.Error as error:
+            raise InputError(f"not CSV: {error}") from error
+        finally:
+            csv.field_size_limit(earlier)
+
+
+def _table(stream: BinaryIO, longest: int, tell: Callable[[str], object]) -> Iterator[Found]:
+    """Read the rows of a table whose first line has the names of the columns."""
+    names: list[str] = []
+    try:
+        table = _Cells(stream, longest)
+        names = [name.strip() for name in table.row() or ()]
+    except InputError as error:
+        yield 1, error
+    check_names(names)
+    if names and table.delimiter != ",":
+        words = "tabs" if table.delimiter == "\t" else repr(table.delimiter)
+        tell(f"columns are separated by {words}")
+    while names:
+        begin = table.number + 1
+        try:
+            cells = table.row()
+        except InputError as error:
+            yield begin, error
+            continue
+        if cells is None:
+            return
+        if len(cells) == len(names) and any(cells):
+            yield begin, {name: cell for name, cell in zip(names, cells, strict=True) if name}
+        elif any(cells):  # else a blank line, also as spreadsheets write it: `;;;`
+            yield begin, InputError(f"has {len(cells)} cells, and the table {len(names)} columns")
+
+
+def _delimiter(head: str) -> str:
+    """Return what separates the names in the first line of a table; a comma if nothing does."""
+    bare = re.sub('"[^"]*"', "", head)
+    return max(_DELIMITERS, key=bare.count)
+
+
+def check_names(names: list[str]) -> None:
+    """Refuse a table with two columns of one name: one would be lost.
+
+    Raises:
+        ConfigurationError: names them.
+    """
+    twice = next((name for name in names if name and names.count(name) > 1), None)
+    if twice is not None:
+        raise ConfigurationError("file", twice, "is the name of two columns; rename one")
+
+
+# --- Parquet
+
+
+def _parquet(
+    sources: Iterable[BinaryIO | Path], parse: Callable[[bytes], Any] | None, evaluations: bool
+) -> Iterator[Found]:
+    """Read the rows of Parquet files, batch by batch; with `parse`, lines of EVALS they hold."""
+    check_pyarrow()
+    import pyarrow as pa  # noqa: PLC0415 -- large, and only whoever has such a file needs it
+    from pyarrow import parquet as pq  # noqa: PLC0415
+
+    number = 0
+    try:
+        for source in sources:
+            with ExitStack() as opened:
+                if isinstance(source, gzip.GzipFile):  # it is read from its end
+                    source = opened.enter_context(copied(source))
+                file = pq.ParquetFile(source)
+                names = file.schema_arrow.names
+                check_names(names)
+                lines = parse is not None and LINE in names
+                if evaluations and not lines:
+                    raise ConfigurationError("file", LINE, _NO_LINES)
+                for batch in file.iter_batches(_BATCH, columns=[LINE] if lines else None):
+                    if lines:  # as bytes: text that is not UTF-8 is a bad row, not the end
+                        rows = batch.column(0).cast(pa.large_binary()).to_pylist()
+                    else:
+                        rows = batch.to_pylist()
+                    for row in rows:
+                        number += 1
+                        yield number, _parsed(row or b"null", parse) if lines else plain(row)
+    except DAMAGE as error:
+        yield number + 1, _damage(error)
+    except (pa.ArrowException, UnicodeDecodeError, OSError, OverflowError) as error:
+        words = " ".join(str(error).split())
+        yield number + 1, _damage(ParquetDamageError(f"{words:.200}"))
+
+
+_NO_LINES = (
+    "is a column that this Parquet lacks: the line of EVALS that `rag-eval run -o NAME.parquet` "
+    "writes; the tables of `rag-eval report` have none"
+)
+
+
+# --- Files whose rows may be EVALS
+
+
+@contextmanager
+def opened_rows(
+    path: str | os.PathLike[str],
+    parse: Callable[[bytes], Any] = parse_object,
+    *,
+    evaluations: bool = False,
+) -> Iterator[tuple[str, Iterator[Found]]]:
+    """Open a file of any format, or a folder of Parquet files in the order of their names.
+
+    Args:
+        path: the file or folder; of Parquet with a column `evaluation`, this is read.
+        parse: reads a line of JSON.
+        evaluations: refuse Parquet without this column.
+
+    Yields:
+        What the numbers of rows count, and the rows.
+
+    Raises:
+        ConfigurationError, OSError: as for `open_lines`; a folder without Parquet.
+        MissingDependencyError: it is Parquet, and pyarrow is not installed.
+    """
+    place = Path(os.fspath(path))
+    if not place.is_dir():
+        with open_lines(path) as stream:
+            form = format_of(place.name, stream)
+            rows = rows_of(stream, form, LONGEST_ROW, logger.info, parse, evaluations)
+            yield unit_of(form), rows
+        return
+    parts = sorted(
+        (one for one in place.iterdir() if one.suffix in _PARQUET and one.name[0] not in "._"),
+        key=lambda one: [int(x) if x.isdigit() else x for x in re.split("([0-9]+)", one.name)],
+    )
+    if not parts:
+        why = "is a folder, not a file of rows, and holds no Parquet"
+        raise ConfigurationError("file", str(place), why)
+    yield "row", _parquet(parts, parse, evaluations)
+
+
+def read_rows(
+    path: str | os.PathLike[str],
+    read: Callable[[Any], T],
+    *,
+    parse: Callable[[bytes], Any] = parse_object,
+    evaluations: bool = False,
+) -> Iterator[Line[T]]:
+    """Read every row; a bad one is an error in its place. Arguments as for `opened_rows`.
+
+    `read` makes a value of what `parse` makes of a line, or raises `InputError`.
+    """
+    with opened_rows(path, parse, evaluations=evaluations) as (unit, rows):
+        yield from lines_from(rows, read, unit, path)
+
+
+def _evaluation(content: dict[str, Any]) -> Evaluation:
+    return from_object(Evaluation, content)
 
 
 def read_evaluations(path: str | os.PathLike[str]) -> Iterator[Line[Evaluation]]:
-    """Read EVALS: lines, a Parquet file or a folder of Parquet; see `read_lines`.
-
-    Raises:
-        ConfigurationError, MissingDependencyError, OSError: as for `open_evaluations`.
-    """
-    with open_evaluations(path) as stream:
-        yield from _read(
-            stream, str(path), lambda row: from_object(Evaluation, row), LONGEST_ROW,
-            EVALUATION_NEEDS,
-        )  # fmt: skip
+    """Read EVALS: lines, a Parquet file or a folder of Parquet; errors as for `opened_rows`."""
+    return read_rows(path, _evaluation, evaluations=True)
 
 
 def evaluations_at(path: str | os.PathLike[str], numbers: Collection[int]) -> dict[int, Evaluation]:
-    """Read the evaluations on some lines of EVALS; of the others, only the ends are looked for."""
-    found: dict[int, Evaluation] = {}
-    with open_evaluations(path) as stream:
-        for number, _, line in lines_of(stream, LONGEST_ROW):
-            if number in numbers and isinstance(line, bytes):
-                found[number] = from_line(Evaluation, line)
-                if len(found) == len(numbers):
-                    break
-    return found
+    """Read the evaluations of some rows of EVALS, which are there."""
+    with opened_rows(path, bytes, evaluations=True) as (_, rows):
+        wanted = ((number, row) for number, row in rows if number in numbers)
+        return {number: from_line(Evaluation, row) for number, row in islice(wanted, len(numbers))}
 
-
-EVALUATION_NEEDS = frozenset(
-    name for name, field in Evaluation.model_fields.items() if field.is_required()
-)
-"""Fields that every row of EVALS has."""
 
 _ROW = f'{{"schema":{EVALS_SCHEMA},'.encode("ascii")
 """The beginning of every row."""
@@ -367,3 +686,14 @@ _ROW = f'{{"schema":{EVALS_SCHEMA},'.encode("ascii")
 def is_torn(line: bytes) -> bool:
     """Return whether a line without its end is a row that a killed run was writing."""
     return not line.endswith(b"\n") and (line.startswith(_ROW) or _ROW.startswith(line))
+
+
+def count_rows(path: str | os.PathLike[str]) -> int | None:
+    """Count the lines of a file of JSON lines; None for other formats, and when it is damaged."""
+    try:
+        with open_lines(path) as stream:
+            if format_of(os.fspath(path), stream) != "jsonl":
+                return None
+            return sum(block.count(b"\n") for block in iter(lambda: stream.read(_BLOCK), b""))
+    except DAMAGE:
+        return None

@@ -10,8 +10,6 @@ gives out the calls. In this form it spends some .1 ms per call.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import gc
 import os
 import pickle
 import signal
@@ -49,22 +47,6 @@ model reads may take a second."""
 _BATCH = 16
 _AHEAD = 4
 """Batches per process that are given out before the first of them is back."""
-
-_SELDOM = (50_000, 20, 20)
-"""Objects before garbage is looked for, and how seldom among the older ones. Evaluations make
-hardly any that only the collector finds; looking after 700, as Python does, costs 4 % of a run."""
-
-
-@contextlib.contextmanager
-def collecting_seldom() -> Iterator[None]:
-    """Look for garbage less often, for a process whose one job is to evaluate calls."""
-    before = gc.get_threshold()
-    if 0 < before[0] < _SELDOM[0]:  # 0 is never: somebody's choice
-        gc.set_threshold(*_SELDOM)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
 
 
 @dataclass(frozen=True)
@@ -271,7 +253,6 @@ async def _evaluated(evaluator: RagEvaluator, calls: Sequence[RagCall]) -> Rows:
 def _begin() -> None:
     # Ctrl-C reaches every process of a terminal; this one ends when the first one does.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    gc.set_threshold(*_SELDOM)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

@@ -1,16 +1,24 @@
-"""Values of other tools' rows in the form of ours: texts, documents, messages, cells of a table."""
+"""Values of other tools' rows in the form of ours: texts, documents, messages, cells of a table.
+
+Objects are read by attribute; nothing of their packages is imported.
+"""
 
 from __future__ import annotations
 
 import ast
+import datetime
+import io
 import json
+import math
 import re
+import tokenize
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any, NamedTuple
+from uuid import UUID
 
-from rag_eval_integrations.dataset._plain import attributes, json_part
 from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.records import Document
 from rag_eval_integrations.records._frameworks import framework_of
@@ -34,10 +42,8 @@ def text_from(value: object, where: str) -> str | None:
     if isinstance(value, list | tuple) and value:
         if len(value) == 1:
             return text_from(value[0], where)
-        messages = is_messages(value)
-        if messages:
-            held = conversation(messages, where, answered=True)
-            return held.response
+        if messages := is_messages(value):
+            return conversation(messages, where, answered=True).response
         if all(isinstance(one, Mapping) and "text" in one for one in value):
             return _content(value)
     message = _message(value)
@@ -49,32 +55,43 @@ def text_from(value: object, where: str) -> str | None:
 def object_in(value: object) -> Mapping[str, Any]:
     """Return an object, also one in a cell, as JSON or Python writes it; empty for others."""
     if isinstance(value, str) and value[:1] == "{":
-        value = _parsed(value) or _python_value(value.strip())
+        value = _parsed(value)
     return value if isinstance(value, Mapping) else {}
 
 
-def _parsed(text: str) -> object:
-    """Parse the JSON in a cell; None for anything else."""
+def _parsed(text: str) -> Any:
+    """Parse the JSON in a cell, or a value in Python's notation; None for anything else."""
     try:
         return _DECODER.decode(text)
     except (ValueError, RecursionError):
-        return None
+        return _literal(text.strip())
 
 
 _DECODER = json.JSONDecoder(parse_constant=lambda _: None)
+_LONGEST_LITERAL = 1_000_000
+"""Characters of a cell in Python's notation, which takes up to 150 times as much memory."""
+_SPACE = (tokenize.NEWLINE, tokenize.NL, tokenize.ENDMARKER)
+_WORDS = {"None": "None", "True": "True", "False": "False", "nan": "None"}
 
 
-# A piece of a value in Python's notation, as `str(["a", {'b': None}])` writes it; atomic, so in
-# linear time. Nothing is evaluated but a text between its quotes.
-_PIECE = re.compile(
-    r"""(?:(?P<text>'(?>(?:[^'\\]+|\\.)*)'|"(?>(?:[^"\\]+|\\.)*)")"""
-    r"|(?P<word>None|True|False|nan)\b|(?P<number>-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)"
-    r"|(?P<mark>[\[\](){},:]))\s*+",
-    re.S,
-)
-_PLAIN = re.compile(r"[^\\\r\n]*+")
-_WORDS = {"None": "null", "True": "true", "False": "false", "nan": "null"}
-_BRACKETS = {"(": "[", ")": "]"}
+def _literal(text: str) -> Any:
+    """Read texts, numbers, lists and dicts as pandas writes them into CSV; None for anything else.
+
+    Python itself refuses more than 200 brackets in each other. Texts without a comma between them,
+    as in numpy's `['a' 'b']`, are refused: Python would join them into one.
+    """
+    if len(text) > _LONGEST_LITERAL:
+        return None
+    try:
+        lexed = tokenize.generate_tokens(io.StringIO(text).readline)
+        tokens = [token for token in lexed if token.type not in _SPACE]
+        if any(one.type == two.type == tokenize.STRING for one, two in pairwise(tokens)):
+            return None
+        with warnings.catch_warnings():  # of `\d`, which pandas does not write
+            warnings.simplefilter("ignore")
+            return ast.literal_eval(" ".join(_WORDS.get(one.string, one.string) for one in tokens))
+    except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError, tokenize.TokenError):
+        return None
 
 
 def list_in(text: str, where: str) -> list[Any] | None:
@@ -86,51 +103,11 @@ def list_in(text: str, where: str) -> list[Any] | None:
     inner = text.strip()
     if not (inner.startswith("[") and inner.endswith("]")):
         return None
-    found = _parsed(inner)
-    if isinstance(found, list):
-        return found
-    if inner == "[]":
-        return []
-    parts = _python_value(inner)
+    parts = _parsed(inner)
     if not isinstance(parts, list):
         why = f"looks like a list and is not JSON; write it as json.dumps does, not {shown(inner)}"
         raise InputError(why, field=where)
     return parts
-
-
-def _python_value(inner: str) -> object:
-    """Read texts, numbers, lists and dicts as pandas writes them into CSV; None for anything else.
-
-    It is rewritten as JSON, so texts without a comma between them, as in numpy's `['a' 'b']`, which
-    Python would join into one, are refused; and so are objects (`Document(…)`).
-    """
-    pieces: list[str] = []
-    inner = inner.lstrip()
-    at = 0
-    while at < len(inner):
-        match = _PIECE.match(inner, at)
-        if match is None:
-            return None
-        kind, held = match.lastgroup, match[match.lastgroup or 0]
-        if kind == "text" and pieces[-1:] and pieces[-1].startswith('"'):
-            return None  # no comma between two texts
-        if kind == "text" and _PLAIN.fullmatch(held):
-            held = json.dumps(held[1:-1])
-        elif kind == "text":
-            try:
-                with warnings.catch_warnings():  # of `\d`, which pandas does not write
-                    warnings.simplefilter("ignore")
-                    held = ast.literal_eval(held.replace("\n", "\\n").replace("\r", "\\r"))
-            except (SyntaxError, ValueError, MemoryError, RecursionError):
-                return None
-            held = json.dumps(held)
-        elif kind == "word":
-            held = _WORDS[held]
-        elif held in ("]", "}", ")") and pieces[-1:] == [","]:
-            pieces.pop()  # as in `('a',)`
-        pieces.append(_BRACKETS.get(held, held))
-        at = match.end()
-    return _parsed("".join(pieces))
 
 
 # --- Documents
@@ -173,17 +150,19 @@ def is_foreign(document: object) -> bool:
 
 
 def _document(item: Any, where: str, score: object = None) -> Any:
-    if isinstance(item, str | Document):
-        return item if score is None or isinstance(item, Document) else _made(item, None, {}, score)
+    if isinstance(item, Document) or (isinstance(item, str) and score is None):
+        return item
     if isinstance(item, list | tuple) and len(item) == 2 and _is_number(item[1]):
         return _document(item[0], where, item[1])  # with the score of a search
     if framework_of(item) is not None:
         return item  # the record reads it, with what the framework shows the model
+    if isinstance(item, str):
+        item = {"text": item}
     if not isinstance(item, Mapping):
-        held = attributes(item)
-        if held is None:
+        fields = attributes(item)
+        if fields is None:
             raise InputError(f"is not a document: {shown(item)}", field=where)
-        item = held
+        item = fields
     if item.get("lc") and isinstance(item.get("kwargs"), Mapping):  # as LangChain serialises it
         item = item["kwargs"]
     if isinstance(node := item.get("node"), Mapping):
@@ -196,32 +175,27 @@ def _document(item: Any, where: str, score: object = None) -> Any:
         had = ", ".join(f"`{key:.40}`" for key in list(map(str, item))[:20]) or "nothing"
         why = f"is not a document: it has {had}, and no text under {', '.join(_TEXTS[:4])}"
         raise InputError(why, field=where)
-    return _made_of(item, name, score)
+    return _made_of(item, name, item.get("score") if score is None else score)
 
 
-def _made_of(item: Mapping[str, Any], name: str, score: object) -> dict[str, Any]:
+def _made_of(item: Mapping[str, Any], name: str, score: Any) -> dict[str, Any]:
+    made: dict[str, Any] = {"text": item[name]}
     label = next((item[key] for key in _IDS if item.get(key) is not None), None)
+    if label is not None and not isinstance(label, bool):
+        made["id"] = str(label)
     given = item.get("metadata")
     if isinstance(given, str):
         given = object_in(given) or {"metadata": given}
     metadata = dict(given) if isinstance(given, Mapping) else {}
     if "id_" not in item:  # a node's other fields say how to show it
         used = {name, "metadata", "score", "header", "type", "lc", "text_resource", *_IDS}
-        metadata = {**{key: held for key, held in item.items() if key not in used}, **metadata}
-    made = _made(item[name], label, metadata, item.get("score") if score is None else score)
-    if isinstance(item.get("header"), str):
-        made["header"] = item["header"]
-    return made
-
-
-def _made(text: str, label: object, metadata: Mapping[str, Any], score: Any) -> dict[str, Any]:
-    made: dict[str, Any] = {"text": text}
-    if label is not None and not isinstance(label, bool):
-        made["id"] = str(label)
+        metadata = {**{key: value for key, value in item.items() if key not in used}, **metadata}
     if kept := json_part(metadata):
         made["metadata"] = kept
     if _is_number(score) and is_finite(score):
         made["score"] = float(score)
+    if isinstance(item.get("header"), str):
+        made["header"] = item["header"]
     return made
 
 
@@ -241,13 +215,10 @@ def named_ids(documents: list[Any], ids: object, where: str) -> list[Any]:
     if len(names) != len(documents):
         why = f"has {len(names)} ids for {len(documents)} documents"
         raise InputError(why, field=where)
+    texts = [{"text": one} if isinstance(one, str) else one for one in documents]
     return [
-        {"text": one, "id": name}
-        if isinstance(one, str)
-        else {**one, "id": name}
-        if isinstance(one, dict)
-        else one
-        for one, name in zip(documents, names, strict=True)
+        {**one, "id": name} if isinstance(one, dict) else one
+        for one, name in zip(texts, names, strict=True)
     ]
 
 
@@ -257,18 +228,14 @@ def ids_from(value: object, where: str) -> list[Any] | None:
     Raises:
         InputError: it is not a list.
     """
-    if isinstance(value, str):
-        if not value.strip():
-            return None
-        found = list_in(value, where)
-        if found is None:  # one id, or several: a wrong guess would be a wrong score
-            why = f'should be a list of ids, such as ["a", "b"], not {shown(value)}'
-            raise InputError(why, field=where)
-        value = found
-    if value is None:
+    if value is None or (isinstance(value, str) and not value.strip()):
         return None
+    if isinstance(value, str):  # one id, or several: a wrong guess would be a wrong score
+        parts = list_in(value, where)
+        value = value if parts is None else parts
     if isinstance(value, Mapping | str | bytes) or not isinstance(value, Iterable):
-        raise InputError(f"should be a list of ids, not {shown(value)}", field=where)
+        why = f'should be a list of ids, such as ["a", "b"], not {shown(value)}'
+        raise InputError(why, field=where)
     return [str(one) if _is_number(one) else one for one in value]
 
 
@@ -283,8 +250,7 @@ _ROLES = {
 }
 
 
-@dataclass(frozen=True)
-class Conversation:
+class Conversation(NamedTuple):
     """The last exchange of a conversation."""
 
     question: str
@@ -306,7 +272,7 @@ def is_messages(value: object) -> list[Any]:
     A LangChain input such as `{"messages": […]}` has some, too.
     """
     if isinstance(value, str) and value[:1] in ("[", "{") and _CONTENT.search(value):
-        value = _parsed(value) or _python_value(value.strip())
+        value = _parsed(value)
     if isinstance(value, Mapping) and isinstance(value.get("messages"), list | tuple):
         value = value["messages"]
     if not isinstance(value, list | tuple) or not value or _message(value[0]) is None:
@@ -325,13 +291,7 @@ def conversation(messages: list[Any], where: str, *, answered: bool) -> Conversa
     Raises:
         InputError: an item is not a message, or there is no question or no answer.
     """
-    turns: list[tuple[str, str]] = []
-    for at, item in enumerate(messages):
-        turn = _message(item)
-        if turn is None:
-            why = f"should be a message with a role and content, not {shown(item)}"
-            raise InputError(why, field=f"{where}[{at}]")
-        turns.append(turn)
+    turns = [_turn(item, f"{where}[{at}]") for at, item in enumerate(messages)]
     last = len(turns)
     response = None
     if answered:
@@ -359,24 +319,24 @@ def turns_from(value: object, where: str) -> list[dict[str, str]] | None:
         value = list_in(value, where) or value
     if not isinstance(value, list | tuple):
         raise InputError(f"should be a list of messages, not {shown(value)}", field=where)
-    turns: list[dict[str, str]] = []
+    turns: list[tuple[str, str]] = []
     for at, item in enumerate(value):
-        if (
-            isinstance(item, list | tuple)
-            and len(item) == 2
-            and all(isinstance(x, str) for x in item)
-        ):
-            # A message's role and text, or a question and its answer.
-            roles = [_ROLES[item[0]]] if item[0] in _ROLES else ["user", "assistant"]
-            texts = item[-len(roles) :]
-            turns += [{"role": r, "content": t} for r, t in zip(roles, texts, strict=True)]
-            continue
-        turn = _message(item)
-        if turn is None:
-            why = f"should be a message with a role and content, not {shown(item)}"
-            raise InputError(why, field=f"{where}[{at}]")
-        turns.append({"role": turn[0], "content": turn[1]})
-    return turns
+        pair = isinstance(item, list | tuple) and [type(part) for part in item] == [str, str]
+        if not pair:
+            turns.append(_turn(item, f"{where}[{at}]"))
+        elif item[0] in _ROLES:  # a message's role and text, or else a question and its answer
+            turns.append((_ROLES[item[0]], item[1]))
+        else:
+            turns += [("user", item[0]), ("assistant", item[1])]
+    return [{"role": role, "content": text} for role, text in turns]
+
+
+def _turn(item: Any, where: str) -> tuple[str, str]:
+    turn = _message(item)
+    if turn is None:
+        why = f"should be a message with a role and content, not {shown(item)}"
+        raise InputError(why, field=where)
+    return turn
 
 
 def _last(turns: list[tuple[str, str]], role: str, before: int) -> int:
@@ -413,3 +373,84 @@ def _content(content: object) -> str:
         return ""
     texts = (block.get("text") if isinstance(block, Mapping) else block for block in content)
     return "".join(text for text in texts if isinstance(text, str))
+
+
+# --- Objects, and values that JSON has no form for: numpy, pandas, dates, pydantic models
+
+
+_MOST_DEEP = 64
+
+
+def attributes(item: object) -> dict[str, Any] | None:
+    """Return an object's fields: of a pydantic model, a dataclass, or any object with `__dict__`.
+
+    None for an object without any.
+    """
+    fields = getattr(type(item), "model_fields", None) or getattr(
+        type(item), "__dataclass_fields__", None
+    )
+    if isinstance(fields, Mapping):
+        return {name: getattr(item, name, None) for name in fields if name[:1] != "_"}
+    held = getattr(item, "__dict__", None)
+    if not isinstance(held, dict):
+        return None
+    return {name: value for name, value in held.items() if name[:1] != "_"} or None
+
+
+_GONE: Any = object()
+
+
+def json_part(value: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return the part of an object that JSON has a form for; dates as text, NaN as null."""
+    found = plain(value, keep=False)
+    assert isinstance(found, dict)
+    return found
+
+
+def plain(value: Any, *, keep: bool = True, depth: int = 0) -> Any:
+    """Bring a value of a data frame or of an object into the form of JSON.
+
+    Args:
+        value: the value; numpy's arrays and numbers, dates, `NaN` and `NaT` are understood.
+        keep: whether to leave other objects as they are, for who knows them; else drop them.
+        depth: of nesting.
+    """
+    if value is None or isinstance(value, str | bool | int):
+        return value if type(value).__module__ == "builtins" else _unboxed(value)
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if depth > _MOST_DEEP:
+        return value if keep else None
+    if isinstance(value, Mapping):
+        made = {str(key): plain(held, keep=keep, depth=depth + 1) for key, held in value.items()}
+        return {key: held for key, held in made.items() if held is not _GONE}
+    if isinstance(value, list | tuple | set | frozenset):
+        items = sorted(value, key=str) if isinstance(value, set | frozenset) else value
+        found = [plain(item, keep=keep, depth=depth + 1) for item in items]
+        return [item for item in found if item is not _GONE]
+    return _plain_object(value, keep, depth)
+
+
+def _plain_object(value: Any, keep: bool, depth: int) -> Any:
+    if isinstance(value, datetime.date | datetime.time):
+        return None if value != value else value.isoformat()  # NaT is not itself
+    if isinstance(value, Decimal):
+        return float(value) if value.is_finite() else None
+    if isinstance(value, UUID):
+        return str(value)
+    module = type(value).__module__.partition(".")[0]
+    if module in ("numpy", "polars", "pyarrow") and hasattr(value, "tolist"):
+        return plain(value.tolist(), keep=keep, depth=depth + 1)
+    if module == "polars" and hasattr(value, "to_list"):
+        return plain(value.to_list(), keep=keep, depth=depth + 1)
+    if type(value).__name__ in ("NAType", "NaTType"):
+        return None
+    return value if keep else _GONE
+
+
+def _unboxed(value: Any) -> Any:
+    """Return the plain value of an enumeration's member, or of numpy's text."""
+    for kind in (bool, str, int):
+        if isinstance(value, kind):
+            return kind.__str__(value) if kind is str else kind(value)
+    return value

@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import os
-import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from typing import IO, Any, BinaryIO, TypeVar, cast
+from typing import IO, Any, cast
 
 from rag_eval_integrations._contain import words_of
-from rag_eval_integrations._visible import logger_of
-from rag_eval_integrations.dataset import _formats, _input
-from rag_eval_integrations.dataset._input import Input
-from rag_eval_integrations.dataset._line import Line, Patience, lines_from
-from rag_eval_integrations.dataset._parquet_lines import evaluation_lines
-from rag_eval_integrations.dataset._plain import attributes, plain
-from rag_eval_integrations.dataset._reader import Names, Reader
-from rag_eval_integrations.dataset._shapes import check_field_map, field_names
-from rag_eval_integrations.errors import ConfigurationError, InputError, SchemaError
-from rag_eval_integrations.records import RagCall, parse_object
+from rag_eval_integrations.dataset import _input
+from rag_eval_integrations.dataset._input import Input, Line, lines_from
+from rag_eval_integrations.dataset._names import Reader, check_field_map
+from rag_eval_integrations.dataset._values import attributes, plain
+from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.records import RagCall
 from rag_eval_integrations.records._json import shown
-
-T = TypeVar("T")
-
-logger = logger_of(__name__)
 
 _CHUNK = 512
 """Rows of a data frame that are objects at one time."""
@@ -56,8 +45,8 @@ def read_calls(
         tell: called with the mapping in words; by default it is logged.
 
     Yields:
-        One `Line` for each row, in order: its call, or why it is none. Memory stays flat. After
-        1,000 bad rows, one `Line` may stand for several that follow each other: see its `count`.
+        One `Line` for each row, in order: its call, or why it is none. Memory stays flat, but for
+        JSON that is not one row per line, which is read at once.
 
     Raises:
         ConfigurationError: the source has no rows of this kind; the field map names what a call, or
@@ -67,137 +56,36 @@ def read_calls(
     """
     if field_map is None and isinstance(source, Input):
         field_map = source.field_map
-    name = "--map" if isinstance(source, Input) else "field_map"
-    given = check_field_map(field_map)
-    say = tell or logger.info
+    option = "--map" if isinstance(source, Input) else "field_map"
+    reader = Reader(check_field_map(field_map), option, tell or _input.logger.info)
     if isinstance(source, str | os.PathLike):
-        return _of_path(source, Names(given, name, say))
+        return _of_file(source, reader)
     if hasattr(source, "read"):
-        return _of_file(_of_bytes(cast(IO[Any], source)), Names(given, name, say))
-    return _calls(_objects(source), Reader(Names(given, name, say), cells=True), "row", Patience())
+        if not isinstance(source.read(0), str | bytes):
+            raise ConfigurationError("source", shown(source), "should be a file of bytes or text")
+        return _of_file(source, reader)
+    return lines_from(_objects(source), reader.call, "row")
 
 
-def _of_path(path: str | os.PathLike[str], names: Names) -> Iterator[Line[RagCall]]:
-    with _input.open_lines(path) as stream:
-        yield from _of_stream(stream, os.fspath(path), names)
-
-
-def _of_stream(stream: BinaryIO, name: str, names: Names) -> Iterator[Line[RagCall]]:
-    known = {*field_names(), *names.given.values()}
-    found = _formats.format_of(name, stream, known)
-    patience = Patience()
-    rows: Iterator[tuple[int, Any]] = _formats.rows(
-        stream, found, _input.LONGEST_CALL, names.tell, patience
-    )
-    if found == "parquet":
-        rows = ((number, _plain(row)) for number, row in rows)
-    reader = Reader(names, cells=found in ("csv", "parquet"))
-    return _calls(rows, reader, "line" if found in ("jsonl", "csv") else "row", patience)
-
-
-def read_rows(
-    path: str | os.PathLike[str],
-    read: Callable[[dict[str, Any]], T],
-    *,
-    needed: Collection[Collection[str]] = (),
-    parse: Callable[[bytes], Any] = parse_object,
-) -> Iterator[Line[T]]:
-    """Read every row of a file of JSON lines, a JSON array or Parquet, also of EVALS in Parquet.
-
-    `parse` makes of a line of JSON what `read` is given. `needed` holds the fields of each kind of
-        row: `read` always raises where a row has none whole. Errors as for `read_lines` and
-        `open_evaluations`.
-    """
-    kinds = [frozenset(kind) for kind in needed] or [frozenset()]
-    patience = Patience()
-    evaluations = evaluation_lines(path, or_other=True)
-    with evaluations or _input.open_lines(path) as stream:
-        found: _formats.Format = "jsonl"
-        if evaluations is None:
-            found = _formats.format_of(os.fspath(path), stream, ())
-        rows: Iterator[tuple[int, Any]] = _formats.rows(
-            stream, found, _input.LONGEST_ROW, logger.info, patience, parse
-        )
-        if found == "parquet":
-            rows = ((number, _plain(row)) for number, row in rows)
-        unit = "line" if found in ("jsonl", "csv") else "row"
-        try:
-            yield from lines_from(
-                rows,
-                read,
-                unit=unit,
-                patience=patience,
-                hopeless=lambda row: not any(kind <= row.keys() for kind in kinds),
-            )
-        except SchemaError as error:
-            raise ConfigurationError("file", str(path), error.why) from error
-
-
-def _calls(
-    rows: Iterator[tuple[int, Any]], reader: Reader, unit: str, patience: Patience
-) -> Iterator[Line[RagCall]]:
-    return lines_from(
-        rows,
-        lambda row: row if isinstance(row, RagCall) else reader.call(row),
-        unit=unit,
-        patience=patience,
-        hopeless=reader.hopeless,
-    )
-
-
-# --- Open files
-
-
-class _Encoded(io.RawIOBase):
-    """The bytes of a file that was opened as text."""
-
-    def __init__(self, file: IO[str]) -> None:
-        self._file = file
-        self._left = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        if not self._left:
-            self._left = self._file.read(_input.BLOCK).encode("utf-8", "surrogatepass")
-        size = min(len(buffer), len(self._left))
-        buffer[:size], self._left = self._left[:size], self._left[size:]
-        return size
-
-
-def _of_bytes(file: IO[Any]) -> BinaryIO:
-    """Return an open file as one of bytes, at its present place.
-
-    Raises:
-        ConfigurationError: it gives neither bytes nor text.
-    """
-    start = file.read(0)
-    if isinstance(start, bytes):
-        return cast(BinaryIO, file)
-    if not isinstance(start, str):
-        raise ConfigurationError("source", shown(file), "should be a file of bytes or text")
-    below = getattr(file, "buffer", None)
-    if below is None or file.tell() != 0:
-        return cast(BinaryIO, io.BufferedReader(_Encoded(file)))
-    return cast(BinaryIO, below)
-
-
-def _of_file(file: BinaryIO, names: Names) -> Iterator[Line[RagCall]]:
-    """Read a user's file, which stays open; one that cannot go back is copied first."""
+def _of_file(source: Any, reader: Reader) -> Iterator[Line[RagCall]]:
+    """Read a path, or a user's file, which stays open; one that cannot go back is copied first."""
     with ExitStack() as opened:
-        if not (hasattr(file, "peek") and file.seekable()):
-            copy = opened.enter_context(tempfile.TemporaryFile())
-            while block := file.read(_input.BLOCK):
-                copy.write(block)
-            copy.seek(0)
-            file = cast(BinaryIO, copy)
-        at = file.tell()
-        zipped = file.read(2) == b"\x1f\x8b"
-        file.seek(at)
-        if zipped:
-            file = cast(BinaryIO, opened.enter_context(gzip.GzipFile(fileobj=file, mode="rb")))
-        yield from _of_stream(file, "", names)
+        if not hasattr(source, "read"):
+            name = os.fspath(source)
+            stream = opened.enter_context(_input.open_lines(source))
+        else:
+            name, start = "", source.read(0)
+            if not isinstance(start, str | bytes):
+                raise ConfigurationError(
+                    "source", shown(source), "should be a file of bytes or text"
+                )
+            if isinstance(start, str) or not source.seekable():
+                source = opened.enter_context(_input.copied(source))
+            stream = _input.unpacked(source, close=False)
+        form = _input.format_of(name, stream, reader.given.values())
+        rows = _input.rows_of(stream, form, _input.LONGEST_CALL, reader.tell)
+        reader.cells = form in ("csv", "parquet")
+        yield from lines_from(rows, reader.call, _input.unit_of(form))
 
 
 # --- Rows in memory
@@ -229,16 +117,14 @@ def _frame_rows(source: Any) -> Iterator[Any] | None:
     """Return the rows of a pandas or polars frame or a pyarrow table; None for anything else."""
     if hasattr(source, "iloc") and hasattr(source, "columns"):
         names = [str(name) for name in source.columns]
-        _formats.check_names(names)
+        _input.check_names(names)
         return (
-            dict(zip(names, row, strict=True))
-            for at in range(0, len(source), _CHUNK)
-            for row in source.iloc[at : at + _CHUNK].itertuples(index=False, name=None)
+            dict(zip(names, row, strict=True)) for row in source.itertuples(index=False, name=None)
         )
     if hasattr(source, "iter_rows") and hasattr(source, "columns"):
         return cast(Iterator[Any], source.iter_rows(named=True))
     if hasattr(source, "to_batches") and hasattr(source, "schema"):
-        _formats.check_names(source.schema.names)
+        _input.check_names(source.schema.names)
         return (row for batch in source.to_batches(_CHUNK) for row in batch.to_pylist())
     return None
 
@@ -250,18 +136,13 @@ def _row(item: Any) -> Any:
         return item.value if item.value is not None else item.error
     try:
         if not isinstance(item, Mapping):
-            held = None if isinstance(item, str | bytes | int | float | list) else attributes(item)
-            if held is None:
+            fields = (
+                None if isinstance(item, str | bytes | int | float | list) else attributes(item)
+            )
+            if fields is None:
                 return InputError(f"is not a row: {shown(item)}")
             # An object has all of its fields; those that nobody set say nothing.
-            item = {name: value for name, value in held.items() if value is not None}
-    except Exception as error:  # noqa: BLE001 -- of a user's object
-        return InputError(f"not usable: {type(error).__name__}: {words_of(error)}")
-    return _plain(item)
-
-
-def _plain(row: Any) -> Any:
-    try:
-        return plain(row) if isinstance(row, Mapping) else row
+            item = {name: value for name, value in fields.items() if value is not None}
+        return plain(item)
     except Exception as error:  # noqa: BLE001 -- of a user's object
         return InputError(f"not usable: {type(error).__name__}: {words_of(error)}")

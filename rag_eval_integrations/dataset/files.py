@@ -4,63 +4,31 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import sys
+import tempfile
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
+from gzip import GzipFile
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import BinaryIO, Self, cast
 
 from rag_eval_integrations import _target
 from rag_eval_integrations._counted import counted
-from rag_eval_integrations.dataset import _parquet_folder
-from rag_eval_integrations.dataset._evaluation_table import check_pyarrow
-from rag_eval_integrations.dataset._input import LONGEST_ROW, is_torn, lines_of
-from rag_eval_integrations.dataset._parquet_lines import is_parquet
-from rag_eval_integrations.dataset._parquet_parts import PartStorage
-from rag_eval_integrations.dataset._pipe import EvaluationPipe
-from rag_eval_integrations.dataset._storage import LineStorage, zipping
-from rag_eval_integrations.dataset._waiting import Waiting
-from rag_eval_integrations.dataset._zipped import is_zipped
+from rag_eval_integrations._lines import LineFile
+from rag_eval_integrations.dataset._evaluation_table import check_pyarrow, write_parquet
+from rag_eval_integrations.dataset._input import LONGEST_ROW, is_torn, lines_of, opened_rows
 from rag_eval_integrations.errors import ConfigurationError, InputError, SchemaError
 from rag_eval_integrations.records import Evaluation, RagCall, from_line, to_line
 
 _PARTIAL, _OUT = 0, 1
 
 
-def check_out(
-    path: Path,
-    *,
-    resume: bool = False,
-    overwrite: bool = False,
-    field: str = "out",
-    resumable: bool = True,
-    parts: bool = False,
-) -> Path:
-    """Follow links to the file that is going to be written; refuse one that would be lost.
-
-    Args:
-        path: OUT, as a user gave it.
-        resume: it is going to be read and continued.
-        overwrite: it may be replaced.
-        field: name of the argument, for the error.
-        resumable: whether the caller has a `resume`, for the error.
-        parts: it is a folder of Parquet parts.
-
-    Raises:
-        ConfigurationError: there is a file, and neither `resume` nor `overwrite` is set, or both;
-            or there is something else than a regular file, or than a folder of parts.
-        OSError: its folder does not exist.
-    """
-    if resume and overwrite:
-        raise ConfigurationError("resume", resume, "goes on with a file; do not overwrite it")
-    target = (_parquet_folder.resolved if parts else _target.resolved)(path, field)
-    if target.exists() and not resume and not overwrite:
-        ways = ["exists; use another name", "--overwrite (overwrite=True) to replace it"]
-        if resumable:
-            ways.append("--resume (resume=True) to go on with the same calls")
-        raise ConfigurationError(field, str(path), f"{', '.join(ways[:-1])}, or {ways[-1]}")
-    return target
+def is_parquet(path: Path) -> bool:
+    """Return whether a file that is going to be written is Parquet, by its name."""
+    return path.suffix.lower() in (".parquet", ".pq")
 
 
 def check_form(path: Path, field: str = "out") -> None:
@@ -70,25 +38,53 @@ def check_form(path: Path, field: str = "out") -> None:
         ConfigurationError: it says gzipped Parquet.
         MissingDependencyError: it says Parquet, and pyarrow is not installed.
     """
-    if is_zipped(path) and is_parquet(path.with_suffix("")):
+    if path.suffix == ".gz" and is_parquet(path.with_suffix("")):
         why = "would be gzipped Parquet, which is compressed already; leave out the `.gz`"
         raise ConfigurationError(field, str(path), why)
     if is_parquet(path):
         check_pyarrow()
 
 
+def check_out(
+    path: Path,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    field: str = "out",
+    resumable: bool = True,
+) -> Path:
+    """Follow links to the file that is going to be written; refuse one that would be lost.
+
+    Args:
+        path: OUT, as a user gave it.
+        resume: it is going to be read and continued.
+        overwrite: it may be replaced.
+        field: name of the argument, for the error.
+        resumable: whether the caller has a `resume`, for the error.
+
+    Raises:
+        ConfigurationError: there is a file, and neither `resume` nor `overwrite` is set, or both;
+            or there is something else than a regular file.
+        OSError: its folder does not exist.
+    """
+    if resume and overwrite:
+        raise ConfigurationError("resume", resume, "goes on with a file; do not overwrite it")
+    target = _target.resolved(path, field)
+    if target.exists() and not (resume or overwrite):
+        ways = ["exists; use another name", "--overwrite (overwrite=True) to replace it"]
+        if resumable:
+            ways.append("--resume (resume=True) to go on with the same calls")
+        raise ConfigurationError(field, str(path), f"{', '.join(ways[:-1])}, or {ways[-1]}")
+    return target
+
+
 class EvaluationFile:
     """The output of one run; a context manager.
 
-    While it lasts, rows are in OUT.partial, and OUT is as it was. `finish` replaces OUT by the
-    ordered rows, atomically. With `overwrite`, the earlier OUT is also OUT.bak until then.
-
-    Rows that `add_in_turn` gets before their turn wait in OUT.waiting, so that OUT.partial is in
-    order and needs no copy to become OUT.
-
-    If the name of OUT ends in `.gz`, OUT and OUT.partial are gzipped, and each row can be read as
-    soon as it is added. If it ends in `.parquet`, OUT is a folder of Parquet files, whose rows have
-    their line of EVALS in the column `evaluation`, and `rag_eval_integrations.report` reads it.
+    While it lasts, rows are in OUT.partial, a line of JSON each, in the order in which they are
+    added, and OUT is as it was. `finish` replaces OUT by the rows in the order of the calls,
+    atomically: as lines, gzipped if the name of OUT ends in `.gz`, or as a Parquet file if it ends
+    in `.parquet`. With `overwrite`, the earlier OUT is also OUT.bak until then.
 
     Args:
         path: OUT. Links are followed, and the other files are made beside their target.
@@ -100,8 +96,7 @@ class EvaluationFile:
         ConfigurationError: when OUT exists and neither `resume` nor `overwrite` is set, or both;
             when OUT.partial holds rows and `resume` is not set; when another run is writing it;
             when there is something else to resume from than evaluations of this version's format,
-            or some by another evaluator; when OUT is not a regular file, or not a folder of
-            evaluations in Parquet; when a gzipped or Parquet OUT.partial is damaged.
+            or some by another evaluator; when OUT is not a regular file, or is damaged.
         MissingDependencyError: OUT would be Parquet, and pyarrow is not installed.
         OSError: when the files cannot be written.
     """
@@ -113,56 +108,73 @@ class EvaluationFile:
         self, path: Path, fingerprint: str, *, resume: bool = False, overwrite: bool = False
     ) -> None:
         check_form(path)
-        self.path = check_out(path, resume=resume, overwrite=overwrite, parts=is_parquet(path))
-        self._storage: LineStorage | PartStorage = (
-            PartStorage(self.path)
-            if is_parquet(path)
-            else LineStorage(self.path, zipped=is_zipped(path))
-        )
-        self.partial = self._storage.partial
-        self._waiting = Waiting(self.path)
+        self.path = check_out(path, resume=resume, overwrite=overwrite)
+        self.partial = self.path.with_name(f"{self.path.name}.partial")
         self.stale = 0
         """Rows of an earlier run that failed or cannot be read, and are made again."""
-        self._begun = self._done = False
         self.holds_rows = False
         """Whether OUT.partial holds an evaluation without an error, to resume from."""
-        self._offsets = array("q")
         self.in_partial, self._tidy = 0, True
+        self._done = False
+        self._fingerprint = fingerprint
+        self._offsets = array("q")
         self._recorded: dict[bytes, list[tuple[int, int]]] = defaultdict(list)
         self._failed: dict[bytes, tuple[int, int]] = {}
+        self._backup: Path | None = None
         with ExitStack() as opened:
-            self._open(resume)
-            opened.callback(self._storage.close)
+            self._file = opened.enter_context(self._open(resume))
             opened.callback(self._leave)
             self._new = not self.path.exists()
-            self._sources: list[BinaryIO] = [opened.enter_context(self._storage.rows())]
+            self._sources: list[BinaryIO] = [opened.enter_context(self.partial.open("rb"))]
             if resume:
-                self._index(_PARTIAL, fingerprint)
-                if self._storage.takes_over:
-                    self._sources.append(opened.enter_context(self._storage.earlier()))
-                    self._index(_OUT, fingerprint)
-                self._storage.mend()
-            added = [self._storage.append(row) for row in self._waiting.earlier(resume=resume)]
-            if added:
-                self._index(_PARTIAL, fingerprint, added[0])
-            if not resume and not self._new:
-                self._storage.back_up()
-            self._waiting.clear()
-            self._begun = True
+                self._index(_PARTIAL)
+                # A killed run with `overwrite` left OUT.bak: it was replacing OUT, so it is not of
+                # that run.
+                if _target.is_backed_up(self.path):
+                    self._backup = _target.backup_of(self.path)
+                elif not self._new:
+                    self._sources.append(opened.enter_context(self._lines_of_out()))
+                    self._index(_OUT)
+                self._file.end_last_line(is_torn)
+            elif not self._new:
+                self._backup = _target.back_up(self.path)
             self._opened = opened.pop_all()
 
-    def _open(self, resume: bool) -> None:
+    def _open(self, resume: bool) -> LineFile:
         try:
-            self._storage.open(resume=resume)
+            file = LineFile(self.partial, wait=False)
         except BlockingIOError as error:
             why = "is being written by another run"
             raise ConfigurationError("out", str(self.partial), why) from error
-        if not resume and self._storage.holds_rows():
-            self._storage.close()
-            raise ConfigurationError(
-                "out", str(self.partial),
-                "is there from a run that did not end; go on with --resume, or delete it",
-            )  # fmt: skip
+        try:
+            if file.head(1) and not resume:
+                why = "is there from a run that did not end; go on with --resume, or delete it"
+                raise ConfigurationError("out", str(self.partial), why)
+            if not file.head(1) and not file.is_own():
+                # Of another user, or with another name: rows in it would be there, too.
+                with file:  # locked until its name is free
+                    self.partial.unlink()
+                file = LineFile(self.partial, new=True)
+            _target.remove_unfinished(self.path)
+        except BaseException:
+            file.close()
+            raise
+        return file
+
+    def _lines_of_out(self) -> BinaryIO:
+        """Open OUT, of any form, as a file of lines with offsets."""
+        if self.path.suffix != ".gz" and not is_parquet(self.path):
+            return self.path.open("rb")
+        copy = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115  # the caller closes it
+        with opened_rows(self.path, bytes, evaluations=True) as (_, rows):
+            for _, row in rows:
+                if isinstance(row, InputError):
+                    copy.close()
+                    why = f"cannot be resumed: {row.why}"
+                    raise ConfigurationError("out", str(self.path), why)
+                copy.write(row.rstrip(b"\r\n") + b"\n")
+        copy.seek(0)
+        return copy
 
     def __enter__(self) -> Self:
         return self
@@ -213,23 +225,9 @@ class EvaluationFile:
         """Append the evaluation of the call at `index` (from 0)."""
         self.add_row(index, to_line(evaluation), failed=evaluation.error is not None)
 
-    def add_in_turn(self, turn: int, index: int, evaluation: Evaluation) -> None:
-        """Do the same as `add`, but in the order of the turns (from 0, each once)."""
-        row = to_line(evaluation), evaluation.error is not None
-        for at, (line, failed) in self._waiting.due(turn, index, row):
-            self.add_row(at, line, failed=failed)
-        self._waiting.compact()
-        self.holds_rows = self.holds_rows or evaluation.error is None
-
-    def settle(self) -> None:
-        """Put the rows that wait for their turn into OUT.partial, because no more will come."""
-        for at, (line, failed) in self._waiting.rest():
-            self.add_row(at, line, failed=failed)
-        self._waiting.clear()
-
     def add_row(self, index: int, line: str, *, failed: bool) -> None:
         """Append the row of EVALS of the call at `index` (from 0); *failed* if it has an error."""
-        offset = self._storage.append(line.encode("ascii"))
+        offset = self._file.append(line.encode("ascii"))
         self.in_partial += 1
         self._place(index, _PARTIAL, offset)
         self.holds_rows = self.holds_rows or not failed
@@ -243,52 +241,48 @@ class EvaluationFile:
             ConfigurationError: when an OUT has appeared that was not there at the beginning.
             OSError: when OUT cannot be written; the rows are in OUT.partial.
         """
-        self.settle()
-        rows = sum(place >= 0 for place in self._offsets)
-        if not rows:
-            self.discard()
-            return 0
-        try:
-            if self._in_order(rows):
-                self._storage.take_place(new=self._new)
-            else:
-                self._storage.replace(self._ordered(), new=self._new)
-        except FileExistsError as error:
-            why = f"has appeared since the run began; the rows are in {self.partial}"
-            raise ConfigurationError("out", str(self.path), why) from error
+        places = [place for place in self._offsets if place >= 0]
+        if places:
+            # OUT.partial may be what OUT has to be, and needs no copy.
+            in_order = places == sorted(places) and not any(place & 1 for place in places)
+            whole = in_order and self._tidy and len(places) == self.in_partial
+            try:
+                if whole and self.path.suffix != ".gz" and not is_parquet(self.path):
+                    self._file.take_place(self.path, new=self._new)
+                else:
+                    with _target.replacing(self.path, new=self._new) as out:
+                        self._write(out)
+            except FileExistsError as error:
+                why = f"has appeared since the run began; the rows are in {self.partial}"
+                raise ConfigurationError("out", str(self.path), why) from error
         self.discard()
-        return rows
+        return len(places)
 
-    def _in_order(self, rows: int) -> bool:
-        """Whether OUT.partial is what OUT has to be, so that it needs no copy: half of the disk."""
-        if not self._tidy or rows != self.in_partial:
-            return False
-        last = -1
-        for place in self._offsets:
-            if place >= 0 and (place & 1 != _PARTIAL or place <= last):
-                return False
-            last = max(last, place)
-        return True
+    def _write(self, out: BinaryIO) -> None:
+        if is_parquet(self.path):
+            write_parquet(self._ordered, out)
+            return
+        with zipping(out) if self.path.suffix == ".gz" else nullcontext(out) as lines:
+            for line in self._ordered():
+                lines.write(line + b"\n")
 
     def _ordered(self) -> Iterator[bytes]:
         for place in self._offsets:
             if place >= 0:
                 # An edited OUT may begin with a byte order mark, or lack its last line end.
-                yield (
-                    self._line(place & 1, place >> 1).removeprefix(b"\xef\xbb\xbf").rstrip(b"\r\n")
-                )
+                line = self._line(place & 1, place >> 1)
+                yield line.removeprefix(b"\xef\xbb\xbf").rstrip(b"\r\n")
 
     def discard(self) -> None:
         """Remove OUT.partial, and OUT.bak if this run made it; OUT stays as it is."""
         self._done = True  # from now on, the name OUT.partial may be another run's
-        self._waiting.clear()
-        self._storage.discard()
+        if self._backup is not None:
+            self._backup.unlink(missing_ok=True)
+        self.partial.unlink(missing_ok=True)
 
     def _leave(self) -> None:
-        if self._begun and not self._done:
-            self.settle()
-        if not self._done and not self._storage.holds_rows():
-            self._storage.discard()  # a refused or idle run leaves nothing to resume
+        if not self._done and not self._file.head(1):
+            self.discard()  # a refused or idle run leaves nothing to resume
 
     def _place(self, index: int, source: int, offset: int) -> None:
         if index >= len(self._offsets):
@@ -300,105 +294,49 @@ class EvaluationFile:
         stream.seek(offset)
         return stream.readline()
 
-    def _index(self, source: int, fingerprint: str, start: int = 0) -> None:
-        stream = self._sources[source]
-        stream.seek(start)
-        found = foreign = 0
-        for _, offset, line in lines_of(stream, LONGEST_ROW):
-            offset += start
-            if source == _PARTIAL and isinstance(line, bytes) and is_torn(line):
-                break  # the row that a killed run was writing
-            if source == _PARTIAL:
-                self.in_partial += 1
+    def _index(self, source: int) -> None:
+        """Note where the rows of an earlier run are.
+
+        Raises:
+            ConfigurationError: there are lines and no evaluation, one in another version's format,
+                or one by another evaluator.
+        """
+        name = str(self.partial if source == _PARTIAL else self.path)
+        evaluations = foreign = 0
+        for _, offset, line in lines_of(self._sources[source], LONGEST_ROW):
+            if source == _PARTIAL and isinstance(line, bytes):
+                if is_torn(line):
+                    break  # the row that a killed run was writing
                 # An edited file may begin with a byte order mark, or have other line ends.
-                edited = isinstance(line, InputError) or line[:1] != b"{" or line[-2:] != b"}\n"
-                self._tidy = self._tidy and not edited
+                self._tidy = self._tidy and line[:1] == b"{" and line[-2:] == b"}\n"
+            self.in_partial += source == _PARTIAL
             try:
                 if isinstance(line, InputError):
                     raise line
                 evaluation = from_line(Evaluation, line)
             except SchemaError as error:
-                raise ConfigurationError("out", stream.name, error.why) from error
+                raise ConfigurationError("out", name, error.why) from error
             except (ArithmeticError, RecursionError, ValueError):
                 foreign += 1
                 continue
-            found += 1
-            self._take_in(source, offset, evaluation, fingerprint)
-        if foreign and not found and not start:
-            raise ConfigurationError(
-                "out", stream.name, "holds no evaluations, so there is nothing to resume"
-            )
+            evaluations += 1
+            if evaluation.fingerprint != self._fingerprint:
+                raise ConfigurationError(
+                    "out", name,
+                    f"was made by another evaluator (judge {evaluation.judge.name}, fingerprint "
+                    f"{evaluation.fingerprint}, not {self._fingerprint}); resume with the judge, "
+                    "metrics and formulas that it was made with, or use another file",
+                )  # fmt: skip
+            if evaluation.error is None:
+                self._recorded[_identity(evaluation)].append((source, offset))
+                self.holds_rows = self.holds_rows or source == _PARTIAL
+            else:
+                self._failed[_identity(evaluation)] = (source, offset)
+                self.stale += 1
+        if foreign and not evaluations:
+            why = "holds no evaluations, so there is nothing to resume"
+            raise ConfigurationError("out", name, why)
         self.stale += foreign
-
-    def _take_in(self, source: int, offset: int, evaluation: Evaluation, fingerprint: str) -> None:
-        if evaluation.fingerprint != fingerprint:
-            raise ConfigurationError(
-                "out", self._sources[source].name,
-                f"was made by another evaluator (judge {evaluation.judge.name}, fingerprint "
-                f"{evaluation.fingerprint}, not {fingerprint}); resume with the judge, metrics and "
-                "formulas that it was made with, or use another file",
-            )  # fmt: skip
-        if evaluation.error is None:
-            self._recorded[_identity(evaluation)].append((source, offset))
-            self.holds_rows = self.holds_rows or source == _PARTIAL
-        else:
-            self._failed[_identity(evaluation)] = (source, offset)
-            self.stale += 1
-
-
-@contextmanager
-def evaluations_to(
-    path: Path, *, overwrite: bool = False, field: str = "--out", compressed: bool = False
-) -> Iterator[Callable[[Evaluation], object]]:
-    """Provide a function that writes evaluations which cost nothing, to a file or to `-`.
-
-    The file is there whole at the end, or as it was when an exception is raised; while an earlier
-    one is replaced, it is OUT.bak, too.
-
-    Args:
-        path: OUT, or `-` for standard output.
-        overwrite: replace a file that exists.
-        field: name of the argument, for errors.
-        compressed: gzip the file; the same rows give the same bytes.
-
-    Raises:
-        ConfigurationError: as for `EvaluationFile`.
-        OSError: when the file cannot be written.
-    """
-    if str(path) == "-":
-        yield EvaluationPipe().append
-        return
-    check_form(path, field)
-    if is_parquet(path):
-        target = check_out(path, overwrite=overwrite, field=field, resumable=False, parts=True)
-        new = not target.exists()
-        if not new:
-            _parquet_folder.check_backup(target, field)
-        with _parquet_folder.replacing(target, new=new) as append:
-            yield lambda evaluation: append(to_line(evaluation).encode("ascii"))
-        return
-    with rows_to(path, overwrite=overwrite, field=field, compressed=compressed) as rows:
-        yield lambda evaluation: rows.write(to_line(evaluation).encode("ascii") + b"\n")
-
-
-@contextmanager
-def rows_to(
-    path: Path, *, overwrite: bool = False, field: str = "--out", compressed: bool = False
-) -> Iterator[BinaryIO]:
-    """Open a file for rows that cost nothing; arguments and errors are those of `evaluations_to`.
-
-    The file is there whole at the end, or as it was when an exception is raised; while an earlier
-    one is replaced, it is OUT.bak, too.
-    """
-    target = check_out(path, overwrite=overwrite, field=field, resumable=False)
-    new = not target.exists()
-    backup = None if new else _target.back_up(target, field)
-    try:
-        with _target.replacing(target, new=new) as stream, ExitStack() as opened:
-            yield opened.enter_context(zipping(stream)) if compressed else stream
-    finally:
-        if backup is not None:
-            backup.unlink(missing_ok=True)
 
 
 def _identity(row: RagCall | Evaluation) -> bytes:
@@ -406,3 +344,119 @@ def _identity(row: RagCall | Evaluation) -> bytes:
     gold = None if row.relevant_ids is None else sorted(row.relevant_ids)
     text = json.dumps([row.row_key, row.id, row.metadata, gold], sort_keys=True)
     return hashlib.sha256(text.encode("ascii")).digest()[:16]
+
+
+class EvaluationPipe:
+    """Evaluations on standard output, as lines of EVALS in the order of the calls.
+
+    It has the methods of `EvaluationFile` with which rows are added, and takes over nothing.
+    """
+
+    ordered = True
+    stale = 0
+
+    def __init__(self) -> None:
+        if sys.stdout is None or sys.__stdout__ is None:
+            raise ConfigurationError("--out", "-", "there is no standard output")
+        self._rows = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        pass
+
+    def take(self, index: int, row: RagCall | Evaluation) -> Evaluation | None:
+        """Return None: there is no earlier run."""
+        return None
+
+    def add(self, index: int, evaluation: Evaluation) -> None:
+        """Write the row of the call at `index`; see `add_row`."""
+        self.add_row(index, to_line(evaluation), failed=False)
+
+    def add_row(self, index: int, line: str, *, failed: bool) -> None:
+        """Write the row of the call at `index`, whose turn it is.
+
+        Raises:
+            OSError: when standard output cannot be written.
+        """
+        # JSON may hold a raw DEL, the one character of ASCII beside these that acts.
+        line = line.replace("\x7f", "\\u007f")
+        try:
+            sys.stdout.buffer.write(line.encode("ascii") + b"\n")
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            # Python would try once more as it ends, and complain.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise OSError(
+                f"standard output was closed by its reader after {self._rows} evaluations"
+            ) from None
+        except OSError as error:
+            why = _target.readable(error, "standard output")
+            raise OSError(f"{why}, after {self._rows} whole evaluations") from error
+        self._rows += 1
+
+    def finish(self) -> int:
+        """Return the number of rows."""
+        return self._rows
+
+
+# --- Files whose rows cost nothing
+
+
+@contextmanager
+def evaluations_to(
+    path: Path, *, overwrite: bool = False, field: str = "--out"
+) -> Iterator[Callable[[Evaluation], object]]:
+    """Provide a function that writes evaluations which cost nothing, to a file or to `-`.
+
+    The file is there whole at the end, or as it was when an exception is raised; while an earlier
+    one is replaced, it is OUT.bak, too.
+
+    Args:
+        path: OUT, or `-` for standard output; gzipped or Parquet if its name says so.
+        overwrite: replace a file that exists.
+        field: name of the argument, for errors.
+
+    Raises:
+        ConfigurationError: as for `EvaluationFile`.
+        OSError: when the file cannot be written.
+    """
+    if str(path) == "-":
+        pipe = EvaluationPipe()
+        yield lambda evaluation: pipe.add(0, evaluation)
+        return
+    check_form(path, field)
+    with ExitStack() as opened:
+        out = opened.enter_context(rows_to(path, overwrite=overwrite, field=field))
+        rows = opened.enter_context(tempfile.TemporaryFile()) if is_parquet(path) else out
+        yield lambda evaluation: rows.write(to_line(evaluation).encode("ascii") + b"\n")
+        if is_parquet(path):
+
+            def lines() -> Iterator[bytes]:
+                rows.seek(0)
+                return (line[:-1] for line in rows)
+
+            write_parquet(lines, out)
+
+
+@contextmanager
+def rows_to(path: Path, *, overwrite: bool = False, field: str = "--out") -> Iterator[BinaryIO]:
+    """Open a file for rows that cost nothing; arguments and errors are those of `evaluations_to`.
+
+    It is gzipped if its name says so; the same rows give the same bytes.
+    """
+    target = check_out(path, overwrite=overwrite, field=field, resumable=False)
+    new = not target.exists()
+    backup = None if new else _target.back_up(target, field)
+    try:
+        with _target.replacing(target, new=new) as stream, ExitStack() as opened:
+            yield opened.enter_context(zipping(stream)) if path.suffix == ".gz" else stream
+    finally:
+        if backup is not None:
+            backup.unlink(missing_ok=True)
+
+
+def zipping(stream: BinaryIO) -> BinaryIO:
+    """Gzip what is written to a file; the same bytes give the same bytes."""
+    return cast(BinaryIO, GzipFile("", "wb", compresslevel=6, fileobj=stream, mtime=0))

@@ -12,7 +12,7 @@ from typing import Generic, Protocol, TypeVar
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations._scoring import failure_of
-from rag_eval_integrations.dataset._line import Line
+from rag_eval_integrations.dataset._input import Line
 from rag_eval_integrations.dataset._processes import Processes
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.evaluations import Evaluations
@@ -66,8 +66,6 @@ class EvaluationStream(Generic[T]):
         self._evaluator = evaluator
         self._max_concurrency = max_concurrency + ahead
         self._ordered = ordered
-        self.window = False
-        """Whether unordered results come at most so many calls early as ordered ones would wait."""
 
     async def __aiter__(self) -> AsyncIterator[Evaluation]:
         async for _, evaluation in self.numbered():
@@ -93,17 +91,12 @@ class EvaluationStream(Generic[T]):
         """Yield (index of the call, from 0, and its evaluation), in the order of the stream."""
         work = _Workers(enumerate(self._calls), self._evaluator, self._max_concurrency)
         waiting: dict[int, Evaluation] = {}
-        early: set[int] = set()
         position = 0
         try:
             work.start()
             async for index, evaluation in work.results():
                 if not self._ordered:
-                    early.add(index if self.window else position)
-                    while position in early:
-                        early.remove(position)
-                        position += 1
-                        work.room.release()
+                    work.room.release()
                     yield index, evaluation
                     continue
                 waiting[index] = evaluation
@@ -251,8 +244,7 @@ def evaluate_calls(
 
     Args:
         calls: any iterable of calls, or what `read_calls` gives; it is read on the event loop's
-            thread. A row that is not a call gives an evaluation with the error `InputError`; so
-            does a `Line` that stands for several of them (see its `count`), once.
+            thread. A row that is not a call gives an evaluation with the error `InputError`.
         evaluator: the evaluator to use.
         max_concurrency: number of calls in progress at once, from 1. Where the evaluator's models
             allow no more requests at once themselves (`ThrottledModel`), a few more calls wait with

@@ -172,8 +172,8 @@ class Evaluations(Sequence[Evaluation]):
         """Write an EVALS file, a line of JSON per evaluation, which `load` reads back.
 
         Args:
-            path: the file; gzipped if its name ends in `.gz`, and a folder of Parquet files if it
-                ends in `.parquet`. It is private to its owner, and is there whole or not at all.
+            path: the file; gzipped if its name ends in `.gz`, and Parquet if it ends in
+                `.parquet`. It is private to its owner, and is there whole or not at all.
             overwrite: replace a file that exists.
 
         Returns:
@@ -351,9 +351,8 @@ class Evaluations(Sequence[Evaluation]):
 def _opened(
     what: str, path: str | os.PathLike[str], overwrite: bool
 ) -> AbstractContextManager[Any]:
-    target = Path(path).absolute()
     opened: AbstractContextManager[Any] = above(what)(
-        target, overwrite=overwrite, field="path", compressed=target.suffix == ".gz"
+        Path(path).absolute(), overwrite=overwrite, field="path"
     )
     return opened
 

@@ -117,7 +117,7 @@ class Journal:
     def _read(self, path: Path) -> None:
         for line in read_lines(path, _entry):
             if line.value is None:
-                self.torn += line.count
+                self.torn += 1
             else:
                 key, held = line.value
                 self._held[key] = held

@@ -9,10 +9,20 @@ from pathlib import Path
 import pytest
 from by_hand import ScriptedJudge, labels_of
 
-from rag_eval_integrations.dataset import EvaluationFile, _waiting
+from rag_eval_integrations.dataset import EvaluationFile
+from rag_eval_integrations.dataset._input import read_evaluations
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.records import Evaluation, EvaluationError, RagCall, from_line, to_line
+from rag_eval_integrations.records import (
+    Evaluation,
+    EvaluationError,
+    RagCall,
+    Score,
+    Usage,
+    from_line,
+    to_line,
+)
+from rag_eval_integrations.report import Evaluations
 
 EVALUATOR = RagEvaluator(ScriptedJudge(labels_of(["0a"], ["0a"], {"a": (["0a"], True)})))
 
@@ -456,102 +466,6 @@ def test_a_row_without_a_line_end_stays_a_row_of_its_own(tmp_path: Path) -> None
     assert path.read_bytes().startswith(b"{")
 
 
-def test_rows_that_come_early_wait_for_their_turn(tmp_path: Path) -> None:
-    """OUT.partial is in order and becomes OUT; those that wait are on the disk, too."""
-    out = tmp_path / "evals.jsonl"
-
-    with EvaluationFile(out, EVALUATOR.fingerprint) as file:
-        for turn in (1, 0, 3, 4):
-            file.add_in_turn(turn, 10 * turn, evaluated(turn))
-        written = file.partial.stat().st_ino
-        assert questions(file.partial) == ["q0", "q1"]
-        assert questions(tmp_path / "evals.jsonl.waiting") == ["q1", "q3", "q4"]
-        file.add_in_turn(2, 20, evaluated(2))
-        assert file.finish() == 5
-
-    assert questions(out) == [f"q{turn}" for turn in range(5)]
-    assert out.stat().st_ino == written
-    assert [path.name for path in tmp_path.iterdir()] == ["evals.jsonl"]
-
-
-def test_a_killed_run_loses_no_row_that_waits(tmp_path: Path) -> None:
-    """They are taken over like those of OUT.partial; a torn one is made again."""
-    out = tmp_path / "evals.jsonl"
-    file = EvaluationFile(out, EVALUATOR.fingerprint)
-    for turn in (0, 2, 3):
-        file.add_in_turn(turn, turn, evaluated(turn))
-    kept = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    file.__exit__()
-    for path in tmp_path.iterdir():
-        path.unlink()
-    for name, content in kept.items():  # as kill -9 leaves them
-        torn = content[:-40] if name.endswith("waiting") else content
-        (tmp_path / name).write_bytes(torn)
-
-    with pytest.raises(ConfigurationError, match="--resume"):
-        EvaluationFile(out, EVALUATOR.fingerprint)
-    with EvaluationFile(out, EVALUATOR.fingerprint, resume=True) as file:
-        taken = [file.take(number, call(number)) is not None for number in range(4)]
-        assert taken == [True, False, True, False]
-        for turn, number in enumerate((1, 3)):
-            file.add_in_turn(turn, number, evaluated(number))
-        assert file.finish() == 4
-
-    assert questions(out) == ["q0", "q1", "q2", "q3"]
-    assert [path.name for path in tmp_path.iterdir()] == ["evals.jsonl"]
-
-
-@pytest.mark.parametrize("name", ["evals.jsonl", "evals.jsonl.gz", "evals.parquet"])
-def test_a_refused_run_leaves_the_rows_that_wait(tmp_path: Path, name: str) -> None:
-    """Of a run that was killed before the first call had a row: they were paid for."""
-    if name.endswith("parquet"):
-        pytest.importorskip("pyarrow.parquet")
-    waiting = tmp_path / f"{name}.waiting"
-    waiting.write_text(f"{to_line(evaluated(1))}\n")
-    waiting.chmod(0o600)
-
-    with pytest.raises(ConfigurationError, match="go on with --resume"):
-        EvaluationFile(tmp_path / name, EVALUATOR.fingerprint)
-
-    assert os.listdir(tmp_path) == [waiting.name]
-    with EvaluationFile(tmp_path / name, EVALUATOR.fingerprint, resume=True) as file:
-        assert file.take(1, call(1)) is not None
-
-
-def test_an_interrupted_run_keeps_rows_that_wait_in_partial(tmp_path: Path) -> None:
-    """It has the time to put them there, so that one file is left."""
-    out = tmp_path / "evals.jsonl"
-
-    with EvaluationFile(out, EVALUATOR.fingerprint) as file:
-        for turn in (2, 1):
-            file.add_in_turn(turn, turn, evaluated(turn))
-
-    assert questions(tmp_path / "evals.jsonl.partial") == ["q1", "q2"]
-    assert [path.name for path in tmp_path.iterdir()] == ["evals.jsonl.partial"]
-
-
-def test_rows_that_have_had_their_turn_leave_the_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However long some row waits, the disk holds little more than the result."""
-    monkeypatch.setattr(_waiting, "LEAST", 2000)
-    out = tmp_path / "evals.jsonl"
-    row = evaluated(0)
-    least = most = 0
-
-    with EvaluationFile(out, EVALUATOR.fingerprint) as file:
-        file.add_in_turn(1, 1, row)
-        for turn in range(0, 400, 2):  # there is always a row that waits
-            file.add_in_turn(turn + 3, turn + 3, row)
-            file.add_in_turn(turn, turn, row)
-            sizes = {path.name: path.stat().st_size for path in tmp_path.iterdir()}
-            least = sizes.pop(file.partial.name)
-            most = max(most, sum(sizes.values()))
-        assert file.finish() == 401
-
-    assert most < least / 10
-
-
 def test_a_resumed_run_in_order_is_not_copied(tmp_path: Path) -> None:
     """What the earlier run wrote in order is continued, and OUT.partial becomes OUT."""
     out = tmp_path / "evals.jsonl"
@@ -561,9 +475,163 @@ def test_a_resumed_run_in_order_is_not_copied(tmp_path: Path) -> None:
 
     with EvaluationFile(out, EVALUATOR.fingerprint, resume=True) as file:
         assert all(file.take(number, call(number)) for number in (0, 1))
-        file.add_in_turn(0, 2, evaluated(2))
+        file.add(2, evaluated(2))
         written = file.partial.stat().st_ino
         assert file.finish() == 3
 
     assert out.stat().st_ino == written
     assert questions(out) == ["q0", "q1", "q2"]
+
+
+# --- Gzip and Parquet, which are made from OUT.partial at the end
+
+
+ZIPPED_AND_PARQUET = pytest.mark.parametrize("name", ["evals.jsonl.gz", "evals.parquet"])
+
+
+@ZIPPED_AND_PARQUET
+def test_rows_are_lines_in_partial_whatever_the_form(tmp_path: Path, name: str) -> None:
+    """A killed run is resumed from them; OUT has the rows in order, and reads back."""
+    out, partial = tmp_path / name, tmp_path / f"{name}.partial"
+    with EvaluationFile(out, EVALUATOR.fingerprint) as file:
+        for number in (2, 0):
+            file.add(number, evaluated(number))
+        assert questions(partial) == ["q2", "q0"]
+    assert sorted(snapshot(tmp_path)) == [partial.name]
+
+    with EvaluationFile(out, EVALUATOR.fingerprint, resume=True) as file:
+        assert [file.take(number, call(number)) is not None for number in range(3)] == [
+            True, False, True,
+        ]  # fmt: skip
+        file.add(1, evaluated(1))
+        assert file.finish() == 3
+
+    assert sorted(snapshot(tmp_path)) == [name]
+    assert [row.question for row in Evaluations.load(out)] == ["q0", "q1", "q2"]
+    assert out.stat().st_mode & 0o777 == 0o600
+    again = tmp_path / f"again-{name}"
+    Evaluations.load(out).save(again)
+    assert again.read_bytes() == out.read_bytes()
+
+
+@ZIPPED_AND_PARQUET
+def test_a_finished_file_of_any_form_is_resumed(tmp_path: Path, name: str) -> None:
+    """What it holds is taken over, and rows that failed are made again."""
+    out = tmp_path / name
+    with EvaluationFile(out, EVALUATOR.fingerprint) as file:
+        file.add(0, evaluated(0))
+        file.add(1, evaluated(1).model_copy(update={"error": FAILURE}))
+        file.finish()
+    before = snapshot(tmp_path)
+    with pytest.raises(ConfigurationError, match="exists"):
+        EvaluationFile(out, EVALUATOR.fingerprint)
+    with pytest.raises(ConfigurationError, match="another evaluator"):
+        EvaluationFile(out, "another", resume=True)
+    assert snapshot(tmp_path) == before
+
+    with EvaluationFile(out, EVALUATOR.fingerprint, resume=True) as file:
+        assert file.stale == 1
+        assert [row.question for row in file.earlier()] == ["q0", "q1"]
+        assert file.take(0, call(0)) is not None
+        for number in (1, 2):
+            file.add(number, evaluated(number))
+        assert snapshot(tmp_path)[name] == before[name]
+        file.finish()
+
+    assert [row.error for row in Evaluations.load(out)] == [None] * 3
+    with EvaluationFile(out, EVALUATOR.fingerprint, overwrite=True) as file:
+        assert sorted(snapshot(tmp_path)) == [name, f"{name}.bak", f"{name}.partial"]
+        file.add(0, evaluated(0))
+        file.finish()
+    assert sorted(snapshot(tmp_path)) == [name]
+    assert len(Evaluations.load(out)) == 1
+
+
+@ZIPPED_AND_PARQUET
+def test_a_damaged_file_is_refused_and_left(tmp_path: Path, name: str) -> None:
+    """Its rows would be lost."""
+    out = tmp_path / name
+    Evaluations([evaluated(number) for number in range(50)]).save(out)
+    out.write_bytes(out.read_bytes()[:-40])
+    before = snapshot(tmp_path)
+
+    with pytest.raises(ConfigurationError, match=r"cannot be resumed: the .* data is damaged"):
+        EvaluationFile(out, EVALUATOR.fingerprint, resume=True)
+    assert snapshot(tmp_path) == before
+
+
+# --- EVALS in Parquet
+
+
+def test_a_parquet_file_has_what_queries_ask_for(tmp_path: Path) -> None:
+    """Numbers as in the evaluation, null where there is none; a name is that of one column."""
+    pq = pytest.importorskip("pyarrow.parquet")
+    one, two = evaluated(0), evaluated(1)
+    usage = Usage(requests=2, prompt_tokens=30, completion_tokens=4, cost_usd=0.5)
+    odd = {
+        "id": two.scores["adherence"].model_copy(update={"name": "id"}),
+        "adherence": Score(name="adherence", status="error", reason="r"),
+    }
+    rows = [
+        one.model_copy(update={"usage": usage}),
+        two.model_copy(update={"error": FAILURE, "scores": odd, "usage": Usage()}),
+    ]
+    Evaluations(rows).save(tmp_path / "e.parquet")
+
+    table = pq.read_table(tmp_path / "e.parquet")
+
+    assert table.column_names[:7] == [
+        "row_key", "id", "failed", "requests", "prompt_tokens", "completion_tokens", "cost_usd",
+    ]  # fmt: skip
+    assert table.column_names[-2:] == ["score:id", "evaluation"]
+    first, second = table.to_pylist()
+    assert [first["evaluation"], second["evaluation"]] == [to_line(row) for row in rows]
+    assert (first["row_key"], first["id"]) == (rows[0].row_key, rows[0].id)
+    assert (first["requests"], first["prompt_tokens"], first["completion_tokens"]) == (2, 30, 4)
+    assert (first["cost_usd"], first["failed"], second["failed"]) == (0.5, False, True)
+    assert (second["requests"], second["cost_usd"]) == (0, None)
+    assert (first["adherence"], second["adherence"]) == (1.0, None)
+    assert (first["score:id"], second["score:id"]) == (None, 1.0)
+
+
+def test_a_folder_of_parquet_is_read_in_order(tmp_path: Path) -> None:
+    """By the numbers in the names of its files, whatever else lies beside them."""
+    pytest.importorskip("pyarrow.parquet")
+    rows = [evaluated(number) for number in range(6)]
+    for at, name in enumerate(("7_000000.parquet", "7_000009.parquet", "10_000001.pq")):
+        Evaluations(rows[2 * at : 2 * at + 2]).save(tmp_path / name)
+    for name in ("_SUCCESS", ".7_000000.parquet.crc", "_metadata", "notes.txt"):
+        (tmp_path / name).write_text("not Parquet")
+
+    assert list(Evaluations.load(tmp_path)) == rows
+
+
+def test_bad_rows_of_parquet_are_told_in_their_place(tmp_path: Path) -> None:
+    """A null, text over several lines, bytes that are no text, a part that is cut."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    good = to_line(evaluated(0))
+    texts = [good, None, "a\nb", good.replace(',"', ',\r\n "'), good]
+    pq.write_table(pa.table({"evaluation": texts}), tmp_path / "a.parquet")
+    raw = pa.array([b"\xff", good.encode()], pa.binary()).view(pa.string())
+    pq.write_table(pa.table({"evaluation": raw}), tmp_path / "b.parquet")
+    (tmp_path / "c.parquet").write_bytes((tmp_path / "a.parquet").read_bytes()[:-9])
+
+    lines = list(read_evaluations(tmp_path))
+
+    assert [line.number for line in lines if line.value] == [1, 4, 5, 7]
+    assert [line.number for line in lines if line.error] == [2, 3, 6, 8]
+    assert "not UTF-8" in str(lines[5].error)
+    assert "the Parquet data is damaged (" in str(lines[7].error)
+
+
+def test_other_parquet_and_other_folders_are_refused(tmp_path: Path) -> None:
+    """And it is said which column is missing, or that there is no Parquet."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pa.table({"adherence": [1.0]}), tmp_path / "scores.parquet")
+    (tmp_path / "empty").mkdir()
+    for name, why in (
+        ("scores.parquet", "a column that this Parquet lacks"),
+        ("empty", "is a folder, not a file of rows"),
+    ):
+        with pytest.raises(ConfigurationError, match=why):
+            Evaluations.load(tmp_path / name)

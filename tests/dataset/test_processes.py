@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import subprocess
 import sys
@@ -18,7 +17,6 @@ from rag_eval_integrations.dataset import Line, evaluate_calls
 from rag_eval_integrations.dataset._processes import (
     ALONE,
     Processes,
-    collecting_seldom,
     cores,
     default_workers,
 )
@@ -200,16 +198,3 @@ def test_sums_of_parts_are_the_sum() -> None:
         merged.merge(Summary.of(part))
 
     assert merged == whole
-
-
-@pytest.mark.parametrize("own", [(700, 10, 10), (0, 10, 10), (900_000, 5, 5)])
-def test_the_collector_is_left_as_it_was(own: tuple[int, int, int]) -> None:
-    """Garbage is looked for less often, never more, and afterwards as before."""
-    before = gc.get_threshold()
-    gc.set_threshold(*own)
-    try:
-        with collecting_seldom():
-            assert gc.get_threshold() == ((50_000, 20, 20) if own[0] == 700 else own)
-        assert gc.get_threshold() == own
-    finally:
-        gc.set_threshold(*before)

@@ -363,28 +363,3 @@ async def test_no_more_workers_than_calls() -> None:
     calls = [RagCall(question="q", documents=("d",), response="d")] * 3
     stream = evaluate_calls(calls, evaluator, max_concurrency=10**12)
     assert [e.error async for e in stream] == [None] * 3
-
-
-async def test_within_a_window_one_slow_call_holds_back_the_others() -> None:
-    """As many as it would in order; but those that are finished come at once."""
-    release = asyncio.Event()
-
-    class Stuck(Waiting):
-        async def label(self, call: SentencizedCall) -> Labelling:
-            if call.call.id == "0":
-                await release.wait()
-            return await super().label(call)
-
-    calls = list(numbered(500))
-    stream = evaluate_calls(calls, RagEvaluator(Stuck()), max_concurrency=2, ordered=False)
-    stream.window = True
-    results = stream.numbered()
-    early = [(await anext(results))[0] for _ in range(2 * 64 - 1)]
-    further = asyncio.ensure_future(anext(results))
-    await asyncio.sleep(0.05)
-
-    assert early == list(range(1, 2 * 64))
-    assert not further.done()
-    release.set()
-    late = [(await further)[0], *[index async for index, _ in results]]
-    assert sorted([*early, *late]) == list(range(500))
