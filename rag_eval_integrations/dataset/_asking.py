@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import copy_context
@@ -321,46 +322,22 @@ _Known = tuple[str, str | None, frozenset[str] | None]
 """What a row and its question have in common: id, reference and relevant ids."""
 
 
-def _known(label: str, reference: str | None, gold: tuple[str, ...] | None) -> _Known:
-    return label, reference, None if gold is None else frozenset(gold)
-
-
-def _of_question(question: Question) -> _Known:
-    return _known(question.label, question.reference, question.relevant_ids)
-
-
-class _Earlier:
-    """The rows of an earlier run, by question."""
-
-    def __init__(self, rows: Iterable[Evaluation]) -> None:
-        self._rows: dict[_Known, list[Evaluation]] = {}
-        for row in rows:
-            known = _known(row.id, row.reference, row.relevant_ids)
-            self._rows.setdefault(known, []).append(row)
-
-    def others(self, questions: Sequence[Question]) -> int:
-        """Count the rows that are of none of the questions."""
-        texts: dict[_Known, set[str]] = {}
-        for question in questions:
-            texts.setdefault(_of_question(question), set()).add(question.text)
-        return sum(
-            {"", row.question}.isdisjoint(texts.get(key, ()))
-            for key, rows in self._rows.items()
-            for row in rows
-        )
-
-    def take(self, question: Question) -> Evaluation | None:
-        """Return the next row of a question, and None when there is no more."""
-        rows = self._rows.get(_of_question(question), [])
-        for at, row in enumerate(rows):
-            if row.error is None and (not question.text or row.question == question.text):
-                return rows.pop(at)
-        return None
+def _known(of: Question | Evaluation) -> _Known:
+    label = of.label if isinstance(of, Question) else of.id
+    return label, of.reference, None if of.relevant_ids is None else frozenset(of.relevant_ids)
 
 
 def _taken_over(questions: Sequence[Question], file: EvaluationFile) -> dict[int, Evaluation]:
-    earlier = _Earlier(file.earlier())
-    others = earlier.others(questions)
+    """Take over the rows of an earlier run, each for the first question that it answers."""
+    texts: dict[_Known, set[str]] = defaultdict(set)
+    for question in questions:
+        texts[_known(question)].add(question.text)
+    rows: dict[_Known, list[Evaluation]] = defaultdict(list)
+    others = 0
+    for row in file.earlier():
+        others += {"", row.question}.isdisjoint(texts[_known(row)])
+        if row.error is None:
+            rows[_known(row)].append(row)
     if others:
         raise ConfigurationError(
             "out", str(file.path),
@@ -369,7 +346,9 @@ def _taken_over(questions: Sequence[Question], file: EvaluationFile) -> dict[int
         )  # fmt: skip
     done = {}
     for index, question in enumerate(questions):
-        row = earlier.take(question)
-        if row is not None and (taken := file.take(index, row)) is not None:
+        answers = rows[_known(question)]
+        answer = next((row for row in answers if question.text in ("", row.question)), None)
+        if answer is not None and (taken := file.take(index, answer)) is not None:
+            answers.remove(answer)
             done[index] = taken
     return done

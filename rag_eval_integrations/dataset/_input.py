@@ -58,10 +58,6 @@ _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _IS_UTF_16 = "not UTF-8, but probably UTF-16; convert the file"
 
 
-class ParquetDamageError(EOFError):
-    """A Parquet file cannot be read to its end."""
-
-
 DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
 """What reading a compressed file raises where it is damaged."""
 
@@ -169,33 +165,26 @@ def open_lines(path: str | os.PathLike[str]) -> BinaryIO:
     if stat.S_ISFIFO(mode):
         with stream:
             stream = copied(stream)
-    return unpacked(stream, close=True)
+    return unpacked(stream)
 
 
-def copied(source: Any) -> Any:
+def copied(source: Any) -> BinaryIO:
     """Copy what is left of a file of bytes or text to a temporary file of bytes, at its begin."""
     copy = tempfile.TemporaryFile()  # noqa: SIM115  # the caller closes it
     while block := source.read(_BLOCK):
         copy.write(block if isinstance(block, bytes) else block.encode("utf-8", "surrogatepass"))
     copy.seek(0)
-    return copy
+    return cast(BinaryIO, copy)
 
 
-def unpacked(stream: BinaryIO, *, close: bool) -> BinaryIO:
-    """Return what reads a file through gzip, if it begins as gzip does; else the file.
-
-    Args:
-        stream: a file at a place to which it can go back.
-        close: close it, too, when what is returned is closed.
-    """
-    begin = stream.tell()
+def unpacked(stream: BinaryIO) -> BinaryIO:
+    """Return what reads a file through gzip, and closes it, if it begins as gzip does."""
     zipped = stream.read(2) == b"\x1f\x8b"
-    stream.seek(begin)
+    stream.seek(0)
     if not zipped:
         return stream
     unzipped = gzip.GzipFile(fileobj=stream, mode="rb")
-    if close:
-        unzipped.myfileobj = cast(Any, stream)  # which it closes
+    unzipped.myfileobj = cast(Any, stream)  # which it closes
     return cast(BinaryIO, unzipped)
 
 
@@ -251,10 +240,6 @@ def _raw_lines(stream: BinaryIO, longest: int) -> Iterator[tuple[int, bytes | In
 
 
 def _damage(error: Exception) -> InputError:
-    if isinstance(error, ParquetDamageError):
-        return InputError(
-            f"the Parquet data is damaged ({error}); this row and all after it are lost"
-        )
     lost = "this line and all after it are lost"
     if isinstance(error, gzip.BadGzipFile):
         lost = "lines above may have changed"
@@ -311,12 +296,12 @@ def lines_from(
             raise ConfigurationError("file", str(source), error.why) from error
         except ConfigurationError:
             raise
-        except InputError as error:
-            why = InputError(error.why, field=error.field, line=number, unit=unit)
-            line = Line(number, None, why)
         except (ArithmeticError, RecursionError, ValueError) as error:
-            # Of a number that is too large, or of nesting: what a row holds ends no run.
-            line = Line(number, None, InputError(f"not usable: {error}", line=number, unit=unit))
+            # A number that is too large, or nesting, is the row's fault, too, and ends no run.
+            fault = error if isinstance(error, InputError) else InputError(f"not usable: {error}")
+            line = Line(
+                number, None, InputError(fault.why, field=fault.field, line=number, unit=unit)
+            )
         yield line
 
 
@@ -597,8 +582,9 @@ def _parquet(
     except DAMAGE as error:
         yield number + 1, _damage(error)
     except (pa.ArrowException, UnicodeDecodeError, OSError, OverflowError) as error:
-        words = " ".join(str(error).split())
-        yield number + 1, _damage(ParquetDamageError(f"{words:.200}"))
+        words = f"{' '.join(str(error).split()):.200}"
+        why = f"the Parquet data is damaged ({words}); this row and all after it are lost"
+        yield number + 1, InputError(why)
 
 
 _NO_LINES = (

@@ -15,7 +15,7 @@ import tokenize
 import warnings
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -68,8 +68,8 @@ def _parsed(text: str) -> Any:
 
 
 _DECODER = json.JSONDecoder(parse_constant=lambda _: None)
-_LONGEST_LITERAL = 1_000_000
-"""Characters of a cell in Python's notation, which takes up to 150 times as much memory."""
+_LONGEST_LITERAL, _MOST_TOKENS = 1_000_000, 50_000
+"""Characters of a cell in Python's notation, and texts, numbers and marks in it."""
 _SPACE = (tokenize.NEWLINE, tokenize.NL, tokenize.ENDMARKER)
 _WORDS = {"None": "None", "True": "True", "False": "False", "nan": "None"}
 
@@ -84,8 +84,9 @@ def _literal(text: str) -> Any:
         return None
     try:
         lexed = tokenize.generate_tokens(io.StringIO(text).readline)
-        tokens = [token for token in lexed if token.type not in _SPACE]
-        if any(one.type == two.type == tokenize.STRING for one, two in pairwise(tokens)):
+        tokens = [token for token in islice(lexed, _MOST_TOKENS) if token.type not in _SPACE]
+        joined = any(one.type == two.type == tokenize.STRING for one, two in pairwise(tokens))
+        if joined or next(lexed, None) is not None:
             return None
         with warnings.catch_warnings():  # of `\d`, which pandas does not write
             warnings.simplefilter("ignore")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
-from typing import IO, Any, cast
+from functools import partial
+from typing import IO, Any, BinaryIO, cast
 
 from rag_eval_integrations._contain import words_of
 from rag_eval_integrations.dataset import _input
@@ -36,7 +36,7 @@ def read_calls(
         source: one of
 
             - the path of a JSONL, JSON, CSV or Parquet file, plain or gzipped, or of a FIFO;
-            - an open file;
+            - an open file, what is left of which is copied first;
             - a pandas or polars data frame, or a pyarrow table;
             - an iterable of rows: a list of dicts, a Hugging Face data set, test cases of deepeval,
               samples of ragas, runs or examples of LangSmith, or calls.
@@ -59,29 +59,16 @@ def read_calls(
     option = "--map" if isinstance(source, Input) else "field_map"
     reader = Reader(check_field_map(field_map), option, tell or _input.logger.info)
     if isinstance(source, str | os.PathLike):
-        return _of_file(source, reader)
+        return _of_file(os.fspath(source), partial(_input.open_lines, source), reader)
     if hasattr(source, "read"):
         if not isinstance(source.read(0), str | bytes):
             raise ConfigurationError("source", shown(source), "should be a file of bytes or text")
-        return _of_file(source, reader)
+        return _of_file("", lambda: _input.unpacked(_input.copied(source)), reader)
     return lines_from(_objects(source), reader.call, "row")
 
 
-def _of_file(source: Any, reader: Reader) -> Iterator[Line[RagCall]]:
-    """Read a path, or a user's file, which stays open; one that cannot go back is copied first."""
-    with ExitStack() as opened:
-        if not hasattr(source, "read"):
-            name = os.fspath(source)
-            stream = opened.enter_context(_input.open_lines(source))
-        else:
-            name, start = "", source.read(0)
-            if not isinstance(start, str | bytes):
-                raise ConfigurationError(
-                    "source", shown(source), "should be a file of bytes or text"
-                )
-            if isinstance(start, str) or not source.seekable():
-                source = opened.enter_context(_input.copied(source))
-            stream = _input.unpacked(source, close=False)
+def _of_file(name: str, opened: Callable[[], BinaryIO], reader: Reader) -> Iterator[Line[RagCall]]:
+    with opened() as stream:
         form = _input.format_of(name, stream, reader.given.values())
         rows = _input.rows_of(stream, form, _input.LONGEST_CALL, reader.tell)
         reader.cells = form in ("csv", "parquet")

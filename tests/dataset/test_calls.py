@@ -306,11 +306,13 @@ def test_what_is_known_about_a_document_is_kept() -> None:
         ([5], "field `contexts[0]`: is not a document: 5"),
         ([{"title": "t"}], "is not a document: it has `title`"),
         ("['a' 'b']", "looks like a list and is not JSON"),
+        ("[" + "'a', " * 30_000 + "]", "looks like a list and is not JSON"),
+        ("[" * 300 + "'a'" + "]" * 300, "looks like a list and is not JSON"),
         ("[1, 2", ""),
     ],
 )
 def test_what_is_no_document_is_said(documents: object, fault: str) -> None:
-    """Numpy's notation has no commas, and Python would join its texts into one."""
+    """Numpy's notation has no commas, and Python would join its texts into one; sizes are limited."""
     assert fault in why([{"query": "q", "contexts": documents, "answer": "r"}])[0]
 
 
