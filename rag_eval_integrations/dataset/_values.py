@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import ast
 import datetime
-import io
 import json
 import math
 import re
-import tokenize
 import warnings
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from itertools import islice, pairwise
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -68,10 +65,15 @@ def _parsed(text: str) -> Any:
 
 
 _DECODER = json.JSONDecoder(parse_constant=lambda _: None)
-_LONGEST_LITERAL, _MOST_TOKENS = 1_000_000, 50_000
-"""Characters of a cell in Python's notation, and texts, numbers and marks in it."""
-_SPACE = (tokenize.NEWLINE, tokenize.NL, tokenize.ENDMARKER)
-_WORDS = {"None": "None", "True": "True", "False": "False", "nan": "None"}
+_LONGEST_LITERAL, _MOST_MARKS = 1_000_000, 50_000
+"""Characters of a cell in Python's notation, and how many of them may be marks: it is parsed into
+an object per value, of some 500 bytes."""
+_TEXT = re.compile(rb"""'[^'\\]*(?:\\.[^'\\]*)*'|"[^"\\]*(?:\\.[^"\\]*)*\"""", re.S)
+
+
+class _WithoutNaN(ast.NodeTransformer):
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return ast.Constant(None) if node.id == "nan" else node
 
 
 def _literal(text: str) -> Any:
@@ -80,18 +82,21 @@ def _literal(text: str) -> Any:
     Python itself refuses more than 200 brackets in each other. Texts without a comma between them,
     as in numpy's `['a' 'b']`, are refused: Python would join them into one.
     """
-    if len(text) > _LONGEST_LITERAL:
+    if len(text) > _LONGEST_LITERAL or sum(map(text.count, ",:([{<")) > _MOST_MARKS:
         return None
+    line = re.sub(r"[\r\n]", " ", text)
     try:
-        lexed = tokenize.generate_tokens(io.StringIO(text).readline)
-        tokens = [token for token in islice(lexed, _MOST_TOKENS) if token.type not in _SPACE]
-        joined = any(one.type == two.type == tokenize.STRING for one, two in pairwise(tokens))
-        if joined or next(lexed, None) is not None:
-            return None
         with warnings.catch_warnings():  # of `\d`, which pandas does not write
             warnings.simplefilter("ignore")
-            return ast.literal_eval(" ".join(_WORDS.get(one.string, one.string) for one in tokens))
-    except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError, tokenize.TokenError):
+            tree = ast.parse(line, mode="eval")
+        written = line.encode("utf-8")
+        node: Any
+        for node in ast.walk(tree):
+            is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+            if is_text and not _TEXT.fullmatch(written, node.col_offset, node.end_col_offset):
+                return None
+        return ast.literal_eval(_WithoutNaN().visit(tree))
+    except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
         return None
 
 
