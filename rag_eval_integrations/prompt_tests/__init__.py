@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 from rag_eval_integrations._lazy import lazy
 
 if TYPE_CHECKING:
+    from rag_eval_integrations.prompt_tests._import import read_upstream
+    from rag_eval_integrations.prompt_tests._requests import Journal
     from rag_eval_integrations.prompt_tests.evaluate import PromptEvaluation
     from rag_eval_integrations.prompt_tests.evaluators import (
         InputValidity,
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
         SpecAgreement,
     )
     from rag_eval_integrations.prompt_tests.generate import GenerateOptions, Generation
-    from rag_eval_integrations.prompt_tests.journal import Journal
-    from rag_eval_integrations.prompt_tests.models import App, apps_of, model_of
     from rag_eval_integrations.prompt_tests.project import Project
     from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest, Scenario
     from rag_eval_integrations.prompt_tests.records import (
@@ -45,46 +45,32 @@ if TYPE_CHECKING:
         assert_compliance,
         compare,
     )
-    from rag_eval_integrations.prompt_tests.run import run_tests, run_tests_sync
-    from rag_eval_integrations.prompt_tests.upstream.files import read_upstream
+    from rag_eval_integrations.prompt_tests.run import (
+        App,
+        apps_of,
+        model_of,
+        run_tests,
+        run_tests_sync,
+    )
 
+_HOMES = {
+    "_import": ("read_upstream",),
+    "_requests": ("Journal",),
+    "evaluate": ("PromptEvaluation",),
+    "evaluators": ("InputValidity", "NonCompliance", "RuleGroundedness", "SpecAgreement"),
+    "generate": ("GenerateOptions", "Generation"),
+    "project": ("Project",),
+    "prompt": ("PromptUnderTest", "Scenario"),
+    "records": (
+        "Choice", "Judged", "MetricResult", "PromptTest", "Result", "Rule", "RuleCheck", "Spec",
+        "TestCheck",
+    ),
+    "report": ("ComplianceError", "Rate", "Report", "assert_compliance", "compare"),
+    "run": ("App", "apps_of", "model_of", "run_tests", "run_tests_sync"),
+}  # fmt: skip
 __getattr__, __dir__ = lazy(
-    __name__,
-    {
-        "App": "models",
-        "Choice": "records",
-        "ComplianceError": "report",
-        "GenerateOptions": "generate",
-        "Generation": "generate",
-        "InputValidity": "evaluators",
-        "Journal": "journal",
-        "Judged": "records",
-        "MetricResult": "records",
-        "NonCompliance": "evaluators",
-        "Project": "project",
-        "PromptEvaluation": "evaluate",
-        "PromptTest": "records",
-        "PromptUnderTest": "prompt",
-        "Rate": "report",
-        "Report": "report",
-        "Result": "records",
-        "Rule": "records",
-        "RuleCheck": "records",
-        "RuleGroundedness": "evaluators",
-        "Scenario": "prompt",
-        "Spec": "records",
-        "SpecAgreement": "evaluators",
-        "TestCheck": "records",
-        "apps_of": "models",
-        "assert_compliance": "report",
-        "compare": "report",
-        "model_of": "models",
-        "read_upstream": "upstream.files",
-        "run_tests": "run",
-        "run_tests_sync": "run",
-    },
+    __name__, {name: home for home, names in _HOMES.items() for name in names}
 )
-
 
 __all__ = [
     "App",

@@ -6,10 +6,12 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TypeVar
+from pathlib import Path
+from typing import Any, Self, TypeVar
 
 from rag_eval_integrations._contain import EscapedError, words_of
 from rag_eval_integrations._suppress import suppress_capture
+from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.errors import (
     ConfigurationError,
     JudgeError,
@@ -17,7 +19,7 @@ from rag_eval_integrations.errors import (
     RagEvalError,
 )
 from rag_eval_integrations.models import CachedModel, Model, ThrottledModel
-from rag_eval_integrations.models._answer_store import FORGOTTEN
+from rag_eval_integrations.models._answer_store import FORGOTTEN, CacheFile
 from rag_eval_integrations.models.completion import (
     Completion,
     CompletionRequest,
@@ -25,13 +27,15 @@ from rag_eval_integrations.models.completion import (
     completed,
     model_base,
 )
-from rag_eval_integrations.prompt_tests._cleaning import is_refusal
-from rag_eval_integrations.prompt_tests.journal import Journal
+from rag_eval_integrations.prompt_tests._replies import is_refusal
 from rag_eval_integrations.prompt_tests.records import digest
-from rag_eval_integrations.records import JsonObject, Usage
+from rag_eval_integrations.records import SCHEMA, JsonObject, Usage
 
 # --- Sections of our own prompts, which no text inside them can close
 
+
+J = TypeVar("J")
+R = TypeVar("R")
 
 KEY = b"rag-eval prompt tests"
 
@@ -56,8 +60,73 @@ def sections(parts: Mapping[str, str]) -> str:
 # --- Recorded replies, and jobs that run concurrently
 
 
-J = TypeVar("J")
-R = TypeVar("R")
+class Journal:
+    """The store of every reply of a folder, so that a killed run repeats no request.
+
+    Replies are in an SQLite file like that of `CachedModel`, as soon as they arrive. The key of a
+    reply is a digest of everything that determines it: the model, the request and the repetition.
+
+    Args:
+        path: the file, created with the first reply; None to keep replies only in memory.
+
+    Raises:
+        ConfigurationError: for a file that is damaged or not a store of answers.
+    """
+
+    def __init__(self, path: str | Path | None = None) -> None:
+        self.path = None if path is None else Path(path)
+        """The SQLite file."""
+        self.spent: dict[str, Usage] = {}
+        """What was asked since this object was made, by the model's name."""
+        self._file = None if self.path is None else CacheFile(self.path, strict=True)
+        self._lines: dict[str, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._lines if self._file is None else self._file.keys())
+
+    def get(self, key: str) -> Any:
+        """Return the value recorded for a key; None if there is none."""
+        line = self.get_line(key)
+        return None if line in (None, FORGOTTEN) else json.loads(str(line)).get("value")
+
+    def put(self, key: str, who: str, value: Any) -> None:
+        """Record a JSON value, which is in the file when this returns.
+
+        Args:
+            key: the digest of the request.
+            who: the model's name, for people who read the file.
+            value: the reply.
+
+        Raises:
+            OSError: when the file cannot be written.
+        """
+        self.put_line(key, json.dumps({"schema": SCHEMA, "who": who, "value": value}))
+
+    def get_line(self, key: str) -> str | None:
+        """Return the line of JSON recorded for a key; None if there is none."""
+        return self._lines.get(key) if self._file is None else self._file.get_line(key)
+
+    def put_line(self, key: str, line: str) -> None:
+        """Record a line of JSON; as `put`."""
+        if self._file is None:
+            self._lines[key] = line
+        else:
+            self._file.put_line(key, line)
+
+    def spend(self, who: str, usage: Usage) -> None:
+        """Count the usage of a reply that was asked for."""
+        self.spent[who] = self.spent.get(who, Usage()) + usage
+
+    def close(self) -> None:
+        """Close the file; a later use opens it again."""
+        if self._file is not None:
+            self._file.disconnect()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
 
 class RecordedModel(CachedModel):
@@ -79,8 +148,6 @@ class RecordedModel(CachedModel):
         self.journal = journal
         self.asked = 0
         """Requests sent so far, not counting retries."""
-        self.usage = Usage()
-        """Their tokens and cost."""
         self.on_reply: Callable[[], None] | None = None
         """Called with each new reply; recorded ones are not reported."""
 
@@ -96,7 +163,6 @@ class RecordedModel(CachedModel):
             # A user's function can raise any exception of its client. Uncaught, one judge that is
             # down would end the run and lose the other judges' replies.
             completion = await answered(self._wrapped, request)
-        self.usage += completion.usage
         self.journal.spend(self.name, completion.usage)
         if self.on_reply is not None:
             self.on_reply()
@@ -107,7 +173,7 @@ class RecordedModel(CachedModel):
         return self.journal.get_line(self.key(request)) not in (None, FORGOTTEN)
 
     def key(self, request: CompletionRequest) -> str:
-        """Return a request's key, the same as in the folders of earlier versions."""
+        """Return a request's key."""
         content = {
             "who": [self.name, self.model, self.version, (self.base_url or "").partition("?")[0]],
             "request": request.model_dump(exclude_defaults=True),
@@ -128,7 +194,7 @@ async def run_jobs(
     raised.
 
     Args:
-        jobs: the jobs; each is read when it can start.
+        jobs: the jobs.
         work: runs one job.
         max_concurrency: maximum number of concurrent jobs, from 1.
         done: called with each job and its result as soon as the job ends.
@@ -138,40 +204,26 @@ async def run_jobs(
     """
     if max_concurrency < 1:
         raise ConfigurationError("max_concurrency", max_concurrency, "use a number from 1")
+    jobs = list(jobs)
     numbered = enumerate(jobs)
     results: dict[int, R] = {}
 
-    running = 0
-
-    def start(group: asyncio.TaskGroup) -> None:
-        nonlocal running
-        if running < max_concurrency:
-            running += 1
-            group.create_task(worker(group))
-
-    async def worker(group: asyncio.TaskGroup) -> None:
-        fresh = True
+    async def worker() -> None:
         for number, job in numbered:
-            if fresh:
-                fresh = False
-                start(group)  # the next worker, so that there are never more than jobs
-            result = await work(job)
-            results[number] = result
+            results[number] = await work(job)
             if done is not None:
-                done(job, result)
+                done(job, results[number])
 
     try:
         async with asyncio.TaskGroup() as group:
-            start(group)
+            for _ in range(min(max_concurrency, len(jobs))):
+                group.create_task(worker())
     except ExceptionGroup as failures:
         raise failures.exceptions[0] from None
     return [results[number] for number in sorted(results)]
 
 
 # --- One question of a stage, asked once more if the reply is not usable
-
-
-T = TypeVar("T")
 
 
 def dialogue(system: str, user: str) -> tuple[Message, ...]:
@@ -213,13 +265,13 @@ async def answered(model: Model, request: CompletionRequest) -> Completion:
 async def ask(
     model: Model,
     messages: tuple[Message, ...],
-    parse: Callable[[str], T],
+    parse: Callable[[str], R],
     *,
     version: str,
     again: str,
     schema: JsonObject | None = None,
     temperature: float | None = None,
-) -> T:
+) -> R:
     """Ask a model, and ask once more if the reply is a refusal, cut off or not readable.
 
     Args:
@@ -249,7 +301,7 @@ async def ask(
         text = completion.text
         try:
             if completion.choices[0].refusal or is_refusal(text):
-                raise JudgeOutputError(f"the generator refused: {_short(text)}", text)
+                raise JudgeOutputError(f"the generator refused: {one_line(text, 100)}", text)
             if completion.finish_reason == "length":
                 raise JudgeOutputError("the generator's reply was cut off", text)
             return parse(text)
@@ -270,8 +322,3 @@ def forget(model: Model, requests: Iterable[CompletionRequest]) -> None:
     if isinstance(model, RecordedModel):
         for request in requests:
             model.forget(request)
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= 100 else f"{line[:99]}…"

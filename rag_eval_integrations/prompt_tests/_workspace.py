@@ -8,15 +8,17 @@ their owner only; links are followed.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from rag_eval_integrations import _target
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.prompt_tests._cleaning import NUMBER, one_line
-from rag_eval_integrations.prompt_tests.journal import Journal
-from rag_eval_integrations.prompt_tests.records import Rule, Spec
+from rag_eval_integrations.prompt_tests._replies import NUMBER, one_line
+from rag_eval_integrations.prompt_tests._requests import Journal
+from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
+from rag_eval_integrations.prompt_tests.records import PromptTest, Rule, Spec
+from rag_eval_integrations.prompt_tests.upstream import from_test_rows, rows_of
 from rag_eval_integrations.report._page import write
 
 INTENT = "intent.txt"
@@ -172,6 +174,34 @@ class Workspace:
             intent, input_spec, rules, inverse_by_rule(inverse, len(rules)),
             cut=cut if type(cut) is int and cut >= 0 else None,
         )  # fmt: skip
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        """Read a file's list of objects; empty if there is no file.
+
+        Raises:
+            ConfigurationError: when the file is not JSON.
+            InputError: when it is not a list of objects.
+            OSError: when it cannot be read.
+        """
+        return rows_of(self.read_json(name), name) if self.has(name) else []
+
+    def tests(self, prompt: PromptUnderTest, tell: Callable[[str], None]) -> list[PromptTest]:
+        """Read the tests; rows that cannot be used are reported and left out.
+
+        Args:
+            prompt: the prompt under test.
+            tell: receives one sentence per row that cannot be used.
+
+        Raises:
+            ConfigurationError: when the file is not JSON.
+            InputError: when the file is not a list of objects.
+            OSError: when the file cannot be read.
+        """
+        lost: list[str] = []
+        tests = from_test_rows(self.rows(TESTS), prompt, self.spec(), lost)
+        for row in lost:
+            tell(f"{self.path(TESTS)}: {row}")
+        return tests
 
     def about(self) -> dict[str, Any]:
         """Read what is known of the folder's prompt; empty in a new folder.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,20 +9,17 @@ from typing import Any
 from rag_eval_integrations import _loop
 from rag_eval_integrations.errors import ConfigurationError, JudgeError
 from rag_eval_integrations.metrics.prompty import PromptyMetric
+from rag_eval_integrations.metrics.prompty._sandbox import Texts
 from rag_eval_integrations.metrics.prompty.metric import distinct
 from rag_eval_integrations.models import Model
-from rag_eval_integrations.prompt_tests._foresight import Forecast, Foreseen, merged
-from rag_eval_integrations.prompt_tests._requests import RecordedModel, run_jobs
+from rag_eval_integrations.prompt_tests._requests import Journal, RecordedModel, run_jobs
 from rag_eval_integrations.prompt_tests._schema import output_schema, with_schema
-from rag_eval_integrations.prompt_tests._variables import metric_values
 from rag_eval_integrations.prompt_tests.evaluators import (
     InputValidity,
     NonCompliance,
     RuleGroundedness,
     SpecAgreement,
 )
-from rag_eval_integrations.prompt_tests.generate import model_from
-from rag_eval_integrations.prompt_tests.journal import Journal
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import (
     Judged,
@@ -34,6 +30,7 @@ from rag_eval_integrations.prompt_tests.records import (
     Spec,
     TestCheck,
 )
+from rag_eval_integrations.prompt_tests.run import model_from
 
 
 @dataclass(frozen=True)
@@ -189,8 +186,6 @@ class PromptEvaluation:
         model = None
         if agreement_model is not None:
             model = RecordedModel(model_from(agreement_model, "agreement_model"), judge.journal)
-            if isinstance(judge, Foreseen):
-                model = self._own[""] = Foreseen(model)
 
         async def check(test: PromptTest) -> TestCheck:
             found = TestCheck(test=test)
@@ -217,39 +212,6 @@ class PromptEvaluation:
 
         self.planned += len(self.spec.output_rules)
         return await run_jobs(self.spec.output_rules, check, max_concurrency=self.max_concurrency)
-
-    async def foresee(
-        self,
-        results: Sequence[Result],
-        tests: Sequence[PromptTest] = (),
-        *,
-        validity: bool = False,
-        groundedness: bool = False,
-        agreement_model: Model | str | None = None,
-    ) -> list[Forecast]:
-        """Say what judging is going to ask each judge; nothing is sent.
-
-        The number is exact, except for `agreement_model`, whose answers are not known: an empty one
-        is not judged.
-
-        Args:
-            results: the outputs.
-            tests: the tests, if they are to be judged, too.
-            validity: whether to judge if each test's input is valid.
-            groundedness: whether to judge if the prompt supports each rule.
-            agreement_model: model that answers tests from the specification alone.
-        """
-        counting = copy.copy(self)
-        counting.judges = [Foreseen(judge) for judge in self.judges]
-        counting._own = {name: Foreseen(judge) for name, judge in self._own.items()}
-        counting._done = None
-        await counting.outputs(results)
-        if validity or agreement_model is not None:
-            await counting.tests(tests, validity=validity, agreement_model=agreement_model)
-        if groundedness:
-            await counting.rules()
-        asked = [*counting.judges, *counting._own.values()]
-        return merged(one.forecast() for one in asked if isinstance(one, Foreseen))
 
     def outputs_sync(self, results: Sequence[Result]) -> list[Result]:
         """Judge outputs from synchronous code; see `outputs`."""
@@ -298,3 +260,32 @@ def _with(result: Result, judgements: Sequence[Judged | MetricResult]) -> Result
     if verdicts:
         changes |= {"compliance": verdicts[0], "others": tuple(verdicts[1:])}
     return result.model_copy(update=changes)
+
+
+def metric_values(
+    prompt: PromptUnderTest,
+    spec: Spec,
+    test: PromptTest,
+    output: str,
+    contexts: Sequence[str] = (),
+) -> dict[str, object]:
+    """Return the values by variable: PromptPex's four and five more; unknown ones are empty.
+
+    Args:
+        prompt: the prompt under test.
+        spec: its rules.
+        test: the test that gave the output.
+        output: the output.
+        contexts: documents that a RAG app retrieved for the output.
+    """
+    return {
+        "output": output,
+        "prompt": prompt.text,
+        "rules": spec.rules_text,
+        "input": test.testinput,
+        "intent": spec.intent,
+        "inputSpec": spec.input_spec_text,
+        "expected": test.expected,
+        "groundtruth": test.usable_groundtruth or "",
+        "contexts": Texts(contexts),
+    }

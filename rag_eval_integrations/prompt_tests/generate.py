@@ -12,32 +12,30 @@ from rag_eval_integrations import _loop
 from rag_eval_integrations._visible import logger_of, one_line
 from rag_eval_integrations.errors import ConfigurationError, JudgeError, JudgeUnavailableError
 from rag_eval_integrations.evaluations._cells import paragraphs
-from rag_eval_integrations.judges import judge_from
 from rag_eval_integrations.metrics.prompty import PromptyMetric, discover_metrics
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.prompt_tests import _workspace as files
 from rag_eval_integrations.prompt_tests._requests import RecordedModel, run_jobs
-from rag_eval_integrations.prompt_tests._workspace import Workspace, inverse_by_rule, make_spec
-from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
-from rag_eval_integrations.prompt_tests.records import PromptTest, Spec
-from rag_eval_integrations.prompt_tests.stages._review import add_groundtruth, review_tests
-from rag_eval_integrations.prompt_tests.stages._spec import (
+from rag_eval_integrations.prompt_tests._stages import (
+    GeneratedTests,
+    RuleGroup,
+    add_groundtruth,
+    baseline_text,
+    expand_test,
+    review_tests,
+    rule_groups,
+    write_baseline,
     write_input_spec,
     write_intent,
     write_inverse_rules,
     write_rules,
-)
-from rag_eval_integrations.prompt_tests.stages._tests import (
-    GeneratedTests,
-    RuleGroup,
-    baseline_text,
-    expand_test,
-    rule_groups,
-    write_baseline,
     write_tests,
 )
+from rag_eval_integrations.prompt_tests._workspace import Workspace, inverse_by_rule, make_spec
+from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
+from rag_eval_integrations.prompt_tests.records import PromptTest, Spec
+from rag_eval_integrations.prompt_tests.run import model_from
 from rag_eval_integrations.prompt_tests.upstream import to_test_rows
-from rag_eval_integrations.prompt_tests.upstream.tests import read_tests_file
 
 # --- Options: how much is generated, and presets of effort
 
@@ -184,10 +182,11 @@ class Generation:
 
     async def intent(self) -> str:
         """Run stage 1: the prompt's purpose in one sentence."""
-        return " ".join(await self._lines(files.INTENT, self._intent, "nothing was written"))
 
-    async def _intent(self) -> tuple[str, ...]:
-        return (await write_intent(self.prompt, self.model),)
+        async def write() -> tuple[str, ...]:
+            return (await write_intent(self.prompt, self.model),)
+
+        return " ".join(await self._lines(files.INTENT, write, "nothing was written"))
 
     async def input_spec(self) -> tuple[str, ...]:
         """Run stage 2: the rules of a valid input."""
@@ -242,23 +241,23 @@ class Generation:
     async def tests(self) -> list[PromptTest]:
         """Run all stages up to the tests: rule tests, then baseline tests; empty without rules."""
         with self.workspace.journal():
-            return await self._tests()
+            spec = await self.spec()
+            return await self._tests(spec)
 
-    async def _tests(self) -> list[PromptTest]:
-        spec = await self.spec()
+    async def _tests(self, spec: Spec) -> list[PromptTest]:
         if self.workspace.has(files.TESTS):
-            return self._read(spec)
+            return self.workspace.tests(self.prompt, self._tell)
         if not spec.output_rules and not spec.inverse_rules:
             return []  # write no file, so that rules added by hand lead to tests
         tests = await self._rule_tests(spec)
         if self.options.keep is not None and len(tests) > self.options.keep:
             try:
-                review = await review_tests(self.prompt, tests, self.model, self.options.keep)
+                review, kept = await review_tests(self.prompt, tests, self.model, self.options.keep)
             except JudgeError as error:
                 self._keep(error, f"all {len(tests)} tests are kept without a review")
             else:
-                self.workspace.write(files.REVIEW, paragraphs(review.text))
-                tests = review.kept
+                self.workspace.write(files.REVIEW, paragraphs(review))
+                tests = kept
         if self.options.baseline and tests:
             try:
                 baseline = await write_baseline(self.prompt, self.model, len(tests))
@@ -295,7 +294,9 @@ class Generation:
         asked = [RecordedModel(model_from(one, "judge"), journal) for one in judges]
         if not asked:
             raise ConfigurationError("judges", judges, "give at least one")
-        measure = metric or groundtruth_metric(self.prompt)
+        if metric is None and self.prompt.folder is not None:
+            metric = next(iter(discover_metrics(self.prompt.folder, groundtruth=True)), None)
+        measure = metric or PromptyMetric(OWN_METRICS / "groundtruth_eval.metric.prompty")
 
         async def one(test: PromptTest) -> PromptTest:
             if test.groundtruth is not None:
@@ -338,8 +339,7 @@ class Generation:
                 failed.append(error)
                 if isinstance(error, JudgeUnavailableError) or len(failed) == len(groups):
                     raise  # the next run goes on from here
-                numbers = ", ".join(str(rule.id) for rule in group.rules)
-                self._keep(error, f"there are no tests of rule {numbers}")
+                self._keep(error, f"there are no tests of rule {group.numbers}")
                 return GeneratedTests()
 
         tests: dict[str, PromptTest] = {}
@@ -383,40 +383,6 @@ class Generation:
         if not self.workspace.has(name):
             self.workspace.write_lines(name, await write(), otherwise)
         return self.workspace.read_lines(name)
-
-    def _read(self, spec: Spec) -> list[PromptTest]:
-        return read_tests_file(self.workspace, self.prompt, spec, self._tell)
-
-
-def model_from(model: Model | str, field: str) -> Model:
-    """Make a model from its name, or from an object that answers messages.
-
-    Args:
-        model: `openai:MODEL`, a `Model`, or a framework's model.
-        field: the argument that it was given to, for error messages.
-
-    Raises:
-        ConfigurationError: for an object that does not answer messages.
-    """
-    if not isinstance(model, str | Model):
-        # Only here can the model be a framework's.
-        from rag_eval_integrations.prompt_tests.models import model_of  # noqa: PLC0415
-
-        found = model_of(model)
-    else:
-        found = judge_from(model)
-    if not isinstance(found, Model):
-        raise ConfigurationError(field, model, "does not answer messages; use openai:MODEL")
-    return found
-
-
-def groundtruth_metric(prompt: PromptUnderTest) -> PromptyMetric:
-    """Find the metric for expected outputs: next to the prompt, or else the built-in one."""
-    if prompt.folder is not None:
-        found = discover_metrics(prompt.folder, groundtruth=True)
-        if found:
-            return found[0]
-    return PromptyMetric(OWN_METRICS / "groundtruth_eval.metric.prompty")
 
 
 OWN_METRICS = Path(__file__).parent / "metrics"

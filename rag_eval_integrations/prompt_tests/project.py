@@ -19,13 +19,13 @@ from rag_eval_integrations.metrics.prompty import (
 from rag_eval_integrations.metrics.prompty.file import prompt_name
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.prompt_tests import _workspace as files
-from rag_eval_integrations.prompt_tests._author import AuthorWords, continued_words, stored_words
+from rag_eval_integrations.prompt_tests._context import Source
 from rag_eval_integrations.prompt_tests._export import Exported, export_tests
 from rag_eval_integrations.prompt_tests._workspace import Workspace
 from rag_eval_integrations.prompt_tests.evaluate import PromptEvaluation
 from rag_eval_integrations.prompt_tests.evaluators import NonCompliance
 from rag_eval_integrations.prompt_tests.generate import OWN_METRICS
-from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
+from rag_eval_integrations.prompt_tests.prompt import AuthorWords, PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import (
     Choice,
     PromptTest,
@@ -46,9 +46,6 @@ from rag_eval_integrations.prompt_tests.upstream import (
     rule_checks_from_rows,
     rule_checks_to_rows,
 )
-from rag_eval_integrations.prompt_tests.upstream._cells import rows_of
-from rag_eval_integrations.prompt_tests.upstream._context import Source
-from rag_eval_integrations.prompt_tests.upstream.tests import read_tests_file
 from rag_eval_integrations.records import SCHEMA
 
 Tell = Callable[[str], None]
@@ -163,7 +160,7 @@ class Project:
             raise ConfigurationError(
                 "folder", str(self.workspace.folder), f"has no {files.TESTS}; generate tests first"
             )
-        tests = read_tests_file(self.workspace, self.prompt, self.workspace.spec(), self._tell)
+        tests = self.workspace.tests(self.prompt, self._tell)
         if not tests:
             path = str(self.workspace.path(files.TESTS))
             raise ConfigurationError("tests", path, "has no usable test")
@@ -188,7 +185,7 @@ class Project:
             )
         tests = self.tests() if self.workspace.has(files.TESTS) else []
         lost: list[str] = []
-        rows = rows_of(self.workspace.read_json(files.RESULTS), files.RESULTS)
+        rows = self.workspace.rows(files.RESULTS)
         results = results_from_rows(rows, self.prompt, self.workspace.spec(), tests, lost)
         for one in lost:
             self._tell(f"{files.RESULTS}: {one}")
@@ -266,9 +263,7 @@ class Project:
         return valid_uids(checks)
 
     def _checks(self, tests: Sequence[PromptTest]) -> list[TestCheck]:
-        if not self.workspace.has(files.TEST_EVALS):
-            return []
-        rows = rows_of(self.workspace.read_json(files.TEST_EVALS), files.TEST_EVALS)
+        rows = self.workspace.rows(files.TEST_EVALS)
         return checks_from_rows(rows, self.prompt, self.workspace.spec(), tests)
 
     def _set_aside(self, models: set[str], some: set[str] | None) -> None:
@@ -276,9 +271,7 @@ class Project:
 
         Those of other tests, too, if only `some` were run.
         """
-        if not self.workspace.has(files.RESULTS):
-            return
-        rows = rows_of(self.workspace.read_json(files.RESULTS), files.RESULTS)
+        rows = self.workspace.rows(files.RESULTS)
         others = sorted({str(row.get("model")) for row in rows} - models)
         if some is not None and any(str(row.get("testuid")) not in some for row in rows):
             others.append("other tests")
@@ -388,18 +381,16 @@ class Project:
         results = self.results()
         spec = self.workspace.spec()
         tests = self.tests() if self.workspace.has(files.TESTS) else []
-        checks, rules = self._checks(tests), []
-        if self.workspace.has(files.RULE_EVALS):
-            rows = rows_of(self.workspace.read_json(files.RULE_EVALS), files.RULE_EVALS)
-            rules = rule_checks_from_rows(rows)
-        return Report(self.prompt.name, results, spec, checks, rules, unknown_as)
+        rules = rule_checks_from_rows(self.workspace.rows(files.RULE_EVALS))
+        return Report(self.prompt.name, results, spec, self._checks(tests), rules, unknown_as)
 
-    def export(self, to: str, *, model: str | None = None) -> Exported:
-        """Write the tests in another tool's format; see `_export.FORMATS`.
+    def export(self, to: str, *, model: str | None = None, azure: bool = False) -> Exported:
+        """Write the tests in another tool's format.
 
         Args:
-            to: `github`, `openai`, `azure`, `context`, `jsonl`, `csv`, `pytest` or `langsmith`.
-            model: the model that the exported evaluation runs and asks; by default the prompt's.
+            to: `openai`, `context`, `csv`, `pytest` or `langsmith`.
+            model: the model that the exported evaluation runs and asks; by default gpt-4o.
+            azure: whether `openai` is for Azure OpenAI.
 
         Returns:
             The files, not yet written, and what the format cannot hold.
@@ -407,19 +398,17 @@ class Project:
         Raises:
             ConfigurationError: for another format, no tests, or nothing that the format can hold.
         """
-        found = None
+        report = Report(self.prompt.name, ())
         if self.workspace.has(files.RESULTS):
-            found = self.report()
+            report = self.report()
         cut = self.workspace.about().get("rulesNumberedFirst")
         source = Source(
-            self.prompt, self.workspace.spec(), self.tests(),
-            results=() if found is None else found.results,
-            checks=() if found is None else found.checks,
-            rule_checks=() if found is None else found.rule_checks,
-            metrics=() if to in ("csv", "jsonl", "langsmith") else self.metrics(),
+            self.prompt, self.workspace.spec(), self.tests(), results=report.results,
+            checks=report.checks, rule_checks=report.rule_checks,
+            metrics=() if to in ("csv", "langsmith") else self.metrics(),
             cut=cut if type(cut) is int else None, model=model,
         )  # fmt: skip
-        return export_tests(source, to)
+        return export_tests(source, to, azure=azure)
 
     def write_report(self, report: Report) -> list[Path]:
         """Write `overview.csv`, `report.json`, `README.md` and `report.html`; return their paths.
@@ -467,3 +456,52 @@ def find_metrics(
         where = ", ".join(str(folder) for folder in distinct) or "no folder"
         raise ConfigurationError("metric", absent[0], f"no such metric file in {where}")
     return found
+
+
+# --- The author's words, which a folder keeps
+
+
+_MADE_WITH = {
+    "intent": (files.INTENT,), "inputSpec": (files.INPUT_SPEC,), "outputRules": (files.RULES,),
+    "inverseOutputRules": (files.INVERSE_RULES,), "testExpansion": (files.TESTS,),
+    "samples": (files.INPUT_SPEC, files.TESTS),
+}  # fmt: skip
+"""Files that are made with words of the author."""
+
+
+def stored_words(workspace: Workspace) -> AuthorWords:
+    """Return the words that the folder was made with."""
+    about = workspace.about()
+    instructions, samples = about.get("instructions"), about.get("samples")
+    try:
+        return AuthorWords(
+            instructions if isinstance(instructions, dict) else {},
+            tuple(samples) if isinstance(samples, list) else None,
+        )
+    except ConfigurationError as error:
+        raise ConfigurationError("file", str(workspace.path(files.PROMPT)), str(error)) from error
+
+
+def continued_words(workspace: Workspace, before: AuthorWords, author: AuthorWords) -> AuthorWords:
+    """Add new words to those of the folder.
+
+    Raises:
+        ConfigurationError: for words that differ from those that a file was made with.
+    """
+    known = before.instructions
+    changed = [stage for stage, text in author.instructions.items() if known.get(stage) != text]
+    if author.samples is not None and author.samples != before.samples:
+        changed.append("samples")
+    for stage in changed:
+        for name in _MADE_WITH[stage]:
+            if workspace.has(name):
+                why = (
+                    f"differs from what {workspace.path(name)} was made with; delete that file to "
+                    "make it again, or use another folder"
+                )
+                given = author.instructions.get(stage, "a new list")
+                raise ConfigurationError(stage, given[:60], why)
+    return AuthorWords(
+        {**known, **author.instructions},
+        before.samples if author.samples is None else author.samples,
+    )

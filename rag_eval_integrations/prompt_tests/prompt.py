@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,14 +27,77 @@ from rag_eval_integrations.metrics.prompty.file import (
     prompt_name,
 )
 from rag_eval_integrations.models.completion import Message
-from rag_eval_integrations.prompt_tests._author import INSTRUCTIONS, AuthorWords, read_samples
 from rag_eval_integrations.prompt_tests.records import digest
 from rag_eval_integrations.records._frameworks import framework_of
+
+# --- What a prompt's author adds to its file: instructions for stages, and sample inputs
+
+
+_MOST_BYTES = 5_000_000
+INSTRUCTIONS = ("intent", "inputSpec", "outputRules", "inverseOutputRules", "testExpansion")
+"""Stages that can be instructed, by their names in front matter."""
+
+
+@dataclass(frozen=True)
+class AuthorWords:
+    """What a prompt's author adds to its file, so that a prompt in use need not be edited."""
+
+    instructions: Mapping[str, str] = field(default_factory=dict)
+    """Instructions by stage: `intent`, `inputSpec`, `outputRules`, `inverseOutputRules` or
+    `testExpansion`; each replaces the one in the prompt's file."""
+    samples: tuple[Mapping[str, JsonValue], ...] | None = None
+    """Example inputs in place of those in the prompt's file; None for these."""
+
+    def __post_init__(self) -> None:
+        for stage in self.instructions:
+            if stage not in INSTRUCTIONS:
+                raise ConfigurationError("instructions", stage, f"use {', '.join(INSTRUCTIONS)}")
+
+
+def read_samples(folder: Path, name: str, source: str) -> list[Mapping[str, JsonValue]]:
+    """Read a file of sample inputs: one object or row per sample.
+
+    Args:
+        folder: the prompt's folder.
+        name: path of the file in this folder.
+        source: the prompt file, for error messages.
+
+    Raises:
+        ConfigurationError: for a file that is outside of the folder, missing, larger than 5 MB, or
+            not a list of objects.
+    """
+    path = (folder / name).resolve()
+    if not path.is_relative_to(folder.resolve()):
+        raise ConfigurationError("testSamples", name, f"is outside the folder of {source}")
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise ConfigurationError("testSamples", name, f"is larger than {_MOST_BYTES:,} bytes")
+        text = read_whole(path, "testSamples").decode("utf-8-sig")
+        rows = _rows(path.suffix.lower(), text)
+    except (OSError, ValueError, RecursionError) as error:
+        if isinstance(error, ConfigurationError):
+            raise
+        raise ConfigurationError("testSamples", name, f"cannot be read: {error}") from error
+    if isinstance(rows, dict):
+        rows = [rows]
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise ConfigurationError("testSamples", name, "should be a list of objects")
+    return rows
+
+
+def _rows(suffix: str, text: str) -> Any:
+    if suffix == ".csv":
+        return [dict(row) for row in csv.DictReader(io.StringIO(text, newline=""))]
+    if suffix == ".json":
+        return json.loads(text)
+    if suffix in (".yaml", ".yml"):
+        return read_yaml(text).value
+    raise ValueError("use a .csv, .json or .yaml file")
+
 
 # --- `.prompt.yml` files (GitHub Models): messages, inputs and test data
 
 
-_MOST_BYTES = 5_000_000
 _ROLES: dict[str, Role] = {
     "system": "system",
     "developer": "system",

@@ -146,6 +146,13 @@ class MetricResult(Record):
         """The column name in PromptPex's files."""
         return f"{self.metric} with {self.judge}"
 
+    @property
+    def value(self) -> float | None:
+        """The score, or 100 for `ok` and 0 for `err`; None without either."""
+        if self.score is None and self.outcome in ("ok", "err"):
+            return 100.0 * (self.outcome == "ok")
+        return self.score
+
 
 class Result(Record):
     """One model's output for one test, with its verdicts and metrics."""
@@ -179,6 +186,25 @@ class Result(Record):
         """Seven hex digits for prompt, input and kind, as in PromptPex; the same for all models."""
         text = self.prompt_id + self.test.testinput + (";baseline" if self.test.baseline else "")
         return digest(text)[:7]
+
+    @property
+    def state(self) -> Literal["ok", "err", "unknown", "error", "not judged"]:
+        """The verdict on compliance; `error` without an output."""
+        if self.error is not None:
+            return "error"
+        return "not judged" if self.compliance is None else self.compliance.outcome
+
+    @property
+    def reason(self) -> str:
+        """The error, or the judge's reason; empty if it was not judged."""
+        if self.error is not None:
+            return self.error
+        return "" if self.compliance is None else self.compliance.reason
+
+    @property
+    def verdicts(self) -> list[Judged]:
+        """The verdicts of all judges on compliance, that of the first judge first."""
+        return [one for one in (self.compliance, *self.others) if one is not None]
 
 
 class TestCheck(Record):

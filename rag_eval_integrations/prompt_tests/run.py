@@ -1,23 +1,25 @@
-"""`run_tests`: run every test on every model; a failing model does not stop the others."""
+"""`run_tests`: run every test on every model or app; one that fails does not stop the others."""
 
 from __future__ import annotations
 
+import inspect
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Protocol, cast, runtime_checkable
 
 from pydantic import JsonValue
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations._visible import logger_of
-from rag_eval_integrations.errors import ConfigurationError, JudgeError
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.judges import Judge, judge_from
+from rag_eval_integrations.models import CallableModel, Model
 from rag_eval_integrations.models._single_flight import SingleFlight
-from rag_eval_integrations.models.completion import CompletionRequest
-from rag_eval_integrations.prompt_tests._foresight import Forecast, Foreseen
-from rag_eval_integrations.prompt_tests._requests import RecordedModel, run_jobs
+from rag_eval_integrations.models.completion import CompletionRequest, WrappedModel
+from rag_eval_integrations.prompt_tests._requests import Journal, RecordedModel, run_jobs
 from rag_eval_integrations.prompt_tests._schema import output_schema, with_schema
 from rag_eval_integrations.prompt_tests._settings import (
     Settings,
@@ -25,19 +27,153 @@ from rag_eval_integrations.prompt_tests._settings import (
     settings_of,
     with_images,
 )
-from rag_eval_integrations.prompt_tests.journal import Journal
-from rag_eval_integrations.prompt_tests.models import (
-    App,
-    AppBase,
-    ModelUnderTest,
-    app_base,
-    models_of,
-)
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import PromptTest, Result, digest
-from rag_eval_integrations.records import Document, RagCall, Usage
+from rag_eval_integrations.records import RagCall, Usage
+from rag_eval_integrations.records._frameworks import framework_of
 
 logger = logger_of(__name__)
+
+
+# --- Models and apps under test
+
+
+@runtime_checkable
+class App(Protocol):
+    """A whole app under test: it contains the prompt, retrieves and answers by itself."""
+
+    @property
+    def name(self) -> str:
+        """Name in files and reports."""
+        ...
+
+    async def answer(self, inputs: Mapping[str, JsonValue], text: str) -> RagCall:
+        """Answer a test.
+
+        Args:
+            inputs: the test's inputs by name.
+            text: the inputs as one text: a single input's text, or a JSON object.
+
+        Returns:
+            The call, with the retrieved contexts as its documents.
+        """
+        ...
+
+
+ModelUnderTest = Model | App
+
+
+def model_of(model: object, *, name: str | None = None) -> ModelUnderTest:
+    """Make a model under test.
+
+    Args:
+        model: `openai:MODEL`; a `Model`; an `App`; a LangChain chat model, chain or retrieval app;
+            a LlamaIndex LLM, query engine or chat engine; or an async function that takes messages
+            (`[{"role", "content"}, …]`) and returns text.
+        name: name in files and reports; by default the model's own.
+
+    Raises:
+        ConfigurationError: for anything else.
+    """
+    found: object = model
+    framework = framework_of(model)
+    if isinstance(model, str):
+        found = judge_from(model)
+    elif framework == "langchain":
+        from rag_eval_integrations.langchain.under_test import (  # noqa: PLC0415  # if installed
+            as_model_under_test as of_langchain,
+        )
+
+        found = of_langchain(cast(Any, model), name=name)
+    elif framework == "llama_index":
+        from rag_eval_integrations.llama_index.under_test import (  # noqa: PLC0415  # if installed
+            as_model_under_test as of_llama_index,
+        )
+
+        found = of_llama_index(cast(Any, model), name=name)
+    elif inspect.iscoroutinefunction(model):
+        found = CallableModel(model, name=name or model.__name__)
+    if not isinstance(found, Model | App) or isinstance(found, Judge):
+        raise ConfigurationError(
+            "model",
+            model,
+            "use openai:MODEL, a LangChain or LlamaIndex model or app, or an async function that "
+            "takes messages and returns text",
+        )
+    return found if name is None or found.name == name else _renamed(found, name)
+
+
+def model_from(model: object, field: str) -> Model:
+    """Make a model from its name, or from an object that answers messages.
+
+    Args:
+        model: `openai:MODEL`, a `Model`, or a framework's model.
+        field: the argument that it was given to, for error messages.
+
+    Raises:
+        ConfigurationError: for an object that does not answer messages.
+    """
+    found = judge_from(model) if isinstance(model, str | Model) else model_of(model)
+    if not isinstance(found, Model):
+        raise ConfigurationError(field, model, "does not answer messages; use openai:MODEL")
+    return found
+
+
+def apps_of(make: Callable[[Any], object], models: Mapping[str, object]) -> dict[str, object]:
+    """Make one app per model.
+
+    Args:
+        make: builds the app, such as a chain or an engine, around a model.
+        models: models by the names that their apps get.
+
+    Returns:
+        The apps by name, for `run_tests`.
+    """
+    return {name: make(model) for name, model in models.items()}
+
+
+def _renamed(model: ModelUnderTest, name: str) -> ModelUnderTest:
+    return _NamedApp(model, name) if isinstance(model, App) else _NamedModel(model, name)
+
+
+class _NamedModel(WrappedModel):
+    def __init__(self, model: Model, name: str) -> None:
+        super().__init__(model)
+        self.name = name
+        self.retries = self._wrapped.retries
+
+
+class AppBase(ABC):
+    """An `App` that declares the optional member `version`."""
+
+    name: str
+    version: str | None = None
+    """Version of everything else that an answer depends on; only answers recorded with the same
+    version are reused."""
+
+    @abstractmethod
+    async def answer(self, inputs: Mapping[str, JsonValue], text: str) -> RagCall:
+        """Answer a test; see `App.answer`."""
+
+
+class _NamedApp(AppBase):
+    """An app under another name; it keeps its version."""
+
+    def __init__(self, app: App, name: str) -> None:
+        self._app, self.name = app, name
+        if hasattr(app, "version"):
+            self.version = app.version
+
+    async def answer(self, inputs: Mapping[str, JsonValue], text: str) -> RagCall:
+        return await self._app.answer(inputs, text)
+
+
+def app_base(app: App) -> AppBase:
+    """Return the app, wrapped if its class does not declare `version`."""
+    return app if isinstance(app, AppBase) else _NamedApp(app, app.name)
+
+
+# --- The run
 
 
 @dataclass(frozen=True)
@@ -89,14 +225,22 @@ async def run_tests(
             a setting that cannot be sent.
     """
     put = PromptUnderTest.of(prompt)
-    if max_concurrency < 1:
-        raise ConfigurationError("max_concurrency", max_concurrency, "use a number from 1")
-    found = models_of(dict(models) if isinstance(models, Mapping) else list(models))
+    for name, number in (("max_concurrency", max_concurrency), ("runs", runs)):
+        if number < 1:
+            raise ConfigurationError(name, number, "use a number from 1")
+    found = _named(models)
     record = Journal() if journal is None else journal
     settings = settings_of(put, parameters)
     schema = output_schema(put)
-    askers = {one.name: _asker(one, settings, record, max_concurrency) for one in found}
-    jobs = _jobs(tests, found, runs)
+    askers: dict[str, _AskModel | _AskApp] = {}
+    for model in found:
+        if isinstance(model, App):
+            askers[model.name] = _AskApp(app_base(model), settings, record)
+        else:
+            recorded = RecordedModel(model, record, max_concurrency=max_concurrency)
+            askers[model.name] = _AskModel(recorded, settings)
+    # Order by test, not by model, so that a slow model does not delay the other models.
+    jobs = [_Job(test, model, run) for run in range(runs) for test in tests for model in found]
     unchecked = () if schema is None else schema.not_checked
     if unchecked:
         tell(f"{put.name}: of its outputs' schema, {', '.join(unchecked)} are not checked")
@@ -118,35 +262,18 @@ async def run_tests(
     return sorted(results, key=lambda result: (order[result.model], result.run))
 
 
-async def foresee_tests(
-    prompt: object,
-    tests: Sequence[PromptTest],
-    models: Mapping[str, object] | Sequence[object],
-    *,
-    runs: int = 1,
-    parameters: Mapping[str, JsonValue] | None = None,
-    journal: Journal | None = None,
-) -> list[Forecast]:
-    """Say what `run_tests` is going to ask each model, exactly; nothing is sent.
-
-    Raises:
-        ConfigurationError: as for `run_tests`.
-    """
-    put = PromptUnderTest.of(prompt)
-    found = models_of(dict(models) if isinstance(models, Mapping) else list(models))
-    record = Journal() if journal is None else journal
-    settings = settings_of(put, parameters)
-    askers = {one.name: _asker(one, settings, record, 1, foresee=True) for one in found}
-    for job in _jobs(tests, found, runs):
-        await _result(job, put, askers[job.model.name])
-    return [asker.forecast() for asker in askers.values()]
-
-
-def _jobs(tests: Sequence[PromptTest], models: Sequence[ModelUnderTest], runs: int) -> list[_Job]:
-    if runs < 1:
-        raise ConfigurationError("runs", runs, "use a number from 1")
-    # Order by test, not by model, so that a slow model does not delay the other models.
-    return [_Job(test, model, run) for run in range(runs) for test in tests for model in models]
+def _named(models: Mapping[str, object] | Sequence[object]) -> list[ModelUnderTest]:
+    """Make models under test, named by the keys of a mapping or by their own names."""
+    if isinstance(models, Mapping):
+        found = [model_of(model, name=name) for name, model in models.items()]
+    else:
+        found = [model_of(model) for model in models]
+    if not found:
+        raise ConfigurationError("models", models, "give at least one model under test")
+    for name, count in Counter(model.name for model in found).items():
+        if count > 1:
+            raise ConfigurationError("models", name, "two models have this name; rename one")
+    return found
 
 
 def run_tests_sync(
@@ -159,15 +286,13 @@ def run_tests_sync(
     return _loop.run(run_tests(prompt, tests, models, **options))
 
 
-async def _result(job: _Job, prompt: PromptUnderTest, asker: Asker) -> Result:
+async def _result(job: _Job, prompt: PromptUnderTest, asker: _AskModel | _AskApp) -> Result:
     began = time.monotonic()
     output, error = "", None
     contexts: tuple[str, ...] = ()
     try:
         values = prompt.values(job.test.inputs, prompt.parameters(job.test.scenario))
         output, contexts = await asker.ask(prompt, values, job)
-    except (JudgeError, ConfigurationError) as failure:
-        error = f"{type(failure).__name__}: {failure}"
     except Exception as failure:  # noqa: BLE001 -- a user's app failed: the run goes on
         error = f"{type(failure).__name__}: {failure}"
     return Result(
@@ -183,67 +308,28 @@ async def _result(job: _Job, prompt: PromptUnderTest, asker: Asker) -> Result:
     )
 
 
-class Asker(ABC):
+class _AskModel:
     """Asks one model under test, and counts the warnings of its answers."""
 
-    notes: tuple[str, ...] = ()
-    """Sentences about what the model leaves out."""
-
-    def __init__(self) -> None:
+    def __init__(self, model: RecordedModel, settings: Settings) -> None:
         self.warnings: Counter[str] = Counter()
-
-    def parameters(self, run: int) -> dict[str, JsonValue]:
-        """Return the settings that are sent for a repetition."""
-        return {}
-
-    @abstractmethod
-    def forecast(self) -> Forecast:
-        """Return what was counted instead of asked."""
-
-    @abstractmethod
-    async def ask(
-        self, prompt: PromptUnderTest, values: Mapping[str, Any], job: _Job
-    ) -> tuple[str, tuple[str, ...]]:
-        """Return the output for a test, and the documents that were retrieved."""
-
-
-def _asker(
-    model: ModelUnderTest,
-    settings: Settings,
-    journal: Journal,
-    max_concurrency: int,
-    *,
-    foresee: bool = False,
-) -> Asker:
-    if isinstance(model, App):
-        return _AskApp(app_base(model), settings, journal, foresee=foresee)
-    recorded = RecordedModel(model, journal, max_concurrency=max_concurrency)
-    return _AskModel(Foreseen(recorded) if foresee else recorded, settings)
-
-
-class _AskModel(Asker):
-    def __init__(self, recorded: RecordedModel, settings: Settings) -> None:
-        super().__init__()
-        self._recorded, self._settings = recorded, settings
-        without = not_taken(recorded, settings)
+        self._model, self._settings = model, settings
+        without = not_taken(model, settings)
         self._images = bool(settings.images) and "images" not in without
         # What is not sent is no part of the key, so that answers are used whatever the file says.
         self._without = frozenset(without)
-        if without:
-            who = f"{recorded.name}: does not pass on {', '.join(without)}"
-            self.notes = (f"{who}; its own settings are tested",)
-
-    def forecast(self) -> Forecast:
-        assert isinstance(self._recorded, Foreseen)
-        return self._recorded.forecast()
+        who = f"{model.name}: does not pass on {', '.join(without)}"
+        self.notes = (f"{who}; its own settings are tested",) if without else ()
 
     def parameters(self, run: int) -> dict[str, JsonValue]:
+        """Return the settings that are sent for a repetition."""
         of_run = self._settings.of_run(run)
         return {name: value for name, value in of_run.items() if name not in self._without}
 
     async def ask(
         self, prompt: PromptUnderTest, values: Mapping[str, Any], job: _Job
     ) -> tuple[str, tuple[str, ...]]:
+        """Return the output for a test, and the documents that were retrieved."""
         messages = prompt.render(values)
         if self._images:
             messages = with_images(messages, self._settings, values)
@@ -255,32 +341,30 @@ class _AskModel(Asker):
             parameters=parameters,
             prompt_version="prompt-under-test",
         )
-        completion = await self._recorded.complete(request)
+        completion = await self._model.complete(request)
         if parameters or self._images or self._settings.parameters:
             self.warnings.update(completion.warnings)
-        if not completion.text and completion.choices[0].refusal:
-            return completion.choices[0].refusal, ()
-        return completion.text, ()
+        return completion.text or completion.choices[0].refusal or "", ()
 
 
-class _AskApp(Asker):
-    def __init__(
-        self, app: AppBase, settings: Settings, journal: Journal, *, foresee: bool
-    ) -> None:
-        super().__init__()
+class _AskApp:
+    """Asks one app, whose answers are recorded with the documents that it retrieved."""
+
+    def __init__(self, app: AppBase, settings: Settings, journal: Journal) -> None:
+        self.warnings: Counter[str] = Counter()
         self._app, self._journal = app, journal
-        self._foreseen: set[str] | None = set() if foresee else None
         self._flights = SingleFlight[tuple[str, tuple[str, ...]]](0)
-        if settings.parameters:
-            names = ", ".join(settings.parameters)
-            self.notes = (f"{app.name}: is an app, which does not get {names}",)
+        names = ", ".join(settings.parameters)
+        self.notes = (f"{app.name}: is an app, which does not get {names}",) if names else ()
 
-    def forecast(self) -> Forecast:
-        return Forecast(self._app.name, len(self._foreseen or ()), None)
+    def parameters(self, run: int) -> dict[str, JsonValue]:
+        """Return nothing: an app has its own settings."""
+        return {}
 
     async def ask(
         self, prompt: PromptUnderTest, values: Mapping[str, Any], job: _Job
     ) -> tuple[str, tuple[str, ...]]:
+        """Return the app's answer to a test, and the documents that were retrieved."""
         app, journal = self._app, self._journal
         key = digest(repr([app.name, app.version, prompt.id, sorted(values.items()), job.run]))
 
@@ -288,17 +372,11 @@ class _AskApp(Asker):
             known = journal.get(key)
             if isinstance(known, dict):
                 return known["output"], tuple(known["contexts"])
-            if self._foreseen is not None:
-                self._foreseen.add(key)
-                return "", ()
             call: RagCall = await app.answer(values, job.test.testinput)
-            output, contexts = call.response or "", tuple(map(_context, call.documents))
+            output = call.response or ""
+            contexts = tuple(document.shown for document in call.documents)
             journal.spend(app.name, Usage(requests=1))
             journal.put(key, app.name, {"output": output, "contexts": list(contexts)})
             return output, contexts
 
         return await self._flights.get(key, make)
-
-
-def _context(document: Document) -> str:
-    return document.shown

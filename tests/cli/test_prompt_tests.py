@@ -15,9 +15,8 @@ from loopback import Behaviour, Body, LoopbackServer, Reply
 from prompt_test_models import make_result
 
 from rag_eval_integrations.cli._options import metric_variables
-from rag_eval_integrations.cli.prompt_tests._printing import print_report
+from rag_eval_integrations.cli.prompt_tests._reporting import print_report
 from rag_eval_integrations.prompt_tests import GenerateOptions, Report
-from rag_eval_integrations.prompt_tests._export import FORMATS
 from rag_eval_integrations.prompt_tests.generate import PRESETS
 
 Command = Callable[..., Any]
@@ -394,7 +393,7 @@ def test_long_stages_say_how_far_they_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A line on stderr every ten seconds: replies, outputs, judgements and their number."""
-    monkeypatch.setattr("rag_eval_integrations.cli.prompt_tests._printing.SECONDS_PER_LINE", 0.0)
+    monkeypatch.setattr("rag_eval_integrations.cli.prompt_tests.commands.SECONDS_PER_LINE", 0.0)
     out = tmp_path / "out"
 
     done = rag_eval(
@@ -844,27 +843,26 @@ def test_tests_are_exported_and_come_back(
     assert (back / "tests.json").read_text() == (generated / "tests.json").read_text()
     assert (back / "loud.metric.prompty").exists()
 
-    github = tmp_path / "x.prompt.yml"
-    done = rag_eval("prompt-tests", "export", generated, "--to", "github", "-o", github)
-    assert done.code == 0
-    assert "github: scores of loud are from 1 to 5 there" in done.err
-    assert rag_eval("prompt-tests", "import", github, "-o", tmp_path / "third").code == 0
-    assert (tmp_path / "third" / "tests.json").read_text() == (generated / "tests.json").read_text()
+    azure = ["prompt-tests", "export", generated, "--to", "openai", "--azure"]
+    done = rag_eval(*azure)
+    assert "openai: `model` is gpt-4o; Azure needs the name of your deployment" in done.err
+    assert (generated / "evals.azure.run.json").exists()
 
+    table = tmp_path / "x.csv"
     csv = rag_eval("prompt-tests", "export", generated, "--to", "csv", "-o", "-")
     assert csv.out.startswith("ruleid,testid,expectedoutput,reasoning,")
     two = rag_eval("prompt-tests", "export", generated, "--to", "openai", "-o", "-")
     assert (two.code, "openai has 2 files" in two.err) == (2, True)
-    github.write_text("mine")
-    again = ["prompt-tests", "export", generated, "--to", "github", "-o", github]
+    table.write_text("mine")
+    again = ["prompt-tests", "export", generated, "--to", "csv", "-o", table]
     assert "exists with another content" in rag_eval(*again).err
-    assert github.read_text() == "mine"
+    assert table.read_text() == "mine"
     assert rag_eval(*again, "--overwrite").code == 0
     done = rag_eval("prompt-tests", "export", generated, "--to", "pytest", "-o", f"{tmp_path}/new/")
     names = {path.name for path in (tmp_path / "new").iterdir()}
     assert names == {"test_shout.py", "prompt_tests_shout.json"}
     unknown = rag_eval("prompt-tests", "export", generated, "--to", "xml")
-    assert (unknown.code, "use github, openai" in unknown.err) == (2, True)
+    assert (unknown.code, "use openai, context" in unknown.err) == (2, True)
 
 
 def test_the_help_has_the_presets_numbers(rag_eval: Command) -> None:
@@ -890,6 +888,8 @@ def test_the_page_names_options_that_exist(rag_eval: Command, root: Path) -> Non
     helps = " ".join(rag_eval("prompt-tests", one, "--help").out for one in commands)
     known = set(re.findall(r"--[a-z][a-z-]+", helps + rag_eval("run", "--help").out))
     assert set(re.findall(r"--[a-z][a-z-]+", page)) <= known
-    assert f"--to {'|'.join(FORMATS)}" in page
-    for name in FORMATS:
+    formats = ("openai", "context", "csv", "pytest", "langsmith")
+    assert "|".join(formats) in helps
+    assert f"--to {'|'.join(formats)}" in page
+    for name in formats:
         assert f"| `{name}` | " in page

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -175,10 +177,10 @@ def test_costs_are_said_before_and_after(
     dry = asked(*words, "--dry-run")
 
     assert (dry.code, dry.out) == (0, "Nothing was sent or written.\n")
-    assert "run: 4 requests to openai:loud and about " in dry.err
-    assert "answers of at most 200 tokens, cost at most $0.0004" in dry.err
-    assert "openai:lazy and about " in dry.err
-    assert "cost unknown" in dry.err
+    # Characters of the prompt and of each input, by four.
+    loud = "run: at most 4 requests to openai:loud and about 44 prompt tokens, cost $0.0000 without"
+    assert loud in dry.err
+    assert "4 requests to openai:lazy and about 44 prompt tokens, cost unknown" in dry.err
     assert (contents(folder), len(server.requests)) == (before, 0)
 
     done = asked(*words)
@@ -186,14 +188,13 @@ def test_costs_are_said_before_and_after(
     only = asked("run", folder, "--mut", "openai:loud", "--runs", 2, "--prices", prices)
     assert "run: spent 4 requests, 4,000 + 400 tokens, cost $0.0048" in only.err
     again = asked(*words)
-    assert "run: no requests, no cost" in again.err
     assert "spent" not in again.err
 
     judges = ["evaluate", folder, "--judge", "openai:strict", "--validity"]
     before = contents(folder)
     dry = asked(*judges, "--dry-run")
     # Of 8 outputs a verdict and a metric each, and 4 inputs.
-    assert "evaluate: 20 requests to openai:strict" in dry.err
+    assert "evaluate: at most 20 requests to openai:strict" in dry.err
     assert contents(folder) == before
     assert "evaluate: spent 20 requests" in asked(*judges).err
 
@@ -201,7 +202,7 @@ def test_costs_are_said_before_and_after(
 def test_all_is_foreseen_by_formula(
     asked: Asked, put: Path, folder: Path, tmp_path: Path, server: LoopbackServer
 ) -> None:
-    """Before the first request; exactly where the tests are there. A dry run needs no folder."""
+    """Before the first request. A dry run needs no folder."""
     words = ["all", put, "--model", "openai:gen", "--mut", "openai:loud", "--mut", "openai:lazy",
              "--judge", "openai:strict", "--runs", 2, "--dry-run"]  # fmt: skip
 
@@ -209,24 +210,60 @@ def test_all_is_foreseen_by_formula(
 
     assert (dry.code, dry.out) == (0, "Nothing was sent or written.\n")
     # Three rules, three contradictions, three tests each, and as many baseline tests.
-    assert "requests for at most 36 tests" in dry.err
-    assert "run: at most 144 requests (36 tests, 2 models, 2 repetitions)" in dry.err
-    assert "evaluate: at most 288 requests (each output for compliance and 1 metrics" in dry.err
-    assert "run, at most: 72 requests to openai:loud and about " in dry.err
-    assert "evaluate, at most: 288 requests to openai:strict and about " in dry.err
+    assert "generate: at most 36 tests; 7 to 16 requests to openai:gen and about " in dry.err
+    assert "run: at most 72 requests to openai:loud and about " in dry.err
+    assert "evaluate: at most 288 requests to openai:strict and about " in dry.err
     assert not (tmp_path / "new").exists()
     assert not server.requests
 
     before = contents(folder)
     there = asked(*words, "-o", folder)
-    assert "generate: 0 requests; there are 4 tests" in there.err
-    assert "run, not recorded yet: 8 requests to openai:loud" in there.err
+    assert "generate: there are 4 tests, no cost" in there.err
+    assert "run: at most 8 requests to openai:loud" in there.err
     assert contents(folder) == before
 
     generate = asked("generate", put, "-o", tmp_path / "new", "--model", "openai:g", "--dry-run")
     assert "if the prompt has 10 rules" in generate.out
     assert "prompt tokens, cost unknown. Nothing was sent or written." in generate.out
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[]", "{", '{"m": 1}', '{"m": {"input": 1}}', '{"m": {"input": -1, "output": 1}}',
+     '{"m": {"input": "1", "output": 1}}'],
+)  # fmt: skip
+def test_other_files_of_prices_are_refused(
+    asked: Asked, folder: Path, tmp_path: Path, text: str
+) -> None:
+    """With the option's name; so is a package that is not installed."""
+    (tmp_path / "p.json").write_text(text)
+    words = ["run", folder, "--mut", "openai:loud", "--dry-run", "--prices"]
+    done = asked(*words, tmp_path / "p.json")
+    assert (done.code, "--prices" in done.err) == (2, True)
+
+
+def test_prices_of_a_package(asked: Asked, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By name; where it is not installed, the mistake says what to install."""
+    million = 1_000_000
+    package = ModuleType("genai_prices")
+    package.Usage = SimpleNamespace  # type: ignore[attr-defined]
+
+    def price(tokens: Any, model_ref: str) -> SimpleNamespace:
+        assert tokens.input_tokens == tokens.output_tokens == million
+        if model_ref != "loud":
+            raise LookupError(model_ref)
+        return SimpleNamespace(input_price=million, output_price=0)
+
+    package.calc_price = price  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "genai_prices", package)
+    words = ["run", folder, "--mut", "openai:loud", "--mut", "openai:lazy", "--dry-run",
+             "--prices", "genai-prices"]  # fmt: skip
+    dry = asked(*words)
+    assert "44 prompt tokens, cost $44.0000 without the answers" in dry.err
+    assert "44 prompt tokens, cost unknown" in dry.err
+    monkeypatch.setitem(sys.modules, "genai_prices", None)
+    assert "pip install genai-prices" in asked(*words).err
 
 
 def test_some_tests_are_run_and_the_others_results_kept(
@@ -241,7 +278,7 @@ def test_some_tests_are_run_and_the_others_results_kept(
     assert [row["testuid"] for row in rows(judged)] == ["u3"]
     assert (judged / "test_results.1.json").read_bytes() == whole
     assert "other tests: earlier results moved to" in done.err
-    assert "run: no requests, no cost" in done.err  # recorded all the same
+    assert "spent" not in done.err  # recorded all the same
 
     asked("run", judged, "--mut", "openai:loud")
     asked("evaluate", judged, "--judge", "openai:strict", "--validity")
@@ -286,7 +323,7 @@ def test_reports_and_thresholds_of_some_tests(rag_eval: Command, judged: Path) -
     [judges] = content["judges"]
     assert (judges["n"], judges["kappa"]) == (8, pytest.approx(0.75))
     assert "Agreement of judges" in (judged / "README.md").read_text()
-    assert "majority of the judges" in (judged / "report.html").read_text()
+    assert "mean over judges" in (judged / "report.html").read_text()
 
 
 def test_a_regression_fails_a_build(

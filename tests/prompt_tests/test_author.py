@@ -10,7 +10,7 @@ from prompt_test_models import generator, stage_of
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.prompt_tests import GenerateOptions, Generation, Project
-from rag_eval_integrations.prompt_tests._author import AuthorWords
+from rag_eval_integrations.prompt_tests.prompt import AuthorWords
 from rag_eval_integrations.testing import ScriptedModel
 
 WORDS = AuthorWords(

@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_eval_integrations.models._reading import unfenced
-from rag_eval_integrations.prompt_tests._cleaning import (
+from rag_eval_integrations.prompt_tests._replies import (
     is_refusal,
     json_in,
     lines_in,
+    read_tests_csv,
     statements_in,
 )
-from rag_eval_integrations.prompt_tests.stages._read_tests import read_tests_csv
 
 
 def test_lines_lose_their_bullets_numbers_headings_and_fences() -> None:

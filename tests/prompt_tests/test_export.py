@@ -21,14 +21,11 @@ from openai.types.evals.run_create_params import RunCreateParams
 from pydantic import TypeAdapter
 
 from rag_eval_integrations.errors import ConfigurationError, RagEvalError
-from rag_eval_integrations.metrics.prompty._frontmatter import read_yaml
 from rag_eval_integrations.prompt_tests import Project, PromptTest, PromptUnderTest, read_upstream
-from rag_eval_integrations.prompt_tests._export import FORMATS, split_of
+from rag_eval_integrations.prompt_tests._import import write_imported
 from rag_eval_integrations.prompt_tests._workspace import Workspace
 from rag_eval_integrations.prompt_tests.records import make_uid
 from rag_eval_integrations.prompt_tests.upstream import to_test_rows
-from rag_eval_integrations.prompt_tests.upstream._context import yaml_text
-from rag_eval_integrations.prompt_tests.upstream.files import write_imported
 
 HOSTILE = '"""\nimport os; os.system("touch HACKED")\n{{text}} {% raw %} \\ \' {data} =1+1 \u2028 \x85 é 🙂'
 
@@ -121,70 +118,6 @@ RESULTS = {
         },
     },
 }  # fmt: skip
-GITHUB = {
-    "type": "object",
-    "required": ["name", "model", "messages", "testData", "evaluators"],
-    "additionalProperties": False,
-    "properties": {
-        "name": {"type": "string"}, "description": {"type": "string"}, "model": {"type": "string"},
-        "modelParameters": {
-            "type": "object",
-            "additionalProperties": False,
-            "properties": {
-                "maxTokens": {"type": "integer"}, "temperature": {"type": "number"},
-                "topP": {"type": "number"},
-            },
-        },
-        "responseFormat": {"enum": ["text", "json_object", "json_schema"]},
-        "jsonSchema": {"type": "string"},
-        "messages": {
-            "type": "array",
-            "minItems": 1,
-            "items": {
-                "type": "object",
-                "required": ["role", "content"],
-                "additionalProperties": False,
-                "properties": {
-                    "role": {"enum": ["system", "user", "assistant"]},
-                    "content": {"type": "string"},
-                },
-            },
-        },
-        "testData": {"type": "array", "items": {"type": "object"}},
-        "evaluators": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["name", "llm"],
-                "additionalProperties": False,
-                "properties": {
-                    "name": {"type": "string"},
-                    "llm": {
-                        "type": "object",
-                        "required": ["modelId", "prompt", "choices", "systemPrompt"],
-                        "additionalProperties": False,
-                        "properties": {
-                            "modelId": {"type": "string"}, "prompt": {"type": "string"},
-                            "systemPrompt": {"type": "string"},
-                            "choices": {
-                                "type": "array",
-                                "minItems": 2,
-                                "items": {
-                                    "type": "object",
-                                    "required": ["choice", "score"],
-                                    "properties": {
-                                        "choice": {"type": "string"},
-                                        "score": {"type": "number"},
-                                    },
-                                },
-                            },
-                        },
-                    },
-                },
-            },
-        },
-    },
-}  # fmt: skip
 
 
 def make_test(text: str, number: int = 1, **more: Any) -> PromptTest:
@@ -252,32 +185,11 @@ def test_a_context_comes_back_equal_and_holds_promptpexs_schema(
     assert second.export("context").files == exported.files
 
 
-def test_a_prompt_yml_comes_back_equal_and_holds_githubs_schema(
-    recorded: Project, tmp_path: Path
-) -> None:
-    """The prompt, its tests with rules and directions, and evaluators."""
-    [text] = recorded.export("github").files.values()
-    content = yaml.safe_load(text)
-    jsonschema.validate(content, GITHUB)
-    assert [one["name"] for one in content["evaluators"]] == ["compliance"]
-    path = tmp_path / "evals.prompt.yml"
-    path.write_text(text, "utf-8")
-
-    back = read_upstream(path)
-
-    assert back.lost == []
-    assert back.tests == recorded.tests()
-    values = {name: "x" for name in recorded.prompt.inputs}
-    assert back.prompt.render(values) == recorded.prompt.render(values)
-
-
 def test_promptpexs_own_prompt_yml_is_read(data: Path) -> None:
-    """With its test data, in all three recorded folders; GitHub's schema fits it, too."""
+    """With its test data, in all three recorded folders."""
     for folder in sorted((data / "promptpex" / "paper_2025").iterdir()):
         path = folder / "evals.prompt.yml"
         content = yaml.safe_load(path.read_text("utf-8"))
-        without = {**GITHUB, "required": ["name", "messages", "testData", "evaluators"]}
-        jsonschema.validate(content, without)
         read = read_upstream(path)
         [name] = read.prompt.inputs
         whole = [row[name] for row in content["testData"] if row.get(name) is not None]
@@ -287,11 +199,11 @@ def test_promptpexs_own_prompt_yml_is_read(data: Path) -> None:
 
 def test_openais_types_accept_both_requests(project: Project) -> None:
     """The evaluation with its graders, and the run with every test; Azure's likewise."""
-    for to, names in (
-        ("openai", ["evals.create.json", "evals.run.json"]),
-        ("azure", ["evals.azure.create.json", "evals.azure.run.json"]),
+    for azure, names in (
+        (False, ["evals.create.json", "evals.run.json"]),
+        (True, ["evals.azure.create.json", "evals.azure.run.json"]),
     ):
-        exported = project.export(to, model="judge-1")
+        exported = project.export("openai", model="judge-1", azure=azure)
         assert list(exported.files) == names
         create, run = (json.loads(text) for text in exported.files.values())
         TypeAdapter(EvalCreateParams).validate_python(create)
@@ -307,7 +219,9 @@ def test_openais_types_accept_both_requests(project: Project) -> None:
         assert [one["content"] for one in template] == [
             "Repeat the text in capitals.", "{{item.text}}",
         ]  # fmt: skip
-    assert any("Azure needs the name" in note for note in project.export("azure").notes)
+    assert any(
+        "Azure needs the name" in note for note in project.export("openai", azure=True).notes
+    )
 
 
 def test_langsmith_takes_every_example(project: Project) -> None:
@@ -329,45 +243,17 @@ def test_langsmith_takes_every_example(project: Project) -> None:
     assert "the output of 2 tests is what their generator expects" in exported.notes[0]
 
 
-def test_chats_for_training_have_answers_that_were_accepted(project: Project) -> None:
-    """Expected outputs that judges accepted, or outputs that comply; the others are counted."""
-    exported = project.export("jsonl")
-    assert list(exported.files) == ["test_data.train.jsonl", "test_data.test.jsonl"]
-    [line] = [line for text in exported.files.values() for line in text.splitlines()]
-    assert json.loads(line) == {
-        "messages": [
-            {"role": "system", "content": "Repeat the text in capitals."},
-            {"role": "user", "content": "good"},
-            {"role": "assistant", "content": "GOOD"},
-        ]
-    }
-    assert "2 tests are left out" in exported.notes[0]
-    project.workspace.write_json("tests.json", to_test_rows(TESTS[:2]))
-    with pytest.raises(ConfigurationError, match="no test has an output to learn from"):
-        project.export("jsonl")
-
-
-def test_the_split_is_the_same_every_time_and_about_three_quarters() -> None:
+def test_the_split_is_the_same_every_time_and_about_three_quarters(project: Project) -> None:
     """Equal inputs are never on both sides, whatever rule they test."""
-    tests = [make_test(f"text {number}") for number in range(400)]
-    splits = [split_of(test) for test in tests]
+    splits = []
+    for rule in ("One.", "Another."):
+        rows = to_test_rows(make_test(f"text {number}", rule=rule) for number in range(400))
+        project.workspace.write_json("tests.json", rows)
+        lines = project.export("langsmith").files["langsmith.jsonl"].splitlines()
+        splits.append([json.loads(line)["split"] for line in lines])
 
-    assert 270 <= splits.count("train") <= 330
-    assert splits == [split_of(make_test(f"text {n}", rule="another")) for n in range(400)]
-
-
-def test_recorded_outputs_are_split_without_overlap(recorded: Project) -> None:
-    """Every line is a chat that ends with the assistant; no chat is in both files."""
-    train, held = (
-        [json.loads(line)["messages"] for line in text.splitlines()]
-        for text in recorded.export("jsonl").files.values()
-    )
-    for messages in (*train, *held):
-        assert [one["role"] for one in messages][-1] == "assistant"
-        assert all(isinstance(one["content"], str) for one in messages)
-    questions = [{json.dumps(one[:-1]) for one in part} for part in (train, held)]
-    assert questions[0]
-    assert not questions[0] & questions[1]
+    assert 270 <= splits[0].count("train") <= 330
+    assert splits[0] == splits[1]
 
 
 def test_a_table_has_every_test_and_calculates_nothing(project: Project) -> None:
@@ -436,56 +322,6 @@ def test_the_file_for_pytest_runs_and_no_test_becomes_code(
     assert not list(tmp_path.rglob("HACKED"))
 
 
-def test_a_prompt_that_branches_is_exported_as_it_is_rendered(tmp_path: Path) -> None:
-    """Platforms that insert names alone get the messages of each test; that is said."""
-    path = tmp_path / "branch.prompty"
-    path.write_text("system:\n{% if mode == 'a' %}A{% else %}B{% endif %}\nuser:\n{{ text }}\n")
-    project = Project.create(path, tmp_path / "out", print)
-    inputs: dict[str, Any] = {"mode": "a", "text": "t"}
-    project.workspace.write_json(
-        "tests.json", to_test_rows([PromptTest(uid="u", rule_id=1, rule="R", inputs=inputs)])
-    )
-    project.workspace.write_lines("rules.txt", ["R"], "")
-
-    exported = project.export("github")
-
-    content = yaml.safe_load(exported.files["evals.prompt.yml"])
-    jsonschema.validate(content, GITHUB)
-    assert [one["content"] for one in content["messages"]] == ["{{message_1}}", "{{message_2}}"]
-    assert content["testData"][0]["message_1"] == "A"
-    assert any("does more than insert names" in note for note in exported.notes)
-
-
-def test_what_a_prompt_yml_cannot_hold_is_said(tmp_path: Path) -> None:
-    """Unknown parameters of the model, inputs that are named like columns; no place for results."""
-    path = tmp_path / "p.prompty"
-    path.write_text(
-        "---\nmodel:\n  parameters:\n    temperature: 0.3\n    max_tokens: 7\n    logit_bias: 1\n"
-        "---\nuser:\n{{expected}}\n"
-    )
-    project = Project.create(path, tmp_path / "out", print)
-    test = PromptTest(uid="u", rule_id=1, rule="R", inputs={"expected": "mine"}, expected="theirs")
-    project.workspace.write_json("tests.json", to_test_rows([test]))
-
-    exported = project.export("github")
-
-    content = yaml.safe_load(exported.files["evals.prompt.yml"])
-    assert content["modelParameters"] == {"temperature": 0.3, "maxTokens": 7}
-    assert content["testData"][0]["expected"] == "mine"
-    notes = " ".join(exported.notes)
-    assert "parameter logit_bias has no place" in notes
-    assert "inputs named expected stand in place" in notes
-    assert "nothing evaluates compliance" in notes
-
-
-def test_a_rule_cannot_insert_a_variable_on_a_platform(project: Project) -> None:
-    """A rule that holds `{{text}}` stays a text inside the evaluator's template."""
-    project.workspace.write_lines("rules.txt", ["Say {{text}} and {{item.text}}."], "")
-    for to in ("github", "openai"):
-        text = next(iter(project.export(to).files.values()))
-        assert "Say { {text} } and { {item.text} }." in text
-
-
 def test_a_context_of_a_prompt_yml_has_a_prompty_file(tmp_path: Path) -> None:
     """PromptPex keeps prompts as .prompty; roles and inputs are the same."""
     path = tmp_path / "g.prompt.yml"
@@ -522,42 +358,51 @@ def test_inverse_rules_keep_their_rules_in_a_context(project: Project, tmp_path:
     assert read_upstream(tmp_path / "promptpex_context.json").spec == spec
 
 
-@settings(max_examples=150, deadline=None)
-@given(
-    st.dictionaries(
-        st.text(min_size=1, max_size=8),
-        st.one_of(st.text(max_size=60), st.lists(st.text(max_size=20), max_size=3), st.integers(),
-                  st.booleans(), st.none()),
-        max_size=4,
-    )
-)  # fmt: skip
-def test_yaml_reads_back_whatever_it_holds(content: dict[str, Any]) -> None:
-    """Controls, line separators, signs, numbers that look like dates: by our reader and YAML's."""
-    text = yaml_text({"testData": [content]})
-    assert yaml.safe_load(text) == {"testData": [content]}
-    assert read_yaml(text).value == {"testData": [content]}
-
-
 def test_an_unknown_format_is_refused(project: Project) -> None:
     """With the formats that there are."""
-    with pytest.raises(ConfigurationError, match="use github, openai, azure, context, jsonl, csv"):
+    with pytest.raises(ConfigurationError, match="use openai, context, csv, pytest"):
         project.export("xml")
-    assert all(project.export(to).files for to in FORMATS)
+    with pytest.raises(ConfigurationError, match="is for --to openai"):
+        project.export("csv", azure=True)
 
 
-def test_names_with_hyphens_and_blanks_are_written_as_platforms_take_them(tmp_path: Path) -> None:
-    """GitHub replaces `{{info-title}}` without blanks; OpenAI cannot have it as a field."""
+def test_names_with_hyphens_and_blanks_are_no_fields(tmp_path: Path) -> None:
+    """OpenAI cannot have `info-title` as a field: such a prompt is exported as it is rendered."""
     path = tmp_path / "h.prompty"
     path.write_text("user:\n{{ info-title }} and {{ your name }}: { {x} }\n")
     project = Project.create(path, tmp_path / "out", print)
     inputs: dict[str, Any] = {"info-title": "T", "your name": "N"}
     project.workspace.write_json("tests.json", to_test_rows([PromptTest(uid="u", inputs=inputs)]))
 
-    content = yaml.safe_load(project.export("github").files["evals.prompt.yml"])
-    assert content["messages"][0]["content"] == "{{info-title}} and {{your name}}: { {x} }"
     run = json.loads(project.export("openai").files["evals.run.json"])["data_source"]
     assert run["input_messages"]["template"][0]["content"] == "{{item.message_1}}"
     assert run["source"]["content"][0]["item"]["message_1"] == "T and N: { {x} }"
+
+
+def test_a_prompt_that_branches_is_exported_as_it_is_rendered(tmp_path: Path) -> None:
+    """OpenAI inserts names alone; a rule with `{{text}}`, and a column's name, are said."""
+    path = tmp_path / "branch.prompty"
+    path.write_text("system:\n{% if mode == 'a' %}A{% else %}B{% endif %}\nuser:\n{{ rule }}\n")
+    project = Project.create(path, tmp_path / "out", print)
+    inputs: dict[str, Any] = {"mode": "a", "rule": "mine"}
+    project.workspace.write_json(
+        "tests.json", to_test_rows([PromptTest(uid="u", rule_id=1, rule="R", inputs=inputs)])
+    )
+    assert "nothing evaluates compliance" in " ".join(project.export("openai").notes)
+    project.workspace.write_lines("rules.txt", ["Say {{text}} and {{item.text}}."], "")
+
+    exported = project.export("openai")
+
+    run = json.loads(exported.files["evals.run.json"])["data_source"]
+    assert [one["content"] for one in run["input_messages"]["template"]] == [
+        "{{item.message_1}}", "{{item.message_2}}",
+    ]  # fmt: skip
+    [item] = [one["item"] for one in run["source"]["content"]]
+    assert (item["message_1"], item["message_2"], item["rule"]) == ("A", "mine", "mine")
+    notes = " ".join(exported.notes)
+    assert "does more than insert names" in notes
+    assert "inputs named rule stand in place" in notes
+    assert "Say { {text} } and { {item.text} }." in exported.files["evals.create.json"]
 
 
 def test_rules_that_look_like_a_list_are_said(project: Project) -> None:
@@ -615,7 +460,7 @@ def test_test_data_of_anything_is_read_or_refused(
     """Likewise for a `.prompt.yml`."""
     path = tmp_path_factory.mktemp("odd") / "odd.prompt.yml"
     messages = [{"role": "user", "content": "{{text}}"}]
-    path.write_text(yaml_text({"messages": messages, "testData": rows}), "utf-8")
+    path.write_text(yaml.safe_dump({"messages": messages, "testData": rows}), "utf-8")
     try:
         read = read_upstream(path)
     except RagEvalError:

@@ -26,15 +26,10 @@ from rag_eval_integrations.prompt_tests import (
     Generation,
     PromptUnderTest,
     Rule,
-    Spec,
 )
-from rag_eval_integrations.prompt_tests.prompt import Scenario
-from rag_eval_integrations.prompt_tests.stages._read_tests import read_tests
-from rag_eval_integrations.prompt_tests.stages._spec import read_inverse_rules
-from rag_eval_integrations.prompt_tests.stages._tests import (
+from rag_eval_integrations.prompt_tests._replies import read_tests
+from rag_eval_integrations.prompt_tests._stages import (
     read_baseline,
-    rule_groups,
-    write_baseline,
 )
 from rag_eval_integrations.testing import ScriptedModel
 
@@ -174,7 +169,7 @@ def test_inverse_rules_keep_their_numbers_where_some_are_missing(put: Path, tmp_
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "inverse"),
     [
         (
             '{"inverse": [{"number": "2", "text": "b"}, {"number": 1, "text": "a"}]}',
@@ -184,19 +179,23 @@ def test_inverse_rules_keep_their_numbers_where_some_are_missing(put: Path, tmp_
         ('{"inverse": ["a", "b"]}', {1: "a", 2: "b"}),
         ("1. a\n2. b", {1: "a", 2: "b"}),
         ("a\nb\n", {1: "a", 2: "b"}),
-        ("a", {1: "a"}),
     ],
 )
-def test_inverse_rules_are_matched_by_number_or_order(text: str, found: dict[int, str]) -> None:
+async def test_inverse_rules_are_matched_by_number_or_order(
+    put: Path, tmp_path: Path, text: str, inverse: dict[int, str]
+) -> None:
     """Whatever form they come in."""
-    assert read_inverse_rules(text, [1, 2]) == found
+    spec = await Generation(put, tmp_path / "out", generator(inverse_rules=text)).spec()
+    assert {rule.of_rule: rule.text for rule in spec.inverse_rules} == inverse
 
 
 @pytest.mark.parametrize("text", ["a\nb\nc", "", '{"inverse": []}', '[{"number": 9, "text": "x"}]'])
-def test_inverse_rules_that_cannot_be_matched_are_refused(text: str) -> None:
+async def test_inverse_rules_that_cannot_be_matched_are_refused(
+    put: Path, tmp_path: Path, text: str
+) -> None:
     """More than rules, or none."""
-    with pytest.raises(JudgeOutputError):
-        read_inverse_rules(text, [1, 2])
+    with pytest.raises(JudgeOutputError, match="no inverse rules, or more than"):
+        await Generation(put, tmp_path / "out", generator(inverse_rules=text)).spec()
 
 
 def test_a_prompt_without_rules_is_said(put: Path, tmp_path: Path) -> None:
@@ -262,22 +261,6 @@ def test_a_generator_that_fails_leaves_what_is_done(put: Path, tmp_path: Path) -
 def with_no_retries(judge: ScriptedModel) -> ScriptedModel:
     judge.retries = True  # as of a judge that retries by itself
     return judge
-
-
-def test_groups_scenarios_and_limits() -> None:
-    """Rules and inverse rules apart or together, so many a group, in every scenario."""
-    rules = tuple(Rule(id=n, text=f"r{n}", inverse=n > 4) for n in range(1, 8))
-    spec = Spec(rules=rules)
-
-    def ids(**options: object) -> list[list[int]]:
-        groups = rule_groups(spec, **options)  # type: ignore[arg-type]
-        return [[rule.id for rule in group.rules] for group in groups]
-
-    assert ids(most=3) == [[1, 2, 3], [4], [5, 6, 7]]
-    assert ids(most=100, split=False) == [[1, 2, 3, 4, 5, 6, 7]]
-    assert ids(most=2, max_rules=2) == [[1, 2], [5, 6]]
-    assert ids(most=4, scenarios=[Scenario("a"), Scenario("b")]) == [[1, 2, 3, 4], [5, 6, 7]] * 2
-    assert [group.inverse for group in rule_groups(spec, most=4)] == [False, True]
 
 
 def test_scenarios_samples_and_the_authors_words_reach_the_generator(tmp_path: Path) -> None:
@@ -675,7 +658,6 @@ async def test_stages_work_on_a_group_by_themselves(put: Path, tmp_path: Path) -
         "inverse_rules.txt",
         "rules.txt",
     ]
-    assert await write_baseline(PromptUnderTest.of(put), ScriptedModel([]), 0) == []
 
 
 def test_rows_with_one_text_for_several_inputs_are_named() -> None:

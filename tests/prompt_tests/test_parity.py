@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from rag_eval_integrations.prompt_tests._import import Imported, read_upstream
+from rag_eval_integrations.prompt_tests._replies import read_tests_csv
 from rag_eval_integrations.prompt_tests.records import Judged, PromptTest, Result
 from rag_eval_integrations.prompt_tests.report import Report, average
-from rag_eval_integrations.prompt_tests.report._overview import Row, overview
-from rag_eval_integrations.prompt_tests.stages._read_tests import read_tests_csv
-from rag_eval_integrations.prompt_tests.upstream.files import Imported, read_upstream
+from rag_eval_integrations.prompt_tests.report.rates import Row, overview
 
 OTHER_NAMES = {
     "classify": "classify-input-text",

@@ -19,7 +19,6 @@ from pydantic import JsonValue
 from rag_eval_integrations.errors import (
     ConfigurationError,
     JudgeRejectedError,
-    JudgeUnavailableError,
 )
 from rag_eval_integrations.models.completion import Choice, Completion, CompletionRequest
 from rag_eval_integrations.prompt_tests import (
@@ -31,7 +30,6 @@ from rag_eval_integrations.prompt_tests import (
     run_tests,
     run_tests_sync,
 )
-from rag_eval_integrations.prompt_tests._requests import run_jobs
 from rag_eval_integrations.records import RagCall
 from rag_eval_integrations.testing import ScriptedModel
 
@@ -78,7 +76,7 @@ async def test_a_failing_model_stops_nobody(prompt: PromptUnderTest) -> None:
 
 async def test_a_second_run_makes_no_requests(prompt: PromptUnderTest, tmp_path: Path) -> None:
     """Of what was answered; failures are asked again; another model or prompt is another question."""
-    path = tmp_path / "replies.jsonl"
+    path = tmp_path / "replies.sqlite"
     replies: Iterator[Any] = iter(
         ["A", JudgeRejectedError("once"), Completion(choices=(Choice(text=""),))]
     )
@@ -167,7 +165,7 @@ async def test_an_app_gets_the_inputs_and_its_contexts_are_kept(tmp_path: Path) 
     put = PromptUnderTest.from_text("Answer from the manual.", inputs=["question"], in_app=True)
     test = PromptTest(uid="t", inputs={"question": "How?"})
     app, failing = Manual(), Manual("failing", fails=True)
-    journal = Journal(tmp_path / "r.jsonl")
+    journal = Journal(tmp_path / "r.sqlite")
 
     results = await run_tests(put, [test, test], [app, failing], journal=journal)
 
@@ -176,7 +174,7 @@ async def test_an_app_gets_the_inputs_and_its_contexts_are_kept(tmp_path: Path) 
     assert app.asked == [{"question": "How?"}]
     assert results[2].error == "ZeroDivisionError: in the app"
     again = Manual()
-    repeated = await run_tests(put, [test], [again], journal=Journal(tmp_path / "r.jsonl"))
+    repeated = await run_tests(put, [test], [again], journal=Journal(tmp_path / "r.sqlite"))
     assert (repeated[0].output, repeated[0].contexts) == (results[0].output, results[0].contexts)
     assert again.asked == []
 
@@ -237,76 +235,7 @@ async def test_results_are_told_as_they_come(prompt: PromptUnderTest) -> None:
     assert sorted(told) == [f"TEXT {n}" for n in range(5)]
 
 
-async def test_the_first_exception_of_a_job_is_raised() -> None:
-    """As itself, not as a group of exceptions."""
-
-    async def work(job: int) -> int:
-        if job == 2:
-            raise JudgeUnavailableError("down")
-        return job
-
-    with pytest.raises(JudgeUnavailableError, match="down"):
-        await run_jobs(range(5), work, max_concurrency=2)
-    assert await run_jobs(range(3, 5), work, max_concurrency=9) == [3, 4]
-    with pytest.raises(ConfigurationError, match="max_concurrency"):
-        await run_jobs([1], work, max_concurrency=0)
-
-
-EARLIER = """\
-{"schema": 1, "key": "4846f573f898eadeffc00ffb3e853051e62c20f9db8e38b2ed9457cb5373498c", "who": \
-"m", "value": {"choices": [{"text": "TEXT 0", "finish_reason": "stop", "tokens": null, "refusal": \
-null}], "usage": {"requests": 1, "prompt_tokens": 1, "completion_tokens": 1, "cost_usd": null}, \
-"model": null, "warnings": []}}
-{"schema": 1, "key": "666f027503f4007921e743856da9ee3304fbadc94d121c1f297d6ae63f9d1d11", "who": \
-"m", "value": {"choices": [{"text": "", "finish_reason": "length", "tokens": null, "refusal": \
-null}], "usage": {"requests": 0, "prompt_tokens": 0, "completion_tokens": 0, "cost_usd": null}, \
-"model": null, "warnings": []}}
-{"schema": 1, "key": "8f1234a97da845f15540a2043cd731782465e0d9f1196aa605e1307e758ea8a6", "who": \
-"manual", "value": {"output": "about How?", "contexts": ["Page one."]}}
-{"schema": 1, "key": "b", "val"""
-"""What the version with a file of lines recorded: two replies, an app's answer, a torn line."""
-
-
-@pytest.mark.parametrize("name", ["replies.jsonl", "replies.sqlite"])
-async def test_the_replies_of_an_earlier_version_are_used(tmp_path: Path, name: str) -> None:
-    """Without a request, by either name; its file is never changed, and new replies are kept."""
-    earlier = tmp_path / "replies.jsonl"
-    earlier.write_text(EARLIER)
-    loud = PromptUnderTest.from_text("user:\nLoudly: {{text}}", name="shout")
-    in_app = PromptUnderTest.from_text("Answer from the manual.", inputs=["question"], in_app=True)
-    model, app = shouting("m"), Manual()
-
-    for _ in range(2):
-        with Journal(tmp_path / name) as journal:
-            results = await run_tests(loud, TESTS[:3], [model], journal=journal)
-            question = PromptTest(uid="t", inputs={"question": "How?"})
-            [answer] = await run_tests(in_app, [question], [app], journal=journal)
-            assert (journal.torn, len(journal)) == (1, 4)
-        assert [r.output for r in results] == ["TEXT 0", "", "LOUDLY: TEXT 2"]
-        assert (answer.output, answer.contexts) == ("about How?", ("Page one.",))
-
-    assert len(model.requests) == 1
-    assert app.asked == []
-    assert earlier.read_text() == EARLIER
-    assert sorted(os.listdir(tmp_path)) == ["replies.jsonl", "replies.sqlite"]
-
-
-def test_a_reply_of_an_earlier_version_can_be_removed(tmp_path: Path) -> None:
-    """For good, although it stays in the earlier file; a newer one is used instead of it."""
-    path = tmp_path / "replies.jsonl"
-    path.write_text(
-        '{"schema": 1, "key": "a", "value": 1}\n{"schema": 1, "key": "b", "value": 2}\n'
-    )
-    with Journal(path) as journal:
-        assert (journal.get("a"), journal.get("b")) == (1, 2)
-        journal.put("a", "m", None)
-        journal.put("b", "m", 3)
-
-    again = Journal(path)
-    assert (again.get("a"), again.get("b"), len(again)) == (None, 3, 2)
-
-
-@pytest.mark.parametrize("path", [None, "r.jsonl", "r.sqlite", "r", "new/folder/r"])
+@pytest.mark.parametrize("path", [None, "r.sqlite", "new/folder/r"])
 def test_any_json_value_can_be_recorded(
     tmp_path: Path, path: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -321,18 +250,7 @@ def test_any_json_value_can_be_recorded(
 
     again = journal if path is None else Journal(path)
     assert {key: again.get(key) for key in values} == values
-    assert (len(again), again.torn, again.get("f")) == (5, 0, None)
-
-
-def test_an_earlier_file_that_is_something_else_is_left_alone(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Its lines are counted; a warning says that their requests are sent again."""
-    path = tmp_path / "r.jsonl"
-    path.write_text('{"schema": 99, "key": "a", "value": 1}\n[]\n\n{"schema": 1}\n')
-
-    assert Journal(path).torn == 3
-    assert "3 line(s) cannot be read; their requests are sent again" in caplog.text
+    assert (len(again), again.get("f")) == (5, None)
 
 
 def test_a_file_that_cannot_keep_replies_raises(tmp_path: Path) -> None:
@@ -342,7 +260,7 @@ def test_a_file_that_cannot_keep_replies_raises(tmp_path: Path) -> None:
         Journal(tmp_path / "text.sqlite")
     assert (tmp_path / "text.sqlite").read_text() == "mine"
 
-    journal = Journal(tmp_path / "r")
+    journal = Journal(tmp_path / "r.sqlite")
     journal.put("a", "m", 1)
     database = sqlite3.connect(tmp_path / "r.sqlite")
     database.execute("ALTER TABLE completions RENAME TO other")
@@ -394,7 +312,7 @@ def test_kill_9_loses_what_is_in_flight_and_nothing_else(tmp_path: Path) -> None
     """The restarted run asks what had no answer yet: at most the four that were under way twice."""
     script = tmp_path / "run.py"
     script.write_text(textwrap.dedent(_KILLED))
-    path = tmp_path / "replies.jsonl"
+    path = tmp_path / "replies.sqlite"
     command = [sys.executable, str(script), str(path)]
     asked = 0
     with subprocess.Popen([*command, "0.1"], stdout=subprocess.PIPE, text=True) as running:
@@ -427,13 +345,3 @@ def test_the_request_is_what_the_model_gets(prompt: PromptUnderTest) -> None:
 
     assert [m.role for m in seen[0].messages] == ["system", "user"]
     assert seen[0].messages[1].content == "hi\nsystem:\nSay OK.\n{{text}}"
-
-
-async def test_no_more_workers_than_jobs() -> None:
-    """A concurrency beyond all jobs takes neither time nor memory."""
-
-    async def twice(number: int) -> int:
-        await asyncio.sleep(0)
-        return 2 * number
-
-    assert await run_jobs(range(3), twice, max_concurrency=10**12) == [0, 2, 4]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
+import jsonschema  # type: ignore[import-untyped]
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_eval_integrations.metrics.prompty import parse_prompty
@@ -18,8 +20,8 @@ from rag_eval_integrations.prompt_tests import (
     Rule,
     Spec,
     run_tests,
+    run_tests_sync,
 )
-from rag_eval_integrations.prompt_tests._schema import OutputSchema, output_schema
 from rag_eval_integrations.testing import ScriptedModel
 
 HEAD = """---
@@ -37,10 +39,16 @@ def prompt(head: str = HEAD) -> PromptUnderTest:
     return PromptUnderTest.of(parse_prompty(head, name="p"))
 
 
-def schema(head: str = HEAD) -> OutputSchema:
-    found = output_schema(prompt(head))
-    assert found is not None
-    return found
+def problems_of(put: PromptUnderTest, output: str) -> list[str] | None:
+    """Run a test and read the check of its output; None if it was not checked."""
+    test = PromptTest(uid="t", inputs=dict.fromkeys(put.inputs, "x"))
+    [result] = run_tests_sync(put, [test], [ScriptedModel([output], name="m")])
+    if not result.metrics:
+        return None
+    [metric] = result.metrics
+    assert metric.key == "output schema with check"
+    assert metric.outcome == ("err" if metric.content else "ok")
+    return metric.content.split("; ") if metric.content else []
 
 
 @pytest.mark.parametrize(
@@ -63,7 +71,7 @@ def schema(head: str = HEAD) -> OutputSchema:
 )  # fmt: skip
 def test_outputs_are_checked(output: str, problems: list[str]) -> None:
     """Every place that does not fit is told."""
-    assert schema().problems(output) == problems
+    assert problems_of(prompt(), output) == problems
 
 
 def test_schemas_in_every_form() -> None:
@@ -74,11 +82,11 @@ def test_schemas_in_every_form() -> None:
     form = f'{{"type": "json_schema", "json_schema": {{"name": "n", "schema": {inner}}}}}'
     asked = f"---\nmodel: {{parameters: {{response_format: {form}}}}}\n---\n{{{{x}}}}"
 
-    assert schema(whole).problems("[1, 2.0, 2.5]") == [
+    assert problems_of(prompt(whole), "[1, 2.0, 2.5]") == [
         "item 3 of the output is number, not integer"
     ]
-    assert schema(listed).problems('{"a": 1}') == ["the output has no `b`"]
-    assert schema(asked).problems("{}") == ["the output has no `a`"]
+    assert problems_of(prompt(listed), '{"a": 1}') == ["the output has no `b`"]
+    assert problems_of(prompt(asked), "{}") == ["the output has no `a`"]
 
 
 @pytest.mark.parametrize(
@@ -88,7 +96,7 @@ def test_schemas_in_every_form() -> None:
 )  # fmt: skip
 def test_text_has_no_schema(head: str) -> None:
     """A prompt that declares nothing, or one text, is not asked for JSON."""
-    assert output_schema(prompt(head)) is None
+    assert problems_of(prompt(head), "text") is None
 
 
 def test_a_single_text_of_json_is_checked() -> None:
@@ -97,8 +105,8 @@ def test_a_single_text_of_json_is_checked() -> None:
         "---\nmodel: {parameters: {response_format: {type: json_object}}}\n"
         "outputs: {answer: {type: string}}\n---\n{{x}}"
     )
-    assert schema(head).problems("hello") == ["the output is not JSON"]
-    assert schema(head).problems('{"answer": "hello"}') == []
+    assert problems_of(prompt(head), "hello") == ["the output is not JSON"]
+    assert problems_of(prompt(head), '{"answer": "hello"}') == []
 
 
 def test_keywords_that_are_not_checked_are_named() -> None:
@@ -107,7 +115,9 @@ def test_keywords_that_are_not_checked_are_named() -> None:
         "---\noutputs: {a: {type: string, pattern: x, minLength: 1}, "
         "b: {type: array, items: {pattern: y}}}\n---\n{{x}}"
     )
-    assert schema(head).not_checked == ("pattern", "minLength")
+    told: list[str] = []
+    run_tests_sync(prompt(head), [], [ScriptedModel([], name="m")], tell=told.append)
+    assert told == ["p: of its outputs' schema, pattern, minLength are not checked"]
 
 
 VALUES = st.recursive(
@@ -116,46 +126,46 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
     max_leaves=8,
 )  # fmt: skip
+NAMES = st.sampled_from(["null", "boolean", "integer", "number", "string", "array", "object"])
+SCHEMAS = st.recursive(
+    st.fixed_dictionaries({"type": NAMES}) | st.fixed_dictionaries({"enum": st.lists(VALUES)}),
+    lambda inner: (
+        st.fixed_dictionaries({"type": st.just("array"), "items": inner})
+        | st.fixed_dictionaries(
+            {
+                "type": st.just("object"),
+                "properties": st.dictionaries(st.text(max_size=3), inner, max_size=3),
+                "required": st.lists(st.text(max_size=3), max_size=2),
+                "additionalProperties": st.booleans(),
+            }
+        )
+    ),
+    max_leaves=4,
+)
 
 
-def naive(value: Any) -> dict[str, Any]:
-    """The narrowest schema of one value."""
-    if isinstance(value, dict):
-        return {
-            "type": "object",
-            "properties": {name: naive(item) for name, item in value.items()},
-            "required": list(value),
-            "additionalProperties": False,
-        }
-    if isinstance(value, list):
-        return {"type": "array", "items": naive(value[0])} if len(value) == 1 else {"type": "array"}
-    return {"enum": [value]}
+@settings(max_examples=60, deadline=None)
+@given(SCHEMAS, VALUES)
+def test_outputs_are_checked_as_a_validator_does(schema: dict[str, Any], value: Any) -> None:
+    """Against jsonschema, for every keyword that is checked."""
+    head = {"outputs": {"type": "array", "items": schema}}
+    problems = problems_of(replace(prompt("{{x}}"), head=head), json.dumps([value]))
+    whole = jsonschema.Draft202012Validator(schema).is_valid(value)
+    assert problems is not None
+    assert (problems == []) == whole
 
 
-@given(VALUES)
-def test_a_value_fits_its_own_schema(value: Any) -> None:
-    """And a value that lacks a field, or has one more, does not."""
-    checked = OutputSchema(naive(value), ())
-    assert checked.problems(json.dumps(value)) == []
-    if isinstance(value, dict):
-        assert checked.problems(json.dumps({**value, "one more field": 1}))
-        if value:
-            assert checked.problems(json.dumps({name: value[name] for name in list(value)[1:]}))
-
-
+@settings(max_examples=60, deadline=None)
 @given(VALUES, VALUES)
-def test_any_schema_and_any_output_give_words(one: Any, output: Any) -> None:
+def test_any_schema_and_any_output_give_words(outputs: Any, value: Any) -> None:
     """Whatever a front matter holds, checking neither fails nor hangs."""
-    head = prompt("{{x}}")
-    given_head = PromptUnderTest(**{**vars(head), "head": {"outputs": one}})
-    found = output_schema(given_head)
-    if found is not None:
-        assert len(found.problems(json.dumps(output))) <= 10
+    problems = problems_of(replace(prompt("{{x}}"), head={"outputs": outputs}), json.dumps(value))
+    assert problems is None or len(problems) <= 10
 
 
 def test_deep_outputs_end() -> None:
     """A reply of 100,000 brackets is not JSON for us."""
-    assert schema().problems("[" * 100_000) == ["the output is not JSON"]
+    assert problems_of(prompt(), "[" * 100_000) == ["the output is not JSON"]
 
 
 async def test_the_check_is_a_metric_of_every_output_and_asks_nobody() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -96,26 +95,6 @@ async def test_the_caller_replaces_and_removes_settings(tmp_path: Path) -> None:
     }
     assert [request.seed for request in model.requests] == [5, 6]
     assert [result.parameters["seed"] for result in results] == [5, 6]
-
-
-async def test_without_settings_the_key_is_as_it_was(prompt: PromptUnderTest) -> None:
-    """Folders of earlier versions go on without paying again: the key is spelled out here."""
-    journal, model = Journal(), shouting()
-    content = {
-        "who": ["m", None, "1", ""],
-        "request": {
-            "messages": [
-                {"role": "system", "content": "Repeat the text in capitals."},
-                {"role": "user", "content": "hello"},
-            ],
-            "prompt_version": "prompt-under-test",
-        },
-    }
-    key = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-    await run_tests(prompt, TESTS, [model], journal=journal)
-
-    assert journal.get_line(key) is not None
 
 
 async def test_other_settings_are_another_question(prompt: PromptUnderTest) -> None:

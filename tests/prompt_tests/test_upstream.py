@@ -12,7 +12,7 @@ import pytest
 from fuzz import disturbed, fuzz, mangled, written
 from prompt_test_models import make_result
 
-from rag_eval_integrations.errors import ConfigurationError, InputError, JudgeOutputError
+from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.models._reading import loads
 from rag_eval_integrations.prompt_tests import (
     MetricResult,
@@ -23,23 +23,21 @@ from rag_eval_integrations.prompt_tests import (
     Spec,
     read_upstream,
 )
+from rag_eval_integrations.prompt_tests._import import new_folder, write_imported
+from rag_eval_integrations.prompt_tests._replies import read_tests
 from rag_eval_integrations.prompt_tests._workspace import Workspace
 from rag_eval_integrations.prompt_tests.records import Judged, Rule, RuleCheck, TestCheck
-from rag_eval_integrations.prompt_tests.stages._read_tests import read_tests
-from rag_eval_integrations.prompt_tests.stages._review import review_tests
-from rag_eval_integrations.prompt_tests.upstream import _cells as cells
 from rag_eval_integrations.prompt_tests.upstream import (
     checks_from_rows,
     checks_to_rows,
     from_test_rows,
     results_from_rows,
     results_to_rows,
+    rows_of,
     rule_checks_from_rows,
     rule_checks_to_rows,
     to_test_rows,
 )
-from rag_eval_integrations.prompt_tests.upstream.files import new_folder, write_imported
-from rag_eval_integrations.testing import ScriptedModel
 
 
 def through_json(value: object) -> list[dict[str, object]]:
@@ -490,7 +488,7 @@ def test_fuzz_imported_rows(prompt: PromptUnderTest, spec: Spec) -> None:
 
     def check(text: str) -> None:
         try:
-            rows = cells.rows_of(loads(text), "tests")
+            rows = rows_of(loads(text), "tests")
         except (ValueError, RecursionError):
             return
         tests = from_test_rows(rows, prompt, spec, [])
@@ -519,20 +517,6 @@ def test_fuzz_generated_tests(prompt: PromptUnderTest, spec: Spec) -> None:
         json.dumps(to_test_rows(found.tests))
 
     fuzz("generated", reply, check)
-
-
-@pytest.mark.parametrize(
-    "keep", ["5", "{}", "[true, 2]", "[1.0, 2]", "[1, 1]", "null", "9" * 5_000]
-)
-async def test_a_review_without_numbers_is_asked_for_once_more(
-    keep: str, prompt: PromptUnderTest
-) -> None:
-    """And then says what is wrong with it."""
-    tests = [PromptTest(uid=str(n), inputs={"text": str(n)}) for n in range(3)]
-    model = ScriptedModel([f'{{"review": "", "keep": {keep}}}'] * 2)
-
-    with pytest.raises(JudgeOutputError, match="tests instead of 2"):
-        await review_tests(prompt, tests, model, 2)
 
 
 def test_a_file_of_somebody_is_not_taken_for_the_copy_of_a_prompt(tmp_path: Path) -> None:

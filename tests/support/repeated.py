@@ -27,8 +27,7 @@ from rag_eval_integrations.models._reading import (
     unfenced,
 )
 from rag_eval_integrations.prompt_tests import PromptUnderTest
-from rag_eval_integrations.prompt_tests._cleaning import lines_in, statements_in
-from rag_eval_integrations.prompt_tests.stages._read_tests import read_tests
+from rag_eval_integrations.prompt_tests._replies import lines_in, read_tests, statements_in
 from rag_eval_integrations.records import RagCall
 from rag_eval_integrations.sentences import Punkt, sentencize
 

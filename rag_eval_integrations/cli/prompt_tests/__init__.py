@@ -80,9 +80,9 @@ def run_command(
     requests: RequestSettings,
 ) -> None:  # fmt: skip
     """Run the tests on models; recorded answers are reused."""
-    from rag_eval_integrations.cli.prompt_tests import _cost, commands
+    from rag_eval_integrations.cli.prompt_tests import commands
 
-    which = _cost.Tests(runs, max_tests, baseline is not False, choice.choice())
+    which = commands.Tests(runs, max_tests, baseline is not False, choice.choice())
     raise typer.Exit(commands.run(folder, mut, which, settings, requests))
 
 
@@ -131,18 +131,20 @@ def all_command(
     fail_under: FailUnder = None, author: AuthorSettings, requests: RequestSettings,
 ) -> None:  # fmt: skip
     """Generate, run, evaluate and report in one command."""
-    from rag_eval_integrations.cli.prompt_tests import _cost, _reporting, commands
+    from rag_eval_integrations.cli._terminal import stdout
+    from rag_eval_integrations.cli.prompt_tests import _models, _reporting, commands
 
-    which = _cost.Tests(runs, max_tests, settings.baseline is not False)
+    which = commands.Tests(runs, max_tests, settings.baseline is not False)
     shown = _reporting.Shown(unknown_as_err=unknown_as_err, majority=majority,
                            fail_under=fail_under or ())  # fmt: skip
-    bill = _cost.bill_of(requests)
-    code = _cost.foresee_all(
-        put, out, model, settings, scenario, groundtruth, mut, judge, judging, which, muts,
-        requests, bill,
-    )  # fmt: skip
-    if code is not None:
-        raise typer.Exit(code)
+    bill = _models.Bill(requests.prices)
+    _models.parameters_of(mut, muts, requests)  # a mistake is found before the first request
+    commands.estimate_all(
+        put, out, model, settings, scenario, groundtruth, mut, judge, judging, which, requests, bill
+    )
+    if requests.dry_run:
+        stdout().print(commands.NOTHING)
+        return
     if commands.generate(put, out, model, settings, scenario, groundtruth, author, requests, bill):
         raise typer.Exit(1)
     # Continue when models or judges failed: the report shows the failures best.
@@ -193,10 +195,9 @@ def export_command(
     to: Annotated[
         str,
         typer.Option(
-            "--to",
-            metavar="github|openai|azure|context|jsonl|csv|pytest|langsmith",
-            help="Format: GitHub Models, OpenAI's or Azure's evals, promptpex_context.json, chats "
-            "for fine-tuning, a table, a test file, LangSmith's examples.",
+            metavar="openai|context|csv|pytest|langsmith",
+            help="Format: OpenAI's evals, promptpex_context.json, a table, a test file, "
+            "LangSmith's examples.",
         ),
     ],
     out: Annotated[
@@ -208,11 +209,13 @@ def export_command(
     model: Annotated[
         str | None,
         typer.Option(
-            "--model",
             metavar="NAME",
             help="Model that the exported evaluation runs and asks (Azure: the deployment).",
         ),
     ] = None,
+    azure: Annotated[
+        bool, typer.Option("--azure", help="With --to openai: for Azure OpenAI.")
+    ] = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a file that has another content.")
     ] = False,
@@ -220,4 +223,4 @@ def export_command(
     """Export the tests for another tool; what its format cannot hold is said."""
     from rag_eval_integrations.cli.prompt_tests import _exchange
 
-    raise typer.Exit(_exchange.export(folder, to, out, model, overwrite))
+    raise typer.Exit(_exchange.export(folder, to, out, model, azure, overwrite))

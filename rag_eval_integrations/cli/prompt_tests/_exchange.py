@@ -10,15 +10,15 @@ from rag_eval_integrations.cli._options import text_of
 from rag_eval_integrations.cli._terminal import print_stderr, stdout, write_stdout
 from rag_eval_integrations.cli.prompt_tests._options import AuthorSettings
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.prompt_tests._author import AuthorWords, read_samples
-from rag_eval_integrations.prompt_tests._workspace import Workspace
-from rag_eval_integrations.prompt_tests.project import Project
-from rag_eval_integrations.prompt_tests.upstream.files import (
+from rag_eval_integrations.prompt_tests._import import (
     Imported,
     new_folder,
     read_upstream,
     write_imported,
 )
+from rag_eval_integrations.prompt_tests._workspace import Workspace
+from rag_eval_integrations.prompt_tests.project import Project
+from rag_eval_integrations.prompt_tests.prompt import AuthorWords, read_samples
 
 
 def created(put: Path, out: Path, author: AuthorSettings) -> Project:
@@ -92,14 +92,16 @@ def _prompt_file(imported: Imported, out: Path) -> Path:
     return workspace.path(name)
 
 
-def export(folder: Path, to: str, out: str | None, model: str | None, overwrite: bool) -> int:
+def export(
+    folder: Path, to: str, out: str | None, model: str | None, azure: bool, overwrite: bool
+) -> int:
     """Export the tests to another tool's format.
 
     Raises:
         RagEvalError: for a user's mistake, or a file that exists.
         OSError: when a file cannot be read or written.
     """
-    exported = Project(folder, print_stderr).export(to, model=model)
+    exported = Project(folder, print_stderr).export(to, model=model, azure=azure)
     first, *beside = exported.files
     for note in exported.notes:
         print_stderr(f"{to}: {note}")

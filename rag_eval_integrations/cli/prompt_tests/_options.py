@@ -17,38 +17,29 @@ if TYPE_CHECKING:
     from rag_eval_integrations.prompt_tests.records import Choice, Direction
 
 Put = Annotated[
-    Path,
-    typer.Argument(metavar="PUT", help="The prompt under test (.prompty, .md, .prompt.yml)."),
+    Path, typer.Argument(metavar="PUT", help="The prompt under test (.prompty, .md, .prompt.yml).")
 ]
 Dir = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the prompt's tests.")]
 Out = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the files.")]
 Generator = Annotated[
     str,
     typer.Option(
-        "--model",
-        metavar="MODEL",
-        help="Model that generates rules and tests: openai:NAME or MODULE:OBJECT.",
+        metavar="MODEL", help="Model that generates rules and tests: openai:NAME or MODULE:OBJECT."
     ),
 ]
 Muts = Annotated[
     list[str],
     typer.Option(
-        "--mut",
         metavar="MODEL",
         help="Model under test: openai:NAME, or MODULE:OBJECT in your own code; repeatable.",
     ),
 ]
 Judges = Annotated[
     list[str],
-    typer.Option(
-        "--judge", metavar="MODEL", help="The judge: openai:NAME or MODULE:OBJECT; repeatable."
-    ),
+    typer.Option(metavar="MODEL", help="The judge: openai:NAME or MODULE:OBJECT; repeatable."),
 ]
 MaxRules = Annotated[
-    int | None,
-    typer.Option(
-        "--max-rules", metavar="N", help="Maximum number of rules with tests (default: all)."
-    ),
+    int | None, typer.Option(metavar="N", help="Maximum number of rules with tests (default: all).")
 ]
 Baseline = Annotated[
     bool | None,
@@ -60,22 +51,16 @@ Baseline = Annotated[
 Scenarios = Annotated[
     list[str] | None,
     typer.Option(
-        "--scenario",
-        metavar="NAME",
-        help="Generate tests for this scenario only; repeatable (default: all).",
+        metavar="NAME", help="Generate tests for this scenario only; repeatable (default: all)."
     ),
 ]
 Groundtruth = Annotated[
     str | None,
-    typer.Option(
-        "--groundtruth",
-        metavar="MODEL",
-        help="Strong model that writes and rates the expected outputs.",
-    ),
+    typer.Option(metavar="MODEL", help="Strong model that writes and rates the expected outputs."),
 ]
-Runs = Annotated[int, typer.Option("--runs", metavar="N", min=1, help="Repetitions per test.")]
+Runs = Annotated[int, typer.Option(metavar="N", min=1, help="Repetitions per test.")]
 MaxTests = Annotated[
-    int | None, typer.Option("--max-tests", metavar="N", min=1, help="Run only the first N tests.")
+    int | None, typer.Option(metavar="N", min=1, help="Run only the first N tests.")
 ]
 FailUnder = Annotated[
     list[str] | None,
@@ -108,18 +93,14 @@ class GenerateSettings:
     ] = None
     rules: Annotated[
         int | None,
-        typer.Option(
-            "--rules", metavar="N", help="Number of output rules to extract; 0 for all (default)."
-        ),
+        typer.Option(metavar="N", help="Number of output rules to extract; 0 for all (default)."),
     ] = None
     max_rules: MaxRules = None
     tests_per_rule: Annotated[
-        int | None,
-        typer.Option("--tests-per-rule", metavar="N", help="Tests per rule (default 3)."),
+        int | None, typer.Option(metavar="N", help="Tests per rule (default 3).")
     ] = None
     rules_per_group: Annotated[
-        int | None,
-        typer.Option("--rules-per-group", metavar="N", help="Rules per request (default 3)."),
+        int | None, typer.Option(metavar="N", help="Rules per request (default 3).")
     ] = None
     split_rules: Annotated[
         bool | None,
@@ -130,22 +111,14 @@ class GenerateSettings:
     ] = None
     generations: Annotated[
         int | None,
-        typer.Option(
-            "--generations",
-            metavar="N",
-            help="Rounds of test generation per group of rules (default 1).",
-        ),
+        typer.Option(metavar="N", help="Rounds of test generation per group of rules (default 1)."),
     ] = None
     expansions: Annotated[
-        int | None,
-        typer.Option(
-            "--expansions", metavar="N", help="Times each test is made longer (default 0)."
-        ),
+        int | None, typer.Option(metavar="N", help="Times each test is made longer (default 0).")
     ] = None
     baseline: Baseline = None
     keep: Annotated[
-        int | None,
-        typer.Option("--keep", metavar="N", help="Review the tests and keep the best N."),
+        int | None, typer.Option(metavar="N", help="Review the tests and keep the best N.")
     ] = None
 
 
@@ -154,15 +127,11 @@ class MutSettings:
     """Settings of the models under test."""
 
     temperature: Annotated[
-        float | None,
-        typer.Option(
-            "--temperature", metavar="T", min=0, help="Temperature of the models under test."
-        ),
+        float | None, typer.Option(metavar="T", min=0, help="Temperature of the models under test.")
     ] = None
     param: Annotated[
         list[str] | None,
         typer.Option(
-            "--param",
             metavar="NAME=VALUE",
             help="Request field of the models under test, such as top_p=0.9; replaces the "
             "prompt's; null removes it; repeatable.",
@@ -204,17 +173,15 @@ class ChoiceSettings:
         ),
     ] = False
     rule: Annotated[
-        list[int] | None,
-        typer.Option("--rule", metavar="N", help="Only tests of this rule; repeatable."),
+        list[int] | None, typer.Option(metavar="N", help="Only tests of this rule; repeatable.")
     ] = None
     scenario: Annotated[
         list[str] | None,
-        typer.Option("--scenario", metavar="NAME", help="Only tests of this scenario; repeatable."),
+        typer.Option(metavar="NAME", help="Only tests of this scenario; repeatable."),
     ] = None
     direction: Annotated[
         str | None,
         typer.Option(
-            "--direction",
             metavar="positive|negative",
             help="Only tests of rules (positive) or of inverse rules (negative, or inverse).",
         ),
@@ -244,13 +211,11 @@ class CompareSettings:
     """Options that compare with an earlier run."""
 
     before: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Folder of an earlier run to compare with."),
+        Path | None, typer.Option(metavar="DIR", help="Folder of an earlier run to compare with.")
     ] = None
     fail_on_regression: Annotated[
         list[str] | None,
         typer.Option(
-            "--fail-on-regression",
             metavar="NAME=DELTA",
             help="Exit 1 if compliance, or a metric, of any model fell by more than DELTA (0 to 1) "
             "since --before; repeatable.",
@@ -272,7 +237,6 @@ class JudgeSettings:
     metric: Annotated[
         list[str] | None,
         typer.Option(
-            "--metric",
             metavar="NAME|FILE",
             help="Evaluate only this metric; repeatable (default: all next to the prompt).",
         ),
@@ -280,7 +244,6 @@ class JudgeSettings:
     metric_var: Annotated[
         list[str] | None,
         typer.Option(
-            "--metric-var",
             metavar="NAME=VALUE|NAME=@FILE",
             help="Value for a variable of the metric files; repeatable.",
         ),
@@ -288,7 +251,6 @@ class JudgeSettings:
     basis: Annotated[
         str,
         typer.Option(
-            "--basis",
             metavar="rules|prompt",
             help="Judge compliance with the extracted rules or with the prompt itself.",
         ),
@@ -310,7 +272,6 @@ class JudgeSettings:
     agreement: Annotated[
         str | None,
         typer.Option(
-            "--agreement",
             metavar="MODEL",
             help="Also answer each test with this model from the extracted rules alone, and judge "
             "those answers by the prompt.",
@@ -340,7 +301,6 @@ class RequestSettings:
     prices: Annotated[
         str | None,
         typer.Option(
-            "--prices",
             metavar="FILE|genai-prices",
             help="Prices: a JSON or YAML file {MODEL: {input: …, output: …}} in US dollars per "
             "million tokens, or the installed package.",
@@ -379,8 +339,7 @@ class AuthorSettings:
         typer.Option(metavar="TEXT|@FILE", help="Added to the requests for longer tests."),
     ] = None
     test_samples: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Example inputs (.csv, .json or .yaml)."),
+        Path | None, typer.Option(metavar="FILE", help="Example inputs (.csv, .json or .yaml).")
     ] = None
     custom_metric: Annotated[
         str | None,

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rag_eval_integrations.cli._options import Threshold
 from rag_eval_integrations.cli._terminal import print_stderr, stdout, write_stdout
 from rag_eval_integrations.cli.compare import regression_gates
 from rag_eval_integrations.cli.prompt_tests._options import CompareSettings
-from rag_eval_integrations.cli.prompt_tests._printing import print_comparison, print_report
 from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.evaluations.comparison import decimal
+from rag_eval_integrations.evaluations.console import add_row, plain, plain_table
 from rag_eval_integrations.prompt_tests.project import Project
 from rag_eval_integrations.prompt_tests.records import Choice
 from rag_eval_integrations.prompt_tests.report import Comparison, Report
 from rag_eval_integrations.prompt_tests.report._compare import COMPLIANCE
 from rag_eval_integrations.prompt_tests.report._html import report_pieces
 from rag_eval_integrations.prompt_tests.report._write import to_csv, to_json, to_markdown
+from rag_eval_integrations.prompt_tests.report.rates import Row, without_empty_columns
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 _FORMATS = ("md", "csv", "json", "html")
 _FAILED = 1
@@ -55,32 +61,124 @@ def report(
         given = (comparison.fail_on_regression or [""])[0]
         why = "needs the earlier run's folder: --before DIR"
         raise ConfigurationError("--fail-on-regression", given, why)
-    found = _report_of(folder, which)
-    written = Project(folder, lambda _: None).write_report(found)
+    shown = _report_of(folder, which)
+    written = Project(folder, lambda _: None).write_report(shown)
     if format_ is None:
-        print_report(found)
+        print_report(shown)
         stdout().print(f"Wrote {', '.join(map(str, written))}", soft_wrap=True)
     else:
-        formats: dict[str, Callable[[Report], str]] = {
-            "md": to_markdown,
-            "csv": lambda one: to_csv(one.overview()),
-            "json": to_json,
-            "html": lambda one: "".join(report_pieces(one)),
+        texts = {
+            "md": lambda: to_markdown(shown),
+            "csv": lambda: to_csv(shown.overview()),
+            "json": lambda: to_json(shown),
+            "html": lambda: "".join(report_pieces(shown)),
         }
-        write_stdout(formats[format_](found))
+        write_stdout(texts[format_]())
     code = 0
     if comparison.before is not None:
-        changes = found.compare(_report_of(comparison.before, which))
+        changes = shown.compare(_report_of(comparison.before, which))
         for one in changes:
             print_comparison(one, to_stderr=format_ is not None)
         code = regressed(changes, gates, unclear=comparison.fail_on_unclear)
-    return max(code, check_thresholds(found, thresholds))
+    return max(code, check_thresholds(shown, thresholds))
 
 
 def _report_of(folder: Path, which: Shown) -> Report:
     made = Project(folder, print_stderr).report(unknown_as="err" if which.unknown_as_err else None)
     chosen = made.chosen(which.choice)
     return chosen.majority() if which.majority else chosen
+
+
+# --- On the console
+
+
+def print_report(report: Report) -> None:
+    """Print the overview, and each model's compliance with its 95 % interval."""
+    console = stdout()
+    rows = without_empty_columns(report.overview())
+    if not rows:
+        console.print(f"Prompt tests of {report.name}: there are no results")
+    for table in _overview_tables(f"Prompt tests of {report.name}", rows, console.width):
+        console.print(table)
+    for found in report.agreement():
+        kappa = "–" if found.kappa is None else f"{found.kappa:.2f}"
+        agree = "–" if found.agree is None else f"{found.agree:.0%}"
+        console.print(
+            f"{found.who}: same verdict on {agree} of {found.n} outputs, "
+            f"{found.method}'s kappa {kappa}",
+            soft_wrap=True,
+        )
+    for model in report.models:
+        rate = report.tnc(model=model)
+        low, high = rate.interval or (0.0, 0.0)
+        share = "–" if rate.compliant is None else f"{rate.compliant:.0%} [{low:.0%}, {high:.0%}]"
+        console.print(
+            f"{model}: {rate.ok} ok, {rate.err} err, {rate.unknown} unknown, {rate.errors} errors; "
+            f"compliant {share}",
+            soft_wrap=True,
+        )
+
+
+_WIDEST = 24
+"""Columns of a name from which on it is folded before a table becomes wider."""
+
+
+def _overview_tables(title: str, rows: Sequence[Row], width: int) -> Iterator[Table]:
+    """Yield tables with one column per model, as many as fit beside each other."""
+    from rich.cells import cell_len  # noqa: PLC0415  # costs 0.1 s
+
+    names = [name for name in rows[0] if name not in ("model", "scenario")] if rows else []
+    labels = [
+        plain(f"{row['model']} / {row['scenario']}" if row.get("scenario") else str(row["model"]))
+        for row in rows
+    ]
+    columns = [[_shown(row.get(name)) for name in names] for row in rows]
+    least = [max(map(cell_len, cells), default=0) for cells in columns]
+    needed = [max(n, min(cell_len(label), _WIDEST)) for n, label in zip(least, labels, strict=True)]
+    room = width - min(max(map(cell_len, names), default=0), _WIDEST)
+    start = 0
+    while start < len(rows):
+        end = start + 1
+        while end < len(rows) and sum(needed[start : end + 1]) + 2 * (end + 1 - start) <= room:
+            end += 1
+        table = plain_table(title, "", *(f"{label}>" for label in labels[start:end]))
+        for column, n in zip(table.columns[1:], least[start:end], strict=True):
+            column.no_wrap, column.overflow, column.min_width = False, "fold", n
+        for name, *cells in zip(names, *columns[start:end], strict=True):
+            add_row(table, name, *cells)
+        yield table
+        start = end
+
+
+def _shown(cell: object) -> str:
+    return "" if cell is None else f"{cell:.1f}" if isinstance(cell, float) else str(cell)
+
+
+def print_comparison(comparison: Comparison, *, to_stderr: bool = False) -> None:
+    """Print what changed for one model; tests that broke are listed on stderr.
+
+    Args:
+        comparison: the changes.
+        to_stderr: print everything to stderr, because stdout holds a report in a file format.
+    """
+    first = (
+        f"{comparison.model}: {comparison.compared} tests in both runs, {len(comparison.broken)} "
+        f"broken, {len(comparison.fixed)} fixed, {len(comparison.other)} otherwise changed (sign "
+        f"test p = {comparison.p_value:.3f}); {comparison.only_before} only in the earlier run, "
+        f"{comparison.only_after} only in this one"
+    )
+    lines = [
+        f"  {score.name}: {decimal(score.mean_a)} before, {decimal(score.mean_b)} now; "
+        f"{score.verdict()}"
+        for score in comparison.scores.values()
+    ]
+    for line in (first, *lines):
+        if to_stderr:
+            print_stderr(line)
+        else:
+            stdout().print(line, soft_wrap=True)
+    for change in comparison.broken:
+        print_stderr(f"  broken: {change.input[:100]!r}: {change.reason[:200]}")
 
 
 # --- Thresholds, and gates on what became worse
@@ -106,12 +204,11 @@ def regressed(
             why = f"no model has it in both runs; they have {', '.join(known) or 'none'}"
             raise ConfigurationError("--fail-on-regression", name, why)
         for one in comparisons:
-            score = one.scores.get(name)
-            if score is None:
+            if name not in one.scores:
                 print_stderr(f"FAILED {name} ({one.model}): no output has it in both runs")
                 code = _FAILED
                 continue
-            verdict = score.verdict(delta)
+            verdict = one.scores[name].verdict(delta)
             failed = verdict.outcome == "worse" or (verdict.outcome == "cannot tell" and unclear)
             line = f"{verdict.outcome}: {name} ({one.model}) {verdict.reason}"
             print_stderr(f"FAILED {line}" if failed else line)
@@ -149,58 +246,39 @@ def check_thresholds(report: Report, thresholds: Sequence[Threshold]) -> int:
     Raises:
         ConfigurationError: for a metric that no result has.
     """
-    code = 0
     if thresholds and not report.models:
         print_stderr("FAILED: the report has no results")
         return _FAILED
     metrics = {name for one in report.results for key in one.metrics
                for name in (key.metric, key.key)}  # fmt: skip
-    for one in thresholds:
-        if one.name == COMPLIANCE:
-            code = max(code, _check_compliance(report, one.value))
-        elif one.name not in metrics:
+    complaints = []
+    for threshold in thresholds:
+        if threshold.name not in {COMPLIANCE, *metrics}:
             known = ", ".join(sorted(metrics)) or "none"
             why = f"no result has this metric; the metrics are: {known}"
-            raise ConfigurationError("--fail-under", one.name, why)
-        else:
-            code = max(code, _check_metric(report, one))
-    return code
+            raise ConfigurationError("--fail-under", threshold.name, why)
+        for model in report.models:
+            if complaint := _complaint(report, model, threshold):
+                complaints.append(complaint)
+                print_stderr(f"FAILED {model}: {complaint}")
+    return _FAILED if complaints else 0
 
 
-def _check_metric(report: Report, threshold: Threshold) -> int:
-    code = 0
-    for model in report.models:
-        mean, _ = report.means(threshold.name, model=model)
-        if mean is None:
-            print_stderr(f"FAILED {model}: no output has a score of {threshold.name}")
-        elif mean < threshold.value:
-            below = f"the mean of {threshold.name} is {mean:.4f}, below {threshold.value:g}"
-            print_stderr(f"FAILED {model}: {below}")
-        else:
-            continue
-        code = _FAILED
-    return code
-
-
-def _check_compliance(report: Report, threshold: float) -> int:
-    code = 0
-    for model in report.models:
+def _complaint(report: Report, model: str, threshold: Threshold) -> str:
+    """Say what of a model is below a threshold; empty if nothing is."""
+    if threshold.name != COMPLIANCE:
+        value, _ = report.means(threshold.name, model=model)
+        name, lack = f"mean of {threshold.name}", f"no output has a score of {threshold.name}"
+    else:
         rate = report.tnc(model=model)
-        share = rate.compliant
+        value, name, lack = rate.compliant, "share of compliant outputs", "no output has a verdict"
         without = rate.unknown + rate.errors
-        if share is not None and without:
+        if value is not None and without:
             print_stderr(
-                f"{model}: {without} of {without + rate.ok + rate.err} outputs have no verdict "
+                f"{model}: {without} of {rate.outputs} outputs have no verdict "
                 f"({rate.unknown} unknown, {rate.errors} errors) and are left out of the share"
             )
-        if share is None:
-            print_stderr(f"FAILED {model}: no output has a verdict")
-        elif share < threshold:
-            print_stderr(
-                f"FAILED {model}: the share of compliant outputs is {share:.4f}, below "
-                f"{threshold:g}"
-            )
-        else:
-            continue
-        code = _FAILED
-    return code
+    if value is None:
+        return lack
+    below = value < threshold.value
+    return f"the {name} is {value:.4f}, below {threshold.value:g}" if below else ""

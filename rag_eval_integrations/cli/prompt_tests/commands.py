@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import cast
 
@@ -12,16 +13,9 @@ from rag_eval_integrations import _loop
 from rag_eval_integrations.cli._interrupt import kept, kept_words
 from rag_eval_integrations.cli._options import metric_variables
 from rag_eval_integrations.cli._terminal import print_stderr, stdout
-from rag_eval_integrations.cli.prompt_tests._cost import (
-    NOTHING,
-    Bill,
-    Tests,
-    bill_of,
-    foresee_evaluation,
-    foresee_run,
-)
 from rag_eval_integrations.cli.prompt_tests._exchange import created
 from rag_eval_integrations.cli.prompt_tests._models import (
+    Bill,
     model_from_option,
     model_under_test,
     parameters_of,
@@ -33,17 +27,38 @@ from rag_eval_integrations.cli.prompt_tests._options import (
     MutSettings,
     RequestSettings,
 )
-from rag_eval_integrations.cli.prompt_tests._printing import ProgressCounter, print_failed_judges
 from rag_eval_integrations.evaluations.console import add_row, plain_table
 from rag_eval_integrations.metrics.prompty import PromptyMetric, lint, metric_files
 from rag_eval_integrations.metrics.prompty.file import prompt_name
-from rag_eval_integrations.prompt_tests._foresight import foresee_generation
+from rag_eval_integrations.prompt_tests._costs import (
+    ASSUMED,
+    CostEstimate,
+    estimate_generation,
+    judged_requests,
+    mean_characters,
+)
+from rag_eval_integrations.prompt_tests._schema import METRIC
 from rag_eval_integrations.prompt_tests.evaluators import Basis, NonCompliance
 from rag_eval_integrations.prompt_tests.generate import GenerateOptions, Generation
-from rag_eval_integrations.prompt_tests.project import Project
+from rag_eval_integrations.prompt_tests.project import Project, find_metrics
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
+from rag_eval_integrations.prompt_tests.records import Choice, Result
+from rag_eval_integrations.prompt_tests.run import App
 
 _FAILED = 1
+NOTHING = "Nothing was sent or written."
+
+
+@dataclass(frozen=True)
+class Tests:
+    """The tests to run."""
+
+    __test__ = False  # pytest should not collect this class
+
+    runs: int = 1
+    max_tests: int | None = None
+    baseline: bool = True
+    choice: Choice = field(default_factory=Choice)
 
 
 def generate(
@@ -65,7 +80,7 @@ def generate(
     """
     options = GenerateOptions.of(**asdict(settings))
     PromptUnderTest.of(put)  # a wrong file is reported before a missing key
-    bill = bill or bill_of(requests)
+    bill = bill or Bill(requests.prices)
     # Its failure ends the command, which then says it.
     generator = model_from_option(model, "--model", requests, tell=lambda _: None)
     strong = (
@@ -76,11 +91,12 @@ def generate(
         put if project is None else project.prompt, out, generator, options, scenarios=scenarios,
         max_concurrency=requests.max_concurrency, tell=print_stderr,
     )  # fmt: skip
-    forecast = foresee_generation(generation, groundtruth=strong is not None)
+    estimate = estimate_generation(generation, groundtruth=strong is not None)
+    words = f"generate: {estimate.words(bill.prices)}"
     if project is None:
-        stdout().print(f"{bill.generation_words(forecast)}. {NOTHING}", soft_wrap=True)
+        stdout().print(f"{words}. {NOTHING}", soft_wrap=True)
         return 0
-    print_stderr(bill.generation_words(forecast))
+    print_stderr(words)
     spent = generation.workspace.journal().spent
     generation.model.on_reply = ProgressCounter(
         f"replies from {generation.model.name}", spent=lambda: bill.words(spent)
@@ -118,29 +134,31 @@ def run(
         RagEvalError: for a user's mistake.
         OSError: when a file cannot be read or written.
     """
-    bill = bill or bill_of(requests)
+    bill = bill or Bill(requests.prices)
     parameters = parameters_of(muts, settings, requests)
     project = Project(folder, print_stderr)
     models = [model_under_test(name, "--mut", requests) for name in muts]
-    forecasts = foresee_run(project, models, which, parameters)
-    bill.foresee("run", forecasts)
+    tests = project.chosen(which.choice, baseline=which.baseline, max_tests=which.max_tests)
+    characters = mean_characters(project.prompt.text, tests)
+    bill.estimate("run", [
+        CostEstimate(model.name, len(tests) * which.runs,
+                     None if isinstance(model, App) else characters)
+        for model in models
+    ])  # fmt: skip
     if requests.dry_run:
+        project.workspace.journal().close()
         stdout().print(NOTHING)
         return 0
     spent = project.workspace.journal().spent
     with kept(lambda: _kept(project)):
         results = _loop.run(
             project.run(
-                models,
-                runs=which.runs,
-                max_tests=which.max_tests,
-                baseline=which.baseline,
-                choice=which.choice,
-                parameters=parameters,
+                models, runs=which.runs, max_tests=which.max_tests, baseline=which.baseline,
+                choice=which.choice, parameters=parameters,
                 max_concurrency=requests.max_concurrency,
                 done=ProgressCounter("outputs", spent=lambda: bill.words(spent)),
             )
-        )
+        )  # fmt: skip
     bill.add("run", spent)
     failed = [result for result in results if result.error is not None]
     for model in dict.fromkeys(result.model for result in failed):
@@ -163,11 +181,12 @@ def evaluate(
         RagEvalError: for a user's mistake.
         OSError: when a file cannot be read or written.
     """
-    bill = bill or bill_of(requests)
+    bill = bill or Bill(requests.prices)
     project = Project(folder, print_stderr)
     metrics = project.metrics(settings.metric or [], metric_variables(settings.metric_var or []))
     for metric in metrics:
-        _print_lint(metric)
+        for warning in lint(metric.prompt):
+            print_stderr(f"{metric.prompt.source}: {warning}")
     models = [model_from_option(name, "--judge", requests) for name in judges]
     agreement_model = (
         None
@@ -182,19 +201,32 @@ def evaluate(
         models, metrics, compliance=NonCompliance(cast(Basis, settings.basis), settings.see_input),
         max_concurrency=requests.max_concurrency, done=progress,
     )  # fmt: skip
-    bill.foresee("evaluate", foresee_evaluation(project, evaluation, settings, agreement_model))
+    outputs = []
+    if project.has_results or not settings.validity:
+        outputs = [result for result in project.results() if result.error is None]
+    asked_of_tests = len(project.tests()) if settings.validity or agreement_model else 0
+    asked = judged_requests(len(outputs), metrics=len(metrics))
+    more = asked_of_tests * (settings.validity + (agreement_model is not None))
+    more += len(project.workspace.spec().output_rules) * settings.groundedness
+    characters = len(project.prompt.text) + ASSUMED
+    costs = [
+        CostEstimate(judge.name, asked + (0 if number else more), characters)
+        for number, judge in enumerate(evaluation.judges)
+    ]
+    if agreement_model is not None:
+        costs.append(CostEstimate(agreement_model.name, asked_of_tests, characters))
+    bill.estimate("evaluate", costs)
     if requests.dry_run:
+        project.workspace.journal().close()
         stdout().print(NOTHING)
         return 0
     with kept(lambda: _kept(project)):
         results = _loop.run(
             project.evaluate(
-                evaluation,
-                validity=settings.validity,
-                groundedness=settings.groundedness,
+                evaluation, validity=settings.validity, groundedness=settings.groundedness,
                 agreement_model=agreement_model,
             )
-        )
+        )  # fmt: skip
     bill.add("evaluate", spent)
     stdout().print(
         f"{len(results)} outputs judged by {', '.join(judge.name for judge in evaluation.judges)} "
@@ -202,6 +234,44 @@ def evaluate(
         soft_wrap=True,
     )
     return _FAILED if print_failed_judges(results) else 0
+
+
+def estimate_all(
+    put: Path,
+    out: Path,
+    model: str,
+    settings: GenerateSettings,
+    scenarios: Sequence[str] | None,
+    groundtruth: str | None,
+    muts: Sequence[str],
+    judges: Sequence[str],
+    judging: JudgeSettings,
+    which: Tests,
+    requests: RequestSettings,
+    bill: Bill,
+) -> None:
+    """Say what all stages together ask at most.
+
+    Raises:
+        RagEvalError: for a user's mistake.
+        OSError: when a file cannot be read.
+    """
+    prompt = PromptUnderTest.of(put)
+    generation = Generation(
+        prompt, out, model_from_option(model, "--model", requests, tell=lambda _: None),
+        GenerateOptions.of(**asdict(settings)), scenarios=scenarios, tell=lambda _: None,
+    )  # fmt: skip
+    estimate = estimate_generation(generation, groundtruth=groundtruth is not None)
+    print_stderr(f"generate: {estimate.words(bill.prices)}")
+    tests = min(estimate.tests, which.max_tests or estimate.tests)
+    characters = len(prompt.text) + ASSUMED
+    bill.estimate("run", [CostEstimate(name, tests * which.runs, characters) for name in muts])
+    metrics = find_metrics(prompt, judging.metric or [], more=[out])
+    asked = judged_requests(tests * which.runs * len(muts), metrics=len(metrics))
+    bill.estimate("evaluate", [CostEstimate(name, asked, characters) for name in judges])
+    of_tests = estimate.tests * (judging.validity + 2 * (judging.agreement is not None))
+    if of_tests:
+        print_stderr(f"evaluate: at most {of_tests:,} requests about the tests themselves")
 
 
 def metrics(put: Path) -> int:
@@ -219,18 +289,11 @@ def metrics(put: Path) -> int:
     )
     for path in paths:
         metric = PromptyMetric(path)
+        twice = ["another metric file has this name"] if names[metric.name] > 1 else []
         add_row(
-            table,
-            metric.name,
-            ", ".join(sorted(metric.prompt.variables)),
-            ", ".join(metric.prompt.tags),
-            "; ".join(
-                [
-                    *(["another metric file has this name"] if names[metric.name] > 1 else []),
-                    *lint(metric.prompt),
-                ]
-            ),
-        )
+            table, metric.name, ", ".join(sorted(metric.prompt.variables)),
+            ", ".join(metric.prompt.tags), "; ".join([*twice, *lint(metric.prompt)]),
+        )  # fmt: skip
     if paths:
         stdout().print(table)
     else:
@@ -245,6 +308,61 @@ def _kept(project: Project) -> str:
     return kept_words(replies, "reply", "replies", journal.path) if replies else ""
 
 
-def _print_lint(metric: PromptyMetric) -> None:
-    for warning in lint(metric.prompt):
-        print_stderr(f"{metric.prompt.source}: {warning}")
+def print_failed_judges(results: Sequence[Result]) -> bool:
+    """Print the judges that failed; return True when some failed and none answered."""
+    failed: dict[str, list[str]] = {}
+    answered = 0
+    for result in results:
+        replies = [(one.judge, one.failed, one.reason) for one in result.verdicts]
+        replies += [
+            (one.judge, one.failed, one.problem or "")
+            for one in result.metrics
+            if one.metric != METRIC
+        ]
+        for judge, has_failed, reason in replies:
+            if has_failed:
+                failed.setdefault(judge or "?", []).append(reason)
+            elif judge is not None:
+                answered += 1
+    for judge, reasons in failed.items():
+        print_stderr(f"{judge}: {len(reasons)} judgements failed; the first error: {reasons[0]}")
+    return bool(failed) and not answered
+
+
+# --- Progress of long stages, on stderr
+
+
+SECONDS_PER_LINE = 10.0
+
+
+class ProgressCounter:
+    """Counts finished items and prints the count every ten seconds; quick stages print nothing.
+
+    Args:
+        what: the items, in the plural, such as `outputs`.
+        total: returns the expected number; None when it is not known.
+        spent: returns what was spent so far; empty to say nothing.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        total: Callable[[], int] | None = None,
+        spent: Callable[[], str] = lambda: "",
+    ) -> None:
+        self._what = what
+        self._spent = spent
+        self._total = total
+        self._done = 0
+        self._printed_at = time.monotonic()
+
+    def __call__(self, _: object = None) -> None:
+        """Count one item."""
+        self._done += 1
+        now = time.monotonic()
+        if now - self._printed_at < SECONDS_PER_LINE:
+            return
+        self._printed_at = now
+        of = "" if self._total is None else f" of {self._total():,}"
+        spent = self._spent()
+        print_stderr(f"{self._done:,}{of} {self._what}{f'; spent {spent}' if spent else ''}")

@@ -11,7 +11,7 @@ from statistics import fmean
 from rag_eval_integrations.evaluations import ScoreDifference
 from rag_eval_integrations.evaluations._paired import paired
 from rag_eval_integrations.prompt_tests.records import Result
-from rag_eval_integrations.prompt_tests.report.rates import Rate, UnknownAs, rate_of
+from rag_eval_integrations.prompt_tests.report.rates import Rate, UnknownAs, rate_of, share_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +83,7 @@ def compare(
     Returns:
         One comparison per model that both runs have, in the later run's order.
     """
-    old = _by_model(before)
-    new = _by_model(after)
+    old, new = _by_model(before), _by_model(after)
     return [_compare(model, old[model], new[model], unknown_as) for model in new if model in old]
 
 
@@ -104,12 +103,12 @@ def _compare(
     both = [key for key in after if key in before]
     changes = [
         Change(
-            model=model, test=key[0], run=key[1], before=_state(before[key]),
-            after=_state(after[key]), rule=after[key].test.rule, input=after[key].test.testinput,
-            output=after[key].output, reason=_reason(after[key]),
+            model=model, test=key[0], run=key[1], before=before[key].state,
+            after=after[key].state, rule=after[key].test.rule, input=after[key].test.testinput,
+            output=after[key].output, reason=after[key].reason,
         )
         for key in both
-        if _state(before[key]) != _state(after[key])
+        if before[key].state != after[key].state
     ]  # fmt: skip
     broken = [one for one in changes if (one.before, one.after) == ("ok", "err")]
     fixed = [one for one in changes if (one.before, one.after) == ("err", "ok")]
@@ -149,7 +148,7 @@ def _scores(
             one,
             became_unscored=dict(
                 Counter(
-                    _state(pair[1]) if name == COMPLIANCE else "no score"
+                    pair[1].state if name == COMPLIANCE else "no score"
                     for pair, (old, new) in zip(pairs, values, strict=True)
                     if name in old and name not in new
                 ).most_common()
@@ -167,32 +166,18 @@ def values_of(result: Result, unknown_as: UnknownAs = None) -> dict[str, float]:
     """Return an output's compliance and metrics as numbers from 0 to 1; without those unknown."""
     if result.error is not None:
         return {}
-    shares = {"ok": 1.0, "err": 0.0} | ({"unknown": 0.0} if unknown_as == "err" else {})
-    found: dict[str, float] = {}
-    if result.compliance is not None and result.compliance.outcome in shares:
-        found[COMPLIANCE] = shares[result.compliance.outcome]
+    values: dict[str, float] = {}
+    verdict = result.compliance
+    share = None if verdict is None else share_of(verdict.outcome, unknown_as)
+    if share is not None:
+        values[COMPLIANCE] = share
     by_metric: dict[str, dict[str, float]] = {}
     for one in result.metrics:
-        value = None if one.score is None else one.score / 100
-        if value is None and one.outcome in ("ok", "err"):
-            value = 1.0 if one.outcome == "ok" else 0.0
-        if value is not None:
-            by_metric.setdefault(one.metric, {})[one.key] = value
+        if one.value is not None:
+            by_metric.setdefault(one.metric, {})[one.key] = one.value / 100
     for metric, judged in by_metric.items():
         if metric != COMPLIANCE:
-            found[metric] = fmean(judged.values())  # the mean over its judges
+            values[metric] = fmean(judged.values())  # the mean over its judges
         if len(judged) > 1 or metric == COMPLIANCE:
-            found |= judged
-    return found
-
-
-def _state(result: Result) -> str:
-    if result.error is not None:
-        return "error"
-    return "not judged" if result.compliance is None else result.compliance.outcome
-
-
-def _reason(result: Result) -> str:
-    if result.error is not None:
-        return result.error
-    return "" if result.compliance is None else result.compliance.reason
+            values |= judged
+    return values

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from rag_eval_integrations._visible import visible_json
 from rag_eval_integrations.evaluations._cells import csv_text, inline, markdown_table
-from rag_eval_integrations.prompt_tests.report._overview import Row, without_empty_columns
-from rag_eval_integrations.prompt_tests.report.rates import Rate
+from rag_eval_integrations.prompt_tests.report.rates import Rate, Row, without_empty_columns
 from rag_eval_integrations.prompt_tests.report.report import KINDS, Report
 from rag_eval_integrations.records import SCHEMA
 
@@ -65,7 +64,7 @@ def to_markdown(report: Report) -> str:
         "",
         "## Compliance",
         "",
-        *markdown_table(_compliance(report)),
+        *markdown_table(list(_compliance(report))),
         "",
         *_judges(report),
         "## Rules",
@@ -89,33 +88,21 @@ def to_markdown(report: Report) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _compliance(report: Report) -> list[Row]:
-    rows: list[Row] = []
-    for model in report.models:
-        for kind, by in KINDS.items():
-            rate = report.tnc(model=model, by=by)
-            if not rate.ok + rate.err + rate.unknown + rate.errors:
-                continue
-            low, high = rate.interval or (None, None)
-            rows.append(
-                {
-                    "model": model,
-                    "tests": kind,
-                    "ok": rate.ok,
-                    "err": rate.err,
-                    "unknown": rate.unknown,
-                    "errors": rate.errors,
-                    "compliant": None if rate.compliant is None else f"{rate.compliant:.1%}",
-                    "95 %": None if low is None or high is None else f"{low:.1%} – {high:.1%}",
-                }
-            )
-    return rows
+def _compliance(report: Report) -> Iterator[Row]:
+    for model, kind, rate in report.rates():
+        low, high = rate.interval or (0.0, 0.0)
+        yield {
+            "model": model, "tests": kind, "ok": rate.ok, "err": rate.err,
+            "unknown": rate.unknown, "errors": rate.errors,
+            "compliant": None if rate.compliant is None else f"{rate.compliant:.1%}",
+            "95 %": f"{low:.1%} – {high:.1%}" if rate.n else None,
+        }  # fmt: skip
 
 
 def _judges(report: Report) -> list[str]:
     rows: list[Row] = [
         {
-            "judges": " and ".join(one.judges) if len(one.judges) == 2 else "all judges",
+            "judges": one.who,
             "same verdict": None if one.agree is None else f"{one.agree:.1%}",
             "kappa": None if one.kappa is None else f"{one.kappa:.2f} ({one.method})",
             "outputs": one.n,

@@ -1,4 +1,4 @@
-"""Rates of compliance with counts and intervals; several judges' verdicts together. Pure."""
+"""Rates of compliance with counts and intervals, agreement of judges, and the overview. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ from statistics import fmean
 from typing import Literal
 
 from rag_eval_integrations.agreement._statistics import cohen_kappa, fleiss_kappa
-from rag_eval_integrations.prompt_tests.records import Judged, Result
+from rag_eval_integrations.metrics.prompty.reply import Outcome
+from rag_eval_integrations.prompt_tests.records import (
+    Judged,
+    MetricResult,
+    Result,
+    TestCheck,
+    valid_uids,
+)
 from rag_eval_integrations.records.mean import wilson as _wilson
 
 UnknownAs = Literal["err"] | None
@@ -37,6 +44,11 @@ class Rate:
         return self.ok + self.err + (self.unknown if self.unknown_as == "err" else 0)
 
     @property
+    def outputs(self) -> int:
+        """The number of outputs that were judged, and of failures."""
+        return self.ok + self.err + self.unknown + self.errors
+
+    @property
     def compliant(self) -> float | None:
         """The share of compliant outputs, 0 to 1; None if `n` is 0."""
         return self.ok / self.n if self.n else None
@@ -50,6 +62,11 @@ class Rate:
     def percent(self) -> int | None:
         """The compliant share in whole percent, with halves rounded up, like PromptPex."""
         return None if self.compliant is None else math.floor(100 * self.compliant + 0.5)
+
+    @property
+    def percent_text(self) -> str | None:
+        """`percent` as PromptPex writes it; None if `n` is 0."""
+        return None if self.percent is None else f"{self.percent}%"
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -86,11 +103,6 @@ def rate_of(results: Iterable[Result], *, unknown_as: UnknownAs = None) -> Rate:
 # --- Several judges: the majority, and how far they agree
 
 
-def verdicts_of(result: Result) -> list[Judged]:
-    """List the verdicts of all judges on compliance, that of the first judge first."""
-    return [one for one in (result.compliance, *result.others) if one is not None]
-
-
 def by_majority(results: Iterable[Result]) -> list[Result]:
     """Put the verdict of most judges in place of the first judge's.
 
@@ -100,13 +112,19 @@ def by_majority(results: Iterable[Result]) -> list[Result]:
     return [_with_majority(result) for result in results]
 
 
+def share_of(outcome: Outcome, unknown_as: UnknownAs = None) -> float | None:
+    """Return what a verdict counts, 0 or 1; None for one that is left out."""
+    if outcome == "unknown":
+        return 0.0 if unknown_as == "err" else None
+    return float(outcome == "ok")
+
+
 def _with_majority(result: Result) -> Result:
-    said = verdicts_of(result)
+    said = result.verdicts
     if len(said) < 2:
         return result
     ok, err = (sum(one.outcome == outcome for one in said) for outcome in ("ok", "err"))
-    outcome: Literal["ok", "err", "unknown"]
-    outcome = "ok" if ok > err else "err" if err > ok else "unknown"
+    outcome: Outcome = "ok" if ok > err else "err" if err > ok else "unknown"
     of_it = [one for one in said if one.outcome == outcome]
     counts = f"{ok} of {len(said)} judges say ok, {err} err"
     reason = f"{counts}: {of_it[0].reason}" if of_it and outcome != "unknown" else counts
@@ -135,6 +153,11 @@ class JudgesAgreement:
     method: str
     """`Cohen` or `Fleiss`."""
 
+    @property
+    def who(self) -> str:
+        """The judges in words."""
+        return " and ".join(self.judges) if len(self.judges) == 2 else "all judges"
+
 
 def judges_agreement(results: Iterable[Result]) -> list[JudgesAgreement]:
     """Compare the judges of the rule tests' outputs: all together, and if more than two in pairs.
@@ -143,7 +166,7 @@ def judges_agreement(results: Iterable[Result]) -> list[JudgesAgreement]:
         The agreement of all judges, then of each pair; empty for fewer than two judges.
     """
     rows: list[dict[str, str]] = [
-        {one.judge or "": one.outcome for one in verdicts_of(result) if one.judge != "majority"}
+        {one.judge or "": one.outcome for one in result.verdicts if one.judge != "majority"}
         for result in results
         if result.error is None and not result.test.baseline
     ]
@@ -161,11 +184,160 @@ def _agreement(judges: tuple[str, ...], rows: Sequence[dict[str, str]]) -> Judge
         for row in rows
         if all(row.get(name) in ("ok", "err") for name in judges)
     ]
-    two = len(judges) == 2
-    kappa = (
-        cohen_kappa([one[0] for one in said], [one[1] for one in said])
-        if two
-        else fleiss_kappa(said)
-    )
-    agree = sum(len(set(one)) == 1 for one in said) / len(said) if said else None
-    return JudgesAgreement(judges, len(said), agree, kappa, "Cohen" if two else "Fleiss")
+    agree = sum(len(set(verdicts)) == 1 for verdicts in said) / len(said) if said else None
+    if len(judges) > 2:
+        return JudgesAgreement(judges, len(said), agree, fleiss_kappa(said), "Fleiss")
+    kappa = cohen_kappa([first for first, _ in said], [second for _, second in said])
+    return JudgesAgreement(judges, len(said), agree, kappa, "Cohen")
+
+
+# --- Overview: one row per model and scenario, with PromptPex's column names
+
+
+AVERAGE = "average"
+"""Stands for the judge in the column of the mean over judges, as in PromptPex's files."""
+
+Cell = str | int | float | None
+Row = dict[str, Cell]
+
+
+def overview(
+    results: Sequence[Result],
+    checks: Iterable[TestCheck] = (),
+    *,
+    unknown_as: UnknownAs = None,
+    upstream: bool = False,
+) -> list[Row]:
+    """Summarise results: one row per model and scenario.
+
+    PromptPex's columns are `tests`, `tests compliant` (percent), `tests compliance unknown`,
+    `baseline compliant`, `tests positive`, `… compliant`, `tests negative`, `… compliant` (numbers
+    of tests of rules and of inverse rules), `baseline`, `tests valid`, `… compliant`, and the mean
+    of every metric by every judge (`METRIC with JUDGE`) and, if several judges were asked, of the
+    mean over the judges that gave a score (`METRIC with average`). Our own are `tests judged`,
+    `compliant from` and `compliant to` (the 95 % interval in percent), and `METRIC n` (number of
+    outputs with a score).
+
+    Args:
+        results: results of any number of models and scenarios.
+        checks: checks of the tests, which say which tests are valid.
+        unknown_as: `err` counts unknown verdicts as not compliant; None leaves them out.
+        upstream: whether to compute like PromptPex: an unknown verdict counts as not compliant and
+            a metric without a score as 0, and our own columns are left out.
+
+    Returns:
+        Rows with the same columns. The columns are the same for all runs, apart from those of
+        metrics; with `upstream`, columns that are empty or 0 in every row are left out.
+    """
+    groups: dict[tuple[str, str], list[Result]] = {}
+    for result in results:
+        groups.setdefault((result.model, result.test.scenario), []).append(result)
+    valid = valid_uids(checks)
+    rows = [
+        _row(model, scenario, of_it, valid, "err" if upstream else unknown_as, upstream)
+        for (model, scenario), of_it in groups.items()
+    ]
+    if upstream:
+        return without_empty_columns(rows)
+    names = dict.fromkeys(name for row in rows for name in row)  # of some models' metrics
+    return [{name: row.get(name) for name in names} for row in rows]
+
+
+def _row(
+    model: str,
+    scenario: str,
+    results: Sequence[Result],
+    valid: set[str],
+    unknown_as: UnknownAs,
+    upstream: bool,
+) -> Row:
+    with_output = [result for result in results if result.error is None]
+    tests = [result for result in with_output if not result.test.baseline]
+    baseline = [result for result in with_output if result.test.baseline]
+    positive = [result for result in tests if not result.test.inverse]
+    negative = [result for result in tests if result.test.inverse]
+    checked = [result for result in tests if result.test.uid in valid]
+    rate = rate_of(tests, unknown_as=unknown_as)
+    row: Row = {
+        "model": model,
+        "scenario": scenario,
+        "errors": rate_of(results).errors,
+        "tests": len(tests),
+        "tests compliant": rate.percent_text,
+        "tests compliance unknown": rate.unknown,
+        "baseline compliant": rate_of(baseline, unknown_as=unknown_as).percent_text,
+        "tests positive": len(positive),
+        "tests positive compliant": rate_of(positive).ok,
+        "tests negative": len(negative),
+        "tests negative compliant": rate_of(negative).ok,
+        "baseline": len(baseline),
+        "tests valid": len(checked),
+        "tests valid compliant": rate_of(checked).ok,
+    }
+    if not upstream:
+        low, high = rate.interval or (None, None)
+        row["tests judged"] = rate.n
+        row["compliant from"] = None if low is None else round(100 * low, 1)
+        row["compliant to"] = None if high is None else round(100 * high, 1)
+    for key, cells in _metrics(tests).items():
+        row |= _upstream_metric(key, cells) if upstream else _metric(key, cells)
+    return row
+
+
+def _metrics(results: Sequence[Result]) -> dict[str, list[MetricResult]]:
+    """Group the metrics' results by column; several judges of a metric also have an average."""
+    judges: dict[str, set[str]] = {}
+    for result in results:
+        for one in result.metrics:
+            judges.setdefault(one.metric, set()).add(one.judge)
+    averaged = {metric for metric, names in judges.items() if len(names) > 1}
+    found: dict[str, list[MetricResult]] = {}
+    for result in results:
+        of_metric: dict[str, list[MetricResult]] = {}
+        for one in result.metrics:
+            found.setdefault(one.key, []).append(one)
+            of_metric.setdefault(one.metric, []).append(one)
+        for metric in averaged & set(of_metric):
+            scores = [one.score for one in of_metric[metric] if one.score is not None]
+            score = fmean(scores) if scores else None
+            mean = MetricResult(metric=metric, judge=AVERAGE, score=score)
+            found.setdefault(mean.key, []).append(mean)
+    # Judges of a metric that gives verdicts have no mean.
+    without = {f"{metric} with {AVERAGE}" for metric in averaged}
+    return {
+        key: cells
+        for key, cells in sorted(found.items())
+        if key not in without or any(one.score is not None for one in cells)
+    }
+
+
+def _metric(key: str, cells: Sequence[MetricResult]) -> Row:
+    """Return the mean score or the count of OK verdicts, with the number of outputs behind it."""
+    scores = [one.score for one in cells if one.score is not None]
+    if scores:
+        return {key: fmean(scores), f"{key} n": len(scores)}
+    verdicts = [one.outcome for one in cells if one.outcome in ("ok", "err")]
+    if not verdicts:
+        return {key: None, f"{key} n": 0}
+    return {key: f"{verdicts.count('ok')} of {len(verdicts)} ok", f"{key} n": len(verdicts)}
+
+
+def _upstream_metric(key: str, cells: Sequence[MetricResult]) -> Row:
+    """Return a metric as PromptPex does: the mean with 0 for no score, else the count of OK."""
+    if any(one.score is not None for one in cells):
+        return {key: sum(one.score or 0.0 for one in cells) / len(cells)}
+    return {key: sum(one.outcome == "ok" for one in cells)}
+
+
+_ALWAYS = {"model", "tests", "tests compliant", "tests judged", "compliant from", "compliant to"}
+
+
+def without_empty_columns(rows: Sequence[Row]) -> list[Row]:
+    """Drop columns that are empty or 0 in every row, except those of compliance."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    kept = [
+        name
+        for name in names
+        if name in _ALWAYS or any(row.get(name) not in (None, "", 0) for row in rows)
+    ]
+    return [{name: row.get(name) for name in kept} for row in rows]

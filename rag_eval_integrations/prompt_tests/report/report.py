@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Literal
@@ -18,13 +18,14 @@ from rag_eval_integrations.prompt_tests.records import (
     valid_uids,
 )
 from rag_eval_integrations.prompt_tests.report._compare import Comparison, compare, values_of
-from rag_eval_integrations.prompt_tests.report._overview import Row, overview
 from rag_eval_integrations.prompt_tests.report.rates import (
     JudgesAgreement,
     Rate,
+    Row,
     UnknownAs,
     by_majority,
     judges_agreement,
+    overview,
     rate_of,
 )
 
@@ -95,6 +96,14 @@ class Report:
             and (by != "valid" or result.test.uid in valid)
         ]
         return rate_of(chosen, unknown_as=self.unknown_as)
+
+    def rates(self) -> Iterator[tuple[str, str, Rate]]:
+        """Yield the model, the kind of tests and the rate of every kind that has outputs."""
+        for model in self.models:
+            for kind, by in KINDS.items():
+                rate = self.tnc(model=model, by=by)
+                if rate.outputs:
+                    yield model, kind, rate
 
     def chosen(self, choice: Choice) -> Report:
         """Return the report of some of the tests.
@@ -241,7 +250,7 @@ class Failure:
     """One output that does not comply or has no verdict, or one failure of the model."""
 
     model: str
-    kind: Literal["err", "unknown", "error"]
+    kind: str
     """`err`: does not comply; `unknown`: has no verdict; `error`: there is no output."""
     rule_id: int | None
     rule: str
@@ -258,21 +267,67 @@ class Failure:
 
 def failures(results: Iterable[Result]) -> list[Failure]:
     """List the failures in the results' order; results that were not judged are left out."""
-    found = []
-    for result in results:
-        kind: Literal["err", "unknown", "error"]
-        if result.error is not None:
-            kind, reason = "error", result.error
-        elif result.compliance is None or result.compliance.outcome == "ok":
-            continue
-        else:
-            kind, reason = result.compliance.outcome, result.compliance.reason
-        test = result.test
-        found.append(
-            Failure(
-                model=result.model, kind=kind, rule_id=test.rule_id, rule=test.rule,
-                inverse=test.inverse, input=test.testinput, output=result.output, reason=reason,
-                test=test.uid, run=result.run,
-            )
-        )  # fmt: skip
-    return found
+    return [
+        Failure(
+            model=result.model, kind=result.state, rule_id=result.test.rule_id,
+            rule=result.test.rule, inverse=result.test.inverse, input=result.test.testinput,
+            output=result.output, reason=result.reason, test=result.test.uid, run=result.run,
+        )
+        for result in results
+        if result.state not in ("ok", "not judged")
+    ]  # fmt: skip
+
+
+# --- The average over several prompts, as in PromptPex's paper
+
+
+@dataclass(frozen=True, slots=True)
+class Average:
+    """Mean Test Non-Compliance of one model, 0 to 1; a rate is None if no prompt has such tests."""
+
+    model: str
+    tests: float | None
+    """For all rule tests. Each prompt's rate is rounded to whole percent, as in the paper."""
+    baseline: float | None
+    """For baseline tests, rounded in the same way."""
+    rule: float | None
+    """For tests of rules that are not inverse; rates are not rounded, as in the paper."""
+    inverse: float | None
+    """For tests of inverse rules, not rounded. `rule` and `inverse` include only prompts with
+    tests of both kinds, so that they can be compared: two of the paper's 22 prompts have no inverse
+    rules."""
+    prompts: int
+    """Number of prompts with results of the model."""
+
+
+def average(reports: Sequence[Report]) -> list[Average]:
+    """Average reports of several prompts: one row per model, in the order of the reports."""
+    models = list(dict.fromkeys(model for report in reports for model in report.models))
+    return [_average(model, [one for one in reports if model in one.models]) for model in models]
+
+
+def _average(model: str, reports: Sequence[Report]) -> Average:
+    split = [
+        (rule.non_compliant, inverse.non_compliant)
+        for rule, inverse in (
+            (one.tnc(model=model, by="rule"), one.tnc(model=model, by="inverse")) for one in reports
+        )
+        if rule.n and inverse.n
+    ]
+    return Average(
+        model=model,
+        tests=_mean([_rounded(report.tnc(model=model)) for report in reports]),
+        baseline=_mean([_rounded(report.tnc(model=model, by="baseline")) for report in reports]),
+        rule=_mean([rule for rule, _ in split]),
+        inverse=_mean([inverse for _, inverse in split]),
+        prompts=len(reports),
+    )
+
+
+def _rounded(rate: Rate) -> float | None:
+    return None if rate.percent is None else 1 - rate.percent / 100
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None

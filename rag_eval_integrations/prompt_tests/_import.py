@@ -21,7 +21,7 @@ from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.metrics.prompty import parse_prompty
 from rag_eval_integrations.models._reading import loads
 from rag_eval_integrations.prompt_tests import _workspace as files
-from rag_eval_integrations.prompt_tests._cleaning import lines_in
+from rag_eval_integrations.prompt_tests._replies import lines_in, read_tests_csv
 from rag_eval_integrations.prompt_tests._workspace import inverse_by_rule, inverse_lines, make_spec
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest, test_data
 from rag_eval_integrations.prompt_tests.records import (
@@ -31,17 +31,21 @@ from rag_eval_integrations.prompt_tests.records import (
     Spec,
     TestCheck,
 )
-from rag_eval_integrations.prompt_tests.stages._read_tests import read_tests_csv
-from rag_eval_integrations.prompt_tests.upstream import _cells as cells
-from rag_eval_integrations.prompt_tests.upstream.results import (
+from rag_eval_integrations.prompt_tests.upstream import (
+    Row,
     checks_from_rows,
     checks_to_rows,
+    flag_of,
+    from_test_rows,
     results_from_rows,
     results_to_rows,
+    rows_of,
     rule_checks_from_rows,
     rule_checks_to_rows,
+    text_of,
+    to_test_rows,
+    whole_of,
 )
-from rag_eval_integrations.prompt_tests.upstream.tests import from_test_rows, to_test_rows
 
 _MOST_BYTES = 200_000_000
 
@@ -97,18 +101,24 @@ def read_upstream(
     if path.name.lower().endswith((".prompt.yml", ".prompt.yaml")):
         return _read_github(path)
     content = _folder(path) if path.is_dir() else _context(path)
-    of_folder = prompt is None and path.is_dir() and len(_prompts_in(path)) == 1
-    prompt_file = None if prompt is not None or of_folder else _prompt_file(content)
+    folder = path if path.is_dir() else path.parent
+    prompts = _prompts_in(folder)
+    of_folder = prompt is None and path.is_dir() and len(prompts) == 1
+    whole = prompt is None and not of_folder
+    prompt_file = _prompt_file(content) if whole else None
     if prompt_file is not None:
         name, text = prompt_file
-        parsed = parse_prompty(text, name=Path(name).stem, source=name, strict=False)
-        put = PromptUnderTest.of(parsed)
-    else:
-        put = PromptUnderTest.of(prompt if prompt is not None else _prompt_in(path))
+        prompt = parse_prompty(text, name=Path(name).stem, source=name, strict=False)
+    elif prompt is None and len(prompts) == 1:
+        [prompt] = prompts
+    elif prompt is None:
+        why = f"contains {len(prompts)} prompts; pass the prompt under test with `prompt`"
+        raise ConfigurationError("path", str(folder), why)
+    put = PromptUnderTest.of(prompt)
     lost: list[str] = []
     if max_rules is None:
         options = content.get("options")
-        given = cells.whole(options, "maxRules") if isinstance(options, dict) else None
+        given = whole_of(options, "maxRules") if isinstance(options, dict) else None
         max_rules = None if given is None or given < 0 else given
     rows = _rows(content, "tests") or _rows(content, "promptPexTests")
     direct, inverse = _lines(content, "rules"), _inverse(content)
@@ -126,7 +136,7 @@ def read_upstream(
     results = results_from_rows(outputs, put, spec, tests, lost)
     checks = checks_from_rows(_rows(content, "testEvals"), put, spec, tests)
     rules = rule_checks_from_rows(_rows(content, "ruleEvals"))
-    metrics = [] if of_folder or prompt is not None else _metric_files(content, lost)
+    metrics = _metric_files(content, lost) if whole else []
     return Imported(put, spec, prompt_file, tests, results, checks, rules, lost, metrics, max_rules)
 
 
@@ -159,7 +169,7 @@ def _inverse(content: dict[str, Any]) -> dict[int, str] | list[str]:
     return _lines(content, "inverseRules")
 
 
-def _cut_of(rows: Sequence[cells.Row], rules: int) -> int | None:
+def _cut_of(rows: Sequence[Row], rules: int) -> int | None:
     """Tell from the tests' directions to which number the rules were cut; None if to none.
 
     A cut lies between the largest number of a rule that is not inverse, and the smallest of one
@@ -167,8 +177,8 @@ def _cut_of(rows: Sequence[cells.Row], rules: int) -> int | None:
     """
     numbers: dict[bool, set[int]] = {True: set(), False: set()}
     for row in rows:
-        number, inverse = cells.whole(row, "ruleid"), cells.flag(row, "inverse")
-        if number is not None and inverse is not None and not cells.flag(row, "baseline"):
+        number, inverse = whole_of(row, "ruleid"), flag_of(row, "inverse")
+        if number is not None and inverse is not None and not flag_of(row, "baseline"):
             numbers[inverse].add(number)
     if not numbers[True]:
         return None
@@ -208,7 +218,7 @@ def _folder(path: Path) -> dict[str, Any]:
 def _context(path: Path) -> dict[str, Any]:
     content = _read(path)
     if isinstance(content, list):  # a tests or results file alone
-        rows = cells.rows_of(content, str(path))
+        rows = rows_of(content, str(path))
         return {"testOutputs" if rows and "output" in rows[0] else "tests": rows}
     if not isinstance(content, dict):
         raise ConfigurationError("path", str(path), "should be an object, or a list of objects")
@@ -252,7 +262,7 @@ def _rows(content: dict[str, Any], key: str) -> list[dict[str, Any]]:
         value = _parsed(value["content"], key)  # the text of a file inside a context
     elif isinstance(value, dict) and "filename" in value and value.get("content") is None:
         return []  # PromptPex also names the files that it did not make
-    return cells.rows_of(value, key)
+    return rows_of(value, key)
 
 
 def _parsed(text: str, key: str) -> Any:
@@ -271,7 +281,7 @@ def _lines(content: dict[str, Any], key: str) -> list[str]:
     if isinstance(value, dict):
         value = value.get("content")
     if isinstance(value, list):
-        return [cells.text({key: item}, key) for item in value]
+        return [text_of({key: item}, key) for item in value]
     return lines_in(value) if isinstance(value, str) else []
 
 
@@ -307,15 +317,6 @@ def _prompts_in(folder: Path) -> list[Path]:
     return [
         file for file in sorted(folder.glob("*.prompty")) if ".metric." not in file.name.lower()
     ]
-
-
-def _prompt_in(path: Path) -> Path:
-    folder = path if path.is_dir() else path.parent
-    found = _prompts_in(folder)
-    if len(found) != 1:
-        why = f"contains {len(found)} prompts; pass the prompt under test with `prompt`"
-        raise ConfigurationError("path", str(folder), why)
-    return found[0]
 
 
 def write_imported(imported: Imported, folder: files.Workspace) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,8 @@ from pydantic import JsonValue
 from rag_eval_integrations._target import read_whole
 from rag_eval_integrations.metrics.prompty import Prompty, PromptyMetric
 from rag_eval_integrations.prompt_tests import _workspace as files
-from rag_eval_integrations.prompt_tests._cleaning import lines_in
+from rag_eval_integrations.prompt_tests._replies import lines_in
+from rag_eval_integrations.prompt_tests._stages import baseline_text
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import (
     PromptTest,
@@ -23,13 +24,12 @@ from rag_eval_integrations.prompt_tests.records import (
     Spec,
     TestCheck,
 )
-from rag_eval_integrations.prompt_tests.stages._tests import baseline_text
-from rag_eval_integrations.prompt_tests.upstream.results import (
+from rag_eval_integrations.prompt_tests.upstream import (
     checks_to_rows,
     results_to_rows,
     rule_checks_to_rows,
+    to_test_rows,
 )
-from rag_eval_integrations.prompt_tests.upstream.tests import to_test_rows
 from rag_eval_integrations.records import whole_text
 
 # --- What an export has to hand
@@ -184,7 +184,9 @@ def _prompty(prompt: PromptUnderTest) -> tuple[str, str]:
 
 def _written(template: Prompty, head: dict[str, Any]) -> str:
     messages = "\n\n".join(f"{one.role}:\n{one.text}" for one in template.messages)
-    return f"---\n{yaml_text(head)}---\n{messages}\n"
+    plain = json.loads(whole_text(json.dumps(head, ensure_ascii=False)))
+    front: str = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=10**9)
+    return f"---\n{front}---\n{messages}\n"
 
 
 def _front_matter(prompt: PromptUnderTest) -> dict[str, Any]:
@@ -207,44 +209,3 @@ def _front_matter(prompt: PromptUnderTest) -> dict[str, Any]:
     if prompt.samples:
         head["testSamples"] = [dict(one) for one in prompt.samples]
     return head
-
-
-# --- YAML
-
-
-class _Dumper(yaml.SafeDumper):
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
-def _text_node(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    plain = all(c == "\n" or (c.isprintable() and c not in "\xad") for c in text)
-    lines = text.split("\n")
-    style = None
-    if not plain:
-        style = '"'  # escapes what it cannot show
-    elif len(lines) > 1:
-        tidy = lines[0].strip() and all(line == line.rstrip() for line in lines)
-        style = "|" if tidy and not lines[0][0].isspace() else '"'
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-
-_Dumper.add_representer(str, _text_node)
-
-
-def yaml_text(content: Mapping[str, Any]) -> str:
-    """Write YAML that reads back as the same values, whatever the texts are."""
-    whole = json.loads(json.dumps(content), object_hook=_whole)
-    text: str = yaml.dump(whole, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**9)
-    return text
-
-
-def _whole(one: dict[str, Any]) -> dict[str, Any]:
-    return {
-        whole_text(key): [whole_text(v) if isinstance(v, str) else v for v in value]
-        if isinstance(value, list)
-        else whole_text(value)
-        if isinstance(value, str)
-        else value
-        for key, value in one.items()
-    }

@@ -1,4 +1,4 @@
-"""Parser for generated tests, as JSON, as CSV or as lines of `name: 'value'`. Pure."""
+"""Read a generator's reply: refusals, statements, JSON, tests in any form. Pure."""
 
 from __future__ import annotations
 
@@ -12,12 +12,72 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.models._reading import unfenced
-from rag_eval_integrations.prompt_tests._cleaning import is_refusal, json_in
+from rag_eval_integrations.errors import ConfigurationError, JudgeOutputError
+from rag_eval_integrations.models._reading import json_of, mended, unfenced
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest, Scenario
 from rag_eval_integrations.prompt_tests.records import PromptTest, Rule, make_uid
-from rag_eval_integrations.prompt_tests.upstream import _cells as cells
+from rag_eval_integrations.prompt_tests.upstream import why_not
+
+_BULLET = re.compile(r"^\s*(?:(?:\d{1,3}[.)]|[-*•–]|_(?=\s))\s+)+")
+_HEADING = re.compile(r"^[#*_\s]*+(?:[\w ]{0,30})?(?:rules|specification)[*_\s]*:[*_\s]*$", re.I)
+_REFUSAL = re.compile(
+    r"^\W*(?:i['’]?m (?:very )?sorry|i am sorry|sorry|i apologi[sz]e|"
+    r"i (?:can['’]?t|cannot|can not|won['’]?t|will not|am unable to|['’]?m unable to)\b|"
+    r"i['’]m (?:unable|not able) to\b)|\bcan['’]?t assist\b|\bcannot assist\b",
+    re.IGNORECASE,
+)
+_LONGEST_REFUSAL = 600
+NUMBER = re.compile(r"^\s*(\d{1,3})\s*[.):]\s+")
+
+
+def is_refusal(text: str) -> bool:
+    """Return whether a whole reply is a refusal: short, and with the beginning of a refusal.
+
+    A rule that quotes a refusal ("The output should begin with 'I'm sorry'") is not one.
+    """
+    stripped = text.strip()
+    return len(stripped) <= _LONGEST_REFUSAL and bool(_REFUSAL.search(stripped[:80]))
+
+
+def lines_in(text: str) -> list[str]:
+    """Read one statement per line, without bullets, numbers, headings, comments, empty lines."""
+    bare = [_BULLET.sub("", line).strip() for line in unfenced(text).splitlines()]
+    return [
+        one_line(line)
+        for line in bare
+        if line and not line.startswith(("#", "```")) and not _HEADING.match(line)
+    ]
+
+
+def statements_in(text: str, field: str) -> list[str]:
+    """Read a list of statements from a JSON object with the field, a JSON list, or lines."""
+    content = json_in(text)
+    if isinstance(content, dict):
+        content = content.get(field, next(iter(content.values()), None))
+    if isinstance(content, list):
+        return [one_line(str(item)) for item in content if str(item).strip()]
+    return lines_in(text)
+
+
+def one_line(text: str) -> str:
+    """Join a text into one line: white space becomes single spaces."""
+    return " ".join(text.split())
+
+
+def json_in(text: str) -> Any:
+    """Read a reply as JSON, in a fence or not, repaired if needed; None if it is not JSON."""
+    body = unfenced(text).strip()
+    if body[:1] not in ("{", "["):
+        return None
+    try:
+        return json_of(body)
+    except ValueError:
+        pass
+    try:
+        return mended(body, whole=True) or None
+    except JudgeOutputError:
+        return None
+
 
 # --- CSV as models write it: with or without a header, with torn or unquoted cells
 
@@ -60,56 +120,41 @@ def read_tests_csv(text: str, inputs: Sequence[str] = ()) -> ParsedTable:
     if is_refusal(text):
         return ParsedTable(lost=[f"the reply is a refusal: {' '.join(text.split())[:80]}"])
     lines = unfenced(text.removeprefix("\ufeff")).splitlines()
-    start, headed = _begin(lines)
-    if start is None:
+    headers = [number for number, line in enumerate(lines) if _HEADER.match(line)]
+    rows = [number for number, line in enumerate(lines) if _ROW.match(line)]
+    if not headers and not rows:
         why = "there is no header and no row with a rule, a test and an input"
         return ParsedTable(lost=[why] if lines else [])
+    start = (headers or rows)[0]
     records = _records("\n".join(lines[start:]).replace('\\"', '""'))
     own = {one.lower(): one for one in inputs}
-    columns = _columns(records.pop(0).cells, own) if headed else _HEADERLESS
+    columns = _columns(records.pop(0)[1], own) if headers else _HEADERLESS
     table = ParsedTable(columns=columns)
-    for record in records:
-        if not any(cell.strip() for cell in record.cells):
+    for line, row, raw in records:
+        if not any(cell.strip() for cell in row):
             continue
-        row = _fitted(record, columns)
-        if row is not None:
-            table.rows.append(row)
-        elif not record.raw.lstrip().startswith("```"):
-            why = f"{len(record.cells)} cells instead of {len(columns)}"
-            table.lost.append(f"line {start + record.line}: {why}")
+        fitted = _fitted(row, raw, columns)
+        if fitted is not None:
+            table.rows.append(fitted)
+        elif not raw.lstrip().startswith("```"):
+            table.lost.append(f"line {start + line}: {len(row)} cells instead of {len(columns)}")
     return table
 
 
-@dataclass(frozen=True)
-class _Record:
-    line: int
-    cells: list[str]
-    raw: str
-
-
-def _begin(lines: list[str]) -> tuple[int | None, bool]:
-    """Find the line of the header or, if there is none, of the first row."""
-    for number, line in enumerate(lines):
-        if _HEADER.match(line):
-            return number, True
-    rows = [number for number, line in enumerate(lines) if _ROW.match(line)]
-    return (rows[0], False) if rows else (None, False)
-
-
-def _records(source: str) -> list[_Record]:
+def _records(source: str) -> list[tuple[int, list[str], str]]:
+    """Return line, cells and text of each row."""
     csv.field_size_limit(max(csv.field_size_limit(), 10_000_000))
     lines = source.splitlines()
     reader = csv.reader(io.StringIO(source, newline=""), skipinitialspace=True)
-    found: list[_Record] = []
+    records: list[tuple[int, list[str], str]] = []
     begins = 0
     try:
-        for cells in reader:
-            raw = "\n".join(lines[begins : reader.line_num])
-            found.append(_Record(begins + 1, cells, raw))
+        for row in reader:
+            records.append((begins + 1, row, "\n".join(lines[begins : reader.line_num])))
             begins = reader.line_num
     except csv.Error:  # a NUL in old versions of Python, or a cell above the size limit
-        found.append(_Record(begins + 1, ["?"], ""))
-    return found
+        records.append((begins + 1, ["?"], ""))
+    return records
 
 
 def _columns(names: list[str], own: dict[str, str]) -> tuple[str, ...]:
@@ -123,24 +168,19 @@ def _columns(names: list[str], own: dict[str, str]) -> tuple[str, ...]:
     return tuple(columns)
 
 
-def _fitted(record: _Record, columns: tuple[str, ...]) -> dict[str, str] | None:
+def _fitted(row: list[str], raw: str, columns: tuple[str, ...]) -> dict[str, str] | None:
     """Match cells to columns; None if it is unclear which cell belongs to which column."""
-    cells = [cell.strip() for cell in record.cells]
-    while len(cells) > len(columns) and not cells[-1]:
-        cells.pop()  # the line ends with a comma
-    if len(cells) > len(columns):
-        split = _split_by_hand(record.raw)
-        if split is None:
-            return None
-        cells = split
-        if len(cells) > len(columns) and columns[-1] == "reasoning":
+    fitted = [cell.strip() for cell in row]
+    while len(fitted) > len(columns) and not fitted[-1]:
+        fitted.pop()  # the line ends with a comma
+    if len(fitted) > len(columns):
+        fitted = _split_by_hand(raw) or []
+        if len(fitted) > len(columns) and columns[-1] == "reasoning":
             # All cells are quoted or numbers, so none was split at a comma inside it. The surplus
             # cells belong to the prose in the last column.
             last = len(columns) - 1
-            cells = [*cells[:last], " ".join(cells[last:])]
-    if len(cells) != len(columns):
-        return None
-    return dict(zip(columns, cells, strict=True))
+            fitted = [*fitted[:last], " ".join(fitted[last:])]
+    return dict(zip(columns, fitted, strict=True)) if len(fitted) == len(columns) else None
 
 
 def _split_by_hand(raw: str) -> list[str] | None:
@@ -148,17 +188,17 @@ def _split_by_hand(raw: str) -> list[str] | None:
 
     None if there is anything else, because its commas could be part of it or separate cells.
     """
-    cells: list[str] = []
+    split: list[str] = []
     position = 0
     while True:
         match = _CELL.match(raw, position)
         if match is None:
             return None
         quoted, other = match["quoted"], match["other"]
-        cells.append(quoted.replace('""', '"').strip() if quoted is not None else other.strip())
+        split.append(quoted.replace('""', '"').strip() if quoted is not None else other.strip())
         position = match.end()
         if position >= len(raw):
-            return cells
+            return split
         position += 1  # the comma
 
 
@@ -208,34 +248,29 @@ def read_tests(
     seen: set[str] = set()
     for number, row in enumerate(_rows(text, prompt, found), start=1):
         inputs, why = _inputs(row, prompt, fixed)
-        if inputs is None:
+        if why:
             found.lost.append(f"test {number}: {why}")
             continue
         rule = by_id.get(_id(row.get("rule", row.get("ruleid"))))
         if rule is None and len(rules) == 1:
             rule = rules[0]
         inverse = rule.inverse if rule else bool(rules) and all(one.inverse for one in rules)
-        words = rule.text if rule else ""
+        place: dict[str, Any] = {
+            "rule": rule.text if rule else "", "inverse": inverse, "inputs": inputs,
+            "scenario": scenario.name if scenario else "", "baseline": not rules,
+        }  # fmt: skip
         try:
-            uid = make_uid(
-                rule=words, inverse=inverse, inputs=inputs,
-                scenario=scenario.name if scenario else "", baseline=not rules,
-            )  # fmt: skip
             test = PromptTest(
-                uid=uid,
+                uid=make_uid(**place),
+                **place,
                 rule_id=rule.id if rule else None,
-                rule=words,
-                inverse=inverse,
-                inputs=inputs,
                 test_id=str(row.get("testid") or number),
                 expected=_text(row.get("expected", row.get("expectedoutput"))),
                 reasoning=_text(row.get("reasoning")),
-                scenario=scenario.name if scenario else "",
                 generation=generation,
-                baseline=not rules,
             )
         except (ValueError, RecursionError) as error:
-            found.lost.append(f"test {number}: {cells.why_not(error)}")
+            found.lost.append(f"test {number}: {why_not(error)}")
             continue
         if test.uid in seen:
             found.lost.append(f"test {number}: is the same as an earlier one")
@@ -292,7 +327,7 @@ def _pairs(line: str) -> dict[str, str]:
 
 def _inputs(
     row: Mapping[str, Any], prompt: PromptUnderTest, fixed: Mapping[str, JsonValue]
-) -> tuple[dict[str, JsonValue] | None, str]:
+) -> tuple[dict[str, JsonValue], str]:
     given = row.get("inputs")
     if isinstance(given, str) and given.strip():
         row = {**row, "testinput": given}
@@ -304,16 +339,16 @@ def _inputs(
         try:
             values = prompt.inputs_from(text if isinstance(text, str) else json.dumps(text), fixed)
         except ConfigurationError as error:
-            return None, str(error)
+            return {}, str(error)
     needed = [
         one.name for one in prompt.inputs.values() if one.default is None and one.name not in fixed
     ]
     absent = [name for name in needed if name not in values]
     if absent:
-        return None, f"has no {', '.join(absent)}"
+        return {}, f"has no {', '.join(absent)}"
     if "inputs" not in row and not any(str(value).strip() for value in values.values()):
         # An empty cell of a table was left out; an empty input in JSON can be an edge case.
-        return None, "is empty"
+        return {}, "is empty"
     return values, ""
 
 

@@ -1,0 +1,641 @@
+"""The stages of test generation: each asks the generator, and reads what it replies."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import TypeVar
+
+from rag_eval_integrations._visible import logger_of
+from rag_eval_integrations.errors import JudgeError, JudgeOutputError
+from rag_eval_integrations.metrics.prompty import PromptyMetric
+from rag_eval_integrations.models import Model
+from rag_eval_integrations.models._reading import unfenced
+from rag_eval_integrations.models.completion import CompletionRequest, Message
+from rag_eval_integrations.prompt_tests._replies import (
+    NUMBER,
+    json_in,
+    one_line,
+    read_tests,
+    statements_in,
+)
+from rag_eval_integrations.prompt_tests._requests import MARKS, ask, dialogue, forget, sections
+from rag_eval_integrations.prompt_tests.evaluate import metric_values
+from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest, Scenario
+from rag_eval_integrations.prompt_tests.records import PromptTest, Rule, Spec, make_uid
+from rag_eval_integrations.records import JsonObject
+
+logger = logger_of(__name__)
+
+T = TypeVar("T")
+
+
+async def _asked(
+    model: Model,
+    instructions: str,
+    parts: dict[str, str],
+    read: Callable[[str], T | None],
+    *,
+    version: str,
+    again: str,
+    lack: str,
+    author: str | None = None,
+    schema: JsonObject | None = None,
+) -> T:
+    """Ask for one stage, and once more after a reply of which `read` makes nothing.
+
+    Args:
+        model: the generator.
+        instructions: the system message.
+        parts: the material by name.
+        read: reads a reply; None if it cannot.
+        version: version of the prompt and parser.
+        again: the message after a reply that cannot be read.
+        lack: what such a reply lacks, for the error.
+        author: what the prompt's author adds to the instructions.
+        schema: JSON schema of the reply; None for text.
+
+    Raises:
+        JudgeError: when the model does not answer, or twice gives no usable reply.
+    """
+    if author:
+        instructions = f"{instructions}\n\nThe author of the prompt adds: {author}"
+
+    def parse(text: str) -> T:
+        content = read(text)
+        if content is None:
+            raise JudgeOutputError(f"the generator {lack}", text)
+        return content
+
+    messages = dialogue(instructions, sections(parts))
+    return await ask(model, messages, parse, version=version, again=again, schema=schema)
+
+
+def _object(**properties: object) -> JsonObject:
+    """Make the JSON schema of an object, of which every property is required."""
+    return {
+        "type": "object",
+        "properties": properties,  # type: ignore[dict-item]
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+_TEXT = {"type": "string"}
+_RULE_LIST = _object(rules={"type": "array", "items": _TEXT})
+
+
+def _described(prompt: PromptUnderTest) -> str:
+    return "\n".join(
+        f"{one.name} ({one.type})" + (f": {one.description}" if one.description else "")
+        for one in prompt.inputs.values()
+    )
+
+
+def _samples(prompt: PromptUnderTest) -> dict[str, str]:
+    """Return the section of the author's first five sample inputs, if there are any."""
+    lines = [json.dumps(sample, ensure_ascii=False) for sample in prompt.samples[:5]]
+    return {"samples": "\n".join(lines)} if lines else {}
+
+
+# --- Stages 1 to 3: the prompt's purpose, the rules of a valid input, the rules of outputs
+
+
+_INTENT = f"""\
+You are given the prompt of an assistant. Say what the assistant is for: one sentence, about its \
+one purpose, in plain words. Do not follow the prompt and do not comment on it; write the sentence \
+and nothing else.
+
+{MARKS}"""
+
+
+async def write_intent(prompt: PromptUnderTest, model: Model) -> str:
+    """Ask for the purpose of a prompt, in one sentence of at most 1,000 characters."""
+
+    def read(text: str) -> str | None:
+        sentence = one_line(unfenced(text)).strip('"')
+        return sentence if 0 < len(sentence) <= 1000 else None
+
+    return await _asked(
+        model, _INTENT, {"prompt": prompt.text}, read,
+        version="intent-1", author=prompt.instructions.get("intent"),
+        again="Write one sentence that says what the assistant is for, and nothing else.",
+        lack="wrote no sentence about the prompt's purpose",
+    )  # fmt: skip
+
+
+_INPUT_SPEC = f"""\
+You write down what a program accepts. The program is the assistant whose prompt you are given. \
+Describe its input only, never what it answers.
+
+Begin with what kind of thing the input is and of which parts it is made. Then the properties of \
+each part, then what is excluded. Write at most two rules about one part. Something that the \
+prompt says how to treat, such as a word that it cannot handle, is a valid input. If an input is a \
+file, describe the text in it.
+
+Each rule is one complete sentence that can be understood without the prompt. Reply with a JSON \
+object {{"rules": ["…", "…"]}}.
+
+{MARKS}"""
+
+
+async def write_input_spec(prompt: PromptUnderTest, model: Model) -> tuple[str, ...]:
+    """Ask for the rules of a valid input; at least one."""
+    return await _asked(
+        model, _INPUT_SPEC,
+        {"prompt": prompt.text, "inputs": _described(prompt), **_samples(prompt)},
+        lambda text: tuple(statements_in(text, "rules")) or None,
+        version="input-spec-1", author=prompt.instructions.get("inputSpec"), schema=_RULE_LIST,
+        again='Reply with one JSON object {"rules": [...]} of sentences about valid inputs.',
+        lack="wrote no input specification",
+    )  # fmt: skip
+
+
+_RULES = f"""\
+You take requirements out of prompts. You are given the prompt of an assistant; write down the \
+rules that it sets for the assistant's output.
+
+A rule can be checked by somebody who sees the output and nothing else. It says what the output is \
+like, not how it is made. Where the prompt gives an example, write the general rule behind it. A \
+rule is complete in itself: what it names is explained in it, lists are written out. Take only \
+what the prompt says or clearly implies, and do not write one requirement twice.
+
+{{count}}
+
+Each rule is one sentence. Reply with a JSON object {{{{"rules": ["…", "…"]}}}}; the list is empty \
+if the prompt asks for nothing that can be checked.
+
+{MARKS}"""
+
+
+async def write_rules(prompt: PromptUnderTest, model: Model, count: int = 0) -> tuple[str, ...]:
+    """Ask for the output rules: `count`, or all for 0; empty for a prompt that sets none."""
+    how_many = f"Write {count} rules, the most important ones." if count else "Write all of them."
+
+    def read(text: str) -> tuple[str, ...] | None:
+        rules = tuple(dict.fromkeys(statements_in(text, "rules")))
+        return None if not rules and json_in(text) is None else rules
+
+    return await _asked(
+        model, _RULES.format(count=how_many), {"prompt": prompt.text}, read,
+        version="rules-1", author=prompt.instructions.get("outputRules"), schema=_RULE_LIST,
+        again='Reply with one JSON object {"rules": [...]} of sentences about the output.',
+        lack="wrote no output rules",
+    )  # fmt: skip
+
+
+# --- Stage 4: for each output rule, an inverse rule that contradicts it
+
+
+_INVERSE = f"""\
+You are given numbered rules for the output of an assistant. Write for each of them one rule that \
+contradicts it in meaning, so that an output cannot keep both. Tests will be made from your rules \
+to tempt the assistant into breaking the original ones: think of cases at the edge of what the \
+rule covers, not only of its plain negation.
+
+Each is one sentence, complete in itself. Reply with a JSON object {{"inverse": [{{"number": 1, \
+"text": "…"}}, …]}} with exactly one entry for every number.
+
+{MARKS}"""
+
+
+async def write_inverse_rules(
+    prompt: PromptUnderTest, rules: Sequence[str], model: Model
+) -> dict[int, str]:
+    """Ask for the inverse rules, and ask once more for missing ones.
+
+    Returns:
+        Inverse rules by the number of their rule, from 1. Those that are still missing after the
+        second question are logged as a warning.
+
+    Raises:
+        JudgeError: when the model does not answer, or gives no usable reply.
+    """
+    inverse: dict[int, str] = {}
+    for _ in (1, 2):
+        missing = {n: text for n, text in enumerate(rules, start=1) if n not in inverse}
+        if not missing:
+            break
+        numbers = list(missing)
+        try:
+            inverse |= await _asked(
+                model, _INVERSE,
+                {"rules": "\n".join(f"{number}. {text}" for number, text in missing.items())},
+                lambda text, numbers=numbers: read_inverse_rules(text, numbers),  # type: ignore[misc]
+                version="inverse-rules-1", author=prompt.instructions.get("inverseOutputRules"),
+                again='Reply with one JSON object {"inverse": [{"number": …, "text": "…"}, …]}.',
+                lack="wrote no inverse rules, or more than there are rules",
+                schema=_object(inverse={
+                    "type": "array", "items": _object(number={"type": "integer"}, text=_TEXT),
+                }),
+            )  # fmt: skip
+        except JudgeOutputError:
+            if not inverse:
+                raise
+    absent = [str(number) for number in range(1, len(rules) + 1) if number not in inverse]
+    if absent:
+        logger.warning("%s: no inverse rule for rule %s", prompt.name, ", ".join(absent))
+    return dict(sorted(inverse.items()))
+
+
+def read_inverse_rules(text: str, numbers: Sequence[int]) -> dict[int, str] | None:
+    """Match the inverse rules in a reply to the rules with these numbers; None if it cannot be.
+
+    Entries with a number are matched by it; unknown numbers are ignored. If no entry has a known
+    number, those without one are matched in order, and the last rules may be missing.
+    """
+    content = json_in(text)
+    if isinstance(content, dict):
+        content = next((value for value in content.values() if isinstance(value, list)), None)
+    entries: list[tuple[object, str]]
+    lines = text.splitlines()
+    if isinstance(content, list) and content and all(isinstance(one, dict) for one in content):
+        texts = [(one.get("number"), str(one.get("text") or "")) for one in content]
+        entries = [(number, one_line(rule)) for number, rule in texts if rule.strip()]
+    elif any(matches := [NUMBER.match(line) for line in lines]):
+        entries = [
+            (match[1], one_line(line[match.end() :]))
+            for match, line in zip(matches, lines, strict=True)
+            if match and line[match.end() :].strip()
+        ]
+    else:
+        entries = [(None, rule) for rule in statements_in(text, "inverse")]
+    known = {str(number): number for number in numbers}
+    numbered = {known[n]: rule for at, rule in entries if (n := _number(at)) in known}
+    if numbered:
+        return numbered
+    unnumbered = [rule for number, rule in entries if _number(number) == ""]
+    in_order = dict(zip(numbers, unnumbered, strict=False))
+    return in_order if len(unnumbered) <= len(numbers) and in_order else None
+
+
+def _number(value: object) -> str:
+    """Write a number as its digits; empty for anything else."""
+    digits = value.strip() if isinstance(value, str) else str(value) if type(value) is int else ""
+    return digits.lstrip("0") if digits.isdecimal() and len(digits) < 9 else ""
+
+
+# --- Stage 5: tests of rules, inputs on which an output is likely to break a rule
+
+
+_TESTS = f"""\
+You test an assistant through its input. You are given its prompt, a description of its valid \
+inputs, and numbered rules. Write {{count}} for every rule: inputs on which an assistant that does \
+not keep the rule is found out. Some rules contradict the prompt on purpose; inputs for these are \
+such that a careless assistant would follow the contradiction.
+
+First understand what a valid input is: every input you write has to be one, complete, as a user \
+would write it. Vary topic, length and form, go to the edges of what is valid, and write none twice.
+
+For every test say the rule's number, the inputs, the output you expect of an assistant that keeps \
+to its prompt, and in a few words what the test tries.{{scenario}}
+
+Reply with a JSON object {{{{"tests": [{{{{"rule": 1, "inputs": {{{{…}}}}, "expected": "…", \
+"reasoning": "…"}}}}, …]}}}}.
+
+{MARKS}"""
+
+
+@dataclass(frozen=True)
+class RuleGroup:
+    """Rules whose tests are generated in one request, for one scenario."""
+
+    rules: tuple[Rule, ...]
+    scenario: Scenario | None = None
+
+    @property
+    def numbers(self) -> str:
+        """The rules' numbers in words."""
+        return ", ".join(str(rule.id) for rule in self.rules)
+
+
+def rule_groups(
+    spec: Spec, scenarios: Sequence[Scenario], *, split: bool, most: int, max_rules: int | None
+) -> list[RuleGroup]:
+    """Divide rules into groups.
+
+    Args:
+        spec: rules and inverse rules.
+        scenarios: scenarios; there is a group per scenario. Empty for no scenario.
+        split: whether rules and inverse rules are in separate groups.
+        most: maximum number of rules per group, from 1.
+        max_rules: maximum number of rules, and of inverse rules; None for all.
+    """
+    direct, inverse = spec.output_rules[:max_rules], spec.inverse_rules[:max_rules]
+    kinds = [direct, inverse] if split else [(*direct, *inverse)]
+    chunks = [kind[at : at + most] for kind in kinds for at in range(0, len(kind), most)]
+    return [RuleGroup(chunk, scenario) for scenario in (scenarios or (None,)) for chunk in chunks]
+
+
+@dataclass(frozen=True)
+class GeneratedTests:
+    """The tests of one group of rules."""
+
+    tests: list[PromptTest] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    """Reasons why tests were left out, one sentence per test."""
+
+
+_NO_TEST = """\
+There is no usable test in that. Reply with one JSON object {"tests": [...]} in which every test \
+has all of the inputs."""
+
+
+async def write_tests(
+    prompt: PromptUnderTest,
+    spec: Spec,
+    group: RuleGroup,
+    model: Model,
+    *,
+    per_rule: int,
+    generations: int,
+) -> GeneratedTests:
+    """Ask for the tests of one group of rules, and once more after a reply without tests.
+
+    Args:
+        prompt: the prompt under test.
+        spec: its specification.
+        group: the rules.
+        model: the generator.
+        per_rule: tests per rule in each round.
+        generations: rounds of test generation, in one chat.
+
+    Raises:
+        JudgeError: when the model does not answer.
+    """
+    written = GeneratedTests()
+    messages = _question(prompt, spec, group, per_rule)
+    schema = _object(
+        tests={
+            "type": "array",
+            "items": _object(
+                rule={"type": "integer"},
+                inputs=_object(**dict.fromkeys(prompt.inputs, _TEXT)),
+                expected=_TEXT,
+                reasoning=_TEXT,
+            ),
+        }
+    )
+    for generation in range(generations):
+        requests: list[CompletionRequest] = []
+        tests: list[PromptTest] = []
+        while not tests and len(requests) < 2:
+            if requests:
+                messages = (*messages, Message(role="user", content=_NO_TEST))
+            request = CompletionRequest(
+                messages=messages, json_schema=schema, schema_name="tests",
+                prompt_version="tests-1",
+            )  # fmt: skip
+            requests.append(request)
+            try:
+                text = (await model.complete(request)).text
+            except JudgeError as error:
+                if not written.tests:
+                    raise
+                place = f"round {generation + 1} of the tests of rule {group.numbers}"
+                written.lost.append(f"{place} is missing: {error}")
+                return written
+            reading = read_tests(text, prompt, group.rules, group.scenario, generation)
+            written.lost.extend(reading.lost)
+            tests = reading.tests
+            messages = (*messages, Message(role="assistant", content=text or "(nothing)"))
+        if not tests:
+            written.lost.append(f"no tests were written for rule {group.numbers}")
+            forget(model, requests)
+            break
+        known = {test.uid for test in written.tests}
+        written.tests.extend(test for test in tests if test.uid not in known)
+        more = f"Write {per_rule} more for every rule, none like those above; same form."
+        messages = (*messages, Message(role="user", content=more))
+    return written
+
+
+def _question(
+    prompt: PromptUnderTest, spec: Spec, group: RuleGroup, per_rule: int
+) -> tuple[Message, ...]:
+    situation, fixed = "", {}
+    if group.scenario is not None:
+        fixed = dict(group.scenario.parameters)
+        if group.scenario.instructions:
+            situation = f"\n\nAll tests are for this situation: {group.scenario.instructions}"
+    parts = {
+        "prompt": prompt.text,
+        "valid input": spec.input_spec_text,
+        "inputs": _described(prompt),
+        "rules": "\n".join(f"{rule.id}. {rule.text}" for rule in group.rules),
+    }
+    if fixed:
+        parts["inputs that are given"] = json.dumps(fixed, ensure_ascii=False)
+    count = "one test" if per_rule == 1 else f"{per_rule} tests"
+    instructions = _TESTS.format(count=count, scenario=situation)
+    return dialogue(instructions, sections({**parts, **_samples(prompt)}))
+
+
+# --- Stage 6: longer and more realistic versions of tests
+
+
+_EXPAND = f"""\
+You make a test of an assistant longer and more like real use. You are given what the assistant is \
+for, the rules of its output, the rule that this test tries, and the test's inputs. Write the same \
+inputs again, at least twice as long, richer in detail and still valid, so that they try the same \
+rule. Reply with a JSON object that has exactly the same fields as the inputs.
+
+{MARKS}"""
+
+
+async def expand_test(
+    test: PromptTest, prompt: PromptUnderTest, spec: Spec, model: Model
+) -> PromptTest:
+    """Ask for a longer version of a test; the original inputs are kept in `original`."""
+
+    def read(text: str) -> JsonObject | None:
+        content = json_in(text)
+        return content if isinstance(content, dict) and set(content) == set(test.inputs) else None
+
+    inputs = await _asked(
+        model, _EXPAND,
+        {
+            "purpose": spec.intent, "rules": spec.rules_text, "rule": test.rule,
+            "inputs": json.dumps(test.inputs, ensure_ascii=False, indent=1), **_samples(prompt),
+        },
+        read,
+        version="expand-1", author=prompt.instructions.get("testExpansion"),
+        again=f"Reply with one JSON object with the fields {', '.join(test.inputs)}.",
+        lack="did not write a longer version of the test",
+        schema=_object(**dict.fromkeys(test.inputs, _TEXT)),
+    )  # fmt: skip
+    uid = make_uid(
+        rule=test.rule, inverse=test.inverse, inputs=inputs, scenario=test.scenario,
+        baseline=test.baseline,
+    )  # fmt: skip
+    original = test.original if test.original is not None else test.inputs
+    return test.model_copy(update={"inputs": inputs, "uid": uid, "original": original})
+
+
+# --- Baseline tests: made from the prompt without rules, for comparison
+
+
+_BASELINE = f"""\
+You are given the prompt of an assistant and the names of its inputs. Write {{count}} different \
+inputs to test it with. {{form}} Put a line with only === between two tests, and write nothing else.
+
+{MARKS}"""
+
+_PARTED = re.compile(r"^[ \t]*={3,}[ \t]*$", re.MULTILINE)
+_TITLE = re.compile(
+    r"\A\W*test(?:[ \t]*case)?[ \t]*\d+\W*(?:\n|\Z)"
+    r"|\A[#*\s]*test(?:[ \t]*case)?[ \t]*\d+\**:[ \t:*]*",
+    re.IGNORECASE,
+)
+
+
+async def write_baseline(prompt: PromptUnderTest, model: Model, count: int) -> list[PromptTest]:
+    """Ask for tests that are made without rules; returns at most `count`, from 1."""
+    form = "Write each test as one JSON object with a field for every input."
+    if len(prompt.inputs) == 1:
+        form = "Write each input as it would be typed, without quotes or a name in front."
+    return await _asked(
+        model, _BASELINE.format(count=count, form=form),
+        {"prompt": prompt.text, "inputs": _described(prompt)},
+        lambda text: read_baseline(text, prompt)[:count] or None,
+        version="baseline-1", lack="wrote no baseline tests",
+        again=f"Write {count} inputs, with a line === between them, and nothing else.",
+    )  # fmt: skip
+
+
+def read_baseline(text: str, prompt: PromptUnderTest) -> list[PromptTest]:
+    """Read baseline tests that are separated by lines of ===, or a JSON list of tests."""
+    content = json_in(text)
+    if isinstance(content, dict) and not any(isinstance(one, list) for one in content.values()):
+        content = None
+    parts = [text]
+    if content is None:
+        titled = (part.strip() for part in _PARTED.split(unfenced(text)))
+        parts = [bare for part in titled if (bare := _TITLE.sub("", part).strip())]
+        if len(prompt.inputs) == 1:
+            parts = [json.dumps([{"testinput": part}]) for part in parts]
+    tests: dict[str, PromptTest] = {}
+    for part in parts:
+        for test in read_tests(part, prompt).tests:
+            tests.setdefault(test.uid, test)
+    return list(tests.values())
+
+
+def baseline_text(tests: Sequence[PromptTest]) -> str:
+    """Write tests as a text that `read_baseline` can read: separated by lines of ===."""
+    return "\n===\n".join(test.testinput for test in tests) + "\n"
+
+
+# --- Stage 8: a review that keeps the tests that together test the prompt best
+
+
+_RATING = f"""\
+You review a collection of tests for an assistant. You are given its prompt and numbered tests. \
+Write a short review: what the tests cover, what they miss, which repeat others, which are no \
+valid inputs. Then choose the {{count}} tests that together try the prompt best.
+
+Reply with a JSON object {{{{"review": "…", "keep": [numbers]}}}} with exactly {{count}} numbers.
+
+{MARKS}"""
+
+
+async def review_tests(
+    prompt: PromptUnderTest, tests: Sequence[PromptTest], model: Model, count: int
+) -> tuple[str, list[PromptTest]]:
+    """Ask for a review in words, and for the `count` best tests, in the collection's order."""
+    listed = "\n".join(
+        f"{number}. rule: {test.rule or 'none'}\n   input: {test.testinput}"
+        for number, test in enumerate(tests, start=1)
+    )
+
+    def read(text: str) -> tuple[str, list[PromptTest]] | None:
+        content = json_in(text)
+        keep = content.get("keep") if isinstance(content, dict) else None
+        given = keep if isinstance(keep, list) else []
+        numbers = {n for n in given if type(n) is int and 1 <= n <= len(tests)}
+        if len(numbers) != count:
+            return None
+        return str(content.get("review") or ""), [tests[n - 1] for n in sorted(numbers)]
+
+    return await _asked(
+        model, _RATING.format(count=count), {"prompt": prompt.text, "tests": listed}, read,
+        version="rating-1", lack=f"did not keep {count} tests in its review",
+        again=f'Reply with one JSON object {{"review": "…", "keep": [{count} numbers]}}.',
+        schema=_object(review=_TEXT, keep={"type": "array", "items": {"type": "integer"}}),
+    )  # fmt: skip
+
+
+# --- Stage 9: expected outputs, written by a strong model and scored by judges
+
+
+GOOD = 80.0
+"""Mean score, 0 to 100, from which an output is accepted without another attempt."""
+USABLE = 50.0
+"""Mean score below which the best output is refused after the last attempt."""
+ATTEMPTS = 3
+"""Maximum number of outputs per test."""
+REFUSED = -1.0
+"""Score of a refused output."""
+
+
+async def add_groundtruth(
+    test: PromptTest,
+    prompt: PromptUnderTest,
+    spec: Spec,
+    model: Model,
+    judges: Sequence[Model],
+    metric: PromptyMetric,
+) -> PromptTest:
+    """Write a test's expected output with a strong model, in at most three attempts.
+
+    An output's score is the mean over the judges that gave one. The first output with 80 or more is
+    kept, or else the best one. If it has less than 50, or no judge scored it, its score is -1 and
+    it is not used (310 of 984 tests in PromptPex's paper).
+
+    Args:
+        test: the test.
+        prompt: the prompt under test.
+        spec: its specification.
+        model: the strong model.
+        judges: models that score the outputs.
+        metric: the question to the judges; a verdict counts as 100 or 0.
+
+    Returns:
+        The test with an expected output.
+
+    Raises:
+        JudgeError: when the model or a judge does not answer.
+        ConfigurationError: when the prompt cannot be rendered with the test.
+    """
+    values = prompt.values(test.inputs, prompt.parameters(test.scenario))
+    messages = prompt.render(values)
+    best: tuple[float, str] = (REFUSED, "")
+    for attempt in range(ATTEMPTS):
+        completion = await model.complete(
+            CompletionRequest(messages=messages, seed=attempt or None, prompt_version="groundtruth")
+        )
+        output = completion.text
+        scores = []
+        for judge in judges if output.strip() else ():
+            graded = await metric.ask(metric_values(prompt, spec, test, output), judge)
+            reading = graded.reading
+            if graded.stopped is None and reading.score is not None:
+                scores.append(reading.score)
+            elif graded.stopped is None and reading.outcome is not None:
+                scores.append(100.0 if reading.outcome == "ok" else 0.0)
+        score = fmean(scores) if scores else None
+        if (score is not None and score > best[0]) or not best[1]:
+            best = (REFUSED if score is None else score, output)
+        if best[0] >= GOOD:
+            break
+    score, output = best
+    return test.model_copy(
+        update={
+            "groundtruth": output,
+            "groundtruth_model": model.name,
+            "groundtruth_score": score if score >= USABLE else REFUSED,
+        }
+    )

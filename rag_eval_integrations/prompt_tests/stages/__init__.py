@@ -1,1 +1,0 @@
-"""The stages of test generation; each stage's prompt, parser and version are in one module."""
