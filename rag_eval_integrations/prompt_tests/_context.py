@@ -103,13 +103,13 @@ def to_context(source: Source) -> dict[str, Any]:
         "name": prompt.name,
         "frontmatter": _front_matter(prompt),
         "messages": [] if prompt.template is None else [
-            {"role": one.role, "content": one.text} for one in prompt.template.messages
+            {"role": message.role, "content": message.text} for message in prompt.template.messages
         ],
         "inputs": {
-            one.name: {"type": one.type}
-            | ({"description": one.description} if one.description else {})
-            | ({"default": one.default} if one.default is not None else {})
-            for one in prompt.inputs.values()
+            input_.name: {"type": input_.type}
+            | ({"description": input_.description} if input_.description else {})
+            | ({"default": input_.default} if input_.default is not None else {})
+            for input_ in prompt.inputs.values()
         },
         "prompt": {"filename": name, "content": text},
         "intent": _text(files.INTENT, spec.intent),
@@ -127,7 +127,7 @@ def to_context(source: Source) -> dict[str, Any]:
         "ruleCoverages": {"filename": "rule_coverage.json"},
         "baselineTestEvals": {"filename": "baseline_test_evals.json"},
         "metrics": _metrics(source),
-        "testSamples": [dict(one) for one in prompt.samples],
+        "testSamples": [dict(sample) for sample in prompt.samples],
         "versions": {"promptpex": "", "node": ""},
         "reuseResults": True,
         # Without a cut, a number that cuts nothing: PromptPex would take its own, which is 3.
@@ -183,7 +183,7 @@ def _prompty(prompt: PromptUnderTest) -> tuple[str, str]:
 
 
 def _written(template: Prompty, head: dict[str, Any]) -> str:
-    messages = "\n\n".join(f"{one.role}:\n{one.text}" for one in template.messages)
+    messages = "\n\n".join(f"{message.role}:\n{message.text}" for message in template.messages)
     plain = json.loads(whole_text(json.dumps(head, ensure_ascii=False)))
     front: str = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=10**9)
     return f"---\n{front}---\n{messages}\n"
@@ -193,8 +193,9 @@ def _front_matter(prompt: PromptUnderTest) -> dict[str, Any]:
     """Return the keys that PromptPex's closed schema of front matter knows."""
     template = prompt.template
     inputs = {
-        one.name: {"type": one.type} | ({"description": one.description} if one.description else {})
-        for one in prompt.inputs.values()
+        input_.name: {"type": input_.type}
+        | ({"description": input_.description} if input_.description else {})
+        for input_ in prompt.inputs.values()
     }
     head: dict[str, Any] = {"name": prompt.name, "inputs": inputs}
     if template is not None and template.description:
@@ -203,9 +204,13 @@ def _front_matter(prompt: PromptUnderTest) -> dict[str, Any]:
         head["instructions"] = dict(prompt.instructions)
     if prompt.scenarios:
         head["scenarios"] = [
-            {"name": one.name, "instructions": one.instructions, "parameters": dict(one.parameters)}
-            for one in prompt.scenarios
+            {
+                "name": scenario.name,
+                "instructions": scenario.instructions,
+                "parameters": dict(scenario.parameters),
+            }
+            for scenario in prompt.scenarios
         ]
     if prompt.samples:
-        head["testSamples"] = [dict(one) for one in prompt.samples]
+        head["testSamples"] = [dict(sample) for sample in prompt.samples]
     return head

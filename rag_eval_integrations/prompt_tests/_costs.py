@@ -100,7 +100,7 @@ def estimate_generation(generation: Generation, *, groundtruth: bool = False) ->
         missing = sum(row.get("groundtruth") is None for row in rows) if groundtruth else 0
         cost = CostEstimate(name, 2 * ATTEMPTS * missing, characters, 2 * missing)
         return GenerationEstimate(cost, len(rows), exact=True)
-    known = len(folder.read_lines(files.RULES)) if folder.has(files.RULES) else options.rules
+    known = len(folder.read_lines(files.RULES)) or options.rules
     rules = min(known or _RULES, options.max_rules or known or _RULES)
     stages = [files.INTENT, files.INPUT_SPEC, files.RULES, files.INVERSE_RULES]
     missing_stages = [stage for stage in stages if not folder.has(stage)]
@@ -234,7 +234,9 @@ def _read(path: Path) -> dict[str, Price]:
 def _price(name: str, value: object, path: Path) -> Price:
     given = value if isinstance(value, dict) else {}
     values = [given.get(key) for key in ("input", "output")]
-    numbers = [float(one) for one in values if isinstance(one, int | float) and 0 <= one < 1e9]
+    numbers = [
+        float(value) for value in values if isinstance(value, int | float) and 0 <= value < 1e9
+    ]
     if len(numbers) != 2:
         why = f"{name} needs `input` and `output`: US dollars per million tokens, from 0"
         raise ConfigurationError("--prices", str(path), why)

@@ -262,7 +262,9 @@ def _metric_messages(
     messages = metric.prompt.messages
     if not all(map(_is_plain, messages)) or not metric.prompt.variables <= set(values):
         return None
-    return [(one.role, _PLACE.sub(lambda m: values[m[1]], one.text)) for one in messages]
+    return [
+        (message.role, _PLACE.sub(lambda m: values[m[1]], message.text)) for message in messages
+    ]
 
 
 # --- Files of PromptPex, and a file for pytest

@@ -114,7 +114,7 @@ def read_upstream(
     elif prompt is None:
         why = f"contains {len(prompts)} prompts; pass the prompt under test with `prompt`"
         raise ConfigurationError("path", str(folder), why)
-    put = PromptUnderTest.of(prompt)
+    under_test = PromptUnderTest.of(prompt)
     lost: list[str] = []
     if max_rules is None:
         options = content.get("options")
@@ -130,14 +130,16 @@ def read_upstream(
         " ".join(_lines(content, "intent")), _lines(content, "inputSpec"), direct, inverse,
         cut=max_rules,
     )  # fmt: skip
-    tests = from_test_rows(rows, put, spec, lost)
+    tests = from_test_rows(rows, under_test, spec, lost)
     # Expected outputs are listed with the results, but their model is not under test.
     outputs = [row for row in _rows(content, "testOutputs") if not row.get("isGroundtruth")]
-    results = results_from_rows(outputs, put, spec, tests, lost)
-    checks = checks_from_rows(_rows(content, "testEvals"), put, spec, tests)
+    results = results_from_rows(outputs, under_test, spec, tests, lost)
+    checks = checks_from_rows(_rows(content, "testEvals"), under_test, spec, tests)
     rules = rule_checks_from_rows(_rows(content, "ruleEvals"))
     metrics = _metric_files(content, lost) if whole else []
-    return Imported(put, spec, prompt_file, tests, results, checks, rules, lost, metrics, max_rules)
+    return Imported(
+        under_test, spec, prompt_file, tests, results, checks, rules, lost, metrics, max_rules
+    )
 
 
 def _read_github(path: Path) -> Imported:
@@ -302,12 +304,12 @@ def _safe_name(given: object) -> str:
 def _metric_files(content: dict[str, Any], lost: list[str]) -> list[tuple[str, str]]:
     given = content.get("metrics")
     found: dict[str, str] = {}
-    for one in given if isinstance(given, list) else []:
-        if not isinstance(one, dict) or not isinstance(one.get("content"), str):
+    for item in given if isinstance(given, list) else []:
+        if not isinstance(item, dict) or not isinstance(item.get("content"), str):
             continue
-        name = _safe_name(one.get("filename"))
+        name = _safe_name(item.get("filename"))
         if name.endswith(".metric.prompty"):
-            found[name] = one["content"]
+            found[name] = item["content"]
         else:
             lost.append(f"metric {name!r}: its name does not end in .metric.prompty")
     return list(found.items())
@@ -362,7 +364,7 @@ def new_folder(out: Path, sources: Sequence[Path], *, overwrite: bool) -> Iterat
     if not folder.is_dir() or not any(folder.iterdir()):
         yield kept  # anything but a folder is refused by `Workspace`
         return
-    if any(one.resolve().is_relative_to(folder) for one in sources):
+    if any(source.resolve().is_relative_to(folder) for source in sources):
         raise ConfigurationError("--out", str(out), "is the folder that is imported")
     if not overwrite:
         why = "is not empty; use another folder, or --overwrite to replace it"

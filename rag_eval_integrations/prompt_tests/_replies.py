@@ -127,7 +127,7 @@ def read_tests_csv(text: str, inputs: Sequence[str] = ()) -> ParsedTable:
         return ParsedTable(lost=[why] if lines else [])
     start = (headers or rows)[0]
     records = _records("\n".join(lines[start:]).replace('\\"', '""'))
-    own = {one.lower(): one for one in inputs}
+    own = {input_.lower(): input_ for input_ in inputs}
     columns = _columns(records.pop(0)[1], own) if headers else _HEADERLESS
     table = ParsedTable(columns=columns)
     for line, row, raw in records:
@@ -254,7 +254,7 @@ def read_tests(
         rule = by_id.get(_id(row.get("rule", row.get("ruleid"))))
         if rule is None and len(rules) == 1:
             rule = rules[0]
-        inverse = rule.inverse if rule else bool(rules) and all(one.inverse for one in rules)
+        inverse = rule.inverse if rule else bool(rules) and all(rule.inverse for rule in rules)
         place: dict[str, Any] = {
             "rule": rule.text if rule else "", "inverse": inverse, "inputs": inputs,
             "scenario": scenario.name if scenario else "", "baseline": not rules,
@@ -285,7 +285,7 @@ def _rows(text: str, prompt: PromptUnderTest, found: ParsedTests) -> list[Mappin
     if isinstance(content, dict):
         content = next((value for value in content.values() if isinstance(value, list)), [content])
     if isinstance(content, list):
-        return [one if isinstance(one, dict) else {"testinput": one} for one in content]
+        return [item if isinstance(item, dict) else {"testinput": item} for item in content]
     table = read_tests_csv(text, list(prompt.inputs))
     if table.rows:
         found.lost.extend(table.lost)
@@ -341,7 +341,9 @@ def _inputs(
         except ConfigurationError as error:
             return {}, str(error)
     needed = [
-        one.name for one in prompt.inputs.values() if one.default is None and one.name not in fixed
+        input_.name
+        for input_ in prompt.inputs.values()
+        if input_.default is None and input_.name not in fixed
     ]
     absent = [name for name in needed if name not in values]
     if absent:

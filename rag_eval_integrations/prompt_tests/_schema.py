@@ -78,27 +78,27 @@ def _declared(given: JsonValue) -> dict[str, JsonValue] | None:
     """Read `outputs`: a JSON Schema, `{name: {type, …}}`, or `[{name, kind, …}]` of Prompty 2."""
     if isinstance(given, list):
         given = {
-            str(one["name"]): one for one in given if isinstance(one, dict) and one.get("name")
+            str(item["name"]): item for item in given if isinstance(item, dict) and item.get("name")
         }
     if not isinstance(given, dict) or not given:
         return None
     if isinstance(given.get("properties"), dict) or isinstance(given.get("type"), str):
         return given
     properties: dict[str, dict[str, JsonValue]] = {
-        name: one if isinstance(one, dict) else {"type": one} for name, one in given.items()
+        name: part if isinstance(part, dict) else {"type": part} for name, part in given.items()
     }
     required: list[JsonValue] = [
-        name for name, one in properties.items() if one.get("required") is not False
+        name for name, part in properties.items() if part.get("required") is not False
     ]
-    parts: dict[str, JsonValue] = {name: _property(one) for name, one in properties.items()}
+    parts: dict[str, JsonValue] = {name: _property(part) for name, part in properties.items()}
     return {"type": "object", "properties": parts, "required": required}
 
 
-def _property(one: dict[str, JsonValue]) -> dict[str, JsonValue]:
+def _property(declared: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """Read an output of Prompty: `kind` is its type, and `required` says if it has to be there."""
-    found = {name: value for name, value in one.items() if name != "required"}
-    if isinstance(one.get("required"), list):
-        found["required"] = one["required"]
+    found = {name: value for name, value in declared.items() if name != "required"}
+    if isinstance(declared.get("required"), list):
+        found["required"] = declared["required"]
     if "type" not in found and isinstance(found.get("kind"), str):
         found["type"] = found["kind"]
     return found
@@ -138,7 +138,7 @@ def _problems(value: JsonValue, schema: JsonValue, where: str, depth: int) -> It
         yield f"{where} is {_kind(value)}, not {' or '.join(known)}"
         return
     allowed = schema.get("enum")
-    if isinstance(allowed, list) and not any(_equal(value, one) for one in allowed):
+    if isinstance(allowed, list) and not any(_equal(value, item) for item in allowed):
         yield f"{where} is {_shown(value)}, which is not one of {_shown(allowed)}"
     if "const" in schema and not _equal(value, schema["const"]):
         yield f"{where} is {_shown(value)}, not {_shown(schema['const'])}"
@@ -195,5 +195,5 @@ def with_schema(result: Result, schema: OutputSchema | None) -> Result:
     found = MetricResult(
         metric=METRIC, judge=CHECK, outcome="err" if problems else "ok", content="; ".join(problems)
     )
-    others = [one for one in result.metrics if one.key != found.key]
+    others = [metric for metric in result.metrics if metric.key != found.key]
     return result.model_copy(update={"metrics": (*others, found)})

@@ -169,7 +169,7 @@ _CHECKS: dict[str, tuple[Any, str]] = {
     "stop": (
         lambda value: (
             isinstance(value, str)
-            or (isinstance(value, list) and all(isinstance(one, str) for one in value))
+            or (isinstance(value, list) and all(isinstance(text, str) for text in value))
         ),
         "should be a text, or a list of texts",
     ),
@@ -192,25 +192,25 @@ def _format(given: JsonValue) -> JsonValue:
 
 def _tools(given: JsonValue, prompt: PromptUnderTest, notes: list[str]) -> JsonValue:
     """Return functions in OpenAI's form; name the others, which no chat request can hold."""
-    found: list[JsonValue] = []
-    for number, one in enumerate(given if isinstance(given, list) else [given], start=1):
-        tool = _tool(one)
-        if tool is None:
-            name = one.get("name") if isinstance(one, dict) else None
+    functions: list[JsonValue] = []
+    for number, tool in enumerate(given if isinstance(given, list) else [given], start=1):
+        function = _tool(tool)
+        if function is None:
+            name = tool.get("name") if isinstance(tool, dict) else None
             notes.append(f"{prompt.name}: tool {name or number} is not a function, so is not sent")
         else:
-            found.append(tool)
-    return found or None
+            functions.append(function)
+    return functions or None
 
 
-def _tool(one: JsonValue) -> JsonValue:
-    if not isinstance(one, dict):
+def _tool(tool: JsonValue) -> JsonValue:
+    if not isinstance(tool, dict):
         return None
-    if one.get("type") == "function" and isinstance(one.get("function"), dict):
-        return one
-    if one.get("kind", one.get("type", "function")) != "function" or not one.get("name"):
+    if tool.get("type") == "function" and isinstance(tool.get("function"), dict):
+        return tool
+    if tool.get("kind", tool.get("type", "function")) != "function" or not tool.get("name"):
         return None
-    function = {name: one[name] for name in ("name", "description", "parameters") if name in one}
+    function = {name: tool[name] for name in ("name", "description", "parameters") if name in tool}
     return {"type": "function", "function": cast(JsonValue, function)}
 
 
@@ -271,7 +271,9 @@ def with_images(
             urls[value] = value
     if not urls:
         return tuple(messages)
-    return tuple(_moved(one, urls) if one.role == "user" else one for one in messages)
+    return tuple(
+        _moved(message, urls) if message.role == "user" else message for message in messages
+    )
 
 
 def _moved(message: Message, urls: Mapping[str, str]) -> Message:

@@ -90,8 +90,8 @@ _RULE_LIST = _object(rules={"type": "array", "items": _TEXT})
 
 def _described(prompt: PromptUnderTest) -> str:
     return "\n".join(
-        f"{one.name} ({one.type})" + (f": {one.description}" if one.description else "")
-        for one in prompt.inputs.values()
+        f"{input_.name} ({input_.type})" + (f": {input_.description}" if input_.description else "")
+        for input_ in prompt.inputs.values()
     )
 
 
@@ -252,8 +252,8 @@ def read_inverse_rules(text: str, numbers: Sequence[int]) -> dict[int, str] | No
         content = next((value for value in content.values() if isinstance(value, list)), None)
     entries: list[tuple[object, str]]
     lines = text.splitlines()
-    if isinstance(content, list) and content and all(isinstance(one, dict) for one in content):
-        texts = [(one.get("number"), str(one.get("text") or "")) for one in content]
+    if isinstance(content, list) and content and all(isinstance(item, dict) for item in content):
+        texts = [(item.get("number"), str(item.get("text") or "")) for item in content]
         entries = [(number, one_line(rule)) for number, rule in texts if rule.strip()]
     elif any(matches := [NUMBER.match(line) for line in lines]):
         entries = [
@@ -509,7 +509,7 @@ async def write_baseline(prompt: PromptUnderTest, model: Model, count: int) -> l
 def read_baseline(text: str, prompt: PromptUnderTest) -> list[PromptTest]:
     """Read baseline tests that are separated by lines of ===, or a JSON list of tests."""
     content = json_in(text)
-    if isinstance(content, dict) and not any(isinstance(one, list) for one in content.values()):
+    if isinstance(content, dict) and not any(isinstance(item, list) for item in content.values()):
         content = None
     parts = [text]
     if content is None:

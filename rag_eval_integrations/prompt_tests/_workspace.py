@@ -8,7 +8,7 @@ their owner only; links are followed.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from rag_eval_integrations.prompt_tests._requests import Journal
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import PromptTest, Rule, Spec
 from rag_eval_integrations.prompt_tests.upstream import from_test_rows, rows_of
-from rag_eval_integrations.report._page import write
 
 INTENT = "intent.txt"
 INPUT_SPEC = "input_spec.txt"
@@ -111,10 +110,6 @@ class Workspace:
         path = self.path(name)
         _target.write_page(path, text, lambda head: head.startswith(begins), field="file")
 
-    def write_html(self, name: str, content: Iterable[str]) -> None:
-        """Write a page of HTML in pieces, in place of an earlier one; errors of `write_page`."""
-        write(self.path(name), content, field="file")
-
     def read_json(self, name: str) -> Any:
         """Read a file's JSON.
 
@@ -122,14 +117,13 @@ class Workspace:
             ConfigurationError: when the file is not JSON; names the line.
             OSError: when the file cannot be read.
         """
+        text = self.read(name)
         try:
-            return json.loads(self.read(name))
+            return json.loads(text)
         except json.JSONDecodeError as error:
             why = f"line {error.lineno} is not JSON: {error.msg}"
             raise ConfigurationError("file", str(self.path(name)), why) from error
         except (RecursionError, ValueError) as error:
-            if isinstance(error, ConfigurationError):
-                raise
             why = f"is not JSON: {error}"
             raise ConfigurationError("file", str(self.path(name)), why) from error
 
@@ -138,13 +132,14 @@ class Workspace:
         self.write(name, json.dumps(value, ensure_ascii=True, indent=1) + "\n")
 
     def read_lines(self, name: str) -> tuple[str, ...]:
-        """Read one statement per line; empty lines and lines that begin with # are skipped.
+        """Read one statement per line, without empty lines and those with # in front; () if absent.
 
         Raises:
             ConfigurationError: when the file is not UTF-8.
             OSError: when the file cannot be read.
         """
-        lines = (line.strip() for line in self.read(name).splitlines())
+        text = self.read(name) if self.has(name) else ""
+        lines = (line.strip() for line in text.splitlines())
         return tuple(line for line in lines if line and not line.startswith("#"))
 
     def write_lines(self, name: str, lines: Sequence[str], otherwise: str) -> None:
@@ -164,14 +159,10 @@ class Workspace:
         Raises:
             ConfigurationError: when a file is not UTF-8.
         """
-        intent = " ".join(self.read_lines(INTENT)) if self.has(INTENT) else ""
-        input_spec = self.read_lines(INPUT_SPEC) if self.has(INPUT_SPEC) else ()
-        rules = self.read_lines(RULES) if self.has(RULES) else ()
-        inverse = self.read_lines(INVERSE_RULES) if self.has(INVERSE_RULES) else ()
-        about = self.about()
-        cut = about.get("rulesNumberedFirst")
+        rules, cut = self.read_lines(RULES), self.about().get("rulesNumberedFirst")
         return make_spec(
-            intent, input_spec, rules, inverse_by_rule(inverse, len(rules)),
+            " ".join(self.read_lines(INTENT)), self.read_lines(INPUT_SPEC), rules,
+            inverse_by_rule(self.read_lines(INVERSE_RULES), len(rules)),
             cut=cut if type(cut) is int and cut >= 0 else None,
         )  # fmt: skip
 
@@ -239,10 +230,10 @@ def inverse_by_rule(lines: Sequence[str], rules: int) -> dict[int, str] | list[s
 def inverse_lines(spec: Spec) -> list[str]:
     """Write inverse rules so that `inverse_by_rule` finds the same rules for them."""
     inverse = spec.inverse_rules
-    if len(inverse) < len(spec.output_rules) and all(one.of_rule is not None for one in inverse):
+    if len(inverse) < len(spec.output_rules) and all(rule.of_rule is not None for rule in inverse):
         places = {rule.id: place for place, rule in enumerate(spec.output_rules, start=1)}
-        return [f"{places.get(one.of_rule or 0, one.of_rule)}. {one.text}" for one in inverse]
-    return [one.text for one in inverse]
+        return [f"{places.get(rule.of_rule or 0, rule.of_rule)}. {rule.text}" for rule in inverse]
+    return [rule.text for rule in inverse]
 
 
 def make_spec(

@@ -79,8 +79,8 @@ class PromptEvaluation:
         if max_concurrency < 1:
             raise ConfigurationError("max_concurrency", max_concurrency, "use a number from 1")
         self.judges: list[RecordedModel] = [
-            RecordedModel(model_from(one, "judge"), record, max_concurrency=max_concurrency)
-            for one in judges
+            RecordedModel(model_from(judge, "judge"), record, max_concurrency=max_concurrency)
+            for judge in judges
         ]
         if not self.judges:
             raise ConfigurationError("judges", judges, "give at least one")
@@ -252,10 +252,10 @@ class PromptEvaluation:
 
 
 def _with(result: Result, judgements: Sequence[Judged | MetricResult]) -> Result:
-    verdicts = [one for one in judgements if isinstance(one, Judged)]
-    measured = [one for one in judgements if isinstance(one, MetricResult)]
-    keys = {one.key for one in measured}
-    kept = [one for one in result.metrics if one.key not in keys]
+    verdicts = [judgement for judgement in judgements if isinstance(judgement, Judged)]
+    measured = [judgement for judgement in judgements if isinstance(judgement, MetricResult)]
+    keys = {result_.key for result_ in measured}
+    kept = [metric for metric in result.metrics if metric.key not in keys]
     changes: dict[str, Any] = {"metrics": (*kept, *measured)}
     if verdicts:
         changes |= {"compliance": verdicts[0], "others": tuple(verdicts[1:])}

@@ -167,7 +167,7 @@ class Generation:
             self.workspace.journal(),
             max_concurrency=max_concurrency,
         )
-        known = {one.name: one for one in self.prompt.scenarios}
+        known = {scenario.name: scenario for scenario in self.prompt.scenarios}
         chosen = list(known) if scenarios is None else list(scenarios)
         for name in chosen:
             if name not in known:
@@ -291,20 +291,20 @@ class Generation:
         spec, tests = await self.spec(), await self.tests()
         journal = self.workspace.journal()
         strong = RecordedModel(model_from(model, "groundtruth"), journal)
-        asked = [RecordedModel(model_from(one, "judge"), journal) for one in judges]
+        asked = [RecordedModel(model_from(judge, "judge"), journal) for judge in judges]
         if not asked:
             raise ConfigurationError("judges", judges, "give at least one")
         if metric is None and self.prompt.folder is not None:
             metric = next(iter(discover_metrics(self.prompt.folder, groundtruth=True)), None)
         measure = metric or PromptyMetric(OWN_METRICS / "groundtruth_eval.metric.prompty")
 
-        async def one(test: PromptTest) -> PromptTest:
+        async def answered(test: PromptTest) -> PromptTest:
             if test.groundtruth is not None:
                 return test
             return await add_groundtruth(test, self.prompt, spec, strong, asked, measure)
 
         with journal:
-            done = await run_jobs(tests, one, max_concurrency=self.max_concurrency)
+            done = await run_jobs(tests, answered, max_concurrency=self.max_concurrency)
         self.workspace.write_json(files.TESTS, to_test_rows(done))
         self.workspace.write_json(
             files.GROUNDTRUTH,

@@ -47,6 +47,7 @@ from rag_eval_integrations.prompt_tests.upstream import (
     rule_checks_to_rows,
 )
 from rag_eval_integrations.records import SCHEMA
+from rag_eval_integrations.report._page import write
 
 Tell = Callable[[str], None]
 
@@ -187,8 +188,8 @@ class Project:
         lost: list[str] = []
         rows = self.workspace.rows(files.RESULTS)
         results = results_from_rows(rows, self.prompt, self.workspace.spec(), tests, lost)
-        for one in lost:
-            self._tell(f"{files.RESULTS}: {one}")
+        for reason in lost:
+            self._tell(f"{files.RESULTS}: {reason}")
         return results
 
     async def run(
@@ -278,7 +279,7 @@ class Project:
         if not others:
             return
         numbered = (f"test_results.{number}.json" for number in itertools.count(1))
-        name = next(one for one in numbered if not self.workspace.path(one).exists())
+        name = next(free for free in numbered if not self.workspace.path(free).exists())
         self.workspace.write(name, self.workspace.read(files.RESULTS))
         self._tell(f"{', '.join(others)}: earlier results moved to {self.workspace.path(name)}")
 
@@ -365,9 +366,9 @@ class Project:
         """
         found = find_metrics(self.prompt, named, more=[self.workspace.folder])
         for name in variables or {}:
-            if not any(name in one.prompt.variables for one in found):
+            if not any(name in metric.prompt.variables for metric in found):
                 raise ConfigurationError("variables", name, "no metric file has this variable")
-        return [PromptyMetric(one.prompt, variables=variables) for one in found]
+        return [PromptyMetric(metric.prompt, variables=variables) for metric in found]
 
     def report(self, *, unknown_as: UnknownAs = None) -> Report:
         """Make a report from the folder's files.
@@ -379,10 +380,11 @@ class Project:
             ConfigurationError: when there are no results.
         """
         results = self.results()
-        spec = self.workspace.spec()
         tests = self.tests() if self.workspace.has(files.TESTS) else []
         rules = rule_checks_from_rows(self.workspace.rows(files.RULE_EVALS))
-        return Report(self.prompt.name, results, spec, self._checks(tests), rules, unknown_as)
+        return Report(
+            self.prompt.name, results, self.workspace.spec(), self._checks(tests), rules, unknown_as
+        )
 
     def export(self, to: str, *, model: str | None = None, azure: bool = False) -> Exported:
         """Write the tests in another tool's format.
@@ -419,7 +421,7 @@ class Project:
         self.workspace.write_page(OVERVIEW, to_csv(report.overview()), b"model,")
         self.workspace.write_page(REPORT_JSON, to_json(report), b'{\n "schema": ')
         self.workspace.write_page(REPORT_MD, to_markdown(report), b"# Prompt tests of ")
-        self.workspace.write_html(REPORT_HTML, report_pieces(report))
+        write(self.workspace.path(REPORT_HTML), report_pieces(report), field="file")
         names = (OVERVIEW, REPORT_JSON, REPORT_MD, REPORT_HTML)
         return [self.workspace.path(name) for name in names]
 

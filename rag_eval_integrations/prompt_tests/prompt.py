@@ -264,7 +264,7 @@ class PromptUnderTest:
             return _of_prompty(prompt, name, None)
         if not isinstance(prompt, PromptLike):
             prompt = _of_framework(prompt)
-        inputs = {one: Input(one) for one in prompt.input_names}
+        inputs = {input_name: Input(input_name) for input_name in prompt.input_names}
         return PromptUnderTest(name or prompt.name, prompt.text, inputs, prompt.render)
 
     @staticmethod
@@ -286,7 +286,7 @@ class PromptUnderTest:
         """
         prompty = parse_prompty(text, name=name, strict=False)
         made = _of_prompty(prompty, name, None, append=not in_app)
-        more = {one: Input(one) for one in inputs if one not in made.inputs}
+        more = {input_: Input(input_) for input_ in inputs if input_ not in made.inputs}
         all_inputs = {**made.inputs, **more} or {_DEFAULT_INPUT: Input(_DEFAULT_INPUT)}
         return replace(made, inputs=all_inputs, renderer=None if in_app else made.renderer)
 
@@ -308,7 +308,9 @@ class PromptUnderTest:
     ) -> dict[str, JsonValue]:
         """Merge the defaults of inputs, a scenario's parameters and a test's inputs; later win."""
         defaults = {
-            one.name: one.default for one in self.inputs.values() if one.default is not None
+            input_.name: input_.default
+            for input_ in self.inputs.values()
+            if input_.default is not None
         }
         return {**defaults, **(parameters or {}), **inputs}
 
@@ -326,7 +328,7 @@ class PromptUnderTest:
 
     def parameters(self, scenario: str) -> Mapping[str, JsonValue]:
         """Return a scenario's fixed inputs; empty for an unknown scenario."""
-        return next((one.parameters for one in self.scenarios if one.name == scenario), {})
+        return next((case.parameters for case in self.scenarios if case.name == scenario), {})
 
     def inputs_from(
         self, testinput: str, fixed: Mapping[str, JsonValue] | None = None
@@ -344,9 +346,9 @@ class PromptUnderTest:
             ConfigurationError: for several inputs and a text that is not a JSON object.
         """
         names = [
-            one.name
-            for one in self.inputs.values()
-            if one.name not in (fixed or {}) and one.default is None
+            input_.name
+            for input_ in self.inputs.values()
+            if input_.name not in (fixed or {}) and input_.default is None
         ]
         content = _json_object(testinput)
         if len(names) > 1:
@@ -371,7 +373,7 @@ def _of_prompty(
     prompt: Prompty, name: str | None, folder: Path | None, *, append: bool = True
 ) -> PromptUnderTest:
     undeclared = sorted(prompt.variables - set(prompt.inputs))
-    inputs = {**prompt.inputs, **{one: Input(one) for one in undeclared}}
+    inputs = {**prompt.inputs, **{variable: Input(variable) for variable in undeclared}}
     warnings = list(prompt.warnings)
     text = prompt.text
     renderer: _Renderer = prompt.render
@@ -386,13 +388,17 @@ def _of_prompty(
         added = MessageTemplate("user", f"{{{{{last}}}}}", 1, None)
         template = replace(prompt, messages=(*prompt.messages, added))
         warnings.append(f"{prompt.source} has no variable; {{{{{last}}}}} was added at its end")
-    unused = [one for one in prompt.inputs if prompt.variables and one not in prompt.variables]
-    warnings += [f"{prompt.source} declares `{one}` but does not use it" for one in unused]
+    unused = [
+        input_ for input_ in prompt.inputs if prompt.variables and input_ not in prompt.variables
+    ]
+    warnings += [
+        f"{prompt.source} declares `{input_name}` but does not use it" for input_name in unused
+    ]
     head = prompt.extra
     return PromptUnderTest(
         name=name or prompt.name,
         text=text,
-        inputs={one: inputs[one] for one in inputs if one not in unused},
+        inputs={input_: inputs[input_] for input_ in inputs if input_ not in unused},
         renderer=renderer,
         template=template,
         instructions=_instructions(head.get("instructions")),
@@ -417,7 +423,7 @@ def _with_input_at_the_end(prompt: Prompty, name: str) -> _Renderer:
 def _instructions(given: object) -> dict[str, str]:
     if not isinstance(given, dict):
         return {}
-    return {one: str(given[one]) for one in INSTRUCTIONS if given.get(one)}
+    return {stage: str(given[stage]) for stage in INSTRUCTIONS if given.get(stage)}
 
 
 def _scenarios(given: object, prompt: Prompty) -> tuple[Scenario, ...]:
@@ -425,17 +431,19 @@ def _scenarios(given: object, prompt: Prompty) -> tuple[Scenario, ...]:
         return ()
     place = f"line {prompt.lines['scenarios']}: " if "scenarios" in prompt.lines else ""
     if not isinstance(given, list) or not all(
-        isinstance(one, dict) and isinstance(one.get("name"), str) for one in given
+        isinstance(item, dict) and isinstance(item.get("name"), str) for item in given
     ):
         why = f"{place}`scenarios` should be a list of objects with a `name`"
         raise ConfigurationError("prompt", prompt.source, why)
-    for one in given:
-        if not isinstance(one.get("parameters") or {}, dict):
-            why = f"{place}the `parameters` of {one['name']!r} should map inputs to values"
+    for item in given:
+        if not isinstance(item.get("parameters") or {}, dict):
+            why = f"{place}the `parameters` of {item['name']!r} should map inputs to values"
             raise ConfigurationError("prompt", prompt.source, why)
     return tuple(
-        Scenario(one["name"], str(one.get("instructions") or ""), dict(one.get("parameters") or {}))
-        for one in cast(list[dict[str, Any]], given)
+        Scenario(
+            item["name"], str(item.get("instructions") or ""), dict(item.get("parameters") or {})
+        )
+        for item in cast(list[dict[str, Any]], given)
     )
 
 
@@ -443,11 +451,11 @@ def _samples(
     given: object, prompt: Prompty, folder: Path | None
 ) -> tuple[Mapping[str, JsonValue], ...]:
     found: list[Mapping[str, JsonValue]] = [prompt.sample] if prompt.sample else []
-    for one in given if isinstance(given, list) else []:
-        if isinstance(one, dict):
-            found.append(one)
-        elif isinstance(one, str) and folder is not None:
-            found += read_samples(folder, one, prompt.source)
+    for item in given if isinstance(given, list) else []:
+        if isinstance(item, dict):
+            found.append(item)
+        elif isinstance(item, str) and folder is not None:
+            found += read_samples(folder, item, prompt.source)
     return tuple(found)
 
 

@@ -204,7 +204,7 @@ class Result(Record):
     @property
     def verdicts(self) -> list[Judged]:
         """The verdicts of all judges on compliance, that of the first judge first."""
-        return [one for one in (self.compliance, *self.others) if one is not None]
+        return [verdict for verdict in (self.compliance, *self.others) if verdict is not None]
 
 
 class TestCheck(Record):

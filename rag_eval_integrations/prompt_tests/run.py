@@ -224,14 +224,14 @@ async def run_tests(
         ConfigurationError: for no models, two models with the same name, a number out of range, or
             a setting that cannot be sent.
     """
-    put = PromptUnderTest.of(prompt)
+    under_test = PromptUnderTest.of(prompt)
     for name, number in (("max_concurrency", max_concurrency), ("runs", runs)):
         if number < 1:
             raise ConfigurationError(name, number, "use a number from 1")
     found = _named(models)
     record = Journal() if journal is None else journal
-    settings = settings_of(put, parameters)
-    schema = output_schema(put)
+    settings = settings_of(under_test, parameters)
+    schema = output_schema(under_test)
     askers: dict[str, _AskModel | _AskApp] = {}
     for model in found:
         if isinstance(model, App):
@@ -243,12 +243,12 @@ async def run_tests(
     jobs = [_Job(test, model, run) for run in range(runs) for test in tests for model in found]
     unchecked = () if schema is None else schema.not_checked
     if unchecked:
-        tell(f"{put.name}: of its outputs' schema, {', '.join(unchecked)} are not checked")
-    for note in (*settings.notes, *(note for one in askers.values() for note in one.notes)):
+        tell(f"{under_test.name}: of its outputs' schema, {', '.join(unchecked)} are not checked")
+    for note in (*settings.notes, *(note for asker in askers.values() for note in asker.notes)):
         tell(note)
 
     async def work(job: _Job) -> Result:
-        return with_schema(await _result(job, put, askers[job.model.name]), schema)
+        return with_schema(await _result(job, under_test, askers[job.model.name]), schema)
 
     def report(_: _Job, result: Result) -> None:
         if done is not None:

@@ -346,24 +346,28 @@ def _row(result: Result) -> dict[str, Any]:
         row["complianceText"] = result.compliance.raw
         row["complianceReason"] = result.compliance.reason
         row["judges"] = [
-            {"judge": one.judge, "compliance": one.outcome, "complianceText": one.raw,
-             "failed": one.failed}
-            | ({} if one.probability is None else {"probability": one.probability})
-            for one in (result.compliance, *result.others)
+            {"judge": verdict.judge, "compliance": verdict.outcome, "complianceText": verdict.raw,
+             "failed": verdict.failed}
+            | ({} if verdict.probability is None else {"probability": verdict.probability})
+            for verdict in (result.compliance, *result.others)
         ]  # fmt: skip
-    row["metrics"] = {one.key: _metric_cell(one) for one in result.metrics}
+    row["metrics"] = {metric.key: _metric_cell(metric) for metric in result.metrics}
     return row
 
 
-def _metric_cell(one: MetricResult) -> dict[str, Any]:
-    cell: dict[str, Any] = {"content": one.content, "metric": one.metric, "judge": one.judge}
-    if one.score is not None:
-        cell["score"] = one.score
-    if one.outcome is not None:
-        cell["outcome"] = one.outcome
-    if one.problem is not None:
-        cell["problem"] = one.problem
-    if one.failed:
+def _metric_cell(metric: MetricResult) -> dict[str, Any]:
+    cell: dict[str, Any] = {
+        "content": metric.content,
+        "metric": metric.metric,
+        "judge": metric.judge,
+    }
+    if metric.score is not None:
+        cell["score"] = metric.score
+    if metric.outcome is not None:
+        cell["outcome"] = metric.outcome
+    if metric.problem is not None:
+        cell["problem"] = metric.problem
+    if metric.failed:
         cell["failed"] = True
     return cell
 
@@ -438,8 +442,8 @@ def _result(row: Row, test: PromptTest) -> Result:
 def _judged(row: Row) -> list[Judged]:
     given = row.get("judges")
     if isinstance(given, list):
-        rows = [one for one in given if isinstance(one, Mapping)]
-        return [judged_from(one, "compliance", text_of(one, "judge") or None) for one in rows]
+        rows = [item for item in given if isinstance(item, Mapping)]
+        return [judged_from(item, "compliance", text_of(item, "judge") or None) for item in rows]
     if row.get("compliance") is not None and not text_of(row, "error"):
         return [judged_from(row, "compliance")]  # an empty cell means judged, without a verdict
     return []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -223,15 +222,6 @@ def test_odd_files_name_the_file_and_the_line(
         PromptUnderTest.of(path)
     assert place in str(raised.value)
     assert str(path) in str(raised.value)
-
-
-@pytest.mark.slow
-def test_a_prompt_that_nobody_writes_is_refused(tmp_path: Path) -> None:
-    """A FIFO without a writer would be waited for without end."""
-    os.mkfifo(tmp_path / "p.prompt.yml")
-
-    with pytest.raises(ConfigurationError, match="FIFO"):
-        PromptUnderTest.of(tmp_path / "p.prompt.yml")
 
 
 def test_names_with_hyphens_are_taken_literally(tmp_path: Path) -> None:

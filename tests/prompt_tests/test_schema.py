@@ -148,7 +148,7 @@ SCHEMAS = st.recursive(
 @given(SCHEMAS, VALUES)
 def test_outputs_are_checked_as_a_validator_does(schema: dict[str, Any], value: Any) -> None:
     """Against jsonschema, for every keyword that is checked."""
-    head = {"outputs": {"type": "array", "items": schema}}
+    head: dict[str, Any] = {"outputs": {"type": "array", "items": schema}}
     problems = problems_of(replace(prompt("{{x}}"), head=head), json.dumps([value]))
     whole = jsonschema.Draft202012Validator(schema).is_valid(value)
     assert problems is not None

@@ -71,8 +71,8 @@ def import_(
     with new_folder(out, sources, overwrite=overwrite) as kept:
         project = Project.create(_prompt_file(imported, out), out, print_stderr)
         write_imported(imported, project.workspace)
-    for one in imported.lost:
-        print_stderr(one)
+    for reason in imported.lost:
+        print_stderr(reason)
     if kept:
         print_stderr(f"the earlier folder is {kept[0]}")
     stdout().print(

@@ -77,8 +77,8 @@ def report(
     code = 0
     if comparison.before is not None:
         changes = shown.compare(_report_of(comparison.before, which))
-        for one in changes:
-            print_comparison(one, to_stderr=format_ is not None)
+        for change in changes:
+            print_comparison(change, to_stderr=format_ is not None)
         code = regressed(changes, gates, unclear=comparison.fail_on_unclear)
     return max(code, check_thresholds(shown, thresholds))
 
@@ -197,20 +197,20 @@ def regressed(
     Raises:
         ConfigurationError: for a score that no model has in both runs.
     """
-    known = list(dict.fromkeys(name for one in comparisons for name in one.scores))
+    known = list(dict.fromkeys(name for comparison in comparisons for name in comparison.scores))
     code = 0
     for name, delta in gates.items():
         if name not in known:
             why = f"no model has it in both runs; they have {', '.join(known) or 'none'}"
             raise ConfigurationError("--fail-on-regression", name, why)
-        for one in comparisons:
-            if name not in one.scores:
-                print_stderr(f"FAILED {name} ({one.model}): no output has it in both runs")
+        for comparison in comparisons:
+            if name not in comparison.scores:
+                print_stderr(f"FAILED {name} ({comparison.model}): no output has it in both runs")
                 code = _FAILED
                 continue
-            verdict = one.scores[name].verdict(delta)
+            verdict = comparison.scores[name].verdict(delta)
             failed = verdict.outcome == "worse" or (verdict.outcome == "cannot tell" and unclear)
-            line = f"{verdict.outcome}: {name} ({one.model}) {verdict.reason}"
+            line = f"{verdict.outcome}: {name} ({comparison.model}) {verdict.reason}"
             print_stderr(f"FAILED {line}" if failed else line)
             code = _FAILED if failed else code
     return code
@@ -249,7 +249,7 @@ def check_thresholds(report: Report, thresholds: Sequence[Threshold]) -> int:
     if thresholds and not report.models:
         print_stderr("FAILED: the report has no results")
         return _FAILED
-    metrics = {name for one in report.results for key in one.metrics
+    metrics = {name for result in report.results for key in result.metrics
                for name in (key.metric, key.key)}  # fmt: skip
     complaints = []
     for threshold in thresholds:

@@ -264,11 +264,11 @@ def estimate_all(
     estimate = estimate_generation(generation, groundtruth=groundtruth is not None)
     print_stderr(f"generate: {estimate.words(bill.prices)}")
     tests = min(estimate.tests, which.max_tests or estimate.tests)
-    characters = len(prompt.text) + ASSUMED
-    bill.estimate("run", [CostEstimate(name, tests * which.runs, characters) for name in muts])
+    runs, characters = tests * which.runs, len(prompt.text)
+    bill.estimate("run", [CostEstimate(name, runs, characters) for name in muts])
     metrics = find_metrics(prompt, judging.metric or [], more=[out])
     asked = judged_requests(tests * which.runs * len(muts), metrics=len(metrics))
-    bill.estimate("evaluate", [CostEstimate(name, asked, characters) for name in judges])
+    bill.estimate("evaluate", [CostEstimate(name, asked, characters + ASSUMED) for name in judges])
     of_tests = estimate.tests * (judging.validity + 2 * (judging.agreement is not None))
     if of_tests:
         print_stderr(f"evaluate: at most {of_tests:,} requests about the tests themselves")
@@ -313,11 +313,11 @@ def print_failed_judges(results: Sequence[Result]) -> bool:
     failed: dict[str, list[str]] = {}
     answered = 0
     for result in results:
-        replies = [(one.judge, one.failed, one.reason) for one in result.verdicts]
+        replies = [(verdict.judge, verdict.failed, verdict.reason) for verdict in result.verdicts]
         replies += [
-            (one.judge, one.failed, one.problem or "")
-            for one in result.metrics
-            if one.metric != METRIC
+            (metric.judge, metric.failed, metric.problem or "")
+            for metric in result.metrics
+            if metric.metric != METRIC
         ]
         for judge, has_failed, reason in replies:
             if has_failed:

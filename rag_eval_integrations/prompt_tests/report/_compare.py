@@ -110,15 +110,15 @@ def _compare(
         for key in both
         if before[key].state != after[key].state
     ]  # fmt: skip
-    broken = [one for one in changes if (one.before, one.after) == ("ok", "err")]
-    fixed = [one for one in changes if (one.before, one.after) == ("err", "ok")]
+    broken = [change for change in changes if (change.before, change.after) == ("ok", "err")]
+    fixed = [change for change in changes if (change.before, change.after) == ("err", "ok")]
     return Comparison(
         model=model,
         before=rate_of((before[key] for key in both), unknown_as=unknown_as),
         after=rate_of((after[key] for key in both), unknown_as=unknown_as),
         broken=tuple(broken),
         fixed=tuple(fixed),
-        other=tuple(one for one in changes if one not in broken and one not in fixed),
+        other=tuple(change for change in changes if change not in broken and change not in fixed),
         compared=len(both),
         only_before=len(before) - len(both),
         only_after=len(after) - len(both),
@@ -145,7 +145,7 @@ def _scores(
     found = paired(columns, uids if repeated else None)
     return {
         name: replace(
-            one,
+            difference,
             became_unscored=dict(
                 Counter(
                     pair[1].state if name == COMPLIANCE else "no score"
@@ -155,7 +155,7 @@ def _scores(
             ),
             became_scored=sum(name in new and name not in old for old, new in values),
         )
-        for name, one in found.items()
+        for name, difference in found.items()
     }  # fmt: skip
 
 
@@ -172,9 +172,11 @@ def values_of(result: Result, unknown_as: UnknownAs = None) -> dict[str, float]:
     if share is not None:
         values[COMPLIANCE] = share
     by_metric: dict[str, dict[str, float]] = {}
-    for one in result.metrics:
-        if one.value is not None:
-            by_metric.setdefault(one.metric, {})[one.key] = one.value / 100
+    for metric_result in result.metrics:
+        if metric_result.value is not None:
+            by_metric.setdefault(metric_result.metric, {})[metric_result.key] = (
+                metric_result.value / 100
+            )
     for metric, judged in by_metric.items():
         if metric != COMPLIANCE:
             values[metric] = fmean(judged.values())  # the mean over its judges

@@ -64,12 +64,12 @@ def report_pieces(report: Report) -> Iterator[str]:
         by_judge=list(_by_judge(report)),
         agreement=[
             {
-                "judges": shown(one.who),
-                "agree": "–" if one.agree is None else f"{one.agree:.1%}",
-                "kappa": f"{'–' if one.kappa is None else f'{one.kappa:.2f}'} ({one.method})",
-                "n": f"{one.n:,}",
+                "judges": shown(group.who),
+                "agree": "–" if group.agree is None else f"{group.agree:.1%}",
+                "kappa": f"{'–' if group.kappa is None else f'{group.kappa:.2f}'} ({group.method})",
+                "n": f"{group.n:,}",
             }
-            for one in judges_agreement(report.results)
+            for group in judges_agreement(report.results)
         ],
         made=[(name, values) for name, values in _made(report).items() if values],
         failures=failed,
@@ -154,7 +154,7 @@ def _by_judge(report: Report) -> Iterator[dict[str, Any]]:
             for verdict in result.verdicts
             if verdict.judge not in (None, "majority")
         ]
-        scores = [(one.metric, one.judge, one.value) for one in result.metrics]
+        scores = [(metric.metric, metric.judge, metric.value) for metric in result.metrics]
         for metric, judge, value in shares + scores:
             of_judge = values.setdefault(metric, {}).setdefault(judge or "", {})
             scale = 1 if metric else 100
@@ -186,7 +186,9 @@ def _made(report: Report) -> dict[str, list[str]]:
         known = list(outcomes)
         return [f"{known.count('ok'):,} of {len(known):,}"] if known else []
 
-    judges = Counter(said.judge for one in report.results for said in one.verdicts if said.judge)
+    judges = Counter(
+        said.judge for result in report.results for said in result.verdicts if said.judge
+    )
     settings: dict[str, None] = {}
     for result in report.results:
         words = ", ".join(
@@ -201,14 +203,16 @@ def _made(report: Report) -> dict[str, list[str]]:
         "settings that models were asked with": [shown(words) for words in settings],
         "rules of a valid input": [shown(rule) for rule in report.spec.input_spec],
         "inputs judged valid": shares(
-            one.validity.outcome for one in report.checks if one.validity
+            check.validity.outcome for check in report.checks if check.validity
         ),
         "answers made from the rules alone that comply": shares(
-            one.agreement.outcome for one in report.checks if one.agreement
+            check.agreement.outcome for check in report.checks if check.agreement
         ),
-        "rules grounded in the prompt": shares(one.grounded.outcome for one in report.rule_checks),
+        "rules grounded in the prompt": shares(
+            check.grounded.outcome for check in report.rule_checks
+        ),
         "prompt": list(
-            dict.fromkeys(shown(one.prompt_id) for one in report.results if one.prompt_id)
+            dict.fromkeys(shown(result.prompt_id) for result in report.results if result.prompt_id)
         ),
     }
 
@@ -238,7 +242,7 @@ def _failures_of(results: Iterable[Result]) -> tuple[int, list[Result]]:
     states = list(_SIGNS)
     failed = sorted(
         (result for result in results if result.state in ("err", "unknown", "error")),
-        key=lambda one: (_order(one.test), one.model, states.index(one.state)),
+        key=lambda result: (_order(result.test), result.model, states.index(result.state)),
     )
     if len(failed) <= _MOST_FAILURES:
         return len(failed), failed
@@ -256,19 +260,21 @@ def _pages(kept: Sequence[Result]) -> Iterator[dict[str, Any]]:
         yield {
             "from": start + 1,
             "to": start + len(of_page),
-            "failures": [_failure(one, number) for number, one in enumerate(of_page, start + 1)],
+            "failures": [
+                _failure(result, number) for number, result in enumerate(of_page, start + 1)
+            ],
         }
 
 
 def _failure(result: Result, number: int) -> dict[str, Any]:
     test = result.test
     verdicts = []
-    for one in result.verdicts:
-        name = one.judge or "no judge was asked"
-        sure = "" if one.probability is None else f" (P(OK) = {one.probability:.2f})"
-        raw = "" if one.raw.strip() in ("", one.reason.strip()) else _cut(one.raw)
-        verdicts.append({"judge": shown(name + sure), "state": one.outcome,
-                         "reason": _cut(one.reason), "raw": raw})  # fmt: skip
+    for verdict in result.verdicts:
+        name = verdict.judge or "no judge was asked"
+        sure = "" if verdict.probability is None else f" (P(OK) = {verdict.probability:.2f})"
+        raw = "" if verdict.raw.strip() in ("", verdict.reason.strip()) else _cut(verdict.raw)
+        verdicts.append({"judge": shown(name + sure), "state": verdict.outcome,
+                         "reason": _cut(verdict.reason), "raw": raw})  # fmt: skip
     facts = [
         ("test", test.uid),
         ("repetition", str(result.run + 1) if result.run else ""),
@@ -279,10 +285,12 @@ def _failure(result: Result, number: int) -> dict[str, Any]:
         *((f"document {n}", text) for n, text in enumerate(result.contexts)),
         *(
             (
-                one.key,
-                f"{one.score:g}" if one.score is not None else one.problem or one.outcome or "",
+                metric.key,
+                f"{metric.score:g}"
+                if metric.score is not None
+                else metric.problem or metric.outcome or "",
             )
-            for one in result.metrics
+            for metric in result.metrics
         ),
     ]
     return {
@@ -317,5 +325,5 @@ def _choices(kept: Sequence[Result]) -> dict[str, list[tuple[str, str]]]:
             for name, test in rules.items()
         ],
         "model": [(name, name) for name in models],
-        "kind": [(kind, _STATES[kind]) for kind in dict.fromkeys(one.state for one in kept)],
+        "kind": [(kind, _STATES[kind]) for kind in dict.fromkeys(result.state for result in kept)],
     }

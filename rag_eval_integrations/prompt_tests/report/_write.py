@@ -36,12 +36,12 @@ def to_json(report: Report) -> str:
             }
             for model in report.models
         },
-        "judges": [asdict(one) for one in report.agreement()],
+        "judges": [asdict(group) for group in report.agreement()],
         "rules": report.by_rule(),
         "grounded": [
-            {"ruleid": one.rule.id, "rule": one.rule.text, "grounded": one.grounded.outcome,
-             "reason": one.grounded.reason}
-            for one in report.rule_checks
+            {"ruleid": check.rule.id, "rule": check.rule.text, "grounded": check.grounded.outcome,
+             "reason": check.grounded.reason}
+            for check in report.rule_checks
         ],
         "failures": [asdict(failure) for failure in report.failures()],
     }  # fmt: skip
@@ -102,12 +102,12 @@ def _compliance(report: Report) -> Iterator[Row]:
 def _judges(report: Report) -> list[str]:
     rows: list[Row] = [
         {
-            "judges": one.who,
-            "same verdict": None if one.agree is None else f"{one.agree:.1%}",
-            "kappa": None if one.kappa is None else f"{one.kappa:.2f} ({one.method})",
-            "outputs": one.n,
+            "judges": group.who,
+            "same verdict": None if group.agree is None else f"{group.agree:.1%}",
+            "kappa": None if group.kappa is None else f"{group.kappa:.2f} ({group.method})",
+            "outputs": group.n,
         }
-        for one in report.agreement()
+        for group in report.agreement()
     ]
     return ["## Agreement of judges", "", *markdown_table(rows), ""] if rows else []
 

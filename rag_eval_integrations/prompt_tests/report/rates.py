@@ -123,12 +123,12 @@ def _with_majority(result: Result) -> Result:
     said = result.verdicts
     if len(said) < 2:
         return result
-    ok, err = (sum(one.outcome == outcome for one in said) for outcome in ("ok", "err"))
+    ok, err = (sum(verdict.outcome == outcome for verdict in said) for outcome in ("ok", "err"))
     outcome: Outcome = "ok" if ok > err else "err" if err > ok else "unknown"
-    of_it = [one for one in said if one.outcome == outcome]
+    of_it = [verdict for verdict in said if verdict.outcome == outcome]
     counts = f"{ok} of {len(said)} judges say ok, {err} err"
     reason = f"{counts}: {of_it[0].reason}" if of_it and outcome != "unknown" else counts
-    known = [one.probability for one in said if one.probability is not None]
+    known = [verdict.probability for verdict in said if verdict.probability is not None]
     majority = Judged(
         outcome=outcome,
         reason=reason,
@@ -166,7 +166,11 @@ def judges_agreement(results: Iterable[Result]) -> list[JudgesAgreement]:
         The agreement of all judges, then of each pair; empty for fewer than two judges.
     """
     rows: list[dict[str, str]] = [
-        {one.judge or "": one.outcome for one in result.verdicts if one.judge != "majority"}
+        {
+            verdict.judge or "": verdict.outcome
+            for verdict in result.verdicts
+            if verdict.judge != "majority"
+        }
         for result in results
         if result.error is None and not result.test.baseline
     ]
@@ -288,17 +292,21 @@ def _metrics(results: Sequence[Result]) -> dict[str, list[MetricResult]]:
     """Group the metrics' results by column; several judges of a metric also have an average."""
     judges: dict[str, set[str]] = {}
     for result in results:
-        for one in result.metrics:
-            judges.setdefault(one.metric, set()).add(one.judge)
+        for metric_result in result.metrics:
+            judges.setdefault(metric_result.metric, set()).add(metric_result.judge)
     averaged = {metric for metric, names in judges.items() if len(names) > 1}
     found: dict[str, list[MetricResult]] = {}
     for result in results:
         of_metric: dict[str, list[MetricResult]] = {}
-        for one in result.metrics:
-            found.setdefault(one.key, []).append(one)
-            of_metric.setdefault(one.metric, []).append(one)
+        for metric_result in result.metrics:
+            found.setdefault(metric_result.key, []).append(metric_result)
+            of_metric.setdefault(metric_result.metric, []).append(metric_result)
         for metric in averaged & set(of_metric):
-            scores = [one.score for one in of_metric[metric] if one.score is not None]
+            scores = [
+                metric_result.score
+                for metric_result in of_metric[metric]
+                if metric_result.score is not None
+            ]
             score = fmean(scores) if scores else None
             mean = MetricResult(metric=metric, judge=AVERAGE, score=score)
             found.setdefault(mean.key, []).append(mean)
@@ -307,16 +315,16 @@ def _metrics(results: Sequence[Result]) -> dict[str, list[MetricResult]]:
     return {
         key: cells
         for key, cells in sorted(found.items())
-        if key not in without or any(one.score is not None for one in cells)
+        if key not in without or any(cell.score is not None for cell in cells)
     }
 
 
 def _metric(key: str, cells: Sequence[MetricResult]) -> Row:
     """Return the mean score or the count of OK verdicts, with the number of outputs behind it."""
-    scores = [one.score for one in cells if one.score is not None]
+    scores = [cell.score for cell in cells if cell.score is not None]
     if scores:
         return {key: fmean(scores), f"{key} n": len(scores)}
-    verdicts = [one.outcome for one in cells if one.outcome in ("ok", "err")]
+    verdicts = [cell.outcome for cell in cells if cell.outcome in ("ok", "err")]
     if not verdicts:
         return {key: None, f"{key} n": 0}
     return {key: f"{verdicts.count('ok')} of {len(verdicts)} ok", f"{key} n": len(verdicts)}
@@ -324,9 +332,9 @@ def _metric(key: str, cells: Sequence[MetricResult]) -> Row:
 
 def _upstream_metric(key: str, cells: Sequence[MetricResult]) -> Row:
     """Return a metric as PromptPex does: the mean with 0 for no score, else the count of OK."""
-    if any(one.score is not None for one in cells):
-        return {key: sum(one.score or 0.0 for one in cells) / len(cells)}
-    return {key: sum(one.outcome == "ok" for one in cells)}
+    if any(cell.score is not None for cell in cells):
+        return {key: sum(cell.score or 0.0 for cell in cells) / len(cells)}
+    return {key: sum(cell.outcome == "ok" for cell in cells)}
 
 
 _ALWAYS = {"model", "tests", "tests compliant", "tests judged", "compliant from", "compliant to"}

@@ -219,8 +219,8 @@ def assert_compliance(
         raise ConfigurationError("at_least", at_least, "use a share from 0 to 1")
     complaints = []
     models = report.models if model is None else (model,)
-    for one in models:
-        rate = report.tnc(model=one)
+    for name in models:
+        rate = report.tnc(model=name)
         if rate.compliant is not None and rate.compliant >= at_least:
             continue
         counts = f"{rate.ok} ok, {rate.err} err, {rate.unknown} unknown, {rate.errors} errors"
@@ -229,8 +229,8 @@ def assert_compliance(
             if rate.compliant is None
             else f"{rate.compliant:.0%} of {rate.n} outputs comply, below {at_least:.0%}"
         )
-        complaints.append(f"{one}: {found} ({counts})")
-        of_model = [failure for failure in report.failures() if failure.model == one]
+        complaints.append(f"{name}: {found} ({counts})")
+        of_model = [failure for failure in report.failures() if failure.model == name]
         complaints += [
             f"  {failure.kind}: {failure.input[:100]!r} → {failure.output[:100]!r}: "
             f"{failure.reason[:200]}"
@@ -303,14 +303,18 @@ class Average:
 def average(reports: Sequence[Report]) -> list[Average]:
     """Average reports of several prompts: one row per model, in the order of the reports."""
     models = list(dict.fromkeys(model for report in reports for model in report.models))
-    return [_average(model, [one for one in reports if model in one.models]) for model in models]
+    return [
+        _average(model, [report for report in reports if model in report.models])
+        for model in models
+    ]
 
 
 def _average(model: str, reports: Sequence[Report]) -> Average:
     split = [
         (rule.non_compliant, inverse.non_compliant)
         for rule, inverse in (
-            (one.tnc(model=model, by="rule"), one.tnc(model=model, by="inverse")) for one in reports
+            (report.tnc(model=model, by="rule"), report.tnc(model=model, by="inverse"))
+            for report in reports
         )
         if rule.n and inverse.n
     ]
