@@ -85,7 +85,7 @@ def scored(
     call: SentencizedCall, labelling: Labelling, metrics: Sequence[LabelMetric]
 ) -> dict[tuple[str, ...], Outcome]:
     """Score the labels by each metric; one that fails leaves the others their scores."""
-    by = _by(call, labelling)
+    by = by_of(call, labelling)
     return {
         metric.names: made(call.call, metric, partial(metric.score, call, labelling, by))
         for metric in metrics
@@ -190,7 +190,8 @@ def _is_retrieval_alone(call: RagCall) -> bool:
     return bool(call.documents) or capture.documents_from != "none"
 
 
-def _by(call: SentencizedCall, labelling: Labelling) -> By:
+def by_of(call: SentencizedCall, labelling: Labelling) -> By:
+    """Return the provenance of scores of a labelling, as far as it is known without a metric."""
     judge = labelling.judge
     return By(
         judge=judge.name, model=judge.model, judge_version=judge.version,
@@ -231,7 +232,7 @@ def maker_of(
     if isinstance(metric, CallMetric):
         return By()
     if model is None:
-        return _by(call, labelling)
+        return by_of(call, labelling)
     return By(judge=model.name, judge_version=model.version, splitter=call.splitter, windows=1)
 
 

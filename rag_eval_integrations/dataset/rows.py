@@ -16,11 +16,11 @@ from typing import Any
 from pydantic import JsonValue
 
 from rag_eval_integrations._contain import contained, words_of
-from rag_eval_integrations._scoring import nothing_to_judge, score_labelling
+from rag_eval_integrations._scoring import by_of, nothing_to_judge, score_labelling
 from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.judges import reconcile
 from rag_eval_integrations.judges.suspicion import Suspicion
-from rag_eval_integrations.metrics import CallMetric, LabelMetric
+from rag_eval_integrations.metrics import CallMetric, LabelMetric, Trace
 from rag_eval_integrations.records import (
     Document,
     Evaluation,
@@ -374,24 +374,56 @@ def score_labelled(
     if written is None:
         # An evaluation without labels stays unscored, and a failed one keeps its error.
         return _unlabelled(labelled, metrics, speaks)
-    labels: Labels = reconcile(written, labelled.call)
-    if raw_keys:
-        labels = labels.model_copy(
-            update={
-                "all_relevant_sentence_keys": written.all_relevant_sentence_keys,
-                "all_utilized_sentence_keys": written.all_utilized_sentence_keys,
-                "unsupported_response_sentence_keys": written.unsupported_response_sentence_keys,
-            }
-        )
-    labelling = labelled.labelling.model_copy(update={"labels": labels})
-    nothing = nothing_to_judge(labelled.call)
-    if nothing is not None:
-        code, reason = nothing
-        labelling = labelling.model_copy(
-            update={"labels": None, "unscored": code, "reason": reason}
-        )
+    labelling = _reconciled(labelled, written)
+    if raw_keys and labelling.labels is not None:
+        labelling = labelling.model_copy(update={"labels": _as_recorded(labelling.labels, written)})
     scored = score_labelling(labelled.call, labelling, metrics, speaks=speaks)
     return _with_identity(scored, labelled.evaluation) if labelled.evaluation else scored
+
+
+def score_gold(labelled: Labelled, trace: Trace) -> Evaluation:
+    """Score a gold row by the formulas alone: its scores have no reasons, evidence and flags.
+
+    Under the `ragbench` formulas the key lists count as recorded, as in the published columns;
+    the labels are cleaned all the same.
+    """
+    written, recorded, call = labelled.labelling.labels, labelled.evaluation, labelled.call.call
+    if written is None:
+        return _unlabelled(labelled, [trace], None)
+    labelling = _reconciled(labelled, written)
+    by = by_of(labelled.call, labelling)
+    labels = labelling.labels
+    if labels is None:
+        scores = trace.score(labelled.call, labelling, by)
+    else:
+        raw = trace.formulas == "ragbench"
+        counted = _as_recorded(labels, written) if raw else labels
+        scores = trace.numbers(labelled.call, counted, by)
+    return Evaluation.model_construct(
+        id=call.id, row_key=call.row_key if recorded is None else recorded.row_key,
+        question=call.question, response=call.response,
+        scores={score.name: score for score in scores}, labels=labels,
+        sentences=labelled.call.sentences, judge=labelling.judge, usage=labelling.usage,
+    )  # fmt: skip
+
+
+def _reconciled(labelled: Labelled, written: Labels) -> Labelling:
+    """Clean the labels of a row; without any where there is nothing to judge."""
+    update: dict[str, Any] = {"labels": reconcile(written, labelled.call)}
+    nothing = nothing_to_judge(labelled.call)
+    if nothing is not None:
+        update = {"labels": None, "unscored": nothing[0], "reason": nothing[1]}
+    return labelled.labelling.model_copy(update=update)
+
+
+def _as_recorded(labels: Labels, written: Labels) -> Labels:
+    """Take the key lists as they were written, with repeats and unknown keys."""
+    names = (
+        "all_relevant_sentence_keys",
+        "all_utilized_sentence_keys",
+        "unsupported_response_sentence_keys",
+    )
+    return labels.model_copy(update={name: getattr(written, name) for name in names})
 
 
 def _unlabelled(

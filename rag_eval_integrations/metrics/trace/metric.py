@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from pydantic import JsonValue
 
@@ -46,6 +46,8 @@ TRACE_SCORES = (
 """Names of the scores, in the order in which they are returned."""
 
 _AVERAGED = TRACE_SCORES[:4]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -161,8 +163,14 @@ class Trace(LabelMetric):
             # Why there are no labels may stand there: a schema that the endpoint ignored.
             warned = {"warnings": labelling.warnings}
             return tuple(score.model_copy(update=warned) for score in unscored)
-        made = _CallScorer(self, call, labels, labelling.warnings, self._stamp(by))
-        if call.call.response is None:
+        return self._scored(_CallScorer(self, call, labels, labelling.warnings, self._stamp(by)))
+
+    def numbers(self, call: SentencizedCall, labels: Labels, by: By) -> tuple[Score, ...]:
+        """Score one call as `score` does, by the formulas alone: without reasons and evidence."""
+        return self._scored(_CallScorer(self, call, labels, (), self._stamp(by), words=False))
+
+    def _scored(self, made: _CallScorer) -> tuple[Score, ...]:
+        if made.call.call.response is None:
             return made.retrieval_alone()
         scores = [made.relevance(), made.utilization(), made.completeness(), made.adherence()]
         average = made.average([score for score in scores if score.name in _AVERAGED])
@@ -194,19 +202,31 @@ class _CallScorer:
     """Computes the scores of one call, and holds the counts that they share."""
 
     def __init__(
-        self, trace: Trace, call: SentencizedCall, labels: Labels, warnings: tuple[str, ...], by: By
+        self,
+        trace: Trace,
+        call: SentencizedCall,
+        labels: Labels,
+        warnings: tuple[str, ...],
+        by: By,
+        *,
+        words: bool = True,
     ) -> None:
         self.trace = trace
         self.call = call
         self.labels = labels
         self.warnings = warnings
         self.by = by
+        self.words = words
         keys = [sentence.key for sentence in call.documents]
         self.counts: Counts = labelled_counts(labels, len(keys))
         self.expected = None if trace.hard else expected_counts(labels, keys)
         self.maps: JudgeMaps | None = None
         if trace.calibration is not None:
             self.maps = trace.calibration.maps_for(by)
+
+    def _told(self, tell: Callable[..., T], *facts: Any) -> T | None:
+        """Put facts into words, or into evidence, if anybody reads them."""
+        return tell(*facts) if self.words else None
 
     def _score(self, name: str, value: float, **fields: Any) -> Score:
         # Six per call: `model_construct` takes five times as long. `value` is computed, in [0, 1].
@@ -224,12 +244,12 @@ class _CallScorer:
         self,
         name: str,
         value: float,
-        reason: str,
-        proof: dict[str, JsonValue],
+        reason: str | None,
+        proof: dict[str, JsonValue] | None,
         expected: tuple[float, float | None] | None,
     ) -> Score:
         estimate, fit = self._calibrated(name, value, self._estimate(name, expected))
-        if estimate is not None:
+        if estimate is not None and reason is not None:
             reason += evidence.estimate_reason(estimate, None if fit is None else fit.n)
         return self._score(name, value, method="labels", reason=reason, evidence=proof,
                            n=self.counts.total, estimate=estimate)  # fmt: skip
@@ -304,8 +324,8 @@ class _CallScorer:
         return self._counted(
             "context_relevance",
             formulas.context_relevance(counts.relevant, counts.total, baseline),
-            evidence.relevance_reason(self.labels, self.call),
-            evidence.relevance_evidence(self.labels, self.call),
+            self._told(evidence.relevance_reason, self.labels, self.call),
+            self._told(evidence.relevance_evidence, self.labels, self.call),
             expected,
         )
 
@@ -321,8 +341,8 @@ class _CallScorer:
         return self._counted(
             "context_utilization",
             formulas.context_utilization(counts.relevant, counts.utilized, counts.total, by),
-            evidence.utilization_reason(self.labels),
-            evidence.use_evidence(self.labels),
+            self._told(evidence.utilization_reason, self.labels),
+            self._told(evidence.use_evidence, self.labels),
             expected,
         )
 
@@ -334,15 +354,15 @@ class _CallScorer:
         return self._counted(
             "completeness",
             formulas.completeness(counts.relevant, counts.both, counts.utilized, by),
-            evidence.completeness_reason(self.labels, by),
-            evidence.use_evidence(self.labels),
+            self._told(evidence.completeness_reason, self.labels, by),
+            self._told(evidence.use_evidence, self.labels),
             expected,
         )
 
     def adherence(self) -> Score:
         keys = [sentence.key for sentence in self.call.response]
         value = formulas.adherence(self.labels, keys, self.trace.formulas)
-        proof = evidence.adherence_evidence(self.labels, self.call, self.trace.formulas)
+        proof = self._told(evidence.adherence_evidence, self.labels, self.call, self.trace.formulas)
         if value is None:
             return self._unlabelled("adherence", proof)
         probability = None if self.trace.hard else self.labels.adherence_probability()
@@ -353,9 +373,9 @@ class _CallScorer:
         return self._score(
             "adherence", value, method="labels", evidence=proof, n=len(keys),
             probability=probability, estimate=estimate,
-            reason=evidence.adherence_reason(
-                self.labels, self.call, self.trace.formulas, value, probability,
-                None if fit is None else fit.n,
+            reason=self._told(
+                evidence.adherence_reason, self.labels, self.call, self.trace.formulas, value,
+                probability, None if fit is None else fit.n,
             ),
         )  # fmt: skip
 
