@@ -3,10 +3,9 @@
     python benchmarks/agreement.py [--rows 100000] [--sentences 12]
 
 Rows are made up: ten data sets, a judge with probabilities and estimates, and gold that it often
-agrees with. Each line is a process of its own. The baseline reads both files and keeps nothing; all
-else is agreement: 400 resamples, per data set and pooled. `without numpy` hides numpy from it.
-Memory is the peak of the process less what it has before the first row. The last column is CPU
-beside the baseline's.
+agrees with. Each line is a process of its own. The baseline reads both files; all else is
+agreement: 400 resamples, per data set and pooled. Memory is the peak of the process less what it
+has before the first row. The last column is CPU beside the baseline's.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ import tempfile
 import time
 from pathlib import Path
 
-MODES = ("reading", "agreement", "agreement without numpy")
+MODES = ("reading", "agreement")
 TEMPLATES = 200
 
 
@@ -85,30 +84,18 @@ def peak() -> float:
 
 def child(folder: Path, mode: str) -> None:
     """Read, or compare; print seconds, CPU seconds and bytes."""
-    from rag_eval_integrations.agreement import _summing
     from rag_eval_integrations.cli import _gold_rows, agreement
-    from rag_eval_integrations.metrics import Trace
 
-    if mode.endswith("numpy"):
-        _summing.find_spec = lambda _: None  # type: ignore[assignment]
-    elif mode == "agreement":
-        with contextlib.suppress(ImportError):
-            import numpy  # noqa: F401 -- its 20 MB are no rows
     evals, gold = folder / "evals.jsonl", folder / "gold.jsonl"
     before, started, cpu = peak(), time.perf_counter(), time.process_time()
     if mode == "reading":
-        fields = _gold_rows.Fields(None, "doc_id", "system_id")
-        reader, trace = _gold_rows.RowReader(), Trace()
-        for _ in reader.values(evals, _gold_rows.full_row, (), _gold_rows.lean_row):
-            pass
-        parse, read = _gold_rows.gold_readers(lambda: trace, fields)
-        for _ in reader.values(gold, read, parse=parse):
-            pass
+        reader = _gold_rows.RowReader()
+        rows, trace = _gold_rows.predicted_rows(reader, evals)
+        rows += reader.gold(gold, trace)
     else:
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
             agreement.agreement(evals, gold, human=None, baselines=False, as_json=True)
-        (folder / f"{mode}.json").write_text(out.getvalue())
     took = time.perf_counter() - started, time.process_time() - cpu
     print(json.dumps([*took, peak() - before]), file=sys.stderr)
 
@@ -143,9 +130,6 @@ def main() -> None:
                 f"{mode:26}{seconds:9.1f}{cpu:9.1f}{cpu - baseline:14.1f}"
                 f"{grown / options.rows:11,.0f}{cpu / baseline:7.2f}x"
             )
-        printed = {one.read_text() for one in folder.glob("agreement*.json")}
-        if len(printed) > 1:
-            print("the figures with and without numpy differ")
 
 
 if __name__ == "__main__":

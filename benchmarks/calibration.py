@@ -17,12 +17,15 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
+
+import numpy as np
 
 from rag_eval_integrations import RagEvaluator
 from rag_eval_integrations.agreement import Gold, Pair, calibrate, match
 from rag_eval_integrations.agreement._curves import calibration_error
-from rag_eval_integrations.agreement.calibrating import CALIBRATED, folds
+from rag_eval_integrations.agreement.calibrating import CALIBRATED
 from rag_eval_integrations.dataset import labelled_from, score_labelled
 from rag_eval_integrations.judges.calibration import Calibration
 from rag_eval_integrations.metrics import Trace
@@ -56,7 +59,8 @@ def errors(
             estimate = calibration.judges[0].scores[name](estimate)
         items.append((estimate, gold))
     squares = math.fsum([(estimate - gold) ** 2 for estimate, gold in items])
-    return math.sqrt(squares / len(items)), calibration_error(items)
+    scores, gold = (np.array(column) for column in zip(*items, strict=True))
+    return math.sqrt(squares / len(items)), calibration_error(scores, gold)
 
 
 def compared(test: Sequence[Pair], train: Sequence[Pair]) -> dict[str, tuple[str, list[float]]]:
@@ -81,7 +85,9 @@ def main() -> None:
         sums: dict[str, list[list[float]]] = defaultdict(list)
         for name, pairs in by_set.items():
             if way:
-                side = folds([pair.predicted.question for pair in pairs], 2)
+                digests = [sha256(pair.predicted.question.encode()).digest() for pair in pairs]
+                places = {digest: at for at, digest in enumerate(sorted(set(digests)))}
+                side = [places[digest] % 2 for digest in digests]
                 test = [pair for pair, of in zip(pairs, side, strict=True) if of]
                 train = [pair for pair, of in zip(pairs, side, strict=True) if not of]
             else:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from rag_eval_integrations.agreement._side import Rows, Side
-from rag_eval_integrations.agreement._table import Part, Row, Table, row_of
+from rag_eval_integrations.agreement._table import Row, Table
+from rag_eval_integrations.agreement.compare import ADHERENCE, check_one_predictor, score_blocks
 from rag_eval_integrations.agreement.figures import Group, figures_of, mean_over
 from rag_eval_integrations.agreement.matching import Pair
-from rag_eval_integrations.agreement.scores import ADHERENCE, check_one_predictor, score_blocks
 from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.judges.cascade import DOUBT
 from rag_eval_integrations.records import Evaluation, Usage
 
 STEPS = 10
@@ -64,127 +63,89 @@ def cascade_curve(
         ConfigurationError: a later judge's evaluation of a call is missing, a judge's rows were
             made in several ways, or `steps` is below 1.
     """
-    table = Table.of(pairs)
-    later = [_side_of(judged) for judged in (second, third) if judged is not None]
-    return cascade_of(table, [pair.predicted.row_key for pair in pairs], *later, steps=steps)
-
-
-class Later(NamedTuple):
-    """The evaluations of a later judge, as numbers."""
-
-    side: Side
-    by_key: dict[str, int]
-
-    def add(self, evaluation: Evaluation) -> None:
-        """Take up an evaluation; the last one of a `row_key` counts."""
-        self.put(row_of(evaluation))
-
-    def put(self, row: Row) -> None:
-        """Take up what is kept of an evaluation."""
-        self.by_key[row.row_key] = self.side.put(row.kept)
-
-
-def _side_of(judged: Iterable[Evaluation]) -> Later:
-    later = Later(Side(), {})
-    for evaluation in judged:
-        later.add(evaluation)
-    return later
+    later = [[Row.of(one) for one in judged] for judged in (second, third) if judged is not None]
+    return cascade_of(Table.of(pairs), *later, steps=steps)
 
 
 def cascade_of(
-    table: Table,
-    keys: Sequence[str],
-    second: Later,
-    third: Later | None = None,
-    *,
-    steps: int = STEPS,
+    table: Table, second: Iterable[Row], third: Iterable[Row] | None = None, *, steps: int = STEPS
 ) -> tuple[CascadePoint, ...]:
-    """Compute the curve of rows that were read as numbers; `keys` holds the rows' `row_key`."""
+    """Compute the curve of a table, as `cascade_curve` does of pairs."""
     if steps < 1:
         raise ConfigurationError("steps", steps, "use 1 or more")
-    rows = table.appearance
-    check_one_predictor(table.predicted, rows)
-    asked = _asked(keys, rows, second, "second")
-    last = None if third is None else _asked(keys, rows, third, "third")
+    check_one_predictor(table.predicted)
+    asked = _asked(table, second, "second")
+    last = None if third is None else _asked(table, third, "third")
+    rows = table.predicted
     shares = [step / steps for step in range(steps + 1)] if last is None else OF_THREE[0]
     points = []
-    order = sorted(rows, key=lambda row: _sureness(table.predicted, row))
+    order = sorted(range(len(rows)), key=lambda place: _sureness(rows[place]))
     for share in shares:
         chosen = order[: round(len(rows) * share)]
         if last is None:
-            points.append(_point(table, asked, chosen))
+            points.append(_point(table, (asked, chosen)))
             continue
         # Ties stay in the order of the first judge's.
-        again = sorted(chosen, key=lambda row: _sureness(asked, row))
-        counts = [round(len(chosen) * further) for further in OF_THREE[1]]
-        points += [
-            _point(table, asked, chosen, last, again[:count]) for count in dict.fromkeys(counts)
-        ]
+        again = sorted(chosen, key=lambda place: _sureness(asked[place]))
+        counts = dict.fromkeys(round(len(chosen) * further) for further in OF_THREE[1])
+        points += [_point(table, (asked, chosen), (last, again[:count])) for count in counts]
     return tuple(points)
 
 
-def _asked(keys: Sequence[str], rows: Rows, judged: Later, which: str) -> Side:
-    """Put a later judge's evaluations in the order of the table's rows."""
-    missing = sum(key not in judged.by_key for key in keys)
+def _asked(table: Table, judged: Iterable[Row], which: str) -> list[Row]:
+    """Put a later judge's rows in the order of the table's; the last one of a `row_key` counts."""
+    by_key = {row.row_key: row for row in judged}
+    keys = [row.row_key for row in table.predicted]
+    missing = sum(key not in by_key for key in keys)
     if missing or not keys:
         raise ConfigurationError(
             which, f"{missing} of {len(keys)} rows", f"are not among the {which} judge's"
         )
-    asked = judged.side.take([judged.by_key[key] for key in keys])
-    check_one_predictor(asked, rows)
-    return asked
+    rows = [by_key[key] for key in keys]
+    check_one_predictor(rows)
+    return rows
 
 
-def _point(
-    table: Table,
-    asked: Side,
-    chosen: Sequence[int],
-    last: Side | None = None,
-    further: Sequence[int] = (),
-) -> CascadePoint:
-    """Compute the point at which some rows are passed on, and `further` of them once more."""
-    places = {row: place for place, row in enumerate(table.appearance)}
-    passed, twice = (sorted(rows, key=places.__getitem__) for rows in (chosen, further))
-    usage = sum([asked.usage(row) for row in passed], Usage())
-    mixed = table.predicted.mixed(asked, passed)
-    if last is not None:
-        usage = sum([last.usage(row) for row in twice], usage)
-        mixed = mixed.mixed(last, twice)
-    everything = Part(replace(table, predicted=mixed), table.appearance)
-    return CascadePoint(
-        share=len(passed) / table.size,
-        band=_band(table.predicted, chosen),
-        usage=usage,
-        pooled=_group(everything),
-        mean_over_datasets=mean_over([_group(part) for part in everything.by_dataset().values()]),
-        third=None if last is None else len(twice) / table.size,
-        third_band=None if last is None else _band(asked, further),
-    )
+def _point(table: Table, *passed: tuple[Sequence[Row], Sequence[int]]) -> CascadePoint:
+    """Compute the point at which some rows are passed on to each later judge."""
+    rows, before, usage = list(table.predicted), table.predicted, Usage()
+    shares: list[float] = []
+    bands: list[float | None] = []
+    for asked, chosen in passed:
+        shares.append(len(chosen) / len(table))
+        bands.append(_band(before, chosen))
+        before = asked
+        for place in sorted(chosen):
+            rows[place] = asked[place]
+            usage += asked[place].usage
+    everything = replace(table, predicted=rows)
+    parts = [_group(part) for part in everything.by_dataset().values()]
+    later = dict(zip(("third", "third_band"), (*shares[1:], *bands[1:]), strict=False))
+    return CascadePoint(shares[0], bands[0], usage, _group(everything), mean_over(parts), **later)
 
 
-def _group(part: Part) -> Group:
-    return Group({"n": len(part.rows)}, figures_of(score_blocks(part), len(part.rows), 0, ""))
+def _group(table: Table) -> Group:
+    return Group({"n": len(table)}, figures_of(score_blocks(table), len(table), 0, ""))
 
 
-def _band(side: Side, chosen: Sequence[int]) -> float | None:
+def _band(rows: Sequence[Row], chosen: Sequence[int]) -> float | None:
     """Return the half-width of the band of the last row that is passed on."""
     if not chosen:
         return None
-    group, distance = _sureness(side, chosen[-1])
+    group, distance = _sureness(rows[chosen[-1]])
     return distance if group == _BY_PROBABILITY else None
 
 
 _BY_PROBABILITY = 2
 
 
-def _sureness(side: Side, row: int) -> tuple[int, float]:
+def _sureness(row: Row) -> tuple[int, float]:
     """Rank how sure a judge is: no probability, a doubt, then the distance from 0.5."""
-    probability = side.number(ADHERENCE, "probability", row)
-    if probability is None:
+    score = row.scores.get(ADHERENCE)
+    if score is None or score.probability is None:
         return 0, 0.0
-    return 1 if side.origins.values[side.origin[row]].doubted else _BY_PROBABILITY, abs(
-        probability - 0.5
-    )
+    doubted = any(flag.startswith(DOUBT) for flag in row.flags)
+    return 1 if doubted else _BY_PROBABILITY, abs(score.probability - 0.5)
 
 
 def curve_json(points: Sequence[CascadePoint]) -> list[JsonValue]:
@@ -193,7 +154,7 @@ def curve_json(points: Sequence[CascadePoint]) -> list[JsonValue]:
         {
             "share": point.share,
             "band": point.band,
-            **_third_json(point),
+            **({} if point.third is None else _third_json(point)),
             "usage": point.usage.model_dump(),
             "pooled": point.pooled.to_json()["scores"],
             "mean_over_datasets": point.mean_over_datasets.to_json()["scores"],
@@ -203,6 +164,4 @@ def curve_json(points: Sequence[CascadePoint]) -> list[JsonValue]:
 
 
 def _third_json(point: CascadePoint) -> dict[str, JsonValue]:
-    if point.third is None:
-        return {}
     return {"third_share": point.third, "third_band": point.third_band}

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rag_eval_integrations.agreement._table import Part, ordered
+import numpy as np
+
+from rag_eval_integrations.agreement._statistics import Array, exact_sum
+from rag_eval_integrations.agreement._table import Table, column
+from rag_eval_integrations.agreement.compare import ADHERENCE, not_adherent
 from rag_eval_integrations.agreement.matching import Pair
-from rag_eval_integrations.agreement.scores import (
-    ADHERENCE,
-    compared,
-    not_adherent,
-)
 
 BINS = 10
 
@@ -63,78 +62,56 @@ def curves(pairs: Sequence[Pair]) -> Mapping[str, Curves]:
         Curves by title: `not adherent` (responses), `relevant` and `utilized` (document sentences),
         `unsupported` (response sentences). A kind without probabilities is left out.
     """
-    return curves_of(ordered(pairs))
+    return curves_of(Table.of(pairs))
 
 
-def curves_of(part: Part) -> Mapping[str, Curves]:
-    """Compute the curves of some rows of a table, as `curves` does of pairs."""
-    found = {"not adherent": curve_of(items)} if (items := list(_adherence(part))) else {}
-    for title in ("relevant", "utilized"):
-        scores, positive, _ = part.table.keys.items[title].columns(part.rows)
-        if scores:
-            found[title] = curve_of(list(zip(scores, positive, strict=True)))
-    keys = part.table.keys
-    doubts = [
-        (1 - score, not supported)
-        for items in (keys.items["supported"], keys.without_verdict)
-        for score, supported, _ in zip(*items.columns(part.rows), strict=True)
-    ]
-    if doubts:
-        found["unsupported"] = curve_of(doubts)
-    return found
+def curves_of(table: Table) -> Mapping[str, Curves]:
+    """Compute the curves of a table, as `curves` does of pairs."""
+    rows = table.compared(ADHERENCE)
+    chances = column(table.predicted, ADHERENCE, "probability")[rows.at]
+    known = ~np.isnan(chances)
+    verdicts = {"not adherent": (1 - chances[known], not_adherent(rows)[known])}
+    for kind in ("relevant", "utilized"):
+        scores, positive, _ = table.items(kind)
+        verdicts[kind] = scores, positive
+    doubts = [table.items(kind) for kind in ("supported", "no_verdict")]
+    scores, supported = (np.concatenate([one[part] for one in doubts]) for part in (0, 1))
+    verdicts["unsupported"] = 1 - scores, ~supported
+    return {name: _curves_of(*of) for name, of in verdicts.items() if len(of[0])}
 
 
-def _adherence(part: Part) -> Iterator[tuple[float, bool]]:
-    rows = compared(part, ADHERENCE)
-    probabilities = part.table.predicted.numbers(ADHERENCE, "probability", rows.rows)
-    for probability, positive in zip(probabilities, not_adherent(rows), strict=True):
-        if probability == probability:  # only NaN, which stands for none, differs from itself
-            yield 1 - probability, positive
+def _curves_of(scores: Array, positive: Array) -> Curves:
+    """Compute the curves of at least one probability, and whether it is positive in gold."""
+    return Curves(len(scores), int(positive.sum()), _roc(scores, positive), _bins(scores, positive))
 
 
-def curve_of(items: Sequence[tuple[float, bool]]) -> Curves:
-    """Compute the curves of at least one (probability, positive in gold) pair."""
-    positives = sum(positive for _, positive in items)
-    return Curves(len(items), positives, _roc(items, positives), _bins(items))
-
-
-def _roc(items: Sequence[tuple[float, bool]], positives: int) -> tuple[tuple[float, float], ...]:
-    negatives = len(items) - positives
-    if not positives or not negatives:
+def _roc(scores: Array, positive: Array) -> tuple[tuple[float, float], ...]:
+    if positive.all() or not positive.any():
         return ()
-    points = [(0.0, 0.0)]
-    true = false = 0
-    ordered = sorted(items, key=lambda item: -item[0])
-    for at, (probability, positive) in enumerate(ordered):
-        true, false = true + positive, false + (not positive)
-        # Equal probabilities share one point, because their order has no meaning.
-        if at + 1 == len(ordered) or ordered[at + 1][0] != probability:
-            points.append((false / negatives, true / positives))
-    return tuple(points)
+    order = np.argsort(-scores, kind="stable")
+    falling = scores[order]
+    # Equal probabilities share one point, because their order has no meaning.
+    last = np.append(falling[1:] != falling[:-1], True)
+    axes = (np.cumsum(one[order])[last] / one.sum() for one in (~positive, positive))
+    return ((0.0, 0.0), *zip(*(axis.tolist() for axis in axes), strict=True))
 
 
-def calibration_error(items: Sequence[tuple[float, float]]) -> float:
+def calibration_error(scores: Array, gold: Array) -> float:
     """Compute the expected calibration error of at least one score in [0, 1] with its gold value.
 
     As `Curves.calibration_error`, with the mean of gold values in place of a share.
     """
-    return _error_of(_bins(items))
+    return _error_of(_bins(scores, gold))
 
 
 def _error_of(bins: Sequence[Bin]) -> float:
     return math.fsum(one.n * abs(one.mean - one.share) for one in bins) / sum(one.n for one in bins)
 
 
-def _bins(items: Sequence[tuple[float, float]]) -> tuple[Bin, ...]:
-    found: list[list[tuple[float, float]]] = [[] for _ in range(BINS)]
-    for probability, positive in items:
-        found[min(BINS - 1, int(probability * BINS))].append((probability, positive))
+def _bins(scores: Array, gold: Array) -> tuple[Bin, ...]:
+    bins = np.minimum(BINS - 1, (scores * BINS).astype("i8"))
+    groups = [(scores[bins == at], gold[bins == at]) for at in range(BINS) if (bins == at).any()]
     return tuple(
-        Bin(
-            len(group),
-            math.fsum(probability for probability, _ in group) / len(group),
-            math.fsum(positive for _, positive in group) / len(group),
-        )
-        for group in found
-        if group
+        Bin(len(ours), exact_sum(ours) / len(ours), exact_sum(theirs) / len(ours))
+        for ours, theirs in groups
     )

@@ -1,291 +1,303 @@
-"""A table of matched rows as numbers, and `Joining`, which fills one while files are read.
+"""A table of matched rows: both sides' scores in columns, and their labels sentence by sentence.
 
-predicted rows ─▶ numbers, marks ─▶ wait for their gold row ─▶ compared ─▶ a row of the table
+evaluations ─▶ rows without texts ─▶ joined to those of gold, labels compared ─▶ columns
+
+The labels of a row are compared only if both sides labelled the same sentences (keys and texts),
+since labels of different sentences cannot be compared key by key.
 """
 
 from __future__ import annotations
 
-from array import array
-from collections import deque
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from hashlib import sha256
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
 
-from rag_eval_integrations.agreement._marks import Keys, Marks, marks_of, packed, unpacked
-from rag_eval_integrations.agreement._side import NONE, Codes, Kept, Numbers, Rows, Side, kept_of
-from rag_eval_integrations.agreement.matching import (
-    Gold,
-    GoldFields,
-    Joined,
-    Pair,
-    joined_of,
-    positions,
+import numpy as np
+
+from rag_eval_integrations.agreement._statistics import Array, cells_of
+from rag_eval_integrations.agreement.matching import Gold, Joined, Pair, joined
+from rag_eval_integrations.judges.cascade import CASCADE_FLAGS
+from rag_eval_integrations.records import (
+    By,
+    Evaluation,
+    JudgeInfo,
+    Labels,
+    Sentence,
+    Sentences,
+    Usage,
 )
-from rag_eval_integrations.agreement.published import BASELINE_COLUMNS
-from rag_eval_integrations.records import Evaluation
+
+DOCUMENTS, RESPONSE = 1, 2
 
 
-def _codes() -> array[int]:
-    return array("i")
+class LabelMarks(NamedTuple):
+    """One side's labels as a mark on each sentence."""
 
-
-@dataclass
-class Others:
-    """The other fields of gold rows, in columns."""
-
-    names: Codes[str | None] = field(default_factory=Codes)
-    dataset: array[int] = field(default_factory=_codes)
-    document: array[int] = field(default_factory=_codes)
-    system: array[int] = field(default_factory=_codes)
-    human: Numbers = field(default_factory=lambda: array("d"))
-    baselines: dict[str, Numbers] = field(default_factory=dict)
-
-    def add(self, row: Gold | GoldFields | Pair) -> None:
-        """Take up a row's fields."""
-        self.dataset.append(self.names.code(row.dataset))
-        self.document.append(self.names.code(row.document))
-        self.system.append(self.names.code(row.system))
-        self.human.append(NONE if row.human is None else row.human)
-        for name, value in row.baselines.items():
-            if value is not None and name in BASELINE_COLUMNS:
-                column = self.baselines.setdefault(name, array("d"))
-                column.extend([NONE] * (len(self.human) - 1 - len(column)))
-                column.append(value)
-
-    def take(self, rows: Rows) -> Others:
-        """Return the fields of these rows, in this order."""
-        dataset, document, system = (
-            array("i", [column[row] for row in rows])
-            for column in (self.dataset, self.document, self.system)
-        )
-        baselines = {
-            name: array("d", [column[row] if row < len(column) else NONE for row in rows])
-            for name, column in self.baselines.items()
-        }
-        human = array("d", [self.human[row] for row in rows])
-        return Others(self.names, dataset, document, system, human, baselines)
-
-
-@dataclass
-class Table:
-    """Matched rows as numbers."""
-
-    predicted: Side
-    gold: Side
-    others: Others
-    keys: Keys
-    appearance: array[int]
-    """All rows, in the order in which they appear on the predicted side."""
-    ordered: array[int]
-    """All rows, in an order that does not depend on it: by `row_key`, then by id."""
-    questions: Sequence[bytes]
-    """Digests of the questions; empty where they were not asked for."""
-
-    @property
-    def size(self) -> int:
-        """Number of rows."""
-        return len(self.appearance)
+    sentences: tuple[int, int]
+    """Hashes of keys and texts of the document sentences, and of those of the response; good within
+    this process."""
+    relevant: Array
+    utilized: Array
+    full: Array
+    """Whether each response sentence is fully supported."""
+    labelled: Array
+    """Whether it has a verdict."""
+    empty: bool
+    """Whether nothing is labelled relevant, or nothing utilized: an empty case of the formulas."""
+    support: frozenset[int]
+    """Pairs of a response and a document sentence, numbered."""
+    probabilities: Mapping[str, Array]
+    """Of each sentence, by `relevant`, `utilized` and `supported`; NaN where the judge gives none,
+    and no array where it gives none at all."""
 
     @classmethod
-    def of(cls, pairs: Iterable[Pair]) -> Table:
-        """Make the table of pairs that are in memory, in their order."""
-        table = cls(Side(), Side(), Others(), Keys(), array("q"), array("q"), [])
-        names, questions = [], []
-        for row, pair in enumerate(pairs):
-            table.predicted.add(pair.predicted)
-            table.gold.add(pair.gold)
-            table.others.add(pair)
-            table.keys.add(marks_of(pair.predicted), marks_of(pair.gold))
-            table.appearance.append(row)
-            names.append((pair.predicted.row_key, pair.predicted.id))
-            questions.append(digest_of(pair.predicted.question))
-        table.ordered = array("q", sorted(range(len(names)), key=names.__getitem__))
-        table.questions = questions
-        table.others = table.others.take(range(len(names)))
-        return table
-
-    def dataset(self, row: int) -> str | None:
-        """Return the data set of a row."""
-        return self.others.names.values[self.others.dataset[row]]
-
-    def human(self, row: int) -> float | None:
-        """Return the human rating of a row."""
-        number = self.others.human[row]
-        return None if number != number else number
-
-
-class Part(NamedTuple):
-    """Some rows of a table, in an order: all, or those of a data set."""
-
-    table: Table
-    rows: Rows
-
-    def by_dataset(self) -> dict[str, Part]:
-        """Part the rows by their data sets, in alphabetical order; some rows have none."""
-        found: dict[str, array[int]] = {}
-        for row in self.rows:
-            name = self.table.dataset(row)
-            if name is not None:
-                found.setdefault(name, array("q")).append(row)
-        return {name: Part(self.table, found[name]) for name in sorted(found)}
+    def of(cls, labels: Labels, sentences: Sentences) -> LabelMarks:
+        """Mark the sentences of an evaluation."""
+        documents = [one.key for one in sentences.documents]
+        response = [one.key for one in sentences.response]
+        supports = labels.sentence_support_information
+        verdicts = {one.response_sentence_key: one.fully_supported for one in supports}
+        # Special words such as `general`, and keys of sentences that do not exist, are no evidence.
+        answers = {key: at * len(documents) for at, key in enumerate(response)}
+        sources = {key: at for at, key in enumerate(documents)}
+        given = {
+            "relevant": (labels.relevant_probabilities, documents),
+            "utilized": (labels.utilized_probabilities, documents),
+            "supported": (labels.supported_probabilities, response),
+        }
+        return cls(
+            (_hash_of(sentences.documents), _hash_of(sentences.response)),
+            _marked(documents, set(labels.all_relevant_sentence_keys)),
+            _marked(documents, set(labels.all_utilized_sentence_keys)),
+            _marked(response, {key for key, verdict in verdicts.items() if verdict}),
+            _marked(response, {key for key, verdict in verdicts.items() if verdict is not None}),
+            not (labels.all_relevant_sentence_keys and labels.all_utilized_sentence_keys),
+            frozenset(
+                answers[one.response_sentence_key] + sources[key]
+                for one in supports
+                if one.response_sentence_key in answers
+                for key in one.supporting_sentence_keys
+                if key in sources
+            ),
+            {
+                kind: np.array([chances.get(key) for key in keys], "f8")
+                for kind, (chances, keys) in given.items()
+                if chances is not None
+            },
+        )
 
 
-def ordered(pairs: Iterable[Pair]) -> Part:
-    """Make the rows of pairs that are in memory, in an order that does not depend on theirs."""
-    table = Table.of(pairs)
-    return Part(table, table.ordered)
+def _marked(keys: Sequence[str], known: set[str]) -> Array:
+    return np.array([key in known for key in keys], bool)
 
 
-def digest_of(question: str) -> bytes:
-    """Return what stands for a question."""
-    return sha256(question.encode("utf-8", "replace")).digest()
+def _hash_of(sentences: Sequence[Sentence]) -> int:
+    # Offsets may differ, since a recorded sentence need not be found in its text.
+    return hash(tuple([(one.key, one.text) for one in sentences]))
+
+
+class KeyCounts(NamedTuple):
+    """The comparison of both sides' labels of a row."""
+
+    same: int = 0
+    """0; `DOCUMENTS` if both sides have the same document sentences; `RESPONSE` if those of the
+    response are the same, too."""
+    unlabelled: int = 0
+    counts: Mapping[str, Array] = {}
+    """By kind, the numbers of sentences that are tp, fp, fn and tn."""
+    items: Mapping[str, tuple[Array, Array]] = {}
+    """By kind, the probability of each sentence that has one, and whether it is positive in gold.
+    `no_verdict`: of support, where only the judge's verdict is missing."""
+
+    @classmethod
+    def of(cls, predicted: LabelMarks | None, gold: LabelMarks | None) -> KeyCounts:
+        """Compare both sides' marks."""
+        if predicted is None or gold is None or predicted.sentences[0] != gold.sentences[0]:
+            return cls()
+        marks = {"relevant": (gold.relevant, ...), "utilized": (gold.utilized, ...)}
+        counts = {
+            "relevant": cells_of(predicted.relevant, gold.relevant).sum(axis=1),
+            "utilized": cells_of(predicted.utilized, gold.utilized).sum(axis=1),
+        }
+        both = np.zeros(0, bool)
+        same = RESPONSE if predicted.sentences == gold.sentences else DOCUMENTS
+        if same == RESPONSE:
+            both = predicted.labelled & gold.labelled
+            counts["supported"] = cells_of(predicted.full[both], gold.full[both]).sum(axis=1)
+            shared, every = len(predicted.support & gold.support), len(both) * len(gold.relevant)
+            ours, theirs = len(predicted.support) - shared, len(gold.support) - shared
+            counts["supporting"] = np.array([shared, ours, theirs, every - shared - ours - theirs])
+            marks["supported"] = gold.full, both
+            marks["no_verdict"] = gold.full, ~predicted.labelled & gold.labelled
+        items = {}
+        for kind, (positive, among) in marks.items():
+            chances = predicted.probabilities.get("supported" if kind == "no_verdict" else kind)
+            if chances is not None:
+                known = ~np.isnan(chances[among])
+                items[kind] = chances[among][known], positive[among][known]
+        return cls(same, int(len(both) - both.sum()), counts, items)
+
+
+class ScoreRow(NamedTuple):
+    """What is kept of a score."""
+
+    value: float | None
+    probability: float | None
+    estimate: float | None
+    raw: float | None
+    scale: tuple[float, float] | None
+    method: str | None
+    estimator: str | None
+    """Method of its estimate; None where it has none."""
+    by: By
+
+
+_shared: Callable[[Any], Any] = lru_cache(4096)(lambda record: record)
+"""Return the one record that stands for all equal ones, of which there are few."""
 
 
 class Row(NamedTuple):
-    """What is kept of an evaluation while its partner is sought."""
+    """An evaluation without texts that no figure rests on, with marks in place of its labels."""
 
     id: str
     row_key: str
     question: str
-    kept: Kept
-    marks: Marks | None
+    response: str | None
+    scores: Mapping[str, ScoreRow]
+    marks: LabelMarks | None
+    judge: JudgeInfo
+    fingerprint: str | None
+    usage: Usage
+    flags: tuple[str, ...]
+    dataset: str | None
+    human: float | None
+    document: str | None
+    system: str | None
+    baselines: Mapping[str, float | None]
 
-
-def row_of(evaluation: Evaluation) -> Row:
-    """Return what is kept of an evaluation."""
-    return Row(
-        evaluation.id, evaluation.row_key, evaluation.question, kept_of(evaluation),
-        marks_of(evaluation),
-    )  # fmt: skip
-
-
-class _Waiting(NamedTuple):
-    """A gold row without a partner so far."""
-
-    row: int
-    row_key: str
-    id: str
-    marks: Marks | None
-
-
-class Joining:
-    """Joins gold rows to predicted ones as they are read; see `match`, whose result it has.
-
-    First all predicted rows, then gold's. Of each, numbers are kept, and labels until they are
-    compared.
-    """
-
-    def __init__(self, *, questions: bool = False) -> None:
-        self._predicted, self._gold, self._others = Side(), Side(), Others()
-        self._keys = Keys()
-        self._names: list[tuple[str, str]] = []
-        self._marks: list[bytes | None] = []
-        self._questions: list[bytes] | None = [] if questions else None
-        self._by_key: dict[str, int] = {}
-        """The row of each key that has one; -1 where it has its partner."""
-        self._many: dict[str, deque[int]] = {}
-        """The rows of each key that has several, without those that have a partner."""
-        self._waiting: list[_Waiting] = []
-        self._left, self._right = array("q"), array("q")
-
-    @property
-    def predicted(self) -> int:
-        """Number of predicted rows."""
-        return self._predicted.size
-
-    @property
-    def gold(self) -> int:
-        """Number of gold rows."""
-        return self._gold.size
-
-    @property
-    def rated(self) -> bool:
-        """Whether a gold row has a human rating."""
-        return any(number == number for number in self._others.human)
-
-    def add_predicted(self, evaluation: Evaluation) -> None:
-        """Take up a predicted row."""
-        self.put_predicted(row_of(evaluation))
-
-    def put_predicted(self, one: Row) -> None:
-        """Take up what is kept of a predicted row."""
-        row, key = self._predicted.put(one.kept), one.row_key
-        self._names.append((key, one.id))
-        self._marks.append(None if one.marks is None else packed(one.marks))
-        if self._questions is not None:
-            self._questions.append(digest_of(one.question))
-        first = self._by_key.setdefault(key, row)
-        if first != row:
-            self._many.setdefault(key, deque([first])).append(row)
-
-    def add_gold(self, gold: Gold) -> None:
-        """Take up a gold row, and compare it if its partner is known."""
-        self.put_gold(row_of(gold.evaluation), gold)
-
-    def put_gold(self, one: Row, others: Gold | GoldFields) -> None:
-        """Take up what is kept of a gold row, and compare it if its partner is known."""
-        row, key, marks = self._gold.put(one.kept), one.row_key, one.marks
-        self._others.add(others)
-        several = self._many.get(key)
-        if several is not None:
-            partner = several.popleft() if several else -1
-        else:
-            partner = self._by_key.get(key, -1)
-        if partner < 0:
-            self._waiting.append(_Waiting(row, key, one.id, marks))
-            return
-        if several is None:
-            self._by_key[key] = -1
-        self._join(partner, row, marks)
-
-    def _join(self, predicted: int, gold: int, marks: Marks | None) -> None:
-        self._left.append(predicted)
-        self._right.append(gold)
-        ours = self._marks[predicted]
-        self._keys.add(None if ours is None else unpacked(ours), marks)
-        self._marks[predicted] = None
-
-    def joined(self) -> tuple[Table, Joined]:
-        """Join the rows that are left by their ids; return the table and what was counted."""
-        again = {one.row_key for one in self._waiting}
-        ambiguous = sum(
-            self._names[row][0] in self._many or self._names[row][0] in again for row in self._left
-        )
-        by_id, ambiguous_ids = self._by_id()
-        for predicted, waiting in by_id:
-            self._join(predicted, waiting.row, waiting.marks)
-        left = self._left
-        counts = Joined(
-            len(left), self.predicted - len(left), self.gold - len(left), len(by_id),
-            ambiguous + ambiguous_ids,
+    @classmethod
+    def of(cls, evaluation: Evaluation, gold: Gold | Pair | None = None) -> Row:
+        """Reduce an evaluation, and the gold row that it is part of."""
+        own, about, labels = evaluation, gold or Gold(evaluation), evaluation.labels
+        scores = {}
+        for name, one in own.scores.items():
+            estimate = (
+                (None, None) if one.estimate is None else (one.estimate.value, one.estimate.method)
+            )
+            scores[name] = ScoreRow(
+                one.value, one.probability, estimate[0], one.raw, one.scale, one.method,
+                estimate[1], _shared(one.by),
+            )  # fmt: skip
+        return cls(
+            own.id, own.row_key, own.question, own.response, scores,
+            None if labels is None else LabelMarks.of(labels, own.sentences),
+            _shared(own.judge), own.fingerprint, _shared(own.usage), own.flags,
+            about.dataset, about.human, about.document, about.system, about.baselines,
         )  # fmt: skip
-        names = [self._names[row] for row in left]
-        table = Table(
-            self._predicted.take(left),
-            self._gold.take(self._right),
-            self._others.take(self._right),
-            self._keys,
-            array("q", sorted(range(len(left)), key=left.__getitem__)),
-            array("q"),
-            [self._questions[row] for row in left] if self._questions is not None else [],
-        )
-        # Those with equal names stay in the order in which they appear.
-        table.ordered = array("q", sorted(table.appearance, key=names.__getitem__))
-        return table, counts
 
-    def row_keys(self) -> list[str]:
-        """List the predicted `row_key` of each row of the table."""
-        return [self._names[row][0] for row in self._left]
+    @property
+    def part(self) -> str | None:
+        """Judge of a cascade that labelled; None outside of a cascade."""
+        return next((flag for flag in CASCADE_FLAGS if flag in self.flags), None)
 
-    def _by_id(self) -> tuple[list[tuple[int, _Waiting]], int]:
-        """Pair the rows of both sides that no `row_key` joined; count the ambiguous ones."""
-        taken = bytearray(self.predicted)
-        for row in self._left:
-            taken[row] = 1
-        partner, ambiguous = joined_of(
-            positions((row for row in range(self.predicted) if not taken[row]),
-                      lambda row: self._names[row][1]),
-            positions(range(len(self._waiting)), lambda at: self._waiting[at].id),
-        )  # fmt: skip
-        return [(row, self._waiting[partner[row]]) for row in sorted(partner)], ambiguous
+
+class Compared(NamedTuple):
+    """The rows in which one score has a value on both sides."""
+
+    name: str
+    at: Array
+    """Places of the rows in their table."""
+    predicted: Array
+    gold: Array
+
+    def some(self, chosen: Array) -> Compared:
+        """Return the rows that are marked."""
+        return Compared(self.name, self.at[chosen], self.predicted[chosen], self.gold[chosen])
+
+
+@dataclass(frozen=True)
+class Table:
+    """Matched rows, of which columns are taken."""
+
+    predicted: Sequence[Row]
+    gold: Sequence[Row]
+    keys: Sequence[KeyCounts]
+    """The comparison of both sides' labels, row by row."""
+
+    @classmethod
+    def of_rows(cls, rows: Iterable[tuple[Row, Row]]) -> Table:
+        """Compare rows that belong together."""
+        rows = list(rows)
+        keys = [KeyCounts.of(one.marks, other.marks) for one, other in rows]
+        return cls([one for one, _ in rows], [other for _, other in rows], keys)
+
+    @classmethod
+    def of(cls, pairs: Sequence[Pair]) -> Table:
+        """Make the table of pairs, in their order."""
+        return cls.of_rows([(Row.of(pair.predicted), Row.of(pair.gold, pair)) for pair in pairs])
+
+    @classmethod
+    def joined(cls, predicted: Sequence[Row], gold: Sequence[Row]) -> tuple[Table, Joined]:
+        """Join the rows of two files as `match` does."""
+        partner, counts = joined(predicted, gold)
+        return cls.of_rows((predicted[i], gold[k]) for i, k in partner.items()), counts
+
+    def __len__(self) -> int:
+        return len(self.predicted)
+
+    def take(self, places: Sequence[int]) -> Table:
+        """Return some rows, in this order."""
+        sides = self.predicted, self.gold, self.keys
+        return Table(*([side[place] for place in places] for side in sides))  # type: ignore[arg-type]
+
+    def ordered(self) -> Table:
+        """Sort the rows, so that draws do not depend on the order of the files."""
+        names = [(row.row_key, row.id) for row in self.predicted]
+        return self.take(sorted(range(len(names)), key=names.__getitem__))
+
+    def by_dataset(self) -> dict[str, Table]:
+        """Part the rows by their data sets, in alphabetical order; some rows have none."""
+        places: dict[str, list[int]] = {}
+        for place, row in enumerate(self.gold):
+            if row.dataset is not None:
+                places.setdefault(row.dataset, []).append(place)
+        return {name: self.take(places[name]) for name in sorted(places)}
+
+    def names(self) -> list[str]:
+        """List the names of scores that both sides have, in the order of the predicted rows."""
+        gold = set(names_of(self.gold))
+        return [name for name in names_of(self.predicted) if name in gold]
+
+    def compared(self, name: str) -> Compared:
+        """Take the rows in which a score has a value on both sides."""
+        predicted, gold = (column(side, name) for side in (self.predicted, self.gold))
+        known = ~(np.isnan(predicted) | np.isnan(gold))
+        return Compared(name, np.flatnonzero(known), predicted[known], gold[known])
+
+    def humans(self) -> list[float | None]:
+        """Return the rows' human ratings."""
+        return [row.human for row in self.gold]
+
+    def items(self, kind: str) -> tuple[Array, Array, Array]:
+        """List the sentences that have a probability, whether they are positive, and their rows."""
+        none = np.empty(0), np.empty(0, bool)
+        rows = [row.items.get(kind, none) for row in self.keys] or [none]
+        sizes = [len(scores) for scores, _ in rows]
+        scores, positive = zip(*rows, strict=True)
+        return np.concatenate(scores), np.concatenate(positive), np.repeat(range(len(rows)), sizes)
+
+
+def names_of(rows: Iterable[Row]) -> list[str]:
+    """List the names of the rows' scores, in order of appearance."""
+    return list(dict.fromkeys(name for row in rows for name in row.scores))
+
+
+def column(
+    rows: Iterable[Row],
+    name: str,
+    number: Literal["value", "probability", "estimate", "raw"] = "value",
+) -> Array:
+    """Take one number of a score of every row; NaN where there is none."""
+    scores = (row.scores.get(name) for row in rows)
+    return np.array([score and getattr(score, number) for score in scores], "f8")

@@ -6,157 +6,314 @@ pooled over RAGBench's sets but .56 within them. Compare judges by the mean over
 
 from __future__ import annotations
 
-import math
-from array import array
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from rag_eval_integrations.agreement import _resampled as resampled
-from rag_eval_integrations.agreement._bootstrap import RESAMPLES, SEED, Statistic
-from rag_eval_integrations.agreement._keys import key_blocks, skipped
-from rag_eval_integrations.agreement._resampled import Block, Path
-from rag_eval_integrations.agreement._table import Part, Table
-from rag_eval_integrations.agreement.figures import Group, Json, figures_of, mean_over
-from rag_eval_integrations.agreement.levels import level_figures
-from rag_eval_integrations.agreement.matching import Joined, Matched, Pair
-from rag_eval_integrations.agreement.published import BASELINE_COLUMNS
-from rag_eval_integrations.agreement.scores import (
-    ADHERENCE,
+import numpy as np
+
+from rag_eval_integrations.agreement import _statistics as statistics
+from rag_eval_integrations.agreement._statistics import Array, Places, Statistic
+from rag_eval_integrations.agreement._table import (
+    DOCUMENTS,
+    RESPONSE,
     Compared,
-    Provenance,
-    check_one_predictor,
-    check_one_provenance,
-    compared,
-    estimate_blocks,
-    gold_models,
-    hallucination_scores,
-    human_blocks,
-    in_unit,
-    names_on_both_sides,
-    not_adherent,
-    ratings,
-    score_blocks,
+    Row,
+    ScoreRow,
+    Table,
+    column,
+    names_of,
 )
+from rag_eval_integrations.agreement.figures import (
+    RESAMPLES,
+    SEED,
+    Block,
+    Group,
+    Json,
+    Path,
+    figures_of,
+    mean_over,
+)
+from rag_eval_integrations.agreement.levels import human_figures
+from rag_eval_integrations.agreement.matching import BASELINE_COLUMNS, Joined, Matched, Pair
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import JudgeInfo
+
+ADHERENCE = "adherence"
+Provenance = Mapping[str, str | int | None]
+"""Provenance of a score: `formulas`, `relevance_baseline`, `method` and others, by name."""
+_FORMULAS = ("formulas", "relevance_baseline")
+_PREDICTED = ("method", "judge", "model", "judge_version", "prompt_version", *_FORMULAS,
+              "calibration")  # fmt: skip
+# Gold is often annotated by several people or models (RAGBench: gpt-4o for some data sets,
+# gpt-4-turbo for others), so they are reported and not refused.
+_GOLD = ("method", "judge", "prompt_version", *_FORMULAS)
+
+
+# --- One provenance of every score
+
+
+def check_one_provenance(table: Table) -> dict[str, Provenance]:
+    """Check that each score was made in one way on each side, with the same formulas.
+
+    Returns:
+        By score name: `formulas`, `relevance_baseline`, and the predicted side's `method`.
+
+    Raises:
+        ConfigurationError: a field of the provenance differs; names the score, the side and the
+            field.
+    """
+    made: dict[str, Provenance] = {}
+    for name in table.names():
+        rows = table.compared(name).at.tolist()
+        if not rows:
+            continue
+        predicted = _predictor([table.predicted[row] for row in rows], name)
+        scores = [table.gold[row].scores[name] for row in rows]
+        gold = _single_provenance(scores, name, "gold", _GOLD)
+        for part in _FORMULAS:
+            if predicted[part] != gold[part]:
+                raise ConfigurationError(
+                    part,
+                    predicted[part],
+                    f"was used for `{name}` of the predicted rows, and {gold[part]!r} for that of"
+                    " the gold rows; score both sides with the same formulas",
+                )
+        made[name] = {field: predicted[field] for field in (*_FORMULAS, "method")}
+    return made
+
+
+def check_one_predictor(rows: Sequence[Row]) -> None:
+    """Check that each predicted score was made in one way, for comparisons without gold scores.
+
+    The rows of a cascade may come from any of its judges.
+
+    Raises:
+        ConfigurationError: a field of the provenance differs; names the score and the field.
+    """
+    for name in names_of(rows):
+        scored = [row for row in rows if name in row.scores and row.scores[name].value is not None]
+        if scored:
+            _predictor(scored, name)
+
+
+def _predictor(rows: Iterable[Row], name: str) -> Provenance:
+    """Return the provenance of a predicted score, with that of all judges for a cascade."""
+    by_part: dict[str | None, list[ScoreRow]] = {}
+    for row in rows:
+        by_part.setdefault(row.part, []).append(row.scores[name])
+    makers = [
+        _single_provenance(scores, name, "predicted", _PREDICTED) for scores in by_part.values()
+    ]
+    if len(makers) > 1 and None in by_part:
+        raise ConfigurationError(
+            "judge", name, "comes from a cascade in some predicted rows and not in others"
+        )
+    made: dict[str, str | int | None] = {}
+    for part in _PREDICTED:
+        first, *others = dict.fromkeys(maker[part] for maker in makers)
+        if others and part in _FORMULAS:
+            raise ConfigurationError(
+                part, others[0], f"was used for `{name}` of some predicted rows only"
+            )
+        made[part] = " or ".join(map(str, (first, *others))) if others else first
+    return made
+
+
+def _single_provenance(
+    scores: Iterable[ScoreRow], name: str, side: str, parts: Sequence[str]
+) -> Provenance:
+    makers = dict.fromkeys((score.method, score.by) for score in scores)
+    made = {}
+    for part in parts:
+        of = (method if part == "method" else getattr(by, part) for method, by in makers)
+        made[part], *others = dict.fromkeys(of)
+        if others:
+            raise ConfigurationError(
+                part,
+                [made[part], *others],
+                f"differ within `{name}` of the {side} rows; compare rows of one kind at a time",
+            )
+    return made
+
+
+# --- Scores
+
+
+def score_blocks(table: Table) -> Iterator[tuple[Path, Block]]:
+    """Compute the statistics of every score that both sides have."""
+    for name in table.names():
+        rows = table.compared(name)
+        places = Places(rows.at, len(table))
+        if name == ADHERENCE:
+            yield ("scores", name), _adherence(table, rows, places)
+        else:
+            yield ("scores", name), _continuous(rows.predicted, rows.gold, places)
+
+
+def _estimate_blocks(table: Table) -> Iterator[tuple[Path, Block]]:
+    """Compute the same statistics of the estimates that stand beside the predicted values.
+
+    An estimate is compared with gold's estimate, which another run has, or with its value. Where
+    one row of a score has estimates, the value stands for those that are missing: it has none in
+    the empty cases of the formulas. Adherence is left out: its AUROC is of its estimate already.
+    """
+    for name in table.names():
+        rows = table.compared(name)
+        predicted, gold = (
+            column(side, name, "estimate")[rows.at] for side in (table.predicted, table.gold)
+        )
+        if name != ADHERENCE and not np.isnan(predicted).all():
+            xs, ys = _else(predicted, rows.predicted), _else(gold, rows.gold)
+            yield ("estimates", name), _continuous(xs, ys, Places(rows.at, len(table)))
+
+
+def _else(numbers: Array, others: Array) -> Array:
+    """Take the others where a number is missing."""
+    return np.where(np.isnan(numbers), others, numbers)
+
+
+def _continuous(xs: Array, ys: Array, places: Places) -> Block:
+    errors = {"rmse": statistics.rmse(xs, ys, places)}
+    return Block({"n": len(xs)}, errors | statistics.correlations(xs, ys, places))
+
+
+def _adherence(table: Table, rows: Compared, places: Places) -> Block:
+    positive = not_adherent(rows)
+    cells = [places.spread(cell) for cell in statistics.cells_of(rows.predicted == 0, positive)]
+    figures = {
+        "rmse": statistics.rmse(rows.predicted, rows.gold, places),
+        "auroc": statistics.auroc(_hallucination_scores(table, rows), positive, places),
+        **statistics.of_cells(np.array(cells), len(rows.at), "kappa"),
+    }
+    return Block({"n": len(rows.at), "positives": int(positive.sum())}, figures)
+
+
+def not_adherent(rows: Compared) -> Array:
+    """Tell for each row whether it is of the class to be found: gold adherence 0."""
+    return rows.gold == 0
+
+
+def _hallucination_scores(table: Table, rows: Compared) -> Array:
+    """Return the judge's confidence in "not adherent": 1 - `probability`, else 1 - `value`."""
+    probabilities = column(table.predicted, rows.name, "probability")[rows.at]
+    return 1 - _else(probabilities, rows.predicted)
+
+
+# --- Sentences: relevant, utilized, supporting, supported, unsupported keys
+
+
+_KINDS = {"relevant": DOCUMENTS, "utilized": DOCUMENTS, "supporting": RESPONSE,
+          "supported": RESPONSE, "unsupported": RESPONSE}  # fmt: skip
+"""Each kind with the sentences that have to be the same on both sides."""
+
+
+def _key_blocks(table: Table) -> Iterator[tuple[Path, Block]]:
+    """Compute the statistics of all kinds of keys.
+
+    Each block is micro-averaged: its counts are summed over the sentences of all rows. `n` is the
+    number of rows. A response sentence that either side left unlabelled has no verdict to compare:
+    it is counted as `unlabelled`, and not as unsupported.
+    """
+    for kind, same in _KINDS.items():
+        # Of unsupported sentences, yes and no change places.
+        swapped = kind == "unsupported"
+        own = "supported" if swapped else kind
+        cells = np.array([row.counts.get(own, np.zeros(4)) for row in table.keys]).reshape(-1, 4).T
+        counts = {"n": sum(row.same >= same for row in table.keys)}
+        if own == "supported":
+            counts["unlabelled"] = sum(row.unlabelled for row in table.keys)
+        figures = statistics.of_cells(
+            cells[::-1] if swapped else cells, counts["n"], "f1", "precision", "recall", "kappa"
+        )
+        scores, positive, owners = table.items(own)
+        if len(scores):
+            if swapped:
+                scores, positive = -scores, ~positive
+            places = Places(owners, len(table))
+            figures["auroc"] = statistics.clustered_auroc(scores, positive, places)
+            # Reported, because a judge need not give probabilities for every row.
+            counts["auroc_n"] = figures["auroc"].rows
+        yield ("keys", kind), Block(counts, figures)
+
 
 # --- Baselines that a judge has to beat: RAGBench's published columns, a constant, response length
 
 
-def baseline_blocks(part: Part, made: Mapping[str, Provenance]) -> Iterator[tuple[Path, Block]]:
+def _baseline_blocks(table: Table, left_out: Mapping[str, str]) -> Iterator[tuple[Path, Block]]:
     """Compare the published columns that the rows have, and the two trivial baselines, with gold.
 
-    `made` is the provenance of each score (`check_one_provenance`); a published column with another
-    formula is left out (`left_out`).
+    Trivial are the gold mean of the row's data set (the worth of knowing only the data set), and
+    the response's length in characters: the longer, the likelier not adherent.
     """
-    yield from _published(part, made)
-    yield from _constant(part)
-    yield from _response_length(part)
+    for name, baseline in BASELINE_COLUMNS.items():
+        rows = table.compared(baseline.score)
+        published = np.array([row.baselines.get(name) for row in table.gold], "f8")[rows.at]
+        known = ~np.isnan(published)
+        if name in left_out or not known.any():
+            continue
+        rows, published = rows.some(known), published[known]
+        if baseline.orientation == "not_adherent":
+            published, judge = 1 - published, _hallucination_scores(table, rows)
+        else:
+            judge = rows.predicted
+        figures = _against_gold(table, rows, published)
+        own = _against_gold(table, rows, judge)
+        figures |= {f"judge_{name}": statistic for name, statistic in own.items()}
+        yield ("baselines", name, baseline.score), Block({"n": len(rows.at)}, figures)
+    for name in table.names():
+        rows = table.compared(name)
+        constant = _dataset_means(table, rows) if name != ADHERENCE else np.zeros(len(rows.at))
+        figures = _against_gold(table, rows, constant)
+        yield ("baselines", "constant", name), Block({"n": len(rows.at)}, figures)
+    if ADHERENCE in table.names():
+        responses = [row.response for row in table.predicted]
+        lengths = np.array([None if one is None else len(one) for one in responses], "f8")
+        rows = table.compared(ADHERENCE)
+        rows = rows.some(~np.isnan(lengths[rows.at]))
+        figures = _against_gold(table, rows, lengths[rows.at])
+        yield ("baselines", "response_length", ADHERENCE), Block({"n": len(rows.at)}, figures)
 
 
-def left_out(made: Mapping[str, Provenance]) -> dict[str, str]:
+def _against_gold(table: Table, rows: Compared, predictions: Array) -> dict[str, Statistic]:
+    """Compute the AUROC of adherence, of which what is not adherent is to be found, else RMSE."""
+    places = Places(rows.at, len(table))
+    if rows.name == ADHERENCE:
+        return {"auroc": statistics.auroc(predictions, not_adherent(rows), places)}
+    return {"rmse": statistics.rmse(predictions, rows.gold, places)}
+
+
+def _dataset_means(table: Table, rows: Compared) -> Array:
+    datasets = [table.gold[row].dataset for row in rows.at]
+    groups = np.array([dataset or "" for dataset in datasets])
+    means = np.zeros(len(groups))
+    for dataset in np.unique(groups):
+        own = groups == dataset
+        means[own] = statistics.exact_sum(rows.gold[own]) / own.sum()
+    return means
+
+
+def _left_out(made: Mapping[str, Provenance]) -> dict[str, str]:
     """Map each published column that cannot be compared with these scores to the reason why."""
     reasons = {}
-    for column, baseline in BASELINE_COLUMNS.items():
+    for name, baseline in BASELINE_COLUMNS.items():
         maker = made.get(baseline.score)
         if maker is None:
             continue
         formulas, normaliser = maker["formulas"], maker["relevance_baseline"]
         # The published utilization is |U|/T; relevance is |R|/T under both formula sets.
+        why = None
         if baseline.score == "context_utilization" and formulas != "ragbench":
-            reasons[column] = (
-                f"{column} is left out: it is |U|/T (formulas 'ragbench'), but"
-                f" {baseline.score} was computed with formulas {formulas!r}"
-            )
+            why = "|U|/T (formulas 'ragbench')", f"formulas {formulas!r}"
         if baseline.score == "context_relevance" and normaliser is not None:
-            reasons[column] = (
-                f"{column} is left out: it is a share of all sentences, but"
-                f" {baseline.score} was computed with relevance_baseline {normaliser}"
+            why = "a share of all sentences", f"relevance_baseline {normaliser}"
+        if why is not None:
+            reasons[name] = (
+                f"{name} is left out: it is {why[0]}, but {baseline.score} was computed with"
+                f" {why[1]}"
             )
     return reasons
-
-
-def _published(part: Part, made: Mapping[str, Provenance]) -> Iterator[tuple[Path, Block]]:
-    incomparable = left_out(made)
-    for column, baseline in BASELINE_COLUMNS.items():
-        found = part.table.others.baselines.get(column)
-        if column in incomparable or found is None:
-            continue
-        everything = compared(part, baseline.score)
-        some = [at for at, row in enumerate(everything.rows) if found[row] == found[row]]
-        if not some:
-            continue
-        rows = _some(everything, some)
-        values = [found[row] for row in rows.rows]
-        judge: Sequence[float]
-        if baseline.orientation == "not_adherent":
-            name, judge = "auroc", hallucination_scores(part, rows)
-            values = [1 - value for value in values]
-        else:
-            name, judge = "rmse", rows.predicted
-        statistic = _auroc if name == "auroc" else _rmse
-        yield (
-            ("baselines", column, baseline.score),
-            Block(
-                {"n": len(rows.at)},
-                {
-                    name: statistic(rows, values, len(part.rows)),
-                    f"judge_{name}": statistic(rows, judge, len(part.rows)),
-                },
-            ),
-        )
-
-
-def _some(rows: Compared, places: Sequence[int]) -> Compared:
-    return Compared(
-        rows.name,
-        array("q", [rows.at[place] for place in places]),
-        array("q", [rows.rows[place] for place in places]),
-        array("d", [rows.predicted[place] for place in places]),
-        array("d", [rows.gold[place] for place in places]),
-    )
-
-
-def _auroc(rows: Compared, hallucination: Sequence[float], size: int) -> Statistic:
-    return resampled.auroc(hallucination, not_adherent(rows), rows.at)
-
-
-def _rmse(rows: Compared, values: Sequence[float], size: int) -> Statistic:
-    return resampled.rmse(values, rows.gold, rows.at, size)
-
-
-def _constant(part: Part) -> Iterator[tuple[Path, Block]]:
-    """Predict the gold mean of the row's data set: the worth of knowing only the data set."""
-    for name in names_on_both_sides(part):
-        rows = compared(part, name)
-        statistics = (
-            {"auroc": _auroc(rows, [0.0] * len(rows.at), len(part.rows))}
-            if name == ADHERENCE
-            else {"rmse": _rmse(rows, _dataset_means(part, rows), len(part.rows))}
-        )
-        yield ("baselines", "constant", name), Block({"n": len(rows.at)}, statistics)
-
-
-def _dataset_means(part: Part, rows: Compared) -> list[float]:
-    values = defaultdict(list)
-    for row, value in zip(rows.rows, rows.gold, strict=True):
-        values[part.table.others.dataset[row]].append(value)
-    means = {dataset: math.fsum(group) / len(group) for dataset, group in values.items()}
-    return [means[part.table.others.dataset[row]] for row in rows.rows]
-
-
-def _response_length(part: Part) -> Iterator[tuple[Path, Block]]:
-    """Predict by length in characters: the longer the response, the likelier not adherent."""
-    if ADHERENCE not in names_on_both_sides(part):
-        return
-    lengths = part.table.predicted.lengths
-    everything = compared(part, ADHERENCE)
-    rows = _some(everything, [at for at, row in enumerate(everything.rows) if lengths[row] >= 0])
-    statistic = _auroc(rows, [float(lengths[row]) for row in rows.rows], len(part.rows))
-    path = "baselines", "response_length", ADHERENCE
-    yield path, Block({"n": len(rows.at)}, {"auroc": statistic})
 
 
 class Makers(NamedTuple):
@@ -167,6 +324,27 @@ class Makers(NamedTuple):
     prompt_versions: tuple[str, ...] = ()
     formulas: tuple[str, ...] = ()
     fingerprints: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, table: Table) -> Makers:
+        """List those of a table."""
+        rows = table.predicted
+        by = dict.fromkeys(
+            row.scores[name].by for name in names_of(rows) for row in rows if name in row.scores
+        )
+        return cls(
+            tuple(Counter(row.judge for row in rows).most_common()),
+            _distinct(one.prompt_version for one in by),
+            _distinct(one.formulas for one in by),
+            _distinct(row.fingerprint for row in rows),
+        )
+
+
+_NOBODY = Makers()
+
+
+def _distinct(names: Iterable[str | None]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for name in names if name))
 
 
 @dataclass(frozen=True)
@@ -185,7 +363,7 @@ class Agreement:
     """Models that annotated the gold rows, as far as the rows name them."""
     notes: tuple[str, ...] = ()
     """Comparisons that were left out, each with its reason."""
-    makers: Makers = field(default_factory=Makers)
+    makers: Makers = _NOBODY
     """The makers of the predicted rows."""
 
     def to_json(self) -> Json:
@@ -244,65 +422,32 @@ def agreement_of(
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> Agreement:
-    """Compare a judge with gold as `agree` does, of rows that were read as numbers."""
-    # Sums of floats and draws of rows depend on the order, so the rows are sorted.
-    everything = Part(table, table.ordered)
+    """Compare the two sides of a table, as `agree` does of pairs."""
+    everything = table.ordered()
     made = check_one_provenance(everything)
-    humans = [number for number in ratings(everything) if number is not None]
-    within_unit = in_unit(humans)
-    if humans:
-        check_one_predictor(table.predicted, table.ordered)
+    left_out = _left_out(made) if baselines else {}
+    if any(number is not None for number in everything.humans()):
+        check_one_predictor(everything.predicted)
 
-    def blocks(part: Part) -> Iterator[tuple[Path, Block]]:
-        yield from score_blocks(part)
-        yield from estimate_blocks(part)
-        yield from key_blocks(part)
+    def group(part: Table, name: str) -> Group:
+        skipped = sum(not row.same for row in part.keys)
+        blocks = [*score_blocks(part), *_estimate_blocks(part), *_key_blocks(part)]
         if baselines:
-            yield from baseline_blocks(part, made)
-        if humans:
-            yield from human_blocks(part, within_unit=within_unit)
-
-    def group(part: Part, name: str) -> Group:
-        counts = {"n": len(part.rows), "keys_skipped": skipped(part)}
+            blocks += _baseline_blocks(part, left_out)
         # Each set has its own seed, so that the draws of the sets are independent.
-        figures = figures_of(blocks(part), len(part.rows), resamples, f"{seed} {name}")
-        if humans:
-            figures |= level_figures(part, resamples, f"{seed} {name}")
-        return Group(counts, figures)
+        figures = figures_of(blocks, len(part), resamples, f"{seed} {name}")
+        figures |= human_figures(part, everything, resamples, f"{seed} {name}")
+        return Group({"n": len(part), "keys_skipped": skipped}, figures)
 
     by_dataset = {name: group(part, name) for name, part in everything.by_dataset().items()}
+    models = {row.judge.model for row in table.gold}
     return Agreement(
         matched=joined,
         pooled=group(everything, ""),
         by_dataset=by_dataset,
         mean_over_datasets=mean_over(list(by_dataset.values())),
         formulas=made,
-        gold_models=gold_models(everything),
-        notes=tuple(left_out(made).values()) if baselines else (),
-        makers=_makers(table),
-    )
-
-
-def _makers(table: Table) -> Makers:
-    side, rows = table.predicted, table.appearance
-    origins = Counter(side.origins.values[side.origin[row]] for row in rows)
-    by = dict.fromkeys(
-        side.makers.values[code]
-        for name in side.names(rows)
-        for code in dict.fromkeys(side.make_up(name, rows))
-        if code >= 0
-    )
-    judges: Counter[JudgeInfo] = Counter()
-    for origin, count in origins.items():
-        judges[origin.judge] += count
-    return Makers(
-        tuple(judges.most_common()),
-        *(
-            tuple(dict.fromkeys(str(value) for value in found if value))
-            for found in (
-                (one.of("prompt_version") for one in by),
-                (one.of("formulas") for one in by),
-                (origin.fingerprint for origin in origins),
-            )
-        ),
+        gold_models=tuple(sorted(model for model in models if model)),
+        notes=tuple(left_out.values()),
+        makers=Makers.of(table),
     )

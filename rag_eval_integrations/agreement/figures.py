@@ -1,19 +1,61 @@
-"""`Figures` and `Group`: statistics with 95 % intervals, for a set of rows or a mean over sets.
+"""Figures: statistics with 95 % intervals, for a set of rows or a mean over data sets.
 
-One function serves pooled rows and single data sets, so that only their rows differ.
+Intervals are the percentile bootstrap's: rows are drawn with replacement, as many as there are, and
+the interval extends from the 2.5th to the 97.5th percentile (Efron and Tibshirani 1993, ch. 13).
+All statistics of a group are computed on the same draws, which depend only on the seed and the
+number of rows. Sentence-level statistics are resampled by row too, because the sentences of a row
+are not independent.
+
+A figure has no interval when it rests on fewer than `MIN_ROWS` rows, when it is undefined, or when
+more than 1 in 20 resamples leave it undefined (as with fewer than three rows of the rarer class).
 """
 
 from __future__ import annotations
 
+import math
+import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import numpy as np
 from pydantic import JsonValue
 
-from rag_eval_integrations.agreement._bootstrap import Draws, Figure, mean_figure
-from rag_eval_integrations.agreement._resampled import Block, Blocks, Path
+from rag_eval_integrations.agreement._statistics import Array, Statistic
 
+RESAMPLES = 400
+"""Default number of resamples: the ends of an interval are the 10th lowest and the 10th highest."""
+MIN_ROWS = 10
+SEED = 20240707
+"""Default seed; any number would do."""
+_AT_ONCE = 50
+"""Draws that are in memory at one time."""
+
+Interval = tuple[float, float]
 Json = dict[str, JsonValue]
+Path = tuple[str, ...]
+"""Position of a block in the result, such as `("scores", "adherence")`."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """The statistics of one comparison."""
+
+    counts: Mapping[str, int]
+    """`n` and other numbers of rows or items."""
+    statistics: Mapping[str, Statistic]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A statistic's value with its 95 % interval."""
+
+    value: float | None
+    """The value; None where the statistic is undefined."""
+    interval: Interval | None = None
+    """Lower and upper end; None when there is no interval."""
+    replicates: tuple[float, ...] = field(default=(), repr=False)
+    """The value on each resample, NaN where it is undefined; empty when there are too few rows for
+    an interval."""
 
 
 @dataclass(frozen=True)
@@ -55,56 +97,88 @@ class Group:
     def to_json(self) -> Json:
         """Return the blocks nested by their paths."""
         content: Json = {**self.counts, "scores": {}, "keys": {}}
-        for section in dict.fromkeys(path[0] for path in self.blocks):
-            content[section] = _nested(
-                {path[1:]: figures for path, figures in self.blocks.items() if path[0] == section}
-            )
+        for path, figures in self.blocks.items():
+            inner = content
+            for name in path[:-1]:
+                inner = inner.setdefault(name, {})  # type: ignore[assignment]  # all are objects
+            inner[path[-1]] = figures.to_json()
         return content
 
 
-def _nested(blocks: Mapping[Path, Figures]) -> Json:
-    content: Json = {}
-    for name in dict.fromkeys(path[0] for path in blocks):
-        inner = {path[1:]: block for path, block in blocks.items() if path[0] == name}
-        content[name] = inner[()].to_json() if () in inner else _nested(inner)
-    return content
-
-
 def figures_of(
-    blocks: Blocks | Iterable[tuple[Path, Block]], rows: int, resamples: int, seed: str
+    blocks: Iterable[tuple[Path, Block]], rows: int, resamples: int, seed: str
 ) -> dict[Path, Figures]:
-    """Compute all statistics of a group with their intervals, on the same draws of its rows.
-
-    Blocks that an iterator makes one by one are let go one by one.
-    """
-    draws = Draws(rows, resamples, seed)
-    counts: dict[Path, tuple[Mapping[str, int], list[str]]] = {}
-    for path, block in blocks.items() if isinstance(blocks, dict) else blocks:
-        draws.add({(path, name): statistic for name, statistic in block.statistics.items()})
-        counts[path] = block.counts, list(block.statistics)
-    figures = draws.figures((path, name) for path, (_, names) in counts.items() for name in names)
-    return {
-        path: Figures(of, {name: figures[path, name] for name in names})
-        for path, (of, names) in counts.items()
+    """Compute all statistics of a group of `rows` rows with their intervals, on the same draws."""
+    known = dict(blocks)
+    redrawn: dict[tuple[Path, str], list[Array]] = {
+        (path, name): []
+        for path, block in known.items()
+        for name, statistic in block.statistics.items()
+        if statistic.value is not None and statistic.rows >= MIN_ROWS
     }
+    generator = random.Random(seed)
+    for first in range(0, resamples if redrawn else 0, _AT_ONCE):
+        count = min(_AT_ONCE, resamples - first)
+        weights = np.stack([_draw(generator, rows) for _ in range(count)])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for (path, name), found in redrawn.items():
+                found.append(known[path].statistics[name].on_draws(weights))
+    return {
+        path: Figures(
+            block.counts,
+            {
+                name: _figure(statistic.value, redrawn.get((path, name), ()))
+                for name, statistic in block.statistics.items()
+            },
+        )
+        for path, block in known.items()
+    }
+
+
+def _draw(generator: random.Random, rows: int) -> Array:
+    """Draw as many rows as there are; return how often each was drawn."""
+    words = np.frombuffer(generator.randbytes(4 * rows), "<u4").astype("u8")
+    return np.bincount((words * rows >> 32).astype("i8"), minlength=rows).astype("f8")
+
+
+def _figure(value: float | None, parts: Sequence[Array]) -> Figure:
+    """Pair a value with the interval of its replicates."""
+    replicates = np.concatenate(parts) if parts else np.empty(0)
+    known = replicates[~np.isnan(replicates)]
+    interval = None
+    if len(known) and len(known) >= 0.95 * len(replicates):
+        low, high = np.quantile(known, (0.025, 0.975)).tolist()
+        interval = low, high
+    return Figure(value, interval, tuple(replicates.tolist()))
+
+
+def _mean_figure(figures: Sequence[Figure]) -> Figure:
+    """Compute the unweighted mean of the defined figures of independent groups.
+
+    The interval is that of the mean of their replicates (rows are drawn within each group); None
+    when one of these groups has too few rows.
+    """
+    defined = [(item.value, item.replicates) for item in figures if item.value is not None]
+    if not defined:
+        return Figure(None)
+    value = math.fsum(value for value, _ in defined) / len(defined)
+    columns = [replicates for _, replicates in defined]
+    return _figure(value, [np.mean(columns, axis=0)] if all(columns) else ())
 
 
 def mean_over(groups: Sequence[Group]) -> Group:
     """Compute the unweighted mean of each statistic over the groups where it is defined."""
-    paths = dict.fromkeys(path for group in groups for path in group.blocks)
-    blocks = {}
-    for path in paths:
-        present = [group.blocks[path].figures for group in groups if path in group.blocks]
-        names = dict.fromkeys(name for figures in present for name in figures)
-        columns = {
-            name: [figures[name] for figures in present if name in figures] for name in names
-        }
-        blocks[path] = Figures(
+    columns: dict[Path, dict[str, list[Figure]]] = {}
+    for group in groups:
+        for path, block in group.blocks.items():
+            for name, figure in block.figures.items():
+                columns.setdefault(path, {}).setdefault(name, []).append(figure)
+    blocks = {
+        path: Figures(
             counts={},
-            figures={name: mean_figure(column) for name, column in columns.items()},
-            sets={
-                name: sum(figure.value is not None for figure in column)
-                for name, column in columns.items()
-            },
+            figures={name: _mean_figure(column) for name, column in of.items()},
+            sets={name: sum(one.value is not None for one in of[name]) for name in of},
         )
+        for path, of in columns.items()
+    }
     return Group({"datasets": len(groups)}, blocks)

@@ -1,4 +1,4 @@
-"""`agree_by_level`: scores against a human's ratings at data set, document and system level.
+"""Scores against a human's ratings on any scale, at data set, document and system level.
 
 * data set: one correlation over all rows (Chiang and Lee 2023, "Pearson").
 * document: one correlation per document over its systems, averaged over documents (G-Eval's
@@ -19,26 +19,27 @@ G-Eval is at that level.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rag_eval_integrations.agreement import _resampled as resampled
+import numpy as np
+
 from rag_eval_integrations.agreement import _statistics as statistics
-from rag_eval_integrations.agreement._bootstrap import RESAMPLES, SEED, OfSums, Statistic
-from rag_eval_integrations.agreement._resampled import Block, Path
-from rag_eval_integrations.agreement._table import Part
-from rag_eval_integrations.agreement.figures import Figures, figures_of
-from rag_eval_integrations.agreement.scores import agree_with_numbers, predicted_columns, ratings
+from rag_eval_integrations.agreement._statistics import Array, Places
+from rag_eval_integrations.agreement._table import Row, Table, column, names_of
+from rag_eval_integrations.agreement.figures import (
+    RESAMPLES,
+    SEED,
+    Block,
+    Figures,
+    Path,
+    figures_of,
+)
 from rag_eval_integrations.errors import ConfigurationError
 
 Numbers = Sequence[float | None]
 Names = Sequence[str | None]
-
-_CORRELATIONS = {
-    "pearson": statistics.pearson,
-    "spearman": statistics.spearman,
-    "kendall": statistics.kendall,
-}
+_UNIT = (0.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -79,104 +80,196 @@ def agree_by_level(
     Raises:
         ConfigurationError: a number is not finite, or the columns differ in length.
     """
-    for name, column in {"documents": documents, "systems": systems}.items():
-        if column is not None and len(column) != len(numbers):
-            raise ConfigurationError(
-                name, len(column), f"is its number of rows, but there are {len(numbers)} numbers"
-            )
-    pooled = agree_with_numbers(scores, numbers, resamples=resamples, seed=seed)
+    nobody: Names = [None] * len(numbers)
+    names = [nobody if given is None else given for given in (documents, systems)]
+    for name, given in zip(("documents", "systems"), names, strict=True):
+        _check_length(name, given, numbers)
+    found = _of_columns(scores, numbers, names, resamples, seed)
+    levels = "human", "human_by_document", "human_by_system"
     return {
-        name: Levels(
-            pooled[name],
-            of_documents(column, numbers, documents, resamples=resamples, seed=seed),
-            of_systems(column, numbers, systems, resamples=resamples, seed=seed),
-        )
-        for name, column in scores.items()
+        name: Levels(*(found.get((level, name)) for level in levels))  # type: ignore[arg-type]
+        for name in scores
     }
 
 
-def level_figures(part: Part, resamples: int, seed: str) -> dict[Path, Figures]:
-    """Compare every predicted score with the rows' human ratings by document and by system.
+def agree_with_numbers(
+    scores: Mapping[str, Numbers],
+    numbers: Numbers,
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> dict[str, Figures]:
+    """Compare scores with numbers on any scale, such as a human's ratings, row by row.
+
+    Args:
+        scores: by score name, one value per row; None for an unscored row.
+        numbers: one number per row; None for a missing one.
+        resamples: number of bootstrap resamples; 0 for no intervals.
+        seed: seed of the resampling.
 
     Returns:
-        Figures by path: `("human_by_document", NAME)` and `("human_by_system", NAME)`.
+        By score name: `n`, Pearson's, Spearman's and Kendall's correlation, and the RMSE if all
+        numbers lie in [0, 1].
+
+    Raises:
+        ConfigurationError: a number is not finite, or the columns differ in length.
     """
-    others = part.table.others
-    numbers = ratings(part)
-    documents = [others.names.values[others.document[row]] for row in part.rows]
-    systems = [others.names.values[others.system[row]] for row in part.rows]
-    found: dict[Path, Figures] = {}
-    for name, column in predicted_columns(part).items():
-        document = of_documents(column, numbers, documents, resamples=resamples, seed=seed)
-        system = of_systems(column, numbers, systems, resamples=resamples, seed=seed)
-        if document is not None:
-            found["human_by_document", name] = document
-        if system is not None:
-            found["human_by_system", name] = system
+    found = _of_columns(scores, numbers, (), resamples, seed)
+    return {name: found["human", name] for name in scores}
+
+
+def _of_columns(
+    scores: Mapping[str, Numbers],
+    numbers: Numbers,
+    names: Sequence[Names],
+    resamples: int,
+    seed: int,
+) -> dict[Path, Figures]:
+    for name, given in {**scores, "numbers": numbers}.items():
+        _check_length(name, given, numbers)
+        bad = [value for value in given if value is not None and not math.isfinite(value)]
+        if bad:
+            raise ConfigurationError(name, bad[0], "is not finite; use None for a missing number")
+    columns = {name: np.array(given, "f8") for name, given in scores.items()}
+    shares = columns if _are_shares(numbers) else {}
+    seeds = f"{seed} ", str(seed)
+    return _at_levels(columns, np.array(numbers, "f8"), shares, names, resamples, seeds)
+
+
+def _check_length(name: str, given: Sequence[object], numbers: Numbers) -> None:
+    if len(given) != len(numbers):
+        raise ConfigurationError(
+            name, len(given), f"is its number of rows, but there are {len(numbers)} numbers"
+        )
+
+
+def _are_shares(numbers: Iterable[float | None]) -> bool:
+    """Tell whether numbers are on the scale of scores, [0, 1], so that an RMSE has a meaning."""
+    return all(number is None or 0 <= number <= 1 for number in numbers)
+
+
+def human_figures(
+    table: Table, everything: Table, resamples: int, seed: str
+) -> dict[Path, Figures]:
+    """Compare every predicted score with the rows' human ratings, by row, document and system.
+
+    Whether ratings are shares is decided on all rows of a run: a data set that holds only ones may
+    use a scale of 1 to 5.
+
+    Returns:
+        Figures by path: `("human", NAME)`, `("human_by_document", NAME)` and
+        `("human_by_system", NAME)`; empty where no row of the run has a rating.
+    """
+    humans = everything.humans()
+    if all(number is None for number in humans):
+        return {}
+    rows = table.predicted
+    columns = {name: _on_raw_scale(rows, name) for name in names_of(rows)}
+    values = {name: column(rows, name) for name in columns} if _are_shares(humans) else {}
+    names = [row.document for row in table.gold], [row.system for row in table.gold]
+    ratings = np.array(table.humans(), "f8")
+    return _at_levels(columns, ratings, values, names, resamples, (seed, seed))
+
+
+def _on_raw_scale(rows: Sequence[Row], name: str) -> Array:
+    """Return a predicted score as a column for correlations, with one number per row.
+
+    These are raw scores if every row's value derives from a raw score on the same scale.
+    Correlations do not depend on the scale, but values are rounded, and clipping to [0, 1] ties
+    them.
+    """
+    values = column(rows, name)
+    known = [row.scores[name] for row in rows if name in row.scores]
+    scored = [one for one in known if one.value is not None]
+    scales = {
+        one.scale
+        if _is_of_raw(one.value, one.raw, one.scale) else None
+        for one in scored
+    }  # fmt: skip
+    if len(scales) != 1 or None in scales:
+        return values
+    return np.where(np.isnan(values), np.nan, column(rows, name, "raw"))
+
+
+def _is_of_raw(value: float | None, raw: float | None, scale: tuple[float, float] | None) -> bool:
+    """Tell whether the value is the raw score scaled to [0, 1]; a strict metric's value is not."""
+    if value is None or raw is None or scale is None:
+        return False
+    low, high = scale
+    scaled = min(1.0, max(0.0, (raw - low) / (high - low)))
+    return math.isclose(value, scaled, abs_tol=1e-9)
+
+
+def _at_levels(
+    scores: Mapping[str, Array],
+    ratings: Array,
+    shares: Mapping[str, Array],
+    names: Sequence[Names],
+    resamples: int,
+    seeds: tuple[str, str],
+) -> dict[Path, Figures]:
+    """Compare columns at all levels; at the first also by RMSE where the scores are shares.
+
+    `names` holds those of the rows' documents and systems; `seeds` are of the first level and of
+    the others.
+    """
+    blocks = []
+    for name, column_ in scores.items():
+        known = ~(np.isnan(column_) | np.isnan(ratings))
+        places = Places(np.flatnonzero(known), len(ratings))
+        figures = statistics.correlations(column_[known], ratings[known], places)
+        if name in shares:
+            figures["rmse"] = statistics.rmse(shares[name][known], ratings[known], places)
+        blocks.append((("human", name), Block({"n": int(known.sum())}, figures)))
+    found = figures_of(blocks, len(ratings), resamples, seeds[0])
+    levels = list(zip(("document", "system"), (_of_documents, _of_systems), names, strict=False))
+    for name, column_ in scores.items():
+        for level, compare, of_rows in levels:
+            groups = _grouped(column_, ratings, of_rows)
+            if groups:
+                block = ((f"human_by_{level}", name), compare(groups))
+                found |= figures_of([block], len(groups), resamples, f"{seeds[1]} {level}s")
     return found
 
 
-def of_documents(
-    scores: Numbers, numbers: Numbers, documents: Names | None, *, resamples: int, seed: int | str
-) -> Figures | None:
-    """Average the correlations within documents; None when no row names a document."""
-    groups = list(_grouped(scores, numbers, documents).values())
-    if not groups:
-        return None
-    varied = [at for at, group in enumerate(groups) if _varies(group)]
-    columns = {
-        name: [correlate(*zip(*groups[at], strict=True)) for at in varied]
-        for name, correlate in _CORRELATIONS.items()
-    }
-    means = {name: _mean_of(column, varied, len(groups)) for name, column in columns.items()}
+_Group = tuple[Array, Array]
+"""The scores and the ratings of one document or system."""
+
+
+def _grouped(scores: Array, numbers: Array, names: Names) -> list[_Group]:
+    groups: dict[str, list[int]] = {}
+    for row, name in enumerate(names):
+        if name is not None and scores[row] == scores[row] and numbers[row] == numbers[row]:
+            groups.setdefault(name, []).append(row)
+    return [(scores[rows], numbers[rows]) for rows in groups.values()]
+
+
+def _of_documents(groups: Sequence[_Group]) -> Block:
+    """Average the correlations within documents."""
+    varied = [
+        place for place, group in enumerate(groups) if all(one.min() < one.max() for one in group)
+    ]
+    within = [
+        statistics.correlations(*groups[place], Places.all(len(groups[place][0])))
+        for place in varied
+    ]
     counts = {
-        "n": sum(map(len, groups)),
+        "n": sum(len(scores) for scores, _ in groups),
         "documents": len(varied),
         "skipped": len(groups) - len(varied),
     }
-    return _figures(Block(counts, means), len(groups), resamples, f"{seed} documents")
+    means = {}
+    for name in ("pearson", "spearman", "kendall"):
+        values = [of[name].value for of in within]
+        known = [place for place, value in zip(varied, values, strict=True) if value is not None]
+        of_known = np.array([value for value in values if value is not None], "f8")
+        means[name] = statistics.mean(of_known, Places(np.array(known, "i8"), len(groups)))
+    return Block(counts, means)
 
 
-def of_systems(
-    scores: Numbers, numbers: Numbers, systems: Names | None, *, resamples: int, seed: int | str
-) -> Figures | None:
-    """Correlate the means of systems; None when no row names a system."""
-    groups = list(_grouped(scores, numbers, systems).values())
-    if not groups:
-        return None
-    xs = [math.fsum(score for score, _ in group) / len(group) for group in groups]
-    ys = [math.fsum(number for _, number in group) / len(group) for group in groups]
-    counts = {"n": sum(map(len, groups)), "systems": len(groups)}
-    block = Block(counts, resampled.correlations(xs, ys, range(len(groups)), len(groups)))
-    return _figures(block, len(groups), resamples, f"{seed} systems")
-
-
-def _grouped(
-    scores: Numbers, numbers: Numbers, names: Names | None
-) -> dict[str, list[tuple[float, float]]]:
-    groups: dict[str, list[tuple[float, float]]] = {}
-    for score, number, name in zip(scores, numbers, names or [None] * len(scores), strict=True):
-        if score is not None and number is not None and name is not None:
-            groups.setdefault(name, []).append((score, number))
-    return groups
-
-
-def _varies(group: Sequence[tuple[float, float]]) -> bool:
-    return all(len(set(side)) > 1 for side in zip(*group, strict=True))
-
-
-def _mean_of(column: Sequence[float | None], at: Sequence[int], size: int) -> Statistic:
-    present = [(row, value) for row, value in zip(at, column, strict=True) if value is not None]
-    values, counted = [0.0] * size, [0.0] * size
-    for row, value in present:
-        values[row], counted[row] = value, 1.0
-    mean = math.fsum(values) / len(present) if present else None
-    return OfSums(mean, len(present), (values, counted), _mean)
-
-
-def _mean(total: float, n: float) -> float | None:
-    return total / n if n else None
-
-
-def _figures(block: Block, size: int, resamples: int, seed: str) -> Figures:
-    return figures_of([(("level",), block)], size, resamples, seed)[("level",)]
+def _of_systems(groups: Sequence[_Group]) -> Block:
+    """Correlate the means of systems."""
+    columns = zip(*groups, strict=True)
+    xs, ys = (np.array([math.fsum(of.tolist()) / len(of) for of in column]) for column in columns)
+    counts = {"n": sum(len(scores) for scores, _ in groups), "systems": len(groups)}
+    return Block(counts, statistics.correlations(xs, ys, Places.all(len(groups))))

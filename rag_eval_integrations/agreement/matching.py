@@ -1,17 +1,40 @@
-"""`match`: joins each predicted row with its gold row."""
+"""`match`: joins each predicted row with its gold row; `Gold` and RAGBench's published columns."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from rag_eval_integrations.agreement.published import BASELINE_COLUMNS
 from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.records._json import is_finite, shown
+
+
+class Baseline(NamedTuple):
+    """The score that a published column predicts."""
+
+    score: str
+    """Name of the score."""
+    orientation: Literal["value", "not_adherent"]
+    """`value`: the column predicts the score and is compared by RMSE. `not_adherent`: 1 - column
+    ranks the rows that are not adherent and is compared by AUROC."""
+
+
+BASELINE_COLUMNS: Mapping[str, Baseline] = {
+    "gpt3_adherence": Baseline("adherence", "not_adherent"),
+    "ragas_faithfulness": Baseline("adherence", "not_adherent"),
+    "trulens_groundedness": Baseline("adherence", "not_adherent"),
+    "gpt3_context_relevance": Baseline("context_relevance", "value"),
+    "ragas_context_relevance": Baseline("context_relevance", "value"),
+    "trulens_context_relevance": Baseline("context_relevance", "value"),
+    "gpt35_utilization": Baseline("context_utilization", "value"),
+}
+"""Published columns of RAGBench (arXiv:2407.11005, Table 3). `gpt3_adherence` is 0 or 1;
+`gpt3_context_relevance` and `gpt35_utilization` exceed 1 where GPT-3.5 listed more keys than
+there are sentences, and are compared unchanged, as in the paper."""
 
 
 @dataclass(frozen=True)
@@ -52,31 +75,27 @@ class Gold:
         Raises:
             InputError: a published column or the field `human` is not a finite number.
         """
-        fields = GoldFields.of(row, human=human, document=document, system=system)
-        return cls(evaluation, **fields._asdict())
-
-
-class GoldFields(NamedTuple):
-    """The fields of a `Gold` without its evaluation."""
-
-    dataset: str | None
-    baselines: Mapping[str, float | None]
-    human: float | None
-    document: str | None
-    system: str | None
-
-    @classmethod
-    def of(
-        cls, row: Mapping[str, object], *, human: str | None, document: str, system: str
-    ) -> GoldFields:
-        """Read them as `Gold.from_row` does."""
         return cls(
+            evaluation,
             dataset=dataset_of(row),
             baselines={name: _number(row, name) for name in BASELINE_COLUMNS if name in row},
             human=_number(row, human) if human is not None else None,
             document=_name(row, document),
             system=_name(row, system),
         )
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One call with the judge's evaluation and the gold one; other fields as in `Gold`."""
+
+    predicted: Evaluation
+    gold: Evaluation
+    dataset: str | None = None
+    baselines: Mapping[str, float | None] = field(default_factory=dict)
+    human: float | None = None
+    document: str | None = None
+    system: str | None = None
 
 
 def dataset_of(row: Mapping[str, object]) -> str | None:
@@ -121,19 +140,6 @@ def _number(row: Mapping[str, object], name: str) -> float | None:
     if abs(value) > _MOST:
         raise InputError(f"should be a rating, and {shown(value)} is too large", field=name)
     return float(value)
-
-
-@dataclass(frozen=True)
-class Pair:
-    """One call with the judge's evaluation and the gold one; other fields as in `Gold`."""
-
-    predicted: Evaluation
-    gold: Evaluation
-    dataset: str | None = None
-    baselines: Mapping[str, float | None] = field(default_factory=dict)
-    human: float | None = None
-    document: str | None = None
-    system: str | None = None
 
 
 @dataclass(frozen=True)
@@ -190,52 +196,36 @@ def match(predicted: Sequence[Evaluation], gold: Sequence[Gold]) -> Matched:
 
     Where a key occurs more than once, the k-th predicted row is joined with the k-th gold row.
     """
-    left: Iterable[int] = range(len(predicted))
-    right: Iterable[int] = range(len(gold))
-    partner, ambiguous = joined_of(
-        positions(left, lambda i: predicted[i].row_key),
-        positions(right, lambda i: gold[i].evaluation.row_key),
-    )
-    taken = set(partner.values())
-    by_id, ambiguous_ids = joined_of(
-        positions((i for i in left if i not in partner), lambda i: predicted[i].id),
-        positions((i for i in right if i not in taken), lambda i: gold[i].evaluation.id),
-    )
-    partner |= by_id
+    partner, counts = joined(predicted, [one.evaluation for one in gold])
+    pairs = [(predicted[one], gold[other]) for one, other in partner.items()]
     return Matched(
-        pairs=tuple(_pair(predicted[i], gold[partner[i]]) for i in sorted(partner)),
-        unmatched_predicted=len(predicted) - len(partner),
-        unmatched_gold=len(gold) - len(partner),
-        joined_by_id=len(by_id),
-        ambiguous=ambiguous + ambiguous_ids,
-    )
-
-
-def positions(rows: Iterable[int], key: Callable[[int], str]) -> dict[str, list[int]]:
-    """Collect the rows of each key, in order."""
-    found: dict[str, list[int]] = defaultdict(list)
-    for row in rows:
-        found[key(row)].append(row)
-    return found
-
-
-def joined_of(
-    left: Mapping[str, list[int]], right: Mapping[str, list[int]]
-) -> tuple[dict[int, int], int]:
-    """Join the k-th row of each key with the other side's; count those with a key of several."""
-    partner: dict[int, int] = {}
-    ambiguous = 0
-    for key, rows in left.items():
-        others = right.get(key, [])
-        joined = dict(zip(rows, others, strict=False))  # a surplus on either side stays unmatched
-        partner |= joined
-        if max(len(rows), len(others)) > 1:
-            ambiguous += len(joined)
-    return partner, ambiguous
-
-
-def _pair(predicted: Evaluation, gold: Gold) -> Pair:
-    return Pair(
-        predicted, gold.evaluation, gold.dataset, gold.baselines, gold.human, gold.document,
-        gold.system,
+        tuple(
+            Pair(one, of.evaluation, of.dataset, of.baselines, of.human, of.document, of.system)
+            for one, of in pairs
+        ),
+        counts.unmatched_predicted, counts.unmatched_gold, counts.joined_by_id, counts.ambiguous,
     )  # fmt: skip
+
+
+def joined(predicted: Sequence[Any], gold: Sequence[Any]) -> tuple[dict[int, int], Joined]:
+    """Join rows, by their `row_key` and `id`, as `match` does.
+
+    Returns:
+        The gold row of each predicted row that has one, and the counts.
+    """
+    partner: dict[int, int] = {}
+    by_key = ambiguous = 0
+    for name in ("row_key", "id"):
+        by_key = len(partner)
+        rows: dict[str, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
+        for side, of, taken in ((0, predicted, set(partner)), (1, gold, set(partner.values()))):
+            for row, one in enumerate(of):
+                if row not in taken:
+                    rows[getattr(one, name)][side].append(row)
+        for own, others in rows.values():
+            pairs = dict(zip(own, others, strict=False))  # a surplus stays unmatched
+            partner |= pairs
+            ambiguous += len(pairs) if max(len(own), len(others)) > 1 else 0
+    n = len(partner)
+    counts = Joined(n, len(predicted) - n, len(gold) - n, n - by_key, ambiguous)
+    return dict(sorted(partner.items())), counts

@@ -2,52 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from rag_eval_integrations._scoring import score_labelling
 from rag_eval_integrations.agreement import Gold
-from rag_eval_integrations.agreement._lean import line_of, predicted_row
-from rag_eval_integrations.agreement._table import Joining, Row, row_of
-from rag_eval_integrations.agreement.matching import GoldFields
+from rag_eval_integrations.agreement._table import Row
 from rag_eval_integrations.cli._bad_rows import BadRows
-from rag_eval_integrations.cli._lean_gold import gold_row
-from rag_eval_integrations.dataset import (
-    Labelled,
-    Line,
-    call_from,
-    labelled_from,
-    score_labelled,
-)
+from rag_eval_integrations.dataset import Line, call_from, labelled_from
 from rag_eval_integrations.dataset._input import read_rows
-from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.dataset.rows import score_gold
+from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.metrics import TRACE_SCORES, Formulas, Trace
 from rag_eval_integrations.records import (
+    By,
     Evaluation,
     JudgeInfo,
-    Labelling,
+    RagCall,
     Sentences,
     from_object,
-    parse_object,
 )
-from rag_eval_integrations.sentences import Punkt, sentencize
-
-
-def evaluation_from(content: dict[str, Any]) -> Evaluation:
-    """Read a line of EVALS."""
-    return from_object(Evaluation, content)
+from rag_eval_integrations.sentences import Punkt
 
 
 class Fields(NamedTuple):
     """Names of the fields of a gold row that hold a human rating and what was rated."""
 
-    human: str | None
+    human: str | None = None
     """The rating; None to read no ratings."""
-    document: str
+    document: str = "doc_id"
     """The source document."""
-    system: str
+    system: str = "system_id"
     """The system that wrote the response."""
+
+
+_NO_HUMAN = Fields()
 
 
 class RowReader:
@@ -56,17 +45,42 @@ class RowReader:
     def __init__(self) -> None:
         self.bad: list[BadRows] = []
 
-    def values(
-        self,
-        path: Path,
-        read: Any,
-        parse: Callable[[bytes], Any] = parse_object,
-    ) -> Iterator[Any]:
-        """Yield what `read` makes of each valid line, which `parse` has parsed."""
-        line: Line[Any]
+    def evaluations(self, path: Path) -> list[Row]:
+        """Read the numbers of evaluations.
+
+        Raises:
+            OSError: when the file cannot be read.
+        """
+
+        def read(content: dict[str, Any]) -> Row:
+            return Row.of(from_object(Evaluation, content))
+
+        return list(self._values(path, read, evaluations=True))
+
+    def gold(self, path: Path, trace: Trace, fields: Fields = _NO_HUMAN) -> list[Row]:
+        """Read gold rows, and score their labels by a metric's formulas.
+
+        Raises:
+            ConfigurationError: the file has no rows.
+            OSError: when it cannot be read.
+        """
+
+        def read(content: dict[str, Any]) -> Row:
+            gold = _gold_from(content, trace, fields)
+            return Row.of(gold.evaluation, gold)
+
+        rows = list(self._values(path, read))
+        if not rows:
+            raise ConfigurationError("gold", str(path), f"the gold file {self.no_rows()}")
+        return rows
+
+    def _values(
+        self, path: Path, read: Callable[[dict[str, Any]], Row], *, evaluations: bool = False
+    ) -> Iterator[Row]:
+        line: Line[Row]
         bad = BadRows(path)
         self.bad.append(bad)
-        for line in read_rows(path, read, parse=parse):
+        for line in read_rows(path, read, evaluations=evaluations):
             if line.value is None:
                 bad.tell(line)
             else:
@@ -83,154 +97,44 @@ class RowReader:
         return 2 if any(one.count for one in self.bad) else 0
 
 
-def lean_row(line: bytes) -> Row | dict[str, Any]:
-    """Read what is kept of a line of EVALS; its object where it has to be read in full."""
-    found = line_of(line)
-    row = None if found is None else predicted_row(found)
-    return parse_object(line) if row is None else row
+def predicted_rows(reader: RowReader, path: Path) -> tuple[list[Row], Trace]:
+    """Read a judge's evaluations, and the metric with their formulas, which scores gold labels.
 
-
-def full_row(content: Row | dict[str, Any]) -> Row:
-    """Read what is kept of an evaluation, which may have been read already."""
-    return content if isinstance(content, Row) else row_of(evaluation_from(content))
-
-
-def formulas_of(row: Row) -> Trace | None:
-    """Make the metric that scores gold labels with an evaluation's formulas; None without any."""
-    makers = {name: maker for name, maker, *_ in row.kept.scores}
-    for name in TRACE_SCORES:
-        if name in makers and (formulas := makers[name].of("formulas")) is not None:
-            baseline = makers[name].of("relevance_baseline")
-            return Trace(cast(Formulas, formulas), cast("int | None", baseline))
-    return None
-
-
-class Sides:
-    """Reads the judge's rows and then gold's, and keeps the numbers of both."""
-
-    def __init__(self, *, questions: bool = False) -> None:
-        self.joining = Joining(questions=questions)
-        self.reader = RowReader()
-        self.trace = Trace()
-        self._found = False
-
-    def predicted(self, evals: Path) -> None:
-        """Read the evaluations; their first formulas are those of the gold labels.
-
-        Raises:
-            ConfigurationError: the file has no rows.
-            OSError: when it cannot be read.
-        """
-        for row in self.reader.values(evals, full_row, lean_row):
-            if not self._found and (trace := formulas_of(row)) is not None:
-                self._found, self.trace = True, trace
-            self.joining.put_predicted(row)
-        if not self.joining.predicted:
-            raise ConfigurationError(
-                "evals", str(evals), f"the evaluations file {self.reader.no_rows()}"
-            )
-
-    def gold(self, gold: Path, fields: Fields) -> Iterator[Gold]:
-        """Read the gold rows, each of which is joined to its evaluation; yield them.
-
-        Raises:
-            ConfigurationError: the file has no rows.
-            OSError: when it cannot be read.
-        """
-        for row in self.reader.values(gold, lambda line: gold_from(line, self.trace, fields)):
-            self.joining.add_gold(row)
-            yield row
-        self._check_gold(gold)
-
-    def gold_numbers(self, gold: Path, fields: Fields) -> None:
-        """Read the gold rows and join each, as `gold` does, without making records of them.
-
-        Raises:
-            ConfigurationError, OSError: as for `gold`.
-        """
-        parse, read = gold_readers(lambda: self.trace, fields)
-        for one in self.reader.values(gold, read, parse=parse):
-            self.joining.put_gold(one.row, one.others)
-        self._check_gold(gold)
-
-    def _check_gold(self, gold: Path) -> None:
-        if not self.joining.gold:
-            raise ConfigurationError("gold", str(gold), f"the gold file {self.reader.no_rows()}")
-
-
-class GoldRow(NamedTuple):
-    """What is kept of a gold row."""
-
-    row: Row
-    others: Gold | GoldFields
-
-
-def gold_readers(
-    trace: Callable[[], Trace], fields: Fields
-) -> tuple[Callable[[bytes], Any], Callable[[Any], GoldRow]]:
-    """Make what reads a gold row from its line where it can, and what reads it in full.
-
-    Args:
-        trace: tells the metric that scores the labels.
-        fields: names of the other fields.
+    Raises:
+        ConfigurationError: the file has no rows.
+        OSError: when it cannot be read.
     """
-    named = fields._asdict()
-
-    def parse(line: bytes) -> GoldRow | dict[str, Any]:
-        found = line_of(line)
-        row = None if found is None else gold_row(found, trace())
-        if found is None or row is None:
-            return parse_object(line)
-        try:
-            return GoldRow(row, GoldFields.of(found.get("metadata", {}), **named))
-        except InputError:
-            return parse_object(line)
-
-    def read(content: GoldRow | dict[str, Any]) -> GoldRow:
-        if isinstance(content, GoldRow):
-            return content
-        one = gold_from(content, trace(), fields)
-        return GoldRow(row_of(one.evaluation), one)
-
-    # A field of the record itself may be named, of which a line's reader keeps nothing.
-    of_record = any(name.partition(".")[0] in Evaluation.model_fields for name in fields if name)
-    return (parse_object if of_record else parse), read
+    rows = reader.evaluations(path)
+    if not rows:
+        raise ConfigurationError("evals", str(path), f"the evaluations file {reader.no_rows()}")
+    scores = (row.scores[name] for row in rows for name in TRACE_SCORES if name in row.scores)
+    by = next((one.by for one in scores if one.by.formulas), None)
+    return rows, Trace() if by is None else Trace(
+        cast(Formulas, by.formulas), by.relevance_baseline
+    )
 
 
-def gold_from(content: dict[str, Any], trace: Trace, names: Fields) -> Gold:
+def _gold_from(content: dict[str, Any], trace: Trace, names: Fields) -> Gold:
     """Read a gold row: labelled, or with a human rating alone."""
-    fields = {**content, **_metadata(content)}
+    metadata = content.get("metadata")
+    fields = {**content, **(metadata if isinstance(metadata, dict) else {})}
     labelled = "labels" in content or "all_relevant_sentence_keys" in content
     if names.human is not None and not labelled:
-        return Gold.from_row(_rated(content, trace), fields, **names._asdict())
-    return Gold.from_row(
-        _gold_evaluation(labelled_from(content, Punkt()), trace), fields, **names._asdict()
-    )
+        evaluation = _rated(content, trace)
+    else:
+        evaluation = score_gold(labelled_from(content, Punkt()), trace)
+    return Gold.from_row(evaluation, fields, **names._asdict())
 
 
 def _rated(content: dict[str, Any], trace: Trace) -> Evaluation:
     """Read a row with a human rating and no labels, which is a complete RagCall or only an id."""
-    nothing = Labelling(
-        labels=None, judge=JudgeInfo(name="human"), unscored="missing_param",
-        reason="the gold row has no labels",
-    )  # fmt: skip
     if "response" in content or not isinstance(content.get("id"), str | int):
-        return score_labelling(sentencize(call_from(content), Punkt()), nothing, [trace])
-    return Evaluation(
-        id=str(content["id"]), row_key="", question="", response=None, scores={}, labels=None,
-        sentences=Sentences(), judge=nothing.judge,
+        call = call_from(content)
+        scores = trace.unscored("missing_param", "the gold row has no labels", By())
+    else:
+        call, scores = RagCall("", (), None, id=str(content["id"])), ()
+    return Evaluation.model_construct(
+        id=call.id, row_key=call.row_key if scores else "", question=call.question,
+        response=call.response, scores={score.name: score for score in scores}, labels=None,
+        sentences=Sentences(), judge=JudgeInfo(name="human"),
     )  # fmt: skip
-
-
-def _gold_evaluation(labelled: Labelled, trace: Trace) -> Evaluation:
-    clean = score_labelled(labelled, [trace], flags=False)
-    if trace.formulas != "ragbench":
-        return clean
-    # The published columns count the lists as recorded; keys are compared after cleaning.
-    raw = score_labelled(labelled, [trace], raw_keys=True, flags=False)
-    return clean.model_copy(update={"scores": raw.scores})
-
-
-def _metadata(content: Mapping[str, Any]) -> dict[str, Any]:
-    metadata = content.get("metadata")
-    return metadata if isinstance(metadata, dict) else {}

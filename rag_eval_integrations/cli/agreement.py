@@ -9,13 +9,12 @@ from pathlib import Path
 from rag_eval_integrations import _target
 from rag_eval_integrations._visible import visible_json
 from rag_eval_integrations.agreement import Curves, curve_json
-from rag_eval_integrations.agreement._cascades import Later, cascade_of
+from rag_eval_integrations.agreement._cascades import cascade_of
 from rag_eval_integrations.agreement._curves import curves_of
-from rag_eval_integrations.agreement._side import Side
-from rag_eval_integrations.agreement._table import Joining, Part, Table
+from rag_eval_integrations.agreement._table import Table
 from rag_eval_integrations.agreement.compare import agreement_of
 from rag_eval_integrations.cli._agreement_tables import print_agreement
-from rag_eval_integrations.cli._gold_rows import Fields, RowReader, Sides, full_row, lean_row
+from rag_eval_integrations.cli._gold_rows import Fields, RowReader, predicted_rows
 from rag_eval_integrations.cli._terminal import print_stderr, write_stdout
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.report._agreement_page import write_agreement
@@ -60,15 +59,15 @@ def agreement(
             "--cascade", names, "use one or two files, of judges two and three"
         )
     pages = _pages(out, plots)
-    sides = Sides()
-    sides.predicted(evals)
-    sides.gold_numbers(gold, Fields(human, document, system))
-    if human is not None and not sides.joining.rated:
+    reader = RowReader()
+    predicted, trace = predicted_rows(reader, evals)
+    labelled = reader.gold(gold, trace, Fields(human, document, system))
+    if human is not None and all(row.human is None for row in labelled):
         raise ConfigurationError("--human", human, f"no row of {gold} has a number in this field")
-    table, joined = sides.joining.joined()
+    table, joined = Table.joined(predicted, labelled)
     if not joined.rows:
         raise ConfigurationError("gold", str(gold), f"has no row in common with {evals}")
-    if human is not None and not any(number == number for number in table.others.human):
+    if human is not None and all(number is None for number in table.humans()):
         raise ConfigurationError(
             "--human", human, f"no row of {gold} that is in {evals} has a number in this field"
         )
@@ -78,10 +77,8 @@ def agreement(
         print_stderr(
             f"{joined.ambiguous} rows are not unique and were matched in order of appearance"
         )
-    later = [_later(sides.reader, path) for path in cascade]
-    curve = cascade_of(table, sides.joining.row_keys(), *later) if later else ()
-    del later
-    sides.joining = Joining()  # lets go of what only the joining needed
+    later = [reader.evaluations(path) for path in cascade]
+    curve = cascade_of(table, *later) if later else ()
     found = agreement_of(table, joined, baselines=baselines)
     if as_json:
         content = found.to_json() | ({"cascade": curve_json(curve)} if curve else {})
@@ -95,7 +92,7 @@ def agreement(
         title = f"Agreement of {evals.name} with {gold.name}"
         write_agreement(found, page, title=title, curves=drawn, cascade=curve, field=option)
         print_stderr(f"Wrote {page}")
-    return sides.reader.exit_code()
+    return reader.exit_code()
 
 
 def _pages(out: Path | None, plots: Path | None) -> list[tuple[str, Path]]:
@@ -109,19 +106,10 @@ def _pages(out: Path | None, plots: Path | None) -> list[tuple[str, Path]]:
     return pages
 
 
-def _later(reader: RowReader, path: Path) -> Later:
-    """Read the numbers of a later judge of a cascade."""
-    later = Later(Side(), {})
-    for row in reader.values(path, full_row, lean_row):
-        later.put(row)
-    return later
-
-
 def _drawn(table: Table) -> dict[str, Mapping[str, Curves]]:
     """Compute the curves of all rows and, if there are several data sets, of each."""
-    everything = Part(table, table.appearance)
-    parts = everything.by_dataset()
-    groups: dict[str, Mapping[str, Curves]] = {f"all {table.size} rows": curves_of(everything)}
+    parts = table.by_dataset()
+    groups: dict[str, Mapping[str, Curves]] = {f"all {len(table)} rows": curves_of(table)}
     for name, part in parts.items() if len(parts) > 1 else ():
         groups[name] = curves_of(part)
     return groups

@@ -10,13 +10,10 @@ from typing import Any
 
 from rag_eval_integrations import _loop, _target
 from rag_eval_integrations._counted import counted
-from rag_eval_integrations.agreement.calibrating import GoldCount, calibration_of, check_enough
+from rag_eval_integrations.agreement._table import Row, Table
+from rag_eval_integrations.agreement.calibrating import calibration_of, check_enough
 from rag_eval_integrations.cli._agreement_tables import foldable, show
-from rag_eval_integrations.cli._gold_rows import (
-    Fields,
-    Sides,
-    gold_from,
-)
+from rag_eval_integrations.cli._gold_rows import RowReader, predicted_rows
 from rag_eval_integrations.cli._judges import Limits, judge_of
 from rag_eval_integrations.cli._options import trace_from
 from rag_eval_integrations.cli._terminal import Progress, print_stderr, safe, stdout, write_stdout
@@ -66,24 +63,16 @@ def calibrate_files(settings: Settings) -> int:
         if settings.out.exists() and path.exists() and settings.out.samefile(path):
             raise ConfigurationError("--out", str(settings.out), "is an input file")
     target = check_out(settings.out, overwrite=settings.overwrite, field="--out", resumable=False)
-    sides, counted = Sides(questions=True), GoldCount()
-    fields = Fields(None, "doc_id", "system_id")
+    reader = RowReader()
     if evals:
-        sides.predicted(evals[0])
-        for row in sides.gold(gold, fields):
-            counted.add(row.evaluation)
-        counted.check_enough(settings.target_error)
+        predicted, trace = predicted_rows(reader, evals[0])
     else:
-        sides.trace = trace_from(settings.formulas or "gpt-labeling", settings.relevance_baseline)
-        rows = list(sides.reader.values(gold, lambda line: gold_from(line, sides.trace, fields)))
-        if not rows:
-            raise ConfigurationError("gold", str(gold), f"the gold file {sides.reader.no_rows()}")
-        check_enough([row.evaluation for row in rows], settings.target_error)
-        for evaluation in _judged(settings, gold, sides.trace):
-            sides.joining.add_predicted(evaluation)
-        for row in rows:
-            sides.joining.add_gold(row)
-    table, joined = sides.joining.joined()
+        trace = trace_from(settings.formulas or "gpt-labeling", settings.relevance_baseline)
+    rows = reader.gold(gold, trace)
+    check_enough(rows, settings.target_error)
+    if not evals:
+        predicted = [Row.of(one) for one in _judged(settings, gold, trace)]
+    table, joined = Table.joined(predicted, rows)
     if not joined.rows:
         raise ConfigurationError(
             "gold", str(gold), "has no labelled row in common with the judge's"
@@ -96,7 +85,7 @@ def calibrate_files(settings: Settings) -> int:
         stream.write(found.to_json().encode("ascii"))
     _print(found)
     write_stdout(f"Wrote {safe(str(settings.out))}\n")
-    return sides.reader.exit_code()
+    return reader.exit_code()
 
 
 def _check(settings: Settings, evals: Sequence[Path]) -> None:

@@ -638,14 +638,13 @@ def read_rows(
     path: str | os.PathLike[str],
     read: Callable[[Any], T],
     *,
-    parse: Callable[[bytes], Any] = parse_object,
     evaluations: bool = False,
 ) -> Iterator[Line[T]]:
     """Read every row; a bad one is an error in its place. Arguments as for `opened_rows`.
 
-    `read` makes a value of what `parse` makes of a line, or raises `InputError`.
+    `read` makes a value of a row, or raises `InputError`.
     """
-    with opened_rows(path, parse, evaluations=evaluations) as (unit, rows):
+    with opened_rows(path, evaluations=evaluations) as (unit, rows):
         yield from lines_from(rows, read, unit, path)
 
 

@@ -18,8 +18,6 @@ from rag_eval_integrations.agreement import (
     agree_with_numbers,
     match,
 )
-from rag_eval_integrations.agreement._table import ordered
-from rag_eval_integrations.agreement.scores import compared, hallucination_scores
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import By
 
@@ -506,22 +504,6 @@ def test_files_go_from_match_to_agreement(evaluation: Make) -> None:
 
     assert (content["n"], content["unmatched"], content["unmatched_predicted"]) == (1, 1, 1)
     assert content["by_dataset"]["one"]["human"]["completeness"]["rmse"] == 0
-
-
-def test_doubt_is_what_is_missing_to_certainty(evaluation: Make) -> None:
-    """1 - probability, or 1 - value where there is none."""
-    pairs = [
-        Pair(
-            evaluation("a", {"adherence": 1.0}, probability=0.75),
-            evaluation("a", {"adherence": 1.0}),
-        ),
-        Pair(evaluation("b", {"adherence": 1.0}), evaluation("b", {"adherence": 0.0})),
-        Pair(evaluation("c", {"adherence": 0.0}), evaluation("c", {"adherence": 0.0})),
-    ]
-
-    part = ordered(pairs)
-
-    assert list(hallucination_scores(part, compared(part, "adherence"))) == [0.25, 0.0, 1.0]
 
 
 def test_without_human_numbers_scores_of_one_side_may_be_made_in_many_ways(

@@ -6,8 +6,13 @@ from typing import Any
 
 import pytest
 
-from rag_eval_integrations.agreement import Pair, agree, cascade_curve
-from rag_eval_integrations.agreement._cascades import CascadePoint, curve_json
+from rag_eval_integrations.agreement import (
+    CascadePoint,
+    Pair,
+    agree,
+    cascade_curve,
+    curve_json,
+)
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import By, Evaluation, Usage
 

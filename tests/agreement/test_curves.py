@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import naive_agreement as naive
 import pytest
+from agreement_rows import curve_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval_integrations.agreement import Pair
-from rag_eval_integrations.agreement._curves import curve_of, curves
-from rag_eval_integrations.agreement._statistics import auroc
+from rag_eval_integrations.agreement import Pair, curves
 
 from .conftest import make_evaluation, make_labels, make_sentences
 
@@ -36,7 +36,9 @@ def test_one_class_has_no_curve() -> None:
 def test_the_area_is_the_auroc(items: list[tuple[float, bool]]) -> None:
     """Ties included, the drawn area is the statistic that the table prints."""
     found = curve_of(items)
-    expected = auroc([probability for probability, _ in items], [positive for _, positive in items])
+    expected = naive.auroc(
+        [probability for probability, _ in items], [positive for _, positive in items]
+    )
     assert (found.auroc is None) == (expected is None)
     if expected is not None:
         assert found.auroc == pytest.approx(expected)

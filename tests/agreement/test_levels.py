@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from rag_eval_integrations.agreement import Gold, Pair, agree_by_level
-from rag_eval_integrations.agreement.figures import Figures
+from rag_eval_integrations.agreement import Figures, Gold, Pair, agree_by_level
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.metrics.geval._paper import paper_score
 from rag_eval_integrations.records import By, Evaluation, JudgeInfo, Score, Sentences

@@ -1,251 +1,206 @@
-"""Pure statistics: hand-worked values, definitions by brute force, properties, empty cases."""
+"""Statistics and intervals at the public doors: definitions pair by pair, theory, empty cases."""
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
-from itertools import combinations, product
-from typing import Any, TypeVar
+import statistics as moments
+from collections.abc import Sequence
+from typing import Any
 
+import naive_agreement as naive
 import pytest
-from hypothesis import assume, given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_eval_integrations.agreement._statistics import (
-    Counts,
-    auroc,
-    cohen_kappa,
-    concordance,
-    kendall,
-    midranks,
-    pearson,
-    rmse,
-    spearman,
-)
+from rag_eval_integrations.agreement import Figure, Pair, agree, agree_with_numbers
 
-First = TypeVar("First")
-Second = TypeVar("Second")
+from .conftest import agreed, make_evaluation, make_labels, make_sentences
 
-# Quarters make ties common and arithmetic exact.
-quarters = st.integers(0, 4).map(lambda value: value / 4)
-columns = st.lists(st.tuples(quarters, quarters), max_size=30)
-scored = st.lists(st.tuples(quarters, st.booleans()), max_size=30)
-answers = st.lists(st.tuples(st.booleans(), st.booleans()), max_size=30)
+quarters = st.integers(0, 4).map(lambda value: value / 4)  # ties are common, arithmetic is exact
+hundreds = st.integers(0, 300).map(lambda value: value / 300)
+Rows = list[tuple[float, float]]
 
 
-def _split(rows: Sequence[tuple[First, Second]]) -> tuple[list[First], list[Second]]:
-    return [x for x, _ in rows], [y for _, y in rows]
+def values(rows: Sequence[tuple[float, float]]) -> dict[str, float | None]:
+    xs, ys = [x for x, _ in rows], [y for _, y in rows]
+    figures = agree_with_numbers({"s": xs}, ys, resamples=0)["s"].figures
+    return {name: figure.value for name, figure in figures.items()}
 
 
-def _sign(value: float) -> int:
-    return (value > 0) - (value < 0)
+def same(expected: float | None) -> Any:
+    return None if expected is None else pytest.approx(expected, abs=1e-9)
 
 
-def _auroc_by_pairs(scores: list[float], positive: list[bool]) -> float | None:
-    ones = [s for s, p in zip(scores, positive, strict=True) if p]
-    zeros = [s for s, p in zip(scores, positive, strict=True) if not p]
-    won = [1.0 if a > b else 0.5 if a == b else 0.0 for a, b in product(ones, zeros)]
-    return sum(won) / len(won) if won else None
+@given(st.lists(st.tuples(quarters, quarters) | st.tuples(hundreds, hundreds), max_size=40))
+def test_correlations_and_rmse_equal_their_definitions(rows: Rows) -> None:
+    """With ties in either column and in both, for constants, one row and none."""
+    xs, ys = [x for x, _ in rows], [y for _, y in rows]
+    expected = {**naive.correlations(xs, ys), "rmse": naive.rmse(xs, ys)}
+
+    assert values(rows) == {name: same(value) for name, value in expected.items()}
 
 
-def _tau_b_by_pairs(xs: list[float], ys: list[float]) -> float | None:
-    pairs = list(combinations(zip(xs, ys, strict=True), 2))
-    surplus = sum(_sign(a[0] - b[0]) * _sign(a[1] - b[1]) for a, b in pairs)
-    untied_x = sum(a[0] != b[0] for a, b in pairs)
-    untied_y = sum(a[1] != b[1] for a, b in pairs)
-    return surplus / math.sqrt(untied_x * untied_y) if untied_x and untied_y else None
+@settings(max_examples=50)
+@given(st.lists(st.tuples(st.booleans(), quarters | st.none(), st.booleans()), max_size=20))
+def test_figures_of_verdicts_equal_their_definitions(
+    rows: list[tuple[bool, float | None, bool]],
+) -> None:
+    """AUROC by probability or else by verdict, ties counting half; Cohen's kappa."""
+    pairs = [
+        Pair(
+            make_evaluation(str(at), {"adherence": float(verdict)}, probability=probability),
+            make_evaluation(str(at), {"adherence": float(gold)}),
+        )
+        for at, (verdict, probability, gold) in enumerate(rows)
+    ]
+    doubts = [1 - (float(verdict) if p is None else p) for verdict, p, _ in rows]
+    bad = [not gold for *_, gold in rows]
 
+    found = agreed(pairs, resamples=0)["scores"].get("adherence")
 
-def test_rmse_is_worked_by_hand() -> None:
-    """Errors .3 and .4 have a root mean square of √(.25/2)."""
-    assert rmse([0.5, 0.4], [0.2, 0.8]) == pytest.approx(math.sqrt(0.125))
-
-
-def test_auroc_is_worked_by_hand() -> None:
-    """Positives .9 and .4 over negatives .4 and .1 win 2, 1 and tie 1 of 4 pairs: 3.5/4."""
-    assert auroc([0.9, 0.4, 0.4, 0.1], [True, True, False, False]) == 0.875
-
-
-def test_midranks_share_the_mean_of_tied_places() -> None:
-    """Two values in the places 2 and 3 both rank 2.5."""
-    assert midranks([5, 7, 5, 1]) == [2.5, 4, 2.5, 1]
+    if rows:
+        assert found["auroc"] == same(naive.auroc(doubts, bad))
+        assert found["kappa"] == same(naive.yes_or_no([not v for v, *_ in rows], bad)["kappa"])
 
 
 def test_correlations_are_worked_by_hand() -> None:
     """For 1 2 3 4 against 1 3 2 5: Pearson 5.5/√(5·8.75), Spearman .8, Kendall (5 - 1)/6."""
-    xs, ys = [1, 2, 3, 4], [1, 3, 2, 5]
+    found = values([(1, 1), (2, 3), (3, 2), (4, 5)])
 
-    assert pearson(xs, ys) == pytest.approx(5.5 / math.sqrt(5 * 8.75))
-    assert spearman(xs, ys) == pytest.approx(0.8)
-    assert kendall(xs, ys) == pytest.approx(4 / 6)
-
-
-def test_kendall_takes_ties_out_of_both_columns() -> None:
-    """1 1 2 against 1 2 3: 2 concordant pairs, one tied in x, so 2/√(2·3)."""
-    assert kendall([1, 1, 2], [1, 2, 3]) == pytest.approx(2 / math.sqrt(6))
+    assert found == pytest.approx(
+        {"pearson": 5.5 / math.sqrt(5 * 8.75), "spearman": 0.8, "kendall": 4 / 6}
+    )
 
 
-def test_counts_are_worked_by_hand() -> None:
-    """20, 5, 10, 15 give precision .8, recall 2/3, F1 40/55 and Cohen's textbook kappa .4."""
-    counts = Counts(tp=20, fp=5, fn=10, tn=15)
+@pytest.mark.parametrize("constant", [0.1, 1e9 / 3])
+def test_a_constant_correlates_with_nothing(constant: float) -> None:
+    """Whatever rounding its mean leaves, and however little a column differs: None, not NaN."""
+    nothing = dict.fromkeys(("pearson", "spearman", "kendall"))
 
-    assert counts.precision == 0.8
-    assert counts.recall == pytest.approx(2 / 3)
-    assert counts.f1 == pytest.approx(40 / 55)
-    assert counts.kappa == pytest.approx(0.4)
-
-
-@pytest.mark.parametrize("statistic", [rmse, pearson, spearman, kendall, auroc, cohen_kappa])
-def test_no_rows_give_no_figure(statistic: Callable[..., Any]) -> None:
-    """An empty comparison is None, not 0 and not NaN."""
-    assert statistic([], []) is None
+    assert values([(constant, n) for n in range(3)]) == nothing
+    assert values([(n, constant) for n in range(2, 5)]).items() >= nothing.items()
+    assert values([(0, 0), (1e-300, 1e-300)])["pearson"] is None
 
 
-@pytest.mark.parametrize("statistic", [pearson, spearman, kendall])
-@pytest.mark.parametrize("constant", [[0.1, 0.1, 0.1], [1e9 / 3] * 3])
-def test_a_constant_correlates_with_nothing(
-    statistic: Callable[..., Any], constant: list[float]
-) -> None:
-    """A constant column has no correlation, whatever rounding its mean leaves."""
-    assert statistic(constant, [1, 2, 3]) is None
-    assert statistic([1, 2, 3], constant) is None
+@given(st.lists(st.tuples(hundreds, hundreds), min_size=12, max_size=30), st.integers(0, 9))
+@settings(max_examples=30)
+def test_intervals_stay_in_range(rows: Rows, seed: int) -> None:
+    """However few the rows, a correlation lies in [-1, 1], and an error is not negative."""
+    xs, ys = [x for x, _ in rows], [y for _, y in rows]
+    figures = agree_with_numbers({"s": xs}, ys, resamples=60, seed=seed)["s"].figures
+
+    for name, figure in figures.items():
+        if figure.interval is not None:
+            low, high = figure.interval
+            assert (0 if name == "rmse" else -1) <= low <= high <= 1
 
 
-def test_one_row_has_no_correlation() -> None:
-    """A single row cannot vary."""
-    assert pearson([1], [2]) is None
-    assert kendall([1], [2]) is None
+def correlated(n: int, seed: int) -> tuple[list[float], list[float]]:
+    source = random.Random(seed)
+    xs = [source.random() for _ in range(n)]
+    return xs, [min(1.0, max(0.0, x + source.gauss(0, 0.3))) for x in xs]
 
 
-def test_differences_below_a_floats_reach_have_no_correlation() -> None:
-    """Where the product of the spreads underflows, nothing is divided by 0."""
-    assert pearson([0, 1e-300], [0, 1e-300]) is None
+def test_intervals_are_as_wide_as_the_spread_of_fresh_samples() -> None:
+    """Over 300 samples of 150 rows each statistic spreads as the resamples of one say."""
+    fresh = [
+        agree_with_numbers({"s": xs}, ys, resamples=0)["s"].figures
+        for xs, ys in (correlated(150, seed) for seed in range(300))
+    ]
+    xs, ys = correlated(150, 1000)
+
+    for name, figure in agree_with_numbers({"s": xs}, ys)["s"].figures.items():
+        known = [of[name].value for of in fresh]
+        spread = moments.stdev(value for value in known if value is not None)
+        assert moments.stdev(figure.replicates) == pytest.approx(spread, rel=0.3), name
+        assert len(figure.replicates) == 400
 
 
-@pytest.mark.parametrize("positive", [[True, True], [False, False]])
-def test_one_class_has_no_auroc(positive: list[bool]) -> None:
-    """Ranking needs a positive and a negative."""
-    assert auroc([0.1, 0.9], positive) is None
+def pair(
+    at: int, chances: Sequence[float], positive: Sequence[bool], dataset: str | None = None
+) -> Pair:
+    """A row with one document sentence per probability of being relevant."""
+    keys = [f"0{letter}" for letter, _ in zip("abcdefgh", chances, strict=False)]
+    sentences = make_sentences(" ".join(keys))
+    chosen = " ".join(key for key, yes in zip(keys, positive, strict=True) if yes)
+    likely = " ".join(key for key, p in zip(keys, chances, strict=True) if p > 0.5)
+    judged = make_labels(likely, relevant_probabilities=dict(zip(keys, chances, strict=True)))
+    return Pair(
+        make_evaluation(str(at), sentences=sentences, labels=judged),
+        make_evaluation(str(at), sentences=sentences, labels=make_labels(chosen)),
+        dataset=dataset,
+    )
 
 
-def test_counts_of_nothing_have_no_figures() -> None:
-    """F1, precision, recall and kappa are None where nobody said yes; kappa also where all did."""
-    nobody, everybody = Counts(tn=9), Counts(tp=9)
-
-    assert (nobody.f1, nobody.precision, nobody.recall, nobody.kappa) == (None,) * 4
-    assert everybody.f1 == 1
-    assert everybody.kappa is None
+def relevant(pairs: Sequence[Pair]) -> dict[str, Figure]:
+    return dict(agree(pairs).pooled.blocks["keys", "relevant"].figures)
 
 
-@pytest.mark.parametrize("statistic", [rmse, pearson, spearman, kendall, auroc, cohen_kappa])
-def test_columns_of_different_length_are_refused(statistic: Callable[..., Any]) -> None:
-    """No row is dropped without a word."""
-    with pytest.raises(ValueError, match=r"columns|zip"):
-        statistic([1, 0], [1, 0, 1])
+def test_sentences_of_one_row_are_drawn_together() -> None:
+    """Copying every sentence five times within its row adds no certainty."""
+    source = random.Random(3)
+    rows = [(source.random(), source.random() < 0.4) for _ in range(100)]
+    rows = [(0.7 * chance + 0.3 * yes, yes) for chance, yes in rows]
+
+    single, five = (
+        relevant([pair(at, [p] * copies, [yes] * copies) for at, (p, yes) in enumerate(rows)])
+        for copies in (1, 5)
+    )
+
+    for name in ("auroc", "f1", "kappa"):
+        assert five[name].interval == pytest.approx(single[name].interval)
 
 
-@given(scored)
-def test_auroc_equals_its_definition(rows: list[tuple[float, bool]]) -> None:
-    """Midranks give the share of pairs won, ties counting half."""
-    scores, positive = _split(rows)
+def test_a_share_has_the_width_that_theory_gives() -> None:
+    """The interval of a recall of .5 over 400 rows is about ± 1.96·.025."""
+    found = relevant([pair(at, [float(at % 2)], [True]) for at in range(400)])["recall"]
 
-    expected = _auroc_by_pairs(scores, positive)
-    assert auroc(scores, positive) == (None if expected is None else pytest.approx(expected))
-
-
-@given(scored)
-def test_auroc_of_the_negation_is_its_complement(rows: list[tuple[float, bool]]) -> None:
-    """Ranking the other way round wins what was lost."""
-    scores, positive = _split(rows)
-    value: Any = auroc(scores, positive)
-    assume(value is not None)
-
-    assert auroc([-s for s in scores], positive) == pytest.approx(1 - value)
-    assert auroc(scores, [not p for p in positive]) == pytest.approx(1 - value)
+    assert found.value == 0.5
+    assert found.interval == pytest.approx((0.451, 0.549), abs=0.012)
 
 
-@given(st.lists(st.booleans(), min_size=2))
-def test_a_constant_score_ranks_at_chance(positive: list[bool]) -> None:
-    """Ties count half, so a constant is .5 wherever an AUROC is defined."""
-    assume(any(positive) and not all(positive))
+def test_no_interval_where_it_would_mislead() -> None:
+    """Fewer than ten rows; an undefined figure; a class that many draws lose; none asked for."""
+    xs, ys = correlated(20, 1)
 
-    assert auroc([0.3] * len(positive), positive) == 0.5
-
-
-@given(columns)
-def test_kendall_equals_its_definition(rows: list[tuple[float, float]]) -> None:
-    """The O(n log n) count agrees with a look at every pair."""
-    xs, ys = _split(rows)
-
-    expected = _tau_b_by_pairs(xs, ys)
-    assert kendall(xs, ys) == (None if expected is None else pytest.approx(expected))
+    for n, options in ((9, {}), (20, {"resamples": 0})):
+        figures = agree_with_numbers({"s": xs[:n]}, ys[:n], **options)["s"].figures
+        assert {figure.interval for figure in figures.values()} == {None}
+        assert None not in {figure.value for figure in figures.values()}
+    constant = agree_with_numbers({"s": [0.5] * 20}, ys)["s"].figures
+    assert constant["spearman"] == constant["pearson"] == Figure(None)
+    rare = relevant([pair(at, [at / 20], [at == 12]) for at in range(20)])
+    assert rare["recall"].interval is None
+    assert rare["auroc"].value == pytest.approx(12 / 19)
 
 
-@given(columns)
-def test_concordance_equals_its_definition(rows: list[tuple[float, float]]) -> None:
-    """Each row's surplus is its own sum over all other rows."""
-    expected = [sum(_sign(a - c) * _sign(b - d) for c, d in rows) for a, b in rows]
+def test_nothing_moves_a_figure_at_the_end_of_its_range() -> None:
+    """Every draw of a perfect ranking is perfect."""
+    xs = [at / 30 for at in range(30)]
+    figures = agree_with_numbers({"s": xs}, xs)["s"].figures
 
-    assert concordance(*_split(rows)) == expected
-
-
-@pytest.mark.parametrize("statistic", [pearson, spearman, kendall])
-@given(rows=columns)
-def test_correlations_are_symmetric_and_turn_with_a_column(
-    statistic: Callable[..., Any], rows: list[tuple[float, float]]
-) -> None:
-    """In [-1, 1]; exchanging columns changes nothing, negating one changes the sign."""
-    xs, ys = _split(rows)
-    value = statistic(xs, ys)
-    assume(value is not None)
-
-    assert -1 <= value <= 1
-    assert statistic(ys, xs) == pytest.approx(value, abs=1e-12)
-    assert statistic(xs, [-y for y in ys]) == pytest.approx(-value, abs=1e-12)
-    assert statistic(xs, xs) == pytest.approx(1)
+    assert figures["kendall"].interval == figures["spearman"].interval == (1.0, 1.0)
+    assert figures["pearson"].interval == pytest.approx((1.0, 1.0))
 
 
-@pytest.mark.parametrize("statistic", [rmse, pearson, spearman, kendall])
-@given(rows=columns, shuffle=st.randoms())
-def test_row_order_does_not_matter(
-    statistic: Callable[..., Any], rows: list[tuple[float, float]], shuffle: random.Random
-) -> None:
-    """Statistics belong to the set of rows."""
-    value = statistic(*_split(rows))
-    shuffle.shuffle(rows)
+def test_a_mean_over_data_sets_claims_no_more_than_its_sets() -> None:
+    """Of the defined figures; no interval if a set is too small; narrower than a single set."""
 
-    again = statistic(*_split(rows))
-    assert again == (None if value is None else pytest.approx(value, abs=1e-12))
+    def of(name: str, n: int, hits: int) -> list[Pair]:
+        return [pair(at, [float(at < hits)], [True], name) for at in range(n)]
 
+    both, small = (agree(of("a", 40, 20) + of("b", n, n // 4), resamples=200) for n in (40, 4))
+    nothing = agree(of("a", 40, 20) + [pair(at, [0.1], [False], "b") for at in range(20)])
 
-@pytest.mark.parametrize("statistic", [spearman, kendall])
-@given(rows=columns)
-def test_rank_correlations_see_order_only(
-    statistic: Callable[..., Any], rows: list[tuple[float, float]]
-) -> None:
-    """A growing transformation changes nothing."""
-    xs, ys = _split(rows)
-    value = statistic(xs, ys)
-
-    again = statistic([x**3 + 7 for x in xs], ys)
-    assert again == (None if value is None else pytest.approx(value, abs=1e-12))
-
-
-@given(answers)
-def test_kappa_equals_its_definition(rows: list[tuple[bool, bool]]) -> None:
-    """Observed agreement beyond chance, over what is left above chance."""
-    predicted, gold = _split(rows)
-    assume(rows)
-    n = len(rows)
-    observed = sum(p == g for p, g in rows) / n
-    yes, gold_yes = sum(predicted) / n, sum(gold) / n
-    chance = yes * gold_yes + (1 - yes) * (1 - gold_yes)
-
-    value = cohen_kappa(predicted, gold)
-
-    if value is None:
-        assert chance == 1
-    else:
-        assert -1 <= value <= 1
-        assert value == pytest.approx((observed - chance) / (1 - chance))
+    path, name = ("keys", "relevant"), "recall"
+    mean = both.mean_over_datasets.blocks[path].figures[name]
+    (low, high), (alone_low, alone_high) = (
+        one.interval or (0, 0) for one in (mean, both.by_dataset["a"].blocks[path].figures[name])
+    )
+    assert mean.value == 0.375
+    assert low < 0.375 < high
+    assert high - low < alone_high - alone_low
+    assert small.mean_over_datasets.blocks[path].figures[name] == Figure(0.375)
+    of_one = nothing.mean_over_datasets.blocks[path]
+    assert (of_one.figures[name].value, (of_one.sets or {})[name]) == (0.5, 1)

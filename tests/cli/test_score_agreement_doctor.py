@@ -275,3 +275,20 @@ def test_gold_is_not_searched_for_orders_to_a_judge(
 
     assert rag_eval("agreement", out, labelled).code == 0
     assert searched == []
+
+
+def test_a_rating_in_a_field_of_an_evaluation_is_found(rag_eval: Command, tmp_path: Path) -> None:
+    """A dotted name may lead into any field of a gold row; a bad rating is told with its field."""
+    evals, gold = tmp_path / "evals.jsonl", tmp_path / "gold.jsonl"
+    rag_eval("score", write(tmp_path / "labelled.jsonl", ROW, {**ROW, "id": "2"}), "-o", evals)
+    rows = [json.loads(line) for line in evals.read_text().splitlines()]
+    rows[0] |= {"usage": {"requests": 4}, "metadata": {"rating": "good"}}
+    rows[1] |= {"usage": {"requests": 2}, "metadata": {"rating": 3}}
+    write(gold, *rows)
+
+    nested = rag_eval("agreement", evals, gold, "--human", "usage.requests", "--json")
+    bad = rag_eval("agreement", evals, gold, "--human", "rating", "--json")
+
+    assert (nested.code, json.loads(nested.out)["human"]["adherence"]["n"]) == (0, 2)
+    assert (bad.code, json.loads(bad.out)["human"]["adherence"]["n"]) == (2, 1)
+    assert "field `rating`: should be a finite number" in bad.err

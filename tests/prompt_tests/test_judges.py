@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval_integrations.agreement._statistics import fleiss_kappa
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.models.completion import Choice as Answer
 from rag_eval_integrations.models.completion import Completion, CompletionRequest, Token
@@ -31,6 +30,7 @@ from rag_eval_integrations.prompt_tests import (
 from rag_eval_integrations.prompt_tests.evaluators import NonCompliance, probability_of_ok
 from rag_eval_integrations.prompt_tests.records import Judged
 from rag_eval_integrations.prompt_tests.report import by_majority, compare, judges_agreement
+from rag_eval_integrations.prompt_tests.report.rates import fleiss_kappa
 from rag_eval_integrations.prompt_tests.upstream import results_from_rows, results_to_rows
 from rag_eval_integrations.testing import ScriptedModel
 

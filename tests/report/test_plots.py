@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from agreement_rows import curve_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval_integrations.agreement._curves import curve_of
 from rag_eval_integrations.report._plots import EDGE, SIDE, course, reliability, roc
 
 CURVES = curve_of([(0.9, True), (0.8, False), (0.6, True), (0.1, False)])

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 from own_rows import made_rows, second_opinion
 
 from rag_eval_integrations import Evaluation, Trace
-from rag_eval_integrations.agreement import Gold, Matched, match
+from rag_eval_integrations.agreement import Curves, Gold, Matched, Pair, curves, match
 from rag_eval_integrations.dataset import labelled_from, score_labelled
+from rag_eval_integrations.records import JudgeInfo, Labels, Sentence, Sentences
 from rag_eval_integrations.sentences import Punkt
 
 
@@ -28,3 +30,27 @@ def judged(*, probabilities: bool = True) -> tuple[Matched, list[Evaluation]]:
         second.append(scored(second_opinion(source, row, probabilities=False)))
         gold.append(Gold.from_row(scored(row), row, human="rating"))
     return match(predicted, gold), second
+
+
+def curve_of(items: Sequence[tuple[float, bool]]) -> Curves:
+    """The curves of a judge's probabilities that sentences are relevant, and whether they are."""
+    keys = [f"0{at}" for at in range(len(items))]
+    sentences = Sentences(documents=tuple(Sentence(key, key) for key in keys))
+    sides: list[Evaluation] = []
+    for of_judge in (True, False):
+        chances = {key: chance for key, (chance, _) in zip(keys, items, strict=True)}
+        labels = Labels(
+            all_relevant_sentence_keys=tuple(
+                key for key, (_, yes) in zip(keys, items, strict=True) if yes
+            ),
+            all_utilized_sentence_keys=(),
+            sentence_support_information=(),
+            relevant_probabilities=chances if of_judge else None,
+        )
+        sides.append(
+            Evaluation(
+                id="x", row_key="x", question="?", response="", scores={}, labels=labels,
+                sentences=sentences, judge=JudgeInfo(name="j"),
+            )
+        )  # fmt: skip
+    return curves([Pair(sides[0], sides[1])])["relevant"]

@@ -9,7 +9,6 @@ from itertools import combinations
 from statistics import fmean
 from typing import Literal
 
-from rag_eval_integrations.agreement._statistics import cohen_kappa, fleiss_kappa
 from rag_eval_integrations.metrics.prompty.reply import Outcome
 from rag_eval_integrations.prompt_tests.records import (
     Judged,
@@ -191,8 +190,41 @@ def _agreement(judges: tuple[str, ...], rows: Sequence[dict[str, str]]) -> Judge
     agree = sum(len(set(verdicts)) == 1 for verdicts in said) / len(said) if said else None
     if len(judges) > 2:
         return JudgesAgreement(judges, len(said), agree, fleiss_kappa(said), "Fleiss")
-    kappa = cohen_kappa([first for first, _ in said], [second for _, second in said])
+    kappa = cohen_kappa(said)
     return JudgesAgreement(judges, len(said), agree, kappa, "Cohen")
+
+
+def cohen_kappa(rows: Sequence[Sequence[bool]]) -> float | None:
+    """Compute Cohen's kappa of two raters' yes/no answers (Cohen 1960).
+
+    In [-1, 1], 1 is best, 0 is chance; None without items, and when all answers are the same, since
+    chance then explains everything.
+    """
+    n, first, second = len(rows), sum(one for one, _ in rows), sum(other for _, other in rows)
+    both = sum(one and other for one, other in rows)
+    chance = first * (n - second) + second * (n - first)
+    return 2 * (both * n - first * second) / chance if chance else None
+
+
+def fleiss_kappa(rows: Sequence[Sequence[bool]]) -> float | None:
+    """Compute Fleiss' kappa of two or more raters' yes/no answers (Fleiss 1971).
+
+    Args:
+        rows: for each item the answers of all raters, as many for every item.
+
+    Returns:
+        In [-1, 1], 1 is best, 0 is chance; None without items, for fewer than two raters, and when
+        all answers are the same, since chance then explains everything.
+    """
+    raters = len(rows[0]) if rows else 0
+    if raters < 2:
+        return None
+    yes = [sum(map(bool, row)) for row in rows]
+    pairs = raters * (raters - 1)
+    agreed = sum(n * (n - 1) + (raters - n) * (raters - n - 1) for n in yes) / (pairs * len(yes))
+    share = sum(yes) / (raters * len(yes))
+    chance = share * share + (1 - share) * (1 - share)
+    return None if chance == 1 else (agreed - chance) / (1 - chance)
 
 
 # --- Overview: one row per model and scenario, with PromptPex's column names
