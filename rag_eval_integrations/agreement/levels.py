@@ -178,26 +178,16 @@ def _on_raw_scale(rows: Sequence[Row], name: str) -> Array:
     Correlations do not depend on the scale, but values are rounded, and clipping to [0, 1] ties
     them.
     """
-    values = column(rows, name)
-    known = [row.scores[name] for row in rows if name in row.scores]
-    scored = [one for one in known if one.value is not None]
-    scales = {
-        one.scale
-        if _is_of_raw(one.value, one.raw, one.scale) else None
-        for one in scored
-    }  # fmt: skip
-    if len(scales) != 1 or None in scales:
+    values, raws = column(rows, name), column(rows, name, "raw")
+    scored = ~np.isnan(values)
+    scores = (row.scores.get(name) for row in rows)
+    scales = {score.scale for score in scores if score and score.value is not None}
+    if len(scales) != 1 or (scale := scales.pop()) is None:
         return values
-    return np.where(np.isnan(values), np.nan, column(rows, name, "raw"))
-
-
-def _is_of_raw(value: float | None, raw: float | None, scale: tuple[float, float] | None) -> bool:
-    """Tell whether the value is the raw score scaled to [0, 1]; a strict metric's value is not."""
-    if value is None or raw is None or scale is None:
-        return False
-    low, high = scale
-    scaled = min(1.0, max(0.0, (raw - low) / (high - low)))
-    return math.isclose(value, scaled, abs_tol=1e-9)
+    scaled = np.clip((raws - scale[0]) / (scale[1] - scale[0]), 0, 1)
+    # The value of a strict metric is another.
+    same = np.isclose(values, scaled, rtol=1e-9, atol=1e-9)
+    return np.where(scored, raws, np.nan) if same[scored].all() else values
 
 
 def _at_levels(
