@@ -27,7 +27,6 @@ from rag_eval_integrations.judges.calibration import (
     ScoreMap,
     log_odds,
 )
-from rag_eval_integrations.records import By
 
 CALIBRATED = ("context_relevance", "context_utilization", "completeness", "adherence")
 """Names of the scores that are calibrated."""
@@ -172,7 +171,8 @@ def _samples(table: Table) -> dict[_Judge, dict[str, _Sample]]:
                 )  # fmt: skip
             if row.response is None:
                 continue  # of a retrieval alone, judges estimate in another way
-            if score.estimate is None and name in _ratios(by) and row.marks and row.marks.empty:
+            ratios = CALIBRATED[2:3] if by.formulas == "ragbench" else CALIBRATED[1:3]
+            if score.estimate is None and name in ratios and row.marks and row.marks.empty:
                 continue  # an empty case of the formulas, beside which no estimate stands
             mapped = score.value if score.estimate is None else score.estimate
             judge = (by.judge, by.model, by.judge_version, by.prompt_version)
@@ -182,11 +182,6 @@ def _samples(table: Table) -> dict[_Judge, dict[str, _Sample]]:
         judge: {name: _of_one_estimator(name, of) for name, of in by_name.items()}
         for judge, by_name in rows.items()
     }
-
-
-def _ratios(by: By) -> tuple[str, ...]:
-    """Name the scores that are shares of the relevant sentences."""
-    return CALIBRATED[2:3] if by.formulas == "ragbench" else CALIBRATED[1:3]
 
 
 def _of_one_estimator(name: str, rows: Sequence[tuple[Any, ...]]) -> _Sample:

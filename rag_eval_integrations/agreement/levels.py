@@ -239,21 +239,19 @@ def _of_documents(groups: Sequence[_Group]) -> Block:
     varied = [
         place for place, group in enumerate(groups) if all(one.min() < one.max() for one in group)
     ]
-    within = [
-        statistics.correlations(*groups[place], Places.all(len(groups[place][0])))
-        for place in varied
-    ]
+    values = np.full((3, len(groups)), np.nan)
+    for place in varied:
+        found = statistics.correlations(*groups[place], Places.all(len(groups[place][0])))
+        values[:, place] = [statistic.value for statistic in found.values()]
     counts = {
         "n": sum(len(scores) for scores, _ in groups),
         "documents": len(varied),
         "skipped": len(groups) - len(varied),
     }
     means = {}
-    for name in ("pearson", "spearman", "kendall"):
-        values = [of[name].value for of in within]
-        known = [place for place, value in zip(varied, values, strict=True) if value is not None]
-        of_known = np.array([value for value in values if value is not None], "f8")
-        means[name] = statistics.mean(of_known, Places(np.array(known, "i8"), len(groups)))
+    for name, of in zip(("pearson", "spearman", "kendall"), values, strict=True):
+        known = np.flatnonzero(~np.isnan(of))
+        means[name] = statistics.mean(of[known], Places(known, len(groups)))
     return Block(counts, means)
 
 
