@@ -73,8 +73,9 @@ class EvaluatorConfig:
             return
         shown = repr(self.judge) if isinstance(self.judge, str) else type(self.judge).__name__
         for name in ("base_url", "timeout", "max_tokens", "extra_body", "deadline"):
-            if getattr(self, name) is not None:
-                raise ConfigurationError(name, "…", f"is for openai:MODEL, not for judge {shown}")
+            value = getattr(self, name)
+            if value is not None:
+                raise ConfigurationError(name, value, f"is for openai:MODEL, not for judge {shown}")
 
     @property
     def limited(self) -> bool:
