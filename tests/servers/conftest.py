@@ -1,4 +1,4 @@
-"""Real servers around models with random weights; only with RAG_EVAL_SERVERS=1, see CONTRIBUTING."""
+"""Real servers around models with random weights; only with RAG_EVAL_SERVERS=1, see docs/test-environments.md."""
 
 from __future__ import annotations
 
