@@ -1,4 +1,4 @@
-"""A Ray on this machine; only with RAG_EVAL_RAY=1, see CONTRIBUTING."""
+"""A Ray on this machine; only with RAG_EVAL_RAY=1, see docs/test-environments.md."""
 
 from __future__ import annotations
 

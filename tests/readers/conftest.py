@@ -1,4 +1,4 @@
-"""Local models by torch and transformers; only with RAG_EVAL_READERS=1, see CONTRIBUTING."""
+"""Local models by torch and transformers; only with RAG_EVAL_READERS=1, see docs/test-environments.md."""
 
 from __future__ import annotations
 
