@@ -62,8 +62,10 @@ def assert_scores(
     checked = _evaluations(evaluation)
     if not checked:
         raise AssertionError("there is no evaluation, so no score can reach its minimum")
-    found = [(one, list(_failures(one, asked, allow_unscored))) for one in checked]
-    failed = [(one, failures) for one, failures in found if failures]
+    results = [
+        (evaluation, list(_failures(evaluation, asked, allow_unscored))) for evaluation in checked
+    ]
+    failed = [(evaluation, failures) for evaluation, failures in results if failures]
     if failed:
         raise AssertionError(_message(failed, len(checked)))
 
@@ -105,14 +107,14 @@ def _evaluations(given: object) -> list[Evaluation]:
 
     if isinstance(given, Evaluation):
         return [given]
-    found: list[Evaluation] = []
-    for one in given if isinstance(given, Iterable) else [given]:
-        if not isinstance(one, Evaluation):
-            kind = type(one).__name__
+    evaluations: list[Evaluation] = []
+    for item in given if isinstance(given, Iterable) else [given]:
+        if not isinstance(item, Evaluation):
+            kind = type(item).__name__
             why = "use what `evaluate_sync(call)` or `await evaluate(call)` returned"
             raise ConfigurationError("evaluation", f"a {kind}", f"is not an Evaluation; {why}")
-        found.append(one)
-    return found
+        evaluations.append(item)
+    return evaluations
 
 
 # --- One evaluation
@@ -160,11 +162,11 @@ def _name(evaluation: Evaluation, given: str) -> str:
     """Return the whole name of a score that may be given without its prefix."""
     if given in evaluation.scores:
         return given
-    found = [name for name in evaluation.scores if name.partition(":")[2] == given]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        why = f"may be {' or '.join(found)}; give the whole name, in a mapping"
+    names_with = [name for name in evaluation.scores if name.partition(":")[2] == given]
+    if len(names_with) == 1:
+        return names_with[0]
+    if names_with:
+        why = f"may be {' or '.join(names_with)}; give the whole name, in a mapping"
     else:
         names = ", ".join(evaluation.scores) or "no scores"
         why = f"is not a score of the evaluation, which has {names}"
@@ -178,9 +180,9 @@ def _message(failed: list[tuple[Evaluation, list[tuple[Score, float]]]], checked
     lines = [_first_line(failed, checked)]
     keys = False
     for evaluation, failures in failed[:_MOST_EVALUATIONS]:
-        said = [line for score, minimum in failures for line in _lines(evaluation, score, minimum)]
-        keys = keys or any(line.startswith(_DEEP) for line in said)
-        lines += [_head(evaluation), *said]
+        words = [line for score, minimum in failures for line in _lines(evaluation, score, minimum)]
+        keys = keys or any(line.startswith(_DEEP) for line in words)
+        lines += [_head(evaluation), *words]
     if len(failed) > _MOST_EVALUATIONS:
         lines.append(f"and {len(failed) - _MOST_EVALUATIONS} more evaluations")
     if keys:
@@ -241,11 +243,13 @@ def _below(value: float, minimum: float) -> str:
 def _sentences(evaluation: Evaluation, score: Score) -> Iterator[str]:
     """Yield the sentences that a score is low for, as far as its evidence names them."""
     proof = score.evidence or {}
-    for one in _list(proof.get("unsupported")):
-        if isinstance(one, dict):
-            conflicts = ", ".join(map(str, _list(one.get("contradictions"))))
-            why = "; ".join(filter(None, (str(one.get("explanation") or ""), conflicts)))
-            yield _sentence(_SUPPORT.get(str(one.get("support")), "not supported"), one, why)
+    for sentence in _list(proof.get("unsupported")):
+        if isinstance(sentence, dict):
+            conflicts = ", ".join(map(str, _list(sentence.get("contradictions"))))
+            why = "; ".join(filter(None, (str(sentence.get("explanation") or ""), conflicts)))
+            yield _sentence(
+                _SUPPORT.get(str(sentence.get("support")), "not supported"), sentence, why
+            )
     if score.name == "context_relevance":
         for number in _list(proof.get("documents_without_relevant")):
             yield f"{_DEEP}nothing relevant in document {_document(evaluation, number)}"
@@ -259,16 +263,16 @@ def _sentences(evaluation: Evaluation, score: Score) -> Iterator[str]:
 _SUPPORT = {"partial": "partly supported", "unlabelled": "not labelled"}
 
 
-def _sentence(kind: str, one: Mapping[str, object], why: str) -> str:
-    text = one_line(str(one.get("text") or ""), _OF_A_SENTENCE)
-    said = f": {one_line(why, _OF_A_SENTENCE)}" if why else ""
-    return f"{_DEEP}{kind}: {one_line(str(one.get('key')), 20)} “{text}”{said}"
+def _sentence(kind: str, sentence: Mapping[str, object], why: str) -> str:
+    text = one_line(str(sentence.get("text") or ""), _OF_A_SENTENCE)
+    reason = f": {one_line(why, _OF_A_SENTENCE)}" if why else ""
+    return f"{_DEEP}{kind}: {one_line(str(sentence.get('key')), 20)} “{text}”{reason}"
 
 
 def _document(evaluation: Evaluation, number: object) -> str:
-    at = number if isinstance(number, int) else -1
-    name = evaluation.document_ids[at] if 0 <= at < len(evaluation.document_ids) else None
-    return f"{at} ({one_line(name, 100)})" if name else str(at)
+    place = number if isinstance(number, int) else -1
+    name = evaluation.document_ids[place] if 0 <= place < len(evaluation.document_ids) else None
+    return f"{place} ({one_line(name, 100)})" if name else str(place)
 
 
 def _list(value: object) -> list[object]:

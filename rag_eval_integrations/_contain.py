@@ -18,11 +18,11 @@ _LONGEST = 2_000
 
 
 class EscapedError(Exception):
-    """What a user's code raised that is not an `Exception`; `held` is the original."""
+    """What a user's code raised that is not an `Exception`; `original` is what was raised."""
 
-    def __init__(self, held: BaseException) -> None:
-        super().__init__(f"{type(held).__name__}: {words_of(held)}")
-        self.held = held
+    def __init__(self, original: BaseException) -> None:
+        super().__init__(f"{type(original).__name__}: {words_of(original)}")
+        self.original = original
 
 
 class Contained:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 
-def counted(count: int, one: str, many: str | None = None) -> str:
+def counted(count: int, singular: str, many: str | None = None) -> str:
     """Write a number of things.
 
     Args:
         count: how many.
-        one: the word for one of them, with its verb where the sentence needs it ("call was").
-        many: the word for several; by default `one` with an "s".
+        singular: the word for one of them, with its verb where the sentence needs it ("call was").
+        many: the word for several; by default `singular` with an "s".
     """
-    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
+    return f"{count:,} {singular if count == 1 else many or f'{singular}s'}"

@@ -44,10 +44,10 @@ def lazy(
 
 def publish(package: str, names: Sequence[str]) -> None:
     """Show names that a package has imported already under their public module."""
-    held = vars(sys.modules[package])
+    known = vars(sys.modules[package])
     for name in names:
-        if name in held:  # `lazy` resolves the others
-            _publish(package, name, held[name])
+        if name in known:  # `lazy` resolves the others
+            _publish(package, name, known[name])
 
 
 def _publish(package: str, name: str, value: object) -> None:

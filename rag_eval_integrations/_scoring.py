@@ -130,9 +130,9 @@ def _content(value: object) -> object:
         fields = type(value).model_fields
         return {name: _content(v) for name, v in vars(value).items() if name in fields}
     if isinstance(value, tuple | list):
-        return [_content(one) for one in value]
+        return [_content(part) for part in value]
     if isinstance(value, dict):
-        return {key: _content(one) for key, one in value.items()}
+        return {key: _content(part) for key, part in value.items()}
     return value
 
 
@@ -264,11 +264,13 @@ def evaluation_of(
     if reference is not None:
         from rag_eval_integrations.judges.cascade import is_of_cascade  # noqa: PLC0415  # imports models
 
-        about, said = reference
-        usage += said.usage
+        about, labelled = reference
+        usage += labelled.usage
         # Which judge of a cascade labelled is told of the response, if it was labelled.
-        told = (flag for flag in said.flags if not (is_of_cascade(flag) and labelling.flags))
-        flags = tuple(dict.fromkeys((*flags, *told, *_flags(about, said, speaks))))
+        reference_flags = (
+            flag for flag in labelled.flags if not (is_of_cascade(flag) and labelling.flags)
+        )
+        flags = tuple(dict.fromkeys((*flags, *reference_flags, *_flags(about, labelled, speaks))))
     scores: dict[str, Score] = {}
     for metric in metrics:
         outcome = outcomes[metric.names]
@@ -280,9 +282,9 @@ def evaluation_of(
         by = maker_of(metric, call, labelling, models)
         for name in metric.names:
             scores[name] = Score(name=name, status="error", reason=reason, by=by)
-    errors = [one for one in outcomes.values() if isinstance(one, EvaluationError)]
+    errors = [outcome for outcome in outcomes.values() if isinstance(outcome, EvaluationError)]
     # Metrics that read the same labels fail by the same failure.
-    for failed in {id(one): one for one in errors if isinstance(one, Failure)}.values():
+    for failed in {id(error): error for error in errors if isinstance(error, Failure)}.values():
         usage += failed.usage
     metadata = {}
     try:
@@ -328,9 +330,9 @@ def bare(call: RagCall, metrics: Sequence[Metric], failure: EvaluationError) -> 
 def failure_of(call: RagCall, stage: Stage, error: BaseException) -> EvaluationError:
     """Describe a failure; never raises, whatever was raised."""
     if isinstance(error, EscapedError):
-        error = error.held
+        error = error.original
     logger.debug("call %s: %s failed", call.id, stage, exc_info=error)
-    told = EvaluationError(type=type(error).__name__, message=words_of(error), stage=stage)
+    described = EvaluationError(type=type(error).__name__, message=words_of(error), stage=stage)
     if not isinstance(error, JudgeError) or error.usage is None:
-        return told
-    return Failure(**told.model_dump(), usage=error.usage)
+        return described
+    return Failure(**described.model_dump(), usage=error.usage)

@@ -122,11 +122,11 @@ class SessionResults:
         """List what a person is told at the end: a line per score, failed tests, the report."""
         rows = self._rows()
         width = max((len(name) for name, *_ in rows), default=0)
-        said = [
+        scores = [
             f"{name:{width}}  {mean:>4}  {scored} scored" + (f" ({codes})" if codes else "")
             for name, mean, scored, codes in rows
         ]
-        return [*said, self._counts(), *self._notes]
+        return [*scores, self._counts(), *self._notes]
 
     def _counts(self) -> str:
         calls, tests = self._summary.calls, len(self._tests)
@@ -138,13 +138,13 @@ class SessionResults:
     def _rows(self) -> list[tuple[str, str, str, str]]:
         """List (score, mean, scored of all, why not); scores made differently have a row each."""
         figures = self._summary.scores
-        several = Counter(one.name for one in figures)
+        several = Counter(score.name for score in figures)
         rows = []
-        for one in figures:
-            title = one.name if several[one.name] == 1 else f"{one.name} ({_maker(one)})"
-            mean = "–" if one.mean is None else f"{one.mean:.2f}"
-            codes = ", ".join(f"{code} {count}" for code, count in one.unscored.items())
-            rows.append((one_line(title, 100), mean, f"{one.scored}/{one.total}", codes))
+        for score in figures:
+            title = score.name if several[score.name] == 1 else f"{score.name} ({_maker(score)})"
+            mean = "–" if score.mean is None else f"{score.mean:.2f}"
+            codes = ", ".join(f"{code} {count}" for code, count in score.unscored.items())
+            rows.append((one_line(title, 100), mean, f"{score.scored}/{score.total}", codes))
         return rows
 
     # --- GitHub
@@ -153,8 +153,8 @@ class SessionResults:
         """Append the summary to the file of `$GITHUB_STEP_SUMMARY`; `lines` says if it cannot."""
         try:
             target = _target.resolved(path, "GITHUB_STEP_SUMMARY")
-            held = target.stat().st_size if target.exists() else 0
-            most = min(_MOST_SUMMARY, _MOST_OF_STEP - held)
+            size = target.stat().st_size if target.exists() else 0
+            most = min(_MOST_SUMMARY, _MOST_OF_STEP - size)
             text = self.markdown(most).encode("utf-8")
             if len(text) > most:
                 why = "the summary of this step is full"

@@ -61,9 +61,9 @@ def readable(error: OSError, path: str | os.PathLike[str]) -> OSError:
         why = f"the folder {folder} does not exist"
     elif error.errno == errno.ELOOP:
         why = "is a link that is not followed"
-    told = type(error)(f"{path}: {why}")
-    told.errno = error.errno
-    return told
+    renamed = type(error)(f"{path}: {why}")
+    renamed.errno = error.errno
+    return renamed
 
 
 def path_from(given: str | os.PathLike[str], field: str = "path") -> Path:

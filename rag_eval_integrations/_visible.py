@@ -61,11 +61,11 @@ def visible(text: str) -> str:
     if "\u200c" in text or "\u200d" in text:
         pieces = _JOINED.split(text)  # every second one is a joiner that may stay
         written = "".join(
-            piece if at % 2 else piece.translate(_WRITTEN) for at, piece in enumerate(pieces)
+            piece if place % 2 else piece.translate(_WRITTEN) for place, piece in enumerate(pieces)
         )
     else:
         written = text.translate(_WRITTEN)
-    return _LONE_SELECTOR.sub(lambda found: _escaped(found[0]), written)
+    return _LONE_SELECTOR.sub(lambda match: _escaped(match[0]), written)
 
 
 def hanging(text: str) -> str:

@@ -42,8 +42,9 @@ class ConfigurationError(RagEvalError, ValueError):
         from rag_eval_integrations._visible import visible  # noqa: PLC0415 -- for a mistake only
 
         value = _presentable(field, value)
-        said = f"`{field}`: {why}" if missing else f"`{field}` = {_repr(value)}: {why}"
-        super().__init__(visible(said))  # it may quote names of a file, also where nobody escapes
+        message = f"`{field}`: {why}" if missing else f"`{field}` = {_repr(value)}: {why}"
+        # It may quote names of a file, also where nobody escapes.
+        super().__init__(visible(message))
         self.field = field
         """Name of the argument."""
         self.value = value

@@ -108,17 +108,17 @@ class RagEvaluator:
         max_remembered: int = 256,
         flags: bool = True,
     ) -> None:
-        found = judge_from(judge)
+        labeller = judge_from(judge)
         self.judge: Judge
         self._judge: JudgeBase
         self._model: ModelBase | None
-        if isinstance(found, Judge):
+        if isinstance(labeller, Judge):
             # A judge that asks a model shares it with the metrics that need one.
-            self.judge = found
-            self._judge = judge_base(found)
+            self.judge = labeller
+            self._judge = judge_base(labeller)
             self._model = self._judge.model
         else:
-            self._model = with_retries(found)
+            self._model = with_retries(labeller)
             self.judge = self._judge = _asked_to_label(self._model)
         self.metrics: tuple[Metric, ...] = checked_metrics(
             [Trace()] if metrics is None else metrics
@@ -166,7 +166,7 @@ class RagEvaluator:
     def max_concurrency(self) -> int | None:
         """Most requests at once to each model; None unless judge and models all see to that."""
         every = [self._judge.max_concurrency, *(m.max_concurrency for m in self._models.values())]
-        known = [one for one in every if one is not None]
+        known = [limit for limit in every if limit is not None]
         return max(known) if len(known) == len(every) else None
 
     @property
@@ -178,7 +178,7 @@ class RagEvaluator:
     def fingerprint(self) -> str:
         """Digest of judge, models, metrics and splitter: what decides the scores of a call."""
         asked: list[JudgeBase | ModelBase] = [self._judge, *self._models.values()]
-        judges = [part for one in asked for part in (one.name, one.version or "")]
+        judges = [part for party in asked for part in (party.name, party.version or "")]
         metrics = [metric.identity or repr(metric) for metric in self.metrics]
         text = "\n".join([*judges[:2], self.splitter.name, *judges[2:], *metrics])
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]

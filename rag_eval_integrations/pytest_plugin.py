@@ -167,22 +167,22 @@ class RagEvalFixture:
         from rag_eval_integrations.errors import ConfigurationError  # noqa: PLC0415  # when used
         from rag_eval_integrations.records import Evaluation, to_line  # noqa: PLC0415
 
-        for one in evaluations:
-            if not isinstance(one, Evaluation):
-                kind = type(one).__name__
+        for evaluation in evaluations:
+            if not isinstance(evaluation, Evaluation):
+                kind = type(evaluation).__name__
                 why = "is not an Evaluation; write record(*evaluations) for several"
                 raise ConfigurationError("evaluation", f"a {kind}", why)
             if self._state.ended:
                 why = f"comes after the end of its test {self._item.nodeid}; flush the handler"
-                raise ConfigurationError("evaluation", one.id, why)
-            if any(one is held for held in self._state.evaluations):
+                raise ConfigurationError("evaluation", evaluation.id, why)
+            if any(evaluation is recorded for recorded in self._state.evaluations):
                 continue
-            labelled = {"metadata": {"test": self._item.nodeid, **one.metadata}}
-            self._state.lines.append(to_line(one.model_copy(update=labelled)))
-            self._state.evaluations.append(one)
+            labelled = {"metadata": {"test": self._item.nodeid, **evaluation.metadata}}
+            self._state.lines.append(to_line(evaluation.model_copy(update=labelled)))
+            self._state.evaluations.append(evaluation)
             number = len(self._state.evaluations)
             if number <= _MOST_PROPERTIES:
-                self._state.properties += _properties(one, number)
+                self._state.properties += _properties(evaluation, number)
 
     def assert_scores(
         self,
@@ -369,14 +369,14 @@ class _Collector:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take what stands on a report, unless the test is run again."""
-        found = getattr(report, "rag_eval", None)
-        if not isinstance(found, dict) or str(report.outcome) == "rerun":
+        record = getattr(report, "rag_eval", None)
+        if not isinstance(record, dict) or str(report.outcome) == "rerun":
             return
         if self._results is None:
             from rag_eval_integrations._session_results import SessionResults  # noqa: PLC0415
 
             self._results = SessionResults(keep=self._path is not None)
-        self._results.add(report.nodeid, found["lines"], found["failure"])
+        self._results.add(report.nodeid, record["lines"], record["failure"])
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:

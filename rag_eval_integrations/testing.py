@@ -282,11 +282,11 @@ class JudgeContract:
         """Ten concurrent requests for one call give the same labels."""
         judge = self.judge()
 
-        found: list[Labelling] = await asyncio.gather(
+        labellings: list[Labelling] = await asyncio.gather(
             *(judge.label(small_call()) for _ in range(10))
         )
 
-        assert all(labelling.labels == found[0].labels for labelling in found)
+        assert all(labelling.labels == labellings[0].labels for labelling in labellings)
 
 
 def assert_no_regression(

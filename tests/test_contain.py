@@ -50,7 +50,7 @@ async def test_what_user_code_raises_is_held(error: BaseException) -> None:
     with pytest.raises(EscapedError) as caught, contained:
         raise_it(error)
 
-    assert caught.value.held is error
+    assert caught.value.original is error
     assert type(error).__name__ in str(caught.value)
 
 
@@ -64,7 +64,7 @@ def test_it_is_held_without_a_loop_and_in_threads(error: BaseException) -> None:
             with contained:
                 raise_it(error)
         except EscapedError as escaped:
-            found.append(escaped.held)
+            found.append(escaped.original)
 
     run()
     thread = threading.Thread(target=run)
@@ -82,7 +82,7 @@ def test_ctrl_c_ends_the_main_thread_only() -> None:
             with contained:
                 raise_it(KeyboardInterrupt())
         except EscapedError as escaped:
-            found.append(escaped.held)
+            found.append(escaped.original)
 
     thread = threading.Thread(target=run)
     thread.start()

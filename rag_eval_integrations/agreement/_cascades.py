@@ -63,7 +63,11 @@ def cascade_curve(
         ConfigurationError: a later judge's evaluation of a call is missing, a judge's rows were
             made in several ways, or `steps` is below 1.
     """
-    later = [[Row.of(one) for one in judged] for judged in (second, third) if judged is not None]
+    later = [
+        [Row.of(evaluation) for evaluation in judged]
+        for judged in (second, third)
+        if judged is not None
+    ]
     return cascade_of(Table.of(pairs), *later, steps=steps)
 
 

@@ -75,7 +75,7 @@ def curves_of(table: Table) -> Mapping[str, Curves]:
         scores, positive, _ = table.items(kind)
         verdicts[kind] = scores, positive
     doubts = [table.items(kind) for kind in ("supported", "no_verdict")]
-    scores, supported = (np.concatenate([one[part] for one in doubts]) for part in (0, 1))
+    scores, supported = (np.concatenate([items[part] for items in doubts]) for part in (0, 1))
     verdicts["unsupported"] = 1 - scores, ~supported
     return {name: _curves_of(*of) for name, of in verdicts.items() if len(of[0])}
 
@@ -92,7 +92,7 @@ def _roc(scores: Array, positive: Array) -> tuple[tuple[float, float], ...]:
     falling = scores[order]
     # Equal probabilities share one point, because their order has no meaning.
     last = np.append(falling[1:] != falling[:-1], True)
-    axes = (np.cumsum(one[order])[last] / one.sum() for one in (~positive, positive))
+    axes = (np.cumsum(chosen[order])[last] / chosen.sum() for chosen in (~positive, positive))
     return ((0.0, 0.0), *zip(*(axis.tolist() for axis in axes), strict=True))
 
 
@@ -105,12 +105,18 @@ def calibration_error(scores: Array, gold: Array) -> float:
 
 
 def _error_of(bins: Sequence[Bin]) -> float:
-    return math.fsum(one.n * abs(one.mean - one.share) for one in bins) / sum(one.n for one in bins)
+    return math.fsum(group.n * abs(group.mean - group.share) for group in bins) / sum(
+        group.n for group in bins
+    )
 
 
 def _bins(scores: Array, gold: Array) -> tuple[Bin, ...]:
     bins = np.minimum(BINS - 1, (scores * BINS).astype("i8"))
-    groups = [(scores[bins == at], gold[bins == at]) for at in range(BINS) if (bins == at).any()]
+    groups = [
+        (scores[bins == number], gold[bins == number])
+        for number in range(BINS)
+        if (bins == number).any()
+    ]
     return tuple(
         Bin(len(ours), exact_sum(ours) / len(ours), exact_sum(theirs) / len(ours))
         for ours, theirs in groups

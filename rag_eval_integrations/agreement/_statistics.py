@@ -164,10 +164,10 @@ def correlations(xs: Array, ys: Array, places: Places) -> dict[str, Statistic]:
 def _pearson_of(xs: Array, ys: Array, places: Places) -> Statistic:
     n = len(xs)
     # Relative to the mean, so that subtracting sums below loses little precision.
-    x, y = (one - exact_sum(one) / max(1, n) for one in (xs, ys))
-    columns = [places.spread(one) for one in (None, x, y, x * x, y * y, x * y)]
+    x, y = (column - exact_sum(column) / max(1, n) for column in (xs, ys))
+    columns = [places.spread(column) for column in (None, x, y, x * x, y * y, x * y)]
     # The means are rounded, and a constant column may differ from its own.
-    varied = n > 1 and all(one.min() < one.max() for one in (xs, ys))
+    varied = n > 1 and all(column.min() < column.max() for column in (xs, ys))
     return _of_sums(_pearson(x, y) if varied else None, n, columns, _pearson_of_sums)
 
 
@@ -182,8 +182,8 @@ def _pearson_of_sums(n: Array, x: Array, y: Array, xx: Array, yy: Array, xy: Arr
     spread_x, spread_y = n * xx - x * x, n * yy - y * y
     # The variance of a draw of equal values is only rounding error.
     varied = (spread_x > 1e-10 * n * xx) & (spread_y > 1e-10 * n * yy)
-    found = (n * xy - x * y) / np.sqrt(np.where(varied, spread_x * spread_y, np.nan))
-    return np.clip(found, -1, 1)
+    pearson = (n * xy - x * y) / np.sqrt(np.where(varied, spread_x * spread_y, np.nan))
+    return np.clip(pearson, -1, 1)
 
 
 def _first_order(
@@ -233,7 +233,7 @@ def _kendall_of(x: _Ranks, y: _Ranks, places: Places) -> Statistic:
     P pairs of rows, of which C are concordant, D discordant, and Tx and Ty tied in a column.
     """
     n = len(x.level)
-    untied_x, untied_y = (n * n - int(one.same.sum()) for one in (x, y))
+    untied_x, untied_y = (n * n - int(ranks.same.sum()) for ranks in (x, y))
     if not untied_x or not untied_y:
         return _first_order(None, lambda: np.zeros(n), places)
     surplus = _concordance(x.level, y.level)
@@ -325,9 +325,9 @@ def clustered_auroc(scores: Array, positive: Array, places: Places) -> Statistic
         ones = np.sort(scores[wins.ones])
         own = scores[wins.zeros]
         lost = np.searchsorted(ones, own) + np.searchsorted(ones, own, "right")
-        found = np.empty(len(scores))
-        found[wins.ones] = ((wins.below + wins.up_to) * of_zero / 2 - value) * of_one
-        found[wins.zeros] = (1 - lost * of_one / 2 - value) * of_zero
-        return found
+        shares = np.empty(len(scores))
+        shares[wins.ones] = ((wins.below + wins.up_to) * of_zero / 2 - value) * of_one
+        shares[wins.zeros] = (1 - lost * of_one / 2 - value) * of_zero
+        return shares
 
     return _first_order(value, shares, places, low=0.0)

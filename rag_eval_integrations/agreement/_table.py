@@ -54,13 +54,13 @@ class LabelMarks(NamedTuple):
     @classmethod
     def of(cls, labels: Labels, sentences: Sentences) -> LabelMarks:
         """Mark the sentences of an evaluation."""
-        documents = [one.key for one in sentences.documents]
-        response = [one.key for one in sentences.response]
+        documents = [sentence.key for sentence in sentences.documents]
+        response = [sentence.key for sentence in sentences.response]
         supports = labels.sentence_support_information
-        verdicts = {one.response_sentence_key: one.fully_supported for one in supports}
+        verdicts = {support.response_sentence_key: support.fully_supported for support in supports}
         # Special words such as `general`, and keys of sentences that do not exist, are no evidence.
-        answers = {key: at * len(documents) for at, key in enumerate(response)}
-        sources = {key: at for at, key in enumerate(documents)}
+        answers = {key: row * len(documents) for row, key in enumerate(response)}
+        sources = {key: column for column, key in enumerate(documents)}
         given = {
             "relevant": (labels.relevant_probabilities, documents),
             "utilized": (labels.utilized_probabilities, documents),
@@ -74,10 +74,10 @@ class LabelMarks(NamedTuple):
             _marked(response, {key for key, verdict in verdicts.items() if verdict is not None}),
             not (labels.all_relevant_sentence_keys and labels.all_utilized_sentence_keys),
             frozenset(
-                answers[one.response_sentence_key] + sources[key]
-                for one in supports
-                if one.response_sentence_key in answers
-                for key in one.supporting_sentence_keys
+                answers[support.response_sentence_key] + sources[key]
+                for support in supports
+                if support.response_sentence_key in answers
+                for key in support.supporting_sentence_keys
                 if key in sources
             ),
             {
@@ -94,7 +94,7 @@ def _marked(keys: Sequence[str], known: set[str]) -> Array:
 
 def _hash_of(sentences: Sequence[Sentence]) -> int:
     # Offsets may differ, since a recorded sentence need not be found in its text.
-    return hash(tuple([(one.key, one.text) for one in sentences]))
+    return hash(tuple([(sentence.key, sentence.text) for sentence in sentences]))
 
 
 class KeyCounts(NamedTuple):
@@ -181,13 +181,15 @@ class Row(NamedTuple):
         """Reduce an evaluation, and the gold row that it is part of."""
         own, about, labels = evaluation, gold or Gold(evaluation), evaluation.labels
         scores = {}
-        for name, one in own.scores.items():
+        for name, score in own.scores.items():
             estimate = (
-                (None, None) if one.estimate is None else (one.estimate.value, one.estimate.method)
+                (None, None)
+                if score.estimate is None
+                else (score.estimate.value, score.estimate.method)
             )
             scores[name] = ScoreRow(
-                one.value, one.probability, estimate[0], one.raw, one.scale, one.method,
-                estimate[1], _shared(one.by),
+                score.value, score.probability, estimate[0], score.raw, score.scale, score.method,
+                estimate[1], _shared(score.by),
             )  # fmt: skip
         return cls(
             own.id, own.row_key, own.question, own.response, scores,
@@ -229,8 +231,8 @@ class Table:
     def of_rows(cls, rows: Iterable[tuple[Row, Row]]) -> Table:
         """Compare rows that belong together."""
         rows = list(rows)
-        keys = [KeyCounts.of(one.marks, other.marks) for one, other in rows]
-        return cls([one for one, _ in rows], [other for _, other in rows], keys)
+        keys = [KeyCounts.of(mine.marks, other.marks) for mine, other in rows]
+        return cls([mine for mine, _ in rows], [other for _, other in rows], keys)
 
     @classmethod
     def of(cls, pairs: Sequence[Pair]) -> Table:

@@ -89,7 +89,7 @@ def calibration_of(table: Table, *, name: str, target_error: float = TARGET_ERRO
     """Fit maps to the two sides of a table, as `calibrate` does to pairs."""
     _check_target(target_error)
     made = check_one_provenance(table)
-    formulas = {(one["formulas"], one["relevance_baseline"]) for one in made.values()}
+    formulas = {(maker["formulas"], maker["relevance_baseline"]) for maker in made.values()}
     samples = _samples(table)
     if len(formulas) != 1 or not samples:
         raise ConfigurationError(
@@ -104,12 +104,12 @@ def calibration_of(table: Table, *, name: str, target_error: float = TARGET_ERRO
         for by, of in samples.items()
     )  # fmt: skip
     maps = [
-        (score if len(judges) == 1 else f"{judge} {score}", one)
+        (score if len(judges) == 1 else f"{judge} {score}", fitted)
         for judge in judges
-        for score, one in judge.scores.items()
+        for score, fitted in judge.scores.items()
     ]
-    if all(one.questions < one.needed for _, one in maps):
-        raise _refusal(len(table), {score: one.why for score, one in maps})
+    if all(fitted.questions < fitted.needed for _, fitted in maps):
+        raise _refusal(len(table), {score: fitted.why for score, fitted in maps})
     return Calibration(
         name=name, formulas=str(used), n=len(table),
         relevance_baseline=None if baseline is None else int(baseline),
@@ -156,7 +156,7 @@ def _samples(table: Table) -> dict[_Judge, dict[str, _Sample]]:
     digests = [
         sha256(row.question.encode("utf-8", "replace")).hexdigest() for row in table.predicted
     ]
-    number = {digest: at for at, digest in enumerate(sorted(set(digests)))}
+    number = {digest: place for place, digest in enumerate(sorted(set(digests)))}
     rows: dict[_Judge, dict[str, list[tuple[Any, ...]]]] = {}
     for name in CALIBRATED:
         compared = table.compared(name)
@@ -234,9 +234,9 @@ def _fitted(rows: _Sample, target_error: float) -> ScoreMap:
     errors = {method: _rmse(rows, scores) for method, scores in tried.items()}
     used: tuple[Method, Method] = "identity", chosen
     facts |= {
-        "rmse": tuple(errors[one] for one in used),
+        "rmse": tuple(errors[method] for method in used),
         "calibration_error": tuple(
-            round(calibration_error(tried[one], rows.gold), 6) for one in used
+            round(calibration_error(tried[method], rows.gold), 6) for method in used
         ),
         "std_error": errors[chosen],
     }
@@ -307,16 +307,16 @@ def platt(scores: Array, gold: Array) -> tuple[float, float]:
     """
     order = np.lexsort((gold, scores))
     odds = np.array([log_odds(score) for score in scores[order].tolist()], "f8")
-    found = _newton(odds, gold[order], 1.0, free=2)
-    if found[1] < 0:  # a convex function has its constrained minimum at the border
-        found = _newton(odds, gold[order], 0.0, free=1)
-    return round(found[1], _DIGITS), round(found[0], _DIGITS)
+    parameters = _newton(odds, gold[order], 1.0, free=2)
+    if parameters[1] < 0:  # a convex function has its constrained minimum at the border
+        parameters = _newton(odds, gold[order], 0.0, free=1)
+    return round(parameters[1], _DIGITS), round(parameters[0], _DIGITS)
 
 
 def _newton(odds: Array, gold: Array, slope: float, free: int) -> list[float]:
     """Minimise over the intercept, and the slope if two are free, with halved steps."""
     design = np.stack([np.ones(len(odds)), odds])
-    prior, found = np.array([0.0, 1.0]), np.array([0.0, slope])
+    prior, current = np.array([0.0, 1.0]), np.array([0.0, slope])
 
     def loss(parameters: Array) -> Array:
         logits = parameters @ design
@@ -324,17 +324,17 @@ def _newton(odds: Array, gold: Array, slope: float, free: int) -> list[float]:
         return (np.logaddexp(0, logits) - gold * logits).sum() + ridge
 
     for _ in range(_STEPS):
-        p = (1 + np.tanh(found @ design / 2)) / 2
-        gradient = design @ (p - gold) + RIDGE * (found - prior)
+        p = (1 + np.tanh(current @ design / 2)) / 2
+        gradient = design @ (p - gold) + RIDGE * (current - prior)
         hessian = design * p * (1 - p) @ design.T + RIDGE * np.eye(2)
         step = np.zeros(2)
         step[:free] = np.linalg.solve(hessian[:free, :free], gradient[:free])
-        while abs(step).max() > _CLOSE and loss(found - step) > loss(found):
+        while abs(step).max() > _CLOSE and loss(current - step) > loss(current):
             step /= 2
         if abs(step).max() < _CLOSE:
             break
-        found = found - step
-    return [float(parameter) for parameter in found]
+        current = current - step
+    return [float(parameter) for parameter in current]
 
 
 class _Level(NamedTuple):
@@ -372,8 +372,8 @@ def isotonic(scores: Array, gold: Array, most: int = MOST_KNOTS) -> tuple[tuple[
             level = levels.pop().with_next(level)
         levels.append(level)
     while len(levels) > most:
-        at = min(range(len(levels) - 1), key=lambda i: (_joining(levels[i], levels[i + 1]), i))
-        levels[at : at + 2] = [levels[at].with_next(levels[at + 1])]
+        pair = min(range(len(levels) - 1), key=lambda i: (_joining(levels[i], levels[i + 1]), i))
+        levels[pair : pair + 2] = [levels[pair].with_next(levels[pair + 1])]
     knots: list[tuple[float, float]] = []
     for level in levels:
         x, y = (
@@ -385,6 +385,6 @@ def isotonic(scores: Array, gold: Array, most: int = MOST_KNOTS) -> tuple[tuple[
     return tuple(knots)
 
 
-def _joining(one: _Level, other: _Level) -> float:
+def _joining(level: _Level, other: _Level) -> float:
     """Return by how much the sum of squares grows where two levels become one."""
-    return one.n * other.n / (one.n + other.n) * (one.mean - other.mean) ** 2
+    return level.n * other.n / (level.n + other.n) * (level.mean - other.mean) ** 2

@@ -269,7 +269,9 @@ def _baseline_blocks(table: Table, left_out: Mapping[str, str]) -> Iterator[tupl
         yield ("baselines", "constant", name), Block({"n": len(rows.at)}, figures)
     if ADHERENCE in table.names():
         responses = [row.response for row in table.predicted]
-        lengths = np.array([None if one is None else len(one) for one in responses], "f8")
+        lengths = np.array(
+            [None if response is None else len(response) for response in responses], "f8"
+        )
         rows = table.compared(ADHERENCE)
         rows = rows.some(~np.isnan(lengths[rows.at]))
         figures = _against_gold(table, rows, lengths[rows.at])
@@ -334,8 +336,8 @@ class Makers(NamedTuple):
         )
         return cls(
             tuple(Counter(row.judge for row in rows).most_common()),
-            _distinct(one.prompt_version for one in by),
-            _distinct(one.formulas for one in by),
+            _distinct(maker.prompt_version for maker in by),
+            _distinct(maker.formulas for maker in by),
             _distinct(row.fingerprint for row in rows),
         )
 

@@ -121,8 +121,8 @@ def figures_of(
         count = min(_AT_ONCE, resamples - first)
         weights = np.stack([_draw(generator, rows) for _ in range(count)])
         with np.errstate(divide="ignore", invalid="ignore"):
-            for (path, name), found in redrawn.items():
-                found.append(known[path].statistics[name].on_draws(weights))
+            for (path, name), draws in redrawn.items():
+                draws.append(known[path].statistics[name].on_draws(weights))
     return {
         path: Figures(
             block.counts,
@@ -177,7 +177,7 @@ def mean_over(groups: Sequence[Group]) -> Group:
         path: Figures(
             counts={},
             figures={name: _mean_figure(column) for name, column in of.items()},
-            sets={name: sum(one.value is not None for one in of[name]) for name in of},
+            sets={name: sum(figure.value is not None for figure in of[name]) for name in of},
         )
         for path, of in columns.items()
     }

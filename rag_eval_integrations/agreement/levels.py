@@ -84,10 +84,10 @@ def agree_by_level(
     names = [nobody if given is None else given for given in (documents, systems)]
     for name, given in zip(("documents", "systems"), names, strict=True):
         _check_length(name, given, numbers)
-    found = _of_columns(scores, numbers, names, resamples, seed)
+    figures = _of_columns(scores, numbers, names, resamples, seed)
     levels = "human", "human_by_document", "human_by_system"
     return {
-        name: Levels(*(found.get((level, name)) for level in levels))  # type: ignore[arg-type]
+        name: Levels(*(figures.get((level, name)) for level in levels))  # type: ignore[arg-type]
         for name in scores
     }
 
@@ -114,8 +114,8 @@ def agree_with_numbers(
     Raises:
         ConfigurationError: a number is not finite, or the columns differ in length.
     """
-    found = _of_columns(scores, numbers, (), resamples, seed)
-    return {name: found["human", name] for name in scores}
+    figures = _of_columns(scores, numbers, (), resamples, seed)
+    return {name: figures["human", name] for name in scores}
 
 
 def _of_columns(
@@ -211,15 +211,15 @@ def _at_levels(
         if name in shares:
             figures["rmse"] = statistics.rmse(shares[name][known], ratings[known], places)
         blocks.append((("human", name), Block({"n": int(known.sum())}, figures)))
-    found = figures_of(blocks, len(ratings), resamples, seeds[0])
+    levels_of = figures_of(blocks, len(ratings), resamples, seeds[0])
     levels = list(zip(("document", "system"), (_of_documents, _of_systems), names, strict=False))
     for name, column_ in scores.items():
         for level, compare, of_rows in levels:
             groups = _grouped(column_, ratings, of_rows)
             if groups:
                 block = ((f"human_by_{level}", name), compare(groups))
-                found |= figures_of([block], len(groups), resamples, f"{seeds[1]} {level}s")
-    return found
+                levels_of |= figures_of([block], len(groups), resamples, f"{seeds[1]} {level}s")
+    return levels_of
 
 
 _Group = tuple[Array, Array]
@@ -237,12 +237,14 @@ def _grouped(scores: Array, numbers: Array, names: Names) -> list[_Group]:
 def _of_documents(groups: Sequence[_Group]) -> Block:
     """Average the correlations within documents."""
     varied = [
-        place for place, group in enumerate(groups) if all(one.min() < one.max() for one in group)
+        place
+        for place, group in enumerate(groups)
+        if all(values.min() < values.max() for values in group)
     ]
     values = np.full((3, len(groups)), np.nan)
     for place in varied:
-        found = statistics.correlations(*groups[place], Places.all(len(groups[place][0])))
-        values[:, place] = [statistic.value for statistic in found.values()]
+        correlations = statistics.correlations(*groups[place], Places.all(len(groups[place][0])))
+        values[:, place] = [statistic.value for statistic in correlations.values()]
     counts = {
         "n": sum(len(scores) for scores, _ in groups),
         "documents": len(varied),

@@ -196,12 +196,14 @@ def match(predicted: Sequence[Evaluation], gold: Sequence[Gold]) -> Matched:
 
     Where a key occurs more than once, the k-th predicted row is joined with the k-th gold row.
     """
-    partner, counts = joined(predicted, [one.evaluation for one in gold])
-    pairs = [(predicted[one], gold[other]) for one, other in partner.items()]
+    partner, counts = joined(predicted, [row.evaluation for row in gold])
+    pairs = [(predicted[mine], gold[other]) for mine, other in partner.items()]
     return Matched(
         tuple(
-            Pair(one, of.evaluation, of.dataset, of.baselines, of.human, of.document, of.system)
-            for one, of in pairs
+            Pair(
+                mine, of.evaluation, of.dataset, of.baselines, of.human, of.document, of.system
+            )
+            for mine, of in pairs
         ),
         counts.unmatched_predicted, counts.unmatched_gold, counts.joined_by_id, counts.ambiguous,
     )  # fmt: skip
@@ -219,9 +221,9 @@ def joined(predicted: Sequence[Any], gold: Sequence[Any]) -> tuple[dict[int, int
         by_key = len(partner)
         rows: dict[str, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
         for side, of, taken in ((0, predicted, set(partner)), (1, gold, set(partner.values()))):
-            for row, one in enumerate(of):
+            for row, item in enumerate(of):
                 if row not in taken:
-                    rows[getattr(one, name)][side].append(row)
+                    rows[getattr(item, name)][side].append(row)
         for own, others in rows.values():
             pairs = dict(zip(own, others, strict=False))  # a surplus stays unmatched
             partner |= pairs

@@ -68,7 +68,7 @@ class SinkDelivery:
         self._stopping = False
         self._waited_for = 0  # calls of `wait` in progress
 
-    def put(self, evaluation: Evaluation) -> None:
+    def enqueue(self, evaluation: Evaluation) -> None:
         """Queue an evaluation without waiting; it is dropped and counted if the queue is full."""
         with self._changed:
             if self._stopping or len(self._queue) >= self._max_pending:

@@ -118,9 +118,9 @@ class Worker:
                 self._start()
             self._last += 1
             self._queue.append((self._last, call, probability))
-            told = not self._idle
+            woken = not self._idle
             self._idle = False
-        if not told:
+        if not woken:
             self._call_soon(self._wake_later)
         return dropped
 
@@ -277,7 +277,7 @@ class Worker:
     def _make_records(self) -> None:
         """Make the records of the calls that wait: without one, a call holds all of its prompts."""
         with self._lock:
-            waiting = list(takewhile(lambda one: one[0] > self._made, reversed(self._queue)))
+            waiting = list(takewhile(lambda entry: entry[0] > self._made, reversed(self._queue)))
             self._made = self._last
         for _, call, _ in reversed(waiting):
             if isinstance(call, EndedCall):

@@ -88,7 +88,7 @@ class Meter:
                 return f"the budget of {limit:g} USD per day is spent"
         if self._starts is not None:
             now = self._monotonic()
-            if self._starts.at(now, 1) > now:
+            if self._starts.free_at(now, 1) > now:
                 return f"the limit of {self._budget.per_minute:g} evaluations per minute is reached"
             self._starts.add(now, 1)
         return None

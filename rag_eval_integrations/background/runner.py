@@ -264,7 +264,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
             self._latest.append(evaluation)
             self._aggregate.add(evaluation, probability)
             for delivery in self._deliveries:
-                delivery.put(evaluation)
+                delivery.enqueue(evaluation)
         except asyncio.CancelledError as error:
             if self._worker.stopping:
                 self._tally.met("dropped")

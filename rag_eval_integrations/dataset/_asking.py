@@ -170,7 +170,7 @@ async def attempted(
             with contained:
                 return await asking, None
     except EscapedError as escaped:
-        return None, escaped.held
+        return None, escaped.original
     except Exception as failure:  # noqa: BLE001 -- becomes the error of a row
         if limit.expired() and isinstance(failure, TimeoutError):
             return None, TimeoutError(f"no answer within {seconds:g} s")

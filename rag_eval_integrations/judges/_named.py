@@ -33,11 +33,11 @@ def named_judge(
         ConfigurationError: for a judge that does not exist, naming what was looked for.
     """
     if name.startswith(CASCADE):
-        return cascade_named(name, option, lambda part: _one(part, name, option, endpoint))
-    return _one(name, name, option, endpoint)
+        return cascade_named(name, option, lambda part: _judge_called(part, name, option, endpoint))
+    return _judge_called(name, name, option, endpoint)
 
 
-def _one(
+def _judge_called(
     name: str, given: str, option: str, endpoint: Callable[[str], Judge | Model]
 ) -> Judge | Model:
     if name == "embedded":
@@ -51,11 +51,11 @@ def _one(
             raise ConfigurationError(option, given, str(error)) from error
     if ":" not in name:
         raise ConfigurationError(option, given, f"no such judge: {name!r}; use {FORMS}")
-    found = imported(name, option, f"use {FORMS}")
+    thing = imported(name, option, f"use {FORMS}")
     try:
-        return judge_from(found)  # type: ignore[arg-type]  # it checks what it is
+        return judge_from(thing)  # type: ignore[arg-type]  # it checks what it is
     except ConfigurationError as error:
-        kind = "a class" if isinstance(found, type) else f"an object of {type(found).__name__}"
+        kind = "a class" if isinstance(thing, type) else f"an object of {type(thing).__name__}"
         raise ConfigurationError(
             option, given, f"{name} is {kind}, not a judge: it needs a `name` and `async "
             "label(call)` or `async complete(request)`, or to be a framework's model",
@@ -79,7 +79,7 @@ def imported(name: str, option: str, use: str) -> object:
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
-        found: object = importlib.import_module(module)
+        thing: object = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             why = f"module {module!r} cannot be imported: {error}"
@@ -95,8 +95,8 @@ def imported(name: str, option: str, use: str) -> object:
     place = module
     for part in path.split("."):
         try:
-            found = getattr(found, part)
+            thing = getattr(thing, part)
         except AttributeError as error:
             raise ConfigurationError(option, name, f"{place} has no {part!r}") from error
         place = f"{place}.{part}"
-    return found
+    return thing

@@ -68,12 +68,12 @@ def parse_object(text: str) -> dict[str, Any]:
     Raises:
         JudgeOutputError: when there is no complete object.
     """
-    found: Any = None
+    value: Any = None
     for each in objects_in(text):
-        found = each.value
-        if found is None:
-            found = mended(text, each.start)
+        value = each.value
+        if value is None:
+            value = mended(text, each.start)
             break
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise JudgeOutputError("the judge's reply holds no JSON object", text)
-    return found
+    return value

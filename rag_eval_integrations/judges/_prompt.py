@@ -173,7 +173,9 @@ def headers_of(
         documents: the call's documents.
         shown: the sentences that are shown; headers of other documents are left out.
     """
-    headers = {number: one.header for number, one in enumerate(documents) if one.header}
+    headers = {
+        number: document.header for number, document in enumerate(documents) if document.header
+    }
     if not headers or shown is None:
         return headers
     numbers = {document_number(sentence.key) for sentence in shown}

@@ -175,20 +175,20 @@ def _entries(
             if key in entries:
                 responses.duplicate.append(key)
             entries.setdefault(key, []).append(entry)
-    return {key: _strictest(found) for key, found in entries.items()}
+    return {key: _strictest(same) for key, same in entries.items()}
 
 
-def _strictest(found: Sequence[SentenceSupport]) -> SentenceSupport:
+def _strictest(entries: Sequence[SentenceSupport]) -> SentenceSupport:
     """Merge the entries of a sentence at once: one by one would take quadratic time."""
-    if len(found) == 1:
-        return found[0]
-    keys = dict.fromkeys(key for entry in found for key in entry.supporting_sentence_keys)
-    explanations = dict.fromkeys(entry.explanation for entry in found if entry.explanation)
-    return found[0].model_copy(
+    if len(entries) == 1:
+        return entries[0]
+    keys = dict.fromkeys(key for entry in entries for key in entry.supporting_sentence_keys)
+    explanations = dict.fromkeys(entry.explanation for entry in entries if entry.explanation)
+    return entries[0].model_copy(
         update={
             "supporting_sentence_keys": tuple(keys),
             "explanation": " ".join(explanations),
-            "fully_supported": all(entry.fully_supported for entry in found),
+            "fully_supported": all(entry.fully_supported for entry in entries),
         }
     )
 

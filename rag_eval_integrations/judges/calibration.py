@@ -73,9 +73,9 @@ class ScoreMap(Record):
 
     @model_validator(mode="after")
     def _ascends(self) -> Self:
-        for one, other in zip(self.knots, self.knots[1:], strict=False):
-            if not (one[0] < other[0] and one[1] <= other[1]):
-                raise ValueError(f"`knots` should ascend, and {other} comes after {one}")
+        for knot, other in zip(self.knots, self.knots[1:], strict=False):
+            if not (knot[0] < other[0] and knot[1] <= other[1]):
+                raise ValueError(f"`knots` should ascend, and {other} comes after {knot}")
         if (self.method == "isotonic") != bool(self.knots):
             raise ValueError(f"`method` = {self.method!r} with {len(self.knots)} knots")
         return self
@@ -148,15 +148,15 @@ class Calibration(Record):
             raise InputError(
                 f"is not a calibration file of this version: it needs {_FORMAT!r}", field="format"
             )
-        said = content.pop("hash", None)
-        found = from_object(cls, content)
-        if said != found.hash:
+        written = content.pop("hash", None)
+        calibration = from_object(cls, content)
+        if written != calibration.hash:
             raise InputError(
                 "does not match the content: the file was changed after `rag-eval calibrate` "
                 "wrote it; make it anew",
                 field="hash",
             )
-        return found
+        return calibration
 
     def to_json(self) -> str:
         """Render the file, its hash included."""
@@ -185,16 +185,16 @@ class Calibration(Record):
         """
         from rag_eval_integrations.judges.cascade import judges_of  # noqa: PLC0415  # imports models
 
-        asked = [judge_info(one) for one in judges_of(judge_base(judge))]
-        fitted = {(one.judge, one.judge_version) for one in self.judges}
-        given = {(one.name, one.version) for one in asked}
+        asked = [judge_info(part) for part in judges_of(judge_base(judge))]
+        fitted = {(maps.judge, maps.judge_version) for maps in self.judges}
+        given = {(info.name, info.version) for info in asked}
         if fitted == given:
             return
         raise ConfigurationError(
             "calibration",
             self.name,
             f"was fitted on the judge {_listed(map(str, self.judges))}, and this judge is "
-            f"{_listed(f'{one.name} {one.version or str()}'.strip() for one in asked)}; run "
+            f"{_listed(f'{info.name} {info.version or str()}'.strip() for info in asked)}; run "
             "`rag-eval calibrate` with this judge",
         )
 

@@ -146,13 +146,13 @@ class CascadeJudge(JudgeBase):
         return (("unsure",) if low <= probability <= high else ()) + doubts
 
 
-def cascade_named(name: str, option: str, one: Callable[[str], Judge | Model]) -> CascadeJudge:
+def cascade_named(name: str, option: str, make: Callable[[str], Judge | Model]) -> CascadeJudge:
     """Make the cascade of a name such as `cascade:embedded,openai:MODEL`.
 
     Args:
         name: two or three judges, the cheapest first.
         option: the option or argument that it was given to, for error messages.
-        one: makes one of its judges.
+        make: makes one of its judges.
 
     Raises:
         ConfigurationError: it has fewer or more judges, or a judge before the last is a model.
@@ -160,16 +160,16 @@ def cascade_named(name: str, option: str, one: Callable[[str], Judge | Model]) -
     parts = parts_of(name)
     if not 2 <= len(parts) <= 3 or not all(parts):
         raise ConfigurationError(option, name, "use cascade:A,B or cascade:A,B,C")
-    *firsts, found = map(one, parts)
+    *firsts, last = map(make, parts)
     for part, first in zip(reversed(parts[:-1]), reversed(firsts), strict=True):
         if not isinstance(first, Judge):
             raise ConfigurationError(
                 option, name, f"{part} is a model, which does not say how sure it is; only "
                 "the last of a cascade may be one",
             )  # fmt: skip
-        found = CascadeJudge(first, found)
-    assert isinstance(found, CascadeJudge)
-    return found
+        last = CascadeJudge(first, last)
+    assert isinstance(last, CascadeJudge)
+    return last
 
 
 def judges_of(judge: JudgeBase) -> tuple[JudgeBase, ...]:
@@ -188,9 +188,9 @@ def _placed(
     if not isinstance(judge, CascadeJudge):
         return labelling.flags, (CASCADE_FLAGS[before],)
     own = tuple(flag for flag in labelling.flags if not is_of_cascade(flag))
-    told = [flag for flag in labelling.flags if is_of_cascade(flag)]
-    told.sort(key=lambda flag: flag not in CASCADE_FLAGS)  # stable: the reasons stay in order
-    return own, tuple(_moved(flag, before) for flag in told)
+    moved = [flag for flag in labelling.flags if is_of_cascade(flag)]
+    moved.sort(key=lambda flag: flag not in CASCADE_FLAGS)  # stable: the reasons stay in order
+    return own, tuple(_moved(flag, before) for flag in moved)
 
 
 def _moved(flag: str, by: int) -> str:

@@ -231,7 +231,9 @@ def judge_from(
         from rag_eval_integrations.judges.cascade import cascade_named
 
         return cascade_named(
-            judge, "judge", lambda one: judge_from(one, **given if one.startswith(ENDPOINT) else {})
+            judge,
+            "judge",
+            lambda name: judge_from(name, **given if name.startswith(ENDPOINT) else {}),
         )
     if isinstance(judge, str) and judge.startswith(ENDPOINT):
         from rag_eval_integrations.models.openai import OpenAIModel
@@ -268,14 +270,14 @@ def judge_from(
         if judge.startswith(LOCAL):
             return _local(judge)
         raise ConfigurationError("judge", judge, f"no such judge; use {' or '.join(JUDGES)}")
-    found = adapted(judge, _MODELS)
-    if found is None:
-        found = judge
-    if isinstance(found, type) or not isinstance(found, Judge | Model):
+    labeller = adapted(judge, _MODELS)
+    if labeller is None:
+        labeller = judge
+    if isinstance(labeller, type) or not isinstance(labeller, Judge | Model):
         # Only the class of anybody's object: its `repr` may hold a key.
         plain = isinstance(judge, int | float | type | None)
         raise ConfigurationError("judge", judge if plain else type(judge), _USE)
-    return found
+    return labeller
 
 
 def _local(judge: str) -> Judge:

@@ -145,7 +145,7 @@ class LLMJudge(JudgeBase):
             reason = f"the call would take {len(parts)} requests, more than {self._max_windows}"
             return asking.labelling(None, unscored=("over_budget", reason), windows=1)
         try:
-            found = await _all_of([asking.window(part) for part in parts])
+            answers = await _all_of([asking.window(part) for part in parts])
         except _UnscoredError as error:
             return asking.labelling(None, unscored=(error.code, str(error)), windows=len(parts))
         except JudgeOutputError as error:  # the model's server could not read its output, twice
@@ -154,7 +154,7 @@ class LLMJudge(JudgeBase):
         except JudgeError as error:
             error.usage = asking.usage
             raise
-        labels = [label for labels in found for label in labels]
+        labels = [label for labels in answers for label in labels]
         # The labels of a window are reconciled already, and one window is the whole call.
         joined = labels[0] if len(labels) == 1 else reconcile(join(labels), call)
         return asking.labelling(joined, windows=len(labels))
@@ -168,7 +168,7 @@ async def _all_of(asking: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     """
     if len(asking) == 1:
         return [await asking[0]]  # without a task of its own
-    tasks = [asyncio.ensure_future(one) for one in asking]
+    tasks = [asyncio.ensure_future(request) for request in asking]
     try:
         return await asyncio.gather(*tasks)
     finally:
@@ -248,8 +248,8 @@ class _Asking:
                 raise _UnscoredError(
                     "truncated", "the judge's answer was cut off, even in small windows"
                 )
-            found = await _all_of([self.window(half, depth + 1) for half in halves])
-            return [labels for part in found for labels in part]
+            parts = await _all_of([self.window(half, depth + 1) for half in halves])
+            return [labels for part in parts for labels in part]
         labels, reply = await self._parsed(asked, completion, room, window)
         labels = await self._complete_entries(asked, labels, window, reply)
         if window.response and not labels.sentence_support_information:
@@ -293,12 +293,12 @@ class _Asking:
             completion = await self._complete(
                 prompt.missing(asked, missing), self._asks.missing, room
             )
-            found = parse_support(completion.text)
+            support = parse_support(completion.text)
         except (JudgeOutputError, _UnscoredError):
             # Asked once only: sentences that are still missing stay unlabelled, as the scores say.
             return labels
         second = without_empty_entries(
-            labels.model_copy(update={"sentence_support_information": found}), window
+            labels.model_copy(update={"sentence_support_information": support}), window
         )
         entries = (*labels.sentence_support_information, *second.sentence_support_information)
         whole = second.model_copy(update={"sentence_support_information": entries})
@@ -341,8 +341,8 @@ def _labels_in(text: str, window: Window) -> Labels:
         JudgeOutputError: it does not hold labels, or not of sentences of the window.
     """
     written = parse_labels(text)
-    told = without_empty_entries(written, window)
-    labels = reconcile(told, window)
+    filled = without_empty_entries(written, window)
+    labels = reconcile(filled, window)
     # An entry that says nothing may be the only one that names a sentence of the window.
     known = labels if labels.sentence_support_information else reconcile(written, window)
     why = only_unknown_keys(written, known)

@@ -75,9 +75,9 @@ def _read(text: str) -> YamlText:
         node = loader.get_single_node()
         value = None if node is None else loader.construct_document(node)
     except (yaml.reader.ReaderError, UnicodeEncodeError) as error:
-        at = error.start if isinstance(error, UnicodeEncodeError) else error.position
+        place = error.start if isinstance(error, UnicodeEncodeError) else error.position
         why = "not YAML: a character that is not allowed"
-        raise YamlTextError(why, text.count("\n", 0, at) + 1) from error
+        raise YamlTextError(why, text.count("\n", 0, place) + 1) from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         why = error.problem or error.context or "broken"

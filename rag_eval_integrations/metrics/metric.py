@@ -225,6 +225,6 @@ def as_promised(metric: Metric, scores: Sequence[Score]) -> tuple[Score, ...]:
     if given == metric.names:
         return tuple(scores)
     if sorted(given) != sorted(metric.names):
-        names, found = ", ".join(metric.names), ", ".join(given) or "none"
-        raise ConfigurationError("metrics", metric, f"promises the scores {names}, gave {found}")
+        names, gave = ", ".join(metric.names), ", ".join(given) or "none"
+        raise ConfigurationError("metrics", metric, f"promises the scores {names}, gave {gave}")
     return tuple(sorted(scores, key=lambda score: metric.names.index(score.name)))

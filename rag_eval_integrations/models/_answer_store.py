@@ -260,9 +260,9 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
     if columns != _COLUMNS:
         raise _refusal(path, f"has the columns {columns}, not {_COLUMNS}")
     if path.stat().st_size <= _CHECKED:
-        found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if found != "ok":
-            raise _refusal(path, f"is damaged: {found}; move it away to start a new one")
+        verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if verdict != "ok":
+            raise _refusal(path, f"is damaged: {verdict}; move it away to start a new one")
 
 
 def _switch_to_wal(connection: sqlite3.Connection) -> None:

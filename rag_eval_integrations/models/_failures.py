@@ -33,10 +33,10 @@ def retry_after(headers: Mapping[str, str], now: float | None = None) -> float |
         if math.isfinite(seconds):
             return max(0.0, seconds)
     try:
-        at = parsedate_to_datetime(headers.get("retry-after", "")).timestamp()
+        moment = parsedate_to_datetime(headers.get("retry-after", "")).timestamp()
     except (ValueError, OverflowError, OSError):
         return None
-    return max(0.0, at - (time.time() if now is None else now))
+    return max(0.0, moment - (time.time() if now is None else now))
 
 
 _MOST_READ = 20_000

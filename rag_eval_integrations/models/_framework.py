@@ -346,12 +346,12 @@ async def answered(asking: Iterable[Awaitable[T]]) -> list[T]:
         Exception: any other failure, after all have ended.
     """
 
-    async def one(request: Awaitable[T]) -> T:
+    async def ask(request: Awaitable[T]) -> T:
         with contained:  # out of a task, `SystemExit` would end the loop
             return await request
 
-    found = await asyncio.gather(*map(one, asking), return_exceptions=True)
-    for item in found:
+    answers = await asyncio.gather(*map(ask, asking), return_exceptions=True)
+    for item in answers:
         if isinstance(item, BaseException) and not isinstance(item, JudgeUnavailableError):
             raise item
-    return [item for item in found if not isinstance(item, BaseException)]
+    return [item for item in answers if not isinstance(item, BaseException)]

@@ -273,15 +273,15 @@ def _closed(text: str, start: int, *, whole: bool) -> str | None:
     stop = len(text)
     end = depth = 0
     closed = False
-    for at, mark in _marks(text, start, stop):
+    for place, mark in _marks(text, start, stop):
         if mark == "`" and not whole:
-            stop = at
+            stop = place
             break
         if mark == '"' and whole:
             return text[start:]
         depth += (mark in "{[") - (mark in "}]")
         if mark == closing:
-            end, closed = at + 1, depth <= 0
+            end, closed = place + 1, depth <= 0
     in_string = text.find(closing, end, stop) >= 0
     return text[start:end] if closed and not in_string else None
 
@@ -351,19 +351,19 @@ def _fields(text: str, position: int, stop: int) -> tuple[dict[str, Span], int]:
 def _value_end(text: str, position: int, stop: int) -> int:
     """Find the position of the comma or bracket that ends a value."""
     depth = 0
-    for at, mark in _marks(text, position, stop):
+    for place, mark in _marks(text, position, stop):
         if not depth and mark in "}],":
-            return at
+            return place
         depth += (mark in "{[") - (mark in "}]")
     return stop
 
 
 def _marks(text: str, position: int, stop: int) -> Iterator[tuple[int, str]]:
     """Yield brackets, commas and, as "`", fences outside of strings; a quote if a string is cut."""
-    at: int | None = position
-    while at is not None:
-        matches = _MARK.finditer(text, at, stop)
-        at = None
+    start_at: int | None = position
+    while start_at is not None:
+        matches = _MARK.finditer(text, start_at, stop)
+        start_at = None
         for match in matches:
             start = match.start()
             if match.lastgroup == "mark":
@@ -375,7 +375,7 @@ def _marks(text: str, position: int, stop: int) -> Iterator[tuple[int, str]]:
                 single = _SINGLE.match(text, start, stop)
                 if single is None or single.lastgroup is None:
                     yield start, '"'
-                at = stop if single is None else single.end()
+                start_at = stop if single is None else single.end()
                 break
 
 

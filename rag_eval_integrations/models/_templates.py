@@ -29,7 +29,9 @@ class FrameworkTemplate(ABC):
     def __init__(self, name: str, input_names: Iterable[str]) -> None:
         self.name = name
         self.input_names: Sequence[str] = tuple(input_names)
-        shown = self.render({one: f"{{{{{one}}}}}" for one in self.input_names})
+        shown = self.render(
+            {input_name: f"{{{{{input_name}}}}}" for input_name in self.input_names}
+        )
         self.text = "\n\n".join(message.content for message in shown)
 
     def render(self, values: Mapping[str, object]) -> tuple[Message, ...]:

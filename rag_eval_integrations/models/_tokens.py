@@ -57,10 +57,10 @@ def _of_answer(
     elif start or not spelled.startswith(text):
         warnings.append("the tokens with log-probabilities do not spell the answer")
         return tuple(tokens)
-    at, kept = 0, []
+    end, kept = 0, []
     for token in tokens:
-        at += len(token.text)
-        if at > start:
+        end += len(token.text)
+        if end > start:
             kept.append(token)
     return tuple(kept)
 

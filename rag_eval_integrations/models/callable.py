@@ -62,7 +62,7 @@ class CallableModel(ModelBase, _process.ProcessObserver):
             raise ConfigurationError("max_threads", max_threads, "use a whole number from 1")
         self._function = function
         self._is_async = any(
-            inspect.iscoroutinefunction(one) for one in (function, type(function).__call__)
+            inspect.iscoroutinefunction(target) for target in (function, type(function).__call__)
         )
         self._max_threads = max_threads
         self._threads: ThreadPoolExecutor | None = None

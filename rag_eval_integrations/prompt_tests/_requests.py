@@ -257,7 +257,7 @@ async def answered(model: Model, request: CompletionRequest) -> Completion:
     except RagEvalError:
         raise
     except Exception as error:
-        held = error.held if isinstance(error, EscapedError) else error
+        held = error.original if isinstance(error, EscapedError) else error
         why = f"model {model.name!r} raised {type(held).__name__}: {words_of(held)}"
         raise JudgeError(why) from error
 

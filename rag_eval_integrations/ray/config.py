@@ -99,26 +99,26 @@ class EvaluatorConfig:
             )  # fmt: skip
 
         if isinstance(self.judge, str):
-            found = named_judge(self.judge, "judge", endpoint)
+            labeller = named_judge(self.judge, "judge", endpoint)
             own = asks_endpoint(self.judge)
         else:
-            found, own = judge_from(self.judge), False
+            labeller, own = judge_from(self.judge), False
         if self.limited and not own:
-            found = self._limited(found, permits)
-        return RagEvaluator(found, self.metrics, splitter=self.splitter, flags=self.flags)
+            labeller = self._limited(labeller, permits)
+        return RagEvaluator(labeller, self.metrics, splitter=self.splitter, flags=self.flags)
 
-    def _limited(self, found: Judge | Model, permits: Permits | None) -> Model:
+    def _limited(self, labeller: Judge | Model, permits: Permits | None) -> Model:
         name, value = ("rpm", self.rpm) if self.rpm is not None else ("tpm", self.tpm)
-        if isinstance(found, Judge):
+        if isinstance(labeller, Judge):
             raise ConfigurationError(
-                name, value, f"judge {found.name} keeps no limit; a model does"
+                name, value, f"judge {labeller.name} keeps no limit; a model does"
             )
-        if model_base(found).retries:
+        if model_base(labeller).retries:
             raise ConfigurationError(
-                name, value, f"model {found.name} has retries and limits of its own; pass the one "
-                "inside of it",
+                name, value, f"model {labeller.name} has retries and limits of its own; pass "
+                "the one inside of it",
             )  # fmt: skip
-        return ThrottledModel(found, permits=permits)
+        return ThrottledModel(labeller, permits=permits)
 
 
 def made(config: EvaluatorConfig | RagEvaluator, permits: Permits | None = None) -> RagEvaluator:

@@ -205,8 +205,8 @@ class _Evaluate:
             if line.value is None or _key(line.value.row_key, line.value.id) not in self._done
         ]
         calls = [line for _, line in lines]
-        found = evaluate_calls(calls, self._evaluator, max_concurrency=self._concurrency)
-        table = table_of(map(to_line, found), self._names)
+        evaluations = evaluate_calls(calls, self._evaluator, max_concurrency=self._concurrency)
+        table = table_of(map(to_line, evaluations), self._names)
         places = pa.array([place for place, _ in lines], pa.int64())
         columns = {name: batch[name].take(places) for name in self._keep}
         return pa.table(columns | {name: table[name] for name in table.column_names})

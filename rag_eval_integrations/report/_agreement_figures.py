@@ -26,7 +26,7 @@ SCORES = (
     Shown("U RMSE", "context_utilization", "rmse"),
     Shown("C RMSE", "completeness", "rmse"),
 )
-CURVE = tuple(one for one in SCORES if one.statistic != "kappa")
+CURVE = tuple(score for score in SCORES if score.statistic != "kappa")
 """Figures of a cascade."""
 SENTENCES = ("relevant", "utilized", "supported", "unsupported", "supporting")
 OF_SENTENCES = ("f1", "auroc", "kappa")
@@ -60,23 +60,23 @@ def figure_of(group: Group, *where: str) -> Figure | None:
     return block.figures.get(where[-1]) if block else None
 
 
-def groups_of(found: Agreement) -> Iterator[tuple[str, Group]]:
+def groups_of(agreement: Agreement) -> Iterator[tuple[str, Group]]:
     """Yield the data sets, the mean over several of them, and all rows, each with its name."""
-    yield from found.by_dataset.items()
-    if len(found.by_dataset) > 1:
-        yield "mean over sets", found.mean_over_datasets
-    yield "pooled", found.pooled
+    yield from agreement.by_dataset.items()
+    if len(agreement.by_dataset) > 1:
+        yield "mean over sets", agreement.mean_over_datasets
+    yield "pooled", agreement.pooled
 
 
-def formulas_of(found: Agreement) -> str:
+def formulas_of(agreement: Agreement) -> str:
     """Name the formulas of the scores that are compared."""
-    used = {str(maker.get("formulas")) for maker in found.formulas.values()} - {"None"}
+    used = {str(maker.get("formulas")) for maker in agreement.formulas.values()} - {"None"}
     return ", ".join(sorted(used))
 
 
-def humans_only(found: Agreement) -> bool:
+def humans_only(agreement: Agreement) -> bool:
     """Tell whether the gold rows have a human's ratings and no labels."""
-    return not found.formulas and any(path[0] in LEVELS for path in found.pooled.blocks)
+    return not agreement.formulas and any(path[0] in LEVELS for path in agreement.pooled.blocks)
 
 
 def count_of(counts: Mapping[str, int]) -> str:
@@ -97,10 +97,10 @@ def against(group: Group, score: str) -> Iterator[tuple[str, Figure, Figure | No
                 yield path[1], figure, own
 
 
-def baselines_of(found: Agreement) -> tuple[Group, dict[str, str]]:
+def baselines_of(agreement: Agreement) -> tuple[Group, dict[str, str]]:
     """Return the group in which baselines are compared, and the statistic by score."""
     # A mean over data sets needs rows that name their data set.
-    group = found.mean_over_datasets if found.by_dataset else found.pooled
+    group = agreement.mean_over_datasets if agreement.by_dataset else agreement.pooled
     scores = dict.fromkeys(path[2] for path in group.blocks if path[0] == "baselines")
     return group, {score: "auroc" if score == "adherence" else "rmse" for score in scores}
 

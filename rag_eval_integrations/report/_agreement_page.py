@@ -37,7 +37,7 @@ _BASELINES = {
 
 
 def write_agreement(
-    found: Agreement,
+    agreement: Agreement,
     path: Path,
     *,
     title: str,
@@ -48,7 +48,7 @@ def write_agreement(
     """Write the page of an agreement.
 
     Args:
-        found: the agreement.
+        agreement: what was compared.
         path: the page; an earlier one of this program is replaced.
         title: title of the page; any text.
         curves: heading (all rows, or a data set) → the result of `agreement.curves` on its rows.
@@ -62,35 +62,35 @@ def write_agreement(
         ConfigurationError: there is a file that this program did not make, or no regular file.
         OSError: the page cannot be written.
     """
-    content = agreement_pieces(found, title=title, curves=curves, cascade=cascade)
+    content = agreement_pieces(agreement, title=title, curves=curves, cascade=cascade)
     return write(path, content, field=field, mode=_target.PUBLIC)  # it holds no text of a call
 
 
 def agreement_pieces(
-    found: Agreement,
+    agreement: Agreement,
     *,
     title: str,
     curves: Mapping[str, Mapping[str, Curves]],
     cascade: Sequence[CascadePoint] = (),
 ) -> Iterator[str]:
     """Render the page in pieces; arguments as for `write_agreement`."""
-    only_humans = figures.humans_only(found)
-    several = len(found.by_dataset) > 1
+    only_humans = figures.humans_only(agreement)
+    several = len(agreement.by_dataset) > 1
     return pieces(
         "agreement.html",
         style="agreement.css",
         title=title,
-        lead=_lead(found, only_humans),
+        lead=_lead(agreement, only_humans),
         several=several,
-        card=[] if only_humans else list(_card(found)),
-        sentences=[] if only_humans else list(_sentences(found)),
-        facts=[(name, values) for name, values in _facts(found) if values],
-        tables=[] if only_humans else list(_by_dataset(found)),
-        humans=list(_humans(found.pooled)),
-        baselines=list(_baselines(found)),
-        plots=[] if only_humans else [_drawn(*one) for one in curves.items()],
+        card=[] if only_humans else list(_card(agreement)),
+        sentences=[] if only_humans else list(_sentences(agreement)),
+        facts=[(name, values) for name, values in _facts(agreement) if values],
+        tables=[] if only_humans else list(_by_dataset(agreement)),
+        humans=list(_humans(agreement.pooled)),
+        baselines=list(_baselines(agreement)),
+        plots=[] if only_humans else [_drawn(*curve) for curve in curves.items()],
         cascade=_cascade(cascade) if cascade else None,
-        everything=list(_everything(found)),
+        everything=list(_everything(agreement)),
         legend=figures.LEGEND,
         baseline_note=figures.BASELINE_NOTE,
         pooled_note=figures.POOLED_NOTE if several else "",
@@ -99,12 +99,12 @@ def agreement_pieces(
     )
 
 
-def _lead(found: Agreement, only_humans: bool) -> str:
-    rows = found.matched.rows
+def _lead(agreement: Agreement, only_humans: bool) -> str:
+    rows = agreement.matched.rows
     parts = [counted(rows, "row")]
-    if len(found.by_dataset) > 1:
-        parts[0] += f" in {len(found.by_dataset)} data sets"
-    formulas = figures.formulas_of(found)
+    if len(agreement.by_dataset) > 1:
+        parts[0] += f" in {len(agreement.by_dataset)} data sets"
+    formulas = figures.formulas_of(agreement)
     if formulas and not only_humans:
         parts.append(f"scored with the {shown(formulas)} formulas")
     return f"{', '.join(parts)}; 95 % intervals by bootstrap over rows."
@@ -130,49 +130,49 @@ def _cell(figure: Figure | None) -> dict[str, str]:
 # --- The card: who judged, and how far that agrees with gold
 
 
-def _card(found: Agreement) -> Iterator[dict[str, Any]]:
+def _card(agreement: Agreement) -> Iterator[dict[str, Any]]:
     for _, score, statistic in figures.SCORES:
         yield _row(
             f"{score} {figures.STATISTICS[statistic]}",
             _MEANINGS[score, statistic],
-            found,
+            agreement,
             ("scores", score, statistic),
         )
-        if statistic == "rmse" and ("estimates", score) in found.pooled.blocks:
+        if statistic == "rmse" and ("estimates", score) in agreement.pooled.blocks:
             words = f"{score} (estimate) RMSE"
             yield _row(
                 words,
                 "The same, of the estimate beside the score.",
-                found,
+                agreement,
                 ("estimates", score, "rmse"),
             )
 
 
-def _sentences(found: Agreement) -> Iterator[dict[str, Any]]:
+def _sentences(agreement: Agreement) -> Iterator[dict[str, Any]]:
     for kind in figures.SENTENCES:
         for statistic in figures.OF_SENTENCES:
             if (kind, statistic) != ("supporting", "auroc"):
                 where = ("keys", kind, statistic)
-                yield _row(f"{kind} {figures.STATISTICS[statistic]}", "", found, where)
+                yield _row(f"{kind} {figures.STATISTICS[statistic]}", "", agreement, where)
 
 
-def _row(name: str, meaning: str, found: Agreement, where: tuple[str, ...]) -> dict[str, Any]:
+def _row(name: str, meaning: str, agreement: Agreement, where: tuple[str, ...]) -> dict[str, Any]:
     return {
         "name": name,
         "meaning": meaning,
-        "mean": _cell(figures.figure_of(found.mean_over_datasets, *where)),
-        "pooled": _cell(figures.figure_of(found.pooled, *where)),
+        "mean": _cell(figures.figure_of(agreement.mean_over_datasets, *where)),
+        "pooled": _cell(figures.figure_of(agreement.pooled, *where)),
     }
 
 
-def _facts(found: Agreement) -> Iterator[tuple[str, list[str]]]:
-    makers = found.makers
+def _facts(agreement: Agreement) -> Iterator[tuple[str, list[str]]]:
+    makers = agreement.makers
     yield "judge", _judges(makers.judges)
-    yield "prompt version", [shown(one) for one in makers.prompt_versions]
-    yield "formulas", [shown(one) for one in makers.formulas]
-    yield "evaluator", [shown(one) for one in makers.fingerprints]
-    yield "gold labels by", [shown(model) for model in found.gold_models]
-    matched = found.matched
+    yield "prompt version", [shown(version) for version in makers.prompt_versions]
+    yield "formulas", [shown(formulas) for formulas in makers.formulas]
+    yield "evaluator", [shown(fingerprint) for fingerprint in makers.fingerprints]
+    yield "gold labels by", [shown(model) for model in agreement.gold_models]
+    matched = agreement.matched
     counts = [
         f"{matched.unmatched_predicted:,} of the judge's and {matched.unmatched_gold:,} of gold's "
         "have no partner and are left out"
@@ -185,11 +185,11 @@ def _facts(found: Agreement) -> Iterator[tuple[str, list[str]]]:
         if matched.ambiguous
         else "",
     ]
-    skipped = found.pooled.counts.get("keys_skipped", 0)
-    if skipped and not figures.humans_only(found):
+    skipped = agreement.pooled.counts.get("keys_skipped", 0)
+    if skipped and not figures.humans_only(agreement):
         counts.append(f"{skipped:,} have no sentences that both sides labelled")
     yield "rows", [f"{matched.rows:,} compared", *filter(None, counts)]
-    yield "left out", [shown(note) for note in found.notes]
+    yield "left out", [shown(note) for note in agreement.notes]
 
 
 def _judges(judges: Sequence[tuple[JudgeInfo, int]]) -> list[str]:
@@ -205,21 +205,21 @@ def _judges(judges: Sequence[tuple[JudgeInfo, int]]) -> list[str]:
 # --- Tables by data set, of human ratings, of baselines, and of everything
 
 
-def _by_dataset(found: Agreement) -> Iterator[dict[str, Any]]:
+def _by_dataset(agreement: Agreement) -> Iterator[dict[str, Any]]:
     yield _table(
-        found,
+        agreement,
         "Scores",
         [(title, ("scores", score, statistic)) for title, score, statistic in figures.SCORES],
     )
     for statistic in figures.OF_SENTENCES:
         columns = [(kind, ("keys", kind, statistic)) for kind in figures.SENTENCES]
         if statistic == "auroc":
-            columns = [one for one in columns if one[0] != "supporting"]
-        yield _table(found, f"Sentences: {figures.STATISTICS[statistic]}", columns)
+            columns = [column for column in columns if column[0] != "supporting"]
+        yield _table(agreement, f"Sentences: {figures.STATISTICS[statistic]}", columns)
 
 
 def _table(
-    found: Agreement, title: str, columns: Sequence[tuple[str, tuple[str, ...]]]
+    agreement: Agreement, title: str, columns: Sequence[tuple[str, tuple[str, ...]]]
 ) -> dict[str, Any]:
     return {
         "title": title,
@@ -230,7 +230,7 @@ def _table(
                 "n": f"{group.counts['n']:,}" if "n" in group.counts else "",
                 "cells": [_cell(figures.figure_of(group, *where)) for _, where in columns],
             }
-            for name, group in figures.groups_of(found)
+            for name, group in figures.groups_of(agreement)
         ],
     }
 
@@ -250,18 +250,18 @@ def _humans(group: Group) -> Iterator[dict[str, Any]]:
             yield {"title": f"Agreement with human ratings {over}", "rows": rows}
 
 
-def _baselines(found: Agreement) -> Iterator[dict[str, Any]]:
-    mean, scores = figures.baselines_of(found)
+def _baselines(agreement: Agreement) -> Iterator[dict[str, Any]]:
+    mean, scores = figures.baselines_of(agreement)
     for score, statistic in scores.items():
-        groups = [*found.by_dataset.items(), ("pooled", found.pooled)]
+        groups = [*agreement.by_dataset.items(), ("pooled", agreement.pooled)]
         yield {
             "title": f"{score} {figures.STATISTICS[statistic]}",
-            "over": "mean over data sets" if found.by_dataset else "pooled",
+            "over": "mean over data sets" if agreement.by_dataset else "pooled",
             "better": "higher is better" if statistic == "auroc" else "lower is better",
             "rows": list(_rivals(mean, score)),
             "groups": [
                 (name, row)
-                for name, group in (groups if len(found.by_dataset) > 1 else [])
+                for name, group in (groups if len(agreement.by_dataset) > 1 else [])
                 for row in _rivals(group, score)
             ],
         }
@@ -273,16 +273,16 @@ def _rivals(group: Group, score: str) -> Iterator[dict[str, Any]]:
         yield {"name": baseline, "meaning": meaning, "theirs": _cell(theirs), "own": _cell(own)}
 
 
-def _everything(found: Agreement) -> Iterator[dict[str, Any]]:
-    for path, block in found.pooled.blocks.items():
-        mean = found.mean_over_datasets.blocks.get(path)
+def _everything(agreement: Agreement) -> Iterator[dict[str, Any]]:
+    for path, block in agreement.pooled.blocks.items():
+        mean = agreement.mean_over_datasets.blocks.get(path)
         for name, figure in block.figures.items():
             sets = 0 if mean is None or mean.sets is None else mean.sets.get(name, 0)
             yield {
                 "name": " / ".join(path),
                 "statistic": figures.STATISTICS.get(name, name),
                 "n": figures.count_of(block.counts),
-                "mean": _cell(figures.figure_of(found.mean_over_datasets, *path, name)),
+                "mean": _cell(figures.figure_of(agreement.mean_over_datasets, *path, name)),
                 "pooled": _cell(figure),
                 "sets": str(sets) if sets else "",
             }
@@ -293,17 +293,17 @@ def _everything(found: Agreement) -> Iterator[dict[str, Any]]:
 
 def _drawn(heading: str, curves: Mapping[str, Curves]) -> dict[str, Any]:
     heading = shown(heading)
-    curves = {shown(name): found for name, found in curves.items()}
+    curves = {shown(name): drawn_curves for name, drawn_curves in curves.items()}
     return {
         "heading": heading,
         "kinds": [
             {
                 "name": name,
-                "counts": f"{found.positives:,} of {found.n:,} positive in gold",
-                "roc": roc(found, f"ROC of “{name}”, {heading}"),
-                "reliability": reliability(found, f"Reliability of “{name}”, {heading}"),
+                "counts": f"{of_part.positives:,} of {of_part.n:,} positive in gold",
+                "roc": roc(of_part, f"ROC of “{name}”, {heading}"),
+                "reliability": reliability(of_part, f"Reliability of “{name}”, {heading}"),
             }
-            for name, found in curves.items()
+            for name, of_part in curves.items()
         ],
     }
 

@@ -47,35 +47,35 @@ def compare_page(
         verdicts: lines about thresholds, shown first.
         calls: number of calls of each run that are shown side by side.
     """
-    names = [comparison.names[0], *(one.names[1] for one in comparison.all)]
+    names = [comparison.names[0], *(run.names[1] for run in comparison.all)]
     return pieces(
         "compare.html",
         style="compare.css",
         title=f"{names[0]} compared with {', '.join(names[1:])}",
         verdicts=[shown(line) for line in verdicts],
         headings=HEADINGS,
-        runs=[_run(one, calls) for one in comparison.all],
+        runs=[_run(run, calls) for run in comparison.all],
     )
 
 
 def _run(comparison: Comparison, limit: int) -> View:
     scores = list(comparison.scores.values())
     reach = max(
-        (max(abs(one.interval.low), abs(one.interval.high)) for one in scores if one.interval),
+        (max(abs(s.interval.low), abs(s.interval.high)) for s in scores if s.interval),
         default=0.0,
     )
     changed = comparison.changed_count
     lost: dict[tuple[str, str], tuple[str, Change]] = {}
-    for one in scores:
-        for change in comparison.became_unscored(one.name, _MOST_LOST):
+    for score in scores:
+        for change in comparison.became_unscored(score.name, _MOST_LOST):
             key = (change.before.id, change.before.row_key)  # two calls may have equal texts
             names, _ = lost.get(key, ("", change))
-            lost[key] = (f"{names}, {one.name}" if names else one.name, change)
+            lost[key] = (f"{names}, {score.name}" if names else score.name, change)
     return {
         "a": shown(comparison.names[0]),
         "b": shown(comparison.names[1]),
-        "rows": [{"cells": [shown(cell) for cell in cells(one)], "bar": _bar(one, reach)}
-                 for one in scores],
+        "rows": [{"cells": [shown(cell) for cell in cells(score)], "bar": _bar(score, reach)}
+                 for score in scores],
         "remarks": [shown(line) for line in remarks(comparison)],
         "reach": f"{reach:.3f}",
         "changed": changed,
@@ -91,32 +91,32 @@ def _bar(score: ScoreDifference, reach: float) -> View | None:
     """Place an interval in a drawing of 200 units, whose middle is no difference."""
     if score.interval is None or score.difference is None or not reach:
         return None
-    at = {
+    places = {
         name: drawn((value / reach + 1) / 2, 200)
         for name, value in (
             ("low", score.interval.low), ("high", score.interval.high), ("mean", score.difference)
         )
     }  # fmt: skip
-    said = f"{score.difference:+.3f}, interval {score.interval.low:+.3f} to "
-    return {**at, "said": f"{said}{score.interval.high:+.3f}"}
+    words = f"{score.difference:+.3f}, interval {score.interval.low:+.3f} to "
+    return {**places, "said": f"{words}{score.interval.high:+.3f}"}
 
 
 def _call(change: Change, names: Iterable[str]) -> View:
     before, after = change.before, change.after
     response = word_diff(before.response or "", after.response or "")
     documents = document_changes(before, after)
-    different = [one for one in documents if one.kind != "same"]
+    different = [document for document in documents if document.kind != "same"]
     return {
         "id": shown(after.id),
         "question": shown(after.question[:MOST_CHARACTERS]),
         "asked_before": shown(before.question[:MOST_CHARACTERS])
         if before.question != after.question
         else "",
-        "scores": [_moved(*one, after) for one in change.scores(names)],
+        "scores": [_moved(*score, after) for score in change.scores(names)],
         "before": _side(before, response, "added"),
         "after": _side(after, response, "gone"),
         "same_response": before.response == after.response,
-        "documents": [_document(one) for one in different[:_MOST_DOCUMENTS]],
+        "documents": [_document(document) for document in different[:_MOST_DOCUMENTS]],
         "more_documents": max(0, len(different) - _MOST_DOCUMENTS),
         "kept": len(documents) - len(different),
     }
@@ -142,7 +142,7 @@ def _side(evaluation: Evaluation, diff: Sequence[Piece], other: str) -> View:
         "pieces": [(piece.kind, shown(piece.text)) for piece in diff if piece.kind != other],
         "more": max(0, len(text or "") - MOST_CHARACTERS),
         "unsupported": [
-            f"{shown(key)} {shown(said)}" for key, said in unsupported(evaluation, _MOST_SENTENCES)
+            f"{shown(key)} {shown(text)}" for key, text in unsupported(evaluation, _MOST_SENTENCES)
         ],
         "error": shown(f"{evaluation.error.type}: {evaluation.error.message}")
         if evaluation.error
@@ -154,10 +154,10 @@ def _document(change: DocumentChange) -> View:
     most = _OF_A_MOVED if change.kind == "moved" else _OF_A_DOCUMENT
     before, after = (text and text[:most] for text in (change.before, change.after))
     if change.kind == "edited":
-        found = word_diff(before or "", after or "")
+        pieces = word_diff(before or "", after or "")
     else:
         kind: Any = {"gone": "gone", "added": "added"}.get(change.kind, "same")
-        found = [Piece(kind, (before if change.kind == "gone" else after) or "")]
+        pieces = [Piece(kind, (before if change.kind == "gone" else after) or "")]
     rank = {
         "gone": f"gone, was rank {change.rank_before}",
         "added": f"added at rank {change.rank_after}",
@@ -167,6 +167,6 @@ def _document(change: DocumentChange) -> View:
         "kind": change.kind,
         "rank": rank,
         "id": shown(change.id or ""),
-        "pieces": [(piece.kind, shown(piece.text)) for piece in found],
+        "pieces": [(piece.kind, shown(piece.text)) for piece in pieces],
         "more": max(0, longest - most),
     }

@@ -66,36 +66,36 @@ def verdict(score: Score) -> str:
     return f"{'✓ passed' if score.passed else '✗ failed'} (threshold {score.threshold:g})"
 
 
-def view_of(evaluation: Evaluation, at: int, row: str) -> View:
+def view_of(evaluation: Evaluation, number: int, row: str) -> View:
     """Gather what a page shows of a call.
 
     Args:
         evaluation: the call.
-        at: its number, from 1.
+        number: its place on the page, from 1.
         row: its name in links, which no other call of the page has.
     """
     labels, error = evaluation.labels, evaluation.error
     response = list(_response(evaluation))
-    said = None if response or evaluation.response is None else shown(evaluation.response)
+    unlabelled = None if response or evaluation.response is None else shown(evaluation.response)
     return {
-        "at": at,
+        "at": number,
         "row": row,
         "id": one_line(evaluation.id, _ID),
         "question": shown(evaluation.question),
-        "turns": [[one.role, shown(one.content)] for one in evaluation.history],
+        "turns": [[turn.role, shown(turn.content)] for turn in evaluation.history],
         "reference": None if evaluation.reference is None else shown(evaluation.reference),
         "error": error and shown(f"failed ({error.stage}): {error.type}: {error.message}"),
-        "patterns": [one.pattern for one in diagnose(evaluation.scores)],
+        "patterns": [diagnosis.pattern for diagnosis in diagnose(evaluation.scores)],
         "labelled": labels is not None,
         "response": response,
-        "said": said,
+        "said": unlabelled,
         "support": list(_support(evaluation)),
         "documents": list(_documents(evaluation)),
         "judged": [] if labels is None else list(_judged(labels)),
         "scores": [_score(name, score) for name, score in evaluation.scores.items()],
         "warnings": _warnings(evaluation),
         "facts": list(_facts(evaluation)),
-        "left_out": [_left_out(one) for one in _not_in_prompt(evaluation)],
+        "left_out": [_left_out(document) for document in _not_in_prompt(evaluation)],
     }
 
 
@@ -103,21 +103,21 @@ def view_of(evaluation: Evaluation, at: int, row: str) -> View:
 
 
 def _response(evaluation: Evaluation) -> Iterator[list[object]]:
-    labels, said = evaluation.labels, evaluation.response or ""
+    labels, text = evaluation.labels, evaluation.response or ""
     end: int | None = 0
     for sentence in evaluation.sentences.response:
         state = "" if labels is None else labels.support(sentence.key)
         details = () if labels is None else labels.contradictions.get(sentence.key, ())
         gap = " "
         if end is not None and sentence.start is not None:
-            gap = said[end : sentence.start]
+            gap = text[end : sentence.start]
             if gap.strip():  # recorded sentences may leave something out
                 yield ["", "", "", [shown(gap)]]
                 gap = ""
         yield [shown(sentence.key), state, shown(gap), _pieces(sentence.text, details)]
         end = sentence.end
-    if end and said[end:].strip():
-        yield ["", "", "", [shown(said[end:])]]
+    if end and text[end:].strip():
+        yield ["", "", "", [shown(text[end:])]]
 
 
 def _pieces(text: str, details: Sequence[str]) -> list[str]:
@@ -125,9 +125,9 @@ def _pieces(text: str, details: Sequence[str]) -> list[str]:
     places: list[tuple[int, int]] = []
     for detail in details:
         words = detail.partition(" (documents:")[0]
-        for said in (words, words.partition(" ")[2]):  # with the kind of the detail, or without
-            start = text.find(said) if said else -1
-            end = start + len(said)
+        for part in (words, words.partition(" ")[2]):  # with the kind of the detail, or without
+            start = text.find(part) if part else -1
+            end = start + len(part)
             if start >= 0 and all(end <= a or start >= b for a, b in places):
                 places.append((start, end))
                 break
@@ -144,24 +144,27 @@ def _support(evaluation: Evaluation) -> Iterator[View]:
     if labels is None:
         return
     known = {sentence.key for sentence in evaluation.sentences.documents}
-    found = []
+    views = []
     for sentence in evaluation.sentences.response:
         state = labels.support(sentence.key)
         entry = labels.entry(sentence.key)
         keys = () if entry is None else entry.supporting_sentence_keys
         chance = (labels.supported_probabilities or {}).get(sentence.key)
-        found.append(
+        views.append(
             {
                 "key": shown(sentence.key),
                 "state": state,
                 "evidence": [shown(key) for key in keys if key in known],
                 "other": [shown(key) for key in keys if key not in known],
                 "why": shown(entry.explanation) if entry else "",
-                "against": [shown(one) for one in labels.contradictions.get(sentence.key, ())],
+                "against": [
+                    shown(contradiction)
+                    for contradiction in labels.contradictions.get(sentence.key, ())
+                ],
                 "chance": "" if chance is None else f"{chance:.2f}",
             }
         )
-    yield from sorted(found, key=lambda one: _GRAVEST_FIRST.index(str(one["state"])))
+    yield from sorted(views, key=lambda view: _GRAVEST_FIRST.index(str(view["state"])))
 
 
 def _documents(evaluation: Evaluation) -> Iterator[View]:
@@ -173,9 +176,9 @@ def _documents(evaluation: Evaluation) -> Iterator[View]:
     }
     for sentence in evaluation.sentences.documents:
         by_number.setdefault(sentence.key.rstrip(ascii_lowercase), []).append(sentence)
-    names = {str(at): name for at, name in enumerate(evaluation.document_ids)}
+    names = {str(number): name for number, name in enumerate(evaluation.document_ids)}
     for number, sentences in by_number.items():
-        whole = "".join([one[0] + one[1] for one in sentences])
+        whole = "".join([sentence[0] + sentence[1] for sentence in sentences])
         plain = whole.isascii() and whole.isprintable()  # most are, and need no look at each
         listed, end = [], 0
         for key, text, start, stop in sentences:
@@ -188,7 +191,7 @@ def _documents(evaluation: Evaluation) -> Iterator[View]:
         yield {
             "number": shown(number),
             "name": shown(names.get(number) or ""),
-            "note": _note({one[0] for one in sentences}, relevant, used, labels),
+            "note": _note({sentence[0] for sentence in sentences}, relevant, used, labels),
             "sentences": listed,
         }
 
@@ -206,21 +209,21 @@ def _note(keys: set[str], relevant: set[str], used: set[str], labels: Labels | N
         return "empty"
     if labels is None:
         return counted(len(keys), "sentence")
-    found, taken = len(keys & relevant), len(keys & used)
-    if not found and not taken:
+    helpful, taken = len(keys & relevant), len(keys & used)
+    if not helpful and not taken:
         return f"nothing relevant in {counted(len(keys), 'sentence')}"
-    return f"{found} relevant and {taken} used of {counted(len(keys), 'sentence')}"
+    return f"{helpful} relevant and {taken} used of {counted(len(keys), 'sentence')}"
 
 
 def _judged(labels: Labels) -> Iterator[list[str]]:
     """List what the judge said of the whole call, and what was wrong in its answer."""
-    said = (
+    statements = (
         ("The judge on the documents", labels.relevance_explanation),
         ("The judge on the answer", labels.overall_supported_explanation),
         ("Keys that the judge wrote and no sentence has", ", ".join(labels.unknown_keys)),
         ("Answer sentences that the judge left out", ", ".join(labels.missing_keys)),
     )
-    yield from ([heading, shown(text)] for heading, text in said if text.strip())
+    yield from ([heading, shown(text)] for heading, text in statements if text.strip())
     if labels.overall_conflict:
         verdict = "supported" if labels.overall_supported else "not supported"
         words = f"It called the whole answer {verdict}, which its sentences contradict."
@@ -233,7 +236,7 @@ def _judged(labels: Labels) -> Iterator[list[str]]:
 def _score(name: str, score: Score) -> View:
     evidence = score.evidence or {}
     more = [[shown(key), _value(value)] for key, value in evidence.items() if key not in _OF_TRACE]
-    steps = [shown(str(one)) for one in _list(evidence.get("steps"))]
+    steps = [shown(str(step)) for step in _list(evidence.get("steps"))]
     return {
         "name": shown(name),
         "figure": figure(score),
@@ -242,7 +245,7 @@ def _score(name: str, score: Score) -> View:
         "made": list(_made(score)),
         "bars": _bars(score.distribution or {}),
         "steps": steps,
-        "more": [one for one in more if one[0] not in ("steps", "reply") or not steps],
+        "more": [pair for pair in more if pair[0] not in ("steps", "reply") or not steps],
     }
 
 
@@ -268,7 +271,7 @@ def _made(score: Score) -> Iterator[str]:
 def _bars(distribution: Mapping[str, float]) -> list[list[str]]:
     """List the scores of a distribution: the score, its probability, and the width of its bar."""
     if len(distribution) > _MOST_BARS:
-        likely = sorted(distribution, key=lambda one: -distribution[one])[:_MOST_BARS]
+        likely = sorted(distribution, key=lambda rating: -distribution[rating])[:_MOST_BARS]
         distribution = {name: share for name, share in distribution.items() if name in likely}
     return [
         [shown(name), f"{share:.2f}", drawn(share)]
@@ -288,8 +291,10 @@ def _list(value: object) -> list[object]:
 
 
 def _warnings(evaluation: Evaluation) -> list[str]:
-    found = {shown(one): None for score in evaluation.scores.values() for one in score.warnings}
-    return list(found)
+    warnings = {
+        shown(warning): None for score in evaluation.scores.values() for warning in score.warnings
+    }
+    return list(warnings)
 
 
 # --- What else is known of a call
@@ -328,11 +333,11 @@ def _common(evaluation: Evaluation) -> dict[str, object]:
     if not makers:
         return {}
     first, *others = [_made_by(by) for by in makers]
-    others = [one for one in others if one != first]  # there are none, mostly
+    others = [maker for maker in others if maker != first]  # there are none, mostly
     return {
         name: value
-        for at, (name, value) in enumerate(zip(_MADE_BY, first, strict=True))
-        if all(one[at] == value for one in others)
+        for place, (name, value) in enumerate(zip(_MADE_BY, first, strict=True))
+        if all(maker[place] == value for maker in others)
     }
 
 
@@ -353,7 +358,7 @@ def _pairs(items: Sequence[Sequence[object]]) -> list[list[str]]:
 def _value(value: object) -> str:
     if isinstance(value, str):
         text = value
-    elif isinstance(value, list) and all(isinstance(one, str) for one in value):
+    elif isinstance(value, list) and all(isinstance(part, str) for part in value):
         text = ", ".join(value)
     else:
         text = json.dumps(value, ensure_ascii=False)

@@ -41,11 +41,11 @@ def overview(summary: Summary) -> dict[str, Any]:
         summary: the figures.
     """
     figures = summary.scores
-    several = Counter(one.name for one in figures)
+    several = Counter(score.name for score in figures)
     return {
         "lead": _lead(summary),
-        "scores": [_score(one, several[one.name] > 1) for one in figures],
-        "patterns": [_pattern(one) for one in summary.patterns],
+        "scores": [_score(score, several[score.name] > 1) for score in figures],
+        "patterns": [_pattern(pattern) for pattern in summary.patterns],
         "ranks": list(_ranks(summary)),
         "retrieval": _retrieval(summary),
         "failures": [
@@ -80,58 +80,59 @@ def _judge(name: str, model: str | None) -> str:
 # --- Scores
 
 
-def _score(one: ScoreFigures, several: bool) -> dict[str, Any]:
-    most = max(one.bins, default=0)
-    interval = one.interval
+def _score(score: ScoreFigures, several: bool) -> dict[str, Any]:
+    most = max(score.bins, default=0)
+    interval = score.interval
     bars = [
-        {"x": f"{at * 20.8 + 1.4:.1f}", "y": f"{40 - height:.2f}", "height": f"{height:.2f}"}
-        for at, count in enumerate(one.bins)
+        {"x": f"{tenth * 20.8 + 1.4:.1f}", "y": f"{40 - height:.2f}", "height": f"{height:.2f}"}
+        for tenth, count in enumerate(score.bins)
         for height in (_HEIGHT * count / most if most else 0.0,)
         if count
     ]
     return {
-        "name": one.name,
-        "maker": shown(_maker(one)) if several else "",
-        "meaning": _meaning(one),
-        "mean": "–" if one.mean is None else f"{one.mean:.3f}",
-        "mean_at": "" if one.mean is None else drawn(one.mean, _BARS),
+        "name": score.name,
+        "maker": shown(_maker(score)) if several else "",
+        "meaning": _meaning(score),
+        "mean": "–" if score.mean is None else f"{score.mean:.3f}",
+        "mean_at": "" if score.mean is None else drawn(score.mean, _BARS),
         "interval": "–" if interval is None else f"{interval.low:.3f}–{interval.high:.3f}",
         "interval_method": "" if interval is None else interval.method,
-        "scored": f"{one.scored:,}",
-        "total": f"{one.total:,}",
-        "passed": f"{one.passed:,} of {one.with_threshold:,} passed" if one.with_threshold else "",
-        "bins": [f"{count:,}" for count in one.bins],
+        "scored": f"{score.scored:,}",
+        "total": f"{score.total:,}",
+        "passed": f"{score.passed:,} of {score.with_threshold:,} passed"
+        if score.with_threshold
+        else "",
+        "bins": [f"{count:,}" for count in score.bins],
         "bars": bars,
-        "in_words": _in_words(one),
-        "deviation": "–" if one.deviation is None else f"{one.deviation:.3f}",
-        "unscored": [(shown(code), f"{count:,}") for code, count in one.unscored.items()],
-        "filter": f"{quote(shown(one.name), safe='')}=unscored",
+        "in_words": _in_words(score),
+        "deviation": "–" if score.deviation is None else f"{score.deviation:.3f}",
+        "unscored": [(shown(code), f"{count:,}") for code, count in score.unscored.items()],
+        "filter": f"{quote(shown(score.name), safe='')}=unscored",
     }
 
 
-def _in_words(one: ScoreFigures) -> str:
-    found = [
-        f"{count:,} from {at / 10:.1f} to {(at + 1) / 10:.1f}"
-        for at, count in enumerate(one.bins)
+def _in_words(score: ScoreFigures) -> str:
+    tenths = [
+        f"{count:,} from {tenth / 10:.1f} to {(tenth + 1) / 10:.1f}"
+        for tenth, count in enumerate(score.bins)
         if count
     ]
-    return shown(f"Calls per tenth of {one.name}: {', '.join(found) or 'none'}")
+    return shown(f"Calls per tenth of {score.name}: {', '.join(tenths) or 'none'}")
 
 
-def _meaning(one: ScoreFigures) -> str:
-    if one.name == "context_utilization" and one.by.formulas == "ragbench":
+def _meaning(score: ScoreFigures) -> str:
+    if score.name == "context_utilization" and score.by.formulas == "ragbench":
         return _OF_ALL_SENTENCES
-    if one.name == "context_relevance" and one.by.relevance_baseline:
-        return (
-            f"Retrieved sentences that help to answer the question, of {one.by.relevance_baseline}."
-        )
-    return _MEANINGS.get(one.name, "")
+    if score.name == "context_relevance" and score.by.relevance_baseline:
+        baseline = score.by.relevance_baseline
+        return f"Retrieved sentences that help to answer the question, of {baseline}."
+    return _MEANINGS.get(score.name, "")
 
 
-def _maker(one: ScoreFigures) -> str:
-    by: By = one.by
+def _maker(score: ScoreFigures) -> str:
+    by: By = score.by
     made = (
-        ("judge", by.judge), ("model", by.model), ("formulas", by.formulas), ("by", one.method),
+        ("judge", by.judge), ("model", by.model), ("formulas", by.formulas), ("by", score.method),
         ("judge version", by.judge_version), ("prompt version", by.prompt_version),
     )  # fmt: skip
     return ", ".join(f"{name} {value}" for name, value in made if value) or "maker not known"
@@ -140,49 +141,49 @@ def _maker(one: ScoreFigures) -> str:
 # --- Patterns and retrieval
 
 
-def _pattern(one: PatternFigures) -> dict[str, str]:
+def _pattern(pattern: PatternFigures) -> dict[str, str]:
     return {
-        "name": one.pattern.replace("_", " "),
-        "filter": f"pattern={one.pattern}",
-        "meaning": one.meaning,
-        "fix": one.fix,
-        "calls": f"{one.calls:,}",
-        "share": f"{one.share:.1%}",
-        "interval": f"{one.interval.low:.1%}–{one.interval.high:.1%}",
-        "width": drawn(one.share, _SHARE),
-        "low": drawn(one.interval.low, _SHARE),
-        "high": drawn(one.interval.high, _SHARE),
+        "name": pattern.pattern.replace("_", " "),
+        "filter": f"pattern={pattern.pattern}",
+        "meaning": pattern.meaning,
+        "fix": pattern.fix,
+        "calls": f"{pattern.calls:,}",
+        "share": f"{pattern.share:.1%}",
+        "interval": f"{pattern.interval.low:.1%}–{pattern.interval.high:.1%}",
+        "width": drawn(pattern.share, _SHARE),
+        "low": drawn(pattern.interval.low, _SHARE),
+        "high": drawn(pattern.interval.high, _SHARE),
     }
 
 
 def _retrieval(summary: Summary) -> str:
-    found = summary.retrieval
-    if found.share is None or found.interval is None:
+    retrieval = summary.retrieval
+    if retrieval.share is None or retrieval.interval is None:
         return ""
     first = ""
-    if found.first_relevant is not None:
-        place = f"{found.first_relevant:.2f}"
+    if retrieval.first_relevant is not None:
+        place = f"{retrieval.first_relevant:.2f}"
         first = f" Where there was one, the first stood at place {place} on average."
     return (
-        f"In {found.share:.1%} of the calls ({found.relevant:,} of {found.calls:,}; 95 % interval "
-        f"{found.interval.low:.1%}–{found.interval.high:.1%}), a document that held something "
-        f"relevant was retrieved.{first}"
+        f"In {retrieval.share:.1%} of the calls ({retrieval.relevant:,} of {retrieval.calls:,}; "
+        f"95 % interval {retrieval.interval.low:.1%}–{retrieval.interval.high:.1%}), a document "
+        f"that held something relevant was retrieved.{first}"
     )
 
 
 def _ranks(summary: Summary) -> Iterator[dict[str, Any]]:
     ranks = summary.ranks
-    for one in ranks[:_MOST_LISTED]:
+    for rank in ranks[:_MOST_LISTED]:
         yield {
-            "rank": str(one.rank),
-            "calls": f"{one.calls:,}",
+            "rank": str(rank.rank),
+            "calls": f"{rank.calls:,}",
             "shares": [
                 {
                     "calls": f"{count:,}",
-                    "percent": f"{count / one.calls:.1%}" if one.calls else "–",
-                    "width": drawn(count / one.calls if one.calls else 0, _SHARE),
+                    "percent": f"{count / rank.calls:.1%}" if rank.calls else "–",
+                    "width": drawn(count / rank.calls if rank.calls else 0, _SHARE),
                 }
-                for count in (one.relevant, one.used)
+                for count in (rank.relevant, rank.used)
             ],
         }
 

@@ -131,7 +131,7 @@ def data(content: object) -> Markup:
     from markupsafe import Markup  # noqa: PLC0415
 
     text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    safe = _RISKY.sub(lambda found: f"\\u{ord(found[0]):04x}", whole_text(text))
+    safe = _RISKY.sub(lambda match: f"\\u{ord(match[0]):04x}", whole_text(text))
     return Markup(safe)  # nothing is left in it that HTML reads as markup
 
 

@@ -39,10 +39,12 @@ def roc(curves: Curves, title: str) -> Plot:
 def reliability(curves: Curves, title: str) -> Plot:
     """Draw the share in gold by probability, in ten bins; a point's area is its share of items."""
     dots = []
-    for one in curves.bins:
-        x, y = _at(one.mean, one.share)
-        words = f"{one.n:,} items: mean probability {one.mean:.3f}, share in gold {one.share:.3f}"
-        radius = 2 + 14 * (one.n / curves.n) ** 0.5
+    for group in curves.bins:
+        x, y = _point(group.mean, group.share)
+        words = (
+            f"{group.n:,} items: mean probability {group.mean:.3f}, share in gold {group.share:.3f}"
+        )
+        radius = 2 + 14 * (group.n / curves.n) ** 0.5
         dots.append({"x": x, "y": y, "r": f"{radius:.1f}", "title": words})
     return _plot(
         title,
@@ -54,7 +56,7 @@ def reliability(curves: Curves, title: str) -> Plot:
         diagonal=True,
     ) | {
         "table": [
-            (f"{one.n:,}", f"{one.mean:.3f}", f"{one.share:.3f}") for one in curves.bins
+            (f"{group.n:,}", f"{group.mean:.3f}", f"{group.share:.3f}") for group in curves.bins
         ]
     }  # fmt: skip
 
@@ -82,7 +84,12 @@ def course(
         low, high = (low, low + 0.1) if low < 0.95 else (low - 0.1, low)
     scaled = [(share, (value - low) / (high - low)) for share, value in known]
     dots = [
-        {"x": _at(*place)[0], "y": _at(*place)[1], "r": "3.5", "title": f"{share:.0%}: {value:.3f}"}
+        {
+            "x": _point(*place)[0],
+            "y": _point(*place)[1],
+            "r": "3.5",
+            "title": f"{share:.0%}: {value:.3f}",
+        }
         for place, (share, value) in zip(scaled, known, strict=True)
     ]
     return _plot(title, title, across, up, scaled, dots, ends=(f"{low:.1f}", f"{high:.1f}"))
@@ -104,7 +111,7 @@ def _plot(
         "caption": caption,
         "across": across,
         "up": up,
-        "path": f"M{'L'.join(' '.join(_at(x, y)) for x, y in line)}" if line else "",
+        "path": f"M{'L'.join(' '.join(_point(x, y)) for x, y in line)}" if line else "",
         "dots": dots,
         "diagonal": diagonal,
         "low": ends[0],
@@ -112,15 +119,15 @@ def _plot(
     }
 
 
-def _at(x: float, y: float) -> tuple[str, str]:
+def _point(x: float, y: float) -> tuple[str, str]:
     return f"{EDGE + x * SIDE:.1f}", f"{EDGE + (1 - y) * SIDE:.1f}"
 
 
 def _thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     """Choose points of a ROC curve at steps of its false positives, with both ends."""
-    found: list[tuple[float, float]] = []
+    kept: list[tuple[float, float]] = []
     for step in range(_LISTED + 1):
         upto = [point for point in points if point[0] <= step / _LISTED]
-        if upto and upto[-1] not in found:
-            found.append(upto[-1])
-    return found
+        if upto and upto[-1] not in kept:
+            kept.append(upto[-1])
+    return kept

@@ -56,12 +56,12 @@ def word_diff(before: str, after: str) -> list[Piece]:
             pieces.append(Piece("same", "".join(added)))
             continue
         words = _aligned(_WORD.findall("".join(gone)), _WORD.findall("".join(added)))
-        for lost, found, kept in words:
+        for lost, present, kept in words:
             if kept:
-                pieces.append(Piece("same", "".join(found)))
+                pieces.append(Piece("same", "".join(present)))
                 continue
             pieces.append(Piece("gone", "".join(lost)))
-            pieces.append(Piece("added", "".join(found)))
+            pieces.append(Piece("added", "".join(present)))
     return list(_joined(pieces))
 
 
@@ -69,7 +69,7 @@ def _aligned(
     old: Sequence[str], new: Sequence[str]
 ) -> Iterator[tuple[Sequence[str], Sequence[str], bool]]:
     """Yield stretches of two lists, and whether they are equal up to white space."""
-    a, b = [one.strip() for one in old], [one.strip() for one in new]
+    a, b = [token.strip() for token in old], [token.strip() for token in new]
     start = 0
     while start < min(len(a), len(b)) and a[start] == b[start]:
         start += 1
@@ -163,23 +163,23 @@ def document_changes(before: Evaluation, after: Evaluation) -> list[DocumentChan
     places: dict[str, list[int]] = defaultdict(list)
     for place, (name, text) in enumerate(old):
         places[str(name) if by_id else text].append(place)
-    found = []
+    changes = []
     left = set(range(len(old)))
     for place, (name, text) in enumerate(new):
         same = places.get(str(name) if by_id else text)
         if not same:
-            found.append(DocumentChange("added", name, None, text, None, place + 1))
+            changes.append(DocumentChange("added", name, None, text, None, place + 1))
             continue
         was = same.pop(0)
         left.remove(was)
         text_before = old[was][1]
         kind: DocumentKind = "same" if was == place else "moved"
         kind = kind if _words(text_before) == _words(text) else "edited"
-        found.append(DocumentChange(kind, name, text_before, text, was + 1, place + 1))
+        changes.append(DocumentChange(kind, name, text_before, text, was + 1, place + 1))
     for was in sorted(left):
         name, text = old[was]
-        found.append(DocumentChange("gone", name, text, None, was + 1, None))
-    return found
+        changes.append(DocumentChange("gone", name, text, None, was + 1, None))
+    return changes
 
 
 def _words(text: str) -> str:

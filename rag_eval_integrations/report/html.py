@@ -109,8 +109,10 @@ def _worst_lead(count: int) -> str:
 
 
 def _evidence_of(call: View, key: str) -> list[str]:
-    found: list[str] = next((one["evidence"] for one in call["support"] if one["key"] == key), [])
-    return found
+    evidence: list[str] = next(
+        (sentence["evidence"] for sentence in call["support"] if sentence["key"] == key), []
+    )
+    return evidence
 
 
 def _packed(text: bytes) -> str:
@@ -168,11 +170,11 @@ class _Calls:
     def _means(self) -> dict[str, str]:
         """Return the mean of every score that was made in one way."""
         figures = self.summary.scores
-        several = Counter(one.name for one in figures)
+        several = Counter(score.name for score in figures)
         return {
-            shown(one.name): f"{one.mean:.3f}"
-            for one in figures
-            if one.mean is not None and several[one.name] == 1
+            shown(score.name): f"{score.mean:.3f}"
+            for score in figures
+            if score.mean is not None and several[score.name] == 1
         }
 
     def _row_name(self, name: str) -> str:
@@ -189,17 +191,17 @@ class _Calls:
         values: list[float | None] = [None] * len(self._names)
         failed = []
         for name, score in evaluation.scores.items():
-            at = self._names.setdefault(name, len(self._names))
+            column = self._names.setdefault(name, len(self._names))
             value = score.value
             if value is None:
                 code = score.unscored or score.status
                 value = -1 - self._codes.setdefault(code, len(self._codes))
-            if at == len(values):
+            if column == len(values):
                 values.append(value)
             else:
-                values[at] = value
+                values[column] = value
             if score.passed is False:
-                failed.append(at)
+                failed.append(column)
         patterns = [
             self._patterns.setdefault(name, len(self._patterns)) for name in call["patterns"]
         ]
@@ -222,18 +224,20 @@ class _Calls:
         if len(self.worst) == _WORST and place[:4] > self.worst[-1][:4]:
             return
         call = {**call, "findings": list(_findings(call, evaluation))}
-        insort(self.worst, (*rank, call["at"], call), key=lambda one: one[:4])
+        insort(self.worst, (*rank, call["at"], call), key=lambda entry: entry[:4])
         del self.worst[_WORST:]
 
 
 def _rank(evaluation: Evaluation, patterns: list[str]) -> tuple[int, float, float] | None:
     """Say how urgently a person should look at a call, least first; None for not at all."""
-    values = {name: one.value for name, one in evaluation.scores.items() if one.value is not None}
+    values = {
+        name: score.value for name, score in evaluation.scores.items() if score.value is not None
+    }
     mean = sum(values.values()) / len(values) if values else 1.0
     supported = values.get("supported_fraction", 1.0)
-    for at, pattern in enumerate(_GRAVEST_FIRST):
+    for gravity, pattern in enumerate(_GRAVEST_FIRST):
         if pattern in patterns:
-            return at, supported, mean
+            return gravity, supported, mean
     if any(score.passed is False for score in evaluation.scores.values()):
         return len(_GRAVEST_FIRST), supported, mean
     if not patterns and mean < 1:
@@ -243,24 +247,26 @@ def _rank(evaluation: Evaluation, patterns: list[str]) -> tuple[int, float, floa
 
 def _marks(call: View) -> str:
     """Name the sentences that are not fully supported, in a few characters: `✗ b d`."""
-    found = []
+    marks = []
     for state in ("none", "partial"):
-        keys = [one["key"] for one in call["support"] if one["state"] == state]
+        keys = [sentence["key"] for sentence in call["support"] if sentence["state"] == state]
         if keys:
             rest = f" +{len(keys) - 3}" if len(keys) > 3 else ""
-            found.append(f"{SIGNS[state]} {one_line(' '.join(keys[:3]), 20)}{rest}")
-    return "  ".join(found)
+            marks.append(f"{SIGNS[state]} {one_line(' '.join(keys[:3]), 20)}{rest}")
+    return "  ".join(marks)
 
 
 def _findings(call: View, evaluation: Evaluation) -> Iterator[dict[str, str]]:
     """List the sentences that are not fully supported, with the judge's words about them."""
     texts = {shown(sentence.key): sentence.text for sentence in evaluation.sentences.response}
-    for one in call["support"]:
-        if one["state"] in ("none", "partial"):
-            why = "; ".join([*one["against"], one["why"]] if one["why"] else one["against"])
+    for sentence in call["support"]:
+        if sentence["state"] in ("none", "partial"):
+            why = "; ".join(
+                [*sentence["against"], sentence["why"]] if sentence["why"] else sentence["against"]
+            )
             yield {
-                "key": one["key"],
-                "state": one["state"],
-                "text": one_line(texts.get(one["key"], ""), _FINDING),
+                "key": sentence["key"],
+                "state": sentence["state"],
+                "text": one_line(texts.get(sentence["key"], ""), _FINDING),
                 "why": one_line(why, _FINDING),
             }

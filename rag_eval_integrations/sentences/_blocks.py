@@ -74,11 +74,11 @@ def blocks(text: str) -> Iterator[Block]:
     return _without_marks(text, _blocks(lines)) if lines.has_quotes else _blocks(lines)
 
 
-def _without_marks(text: str, found: Iterable[Block]) -> Iterator[Block]:
+def _without_marks(text: str, blocks: Iterable[Block]) -> Iterator[Block]:
     """Join lines of ">" without words to the next block, or else to the last one."""
     marks: int | None = None  # start of these lines
     last: Block | None = None
-    for block in found:
+    for block in blocks:
         start, body, end, kind = block
         if kind is BlockKind.RULE and text[start] == ">":
             marks = start if marks is None else marks
@@ -99,37 +99,39 @@ def _blocks(lines: Lines) -> Iterator[Block]:
     opened, marker = 0, 0  # first line of the paragraph being read, and its list marker
     quoting = False  # whether the line above is a quotation
     row = -2  # the last table row
-    for at, facts in enumerate(lines.facts):
-        if (facts < QUOTED and not quoting) or at < opened:
+    for number, facts in enumerate(lines.facts):
+        if (facts < QUOTED and not quoting) or number < opened:
             continue  # a plain line, or a line of code
         if facts & BLANK:
-            yield from _paragraphs(lines, opened, at, marker)
-            opened, marker, quoting = at + 1, 0, False
+            yield from _paragraphs(lines, opened, number, marker)
+            opened, marker, quoting = number + 1, 0, False
             continue
         if quoting is not bool(facts & QUOTED):
-            yield from _paragraphs(lines, opened, at, marker)
-            opened, marker, quoting = at, 0, not quoting
-        if facts & UNDERLINES and _is_underline(lines, at, opened, marker):
-            yield from _paragraphs(lines, opened, at - 1, marker)
-            yield start[at - 1], start[at - 1], end[at], BlockKind.HEADING
-            opened, marker = at + 1, 0
+            yield from _paragraphs(lines, opened, number, marker)
+            opened, marker, quoting = number, 0, not quoting
+        if facts & UNDERLINES and _is_underline(lines, number, opened, marker):
+            yield from _paragraphs(lines, opened, number - 1, marker)
+            yield start[number - 1], start[number - 1], end[number], BlockKind.HEADING
+            opened, marker = number + 1, 0
             continue
-        kind = _kind(lines, at, in_table=row == at - 1) if facts >= IS_FENCE else None
+        kind = _kind(lines, number, in_table=row == number - 1) if facts >= IS_FENCE else None
         if kind is not None:
-            if opened < at:
-                yield from _paragraphs(lines, opened, at, marker)
-            last, opened = _code_end(lines, at) if kind is BlockKind.CODE else (at, at + 1)
-            marker, row = 0, at if kind is BlockKind.TABLE_ROW else row
-            yield start[at], start[at], end[last], kind
-        elif facts & BULLETED or (facts & NUMBERED and _is_number(lines, at, opened, marker)):
-            yield from _paragraphs(lines, opened, at, marker)
-            opened, marker = at, lines.markers[lines.words[at]]
+            if opened < number:
+                yield from _paragraphs(lines, opened, number, marker)
+            last, opened = (
+                _code_end(lines, number) if kind is BlockKind.CODE else (number, number + 1)
+            )
+            marker, row = 0, number if kind is BlockKind.TABLE_ROW else row
+            yield start[number], start[number], end[last], kind
+        elif facts & BULLETED or (facts & NUMBERED and _is_number(lines, number, opened, marker)):
+            yield from _paragraphs(lines, opened, number, marker)
+            opened, marker = number, lines.markers[lines.words[number]]
     yield from _paragraphs(lines, opened, len(lines.facts), marker)
 
 
-def _kind(lines: Lines, at: int, *, in_table: bool) -> BlockKind | None:
+def _kind(lines: Lines, number: int, *, in_table: bool) -> BlockKind | None:
     """Return the kind of line *at* by itself; None for a line of a paragraph or list item."""
-    facts = lines.facts[at]
+    facts = lines.facts[number]
     if facts & IS_FENCE:
         return BlockKind.CODE
     if facts & IS_HEADING:
@@ -138,14 +140,14 @@ def _kind(lines: Lines, at: int, *, in_table: bool) -> BlockKind | None:
         return BlockKind.RULE
     if facts & IS_ROW or (in_table and facts & HAS_PIPES):
         return BlockKind.TABLE_ROW
-    if facts & HAS_COLUMNS and _is_like_a_neighbour(lines, at):
+    if facts & HAS_COLUMNS and _is_like_a_neighbour(lines, number):
         return BlockKind.TABLE_ROW
     return None
 
 
-def _is_like_a_neighbour(lines: Lines, at: int) -> bool:
-    own = columns(lines.words[at])
-    for near in (at - 1, at + 1):
+def _is_like_a_neighbour(lines: Lines, number: int) -> bool:
+    own = columns(lines.words[number])
+    for near in (number - 1, number + 1):
         if not 0 <= near < len(lines.facts):
             continue
         if lines.facts[near] & HAS_COLUMNS and columns(lines.words[near]) == own:
@@ -163,35 +165,35 @@ def _code_end(lines: Lines, opened: int) -> tuple[int, int]:
     fence = FENCE.match(lines.words[opened])
     marks = fence[0] if fence else ""
     last = opened
-    for at in range(opened + 1, len(lines.words)):
-        words = lines.words[at]
-        if not lines.facts[at] & BLANK:
-            last = at
+    for number in range(opened + 1, len(lines.words)):
+        words = lines.words[number]
+        if not lines.facts[number] & BLANK:
+            last = number
         if words.startswith(marks) and not words.strip(marks[0]):
-            return at, at + 1
+            return number, number + 1
     return last, len(lines.words)
 
 
-def _is_underline(lines: Lines, at: int, opened: int, marker: int) -> bool:
+def _is_underline(lines: Lines, number: int, opened: int, marker: int) -> bool:
     """Tell whether line *at* makes a heading of the one above, the last of a paragraph."""
-    if opened == at or (opened == at - 1 and marker):
+    if opened == number or (opened == number - 1 and marker):
         return False
-    words, above = lines.words[at], lines.words[at - 1]
+    words, above = lines.words[number], lines.words[number - 1]
     # "---" below a full sentence is a rule here; CommonMark would make the sentence a heading.
     ended = words[0] == "-" and _TERMINATED.search(above[-6:])
     return len(above) <= LONGEST_HEADING and not ended
 
 
-def _is_number(lines: Lines, at: int, opened: int, marker: int) -> bool:
+def _is_number(lines: Lines, number: int, opened: int, marker: int) -> bool:
     """Tell whether the number that line *at* begins with is a list marker.
 
     A number that opens a line in the middle of a sentence ("… on page␤12. The") is not a marker.
     """
     return (
-        opened == at
+        opened == number
         or marker > 0
-        or _FIRST_NUMBER.match(lines.words[at]) is not None
-        or _TERMINATED.search(lines.words[at - 1][-6:]) is not None
+        or _FIRST_NUMBER.match(lines.words[number]) is not None
+        or _TERMINATED.search(lines.words[number - 1][-6:]) is not None
     )
 
 
@@ -220,9 +222,9 @@ def _joined(
     indent = lines.indent(first) if marker else None
     full = _full_lines(lines, first, stop)
     begun, reads_on = first, False
-    for at in range(first + 1, stop):
-        above, below = facts[at - 1], facts[at]
-        if alone or (indent is not None and lines.indent(at) > indent) or at - 1 in full:
+    for number in range(first + 1, stop):
+        above, below = facts[number - 1], facts[number]
+        if alone or (indent is not None and lines.indent(number) > indent) or number - 1 in full:
             reads_on, alone = True, False
         elif below & SMALL:
             # Short lines in lower case are a list without markers.
@@ -232,8 +234,13 @@ def _joined(
         else:
             reads_on = above & LINKS > 0 and not below & LABELLED
         if not reads_on:
-            yield start[begun], body, end[at - 1], kind
-            begun, body, kind, indent = at, start[at] + lines.quoted[at], BlockKind.PARAGRAPH, None
+            yield start[begun], body, end[number - 1], kind
+            begun, body, kind, indent = (
+                number,
+                start[number] + lines.quoted[number],
+                BlockKind.PARAGRAPH,
+                None,
+            )
     yield start[begun], body, end[stop - 1], kind
 
 
@@ -252,9 +259,9 @@ def _full_lines(lines: Lines, first: int, stop: int) -> Collection[int]:
     if not NARROWEST_WRAP <= width <= _WIDEST_WRAP:
         return ()
     full = {
-        at
-        for at, taken in enumerate(widths[:-1], start=first)
-        if taken + _LONGEST_WORD >= width and _is_full(lines.words[at + 1], taken, width)
+        number
+        for number, taken in enumerate(widths[:-1], start=first)
+        if taken + _LONGEST_WORD >= width and _is_full(lines.words[number + 1], taken, width)
     }
     small = sum(not words[:1].isupper() for words in lines.words[first + 1 : stop])
     wrapped = len(full) >= 2 and len(full) >= 0.6 * breaks and small >= breaks / 3

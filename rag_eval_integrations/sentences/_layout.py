@@ -134,9 +134,9 @@ class Lines:
             self.quoted = [known.quoted.get(line, 0) for line in words]
             self.words = [line[marks:] for line, marks in zip(words, self.quoted, strict=True)]
 
-    def indent(self, at: int) -> int:
+    def indent(self, number: int) -> int:
         """Return the number of white-space characters that line *at* begins with."""
-        return len(self.raw[at]) - len(self.raw[at].lstrip())
+        return len(self.raw[number]) - len(self.raw[number].lstrip())
 
 
 def _with_page_breaks(lines: Iterable[str]) -> Iterator[str]:

@@ -177,13 +177,13 @@ def locate(keyed: Sequence[tuple[str, str]], text: str) -> tuple[Sentence, ...]:
         The sentences with their offsets. A sentence that is not found after the one before it
         keeps its key and text and has no offsets: recorded sentences are used, not corrected.
     """
-    found: list[Sentence] = []
+    sentences: list[Sentence] = []
     cursor = 0
     for key, sentence in keyed:
         start = text.find(sentence, cursor)
         if start < 0:
-            found.append(Sentence(key, sentence))
+            sentences.append(Sentence(key, sentence))
             continue
         cursor = start + len(sentence)
-        found.append(Sentence(key, sentence, start, cursor))
-    return tuple(found)
+        sentences.append(Sentence(key, sentence, start, cursor))
+    return tuple(sentences)

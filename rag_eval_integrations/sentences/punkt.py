@@ -89,7 +89,7 @@ class Punkt:
 
 def _split(language: str, text: str) -> tuple[tuple[int, int], ...]:
     decided = _Decided(_model(language))
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     marks = chain(positions(text), (len(text),))
     mark = next(marks)
     for block in blocks(text):
@@ -98,14 +98,14 @@ def _split(language: str, text: str) -> tuple[tuple[int, int], ...]:
             mark = next(marks)
         # Most lines of hostile texts have no mark, or one at their end.
         if mark < end - 1 and kind in _SPLIT_KINDS and not closes(text, mark, end):
-            _add_sentences(found, decided, text, block)
+            _add_sentences(spans, decided, text, block)
         else:
-            found.append((start, end))
-    return tuple(found)
+            spans.append((start, end))
+    return tuple(spans)
 
 
 def _add_sentences(
-    found: list[tuple[int, int]], decided: _Decided, text: str, block: Block
+    spans: list[tuple[int, int]], decided: _Decided, text: str, block: Block
 ) -> None:
     """Add the sentences of a block."""
     start, read, final, _ = block
@@ -123,15 +123,15 @@ def _add_sentences(
             and _ends(decided, text, begun, end, block)
         ):
             if last is not None:
-                found.append(last)
+                spans.append(last)
             last, begun, has_words = (begun, stop), following, False
     if last is None:
-        found.append((start, final))
+        spans.append((start, final))
     elif has_words or _has_letter(text, read, final):
-        found.append(last)
-        found.append((begun, final))
+        spans.append(last)
+        spans.append((begun, final))
     else:
-        found.append((last[0], final))
+        spans.append((last[0], final))
 
 
 def _has_letter(text: str, start: int, stop: int) -> bool:
@@ -143,12 +143,14 @@ def _ends(decided: _Decided, text: str, begun: int, end: End, block: Block) -> b
     mark, closing, stop, begins, _ = end
     limit = min(begins + _REACH, block[2])
     after = _AFTER.match(text, begins, limit)
-    at = after.start(1) if after else begins
-    following = (after[1] if after else "") or text[at : min(at + 1, limit)].strip() or '"'
+    next_start = after.start(1) if after else begins
+    following = (
+        (after[1] if after else "") or text[next_start : min(next_start + 1, limit)].strip() or '"'
+    )
     if following[0] in ")….":
         return False
     closed = closing < stop
-    if closed and _YEAR.match(text, at, limit):
+    if closed and _YEAR.match(text, next_start, limit):
         return False  # a reference: “… is it so?” (2019)
     before, marks = text[max(begun, mark - _REACH) : mark], text[mark:closing]
     if marks == ".":

@@ -79,13 +79,13 @@ class JsonlSink:
         while ended and first and _BEGINNING.startswith(first):  # left by a killed process
             start = rest.lstrip()
             first, ended, rest = start.partition(b"\n")
-        found = _SCHEMA.match(start)
-        if found is None and not _BEGINNING.startswith(start[: len(_BEGINNING)]):
+        schema = _SCHEMA.match(start)
+        if schema is None and not _BEGINNING.startswith(start[: len(_BEGINNING)]):
             why = "holds something else than evaluations; use another file"
             raise ConfigurationError("path", str(self.path), why)
-        if found is not None and int(found[1]) != EVALS_SCHEMA:
+        if schema is not None and int(schema[1]) != EVALS_SCHEMA:
             raise ConfigurationError(
                 "path", str(self.path),
-                f"holds evaluations of schema {found[1].decode()[:20]}, and this version writes "
+                f"holds evaluations of schema {schema[1].decode()[:20]}, and this version writes "
                 f"{EVALS_SCHEMA}; use another file, or move it away",
             )  # fmt: skip

@@ -133,4 +133,4 @@ async def test_a_plain_function_may_raise_anything(error: BaseException) -> None
     with pytest.raises(EscapedError) as caught:
         await asyncio.wait_for(CallableModel(fail).complete(request), 10)
 
-    assert caught.value.held is error
+    assert caught.value.original is error

@@ -174,13 +174,13 @@ def test_starts_are_spread_evenly() -> None:
     """One per two seconds at thirty per minute, counted from when the last was due."""
     limit = PerMinute(30)
 
-    assert limit.at(100.0, 1) <= 100.0
+    assert limit.free_at(100.0, 1) <= 100.0
     limit.take(100.0, 1, since=100.0)
-    assert limit.at(100.5, 1) == 102.0
+    assert limit.free_at(100.5, 1) == 102.0
     limit.take(102.4, 1, since=100.0)  # 0.4 s late: the grid stays
-    assert limit.at(102.4, 1) == 104.0
+    assert limit.free_at(102.4, 1) == 104.0
     limit.take(109.0, 1, since=100.0)  # 5 s late: what is lost beyond a second is not made up for
-    assert limit.at(109.0, 1) == 110.0
+    assert limit.free_at(109.0, 1) == 110.0
 
 
 def test_who_comes_later_starts_the_grid_anew() -> None:
@@ -190,7 +190,7 @@ def test_who_comes_later_starts_the_grid_anew() -> None:
 
     limit.take(150.0, 1, since=150.0)
 
-    assert limit.at(150.0, 1) == 152.0
+    assert limit.free_at(150.0, 1) == 152.0
 
 
 def test_a_window_is_never_overrun() -> None:
@@ -199,21 +199,21 @@ def test_a_window_is_never_overrun() -> None:
     limit.take(0.0, 1, since=0.0)
     limit.take(30.9, 1, since=0.0)
 
-    assert limit.at(59.0, 1) == 60.0
+    assert limit.free_at(59.0, 1) == 60.0
     limit.take(60.0, 1, since=0.0)
-    assert limit.at(61.0, 1) == pytest.approx(90.9)
-    assert limit.at(200.0, 1) <= 200.0
+    assert limit.free_at(61.0, 1) == pytest.approx(90.9)
+    assert limit.free_at(200.0, 1) <= 200.0
 
 
 def test_a_rolling_window_allows_a_burst_up_to_its_weight() -> None:
     """Three at once, then none until the first has left: limits that are not spaced use it."""
     window = RollingWindow(3, 72.0)
     for _ in range(3):
-        assert window.at(100.0, 1) <= 100.0
+        assert window.free_at(100.0, 1) <= 100.0
         window.add(100.0, 1)
 
-    assert window.at(171.9, 1) == 172.0
-    assert window.at(172.0, 1) <= 172.0
+    assert window.free_at(171.9, 1) == 172.0
+    assert window.free_at(172.0, 1) <= 172.0
 
 
 def test_a_fraction_limits_a_window_to_the_next_whole_number() -> None:
@@ -221,8 +221,8 @@ def test_a_fraction_limits_a_window_to_the_next_whole_number() -> None:
     limit = PerMinute(1.5)
     limit.take(0.0, 1, since=0.0)
 
-    assert limit.at(1.0, 1) == 40.0
-    assert limit.at(1.0, 2) == 60.0
+    assert limit.free_at(1.0, 1) == 40.0
+    assert limit.free_at(1.0, 2) == 60.0
 
 
 def test_what_is_heavier_than_the_limit_goes_alone() -> None:
@@ -230,26 +230,26 @@ def test_what_is_heavier_than_the_limit_goes_alone() -> None:
     limit = PerMinute(100)
     limit.take(0.0, 50, since=0.0)
 
-    assert limit.at(31.0, 500) == 60.0
+    assert limit.free_at(31.0, 500) == 60.0
     limit.take(60.0, 500, since=60.0)
-    assert limit.at(61.0, 1) == 360.0
+    assert limit.free_at(61.0, 1) == 360.0
 
 
 def test_an_estimate_is_corrected_while_it_counts() -> None:
     """Less was used: others go sooner. A start that is a minute old cannot be corrected."""
     limit = PerMinute(100)
     taken = limit.take(0.0, 100, since=0.0)
-    assert limit.at(1.0, 50) == 60.0
+    assert limit.free_at(1.0, 50) == 60.0
 
     limit.correct(taken, 50)
-    assert limit.at(1.0, 50) == 30.0
+    assert limit.free_at(1.0, 50) == 30.0
     limit.correct(taken, 60)
-    assert limit.at(1.0, 50) == 60.0
-    assert limit.at(1.0, 40) == pytest.approx(36.0)
+    assert limit.free_at(1.0, 50) == 60.0
+    assert limit.free_at(1.0, 40) == pytest.approx(36.0)
 
-    assert limit.at(61.0, 100) <= 61.0
+    assert limit.free_at(61.0, 100) <= 61.0
     limit.correct(taken, 500)
-    assert limit.at(61.0, 100) <= 61.0
+    assert limit.free_at(61.0, 100) <= 61.0
 
 
 def test_tokens_are_guessed_from_characters_and_caps() -> None:

@@ -38,7 +38,7 @@ def reciprocal_rank(ranks: Sequence[int], total: int, k: int) -> float:
 
 def average_precision(ranks: Sequence[int], total: int, k: int) -> float:
     """Sum the precision at the rank of each relevant one of the first k, and divide by `total`."""
-    return math.fsum(at / rank for at, rank in enumerate(ranks, 1) if rank <= k) / total
+    return math.fsum(hits / rank for hits, rank in enumerate(ranks, 1) if rank <= k) / total
 
 
 def ndcg(ranks: Sequence[int], total: int, k: int) -> float:

@@ -132,7 +132,7 @@ class Retrieval(CallMetric):
             ]
         first = ranking.names[:k]
         ranks = [rank for rank, name in enumerate(first, 1) if name in gold]
-        found = {} if self.match == "text" else {"found": [first[rank - 1] for rank in ranks]}
+        ids_found = {} if self.match == "text" else {"found": [first[rank - 1] for rank in ranks]}
         # One is made, and the others are copies: a fifth of the time. `value` is computed, a float
         # in [0, 1].
         made = Score.model_construct(
@@ -144,7 +144,7 @@ class Retrieval(CallMetric):
             value = formula(ranks, len(gold), k)
             evidence: dict[str, JsonValue] = {
                 "relevant_ranks": [*ranks],
-                **{name: [*ids] for name, ids in found.items()},
+                **{name: [*ids] for name, ids in ids_found.items()},
                 "relevant": len(gold),
                 "retrieved": len(first),
             }
@@ -174,10 +174,10 @@ class Retrieval(CallMetric):
             return _normalised(document.text)
         if self.id_key is None:
             return document.id or None
-        found = document.metadata.get(self.id_key)
-        if isinstance(found, int) and not isinstance(found, bool):
-            return str(found)
-        return found or None if isinstance(found, str) else None
+        name = document.metadata.get(self.id_key)
+        if isinstance(name, int) and not isinstance(name, bool):
+            return str(name)
+        return name or None if isinstance(name, str) else None
 
 
 class _Ranking(NamedTuple):
@@ -215,5 +215,5 @@ def _normalised(text: str) -> str:
 
 def _composed(word: str) -> str:
     # In pieces: Python takes quadratic time for a run of combining marks.
-    pieces = (word[at : at + _PIECE] for at in range(0, len(word), _PIECE))
+    pieces = (word[start : start + _PIECE] for start in range(0, len(word), _PIECE))
     return "".join(unicodedata.normalize("NFKC", piece) for piece in pieces)

@@ -64,12 +64,12 @@ class LabelRetrieval(LabelMetric):
         labels, total = labelling.labels, len(call.call.documents)
         if labels is None or not total:
             return _without(self, labelling, by, "no_context", "the call has no documents")
-        found = {document_number(key) for key in labels.all_relevant_sentence_keys}
-        numbers = [number for number in range(total) if number in found]
+        relevant = {document_number(key) for key in labels.all_relevant_sentence_keys}
+        numbers = [number for number in range(total) if number in relevant]
         ranks = [number + 1 for number in numbers]
         evidence: dict[str, JsonValue] = {
             "relevant_ranks": list(ranks),
-            "documents_without_relevant": [n for n in range(total) if n not in found],
+            "documents_without_relevant": [n for n in range(total) if n not in relevant],
         }
         made = _Maker(by, labelling.warnings, total, evidence)
         share = (
@@ -77,7 +77,9 @@ class LabelRetrieval(LabelMetric):
         )
         scores = [
             made.score(
-                "document_precision", len(ranks) / total, f"{share} labelled relevant{_at(ranks)}."
+                "document_precision",
+                len(ranks) / total,
+                f"{share} labelled relevant{_at_ranks(ranks)}.",
             )
         ]
         if not ranks:
@@ -175,10 +177,10 @@ def _without(
 
 def _supports(call: SentencizedCall, labels: Labels) -> dict[str, JsonValue]:
     """List the sentences of the reference with their labels, which no other field holds."""
-    said: list[JsonValue] = []
+    sentences: list[JsonValue] = []
     for sentence in call.response:
         entry = labels.entry(sentence.key)
-        said.append(
+        sentences.append(
             {
                 "key": sentence.key,
                 "text": sentence.text,
@@ -187,10 +189,10 @@ def _supports(call: SentencizedCall, labels: Labels) -> dict[str, JsonValue]:
                 "explanation": entry.explanation if entry else "",
             }
         )
-    return {"reference": said}
+    return {"reference": sentences}
 
 
-def _at(ranks: list[int]) -> str:
+def _at_ranks(ranks: list[int]) -> str:
     return f", at rank {_listed(ranks)}" if ranks else ""
 
 

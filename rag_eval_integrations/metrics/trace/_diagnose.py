@@ -43,9 +43,9 @@ def diagnose(
     for name, cut in cuts.items():
         if not 0 <= cut <= 1:
             raise ConfigurationError(name, cut, "use a number from 0 to 1")
-    found = scores.scores if isinstance(scores, Evaluation) else scores
-    if not isinstance(found, Mapping):
+    by_name = scores.scores if isinstance(scores, Evaluation) else scores
+    if not isinstance(by_name, Mapping):
         raise ConfigurationError(
             "scores", scores, "should be an evaluation, or its scores by name (`evaluation.scores`)"
         )
-    return patterns_in(found, **cuts)
+    return patterns_in(by_name, **cuts)

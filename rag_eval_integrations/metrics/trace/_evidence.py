@@ -77,8 +77,8 @@ def adherence_evidence(
 
 def _conflicts(labels: Labels, key: str) -> dict[str, JsonValue]:
     """Build the field `contradictions`, of a sentence that has any."""
-    found = labels.contradictions.get(key)
-    return {"contradictions": list(found)} if found else {}
+    details = labels.contradictions.get(key)
+    return {"contradictions": list(details)} if details else {}
 
 
 def relevance_reason(labels: Labels, call: SentencizedCall) -> str:
@@ -152,9 +152,11 @@ def adherence_reason(
     else:
         text = _by_sentences(labels, call, unsupported(labels, call, formulas))
     if labels.contradictions:
-        found = [f"{key}: {', '.join(said)}" for key, said in labels.contradictions.items()]
+        sentences = [
+            f"{key}: {', '.join(details)}" for key, details in labels.contradictions.items()
+        ]
         # A probability made of words would speak against what was found in spite of it.
-        return f"{text} Contradicted in {'; '.join(found[:_MOST_KEYS])}."
+        return f"{text} Contradicted in {'; '.join(sentences[:_MOST_KEYS])}."
     if probability is not None:
         # Labels need more than an even chance; unsaid, 0.8 would seem to speak against them.
         low = ", below what this judge asks for" if value == 0 and probability >= 0.5 else ""

@@ -224,7 +224,7 @@ class _CallScorer:
         if trace.calibration is not None:
             self.maps = trace.calibration.maps_for(by)
 
-    def _told(self, tell: Callable[..., T], *facts: Any) -> T | None:
+    def _worded(self, tell: Callable[..., T], *facts: Any) -> T | None:
         """Put facts into words, or into evidence, if anybody reads them."""
         return tell(*facts) if self.words else None
 
@@ -269,30 +269,33 @@ class _CallScorer:
             return None, None
         else:
             mapped = estimate.value
-        found = fit(mapped)
-        error = math.sqrt(found * (1 - found)) if name == "adherence" else fit.std_error
+        fitted = fit(mapped)
+        error = math.sqrt(fitted * (1 - fitted)) if name == "adherence" else fit.std_error
         if (estimate is None) != (fit.estimator == "labels"):
             kind = "no estimate" if estimate is None else f"an estimate ({estimate.method})"
             raise ConfigurationError(
                 "calibration", name, f"was fitted on the estimator {fit.estimator!r}, and this "
                 f"judge now gives {kind}",
             )  # fmt: skip
-        return _score_estimate(found, error, "calibration"), fit
+        return _score_estimate(fitted, error, "calibration"), fit
 
     def _estimate(
         self, name: str, expected: tuple[float, float | None] | None
     ) -> ScoreEstimate | None:
         """Return the judge's own estimate, else the expected value; None without probabilities."""
-        found, method = self._own_estimate(name), "calibrated"
-        if found is None:
-            found, method = expected, "expected"
+        estimate, method = self._own_estimate(name), "calibrated"
+        if estimate is None:
+            estimate, method = expected, "expected"
         elif name == "context_relevance" and self.trace.relevance_baseline is not None:
             scale = self.counts.total / self.trace.relevance_baseline
-            found = min(1.0, found[0] * scale), None if found[1] is None else found[1] * scale
-        if found is None or (name in self._ratios and self._is_empty):
+            estimate = (
+                min(1.0, estimate[0] * scale),
+                None if estimate[1] is None else estimate[1] * scale,
+            )
+        if estimate is None or (name in self._ratios and self._is_empty):
             return None
         # Computed or validated already, as the labels were.
-        return _score_estimate(found[0], found[1], method)
+        return _score_estimate(estimate[0], estimate[1], method)
 
     def _own_estimate(self, name: str) -> Estimate | None:
         estimates = self.labels.estimates
@@ -324,8 +327,8 @@ class _CallScorer:
         return self._counted(
             "context_relevance",
             formulas.context_relevance(counts.relevant, counts.total, baseline),
-            self._told(evidence.relevance_reason, self.labels, self.call),
-            self._told(evidence.relevance_evidence, self.labels, self.call),
+            self._worded(evidence.relevance_reason, self.labels, self.call),
+            self._worded(evidence.relevance_evidence, self.labels, self.call),
             expected,
         )
 
@@ -341,8 +344,8 @@ class _CallScorer:
         return self._counted(
             "context_utilization",
             formulas.context_utilization(counts.relevant, counts.utilized, counts.total, by),
-            self._told(evidence.utilization_reason, self.labels),
-            self._told(evidence.use_evidence, self.labels),
+            self._worded(evidence.utilization_reason, self.labels),
+            self._worded(evidence.use_evidence, self.labels),
             expected,
         )
 
@@ -354,15 +357,17 @@ class _CallScorer:
         return self._counted(
             "completeness",
             formulas.completeness(counts.relevant, counts.both, counts.utilized, by),
-            self._told(evidence.completeness_reason, self.labels, by),
-            self._told(evidence.use_evidence, self.labels),
+            self._worded(evidence.completeness_reason, self.labels, by),
+            self._worded(evidence.use_evidence, self.labels),
             expected,
         )
 
     def adherence(self) -> Score:
         keys = [sentence.key for sentence in self.call.response]
         value = formulas.adherence(self.labels, keys, self.trace.formulas)
-        proof = self._told(evidence.adherence_evidence, self.labels, self.call, self.trace.formulas)
+        proof = self._worded(
+            evidence.adherence_evidence, self.labels, self.call, self.trace.formulas
+        )
         if value is None:
             return self._unlabelled("adherence", proof)
         probability = None if self.trace.hard else self.labels.adherence_probability()
@@ -373,7 +378,7 @@ class _CallScorer:
         return self._score(
             "adherence", value, method="labels", evidence=proof, n=len(keys),
             probability=probability, estimate=estimate,
-            reason=self._told(
+            reason=self._worded(
                 evidence.adherence_reason, self.labels, self.call, self.trace.formulas, value,
                 probability, None if fit is None else fit.n,
             ),

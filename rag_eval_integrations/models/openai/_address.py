@@ -33,7 +33,7 @@ class Address:
         """Whether the path has a version, such as `/v1`."""
         return bool(_VERSIONED.search(urlsplit(self.url).path))
 
-    def hint(self, status: int, said: str) -> str:
+    def hint(self, status: int, body: str) -> str:
         """Say what to check after a redirect, 404 or 405 with `said` in its body; else nothing."""
         if 300 <= status < 400:
             return "; should base_url be another one?"
@@ -44,7 +44,7 @@ class Address:
                 f"; is there such a deployment at {self.url}, for api-version {self.api_version}?"
             )
         if self.versioned:
-            return "" if _MODEL.search(said) else f"; POST {self.url}/chat/completions was asked"
+            return "" if _MODEL.search(body) else f"; POST {self.url}/chat/completions was asked"
         return (
             f"; POST {self.url}/chat/completions was asked: should base_url end in /v1, as in "
             f"{self.url}/v1?"

@@ -75,8 +75,8 @@ def proxy_of(url: str) -> str | None:
 
 def proxy_passwords() -> list[str]:
     """Return the passwords in the URLs of proxies."""
-    found = (re.search(r":([^:/]*)@", url) for url in getproxies().values())
-    return [match[1] for match in found if match is not None]
+    matches = (re.search(r":([^:/]*)@", url) for url in getproxies().values())
+    return [match[1] for match in matches if match is not None]
 
 
 def _variable(scheme: str) -> str | None:
@@ -113,13 +113,13 @@ def why_unreachable(error: BaseException, url: str, proxy: str | None) -> tuple[
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
     seen: set[int] = set()
-    at: BaseException | None = error
-    while at is not None and id(at) not in seen:
-        seen.add(id(at))
-        yield at
-        inner = at.__cause__ or at.__context__
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        yield cause
+        inner = cause.__cause__ or cause.__context__
         # A name with several addresses fails once for each.
-        at = inner.exceptions[0] if isinstance(inner, BaseExceptionGroup) else inner
+        cause = inner.exceptions[0] if isinstance(inner, BaseExceptionGroup) else inner
 
 
 def _words(error: BaseException, url: str) -> str | None:

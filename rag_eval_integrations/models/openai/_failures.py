@@ -86,14 +86,14 @@ def failure_of(status: int, headers: Mapping[str, str], text: str) -> Failure:
     message = error.get("message")
     inner = error.get("innererror")
     code = inner.get("code") if isinstance(inner, dict) else None
-    said = message if isinstance(message, str) else text
+    words = message if isinstance(message, str) else text
     param = _text(error.get("param"))
-    printed = _validation_in(said) if param is None else None
+    printed = _validation_in(words) if param is None else None
     if printed is not None:
-        param, said = printed
+        param, words = printed
     return Failure(
         status=status,
-        message=readable(said, _LONGEST) or "(no message)",
+        message=readable(words, _LONGEST) or "(no message)",
         param=param,
         code=_text(code if code in _BLOCKED else error.get("code")),
         retry_after=retry_after(headers),
@@ -149,8 +149,8 @@ def _validation_in(message: str) -> tuple[str, str] | None:
     listed = _LISTED.search(text)
     if listed is not None:
         names = _names(re.findall(r"""['"]([^'"]+)['"]""", listed[1]))
-        said = _SAID.search(text, listed.end()) or _SAID.search(text)
-        words = said[1][1:-1] if said else "is not valid"
+        reason = _SAID.search(text, listed.end()) or _SAID.search(text)
+        words = reason[1][1:-1] if reason else "is not valid"
     elif (dotted := _DOTTED.search(text)) is not None:
         names, words = re.findall(r"\w+", dotted[1]), dotted[2]
     elif (reported := _REPORTED.search(text)) is not None:
@@ -247,18 +247,18 @@ def _named(param: str, present: set[str]) -> str | None:
 
 def _given(failure: Failure, sent: Sent) -> str | None:
     """Find the setting of the caller that a refusal names, whatever its name is."""
-    said = {*re.split(r"[.\[]", failure.param or "")[:1], *re.findall(r"\w+", failure.message)}
-    return next((name for name in sorted(sent.parameters) if name in said), None)
+    words = {*re.split(r"[.\[]", failure.param or "")[:1], *re.findall(r"\w+", failure.message)}
+    return next((name for name in sorted(sent.parameters) if name in words), None)
 
 
 def _first_named(message: str, present: set[str]) -> str | None:
     """Return the first parameter that a message names; others may list what is accepted."""
-    found = [
+    named = [
         (match.start(), name)
         for name, pattern in _PATTERNS.items()
         if name in present and (match := pattern.search(message))
     ]
-    return min(found)[1] if found else None
+    return min(named)[1] if named else None
 
 
 def _limit_in(message: str, sent: int) -> int | None:

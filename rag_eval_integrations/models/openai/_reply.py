@@ -151,8 +151,8 @@ def _calls(message: dict[str, Any]) -> str:
     """Write the calls of a prompt's own tools as JSON, which is then the answer."""
     calls = message.get("tool_calls")
     calls = calls if isinstance(calls, list) else []
-    found = [one.get("function") for one in calls if isinstance(one, dict)]
-    return json.dumps(found, ensure_ascii=False) if found else ""
+    functions = [call.get("function") for call in calls if isinstance(call, dict)]
+    return json.dumps(functions, ensure_ascii=False) if functions else ""
 
 
 def _arguments(message: dict[str, Any]) -> str | None:

@@ -148,11 +148,13 @@ def _without_system(messages: list[Message]) -> list[Message]:
     """Put the instructions at the head of the first user message."""
     instructions = "\n\n".join(item.content for item in messages if item.role == "system")
     rest = [item for item in messages if item.role != "system"]
-    at = next((i for i, item in enumerate(rest) if item.role == "user"), None)
-    if at is None:
+    first_user = next((i for i, item in enumerate(rest) if item.role == "user"), None)
+    if first_user is None:
         return [Message(role="user", content=instructions), *rest]
-    joined = rest[at].model_copy(update={"content": f"{instructions}\n\n{rest[at].content}"})
-    return [*rest[:at], joined, *rest[at + 1 :]]
+    joined = rest[first_user].model_copy(
+        update={"content": f"{instructions}\n\n{rest[first_user].content}"}
+    )
+    return [*rest[:first_user], joined, *rest[first_user + 1 :]]
 
 
 def _structured(

@@ -83,12 +83,12 @@ def _escaped_form(secrets: Iterable[str]) -> str | None:
 
     PHP writes `/` as `\/`, .NET `+` as `\u002B`; whoever repeats that doubles the backslashes.
     """
-    found = [
+    forms = [
         "".join(rf"(?:\\{{0,8}}{re.escape(c)}|\\{{1,8}}u(?i:{ord(c):04x}))" for c in secret)
         for secret in secrets
         if secret.isascii()
     ]
-    return "|".join(found) or None
+    return "|".join(forms) or None
 
 
 def _is_token(text: str) -> bool:
@@ -97,8 +97,8 @@ def _is_token(text: str) -> bool:
 
 def _forms(values: Iterable[str]) -> set[str]:
     """Return values as they stand in text, in JSON and in a URL."""
-    found = {value for value in values if value and value != "EMPTY"}
-    return {f for v in found for f in (v, json.dumps(v)[1:-1], quote(v, safe=""))}
+    known = {value for value in values if value and value != "EMPTY"}
+    return {f for v in known for f in (v, json.dumps(v)[1:-1], quote(v, safe=""))}
 
 
 def hidden(
@@ -116,11 +116,11 @@ def hidden(
         query: of the URL.
         body: extra fields of the request.
     """
-    found = [*_named(body or {}), *_named({**(query or {})})]
+    fields = [*_named(body or {}), *_named({**(query or {})})]
     for name, value in (headers or {}).items():
-        found += [(name, part) for part in _parts(value)]
-    secret = [value for name, value in found if _SECRET_NAME.search(name)]
-    return Secrets([*values, *secret], [value for _, value in found])
+        fields += [(name, part) for part in _parts(value)]
+    secret = [value for name, value in fields if _SECRET_NAME.search(name)]
+    return Secrets([*values, *secret], [value for _, value in fields])
 
 
 def _named(value: JsonValue | Mapping[str, JsonValue], name: str = "") -> Iterator[tuple[str, str]]:

@@ -260,8 +260,8 @@ class OpenAIModel:
         except self._sdk.APIStatusError as error:
             reply = error.response
             moved = reply.extensions.get(MOVED)
-            said = reply.text if moved is None else f"a redirect to {moved}, which is not followed"
-            text = self._hide(client, said)
+            words = reply.text if moved is None else f"a redirect to {moved}, which is not followed"
+            text = self._hide(client, words)
             return failure_of(reply.status_code, reply.headers, text)
         except zlib.error:
             why, connected, status = "its compressed body is damaged", False, 200
@@ -368,8 +368,8 @@ def _key_for(given: str | None, address: Address, *, needed: bool) -> SecretStr:
     variables = ["OPENAI_API_KEY"]
     if address.azure or "azure" in urlsplit(address.url).netloc:
         variables.insert(0, "AZURE_OPENAI_API_KEY")
-    found = (os.environ.get(name, "").strip() for name in variables)
-    key = next(filter(None, found), "") if given is None else given.strip()
+    keys = (os.environ.get(name, "").strip() for name in variables)
+    key = next(filter(None, keys), "") if given is None else given.strip()
     if not key and needed:
         raise ConfigurationError(
             "api_key",

@@ -73,7 +73,7 @@ class RollingWindow:
         self._taken: deque[Taken] = deque()
         self._total = 0.0
 
-    def at(self, now: float, weight: float) -> float:
+    def free_at(self, now: float, weight: float) -> float:
         """Return the earliest time at which `weight` has room; not above `now` means now.
 
         What is heavier than the window has room alone, when nothing else is in it.
@@ -134,9 +134,9 @@ class PerMinute:
         self._spacing = MINUTE / limit
         self._next = -math.inf
 
-    def at(self, now: float, weight: float) -> float:
+    def free_at(self, now: float, weight: float) -> float:
         """Return the earliest time at which `weight` may start; not above `now` means now."""
-        return max(self._next, self._window.at(now, weight))
+        return max(self._next, self._window.free_at(now, weight))
 
     def take(self, now: float, weight: float, since: float) -> Taken:
         """Record a start at `now`, which `at` allowed.
@@ -195,23 +195,23 @@ class LocalPermits:
         while True:
             with self._lock:
                 now = self._clock()
-                at = max(self.holds(now, tokens, requests), default=(now, ""))[0]
-                if at <= now:
+                free_at = max(self.holds(now, tokens, requests), default=(now, ""))[0]
+                if free_at <= now:
                     self.start(now, tokens, since, requests)
                     return
             # A shorter timer may not advance the clock.
-            await asyncio.sleep(max(at - now, 1e-6))
+            await asyncio.sleep(max(free_at - now, 1e-6))
 
     # --- For a queue that has its own lock, and shows what it waits for
 
     def holds(self, now: float, tokens: float, requests: int = 1) -> list[tuple[float, Limit]]:
         """Return until when each limit holds requests back: not above `now` means no longer."""
-        found: list[tuple[float, Limit]] = []
+        holds: list[tuple[float, Limit]] = []
         if self._requests is not None:
-            found.append((self._requests.at(now, requests), "rate limit"))
+            holds.append((self._requests.free_at(now, requests), "rate limit"))
         if self._tokens is not None:
-            found.append((self._tokens.at(now, tokens), "token limit"))
-        return found
+            holds.append((self._tokens.free_at(now, tokens), "token limit"))
+        return holds
 
     def start(self, now: float, tokens: float, since: float, requests: int = 1) -> Taken | None:
         """Count a start that `holds` allowed; return its tokens, to be corrected."""

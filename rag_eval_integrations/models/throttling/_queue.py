@@ -128,16 +128,18 @@ class AdmissionQueue:
                     self._circuit.check(now)
                     if until is not None and now >= until:
                         raise TimeoutError(waiter.reason)
-                    reason, at = self._hold(waiter, now)
+                    reason, free_at = self._hold(waiter, now)
                     if reason is None:
                         return self._admit(waiter, now)
-                    notified = (waiter.reason, waiter.until) == (reason, at)
-                    waiter.reason, waiter.until = reason, at
+                    notified = (waiter.reason, waiter.until) == (reason, free_at)
+                    waiter.reason, waiter.until = reason, free_at
                     wakeup = waiter.prepare_wait()
-                    waiting = Waiting(reason, None if at is None else at - now, self._queued)
+                    waiting = Waiting(
+                        reason, None if free_at is None else free_at - now, self._queued
+                    )
                 if not notified:
                     self._notify(waiting)
-                ends = [end for end in (at, until) if end is not None]
+                ends = [end for end in (free_at, until) if end is not None]
                 await sleep(wakeup, min(ends) - now if ends else None)
         finally:
             with self._lock:
@@ -205,8 +207,8 @@ class AdmissionQueue:
             if failing >= _FAILURES_BEFORE_PAUSE:
                 pause = (now + others, reason)
                 self._paused = max(self._paused or pause, pause)
-        told = failing >= _FAILURES_BEFORE_PAUSE or (failing and unseen > _UNSEEN)
-        if why and told and self._on_wait is None:
+        worth_saying = failing >= _FAILURES_BEFORE_PAUSE or (failing and unseen > _UNSEEN)
+        if why and worth_saying and self._on_wait is None:
             # Requests may be retried for minutes before the first of them fails for good.
             times = counted(failing, "attempt", "attempts in a row")
             self._log.log("failing", "%s failed, the last: %s", times, why)
@@ -294,8 +296,8 @@ class AdmissionQueue:
                 return Waiting("rate limit", None, self._queued + self._sharing)
             head = self._head()
             if head is not None:
-                reason, at = self._hold(head, now)
-                remaining = None if at is None else at - now
+                reason, free_at = self._hold(head, now)
+                remaining = None if free_at is None else free_at - now
                 return Waiting(reason or "concurrency", remaining, self._queued)
             if self._backing_off:
                 soonest = min(self._backing_off, key=lambda waiter: waiter.until or now)
@@ -330,8 +332,8 @@ class AdmissionQueue:
         if self._paused is not None:
             holds.append(self._paused)
         holds += self._permits.holds(now, waiter.tokens)
-        for at, reason in sorted(holds, reverse=True):
-            return (reason, at) if at > now else (None, None)
+        for free_at, reason in sorted(holds, reverse=True):
+            return (reason, free_at) if free_at > now else (None, None)
         return None, None
 
     def _admit(self, waiter: Waiter, now: float) -> Permit:
