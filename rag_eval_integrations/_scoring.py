@@ -42,7 +42,7 @@ logger = logger_of(__name__)
 R = TypeVar("R", bound=Record)
 
 
-class Failure(EvaluationError):
+class JudgeFailure(EvaluationError):
     """The failure of a judge or model, with the usage of its requests."""
 
     usage: Usage
@@ -284,7 +284,9 @@ def evaluation_of(
             scores[name] = Score(name=name, status="error", reason=reason, by=by)
     errors = [outcome for outcome in outcomes.values() if isinstance(outcome, EvaluationError)]
     # Metrics that read the same labels fail by the same failure.
-    for failed in {id(error): error for error in errors if isinstance(error, Failure)}.values():
+    for failed in {
+        id(error): error for error in errors if isinstance(error, JudgeFailure)
+    }.values():
         usage += failed.usage
     metadata = {}
     try:
@@ -292,7 +294,7 @@ def evaluation_of(
     except Exception as error:  # noqa: BLE001 -- changed since the call was made, and not JSON now
         errors.append(failure_of(source, "metrics", error))
     first = errors[0] if errors else None
-    if isinstance(first, Failure):
+    if isinstance(first, JudgeFailure):
         first = EvaluationError(type=first.type, message=first.message, stage=first.stage)
     # Validated, it takes three times as long (16 against 5 µs); all parts are valid records.
     return Evaluation.model_construct(
@@ -335,4 +337,4 @@ def failure_of(call: RagCall, stage: Stage, error: BaseException) -> EvaluationE
     described = EvaluationError(type=type(error).__name__, message=words_of(error), stage=stage)
     if not isinstance(error, JudgeError) or error.usage is None:
         return described
-    return Failure(**described.model_dump(), usage=error.usage)
+    return JudgeFailure(**described.model_dump(), usage=error.usage)

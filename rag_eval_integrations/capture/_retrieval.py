@@ -30,7 +30,7 @@ in_retrieval = _RETRIEVING.get
 
 
 @dataclass
-class Retrieval:
+class OpenRetrieval:
     """One retrieval in progress."""
 
     question: str
@@ -78,8 +78,8 @@ class Retrieval:
 
 @contextmanager
 def retrieving(
-    question: str, delivery: TargetDelivery, made: Callable[[Retrieval], RagCall | None]
-) -> Iterator[Retrieval]:
+    question: str, delivery: TargetDelivery, made: Callable[[OpenRetrieval], RagCall | None]
+) -> Iterator[OpenRetrieval]:
     """Deliver the retrieval of a `with` block, unless a judge makes it.
 
     Exceptions of the block are passed on; failures of the capture are counted by `delivery`.
@@ -92,7 +92,7 @@ def retrieving(
     Yields:
         The retrieval; the block sets its `documents`.
     """
-    retrieval = Retrieval(question)
+    retrieval = OpenRetrieval(question)
     token = _RETRIEVING.set(True)
     try:
         yield retrieval

@@ -88,7 +88,7 @@ def _range(text: str) -> tuple[str, ...]:
     return tuple(number + letters(index) for index in range(start, stop + 1))
 
 
-class Shown(Protocol):
+class ShownSentences(Protocol):
     """The sentences that a judge was shown: a `SentencizedCall`, or a window of it."""
 
     @property
@@ -102,7 +102,7 @@ class Shown(Protocol):
         ...
 
 
-def reconcile(labels: Labels, call: Shown) -> Labels:
+def reconcile(labels: Labels, call: ShownSentences) -> Labels:
     """Check a judge's labels against the sentences of the call; twice changes nothing.
 
     * Keys are stripped of dots, spaces and brackets, lower-cased and deduplicated. Keys of
@@ -226,7 +226,7 @@ def only_unknown_keys(written: Labels, checked: Labels) -> str | None:
     return None
 
 
-def without_empty_entries(labels: Labels, call: Shown) -> Labels:
+def without_empty_entries(labels: Labels, call: ShownSentences) -> Labels:
     """Leave out entries of a judge's reply that say nothing of whether a sentence is supported.
 
     These have neither a verdict nor supporting sentences, or name only sentences that do not exist

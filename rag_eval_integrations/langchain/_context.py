@@ -17,7 +17,7 @@ from rag_eval_integrations.langchain._documents import (
     single_documents,
     texts_beside,
 )
-from rag_eval_integrations.langchain._tree import Call, ModelRequest, Sighting
+from rag_eval_integrations.langchain._tree import ModelRequest, RootRun, Sighting
 from rag_eval_integrations.langchain._values import is_no_answer
 from rag_eval_integrations.records import DocumentsFrom
 
@@ -64,7 +64,7 @@ def writers_of(
 
 
 def context_of(
-    call: Call,
+    call: RootRun,
     asked: Sequence[ModelRequest],
     writers: Sequence[ModelRequest],
     *,
@@ -104,7 +104,7 @@ def context_of(
 
 
 def context_given(
-    call: Call, asked: Sequence[ModelRequest], documents: Sequence[Snapshot], question: str
+    call: RootRun, asked: Sequence[ModelRequest], documents: Sequence[Snapshot], question: str
 ) -> Context:
     """Return the context of documents that the user's own hook returned."""
     verified = _in_prompt(call, distinct(documents), asked, question)
@@ -118,7 +118,7 @@ def context_given(
 
 
 def only_retrieved(
-    call: Call, outputs: object, asked: Sequence[ModelRequest], inquiries: set[str]
+    call: RootRun, outputs: object, asked: Sequence[ModelRequest], inquiries: set[str]
 ) -> bool:
     """Return whether a root's outputs are documents, so that nobody answered.
 
@@ -145,7 +145,7 @@ def only_retrieved(
     return bool(copies or documents_of(outputs) or single_documents(outputs)) or _is_empty(outputs)
 
 
-def _documents_copied(text: str, call: Call, asked: Sequence[ModelRequest]) -> int:
+def _documents_copied(text: str, call: RootRun, asked: Sequence[ModelRequest]) -> int:
     """Return how many documents make up a text that no model wrote; 0 for any other text."""
     inside = [candidate for candidate in call.candidates if candidate and candidate in text]
     if 2 * sum(map(len, inside)) < len(text):
@@ -165,7 +165,7 @@ def _is_empty(outputs: object) -> bool:
     return any(type(part) is list and not part for part in parts)
 
 
-def context_out(call: Call, outputs: object) -> Context:
+def context_out(call: RootRun, outputs: object) -> Context:
     """Return the documents that came out of a root which only retrieved."""
     sightings = [
         sighting for sighting in call.sightings if not call.any_failed or sighting.run.counts()
@@ -210,7 +210,7 @@ def _not_in(
 
 
 def _seen(
-    call: Call,
+    call: RootRun,
     sightings: Sequence[Sighting],
     candidates: Sequence[Snapshot],
     asked: Sequence[ModelRequest],
@@ -240,7 +240,7 @@ def _seen(
 
 
 def _in_prompt(
-    call: Call, candidates: Sequence[Snapshot], asked: Sequence[ModelRequest], question: str
+    call: RootRun, candidates: Sequence[Snapshot], asked: Sequence[ModelRequest], question: str
 ) -> list[tuple[Snapshot, PromptPlace]]:
     """Return the candidates that are in the models' prompts, in the order of the prompt."""
     if not candidates or not asked:
@@ -271,7 +271,7 @@ def _whole(verified: Sequence[tuple[Snapshot, PromptPlace]]) -> bool:
 
 
 def _through_others(
-    call: Call,
+    call: RootRun,
     candidates: Sequence[Snapshot],
     asked: Sequence[ModelRequest],
     writers: Sequence[ModelRequest],

@@ -19,7 +19,7 @@ from rag_eval_integrations.capture._uncaptured import Uncaptured, asks
 from rag_eval_integrations.capture.current import open_call
 from rag_eval_integrations.langchain._documents import may_hold_documents
 from rag_eval_integrations.langchain._finish import finish
-from rag_eval_integrations.langchain._tree import Call, Kind, Run
+from rag_eval_integrations.langchain._tree import Kind, RootRun, Run
 from rag_eval_integrations.langchain._values import prompt_texts
 
 # --- Runs: each is added to the tree of its call at its start, and removed at its end
@@ -57,7 +57,7 @@ class CallRuns(BaseCallbackHandler):
         self._uncaptured = uncaptured
         self._takes_text = takes_text
         self._hooks = hooks
-        self._calls: OpenCalls[Call] = OpenCalls(max_open, ttl)
+        self._calls: OpenCalls[RootRun] = OpenCalls(max_open, ttl)
         # By `UUID.int`: hashing a UUID runs Python code, 47 times per call for a chain of 9 runs.
         self._runs: dict[int, Run] = {}
         # Runs that go on after their call has ended or was dropped: a run that starts under them
@@ -157,7 +157,7 @@ class CallRuns(BaseCallbackHandler):
                 self._uncaptured.note_answered((), prompts)
             return
         name = about.get("name")
-        call = Call(run_id, name, inputs, about.get("tags"), about.get("metadata"), self._hooks)
+        call = RootRun(run_id, name, inputs, about.get("tags"), about.get("metadata"), self._hooks)
         call.takes_text = self._takes_text
         key = run_id.int
         run = self._runs[key] = Run(call, None, kind)
@@ -207,7 +207,7 @@ class CallRuns(BaseCallbackHandler):
     def _unmade(self, error: Exception) -> None:
         self._delivery.failure("capture (record)", error)
 
-    def _note_uncaptured(self, call: Call, root: Run) -> None:
+    def _note_uncaptured(self, call: RootRun, root: Run) -> None:
         """Count a call that was not captured, if there are signs of a retrieval."""
         if call.left_to_wrapper or open_call() is not None:
             return
@@ -216,7 +216,7 @@ class CallRuns(BaseCallbackHandler):
         elif call.found_any:
             self._uncaptured.note("retriever", call.name or root.kind)
 
-    def _forget(self, calls: list[Call]) -> None:
+    def _forget(self, calls: list[RootRun]) -> None:
         for call in calls:
             for key in call.keys:
                 if self._runs.pop(key, None) is not None:

@@ -16,7 +16,7 @@ from rag_eval_integrations.langchain._context import (
     writers_of,
 )
 from rag_eval_integrations.langchain._hooks import FAILED
-from rag_eval_integrations.langchain._tree import Call, ModelRequest, Run
+from rag_eval_integrations.langchain._tree import ModelRequest, RootRun, Run
 from rag_eval_integrations.langchain._values import (
     LISTS,
     answer_of,
@@ -33,7 +33,7 @@ from rag_eval_integrations.records._ended import EndedCall
 
 
 def finish(
-    call: Call,
+    call: RootRun,
     root: Run,
     outputs: object,
     inputs: object,
@@ -116,7 +116,7 @@ def finish(
 
 
 def _answer_and_context(
-    call: Call,
+    call: RootRun,
     outputs: object,
     status: CaptureStatus,
     asked: Sequence[ModelRequest],
@@ -148,7 +148,7 @@ def _answer_and_context(
     return response, partial(context_of, call, asked, writers, known=known, question=question)
 
 
-def _documents_passed(call: Call) -> bool:
+def _documents_passed(call: RootRun) -> bool:
     """Return whether documents passed: a list, or single ones if there is a question.
 
     Single documents without a question are being indexed.
@@ -156,7 +156,7 @@ def _documents_passed(call: Call) -> bool:
     return any(call.question or not sighting.alone for sighting in call.sightings)
 
 
-def _is_bare(root: Run, call: Call) -> bool:
+def _is_bare(root: Run, call: RootRun) -> bool:
     """Return whether the root is a bare retriever, or a tool that only retrieves."""
     return root.kind == "retriever" or (root.kind == "tool" and not call.asked)
 
@@ -169,7 +169,7 @@ def _history_in_state(messages: object, question: str) -> tuple[Turn, ...]:
 
 
 def _status(
-    call: Call, outputs: object, error: BaseException | None, asked: Sequence[ModelRequest]
+    call: RootRun, outputs: object, error: BaseException | None, asked: Sequence[ModelRequest]
 ) -> CaptureStatus:
     if error is not None and not any(
         kind.__name__ == "GraphInterrupt" for kind in type(error).__mro__

@@ -43,7 +43,7 @@ class Run:
 
     __slots__ = ("asked", "call", "failed", "hides", "in_retriever", "kind", "name", "parent")
 
-    def __init__(self, call: Call, parent: Run | None, kind: Kind) -> None:
+    def __init__(self, call: RootRun, parent: Run | None, kind: Kind) -> None:
         self.call = call
         self.parent = parent
         self.kind = kind
@@ -90,7 +90,7 @@ class Sighting(NamedTuple):
     """Whether they are single documents and not a list."""
 
 
-class Retrieval(NamedTuple):
+class RetrieverStart(NamedTuple):
     """The start of an outermost retriever."""
 
     run: Run
@@ -134,7 +134,7 @@ class ModelRequest:
         return self.text or "".join(self.tokens) or None
 
 
-class Call:
+class RootRun:
     """A root run and everything seen under it.
 
     Args:
@@ -174,7 +174,7 @@ class Call:
         self.any_failed = False
         self.hooks = None if hooks is None else HooksOfCall(hooks)
         self.sightings: list[Sighting] = []
-        self.retrievals: list[Retrieval] = []
+        self.retrievals: list[RetrieverStart] = []
         self.asked: list[ModelRequest] = []
         self._turn = 0
         self.candidates: dict[str, Snapshot] = {}
@@ -237,7 +237,7 @@ class Call:
             run.asked = ModelRequest(run, prompt_texts(inputs), len(self.sightings), self._turn)
             self.asked.append(run.asked)
         elif kind == "retriever":
-            self.retrievals.append(Retrieval(run, str(name or "retriever"), str(inputs)))
+            self.retrievals.append(RetrieverStart(run, str(name or "retriever"), str(inputs)))
         elif kind == "tool":
             run.name = str(name or "tool")
             self.tools = (*self.tools, run.name)
@@ -320,7 +320,7 @@ class Call:
         if not text or any(sighting.run.is_below(tool) for sighting in self.sightings):
             return
         seen = self.candidates.setdefault(text, Snapshot(text, None, {"tool": tool.name}, None))
-        self.retrievals.append(Retrieval(tool, tool.name, ""))
+        self.retrievals.append(RetrieverStart(tool, tool.name, ""))
         self.sightings.append(Sighting(tool, (seen,), retrieved=True))
 
     def _seen_again(self, seen: Snapshot) -> None:

@@ -29,14 +29,14 @@ _ROLES: dict[str, Literal["user", "assistant", "system", "tool"]] = {
 }
 
 
-class Message(NamedTuple):
+class MessageText(NamedTuple):
     """A message's role and text, whatever its shape was."""
 
     role: str
     text: str
 
 
-def message_of(item: object) -> Message | None:
+def message_of(item: object) -> MessageText | None:
     """Read a message object, a `("human", text)` pair or a `{"role", "content"}` dict.
 
     Returns:
@@ -56,7 +56,7 @@ def message_of(item: object) -> Message | None:
     if not isinstance(role, str):
         return None
     text = content_text(content)
-    return None if text is None else Message(role, text)
+    return None if text is None else MessageText(role, text)
 
 
 def content_text(content: object) -> str | None:

@@ -21,7 +21,7 @@ from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.capture._calls import json_object
 from rag_eval_integrations.capture._delivery import Captures, TargetDelivery, delivery_to
 from rag_eval_integrations.capture._retrieval import (
-    Retrieval,
+    OpenRetrieval,
     added_to_block,
     gold_by_question,
     retrieving,
@@ -59,7 +59,7 @@ class EvaluatedRetriever(Captures, BaseRetriever):
             which is then run in the background: see `flush` and `evaluations`.
         on_evaluation: called with every evaluation; only with a `RagEvaluator` as target.
         relevant_ids: question → ids of the documents that are relevant to it, for the metric
-            `Retrieval`; a question that is not there has none, and is not scored by it.
+            `OpenRetrieval`; a question that is not there has none, and is not scored by it.
         **settings: `name`, `tags` and `metadata` of this retriever; all others, such as `k`, are
             passed to the wrapped retriever with every call that does not set them itself.
 
@@ -136,10 +136,10 @@ class EvaluatedRetriever(Captures, BaseRetriever):
 
     # --- as a capture ---------------------------------------------------------------------------
 
-    def _watched(self, query: str, manager: Manager) -> AbstractContextManager[Retrieval]:
+    def _watched(self, query: str, manager: Manager) -> AbstractContextManager[OpenRetrieval]:
         """Return the retrieval, which joins the surrounding call or becomes a call."""
 
-        def made(retrieval: Retrieval) -> RagCall | None:
+        def made(retrieval: OpenRetrieval) -> RagCall | None:
             documents = retrieval.documents
             if added_to_block(
                 lambda: [(document.page_content, document) for document in documents], _text_of

@@ -38,10 +38,10 @@ class CallSpan(Span):
 
     # Set by whoever makes the span: a constructor that calls the other one took as long as both.
     __slots__ = ("call",)
-    call: Call
+    call: RootSpan
 
 
-class Call:
+class RootSpan:
     """A root span and everything seen under it.
 
     Args:

@@ -19,7 +19,7 @@ from rag_eval_integrations.capture._delivery import TargetDelivery
 from rag_eval_integrations.capture._retrieval import in_retrieval
 from rag_eval_integrations.capture._uncaptured import Uncaptured
 from rag_eval_integrations.capture.current import open_call
-from rag_eval_integrations.llama_index._call import Call, CallSpan
+from rag_eval_integrations.llama_index._call import CallSpan, RootSpan
 from rag_eval_integrations.llama_index._chat import Writing, fills_itself
 from rag_eval_integrations.llama_index._hooks import LlamaIndexHooks
 from rag_eval_integrations.llama_index._stream import holds_stream, read_along, reading
@@ -81,7 +81,7 @@ class Recorder:
     def __init__(
         self,
         delivery: TargetDelivery,
-        calls: OpenCalls[Call],
+        calls: OpenCalls[RootSpan],
         hooks: LlamaIndexHooks | None,
         *,
         may_open: Callable[[], bool] | None = None,
@@ -247,7 +247,7 @@ class Recorder:
 
     # --- roots and their ends ---------------------------------------------------------------
 
-    def _reader(self, streams: tuple[Call, ...], parent: CallSpan | None) -> CallSpan | None:
+    def _reader(self, streams: tuple[RootSpan, ...], parent: CallSpan | None) -> CallSpan | None:
         """Return the parent of a span that runs while a stream produces its next token.
 
         Such a span belongs to the stream's call.
@@ -277,13 +277,13 @@ class Recorder:
             stage = "judge"
         if stage == "retrieve" and in_retrieval():  # an `EvaluatedRetriever` captures it
             stage = "judge"
-        call = Call(span_id, stage, bound_args.arguments, instance, tags, self._hooks)
+        call = RootSpan(span_id, stage, bound_args.arguments, instance, tags, self._hooks)
         call.takes_text = self._takes_text
         with self.lock:
             self.forget(self.calls.add(span_id, call))
         self.spans[span_id] = call.root
 
-    def _returned(self, call: Call, result: object) -> None:
+    def _returned(self, call: RootSpan, result: object) -> None:
         if result is None and call.is_run:  # a workflow that succeeds returns its stop event
             self.end(call, "aborted" if call.cancelled else "error", None)
             return
@@ -303,16 +303,16 @@ class Recorder:
             else:
                 self.end(call, "ok", call.answer(result, response))
 
-    def _written(self, call: Call, writing: Writing, status: CaptureStatus) -> None:
+    def _written(self, call: RootSpan, writing: Writing, status: CaptureStatus) -> None:
         writing.end(status)
         if call.awaited is writing.response:
             self._end_written(call, writing)
 
-    def _end_written(self, call: Call, writing: Writing) -> None:
+    def _end_written(self, call: RootSpan, writing: Writing) -> None:
         if writing.status is not None:
             self.end(call, writing.status, writing.text)
 
-    def end(self, call: Call, status: CaptureStatus, response: str | None) -> None:
+    def end(self, call: RootSpan, status: CaptureStatus, response: str | None) -> None:
         """Make the record of a call and deliver it, once per call."""
         if not self.close(call):
             return
@@ -330,7 +330,7 @@ class Recorder:
     def _unmade(self, error: Exception) -> None:
         self.delivery.failure("capture (record)", error)
 
-    def _note_uncaptured(self, call: Call, uncaptured: Uncaptured) -> None:
+    def _note_uncaptured(self, call: RootSpan, uncaptured: Uncaptured) -> None:
         """Count a call that was not captured, if there are signs of a retrieval."""
         stage = call.root.stage
         if stage == "retrieve":
@@ -340,7 +340,7 @@ class Recorder:
 
     # --- releasing calls --------------------------------------------------------------------
 
-    def close(self, call: Call) -> bool:
+    def close(self, call: RootSpan) -> bool:
         """Remove a call; return False if it was removed before."""
         with self.lock:
             if self.calls.close(call.key) is None:
@@ -348,7 +348,7 @@ class Recorder:
             self.forget([call])
             return True
 
-    def forget(self, calls: list[Call]) -> None:
+    def forget(self, calls: list[RootSpan]) -> None:
         """Release the spans of calls; a span that starts under one of them is not a new call."""
         for call in calls:
             self.spans.pop(call.key, None)

@@ -21,25 +21,25 @@ from typing import TYPE_CHECKING, Any
 from rag_eval_integrations.records import CaptureStatus
 
 if TYPE_CHECKING:
-    from rag_eval_integrations.llama_index._call import Call
+    from rag_eval_integrations.llama_index._call import RootSpan
 
-_READING: ContextVar[tuple[Call, ...]] = ContextVar("rag_eval_integrations_reading", default=())
+_READING: ContextVar[tuple[RootSpan, ...]] = ContextVar("rag_eval_integrations_reading", default=())
 _STREAMS = ("response_gen", "chat_stream", "achat_stream")
 
-OnStreamEnd = Callable[["Call", CaptureStatus, "str | None"], None]
+OnStreamEnd = Callable[["RootSpan", CaptureStatus, "str | None"], None]
 
 
 class _Here(threading.local):
     """The calls for which this thread produces a token, and the task in which it does so."""
 
-    calls: tuple[Call, ...] = ()
+    calls: tuple[RootSpan, ...] = ()
     task: object = None
 
 
 _here = _Here()
 
 
-def reading() -> tuple[Call, ...]:
+def reading() -> tuple[RootSpan, ...]:
     """Return the calls whose streams are being read here; one call per handler."""
     known = _READING.get()
     here = _here.calls
@@ -72,7 +72,7 @@ def is_async_stream(response: object, name: str) -> bool:
     return name.startswith("a")
 
 
-def read_along(response: object, call: Call, done: OnStreamEnd) -> bool:
+def read_along(response: object, call: RootSpan, done: OnStreamEnd) -> bool:
     """Replace the response's generator by one that keeps a copy; the app gets the same object.
 
     Args:
@@ -103,7 +103,7 @@ def read_along(response: object, call: Call, done: OnStreamEnd) -> bool:
 
 
 @contextmanager
-def _making_a_token(call: Call) -> Iterator[None]:
+def _making_a_token(call: RootSpan) -> Iterator[None]:
     before = _here.calls, _here.task
     calls = (*_READING.get(), call)
     token = _READING.set(calls)
@@ -118,7 +118,7 @@ def _making_a_token(call: Call) -> Iterator[None]:
 class _Step:
     """An awaitable whose call is known whenever it runs, and not while it waits."""
 
-    def __init__(self, awaitable: Awaitable[object], call: Call) -> None:
+    def __init__(self, awaitable: Awaitable[object], call: RootSpan) -> None:
         self._awaitable = awaitable
         self._call = call
 
@@ -146,7 +146,7 @@ class _Step:
 class _Copy:
     """The text that has been read from a stream, and the report of its end."""
 
-    def __init__(self, call: Call, done: OnStreamEnd) -> None:
+    def __init__(self, call: RootSpan, done: OnStreamEnd) -> None:
         self._call = call
         self._done = done
         self._tokens: list[str] = []
@@ -172,7 +172,7 @@ class _Copy:
             self.end(GeneratorExit())
 
 
-def tee(tokens: Any, call: Call, copy: _Copy) -> Generator[object, None, object]:
+def tee(tokens: Any, call: RootSpan, copy: _Copy) -> Generator[object, None, object]:
     """Pass a stream on token by token, and keep a copy."""
     try:
         while True:
@@ -194,7 +194,7 @@ def tee(tokens: Any, call: Call, copy: _Copy) -> Generator[object, None, object]
         raise
 
 
-async def atee(tokens: Any, call: Call, copy: _Copy) -> AsyncGenerator[object]:
+async def atee(tokens: Any, call: RootSpan, copy: _Copy) -> AsyncGenerator[object]:
     """Pass an async stream on token by token, and keep a copy."""
     try:
         while True:

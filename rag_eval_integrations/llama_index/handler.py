@@ -36,7 +36,7 @@ from rag_eval_integrations.llama_index._recorder import WANTED, Recorder
 from rag_eval_integrations.llama_index._stream import reading
 
 if TYPE_CHECKING:
-    from rag_eval_integrations.llama_index._call import Call
+    from rag_eval_integrations.llama_index._call import RootSpan
     from rag_eval_integrations.records import Evaluation
 
 _LOGGER = logger_of("rag_eval_integrations.llama_index")
@@ -187,7 +187,7 @@ class RagEvalHandler(Captures):
         self._span_handler = SpanObserver(self._recorder)
         self._event_handler = EventObserver(self._recorder)
 
-    def _make_recorder(self, calls: OpenCalls[Call], hooks: LlamaIndexHooks | None) -> Recorder:
+    def _make_recorder(self, calls: OpenCalls[RootSpan], hooks: LlamaIndexHooks | None) -> Recorder:
         return Recorder(
             self._delivery,
             calls,
@@ -289,7 +289,7 @@ class ScopedHandler(RagEvalHandler):
             for recorder in _recorders()
         )
 
-    def _make_recorder(self, calls: OpenCalls[Call], hooks: LlamaIndexHooks | None) -> Recorder:
+    def _make_recorder(self, calls: OpenCalls[RootSpan], hooks: LlamaIndexHooks | None) -> Recorder:
         return Recorder(
             self._delivery,
             calls,

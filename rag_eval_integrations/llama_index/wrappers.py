@@ -31,7 +31,7 @@ from rag_eval_integrations.capture._delivery import (
     delivery_to,
 )
 from rag_eval_integrations.capture._retrieval import (
-    Retrieval,
+    OpenRetrieval,
     added_to_block,
     gold_by_question,
     retrieving,
@@ -194,7 +194,7 @@ class EvaluatedRetriever(Captures, Wrapper, BaseRetriever):
         target: as for `EvaluatedQueryEngine`.
         on_evaluation: called with every evaluation; only with a `RagEvaluator` as target.
         relevant_ids: question → ids of the nodes that are relevant to it, for the metric
-            `Retrieval`; a question that is not there has none, and is not scored by it.
+            `OpenRetrieval`; a question that is not there has none, and is not scored by it.
 
     Raises:
         ConfigurationError: `retriever` is not a retriever, the target cannot be used, or
@@ -254,12 +254,12 @@ class EvaluatedRetriever(Captures, Wrapper, BaseRetriever):
 
     # --- as a capture ---------------------------------------------------------------------------
 
-    def _watched(self, query: QueryType) -> AbstractContextManager[Retrieval]:
+    def _watched(self, query: QueryType) -> AbstractContextManager[OpenRetrieval]:
         """Return the retrieval, which joins the surrounding call or becomes a call."""
         question = query if isinstance(query, str) else query.query_str
         return retrieving(question, self._delivery, self._call_of)
 
-    def _call_of(self, retrieval: Retrieval) -> RagCall | None:
+    def _call_of(self, retrieval: OpenRetrieval) -> RagCall | None:
         def seen() -> list[Snapshot]:
             return [document_snapshot(node, score) for node, score in nodes_of(retrieval.documents)]
 

@@ -37,7 +37,7 @@ _MOST_TRIED = 16  # positions tried as the end of the reasoning; each parses the
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AnswerText:
     """The part of a reply that is the answer."""
 
     text: str
@@ -47,7 +47,7 @@ class Answer:
     """Whether the reasoning does not end, so that there is no answer."""
 
 
-def answer_in(written: str) -> Answer:
+def answer_in(written: str) -> AnswerText:
     """Cut the reasoning off; a text without reasoning is returned unchanged."""
     if _CHANNELS.match(written):
         return _after(written, (match.end() for match in _FINAL.finditer(written)))
@@ -60,10 +60,10 @@ def answer_in(written: str) -> Answer:
     # A reply that begins as JSON is an answer; a tag in it is quoted text.
     if written.lstrip()[:1] not in ("{", "[", "`") and _CLOSE_ALONE.search(written):
         return _after(written, (match.end() for match in _CLOSE_ALONE.finditer(written)))
-    return Answer(written, 0)
+    return AnswerText(written, 0)
 
 
-def _after(written: str, ends: Iterable[int]) -> Answer:
+def _after(written: str, ends: Iterable[int]) -> AnswerText:
     """Return the text after the first end that is followed by whole JSON, or after the last end.
 
     Taking the first end alone would let quoted reasoning through, taking the last alone would cut
@@ -77,9 +77,9 @@ def _after(written: str, ends: Iterable[int]) -> Answer:
             if _is_json(written[last:]):
                 break
     if last is None:
-        return Answer("", len(written), unfinished=True)
+        return AnswerText("", len(written), unfinished=True)
     rest = _CHANNEL_END.sub("", written[last:])
-    return Answer(rest.strip(), last + len(rest) - len(rest.lstrip()))
+    return AnswerText(rest.strip(), last + len(rest) - len(rest.lstrip()))
 
 
 def _is_json(text: str) -> bool:

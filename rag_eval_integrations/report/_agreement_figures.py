@@ -9,7 +9,7 @@ from rag_eval_integrations.agreement import Agreement, CascadePoint, Figure, Gro
 from rag_eval_integrations.records import Usage
 
 
-class Shown(NamedTuple):
+class ShownStatistic(NamedTuple):
     """A statistic of a score that stands for its agreement."""
 
     title: str
@@ -20,11 +20,11 @@ class Shown(NamedTuple):
 
 STATISTICS = {"auroc": "AUROC", "kappa": "κ", "rmse": "RMSE", "f1": "F1"}
 SCORES = (
-    Shown("A AUROC", "adherence", "auroc"),
-    Shown("A κ", "adherence", "kappa"),
-    Shown("R RMSE", "context_relevance", "rmse"),
-    Shown("U RMSE", "context_utilization", "rmse"),
-    Shown("C RMSE", "completeness", "rmse"),
+    ShownStatistic("A AUROC", "adherence", "auroc"),
+    ShownStatistic("A κ", "adherence", "kappa"),
+    ShownStatistic("R RMSE", "context_relevance", "rmse"),
+    ShownStatistic("U RMSE", "context_utilization", "rmse"),
+    ShownStatistic("C RMSE", "completeness", "rmse"),
 )
 CURVE = tuple(score for score in SCORES if score.statistic != "kappa")
 """Figures of a cascade."""

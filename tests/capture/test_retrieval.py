@@ -9,7 +9,7 @@ import pytest
 
 from rag_eval_integrations.capture import _retrieval as retrieval
 from rag_eval_integrations.capture._delivery import delivery_to
-from rag_eval_integrations.capture._retrieval import Retrieval, retrieving
+from rag_eval_integrations.capture._retrieval import OpenRetrieval, retrieving
 from rag_eval_integrations.records import RagCall
 
 
@@ -17,7 +17,7 @@ def test_a_retrieval_takes_as_long_as_its_clock_says(monkeypatch: pytest.MonkeyP
     """From its beginning to the record, in seconds; named after the retriever."""
     monkeypatch.setattr(retrieval, "time", SimpleNamespace(monotonic=lambda: 12.5))
 
-    call = Retrieval("q", began=10.0).record("sections", [], framework="host", tags=("t",))
+    call = OpenRetrieval("q", began=10.0).record("sections", [], framework="host", tags=("t",))
 
     assert (call.question, call.response, call.documents) == ("q", None, ())
     assert call.capture is not None

@@ -23,9 +23,9 @@ from rag_eval_integrations.judges._reader._model import (
     Backend,
     ModelConfig,
     ModelOptions,
+    OutputReading,
     Pooling,
     Purpose,
-    Reading,
     kind_of,
     model_config,
     reading_of,
@@ -47,7 +47,7 @@ def config_of(labels: Iterable[str], problem: str | None = None) -> ModelConfig:
 # --- What the outputs mean
 
 
-def read_as(labels: Iterable[str], purpose: Purpose = "model") -> Reading:
+def read_as(labels: Iterable[str], purpose: Purpose = "model") -> OutputReading:
     """Tell what a classifier's outputs mean."""
     reading = reading_of(config_of(labels), None, purpose, "m")
     assert reading is not None
@@ -80,7 +80,7 @@ def test_several_names_may_mean_supported(row: list[float]) -> None:
 def test_a_value_that_is_not_finite_is_no_probability(value: float, independent: bool) -> None:
     """It raises; it is never NaN, 0 or 1."""
     with pytest.raises(JudgeOutputError, match="not a finite number"):
-        Reading((0,), 2, independent).probability([0.0, value])
+        OutputReading((0,), 2, independent).probability([0.0, value])
 
 
 @pytest.mark.parametrize(

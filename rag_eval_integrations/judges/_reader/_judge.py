@@ -20,9 +20,9 @@ from rag_eval_integrations.judges._reader._support import (
     RELEVANT,
     UTILIZED,
     Line,
-    Options,
     OverBudget,
     Read,
+    ReadingOptions,
     Supported,
     SupportReader,
     relevance,
@@ -93,7 +93,7 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
         given = {name: value for name, value in locals().items() if name != "self"}
         self._made_of = given | {name: _absolute(given[name]) for name in ("model", "relevance")}
         self.name = self._library
-        self._options = Options(threshold, max_windows, max_pairs, template)
+        self._options = ReadingOptions(threshold, max_windows, max_pairs, template)
         self._lines = (relevance_line, utilized_line)
         _check(given)
         options = ModelOptions(labels, max_length, None, device, batch_size, threads)

@@ -184,7 +184,7 @@ _NAMES = {
 _GOOD, _BAD = (frozenset(_NAMES[good].split()) for good in (True, False))
 
 
-class Reading(NamedTuple):
+class OutputReading(NamedTuple):
     """How a row of outputs becomes a probability."""
 
     good: tuple[int, ...]
@@ -219,7 +219,7 @@ def sigmoid(value: float) -> float:
 
 def reading_of(
     config: ModelConfig, given: Sequence[str] | None, purpose: Purpose, name: str
-) -> Reading | None:
+) -> OutputReading | None:
     """Tell what the outputs of a classifier mean, from their names in any order and case.
 
     Args:
@@ -271,8 +271,8 @@ def reading_of(
             missing=given is None and not labels,
         )  # fmt: skip
     if len(words) == 1:
-        return Reading((0,), 1, independent=True, inverse=bool(bad))
-    return Reading(good, len(words), config.problem == "multi_label_classification")
+        return OutputReading((0,), 1, independent=True, inverse=bool(bad))
+    return OutputReading(good, len(words), config.problem == "multi_label_classification")
 
 
 # --- A loaded model

@@ -31,7 +31,7 @@ class OverBudget(Exception):
     """The call would take more pairs than are allowed."""
 
 
-class Options(NamedTuple):
+class ReadingOptions(NamedTuple):
     """Settings that change labels: part of the judge's version."""
 
     threshold: float
@@ -47,7 +47,7 @@ class Options(NamedTuple):
 # --- Premises: pieces of documents, and windows of them
 
 
-class Piece(NamedTuple):
+class SentencePart(NamedTuple):
     """A document sentence, or a part of one that is longer than the model reads."""
 
     sentence: int
@@ -58,7 +58,7 @@ class Piece(NamedTuple):
     """Number of its tokens."""
 
 
-def pieces_of(backend: Backend, texts: Sequence[str], most: int) -> list[Piece]:
+def pieces_of(backend: Backend, texts: Sequence[str], most: int) -> list[SentencePart]:
     """Cut document sentences into pieces of at most `most` tokens, in order.
 
     A text without tokens is left out: there is nothing to read.
@@ -72,14 +72,14 @@ def pieces_of(backend: Backend, texts: Sequence[str], most: int) -> list[Piece]:
                 ids = tokens[low : low + most]
                 inside = text[spans[low][0] : spans[low + len(ids) - 1][1]]
                 whole = text if len(tokens) <= most else inside
-                pieces.append(Piece(start + number, whole, frozenset(ids), len(ids)))
+                pieces.append(SentencePart(start + number, whole, frozenset(ids), len(ids)))
     return pieces
 
 
 class Ranking:
     """Ranks the pieces of a call by what they share with a text."""
 
-    def __init__(self, pieces: Sequence[Piece]) -> None:
+    def __init__(self, pieces: Sequence[SentencePart]) -> None:
         self._pieces = pieces
         # A token that every piece has still counts a little: one piece alone is ranked as well.
         self._weight = {
@@ -162,7 +162,7 @@ class SupportReader:
         ConfigurationError: the template leaves no room for the texts, or does not fit the model.
     """
 
-    def __init__(self, backend: Backend, options: Options) -> None:
+    def __init__(self, backend: Backend, options: ReadingOptions) -> None:
         self._backend = backend
         self._options = options
         template = options.template or ""

@@ -29,7 +29,7 @@ from rag_eval_integrations.metrics.geval._expectation import (
 )
 from rag_eval_integrations.metrics.geval._paper import paper_score
 from rag_eval_integrations.metrics.geval._prompt import SCORE_VERSION, score_schema
-from rag_eval_integrations.metrics.geval._reply import Reading, read_reply
+from rag_eval_integrations.metrics.geval._reply import RatingReply, read_reply
 from rag_eval_integrations.metrics.geval._settings import EstimatorSettings
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.models.completion import (
@@ -48,7 +48,7 @@ Method = Literal["logprobs", "monte_carlo", "single"]
 
 
 @dataclass(frozen=True, slots=True)
-class ScoreEstimate:
+class RatingEstimate:
     """A score estimated from one model's answers."""
 
     raw: float
@@ -88,7 +88,7 @@ class NoEstimate:
     reply: str = ""
 
 
-def read_choice(choice: Choice, plan: EstimatorSettings) -> Reading | NoEstimate:
+def read_choice(choice: Choice, plan: EstimatorSettings) -> RatingReply | NoEstimate:
     """Read one answer: its score, or the reason why it has none."""
     if choice.finish_reason == "refusal" or choice.refusal:
         words = " ".join((choice.refusal or choice.text).split())[:200]
@@ -96,7 +96,7 @@ def read_choice(choice: Choice, plan: EstimatorSettings) -> Reading | NoEstimate
     if choice.finish_reason == "content_filter":
         return NoEstimate("content_filter", "the judge's content filter stopped the answer")
     if plan.paper_parser is not None:
-        return Reading(paper_score(choice.text, plan.paper_parser), None, choice.text)
+        return RatingReply(paper_score(choice.text, plan.paper_parser), None, choice.text)
     reading = read_reply(choice.text, plan.name, plan.scale)
     cut = choice.finish_reason == "length"
     unfinished = cut and (not reading.sure or _may_go_on(reading, choice.text, plan))
@@ -108,31 +108,31 @@ def read_choice(choice: Choice, plan: EstimatorSettings) -> Reading | NoEstimate
     return NoEstimate(reading.problem or "judge_output_invalid", reading.reason, choice.text)
 
 
-def _may_go_on(reading: Reading, text: str, plan: EstimatorSettings) -> bool:
+def _may_go_on(reading: RatingReply, text: str, plan: EstimatorSettings) -> bool:
     """Tell whether a reply was cut off at the score's digits, so that more might have followed."""
     at_the_end = reading.span is None or reading.span[1] == len(text.rstrip())
     return at_the_end and plan.scale[1] > 9
 
 
-def of_logprobs(expected: Expectation, reading: Reading, reply: str) -> ScoreEstimate:
+def of_logprobs(expected: Expectation, reading: RatingReply, reply: str) -> RatingEstimate:
     """Make the estimate of an expectation."""
     distribution = {float(k): p for k, p in expected.distribution.items()}
-    return ScoreEstimate(
+    return RatingEstimate(
         raw=expected.value, method="logprobs", distribution=distribution, n=1, mass=expected.mass,
         reply=reply, reason=reading.reason, std=expected.std, shift=expected.shift,
     )  # fmt: skip
 
 
-def of_single(reading: Reading, reply: str) -> ScoreEstimate:
+def of_single(reading: RatingReply, reply: str) -> RatingEstimate:
     """Make the estimate of one answer."""
     assert reading.score is not None
-    return ScoreEstimate(
+    return RatingEstimate(
         raw=reading.score, method="single", distribution={reading.score: 1.0}, n=1, mass=1.0,
         reply=reply, reason=reading.reason,
     )  # fmt: skip
 
 
-def of_samples(choices: Sequence[Choice], plan: EstimatorSettings) -> ScoreEstimate | NoEstimate:
+def of_samples(choices: Sequence[Choice], plan: EstimatorSettings) -> RatingEstimate | NoEstimate:
     """Average the samples; those without a score are dropped and counted."""
     used: list[tuple[float, str, str]] = []
     dropped: list[NoEstimate] = []
@@ -158,7 +158,7 @@ def of_samples(choices: Sequence[Choice], plan: EstimatorSettings) -> ScoreEstim
     counts = Counter(scores)
     sampled = {"asked": plan.samples, "given": len(choices), "used": len(used)}
     sampled |= {str(code): count for code, count in reasons.items()}
-    return ScoreEstimate(
+    return RatingEstimate(
         raw=mean, method="monte_carlo", n=len(scores), mass=len(scores) / len(choices),
         distribution={score: counts[score] / len(scores) for score in sorted(counts)},
         reply=reply, reason=reason, std=std,
@@ -193,7 +193,7 @@ class EstimatorRun:
     warnings: dict[str, None] = field(default_factory=dict)
     """Warnings without repeats, in order."""
 
-    async def estimate(self) -> ScoreEstimate | NoEstimate:
+    async def estimate(self) -> RatingEstimate | NoEstimate:
         """Estimate the score by the requested estimator, or by the first that `auto` finds to work.
 
         Raises:
@@ -230,7 +230,7 @@ class EstimatorRun:
         else:
             self._warn(f"samples instead of log-probabilities: {why}")
 
-    async def _samples_or(self, greedy: ScoreEstimate) -> ScoreEstimate:
+    async def _samples_or(self, greedy: RatingEstimate) -> RatingEstimate:
         try:
             sampled = await self._monte_carlo()
         except JudgeUnavailableError:
@@ -244,7 +244,7 @@ class EstimatorRun:
 
     # --- The three estimators ---------------------------------------------------------------------
 
-    async def _logprobs(self) -> ScoreEstimate | NoEstimate | _NoLogprobs:
+    async def _logprobs(self) -> RatingEstimate | NoEstimate | _NoLogprobs:
         completion = await self._ask(
             CompletionRequest(
                 messages=self.messages, top_logprobs=self.plan.top_logprobs, temperature=0.0,
@@ -275,13 +275,13 @@ class EstimatorRun:
                 self.without_logprobs = why if expected.placeholder else None
         return _NoLogprobs(why, reading, choice.text)
 
-    async def _single(self) -> ScoreEstimate | NoEstimate:
+    async def _single(self) -> RatingEstimate | NoEstimate:
         completion = await self._ask(self._request(n=1, temperature=0.0))
         choice = completion.choices[0]
         reading = read_choice(choice, self.plan)
         return reading if isinstance(reading, NoEstimate) else of_single(reading, choice.text)
 
-    async def _monte_carlo(self) -> ScoreEstimate | NoEstimate:
+    async def _monte_carlo(self) -> RatingEstimate | NoEstimate:
         wanted = self.plan.samples
         temperature = self.plan.temperature
         first = await self._ask(self._request(n=wanted, temperature=temperature))
@@ -360,5 +360,5 @@ class _NoLogprobs:
     """An answer with a score, and the reason why its log-probabilities cannot be used."""
 
     why: str
-    reading: Reading
+    reading: RatingReply
     reply: str

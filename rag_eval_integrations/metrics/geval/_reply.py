@@ -31,7 +31,7 @@ _MOST_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class RatingReply:
     """The content of a reply: a score or a problem, never both."""
 
     score: float | None = None
@@ -45,9 +45,9 @@ class Reading:
     """False for a score from prose or broken JSON: a reply that was cut off might continue it."""
 
 
-def invalid(why: str) -> Reading:
+def invalid(why: str) -> RatingReply:
     """Make the reading of a reply without a score."""
-    return Reading(reason=why, problem="judge_output_invalid")
+    return RatingReply(reason=why, problem="judge_output_invalid")
 
 
 def number_alone(text: str) -> re.Match[str] | None:
@@ -55,7 +55,9 @@ def number_alone(text: str) -> re.Match[str] | None:
     return _ALONE.match(text)
 
 
-def checked(match: re.Match[str], scale: tuple[int, int], reason: str, offset: int = 0) -> Reading:
+def checked(
+    match: re.Match[str], scale: tuple[int, int], reason: str, offset: int = 0
+) -> RatingReply:
     """Check a matched number against the scale; a number out of range is a problem, never clipped.
 
     Args:
@@ -76,11 +78,11 @@ def checked(match: re.Match[str], scale: tuple[int, int], reason: str, offset: i
         return _outside(f"the score is {words[:40]}, outside of {low} to {high}")
     start = offset + match.start("n") + (sign_and_digits[0] in "+-")
     end = offset + match.start("n") + len(sign_and_digits)
-    return Reading(value, (start, end) if value == int(value) else None, reason)
+    return RatingReply(value, (start, end) if value == int(value) else None, reason)
 
 
-def _outside(why: str) -> Reading:
-    return Reading(reason=why, problem="out_of_range")
+def _outside(why: str) -> RatingReply:
+    return RatingReply(reason=why, problem="out_of_range")
 
 
 # --- A whole reply
@@ -120,7 +122,7 @@ _NEXT_ITEM = re.compile(r"^[^\S\n]*+2[.)]\s", re.MULTILINE)
 _KNOWN_LABELS = ("score", "rating", "grade", "result", "answer")
 
 
-def read_reply(text: str, name: str, scale: Scale) -> Reading:
+def read_reply(text: str, name: str, scale: Scale) -> RatingReply:
     """Read the score of a reply.
 
     Args:
@@ -143,7 +145,7 @@ def read_reply(text: str, name: str, scale: Scale) -> Reading:
     return replace(reading, span=(first + start, last + start))
 
 
-def _of_object(text: str, name: str, scale: Scale) -> Reading | None:
+def _of_object(text: str, name: str, scale: Scale) -> RatingReply | None:
     last_scored = None
     for nested in fields_in(text):
         scored = [(fields, span) for fields in nested if (span := _score_in(fields, text, name))]
@@ -170,7 +172,7 @@ def _score_in(fields: dict[str, Span], text: str, name: str) -> Span | None:
     return None
 
 
-def _of_broken_object(text: str, scale: Scale) -> Reading | None:
+def _of_broken_object(text: str, scale: Scale) -> RatingReply | None:
     """Read `"score": N` where quotes in the reason broke the object, unless there are several N."""
     matches = list(_BARE_FIELD.finditer(text))
     if not matches:
@@ -181,7 +183,7 @@ def _of_broken_object(text: str, scale: Scale) -> Reading | None:
     return _unsure(checked(last, scale, text[: last.start()].strip(' \n,{`"')))
 
 
-def _of_text(text: str, name: str, scale: Scale) -> Reading:
+def _of_text(text: str, name: str, scale: Scale) -> RatingReply:
     alone = number_alone(text)
     if alone is not None:
         return checked(alone, scale, "")
@@ -216,7 +218,7 @@ def _of_text(text: str, name: str, scale: Scale) -> Reading:
     return invalid(f"the reply holds no score: {' '.join(text.split())[:80]}")
 
 
-def _unsure(reading: Reading) -> Reading:
+def _unsure(reading: RatingReply) -> RatingReply:
     return replace(reading, sure=False)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rag_eval_integrations.metrics.geval._estimators import NoEstimate, ScoreEstimate
+from rag_eval_integrations.metrics.geval._estimators import NoEstimate, RatingEstimate
 from rag_eval_integrations.records import JsonObject, Score
 
 _MOST_REPLY = 8_000
@@ -13,7 +13,7 @@ _MOST_REPLY = 8_000
 
 
 def score_of(
-    estimate: ScoreEstimate | NoEstimate,
+    estimate: RatingEstimate | NoEstimate,
     scale: tuple[int, int],
     *,
     strict: bool,
@@ -67,7 +67,7 @@ def score_of(
     )
 
 
-def _reason(estimate: ScoreEstimate, high: int) -> str:
+def _reason(estimate: RatingEstimate, high: int) -> str:
     words = " ".join(estimate.reason.split())[:_MOST_REPLY]
     if words:
         return words

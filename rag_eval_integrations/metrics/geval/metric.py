@@ -16,7 +16,7 @@ from rag_eval_integrations.errors import (
 )
 from rag_eval_integrations.judges import judge_from
 from rag_eval_integrations.judges.judge import AnyModel
-from rag_eval_integrations.metrics.geval._estimators import EstimatorRun, NoEstimate, ScoreEstimate
+from rag_eval_integrations.metrics.geval._estimators import EstimatorRun, NoEstimate, RatingEstimate
 from rag_eval_integrations.metrics.geval._presets import Task, preset
 from rag_eval_integrations.metrics.geval._prompt import (
     SCORE_VERSION,
@@ -297,7 +297,7 @@ class GEval(ModelMetric):
 
     def _score_of(
         self,
-        estimate: ScoreEstimate | NoEstimate,
+        estimate: RatingEstimate | NoEstimate,
         by: By,
         steps: Sequence[str] = (),
         warnings: tuple[str, ...] = (),

@@ -5,8 +5,8 @@ harmless filters. It may not call functions, import, define macros, or produce u
 value is data: it is inserted as it is and never run as a template.
 
 Python cannot be stopped within a single operation, so none may be long: whatever reads a value
-first charges its size to the `Budget` of the rendering, by a filter that is put around the operand
-when the template is compiled. Constants are not folded then.
+first charges its size to the `RenderBudget` of the rendering, by a filter that is put around the
+operand when the template is compiled. Constants are not folded then.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class PromptTemplateError(ValueError):
         """Line of the template, from 1; None where it is not known."""
 
 
-class Budget:
+class RenderBudget:
     """What the rendering of one prompt has used so far."""
 
     __slots__ = ("read", "rounds", "steps")
@@ -97,7 +97,7 @@ class Budget:
 
 
 class _Current(threading.local):
-    budget = Budget()
+    budget = RenderBudget()
 
 
 _current = _Current()
@@ -140,7 +140,7 @@ class CompiledTemplate:
             raise PromptTemplateError(f"too deep or too large: {error}", None) from error
         self._template = Template.from_code(environment, code, environment.globals)
 
-    def render(self, values: Mapping[str, object], budget: Budget | None = None) -> str:
+    def render(self, values: Mapping[str, object], budget: RenderBudget | None = None) -> str:
         """Insert values: text as it is, anything else as JSON.
 
         Args:
@@ -153,7 +153,7 @@ class CompiledTemplate:
         """
         parts: list[str] = []
         size = 0
-        before, _current.budget = _current.budget, budget or Budget()
+        before, _current.budget = _current.budget, budget or RenderBudget()
         try:
             for part in self._template.generate(**values):
                 size += len(part)

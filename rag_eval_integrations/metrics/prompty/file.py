@@ -121,7 +121,7 @@ class Prompty:
 
         defaults = {name: declared.default for name, declared in self.inputs.items()}
         given = {n: value for n, value in defaults.items() if value is not None} | dict(values)
-        budget = _sandbox.Budget()
+        budget = _sandbox.RenderBudget()
         rendered = []
         for message in self.messages:
             if message.compiled is None:

@@ -31,7 +31,7 @@ _LONGEST = 300  # characters kept of an endpoint's message
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class ErrorReply:
     """An error reply, read from any dialect."""
 
     status: int
@@ -75,7 +75,7 @@ _OWN_OUTPUT = re.compile(
 _UPSTREAM = re.compile(r"\bupstream\b|\bgateway\b|\bprovider\b|\bproxy\b", re.IGNORECASE)
 
 
-def failure_of(status: int, headers: Mapping[str, str], text: str) -> Failure:
+def failure_of(status: int, headers: Mapping[str, str], text: str) -> ErrorReply:
     """Read an error reply.
 
     Dialects: OpenAI `{"error": {…}}`, Gemini the same in a list, older vLLM `{"message", "param"}`,
@@ -91,7 +91,7 @@ def failure_of(status: int, headers: Mapping[str, str], text: str) -> Failure:
     printed = _validation_in(words) if param is None else None
     if printed is not None:
         param, words = printed
-    return Failure(
+    return ErrorReply(
         status=status,
         message=readable(words, _LONGEST) or "(no message)",
         param=param,
@@ -204,7 +204,7 @@ _REFUSES = re.compile(
 _LIMITED = ("top_logprobs", "n", "max_tokens", "max_completion_tokens")
 
 
-def lesson_of(failure: Failure, sent: Sent) -> Lesson | None:
+def lesson_of(failure: ErrorReply, sent: Sent) -> Lesson | None:
     """Return the lesson of a failure; None when it names no parameter that was sent."""
     if failure.status in _NEVER_TEACHING or failure.bad_reply:
         return None
@@ -245,7 +245,7 @@ def _named(param: str, present: set[str]) -> str | None:
     return alias if alias in present and alias in _PATTERNS else None
 
 
-def _given(failure: Failure, sent: Sent) -> str | None:
+def _given(failure: ErrorReply, sent: Sent) -> str | None:
     """Find the setting of the caller that a refusal names, whatever its name is."""
     words = {*re.split(r"[.\[]", failure.param or "")[:1], *re.findall(r"\w+", failure.message)}
     return next((name for name in sorted(sent.parameters) if name in words), None)

@@ -45,7 +45,7 @@ from rag_eval_integrations.models.openai._connection import (
     proxy_passwords,
     why_unreachable,
 )
-from rag_eval_integrations.models.openai._failures import Failure, failure_of, lesson_of
+from rag_eval_integrations.models.openai._failures import ErrorReply, failure_of, lesson_of
 from rag_eval_integrations.models.openai._reply import (
     blocked_completion,
     completion_of,
@@ -248,7 +248,7 @@ class OpenAIModel:
             f"no connection to {self._who} can be made: {why}", connected=False
         )
 
-    async def _post(self, client: AsyncOpenAI, sent: Sent) -> bytes | Failure:
+    async def _post(self, client: AsyncOpenAI, sent: Sent) -> bytes | ErrorReply:
         """Make one HTTP request.
 
         `create()` would check and copy the body and build objects of the reply. That is a third of
@@ -276,7 +276,7 @@ class OpenAIModel:
         why = self._hide(client, f"no reply from {self._who}: {why}")
         raise JudgeUnavailableError(why, status=status, connected=connected)
 
-    def _error(self, failure: Failure) -> Exception:
+    def _error(self, failure: ErrorReply) -> Exception:
         who = self._who
         if failure.status in _FROM_A_PROXY and self._own:
             proxy = proxy_of(self.base_url)
@@ -299,7 +299,7 @@ class OpenAIModel:
         return text if self._own else secrets_of(client).hide(text)
 
 
-def _bad_reply(reply: bytes | Failure) -> str | None:
+def _bad_reply(reply: bytes | ErrorReply) -> str | None:
     """Say why a reply is neither an answer nor a refusal nor an outage; None if it may be one."""
     if isinstance(reply, bytes):
         too_long = len(reply) > MOST_BYTES
