@@ -31,7 +31,7 @@ from rag_eval_integrations.judges.embedded._gates import ANSWERED_FEATURES, TOPI
 from rag_eval_integrations.judges.embedded._model import ADHERENCE_FEATURES, MODEL_FILE
 from rag_eval_integrations.judges.embedded._response_features import RESPONSE_FEATURES
 
-VERSION = "6"
+VERSION = "7"
 ABOUT = {
     "data": "RAGBench (covidqa, delucionqa, emanual, hagrid, hotpotqa; labels by GPT-4) and "
     "RAGTruth QA train (spans by humans)",

@@ -6,7 +6,9 @@ Changes one detail of a sentence that gold says is supported (RAGBench) or that 
 (RAGTruth), judges the whole call again, and prints for each kind of change: the share that ranks
 below its original by P(supported), that is labelled unsupported, and that names the changed word;
 the same of near copies, of which one document sentence (with the question) holds four fifths of
-the content words; in both, of all wrong details together. Then the share of gold-supported
+the content words; in both, of all wrong details together. The same changes are made to document
+sentences, up to 25 of a row, one of each kind: the share of these that are said to be contradicted
+when they are the answer, and of the sentences as they stand. Then the share of gold-supported
 sentences that are said to be contradicted, and the AUROC of not adherent by the shipped
 coefficients. Rules are chosen on one half of the questions, by a hash, and reported on the other.
 `--misses KIND` shows the pairs that fail. Nothing is random; needs nothing but the library.
@@ -24,10 +26,11 @@ from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
-from embedded_training.minimal_pairs import CONTROLS, WRONG, Change, changes, material
+from embedded_training.minimal_pairs import CONTROLS, WRONG, Change, Material, changes, material
 
 from rag_eval_integrations._recent import Recent
 from rag_eval_integrations.judges.embedded._absence import says_documents_do_not_tell
+from rag_eval_integrations.judges.embedded._near_copies import read
 from rag_eval_integrations.judges.embedded._words import words
 from rag_eval_integrations.judges.embedded.judge import label_call
 from rag_eval_integrations.records import Labels, RagCall, Sentence, Sentences, SentencizedCall
@@ -84,7 +87,7 @@ def items(data: Path) -> Iterator[Item]:
                 )  # fmt: skip
 
 
-KNOWN = Recent(words, 20_000, 2_000)
+KNOWN, READ = Recent(words, 20_000, 2_000), Recent(read, 20_000, 2_000)
 
 
 def judged(item: Item, response: list[str]) -> Labels:
@@ -101,7 +104,7 @@ def judged(item: Item, response: list[str]) -> Labels:
     own = tuple(Sentence(letters(at), text) for at, text in enumerate(response))
     sentences = Sentences(documents=documents, response=own)
     keyed = SentencizedCall(call=call, sentences=sentences, splitter="recorded")
-    labels = label_call(keyed, KNOWN).labels
+    labels = label_call(keyed, KNOWN, READ).labels
     assert labels is not None
     return labels
 
@@ -113,6 +116,23 @@ def near(item: Item, sentence: str) -> bool:
         for part in item.documents
         for text in part
     )
+
+
+COPIED, PLAIN = 25, 2
+"""Document sentences of a row in which changes are looked for, and that are judged unchanged."""
+
+
+def copies(item: Item, of: Material) -> Iterator[tuple[str, bool]]:
+    """Judge document sentences as answers: yield the kind of change, and if it was named."""
+    texts = {text for part in item.documents for text in part if 25 <= len(text) <= 300}
+    chosen = sorted(texts, key=lambda text: crc32(text.encode()))[:COPIED]
+    made: dict[str, str] = {}
+    for text in chosen:
+        for change in changes(text, of):
+            if change.kind in WRONG:
+                made[change.kind] = change.text
+    for kind, text in [*made.items(), *(("unchanged", text) for text in chosen[:PLAIN])]:
+        yield kind, bool(judged(item, [text]).contradictions)
 
 
 class Result(NamedTuple):
@@ -165,6 +185,7 @@ def main() -> None:
     arguments = parser.parse_args()
     half = HALVES[arguments.half]
     results: dict[str, list[Result]] = {kind: [] for kind in (*WRONG, *CONTROLS)}
+    copied: dict[str, list[bool]] = defaultdict(list)
     gold: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
     ranks: dict[str, tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
     for at, item in enumerate(items(arguments.data)):
@@ -173,6 +194,8 @@ def main() -> None:
         before = judged(item, item.response)
         ranks[item.of][item.adherent].append(before.adherence_probability() or 0.0)
         of = material([text for part in item.documents for text in part])
+        for kind, named in copies(item, of):
+            copied[kind].append(named)
         taken: set[str] = set()
         for number, sentence in enumerate(item.response):
             if not item.supported[number]:
@@ -191,6 +214,9 @@ def main() -> None:
                         show(item, sentence, change, result)
     table(results, f"All sentences, {arguments.half} half")
     table({kind: [r for r in found if r.near] for kind, found in results.items()}, "Near copies")
+    print("\nDocument sentences as answers: number, contradicted")
+    for kind, named in copied.items():
+        print(f"  {kind:12}{len(named):6} {sum(named) / len(named):.4f}")
     print("\nGold-supported sentences: number, contradicted, unsupported; AUROC of not adherent")
     for name, found in gold.items():
         print(f"  {name:12}{len(found):6} {sum(c for c, _ in found) / len(found):.4f} "

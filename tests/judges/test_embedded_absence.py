@@ -5,12 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.judges.embedded._absence import (
-    ABSENCE_STEMS,
-    is_refusal,
-    says_documents_do_not_tell,
-)
-from rag_eval_integrations.judges.embedded._words import words
+from rag_eval_integrations.judges.embedded._absence import says_documents_do_not_tell
 from rag_eval_integrations.records import RagCall
 
 
@@ -33,7 +28,6 @@ from rag_eval_integrations.records import RagCall
 def test_these_say_that_the_documents_do_not_tell(sentence: str) -> None:
     """In the words that models use for it."""
     assert says_documents_do_not_tell(sentence)
-    assert not ABSENCE_STEMS.isdisjoint(words(sentence).stems)
 
 
 @pytest.mark.parametrize(
@@ -54,11 +48,8 @@ def test_these_say_that_the_documents_do_not_tell(sentence: str) -> None:
     ],
 )
 def test_these_only_refuse(sentence: str) -> None:
-    """Nothing is claimed, and the gate before the patterns lets them through."""
-    assert is_refusal(sentence)
+    """Nothing is claimed."""
     assert says_documents_do_not_tell(sentence)
-    assert not ABSENCE_STEMS.isdisjoint(words(sentence).stems)
-    assert not is_refusal(f"{sentence} It is 300 metres high.")
 
 
 @pytest.mark.parametrize(

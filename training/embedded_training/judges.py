@@ -147,9 +147,7 @@ class Judge:
         calibration = platt(held_out[mask], data.supported[mask], every)
         self.supported.fit.rescale(*calibration)
         probability = np.ones(len(held_out))
-        probability[mask] = _sigmoid(
-            calibration[0] * held_out[mask] + calibration[1] - data.doubt[mask]
-        )
+        probability[mask] = _sigmoid(calibration[0] * held_out[mask] + calibration[1])
         self.adherent = self._responses(data, probability, train)
 
     def _sentences(self, data: Data, train: np.ndarray) -> Support:
@@ -256,7 +254,7 @@ class HeldOut:
                     view = getattr(data, name)
                     self.swapped[name][part] = np.array(judge.relevance(data, view, rows)).T
             part = test[data.response.row]
-            self.supported[part] = _sigmoid(judge.supported.score(data, part) - data.doubt[part])
+            self.supported[part] = _sigmoid(judge.supported.score(data, part))
             level = response_level(data, self.supported)[:, choice.level]
             self.adherent[test] = judge.adherent(level)[test]
         if not adherence_alone:

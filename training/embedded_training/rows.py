@@ -10,14 +10,11 @@ import gzip
 import json
 import re
 from collections.abc import Iterator
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rag_eval_integrations.judges.embedded._absence import says_documents_do_not_tell
-from rag_eval_integrations.judges.embedded._contradictions import compare
 from rag_eval_integrations.judges.embedded._features import (
     DOCUMENT_FEATURES,
     CallFeatures,
@@ -86,12 +83,7 @@ def ragbench_rows(data: Path) -> list[Row]:
                 {
                     "set": row["_subset"],
                     "question": row["question"],
-                    **_of_features(
-                        row["question"],
-                        call_features(row["question"], documents, response),
-                        documents,
-                        response,
-                    ),
+                    **_of_features(call_features(row["question"], documents, response)),
                     "texts": (row["question"], documents, response),
                     "relevant": [key in relevant for key in order],
                     "utilized": [key in used for key in order],
@@ -137,7 +129,7 @@ def ragtruth_rows(data: Path) -> list[Row]:
                 "set": TRUTH,
                 "question": row["question"],
                 "model": row["model"],
-                **_of_features(row["question"], features, documents, [text[a:b] for a, b in spans]),
+                **_of_features(features),
                 "supported": [
                     not any(label["start"] < b and a < label["end"] for label in row["labels"])
                     for a, b in spans
@@ -149,14 +141,8 @@ def ragtruth_rows(data: Path) -> list[Row]:
     return rows
 
 
-def _of_features(
-    question: str, features: CallFeatures, documents: list[list[str]], response: list[str]
-) -> Row:
-    claims = ["" if says_documents_do_not_tell(text) else text for text in response]
+def _of_features(features: CallFeatures) -> Row:
     return {
-        "doubt": compare(
-            features.overlap, claims, list(chain.from_iterable(documents)), question=question
-        ).doubts,
         "documents": features.document_rows(),
         "response": [row.features for row in features.response],
         "stems": [sentence.stems for sentence in features.overlap.response],
@@ -264,8 +250,6 @@ class Data:
         self.relevant = self.documents.labels(bench, "relevant")
         self.utilized = self.documents.labels(bench, "utilized")
         self.supported = self.response.labels(self.rows, "supported")
-        # Log-odds that the judge takes off for details that differ: a rule, not a fit.
-        self.doubt = self.response.labels(self.rows, "doubt")
         self.adherent = np.array([row["adherent"] for row in self.rows])
         self.gold = np.array([row["scores"] for row in bench])
         first = np.cumsum([0, *[len(row["documents"]) for row in bench[:-1]]])

@@ -3,7 +3,7 @@
 _words, _language     text ─▶ stems; refuses calls that are not in English
 _overlap              a call ─▶ the words that its sentences share, weighted
 _features, _response_features   shared words ─▶ one row of numbers per sentence
-_contradictions, _details   a response sentence ─▶ details that a document contradicts
+_near_copies          response sentences that repeat a document sentence but for one detail
 _absence              response sentences that only say that the documents do not tell
 _model                rows ─▶ probabilities, by the coefficients in `model.json`
 _explain              the explanation of each label

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from math import fsum
 
 from rag_eval_integrations.judges.embedded._features import CallFeatures
+from rag_eval_integrations.judges.embedded._near_copies import Difference
 from rag_eval_integrations.judges.embedded._opposites import SPELLED
 from rag_eval_integrations.judges.embedded._overlap import Cover
 from rag_eval_integrations.judges.embedded._response_features import Conflicts
-from rag_eval_integrations.judges.embedded._substitutions import Contradiction
 from rag_eval_integrations.judges.embedded._words import stem, written
 
 SHOWN = 5
@@ -65,7 +65,7 @@ def explain_support(
     cited: Sequence[str],
     probability: float,
     matched: Sequence[str] = (),
-    contradicted: Sequence[Contradiction] = (),
+    contradicted: Difference | None = None,
 ) -> str:
     """Explain the label of one response sentence.
 
@@ -76,7 +76,7 @@ def explain_support(
         cited: keys of the document sentences that support it.
         probability: its P(fully supported).
         matched: texts of the cited sentences; words are quoted as they are written there.
-        contradicted: details that a document sentence contradicts.
+        contradicted: the detail that a document sentence contradicts.
     """
     row = features.response[number]
     if cited:
@@ -92,7 +92,7 @@ def explain_support(
     else:
         absent = "; it has no word to look for"
     against = explain_conflicts(row.conflicts, text, matched) if cited else ""
-    conflict = f"conflict: {'; '.join(map(str, contradicted))}; " if contradicted else ""
+    conflict = f"conflict: {contradicted}; " if contradicted else ""
     return f"Lexical estimate {probability:.2f}: {conflict}{found}{absent}{against}."
 
 

@@ -192,11 +192,6 @@ def support_probability(model: Coefficients, row: ResponseRow, stems: Sequence[s
     )
 
 
-def lowered(probability: float, doubt: float) -> float:
-    """Return a probability whose log-odds are lower by `doubt`."""
-    return probability_of(logit(probability) - doubt) if doubt else probability
-
-
 ADHERENCE_FEATURES = ("least", "mean", "joint")
 
 

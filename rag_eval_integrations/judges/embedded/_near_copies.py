@@ -1,0 +1,500 @@
+"""Near copies: response sentences that repeat a document sentence but for one detail.
+
+The content words of a response sentence are aligned with those of a document sentence. When all
+agree but one detail (a number, unit, date, name, opposite or negation), the document contradicts
+the sentence. Nothing looser is a contradiction: in real answers, most details that differ from the
+closest sentence are supported by another one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from difflib import SequenceMatcher
+from itertools import product, takewhile
+from typing import NamedTuple
+
+from rag_eval_integrations.judges.embedded._overlap import Overlap
+from rag_eval_integrations.judges.embedded._words import (
+    FUNCTION_WORDS,
+    NEGATIONS,
+    WORD,
+    OfWords,
+    stem,
+)
+
+# --- Tables of details
+
+
+_UNITS = """
+time: second|seconds sec secs s; minute|minutes min mins; hour|hours hr hrs h; day|days; week|weeks;
+ month|months; year|years yr yrs; decade|decades; century|centuries
+length: millimetre|millimetres millimeter millimeters mm; centimetre|centimetres centimeter
+ centimeters cm; metre|metres meter meters m; kilometre|kilometres kilometer kilometers km;
+ inch|inches in; foot|feet ft; yard|yards yd; mile|miles mi
+mass: milligram|milligrams mg; gram|grams g; kilogram|kilograms kg kilo kilos;
+ tonne|tonnes ton tons; ounce|ounces oz; pound|pounds lb lbs
+volume: millilitre|millilitres milliliter milliliters ml; litre|litres liter liters l;
+ gallon|gallons; pint|pints; cup|cups; teaspoon|teaspoons tsp; tablespoon|tablespoons tbsp
+temperature: celsius|c centigrade; fahrenheit|f; kelvin
+money: dollar|dollars usd; euro|euros eur; sterling|gbp; yen; rupee|rupees; cent|cents
+data: kilobyte|kilobytes kb; megabyte|megabytes mb; gigabyte|gigabytes gb; terabyte|terabytes tb
+power: watt|watts w; kilowatt|kilowatts kw; megawatt|megawatts mw; volt|volts v; amp|amps
+magnitude: hundred|hundreds; thousand|thousands; million|millions; billion|billions bn; trillion
+clock: am; pm
+"""
+_DATES = """
+month: january|jan; february|feb; march|mar; april|apr; may; june|jun; july|jul; august|aug;
+ september|sep sept; october|oct; november|nov; december|dec
+weekday: monday|mondays mon; tuesday|tuesdays tue; wednesday|wednesdays wed; thursday|thursdays thu;
+ friday|fridays fri; saturday|saturdays sat; sunday|sundays sun
+season: spring; summer|summers; autumn|autumns; winter|winters
+"""
+_OPPOSITES = """
+open close; open shut; start stop; start end; start finish; begin end; first last; previous next;
+left right; high low; higher lower; highest lowest; above below; before after; on off; up down; over
+under; more less; more fewer; most least; upper lower; top bottom; front rear; in out; inside
+outside; inner outer; internal external; interior exterior; north south; east west; northern
+southern; eastern western; large small; larger smaller; largest smallest; maximum minimum; long
+short; longer shorter; longest shortest; wide narrow; thick thin; deep shallow; heavy light; heavier
+lighter; dark light; old new; older newer; oldest newest; early late; earlier later; earliest
+latest; fast slow; faster slower; hot cold; warm cool; wet dry; hard easy; difficult easy; strong
+weak; full empty; cheap expensive; good bad; better worse; best worst; positive negative; true
+false; safe dangerous; same different; similar different; common rare; public private; male female;
+man woman; husband wife; father mother; born died; increase decrease; increase reduce; rise fall;
+raise lower; grow shrink; win lose; won lost; buy sell; bought sold; add remove; attach remove;
+insert remove; allow forbid; allow prohibit; permit forbid; permit prohibit; enable disable; include
+exclude; accept reject; approve reject; connect disconnect; push pull; enter exit; enter leave;
+arrive depart; arrive leave; lock unlock; upload download; manual automatic; temporary permanent;
+direct indirect; optional mandatory; optional required; landlord tenant; employer employee; morning
+evening; morning afternoon
+"""
+_SETS = """
+short: s h m g l c f w v min sec in am second may march mar sun sat mon jan dec
+conditions: if whether unless might may perhaps could would should
+around: about around approximately roughly nearly almost over under least most up some circa
+denying: avoid avoids avoiding
+copulas: is are was were
+auxiliary: is was has had did does will can must
+no names: passage document source context excerpt article step note yes answer warning caution tip
+ figure table section chapter page however therefore additionally furthermore
+prefixes: un in im ir il dis non
+"""
+_CARDINALS = """
+two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
+seventeen eighteen nineteen twenty
+"""
+_ORDINALS = "second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
+_TENS = "thirty forty fifty sixty seventy eighty ninety hundred"
+
+
+def _classes(table: str) -> dict[str, tuple[str, str]]:
+    """Map each spelling to its class and its canonical member."""
+    found: dict[str, tuple[str, str]] = {}
+    for line in table.replace("\n ", " ").strip().splitlines():
+        name, members = line.split(":")
+        for member in members.split(";"):
+            spellings = member.replace("|", " ").split()
+            found |= dict.fromkeys(spellings, (name, spellings[0]))
+    return found
+
+
+_DATE_CLASSES = _classes(_DATES)
+_CLOSED = _classes(_UNITS) | _DATE_CLASSES
+_DATE_KINDS = frozenset([kind for kind, _ in _DATE_CLASSES.values()])
+_CLOSED_KINDS = frozenset([kind for kind, _ in _CLOSED.values()])
+_OPPOSED = {frozenset(map(stem, pair.split())) for pair in _OPPOSITES.split(";")}
+_DIRECTIONS = FUNCTION_WORDS.intersection(_OPPOSITES.replace(";", " ").split())
+_SET = {
+    name: frozenset(words.split())
+    for name, words in (line.split(":") for line in _SETS.replace("\n ", " ").strip().splitlines())
+}
+_SHORT = _SET["short"]
+"""So written, a word is a unit only after a number, and a date only with a capital."""
+_DENYING = NEGATIONS | _SET["denying"]
+_NUMBERS = {
+    "zero": 0.0,
+    **{word: float(n) for n, word in enumerate(_CARDINALS.split(), 2)},
+    **{word: float(n) for n, word in enumerate(_ORDINALS.split(), 2)},
+    **{word: 10.0 * n for n, word in enumerate(_TENS.split(), 3)},
+}
+
+# --- Reading a sentence
+
+
+_LONGEST = 1_000
+"""Characters of a sentence that are compared; a longer one is no copy of a sentence."""
+_TOKEN = re.compile(WORD.pattern + r"|[.,;:!?()]")
+_DROPPED = re.compile(
+    r"^\s*(?:[-*•]\s|\(?\d{1,2}[.)]\s|step \d+[.:]?\s)|\[[\d, ]{1,9}\]"
+    r"|\((?:passage|document|source)s?[^()]{0,20}\)"
+    r"|^(?:yes|no|so|also|however|therefore|according to|based on|as stated in)\b[^,]{0,40},",
+    re.IGNORECASE,
+)
+"""List marks, citations and openers, which say nothing that a document could contradict."""
+_CLOCK = re.compile(r"\b([ap])\.\s?m\b\.?", re.IGNORECASE)
+_HOW = re.compile(r"\bhow (?:long|much|many|far|often|old|tall|big|high|deep|fast|soon)\b", re.I)
+_SIGNS = {"%": " percent ", "$": " dollar ", "€": " euro ", "£": " sterling ", "°": " "}
+_SIGN = re.compile("[" + "".join(_SIGNS) + "]")
+_GLUED = re.compile(r"(?<=\d)(?=[a-zA-Zµ]{1,3}\b)(?!st\b|nd\b|rd\b|th\b)")
+"""Between a number and its unit: "5km" is two words."""
+_DIGITS = re.compile(r"(\d[\d,]*(?:\.\d+)?)(?:st|nd|rd|th)?")
+_FRONTED = 4
+"""Most words of a phrase before the first comma that may as well stand at the end."""
+
+
+class Token(NamedTuple):
+    """One content word of a sentence."""
+
+    key: str
+    """What is compared: a stem, a number's value, the canonical form of a unit or date."""
+    kind: str
+    """`number`, `name`, the class of a unit or date, or empty."""
+    written: str
+    denied: bool = False
+    """True for the first word after a negation."""
+    free: bool = False
+    """True for a function word that has an opposite; it may be left out."""
+
+
+class Reading(NamedTuple):
+    """One sentence, as it is compared."""
+
+    tokens: tuple[Token, ...]
+    turns: tuple[int, ...]
+    """Where its parts may change places: at "is", and after a fronted phrase."""
+    keys: frozenset[str]
+    words: frozenset[str]
+    """All its words, in lower case."""
+
+
+class _Word(NamedTuple):
+    """What a word is, wherever it stands."""
+
+    low: str
+    key: str
+    closed: tuple[str, str] | None
+    denies: bool
+    function: bool
+    capital: bool
+
+
+def _made(word: str) -> _Word:
+    low = word.lower().replace("’", "'")
+    closed = _CLOSED.get(low)
+    digits = _DIGITS.fullmatch(low)
+    value = float(digits[1].replace(",", "")) if digits else _NUMBERS.get(low)
+    if closed is None and value is not None:
+        closed = ("number", repr(value))
+    function = low in FUNCTION_WORDS or low in _SET["around"]
+    capital = word[0].isupper() and len(word) > 1 and low not in _SET["no names"]
+    return _Word(low, stem(word), closed, low in _DENYING, function, capital)
+
+
+_WORDS = OfWords(_made)
+
+
+def _subject(after: Sequence[str]) -> bool:
+    """Tell whether a capital that opens a sentence is a name's, by the verb after it."""
+    low = next((word for word in after if not word[0].isupper()), "")
+    return low in _SET["auxiliary"] or low.endswith("ed") or after in ([], ["."])
+
+
+def read(text: str) -> Reading:
+    """Read the content words of a sentence, each with what it is compared by."""
+    text = _CLOCK.sub(r"\1m", _DROPPED.sub(" ", text[:_LONGEST]))
+    raw = _TOKEN.findall(_GLUED.sub(" ", _SIGN.sub(lambda match: _SIGNS[match[0]], text)))
+    tokens: list[Token] = []
+    turns: list[int] = []
+    denied = quantity = False
+    opens = True
+    for at, written in enumerate(raw):
+        word = _WORDS[written]
+        low, closed, first = word.low, word.closed, opens
+        opens = not low[0].isalnum() and (opens or low in ":(")
+        if not low[0].isalnum():
+            denied = quantity = False
+            if low == "," and len(tokens) <= _FRONTED and not turns:
+                turns.append(len(tokens))
+            continue
+        if low in _SHORT and not quantity:
+            date = closed and closed[0] in _DATE_KINDS and word.capital and not first
+            closed = closed if date else ("number", "2.0") if low == "second" else None
+        quantity = False
+        if word.denies:
+            denied = raw[at + 1 : at + 2] not in (["only"], ["just"])
+        elif low in _SET["copulas"] and len(turns) < 2:
+            turns.append(len(tokens))
+        elif low in _DIRECTIONS:
+            tokens.append(Token(word.key, "", written, free=True))
+        elif closed is not None or not word.function:
+            kind, key = closed or ("", word.key)
+            quantity = closed is not None
+            if word.capital and not closed and (not first or _subject(raw[at + 1 : at + 5])):
+                kind = "name"
+            tokens.append(Token(key, kind, written, denied))
+            denied = False
+    within = [turn for turn in turns if 0 < turn < len(tokens)]
+    keys = frozenset([token.key for token in tokens])
+    return Reading(tuple(tokens), tuple(within), keys, frozenset([_WORDS[w].low for w in raw]))
+
+
+# --- Comparing two sentences
+
+
+class Difference(NamedTuple):
+    """A detail of a response sentence, and what the document sentence has in its place."""
+
+    kind: str
+    own: tuple[Token, ...]
+    other: tuple[Token, ...]
+
+    def __str__(self) -> str:
+        own, other = (
+            ("not " if self.kind == "negation" and tokens[0].denied else "")
+            + " ".join([token.written for token in tokens])[:_SHOWN]
+            for tokens in (self.own, self.other)
+        )
+        return f"{own}, where the document says {other}"
+
+
+_SHOWN = 60
+"""Characters of a detail that are shown."""
+
+
+class Alignment(NamedTuple):
+    """What two sentences share, and what not; function words do not count."""
+
+    differences: tuple[Difference, ...]
+    skipped: int
+    """Other words of one of them, but the question's and those before and after the copied part of
+    the document sentence."""
+    beyond: int
+    """Words of the response sentence that are not in the document sentence."""
+    shared: int
+    """Words of both, and of the document sentence that the question has."""
+
+
+def align(own: Sequence[Token], other: Sequence[Token], asked: frozenset[str]) -> Alignment:
+    """Align the tokens of a response sentence with those of a document sentence."""
+    differences: list[Difference] = []
+    skipped = beyond = shared = 0
+    matcher = SequenceMatcher(None, [t.key for t in own], [t.key for t in other], autojunk=False)
+    for tag, i, j, k, m in matcher.get_opcodes():
+        mine, theirs = own[i:j], other[k:m]
+        if tag == "equal":
+            shared += sum([not token.free for token in mine])
+            differences += [
+                Difference("negation", (a,), (b,))
+                for a, b in zip(mine, theirs, strict=True)
+                if a.denied != b.denied
+            ]
+            continue
+        starts, ends = k == 0, m == len(other)
+        rival = _rivals(mine, theirs, starts, ends) if tag == "replace" else None
+        if rival is not None:
+            differences += [rival] if rival.kind else []
+            continue
+        beyond += sum([not token.free for token in mine])
+        skipped += sum([not token.free and token.key not in asked for token in mine])
+        left = [token.key for token in theirs if not token.free]
+        known = sum(map(asked.__contains__, left))
+        shared += known
+        skipped += 0 if starts or ends else len(left) - known
+    return Alignment(tuple(differences), skipped, beyond, shared)
+
+
+def _rivals(
+    mine: Sequence[Token], theirs: Sequence[Token], starts: bool, ends: bool
+) -> Difference | None:
+    """Return the detail that differs in two runs of tokens; None where they are not rivals.
+
+    Its kind is empty when both say the same. At an end of the document sentence (`starts`, `ends`),
+    it may have more words.
+    """
+    own = [token for token in mine if not token.free]
+    other = [token for token in theirs if not token.free]
+    if not own and not other:
+        own, other = list(mine), list(theirs)
+    if not own or not other:
+        return None
+    names = all(token.kind == "name" for token in own)
+    if names and (starts or ends):
+        size = len(list(takewhile(_is_name, other if ends else other[::-1])))
+    else:
+        size = len(own)
+    if len(other) > size and (starts or ends):
+        other = other[:size] if ends else other[len(other) - size :]
+    if names:
+        kind = "name" if other and all(map(_is_name, other)) else None
+        if kind and _same_name(own, other):
+            kind = ""
+    else:
+        kind = _kind(own[0], other[0]) if len(own) == len(other) == 1 else None
+    return None if kind is None else Difference(kind, tuple(own), tuple(other))
+
+
+def _is_name(token: Token) -> bool:
+    return token.kind == "name"
+
+
+def _same_name(own: Sequence[Token], other: Sequence[Token]) -> bool:
+    """Tell whether two names may be one: an abbreviation, or another spelling."""
+    a, b = ("".join([token.written for token in name]).lower() for name in (own, other))
+    initials = ["".join([token.written[0] for token in name]).lower() for name in (other, own)]
+    return a == initials[0] or b == initials[1] or SequenceMatcher(None, a, b).ratio() > 0.7
+
+
+def _kind(a: Token, b: Token) -> str | None:
+    """Name the kind of detail in which two single words differ."""
+    if a.kind == b.kind == "number":
+        x, y = float(a.key), float(b.key)
+        return "" if not _like_year(y) and abs(x - y) <= 0.005 * y else "number"
+    if a.kind == b.kind and a.kind in _CLOSED_KINDS:
+        return "date" if a.kind in _DATE_KINDS else "unit"
+    short, long = sorted((a.key, b.key), key=len)
+    prefixed = len(short) > 3 and long.endswith(short) and long[: -len(short)] in _SET["prefixes"]
+    if prefixed or frozenset((short, long)) in _OPPOSED:
+        return "opposite" if a.denied == b.denied else ""
+    return None
+
+
+def _like_year(value: float) -> bool:
+    return 1000 <= value <= 2100 and value == int(value)
+
+
+def _orders(reading: Reading) -> Iterator[tuple[Token, ...]]:
+    """Yield the tokens in order, and with their parts turned round."""
+    yield reading.tokens
+    for turn in reading.turns:
+        yield reading.tokens[turn:] + reading.tokens[:turn]
+
+
+# --- Comparing a response with the documents
+
+
+_MISSING = 3
+"""Content words of a near copy that the document sentence may lack: a name of two, one skipped."""
+_SKIPPED = 1
+_SHARED = 2
+_ELSEWHERE = 0.4
+"""Share of the other words from which another sentence that has the detail supports it."""
+_SHORT_ANSWER = 5
+"""Words up to which an answer may be only a detail ("At ten."), and is read with its question."""
+_ASKED_ABOUT = 6
+_HOLDERS = 50
+"""Limits on the document sentences that are looked at."""
+
+
+def near_copies(
+    o: Overlap,
+    response: Sequence[str],
+    documents: Sequence[str],
+    read: Callable[[str], Reading] = read,
+    question: str = "",
+) -> dict[int, Difference]:
+    """Find the response sentences that differ in one detail from a sentence they repeat.
+
+    Args:
+        o: the index of the call.
+        response: its response sentences; empty ones are passed over.
+        documents: the sentences of all documents, in order.
+        read: reads a sentence; the judge passes one that remembers.
+        question: its question.
+    """
+
+    def sentence(at: int) -> Reading:
+        return read(documents[at])
+
+    asked = read(_HOW.sub(" ", question))
+    about: list[int] | None = None
+    found = {}
+    for number, text in enumerate(response):
+        bag, shared = o.response[number].bag, o.shared
+        near = [m.sentence for m in o.matches[number] if len(bag - shared[m.sentence]) <= _MISSING]
+        short = len(bag) <= _SHORT_ANSWER
+        if not text or not (near or short) or text.rstrip().endswith(":"):
+            continue
+        own = read(text)
+        closest = _closest(own, near, sentence, asked.keys)
+        if closest is None and short and own.tokens:
+            if about is None:
+                about = _about(o)
+            added = tuple([token for token in asked.tokens if token.key not in own.keys])
+            answered = own._replace(tokens=added + own.tokens, turns=())
+            closest = _closest(answered, about, sentence, frozenset())
+        at, difference = closest or (0, None)
+        if (
+            difference is not None
+            and _differs(difference, own, sentence(at), asked)
+            and not _elsewhere(difference, own, at, o, sentence)
+        ):
+            found[number] = difference
+    return found
+
+
+def _about(o: Overlap) -> list[int]:
+    """List the document sentences that hold at least half of the question's words."""
+    counts: dict[int, int] = {}
+    for word in o.question.content:
+        for at in o.holders.get(word, ())[: 4 * _HOLDERS]:
+            counts[at] = counts.get(at, 0) + 1
+    likely = [at for at, count in counts.items() if 2 * count >= len(o.question.content)]
+    return sorted(likely, key=lambda at: (-counts[at], at))[:_ASKED_ABOUT]
+
+
+def _closest(
+    own: Reading, near: Sequence[int], sentence: Callable[[int], Reading], asked: frozenset[str]
+) -> tuple[int, Difference | None] | None:
+    """Return the first document sentence that a sentence is a near copy of, and the difference.
+
+    The difference is None when a document sentence says just the same.
+    """
+    found: tuple[int, Difference | None] | None = None
+    for at in near:
+        other = sentence(at)
+        if len(own.keys - other.keys - asked) > _MISSING:
+            continue
+        # An answer that was joined to its question has no order of its own.
+        theirs = (other.tokens,) if asked else tuple(_orders(other))
+        alignments = [align(*both, asked) for both in product(_orders(own), theirs)]
+        best = min(alignments, key=_distance)
+        if not best.differences and best.beyond <= _SKIPPED < best.shared:
+            return at, None
+        near_copy = len(best.differences) == 1 and best.skipped <= _SKIPPED
+        if found is None and near_copy and best.shared >= _SHARED:
+            found = at, best.differences[0]
+    return found
+
+
+def _distance(alignment: Alignment) -> int:
+    return len(alignment.differences) + alignment.skipped + alignment.beyond
+
+
+def _differs(found: Difference, own: Reading, other: Reading, asked: Reading) -> bool:
+    """Tell whether nothing in the two sentences or the question explains the difference."""
+    if found.kind in ("negation", "opposite"):
+        return own.words & _SET["conditions"] == other.words & _SET["conditions"]
+    mine, theirs = ({token.key for token in tokens} for tokens in (found.own, found.other))
+    if mine & other.keys or theirs & own.keys or mine <= asked.keys:
+        return False
+    if found.kind == "number" and (own.words | other.words) & _SET["around"]:
+        x, y = float(found.own[0].key), float(found.other[0].key)
+        return abs(x - y) > 0.1 * y or _like_year(y)
+    return True
+
+
+def _elsewhere(
+    found: Difference, own: Reading, at: int, o: Overlap, sentence: Callable[[int], Reading]
+) -> bool:
+    """Tell whether another document sentence has the detail, and some of the other words."""
+    stems = {stem(token.written) for token in found.own}
+    places = sorted({place for word in stems for place in o.holders.get(word, ())} - {at})
+    rest = own.keys - {token.key for token in found.own}
+    for place in places[:_HOLDERS]:
+        there = sentence(place)
+        denied = {token.key: token.denied for token in there.tokens}
+        detail = all(denied.get(token.key) == token.denied for token in found.own)
+        if detail and len(rest & there.keys) >= _ELSEWHERE * max(1, len(rest)):
+            return True
+    return False
