@@ -10,7 +10,7 @@ numbers and single words, no text of the rows. Nothing is random. Needs the `tra
 group (numpy, scipy, scikit-learn, matplotlib for `--plots`); some minutes on one core,
 `--ablations` and `--nested` half an hour each.
 
-The method, and all experiments with their figures, are in docs/embedded-judge.md.
+docs/embedded-judge.md describes the method and gives its figures.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from pathlib import Path
 
 import numpy as np
 from embedded_training.fits import rounded
-from embedded_training.judges import LEVELS, Choice, HeldOut, Judge
+from embedded_training.judges import Choice, HeldOut, Judge
 from embedded_training.measures import numbers_of, short, table, thresholds
 from embedded_training.nested import nested, nested_levels
 from embedded_training.rows import SCORES, Data
 
 from rag_eval_integrations.judges.embedded._features import DOCUMENT_FEATURES
-from rag_eval_integrations.judges.embedded._gates import ANSWERED_FEATURES, TOPIC_FEATURES
+from rag_eval_integrations.judges.embedded._gates import TOPIC_FEATURES
+from rag_eval_integrations.judges.embedded._levels import LEVEL_FEATURES
 from rag_eval_integrations.judges.embedded._model import ADHERENCE_FEATURES, MODEL_FILE
 from rag_eval_integrations.judges.embedded._response_features import RESPONSE_FEATURES
 
@@ -43,17 +44,16 @@ ABLATIONS = {
     "no word weights": Choice(words=False),
     "words in 3 data sets or more": Choice(in_sets=3),
     "words in 2 or more, 50 times": Choice(in_sets=2, least=50),
-    "RAGTruth weighs 0.3": Choice(truth=0.3),
+    "RAGTruth weighs 1": Choice(truth=1.0),
     "RAGTruth weighs 2": Choice(truth=2.0),
     "no RAGTruth": Choice(truth=0.0),
     "sets not balanced": Choice(balanced=False),
     "least and mean alone": Choice(level=(0, 1)),
     "joint alone": Choice(level=(2,)),
-    "no conflicts, no negation": Choice(without=numbers_of("number_conflict", "negation")),
     "no lengths": Choice(
         without=numbers_of("length", "new_length", "response_sentences", "document_sentences")
     ),
-    "no bigrams": Choice(without=numbers_of("bigrams", "trigrams", "bigrams_in_1", "run")),
+    "no bigrams": Choice(without=numbers_of("bigrams", "bigrams_in_1", "run")),
     "regularised less": Choice(support_c=0.02),
     "regularised more": Choice(support_c=0.001),
 }
@@ -83,24 +83,20 @@ def write(data: Data, held: dict[str, HeldOut], path: Path) -> None:
         **ABOUT,
         "relevant": final.relevant.plain(DOCUMENT_FEATURES),
         "utilized": final.utilized.plain(DOCUMENT_FEATURES),
-        "trees": final.trees.plain(),
         "relevant_alone": final.alone.plain(DOCUMENT_FEATURES),
         "topic": final.topic.plain(TOPIC_FEATURES),
-        "answered": final.answered.plain(ANSWERED_FEATURES),
         "supported": support.fit.plain(RESPONSE_FEATURES),
         "said": dict(zip(support.said.stems, weights[:cut], strict=True)),
         "new": dict(zip(support.new.stems, weights[cut:], strict=True)),
         "adherent": final.adherent.plain(ADHERENCE_FEATURES),
-        "levels": {name: level.plain(LEVELS[name][0]) for name, level in levels.items() if level},
+        "levels": {name: level.plain(LEVEL_FEATURES) for name, level in levels.items() if level},
         "scores": {
             name: domain.errors(data, name, domain.means(name, level), every)
             for name, level in levels.items()
         },
         "thresholds": thresholds(data, domain),
     }
-    text = json.dumps({**content, "trees": None}, indent=1)
-    trees = json.dumps(content["trees"], separators=(",", ":")).replace("]],", "]],\n")
-    path.write_text(text.replace('"trees": null', f'"trees": {trees}') + "\n", encoding="utf-8")
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     print(f"\nthresholds: {content['thresholds']}\nwrote {path} ({path.stat().st_size} bytes)")
 
 

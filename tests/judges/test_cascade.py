@@ -318,19 +318,15 @@ async def test_the_embedded_judge_says_where_words_end() -> None:
         ["Maria Bellini, who was an engineer while young, had designed the bridge at Alva."],
         question="Who designed the bridge of Alva?",
     )
-    copied = keyed(
-        documents, ["The engineer Maria Bellini was born in the harbour town of Ancona."]
-    )
     verbatim = keyed(
         documents, ["The engineer Giulia Conti was born in the harbour town of Ancona."]
     )
 
-    calls = (joined, single, copied, verbatim)
+    calls = (joined, single, verbatim)
     flags = [(await EmbeddedJudge().label(call)).flags for call in calls]
 
     assert "doubt_spread" in flags[0]
     assert not any(flag.startswith("doubt_") for flag in flags[1])
-    assert "doubt_copied" in flags[2]
-    assert not any(flag.startswith("doubt_") for flag in flags[3])
+    assert not any(flag.startswith("doubt_") for flag in flags[2])
     passed = await CascadeJudge(EmbeddedJudge(), ScriptedJudge(SECOND), (0.0, 0.0)).label(joined)
     assert passed.flags[:2] == ("cascade_second", "first_doubt_spread")

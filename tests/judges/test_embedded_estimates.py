@@ -20,9 +20,6 @@ from rag_eval_integrations.judges.embedded._features import call_features
 from rag_eval_integrations.judges.embedded._levels import (
     LEVEL_FEATURES,
     SHARES,
-    USED,
-    estimated,
-    estimates_alone,
     expected_scores,
     level_features,
     level_row,
@@ -61,7 +58,7 @@ def test_no_documents_no_estimates() -> None:
     model = load_model()
 
     assert score_estimates(model, call_features("Who?", [], ["He."]), [], []) == {}
-    assert estimates_alone(model, []) == {}
+    assert score_estimates(model, call_features("Who?", [], []), [], []) == {}
 
 
 def test_the_parts_of_an_error_add_up() -> None:
@@ -84,7 +81,6 @@ def test_features_of_a_call_by_hand() -> None:
             "documents": 1.5,
             "response_sentences": math.log(3),
             "question_said": 0.75,
-            "none_used": 0.9 * 0.4 * 0.1 * 1.0 * 0.7,
         }
     )
 
@@ -103,42 +99,30 @@ def test_features_of_a_call_come_from_its_sentences() -> None:
 def test_shares_of_what_is_relevant_follow_the_regression() -> None:
     """Among more documents more is left out; what is used of the likeliest counts for both."""
     model = load_model()
-    expected = expected_scores([0.8, 0.2], [0.5, 0.4])
 
     def of(**changed: float) -> dict[str, float]:
         row = dict(zip(LEVEL_FEATURES, level_row([0.8, 0.2], [0.5, 0.4], 1.4, [0.5]), strict=True))
         row |= changed
-        return {
-            name: mean for name, (mean, _) in estimated(model, expected, [*row.values()]).items()
-        }
+        return {name: model.levels[name].score([*row.values()]) for name in SHARES}
 
     for name in SHARES:
         assert of(documents=math.log(10))[name] < of()[name] < of(used_of_likeliest=0.9)[name]
-    # Where probably some sentence is used, the mean of the probabilities is a little too high.
-    assert of(none_used=0.0)[USED] < expected[USED].value < of(none_used=0.2)[USED]
-    assert of(documents=0.7)["context_relevance"] == of()["context_relevance"] == 0.5
 
 
-@given(
-    st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=40),
-    st.floats(0, 10),
-    st.lists(st.floats(0, 1), min_size=1, max_size=30),
-)
-def test_estimates_are_in_range(
-    pairs: list[tuple[float, float]], documents: float, said: list[float]
-) -> None:
+@given(st.lists(st.floats(0, 1), min_size=3, max_size=3))
+def test_estimates_are_in_range(relevant: list[float]) -> None:
     """Every mean is in [0, 1], every error less than 1."""
-    relevant, utilized = map(list, zip(*pairs, strict=True))
     model = load_model()
-    row = level_row(relevant, utilized, documents, said)
+    documents = [["The ferry leaves at nine.", "It is blue."], ["Bananas are yellow."]]
+    for response in (["At nine.", "Ask the crew."], []):
+        features = call_features("When does the ferry leave?", documents, response)
+        found = score_estimates(model, features, relevant, relevant[::-1])
 
-    for mean, error in (
-        *estimated(model, expected_scores(relevant, utilized), row).values(),
-        *estimates_alone(model, relevant).values(),
-    ):
-        assert 0 <= mean <= 1
-        assert error is not None
-        assert 0 <= error < 1
+        assert len(found) == (4 if response else 1)
+        for mean, error in found.values():
+            assert 0 <= mean <= 1
+            assert error is not None
+            assert 0 <= error < 1
 
 
 def test_a_retrieval_alone_is_judged_by_the_question() -> None:

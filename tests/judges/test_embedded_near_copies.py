@@ -27,45 +27,30 @@ def details(document: str, response: str, question: str = QUESTION) -> list[str]
 
 
 EVERYDAY = [
-    ("Paris is the capital of France.", "Lyon is the capital of France.", "Lyon, Paris"),
-    ("The ferry leaves at nine.", "The ferry leaves at ten.", "ten, nine"),
-    ("The museum is not open on Monday.", "The museum is open on Monday.", "open, not open"),
-    (
-        "Canberra is the capital of Australia. Sydney is its largest city.",
-        "Sydney is the capital of Australia.",
-        "Sydney, Canberra",
-    ),
-    ("The trail is closed in winter.", "The trail is open in winter.", "open, closed"),
-    (
-        "A ticket costs 12 euros for adults and 6 euros for children.",
-        "A ticket costs 14 euros for adults.",
-        "14, 12",
-    ),
-    (
-        "The telephone was patented by Alexander Graham Bell in 1876.",
-        "The telephone was patented by Thomas Edison in 1876.",
-        "Thomas Edison, Alexander Graham Bell",
-    ),
-    ("The bar does not contain nuts.", "The bar contains nuts.", "contains, not contain"),
-    ("The warranty lasts two years.", "The warranty lasts three years.", "three, two"),
-    (
-        "Dogs are allowed on the terrace.",
-        "Dogs are not allowed on the terrace.",
-        "not allowed, allowed",
-    ),
-    ("The pump weighs 4.5 kilograms.", "The pump weighs 4.5 pounds.", "pounds, kilograms"),
-    ("The session starts on 3 June.", "The session starts on 13 June.", "13, 3"),
-    ("Turn the left valve first.", "Turn the right valve first.", "right, left"),
-    ("Delivery is free above 50 euros.", "Delivery is free below 50 euros.", "below, above"),
-    (
-        "The form must be signed by the tenant.",
-        "The form must be signed by the landlord.",
-        "landlord, tenant",
-    ),
-    ("The red button stops the belt.", "The red button starts the belt.", "starts, stops"),
-    ("Water freezes at 0 °C.", "Water freezes at 10 °C.", "10, 0"),
-    ("The office is on the second floor.", "The office is on the third floor.", "third, second"),
-]
+    ("Madrid is the seat of the government.", "Seville is the seat of the government.",
+     "Seville, Madrid"),
+    ("The bus to Lugo departs at six.", "The bus to Lugo departs at seven.", "seven, six"),
+    ("The pharmacy is not open on Sunday.", "The pharmacy is open on Sunday.", "open, not open"),
+    ("Bern is the capital of Switzerland. Zurich is its largest city.",
+     "Zurich is the capital of Switzerland.", "Zurich, Bern"),
+    ("The pass is closed in January.", "The pass is open in January.", "open, closed"),
+    ("A lift pass costs 30 francs for skiers and 15 francs for walkers.",
+     "A lift pass costs 35 francs for skiers.", "35, 30"),
+    ("The zip fastener was patented by Gideon Sundback in 1917.",
+     "The zip fastener was patented by Walter Hunt in 1917.", "Walter Hunt, Gideon Sundback"),
+    ("The soup does not contain milk.", "The soup contains milk.", "contains, not contain"),
+    ("The guarantee covers five years.", "The guarantee covers four years.", "four, five"),
+    ("Tents are allowed on the meadow.", "Tents are not allowed on the meadow.",
+     "not allowed, allowed"),
+    ("The drill weighs 1.8 kilograms.", "The drill weighs 1.8 pounds.", "pounds, kilograms"),
+    ("The exhibition ends on 7 April.", "The exhibition ends on 17 April.", "17, 7"),
+    ("Loosen the upper screw first.", "Loosen the lower screw first.", "lower, upper"),
+    ("Shipping is free below 5 kilograms.", "Shipping is free above 5 kilograms.", "above, below"),
+    ("Repairs are paid by the landlord.", "Repairs are paid by the tenant.", "tenant, landlord"),
+    ("The long pedal starts the loom.", "The long pedal stops the loom.", "stops, starts"),
+    ("Butter melts at 32 °C.", "Butter melts at 52 °C.", "52, 32"),
+    ("The archive is on the fourth floor.", "The archive is on the fifth floor.", "fifth, fourth"),
+]  # fmt: skip
 """Document, answer, and the two details that the message names."""
 
 FURTHER = [
@@ -117,6 +102,21 @@ def test_most_further_lies_are_found() -> None:
     assert sum(found) >= 0.875 * len(found)
 
 
+@pytest.mark.parametrize("half", ["development", "kept aside"])
+def test_one_wrong_detail_is_found_and_the_same_in_other_words_passes(half: str) -> None:
+    """Of forty pairs with one wrong detail, seven eighths; of their controls none."""
+    pairs = json.loads(Path(__file__).with_name("conflict_pairs.json").read_text("utf-8"))["pairs"]
+    pairs = [pair for pair in pairs if pair["half"] == half]
+    found = {
+        kind: [bool(details(pair["document"], pair[kind], pair["question"])) for pair in pairs]
+        for kind in ("false", "true")
+    }
+
+    assert len(pairs) >= 38
+    assert sum(found["false"]) >= 0.875 * len(pairs)
+    assert not any(found["true"])
+
+
 @pytest.mark.parametrize("document", [line[0] for line in [*EVERYDAY, *FURTHER]])
 def test_the_documents_own_sentence_is_supported(document: str) -> None:
     """Nothing differs, so nothing is contradicted."""
@@ -126,15 +126,15 @@ def test_the_documents_own_sentence_is_supported(document: str) -> None:
     assert "contradiction" not in evaluation.flags
 
 
-TICKETS = "A ticket costs 12 euros for adults and 6 euros for children."
-PHONE = "The telephone was patented by Alexander Graham Bell in 1876."
-CAPITAL = "Canberra is the capital of Australia. Sydney is its largest city."
+PASS = "A lift pass costs 30 francs for skiers and 15 francs for walkers."
+ZIP = "The zip fastener was patented by Gideon Sundback in 1917."
+CAPITAL = "Bern is the capital of Switzerland. Zurich is its largest city."
 TRUTHS = [
-    (CAPITAL, "Sydney is Australia's largest city.", "What is the largest city of Australia?"),
-    (TICKETS, "Children pay 6 euros.", "What do children pay?"),
-    ("The ferry leaves at nine.", "At nine.", "When does the ferry leave?"),
-    (PHONE, "It was patented in 1876 by Bell.", "Who patented the telephone, and when?"),
-    (TICKETS, "Adults pay 12 euros, children 6 euros.", "What does a ticket cost?"),
+    (CAPITAL, "Zurich is Switzerland's largest city.", "What is the largest city of Switzerland?"),
+    (PASS, "Walkers pay 15 francs.", "What do walkers pay?"),
+    ("The bus to Lugo departs at six.", "At six.", "When does the bus to Lugo depart?"),
+    (ZIP, "It was patented in 1917 by Sundback.", "Who patented the zip fastener, and when?"),
+    (PASS, "Skiers pay 30 francs, walkers 15 francs.", "What does a lift pass cost?"),
     ("On Mondays the museum is closed.", "No, the museum does not open on Mondays.",
      "Is the museum open on Mondays?"),
     ("The pool opens at seven.", "The pool opens at 7 a.m.", "When does the pool open?"),
@@ -161,12 +161,13 @@ def test_the_same_in_other_words_is_not_contradicted(
 @pytest.mark.parametrize(
     ("document", "lie", "question"),
     [
-        ("The ferry leaves at nine.", "At ten.", "When does the ferry leave?"),
-        ("Paris is the capital of France.", "Lyon.", "What is the capital of France?"),
-        ("The museum is not open on Monday.", "Yes, the museum is open on Monday.",
-         "Is the museum open on Monday?"),
-        ("The trail is closed in winter.", "In winter, the trail is open.", "Is the trail open?"),
-        ("Paris is the capital of France.", "The capital of France is Lyon.", "What is it?"),
+        ("The bus to Lugo departs at six.", "At seven.", "When does the bus to Lugo depart?"),
+        ("Bern is the capital of Switzerland.", "Basel.", "What is the capital of Switzerland?"),
+        ("The pharmacy is not open on Sunday.", "Yes, the pharmacy is open on Sunday.",
+         "Is the pharmacy open on Sunday?"),
+        ("The pass is closed in January.", "In January, the pass is open.", "Is the pass open?"),
+        ("Bern is the capital of Switzerland.", "The capital of Switzerland is Basel.",
+         "What is it?"),
     ],
 )  # fmt: skip
 def test_answers_of_one_word_and_turned_sentences_are_compared(

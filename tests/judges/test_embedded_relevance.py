@@ -7,7 +7,6 @@ import itertools
 import json
 from math import log1p
 from pathlib import Path
-from typing import Any
 
 import pytest
 from by_hand import keyed
@@ -15,15 +14,13 @@ from by_hand import keyed
 from rag_eval_integrations.judges.embedded import label_call
 from rag_eval_integrations.judges.embedded._features import call_features
 from rag_eval_integrations.judges.embedded._gates import (
-    ANSWERED_FEATURES,
     ANSWERED_OPENS,
     TOPIC_FEATURES,
     TOPIC_OPENS,
-    gate_rows,
     opening,
-    relevance,
+    topic_row,
 )
-from rag_eval_integrations.judges.embedded._model import document_probabilities, load_model
+from rag_eval_integrations.judges.embedded._model import load_model
 from rag_eval_integrations.records import Labels
 
 FERRY = [["The ferry to Kos leaves at nine.", "It takes four hours.", "Tickets cost 12 euros."]]
@@ -43,31 +40,28 @@ def relevant_of(question: str, *response: str) -> dict[str, float]:
 
 
 def test_gates_open_by_their_probability() -> None:
-    """The second fully from a quarter on; the first from a half, and not at all up to .05."""
-    assert [opening(p, ANSWERED_OPENS) for p in (0.0, 0.125, 0.25, 0.9)] == [0.0, 0.5, 1.0, 1.0]
+    """The second fully from .22 on; the first from a half, and not at all up to .05."""
+    assert [opening(p, ANSWERED_OPENS) for p in (0.1, 0.16, 0.22, 0.9)] == pytest.approx(
+        [0.0, 0.5, 1.0, 1.0]
+    )
     assert [opening(p, TOPIC_OPENS) for p in (0.0, 0.05, 0.275, 0.5, 0.9)] == pytest.approx(
         [0.0, 0.0, 0.5, 1.0, 1.0]
     )
 
 
-def test_gate_rows_are_of_the_call() -> None:
+def test_the_topic_row_is_of_the_call() -> None:
     """One number a feature, the greatest over its documents and sentences."""
     features = call_features(
         QUESTION, [["Bananas grow."], *FERRY], ["The ferry to Kos leaves at nine."]
     )
-    topic, answered = gate_rows(features)
-    model = load_model()
+    topic = topic_row(features)
 
-    assert model.topic.names == TOPIC_FEATURES
-    assert model.answered.names == ANSWERED_FEATURES
+    assert load_model().topic.names == TOPIC_FEATURES
     # "ferry", "Kos" and "leave" are found, each in one of few sentences; nothing is missing.
     assert topic[:3] == pytest.approx((log1p(3), 0.0, log1p(1) / log1p(4)))
-    closest = max(document.shared[2] for document in features.documents)
-    assert topic[3] == answered[2] == closest
-    # All three words are in one sentence, and so is their only pair, "Kos leave".
-    assert topic[4:] == pytest.approx((log1p(3), log1p(1), log1p(0), log1p(4)))
-    assert answered[0] == pytest.approx(1.0)
-    assert answered[3] == 1.0
+    assert topic[3] == max(document.shared[2] for document in features.documents)
+    # All three words are in one sentence.
+    assert topic[4:] == pytest.approx((log1p(3), log1p(4)))
 
 
 def test_nothing_is_relevant_to_a_foreign_question() -> None:
@@ -84,27 +78,6 @@ def test_a_response_about_nothing_leaves_it_to_the_question() -> None:
     alone = relevant_of(QUESTION)
     for response in ("I don't know.", "Dogs bark.", "Yes."):
         assert relevant_of(QUESTION, response) == pytest.approx(alone, abs=0.02)
-
-
-def test_the_two_ways_are_mixed_by_the_second_gate() -> None:
-    """Closed: by the question alone; half open: half of each; the first gate stands before both."""
-    model = load_model()
-    features = call_features(QUESTION, FERRY, ["It leaves at ten."])
-    [alone] = document_probabilities(features.documents, model.relevant_alone)
-
-    def with_gates(topic: float, answered: float) -> list[float]:
-        def always(p: float) -> Any:
-            return type("Always", (), {"probability": lambda self, row: p})()
-
-        gated = model._replace(topic=always(topic), answered=always(answered))
-        return relevance(gated, features, [0.5, 0.5, 0.5])
-
-    assert with_gates(1.0, 0.0) == pytest.approx(alone)
-    assert with_gates(1.0, 1.0) == [0.5] * 3
-    assert with_gates(1.0, 0.125) == pytest.approx([(0.5 + p) / 2 for p in alone], abs=1e-6)
-    assert with_gates(0.275, 1.0) == pytest.approx([0.25] * 3)
-    assert with_gates(0.05, 1.0) == [0.0] * 3
-    assert relevance(model, call_features(QUESTION, [], []), None) == []
 
 
 @pytest.mark.slow

@@ -130,18 +130,10 @@ class Level:
     """A ridge regression of a score on features of the call, with the weights of within data sets.
 
     Scores and features are taken from the means of their data set, so that weights do not encode
-    the set; the intercept is for the mean of the sets. `used` is the score that a regression is to
-    correct in log-odds; without it, the score itself is regressed.
+    the set; the intercept is for the mean of the sets.
     """
 
-    def __init__(
-        self,
-        x: np.ndarray,
-        gold: np.ndarray,
-        of_set: np.ndarray,
-        ridge: float,
-        used: np.ndarray | None = None,
-    ) -> None:
+    def __init__(self, x: np.ndarray, gold: np.ndarray, of_set: np.ndarray, ridge: float) -> None:
         self.low, self.high = np.quantile(x, [0.01, 0.99], axis=0)
         held = np.clip(x, self.low, self.high)
         of = [of_set == name for name in np.unique(of_set)]
@@ -149,14 +141,9 @@ class Level:
         middle = np.mean([held[own].mean(0) for own in of], axis=0)
         within = sum(own[:, None] * (held - held[own].mean(0)) for own in of)
         deviation = np.sqrt(weight @ within**2) + 1e-6
-        if used is None:
-            rows = within / deviation
-            rest = sum(own * (gold - gold[own].mean()) for own in of)
-            start = np.mean([gold[own].mean() for own in of])
-        else:
-            # One step of Newton's method: the slope of the logistic function is p(1 - p).
-            rows = (held - middle) / deviation * (used * (1 - used))[:, None]
-            rest, start = gold - used, 0.0
+        rows = within / deviation
+        rest = sum(own * (gold - gold[own].mean()) for own in of)
+        start = np.mean([gold[own].mean() for own in of])
         squares = (rows * weight[:, None]).T @ rows
         ridge *= np.diag(squares).mean()
         found = np.linalg.solve(
@@ -166,7 +153,7 @@ class Level:
         self.intercept = float(start - self.weights @ middle)
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        """Compute the scores of rows, or what their log-odds are moved by."""
+        """Compute the scores of rows."""
         return np.clip(x, self.low, self.high) @ self.weights + self.intercept
 
     def plain(self, names: Sequence[str]) -> dict[str, Any]:

@@ -7,14 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from embedded_training.fits import Fit, Level, Words, error_of, errors, platt, sigmoid
+from embedded_training.fits import Fit, Level, Words, error_of, errors, platt
 from embedded_training.rows import FOLDS, SCORES, TRUTH, Data, View
-from embedded_training.trees import Boosted
 from rag_eval_integrations.judges.embedded._gates import ANSWERED_OPENS, TOPIC_OPENS
 from rag_eval_integrations.judges.embedded._levels import (
-    LEVEL_FEATURES,
     SHARES,
-    USED,
     expected_scores,
     level_row,
 )
@@ -28,7 +25,7 @@ class Choice:
     document_c: float = 0.003
     support_c: float = 0.005
     level_c: float = 0.03
-    truth: float = 1.0
+    truth: float = 1.5
     """Total weight of the RAGTruth sentences, relative to that of the RAGBench sentences."""
     words: bool = True
     """True to give stems weights of their own."""
@@ -45,7 +42,6 @@ class Choice:
 
 
 SHIPPED = Choice()
-GATE_C = 1.0
 TOPIC_C = 0.1
 INNER = 3
 """Parts of the training rows that give the response level its held-out probabilities."""
@@ -73,21 +69,14 @@ class Judge:
             x = data.documents.x[part]
             self.relevant = Fit(x, data.relevant[part], weight, choice.document_c)
             self.utilized = Fit(x, data.utilized[part], weight, choice.document_c)
-            self.trees = Boosted(
-                x,
-                (data.relevant[part], data.utilized[part]),
-                (self.relevant.score(x), self.utilized.score(x)),
-                weight,
-            )
             x = x * data.by_question
             self.alone = Fit(x, data.relevant[part], weight, choice.document_c)
             self.gates(data, train[: data.bench])
         self.support(data, train)
 
     def gates(self, data: Data, train: np.ndarray) -> None:
-        """Fit the gates, which tell real rows from rows with a part of another row."""
+        """Fit the first gate, which tells real rows from rows with a part of another row."""
         rows = train & train[data.partner]
-        weight = 1 / sizes(data)[: data.bench][rows]
         near = train & train[data.exchanged]
         parts = [
             (data.own, near, True, 2.0),
@@ -103,34 +92,22 @@ class Judge:
             np.concatenate([times / sizes(data)[: data.bench][of] for _, of, _, times in parts]),
             TOPIC_C,
         )
-        views = (data.own, data.foreign_response, data.refusal)
-        x = np.vstack([view.answered[rows] for view in views])
-        y = np.repeat([True, False, False], rows.sum())
-        self.answered = Fit(x, y, np.tile(weight, 3), GATE_C)
 
     def relevance(self, data: Data, view: View, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Compute P(relevant) of the sentences of some rows, with their responses and without."""
         part = rows[data.documents.row]
         topic, answered = (
-            np.clip((gate(of[rows]) - closed) / (opened - closed), 0, 1)
-            for gate, of, (closed, opened) in (
-                (self.topic, view.topic, TOPIC_OPENS),
-                (self.answered, view.answered, ANSWERED_OPENS),
+            np.clip((value - closed) / (opened - closed), 0, 1)
+            for value, (closed, opened) in (
+                (self.topic(view.topic[rows]), TOPIC_OPENS),
+                (view.dice_max[rows], ANSWERED_OPENS),
             )
         )
         of_row = (np.cumsum(rows) - 1)[data.documents.row[part]]
         topic, answered = topic[of_row], answered[of_row]
         alone = self.alone(view.x[part] * data.by_question)
-        beside, _ = self.beside_response(view.x[part])
-        both = answered * beside + (1 - answered) * alone
+        both = answered * self.relevant(view.x[part]) + (1 - answered) * alone
         return topic * both, topic * alone
-
-    def beside_response(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Compute P(relevant) and P(utilized) of sentences, without the gates."""
-        relevant, utilized = self.trees(x)
-        return sigmoid(self.relevant.score(x) + relevant), sigmoid(
-            self.utilized.score(x) + utilized
-        )
 
     def support(self, data: Data, train: np.ndarray) -> None:
         """Fit sentences, then responses on held-out probabilities of their sentences."""
@@ -247,7 +224,7 @@ class HeldOut:
             if part.any() and not adherence_alone:
                 rows = test[: data.bench]
                 self.relevant[part], self.alone[part] = judge.relevance(data, data.own, rows)
-                self.utilized[part] = judge.beside_response(data.documents.x[part])[1]
+                self.utilized[part] = judge.utilized(data.documents.x[part])
                 for name, closed in self.off_topic.items():
                     closed[rows] = judge.topic(getattr(data, name).topic[rows]) <= TOPIC_OPENS[0]
                 for name in self.swapped:
@@ -296,23 +273,18 @@ class HeldOut:
 
     def regression(self, data: Data, name: str, train: np.ndarray) -> Level | None:
         """Fit what corrects a score, on some rows; None for a score that stays as it is."""
-        if name not in LEVELS:
+        if name not in SHARES:
             return None
-        at, (_, of, ridge) = SCORES.index(name), LEVELS[name]
-        used = self.expected[train, at] if name == USED else None
-        rows, own = self.level[train][:, of], data.set[: data.bench][train]
-        return Level(rows, data.gold[train, at], own, ridge, used)
+        at = SCORES.index(name)
+        rows, own = self.level[train], data.set[: data.bench][train]
+        return Level(rows, data.gold[train, at], own, LEVEL_RIDGE)
 
     def means(self, name: str, level: Level | None) -> np.ndarray:
         """Estimate a score of all rows as `_levels.estimated` does."""
         expected = self.expected[:, SCORES.index(name)]
         if level is None:
             return expected
-        found = level(self.level[:, LEVELS[name][1]])
-        if name != USED:
-            return np.clip(found, 0, 1)
-        p = np.clip(expected, 1e-6, 1 - 1e-6)
-        return sigmoid(np.log(p / (1 - p)) + found)
+        return np.clip(level(self.level), 0, 1)
 
     def errors(
         self, data: Data, name: str, means: np.ndarray, train: np.ndarray
@@ -322,14 +294,9 @@ class HeldOut:
         return errors(means[train], data.gold[train, at], self.independent[train, at], weight)
 
 
-_ALL = list(range(len(LEVEL_FEATURES)))
-LEVELS = {
-    **dict.fromkeys(SHARES, (LEVEL_FEATURES[:-1], _ALL[:-1], 1.5)),
-    USED: (LEVEL_FEATURES[-1:], _ALL[-1:], 3.0),
-}
-"""Names and indexes of the features of the scores that are corrected, and the strength of the
-ridge: as a multiple of the mean square of a feature. It is the weakest, among a few, with which
-completeness was not worse than a constant on any unseen domain."""
+LEVEL_RIDGE = 1.5
+"""Strength of the ridge, as a multiple of the mean square of a feature: the weakest, among a few,
+with which completeness was not worse than a constant on any unseen domain."""
 
 
 def _scores(

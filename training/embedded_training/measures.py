@@ -10,6 +10,7 @@ from sklearn.metrics import f1_score, roc_auc_score
 from embedded_training.judges import HeldOut
 from embedded_training.rows import SCORES, TRUTH, Data
 from rag_eval_integrations.judges.embedded._response_features import RESPONSE_FEATURES
+from rag_eval_integrations.judges.embedded.judge import SPREAD, SPREAD_LIMIT, EmbeddedJudge
 
 BINS = 10
 
@@ -99,6 +100,7 @@ def table(data: Data, title: str, held: HeldOut) -> None:
     print(f"  calibration error, {len(data.sets)} sets pooled: "
           f"{calibration_error(held.adherent[pooled], data.adherent[pooled]):.3f}")  # fmt: skip
     flags(data, held)
+    doubts(data, held)
     truth = of_row == TRUTH
     sentences = truth[data.response.row]
     print(
@@ -163,6 +165,31 @@ def flags(data: Data, held: HeldOut) -> None:
             ("  balanced accuracy", [balanced_accuracy(~bad[s], said[s]) for s in names]),
         ):
             print(f"  {name:38}" + "".join(f"{v:12.3f}" for v in values))
+
+
+def doubts(data: Data, held: HeldOut) -> None:
+    """Print how adherence ranks where words end, and what a cascade passes on by default.
+
+    AUROC is over pairs of one data set, pooled over the sets.
+    """
+    found, best = map(RESPONSE_FEATURES.index, ("found", "found_in_document"))
+    spread = np.zeros(len(data.rows))
+    np.maximum.at(spread, data.response.row, data.response.x[:, found] - data.response.x[:, best])
+    bench = data.set != TRUTH
+    doubted = (spread > SPREAD_LIMIT) & bench
+    low, high = EmbeddedJudge.unsure
+    band = (low <= held.adherent) & (held.adherent <= high) & bench
+    parts = {SPREAD: doubted, "the rest": bench & ~doubted}
+    parts |= {f"P from {low} to {high}": band, "passed on": doubted | band}
+    for name, rows in parts.items():
+        won = pairs = 0.0
+        for own in (rows & (data.set == s) for s in data.sets):
+            bad, good = (held.adherent[own & (data.adherent == kind)] for kind in (False, True))
+            gap = good - bad[:, None]
+            won += (gap > 0).sum() + (gap == 0).sum() / 2
+            pairs += gap.size
+        print(f"  {name}: {rows.sum()} rows ({rows.sum() / bench.sum():.3f}), not adherent "
+              f"{(~data.adherent[rows]).mean():.3f}; AUROC {won / pairs:.3f}")  # fmt: skip
 
 
 def thresholds(data: Data, held: HeldOut) -> dict[str, float]:

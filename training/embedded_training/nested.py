@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from embedded_training.judges import LEVELS, Choice, HeldOut
+from embedded_training.judges import SHARES, Choice, HeldOut
 from embedded_training.measures import rmse, show
 from embedded_training.rows import SCORES, TRUTH, Data
 
@@ -68,7 +68,7 @@ def nested_levels(data: Data) -> None:
         inner.expect(data, [test])
         estimated[rows] = inner.calibrated[rows]
     print("\nRMSE, unseen domain, corrections nested")
-    for name in LEVELS:
+    for name in SHARES:
         at = SCORES.index(name)
         show(data.sets, data.set[: data.bench], name,
              lambda m, at=at: rmse(estimated[m, at], data.gold[m, at]))  # fmt: skip

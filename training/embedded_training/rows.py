@@ -20,7 +20,7 @@ from rag_eval_integrations.judges.embedded._features import (
     CallFeatures,
     call_features,
 )
-from rag_eval_integrations.judges.embedded._gates import gate_rows
+from rag_eval_integrations.judges.embedded._gates import DICE_MAX, topic_row
 from rag_eval_integrations.judges.embedded._response_features import RESPONSE_FEATURES
 from rag_eval_integrations.metrics.trace.formulas import context_utilization
 from rag_eval_integrations.sentences import Punkt
@@ -41,7 +41,6 @@ SCORES = (
 ALONE = (
     "question_cosine",
     "question_found",
-    "question_cosine_after",
     "length",
     "position",
     "document_question",
@@ -143,11 +142,20 @@ def ragtruth_rows(data: Path) -> list[Row]:
 
 def _of_features(features: CallFeatures) -> Row:
     return {
-        "documents": features.document_rows(),
+        "documents": document_rows(features),
         "response": [row.features for row in features.response],
         "stems": [sentence.stems for sentence in features.overlap.response],
         "new": [row.new for row in features.response],
     }
+
+
+def document_rows(features: CallFeatures) -> list[tuple[float, ...]]:
+    """List one row of `DOCUMENT_FEATURES` per document sentence."""
+    return [
+        own + document.shared
+        for document in features.documents
+        for own in zip(*document.columns, strict=True)
+    ]
 
 
 class Sentences:
@@ -175,10 +183,9 @@ class View:
     """Calls in the form that the models of relevance use."""
 
     def __init__(self, calls: list[CallFeatures]) -> None:
-        self.x = np.array([row for features in calls for row in features.document_rows()])
-        gates = [gate_rows(features) for features in calls]
-        self.topic = np.array([topic for topic, _ in gates])
-        self.answered = np.array([answered for _, answered in gates])
+        self.x = np.array([row for features in calls for row in document_rows(features)])
+        self.topic = np.array([topic_row(features) for features in calls])
+        self.dice_max = np.array([features.documents[0].shared[DICE_MAX] for features in calls])
 
 
 def partners(of_set: np.ndarray) -> np.ndarray:

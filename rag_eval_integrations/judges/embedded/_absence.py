@@ -29,7 +29,6 @@ _NO_NEWS = (
     r"|mentions?|details?|answers?|indication|explanation|description|references?|instructions?"
     r"|data|definition|evidence)\b"
 )
-_NOT = r"(?:\bnot|n['’]t|\bnever|\bcannot|\bunable to|\bunclear)\b"
 # Bounded gaps keep the search linear. The negated part begins at the group `no`.
 _ABSENCES = tuple(
     re.compile(pattern, re.IGNORECASE)
@@ -38,7 +37,8 @@ _ABSENCES = tuple(
         rf"(?:(?:the|this|these|your|my|our|any) )?(?:\w+ ){{0,2}}?{_DOCUMENTS}"
         rf"(?:(?! that\b| who\b)[^.;:]){{0,60}}? (?P<no>(?:do|does)(?: not|n['’]t)(?: \w+ly)*"
         rf" {_TELL}|(?:\w+ )?{_NO_NEWS}|(?:is|are) silent)",
-        rf"(?P<no>{_NOT}(?: [\w'’-]+){{0,4}}? {_TOLD}|\b{_NO_NEWS}|\bnothing)\b[^.]{{0,80}}?"
+        r"(?P<no>(?:\bnot|n['’]t|\bnever|\bcannot|\bunable to|\bunclear)\b"
+        rf"(?: [\w'’-]+){{0,4}}? {_TOLD}|\b{_NO_NEWS}|\bnothing)\b[^.]{{0,80}}?"
         rf"\b(?:in|within|by|from|on|with|using) (?:[\w'’-]+ ){{0,3}}?{_DOCUMENTS}",
         rf"\b(?:on|to|in|from|given) (?:[\w'’-]+ ){{0,3}}?{_DOCUMENTS}[^.]{{0,80}}?"
         rf"(?P<no>\b(?:(?:is|are|was|were)(?: not|n['’]t)|cannot be)(?: \w+ly)? {_TOLD}"
@@ -55,13 +55,12 @@ know sorry answer answered help assist respond determine determined say tell inf
 silent
 """
 _REST = """
-a able about above afraid again also am an and any anything apologies apologize are as asked at
-available based be been but by can can't cannot context contexts could couldn't current currently
-data do document documents does don't enough even exact excerpts for found from give given has
-have haven't help here i i'm in insufficient is it it's matter me moment my no not of on or passage
-passages point provide provided query question questions really regarding relevant request right so
-specific subject sufficient text texts that the them there these they this those time to topic
-unable unfortunately very was we what whoever will with won't you your
+a able about above again also am an and any anything are as asked at available based be been but by
+can can't cannot context contexts could couldn't data do document documents does don't enough
+excerpts for found from give given has have haven't help here i i'm in insufficient is it it's me my
+no not of on or passage passages provide provided query question questions relevant request right so
+specific sufficient that the them there these they this those time to topic unable unfortunately
+very was we what will with won't you your
 """
 _REFUSING = frozenset(_REFUSALS.split())
 _POINTLESS = _REFUSING.union(_REST.split())

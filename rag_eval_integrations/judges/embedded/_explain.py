@@ -10,9 +10,7 @@ from math import fsum
 
 from rag_eval_integrations.judges.embedded._features import CallFeatures
 from rag_eval_integrations.judges.embedded._near_copies import Difference
-from rag_eval_integrations.judges.embedded._opposites import SPELLED
 from rag_eval_integrations.judges.embedded._overlap import Cover
-from rag_eval_integrations.judges.embedded._response_features import Conflicts
 from rag_eval_integrations.judges.embedded._words import stem, written
 
 SHOWN = 5
@@ -20,9 +18,6 @@ SHOWN = 5
 
 _QUOTED = 40
 """Limit on the characters of one quoted word."""
-_LONG_TEXT, _LONGEST_WORD = 2_000, 64
-"""In texts longer than the first limit, words are cut to the second before comparison, as `words`
-does."""
 
 LEAST_GAIN = 0.1
 """Share of a response sentence's weight that a document sentence must add to support it."""
@@ -47,24 +42,12 @@ def supporting(cover: Cover) -> tuple[int, ...]:
     return tuple([sentence for sentence, gain in pairs if gain >= LEAST_GAIN])
 
 
-def missing_words(features: CallFeatures, number: int, text: str) -> list[str]:
-    """List the words of a response sentence, as written, that are in no document sentence."""
-    o = features.overlap
-    missing = o.response[number].bag.difference(o.idf)
-    if not missing:
-        return []
-    # The sentence is cut into words again here, so that the hot path need not keep the spellings.
-    longest = _LONGEST_WORD if len(text) > _LONG_TEXT else len(text)
-    return [word for word in dict.fromkeys(written(text)) if stem(word[:longest]) in missing]
-
-
 def explain_support(
     features: CallFeatures,
     number: int,
     text: str,
     cited: Sequence[str],
     probability: float,
-    matched: Sequence[str] = (),
     contradicted: Difference | None = None,
 ) -> str:
     """Explain the label of one response sentence.
@@ -75,52 +58,28 @@ def explain_support(
         text: its text.
         cited: keys of the document sentences that support it.
         probability: its P(fully supported).
-        matched: texts of the cited sentences; words are quoted as they are written there.
         contradicted: the detail that a document sentence contradicts.
     """
     row = features.response[number]
+    if row.absent:
+        return EXPLAIN_ABSENCE
     if cited:
         share = fsum(row.cover.gains[: len(cited)])
         found = f"{share:.0%} of its word weight is in {_some(cited)}"
     else:
         found = "no document sentence shares enough of its words"
-    missing = missing_words(features, number, text)
+    content = features.overlap.response[number].bag
+    missing = content.difference(features.overlap.idf)
     if missing:
-        absent = "; in no document: " + _some([_quoted(word) for word in missing])
-    elif features.overlap.response[number].content:
+        # Cut into words again, so that the hot path need not keep the spellings.
+        spelled = [word for word in dict.fromkeys(written(text)) if stem(word) in missing]
+        absent = "; in no document: " + _some([_quoted(word) for word in spelled])
+    elif content:
         absent = "; all its words are in the documents"
     else:
         absent = "; it has no word to look for"
-    against = explain_conflicts(row.conflicts, text, matched) if cited else ""
     conflict = f"conflict: {contradicted}; " if contradicted else ""
-    return f"Lexical estimate {probability:.2f}: {conflict}{found}{absent}{against}."
-
-
-def explain_conflicts(conflicts: Conflicts, text: str = "", matched: Sequence[str] = ()) -> str:
-    """Describe the conflicts with the matched sentences; empty without conflicts.
-
-    Args:
-        conflicts: the conflicts of a response sentence.
-        text: the response sentence, for the spelling of its words.
-        matched: the matched document sentences, likewise.
-    """
-    parts = []
-    if conflicts.numbers:
-        text = f"number not in the matched sentences: {_some(conflicts.numbers)}"
-        if conflicts.other_numbers:
-            text += f" (they have {_some(conflicts.other_numbers)})"
-        parts.append(text)
-    if conflicts.opposites:
-        ours, theirs = _spellings([text]), _spellings(matched)
-        pairs = [
-            f"{_quoted(ours.get(own, own))} for {_quoted(theirs.get(other, other))}"
-            for own, other in conflicts.opposites
-        ]
-        parts.append("opposite of a matched word: " + _some(pairs))
-    if conflicts.negation:
-        whose = "it" if conflicts.negation > 0 else "its best match"
-        parts.append(f"only {whose} is negated")
-    return "".join(f"; {part}" for part in parts)
+    return f"Lexical estimate {probability:.2f}: {conflict}{found}{absent}."
 
 
 def explain_relevance(keys: Sequence[str], probabilities: Sequence[float], relevant: int) -> str:
@@ -145,14 +104,6 @@ def explain_adherence(
         return f"{text}: it has no sentences."
     least = min(range(len(keys)), key=lambda i: (supported[i], i))
     return f"{text}, {verdict}; least supported: {keys[least]} ({supported[least]:.2f})."
-
-
-def _spellings(texts: Sequence[str]) -> dict[str, str]:
-    """Map each stem to its first spelling in the texts, or to that in the table of opposites."""
-    found = dict(SPELLED)
-    for text in reversed(texts):
-        found.update({stem(word): word for word in reversed(written(text))})
-    return found
 
 
 def _quoted(word: str) -> str:

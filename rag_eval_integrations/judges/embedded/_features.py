@@ -11,7 +11,7 @@ from rag_eval_integrations.judges.embedded._overlap import Overlap, overlap
 from rag_eval_integrations.judges.embedded._response_features import ResponseRow, response_features
 from rag_eval_integrations.judges.embedded._words import Words, words
 
-# --- Document sentences: 31 features each, for relevance and utilization
+# --- Document sentences: 24 features each, for relevance and utilization
 
 
 SENTENCE_FEATURES = (
@@ -22,26 +22,19 @@ SENTENCE_FEATURES = (
     # copies of a sentence have the same
     "dice",  # best weighted Dice coefficient with a response sentence
     "dice_to_best",  # the same, divided by the best of the call
-    "dice_rank",  # share of the call's sentences with a smaller dice
-    "dice_rank_document",  # the same within the document
+    "dice_rank_document",  # share of the document's sentences with a smaller dice
     "dice_before",  # dice of the neighbours, 0 outside the document
     "dice_after",
-    "dice_two_before",
-    "dice_two_after",
-    "question_cosine_after",
     "bigrams",  # share of its word pairs that are in the response
     "run",  # log of the longest run of word pairs that is in the response
-    "run_gap",  # how much shorter than the call's longest
     "length",  # log of the sentence's words
     "position",  # 0 at the document's start, towards 1 at its end
-    "names",  # 1 when it shares a capitalised word with the response
 )
 SHARED_FEATURES = (
     "document_question",  # cosine of the whole document to the question
     "document_question_gap",  # distance from the best document
     "document_response",
     "document_response_gap",
-    "document_dice_gap",
     "document_credit",  # the document's share of all credit
     "call_dice_max",
     "call_dice_mean",
@@ -61,11 +54,6 @@ class DocumentRows(NamedTuple):
     columns: tuple[Sequence[float], ...]
     """For each of `SENTENCE_FEATURES` its values of the sentences, in order."""
 
-    @property
-    def sentences(self) -> list[tuple[float, ...]]:
-        """One row of `SENTENCE_FEATURES` per sentence, in order."""
-        return list(zip(*self.columns, strict=True))
-
 
 class _Columns(NamedTuple):
     """The features of each document sentence that do not depend on the other sentences."""
@@ -75,7 +63,6 @@ class _Columns(NamedTuple):
     credit: Sequence[float]
     bigrams: Sequence[float]
     run: Sequence[float]
-    names: Sequence[float]
 
 
 def document_features(o: Overlap) -> list[DocumentRows]:
@@ -90,8 +77,7 @@ def document_features(o: Overlap) -> list[DocumentRows]:
     to_question, to_response = _document_cosines(o, said, square)
     top_question, top_response = max(to_question), max(to_response)
     total_credit = fsum(alone.credit) or 1.0
-    top_dice, top_run = max(dice), max(alone.run)
-    ranks = _ranks(dice)
+    top_dice = max(dice)
     asked = o.question.content
     call = (
         top_dice,
@@ -104,13 +90,12 @@ def document_features(o: Overlap) -> list[DocumentRows]:
     for number, (start, stop) in enumerate(o.spans):
         size = stop - start
         own = dice[start:stop]
-        cosines, found, credit, bigrams, run, names = [column[start:stop] for column in alone]
+        cosines, found, credit, bigrams, run = [column[start:stop] for column in alone]
         shared = (
             to_question[number],
             top_question - to_question[number],
             to_response[number],
             top_response - to_response[number],
-            top_dice - max(own),
             fsum(credit) / total_credit,
             *call,
             log1p(size),
@@ -123,19 +108,13 @@ def document_features(o: Overlap) -> list[DocumentRows]:
             credit,
             own,
             [value / top_dice for value in own] if top_dice else [0.0] * size,
-            ranks[start:stop],
             _ranks(own),
             [0.0, *own[:-1]],
             [*own[1:], 0.0],
-            [0.0, 0.0, *own[:-2]] if size > 1 else [0.0],
-            [*own[2:], 0.0, 0.0] if size > 1 else [0.0],
-            [*cosines[1:], 0.0],
             bigrams,
             run,
-            [top_run - value for value in run],
             [log1p(len(sentence.stems)) for sentence in o.documents[start:stop]],
             [at / size for at in range(size)],
-            names,
         )
         documents.append(DocumentRows(shared, columns))
     return documents
@@ -148,7 +127,6 @@ def _sentences(o: Overlap, said: Collection[str], square: Mapping[str, float]) -
     credit |= {w: idf[w] / o.frequency[w] / said_mass for w in said if w in idf}
     asked_mass = sum(map(o.weight, o.question.content)) or 1.0
     asked_norm = _norm(o, o.question.content) or 1.0
-    names = frozenset[str]().union(*[sentence.names for sentence in o.response])
     rows = []
     # Sums of weights and of their squares are exact and `fsum` rounds once, so that the order of a
     # set does not matter.
@@ -166,7 +144,6 @@ def _sentences(o: Overlap, said: Collection[str], square: Mapping[str, float]) -
                 fsum(map(credit.__getitem__, shared)),
                 bigrams,
                 log1p(longest),
-                0.0 if names.isdisjoint(sentence.names) else 1.0,
             )
         )
     return _Columns(*zip(*rows, strict=True))
@@ -231,10 +208,6 @@ class CallFeatures(NamedTuple):
     """Rows of each document that has sentences."""
     response: list[ResponseRow]
     """One row per response sentence."""
-
-    def document_rows(self) -> list[tuple[float, ...]]:
-        """Return one row of `DOCUMENT_FEATURES` per document sentence, as training needs them."""
-        return [own + document.shared for document in self.documents for own in document.sentences]
 
 
 def call_features(

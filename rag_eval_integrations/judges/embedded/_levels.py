@@ -1,22 +1,18 @@
 """Estimates of a call's scores, with standard errors, from the probabilities of its sentences.
 
-Relevance is the mean probability of the document sentences. The other scores are corrected by
-regressions on a few features of the whole call, because the errors of its sentences are not
-independent: a ratio of two sums alone was worse than a constant on unseen domains.
+Relevance and utilization are the mean probabilities of the document sentences. The shares of what
+is relevant are regressions on a few features of the whole call, because the errors of its sentences
+are not independent: a ratio of two sums alone was worse than a constant on unseen domains.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from math import fsum, log1p, prod
+from collections.abc import Sequence
+from math import fsum, log1p
 from typing import NamedTuple
 
 from rag_eval_integrations.judges.embedded._features import SHARED_FEATURES, CallFeatures
-from rag_eval_integrations.judges.embedded._model import (
-    Coefficients,
-    logit,
-    probability_of,
-)
+from rag_eval_integrations.judges.embedded._model import Coefficients
 from rag_eval_integrations.judges.embedded._response_features import RESPONSE_FEATURES
 from rag_eval_integrations.records import Estimate
 
@@ -26,13 +22,10 @@ LEVEL_FEATURES = (
     "documents",  # log of their number: of many, the response leaves more out
     "response_sentences",  # log of their number
     "question_said",  # most of the question's words in one response sentence
-    "none_used",  # Π (1 - p(U))
 )
 SHARES = ("context_utilization@gpt-labeling", "completeness")
 """Scores that are shares of the relevant sentences: estimated by a linear regression on all
-features but the last."""
-USED = "context_utilization@ragbench"
-"""The score whose expectation is moved, in log-odds, by the last feature alone."""
+features."""
 
 _LIKELIEST = 3
 _DOCUMENTS = SHARED_FEATURES.index("documents")
@@ -58,17 +51,15 @@ def expected_scores(relevant: Sequence[float], utilized: Sequence[float]) -> dic
         Expected scores by their names in `Labels.estimates`, with utilization under both sets of
         formulas; empty when there are no document sentences.
     """
-    size, every, used = len(relevant), fsum(relevant), fsum(utilized)
-    return (
-        {
-            "context_relevance": _share(relevant),
-            USED: _share(utilized),
-            "context_utilization@gpt-labeling": Expected(min(1.0, used / every) if every else 0.0),
-            "completeness": Expected(fsum(map(min, relevant, utilized)) / every if every else 1.0),
-        }
-        if size
-        else {}
-    )
+    if not relevant:
+        return {}
+    every, used = fsum(relevant), fsum(utilized)
+    return {
+        "context_relevance": _share(relevant),
+        "context_utilization@ragbench": _share(utilized),
+        "context_utilization@gpt-labeling": Expected(min(1.0, used / every) if every else 0.0),
+        "completeness": Expected(fsum(map(min, relevant, utilized)) / every if every else 1.0),
+    }
 
 
 def level_features(
@@ -98,7 +89,6 @@ def level_row(
         documents,
         log1p(len(said)),
         max(said),
-        prod([1 - p for p in utilized]),
     )
 
 
@@ -108,32 +98,19 @@ def score_estimates(
     relevant: Sequence[float],
     utilized: Sequence[float],
 ) -> dict[str, Estimate]:
-    """Estimate the scores of a call with a response, with errors; none without documents."""
+    """Estimate the scores of a call, with errors: none without documents, one without a response.
+
+    The expected shares give way to those that a regression on the whole call makes of them.
+    """
     expected = expected_scores(relevant, utilized)
-    return (
-        estimated(model, expected, level_features(features, relevant, utilized)) if expected else {}
-    )
-
-
-def estimated(
-    model: Coefficients, expected: Mapping[str, Expected], row: Sequence[float]
-) -> dict[str, Estimate]:
-    """Correct expected scores by the features of the call, and add the standard errors."""
-    found = dict(expected)
-    found |= {name: Expected(model.levels[name].score(row[:-1])) for name in SHARES}
-    used, independent = expected[USED]
-    moved = probability_of(logit(used) + model.levels[USED].score(row[-1:]))
-    found[USED] = Expected(moved, independent)
-    return {name: model.scores[name].estimate(*score) for name, score in found.items()}
-
-
-def estimates_alone(model: Coefficients, relevant: Sequence[float]) -> dict[str, Estimate]:
-    """Estimate the scores of a retrieval without a response; none without documents."""
-    if not relevant:
+    if not expected:
         return {}
-    return {
-        "context_relevance": model.scores["context_relevance_alone"].estimate(*_share(relevant))
-    }
+    if not features.response:
+        alone = expected["context_relevance"]
+        return {"context_relevance": model.scores["context_relevance_alone"].estimate(*alone)}
+    row = level_features(features, relevant, utilized)
+    expected |= {name: Expected(model.levels[name].score(row)) for name in SHARES}
+    return {name: model.scores[name].estimate(*score) for name, score in expected.items()}
 
 
 def _share(probabilities: Sequence[float]) -> Expected:

@@ -1,7 +1,6 @@
 """The fitted coefficients (`model.json`, written by `training/embedded_judge.py`) and their use.
 
-The models are logistic regressions; small boosted trees correct those of document sentences. Trees
-alone were worse on data sets unseen in fitting (docs/embedded-judge.md).
+All models are linear: boosted trees gained nothing on domains unseen in fitting.
 """
 
 from __future__ import annotations
@@ -10,13 +9,12 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import cache
 from math import exp, fsum, log, sqrt
-from operator import add, mul
+from operator import mul
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rag_eval_integrations.judges.embedded._features import SENTENCE_FEATURES, DocumentRows
 from rag_eval_integrations.judges.embedded._response_features import ResponseRow
-from rag_eval_integrations.judges.embedded._trees import Trees, corrections, trees_of
 
 MODEL_FILE = Path(__file__).with_name("model.json")
 
@@ -83,15 +81,11 @@ class Coefficients(NamedTuple):
     """P(document sentence helps to answer the question)."""
     utilized: Logistic
     """P(document sentence was used by the response); same features and bounds as `relevant`."""
-    trees: Trees
-    """What is added to the log-odds of `relevant` and `utilized`."""
     relevant_alone: Logistic
     """P(document sentence helps to answer the question), from the question alone; for calls without
     a response, or with one that is unrelated to the documents."""
     topic: Logistic
     """P(the documents are about the question); see `_gates.py`."""
-    answered: Logistic
-    """P(the response is about the documents)."""
     supported: Logistic
     """P(response sentence is fully supported), from features; `said` and `new` add to its
     log-odds."""
@@ -102,16 +96,11 @@ class Coefficients(NamedTuple):
     adherent: Logistic
     """P(every response sentence is supported), from the sentences' probabilities."""
     levels: Mapping[str, Logistic]
-    """Regressions of scores on features of the call, linear or in log-odds; see `_levels.py`."""
+    """Linear regressions of scores on features of the call; see `_levels.py`."""
     scores: Mapping[str, ScoreErrors]
     """Errors of the scores by their names in `Labels.estimates`."""
-    relevant_threshold: float
-    """Lowest probability with which a document sentence is labelled relevant; the others
-    likewise."""
-    relevant_alone_threshold: float
-    utilized_threshold: float
-    supported_threshold: float
-    adherent_threshold: float
+    thresholds: Mapping[str, float]
+    """Lowest probabilities with which sentences are labelled, by the name of the model."""
 
 
 def probability_of(score: float) -> float:
@@ -151,13 +140,13 @@ def _clipped_rows(columns: Sequence[Sequence[float]], bounds: Bounds) -> list[tu
 
 
 def document_probabilities(
-    documents: Sequence[DocumentRows], *models: Logistic, trees: Trees | None = None
+    documents: Sequence[DocumentRows], *models: Logistic
 ) -> list[list[float]]:
     """Compute each model's probabilities of all document sentences, in order.
 
     All models must have the same bounds. For speed, since document sentences are most of the work,
     the features that a document's sentences share are weighted once per document, and the other
-    features are clipped once for all models. With `trees`, the models are relevant and utilized.
+    features are clipped once for all models.
     """
     cut = len(SENTENCE_FEATURES)
     bounds = models[0].bounds
@@ -171,9 +160,6 @@ def document_probabilities(
         rows = _clipped_rows(columns, own)
         for found, start, weight in zip(scores, starts, weights, strict=True):
             found += [start + fsum(map(mul, weight, row)) for row in rows]
-    if trees is not None:
-        added = corrections(trees, documents)
-        scores = [list(map(add, *both)) for both in zip(scores, added, strict=True)]
     return [list(map(probability_of, found)) for found in scores]
 
 
@@ -218,36 +204,12 @@ def load_model() -> Coefficients:
     """Read `model.json`; the file is read once per process, on first use."""
     content: dict[str, Any] = json.loads(MODEL_FILE.read_text(encoding="utf-8"))
 
-    def logistic(name: str, within: str | None = None) -> Logistic:
-        part = content[within][name] if within else content[name]
-        return Logistic(
-            tuple(part["names"]),
-            part["intercept"],
-            tuple(part["weights"]),
-            tuple([(at, low, high) for at, low, high in part["bounds"]]),
-        )
+    def logistic(part: Mapping[str, Any]) -> Logistic:
+        names, weights, bounds = (tuple(part[name]) for name in ("names", "weights", "bounds"))
+        return Logistic(names, part["intercept"], weights, tuple(map(tuple, bounds)))
 
-    thresholds = content["thresholds"]
-    return Coefficients(
-        content["version"],
-        logistic("relevant"),
-        logistic("utilized"),
-        trees_of(content["trees"]),
-        logistic("relevant_alone"),
-        logistic("topic"),
-        logistic("answered"),
-        logistic("supported"),
-        content["said"],
-        content["new"],
-        logistic("adherent"),
-        {name: logistic(name, "levels") for name in content["levels"]},
-        {
-            name: ScoreErrors(*[line[field] for field in ScoreErrors._fields])
-            for name, line in content["scores"].items()
-        },
-        thresholds["relevant"],
-        thresholds["relevant_alone"],
-        thresholds["utilized"],
-        thresholds["supported"],
-        thresholds["adherent"],
-    )
+    for name in ("relevant", "utilized", "relevant_alone", "topic", "supported", "adherent"):
+        content[name] = logistic(content[name])
+    content["levels"] = {name: logistic(part) for name, part in content["levels"].items()}
+    content["scores"] = {name: ScoreErrors(**part) for name, part in content["scores"].items()}
+    return Coefficients(**{name: content[name] for name in Coefficients._fields})

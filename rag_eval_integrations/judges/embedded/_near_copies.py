@@ -9,9 +9,10 @@ closest sentence are supported by another one.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from difflib import SequenceMatcher
-from itertools import product, takewhile
+from itertools import chain, product, takewhile
 from typing import NamedTuple
 
 from rag_eval_integrations.judges.embedded._overlap import Overlap
@@ -39,8 +40,7 @@ volume: millilitre|millilitres milliliter milliliters ml; litre|litres liter lit
 temperature: celsius|c centigrade; fahrenheit|f; kelvin
 money: dollar|dollars usd; euro|euros eur; sterling|gbp; yen; rupee|rupees; cent|cents
 data: kilobyte|kilobytes kb; megabyte|megabytes mb; gigabyte|gigabytes gb; terabyte|terabytes tb
-power: watt|watts w; kilowatt|kilowatts kw; megawatt|megawatts mw; volt|volts v; amp|amps
-magnitude: hundred|hundreds; thousand|thousands; million|millions; billion|billions bn; trillion
+magnitude: thousand|thousands; million|millions; billion|billions bn
 clock: am; pm
 """
 _DATES = """
@@ -51,26 +51,21 @@ weekday: monday|mondays mon; tuesday|tuesdays tue; wednesday|wednesdays wed; thu
 season: spring; summer|summers; autumn|autumns; winter|winters
 """
 _OPPOSITES = """
-open close; open shut; start stop; start end; start finish; begin end; first last; previous next;
-left right; high low; higher lower; highest lowest; above below; before after; on off; up down; over
-under; more less; more fewer; most least; upper lower; top bottom; front rear; in out; inside
-outside; inner outer; internal external; interior exterior; north south; east west; northern
-southern; eastern western; large small; larger smaller; largest smallest; maximum minimum; long
-short; longer shorter; longest shortest; wide narrow; thick thin; deep shallow; heavy light; heavier
-lighter; dark light; old new; older newer; oldest newest; early late; earlier later; earliest
-latest; fast slow; faster slower; hot cold; warm cool; wet dry; hard easy; difficult easy; strong
-weak; full empty; cheap expensive; good bad; better worse; best worst; positive negative; true
-false; safe dangerous; same different; similar different; common rare; public private; male female;
-man woman; husband wife; father mother; born died; increase decrease; increase reduce; rise fall;
-raise lower; grow shrink; win lose; won lost; buy sell; bought sold; add remove; attach remove;
-insert remove; allow forbid; allow prohibit; permit forbid; permit prohibit; enable disable; include
-exclude; accept reject; approve reject; connect disconnect; push pull; enter exit; enter leave;
-arrive depart; arrive leave; lock unlock; upload download; manual automatic; temporary permanent;
-direct indirect; optional mandatory; optional required; landlord tenant; employer employee; morning
-evening; morning afternoon
+open close; start stop; start end; start finish; first last; left right; high low; higher lower;
+highest lowest; above below; before after; on off; up down; over under; more less; most least; upper
+lower; in out; inside outside; internal external; north south; east west; northern southern; eastern
+western; large small; larger smaller; largest smallest; maximum minimum; long short; longer shorter;
+heavy light; old new; older newer; early late; earlier later; earliest latest; fast slow; hot cold;
+wet dry; hard easy; strong weak; full empty; cheap expensive; good bad; better worse; best worst;
+positive negative; true false; safe dangerous; same different; public private; male female; born
+died; increase decrease; increase reduce; rise fall; raise lower; win lose; won lost; buy sell;
+bought sold; add remove; allow forbid; allow prohibit; permit forbid; permit prohibit; enable
+disable; include exclude; accept reject; connect disconnect; arrive depart; lock unlock; manual
+automatic; direct indirect; landlord tenant; top bottom; front rear; similar different; wide narrow;
+father mother; common rare; husband wife; optional required
 """
 _SETS = """
-short: s h m g l c f w v min sec in am second may march mar sun sat mon jan dec
+short: s h m g l c f min sec in am second may march mar sun sat mon jan dec
 conditions: if whether unless might may perhaps could would should
 around: about around approximately roughly nearly almost over under least most up some circa
 denying: avoid avoids avoiding
@@ -80,11 +75,11 @@ no names: passage document source context excerpt article step note yes answer w
  figure table section chapter page however therefore additionally furthermore
 prefixes: un in im ir il dis non
 """
-_CARDINALS = """
-two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
-seventeen eighteen nineteen twenty
+_NUMBERS = """
+two|second three|third four|fourth five|fifth six|sixth seven|seventh eight|eighth nine|ninth
+ten|tenth eleven|eleventh twelve|twelfth thirteen fourteen fifteen sixteen seventeen eighteen
+nineteen twenty
 """
-_ORDINALS = "second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
 _TENS = "thirty forty fifty sixty seventy eighty ninety hundred"
 
 
@@ -99,48 +94,40 @@ def _classes(table: str) -> dict[str, tuple[str, str]]:
     return found
 
 
-_DATE_CLASSES = _classes(_DATES)
-_CLOSED = _classes(_UNITS) | _DATE_CLASSES
-_DATE_KINDS = frozenset([kind for kind, _ in _DATE_CLASSES.values()])
-_CLOSED_KINDS = frozenset([kind for kind, _ in _CLOSED.values()])
+_CLOSED = _classes(_UNITS) | _classes(_DATES)
+_DATE_KINDS = ("month", "weekday", "season")
 _OPPOSED = {frozenset(map(stem, pair.split())) for pair in _OPPOSITES.split(";")}
-_DIRECTIONS = FUNCTION_WORDS.intersection(_OPPOSITES.replace(";", " ").split())
+_DIRECTIONS = set(map(stem, FUNCTION_WORDS.intersection(_OPPOSITES.replace(";", " ").split())))
 _SET = {
     name: frozenset(words.split())
     for name, words in (line.split(":") for line in _SETS.replace("\n ", " ").strip().splitlines())
 }
 _SHORT = _SET["short"]
 """So written, a word is a unit only after a number, and a date only with a capital."""
-_DENYING = NEGATIONS | _SET["denying"]
-_NUMBERS = {
-    "zero": 0.0,
-    **{word: float(n) for n, word in enumerate(_CARDINALS.split(), 2)},
-    **{word: float(n) for n, word in enumerate(_ORDINALS.split(), 2)},
-    **{word: 10.0 * n for n, word in enumerate(_TENS.split(), 3)},
-}
+_VALUES = {w: float(n) for n, of in enumerate(_NUMBERS.split(), 2) for w in of.split("|")}
+_VALUES |= {word: 10.0 * n for n, word in enumerate(_TENS.split(), 3)}
+_DETAILS = frozenset(map(stem, (*_CLOSED, *_VALUES, *_OPPOSITES.replace(";", " ").split())))
+_PREFIXES = tuple(_SET["prefixes"])
 
 # --- Reading a sentence
 
 
-_LONGEST = 1_000
+_LONGEST = 500
 """Characters of a sentence that are compared; a longer one is no copy of a sentence."""
 _TOKEN = re.compile(WORD.pattern + r"|[.,;:!?()]")
 _DROPPED = re.compile(
-    r"^\s*(?:[-*•]\s|\(?\d{1,2}[.)]\s|step \d+[.:]?\s)|\[[\d, ]{1,9}\]"
-    r"|\((?:passage|document|source)s?[^()]{0,20}\)"
+    r"^\s*(?:[-*•]\s|\(?\d{1,2}[.)]\s|step \d+[.:]?\s)|(?<=[.!?:])\s+\d{1,2}[.)]?\s*\Z"
+    r"|\[[\d, ]{1,9}\]|\((?:passage|document|source)s?[^()]{0,20}\)"
     r"|^(?:yes|no|so|also|however|therefore|according to|based on|as stated in)\b[^,]{0,40},",
     re.IGNORECASE,
 )
 """List marks, citations and openers, which say nothing that a document could contradict."""
 _CLOCK = re.compile(r"\b([ap])\.\s?m\b\.?", re.IGNORECASE)
 _HOW = re.compile(r"\bhow (?:long|much|many|far|often|old|tall|big|high|deep|fast|soon)\b", re.I)
-_SIGNS = {"%": " percent ", "$": " dollar ", "€": " euro ", "£": " sterling ", "°": " "}
-_SIGN = re.compile("[" + "".join(_SIGNS) + "]")
+_SIGNS = str.maketrans({"%": " percent ", "$": " dollar ", "€": " euro ", "£": " gbp ", "°": " "})
 _GLUED = re.compile(r"(?<=\d)(?=[a-zA-Zµ]{1,3}\b)(?!st\b|nd\b|rd\b|th\b)")
 """Between a number and its unit: "5km" is two words."""
 _DIGITS = re.compile(r"(\d[\d,]*(?:\.\d+)?)(?:st|nd|rd|th)?")
-_FRONTED = 4
-"""Most words of a phrase before the first comma that may as well stand at the end."""
 
 
 class Token(NamedTuple):
@@ -165,7 +152,7 @@ class Reading(NamedTuple):
     """Where its parts may change places: at "is", and after a fronted phrase."""
     keys: frozenset[str]
     words: frozenset[str]
-    """All its words, in lower case."""
+    """All its words and marks, as written."""
 
 
 class _Word(NamedTuple):
@@ -183,12 +170,14 @@ def _made(word: str) -> _Word:
     low = word.lower().replace("’", "'")
     closed = _CLOSED.get(low)
     digits = _DIGITS.fullmatch(low)
-    value = float(digits[1].replace(",", "")) if digits else _NUMBERS.get(low)
+    value = float(digits[1].replace(",", "")) if digits else _VALUES.get(low)
     if closed is None and value is not None:
         closed = ("number", repr(value))
     function = low in FUNCTION_WORDS or low in _SET["around"]
     capital = word[0].isupper() and len(word) > 1 and low not in _SET["no names"]
-    return _Word(low, stem(word), closed, low in _DENYING, function, capital)
+    return _Word(
+        low, stem(word), closed, low in NEGATIONS or low in _SET["denying"], function, capital
+    )
 
 
 _WORDS = OfWords(_made)
@@ -203,18 +192,17 @@ def _subject(after: Sequence[str]) -> bool:
 def read(text: str) -> Reading:
     """Read the content words of a sentence, each with what it is compared by."""
     text = _CLOCK.sub(r"\1m", _DROPPED.sub(" ", text[:_LONGEST]))
-    raw = _TOKEN.findall(_GLUED.sub(" ", _SIGN.sub(lambda match: _SIGNS[match[0]], text)))
+    raw = _TOKEN.findall(_GLUED.sub(" ", text.translate(_SIGNS)))
     tokens: list[Token] = []
     turns: list[int] = []
-    denied = quantity = False
-    opens = True
+    denied, quantity, opens = False, False, True
     for at, written in enumerate(raw):
         word = _WORDS[written]
         low, closed, first = word.low, word.closed, opens
         opens = not low[0].isalnum() and (opens or low in ":(")
         if not low[0].isalnum():
             denied = quantity = False
-            if low == "," and len(tokens) <= _FRONTED and not turns:
+            if low == "," and len(tokens) <= 4 and not turns:  # "In the old town, …"
                 turns.append(len(tokens))
             continue
         if low in _SHORT and not quantity:
@@ -225,7 +213,7 @@ def read(text: str) -> Reading:
             denied = raw[at + 1 : at + 2] not in (["only"], ["just"])
         elif low in _SET["copulas"] and len(turns) < 2:
             turns.append(len(tokens))
-        elif low in _DIRECTIONS:
+        elif word.function and word.key in _DIRECTIONS:
             tokens.append(Token(word.key, "", written, free=True))
         elif closed is not None or not word.function:
             kind, key = closed or ("", word.key)
@@ -236,7 +224,7 @@ def read(text: str) -> Reading:
             denied = False
     within = [turn for turn in turns if 0 < turn < len(tokens)]
     keys = frozenset([token.key for token in tokens])
-    return Reading(tuple(tokens), tuple(within), keys, frozenset([_WORDS[w].low for w in raw]))
+    return Reading(tuple(tokens), tuple(within), keys, frozenset(raw))
 
 
 # --- Comparing two sentences
@@ -250,16 +238,10 @@ class Difference(NamedTuple):
     other: tuple[Token, ...]
 
     def __str__(self) -> str:
-        own, other = (
-            ("not " if self.kind == "negation" and tokens[0].denied else "")
-            + " ".join([token.written for token in tokens])[:_SHOWN]
-            for tokens in (self.own, self.other)
-        )
+        own, other = (" ".join([t.written for t in of])[:60] for of in (self.own, self.other))
+        if self.kind == "negation":
+            own, other = (own, f"not {own}") if self.other[0].denied else (f"not {own}", own)
         return f"{own}, where the document says {other}"
-
-
-_SHOWN = 60
-"""Characters of a detail that are shown."""
 
 
 class Alignment(NamedTuple):
@@ -291,7 +273,7 @@ def align(own: Sequence[Token], other: Sequence[Token], asked: frozenset[str]) -
             ]
             continue
         starts, ends = k == 0, m == len(other)
-        rival = _rivals(mine, theirs, starts, ends) if tag == "replace" else None
+        rival = _rivals(mine, theirs, starts, ends) if mine and theirs else None
         if rival is not None:
             differences += [rival] if rival.kind else []
             continue
@@ -312,25 +294,18 @@ def _rivals(
     Its kind is empty when both say the same. At an end of the document sentence (`starts`, `ends`),
     it may have more words.
     """
-    own = [token for token in mine if not token.free]
-    other = [token for token in theirs if not token.free]
-    if not own and not other:
-        own, other = list(mine), list(theirs)
-    if not own or not other:
-        return None
-    names = all(token.kind == "name" for token in own)
-    if names and (starts or ends):
-        size = len(list(takewhile(_is_name, other if ends else other[::-1])))
-    else:
+    own = [token for token in mine if not token.free] or list(mine)
+    other = [token for token in theirs if not token.free] or list(theirs)
+    names = all(map(_is_name, own))
+    if starts or ends:
         size = len(own)
-    if len(other) > size and (starts or ends):
-        other = other[:size] if ends else other[len(other) - size :]
-    if names:
-        kind = "name" if other and all(map(_is_name, other)) else None
-        if kind and _same_name(own, other):
-            kind = ""
+        if names:
+            size = len(list(takewhile(_is_name, other if ends else other[::-1])))
+        other = other[:size] if ends else other[max(0, len(other) - size) :]
+    if names and other and all(map(_is_name, other)):
+        kind: str | None = "" if _same_name(own, other) else "name"
     else:
-        kind = _kind(own[0], other[0]) if len(own) == len(other) == 1 else None
+        kind = _kind(own[0], other[0]) if len(own) == len(other) == 1 and not names else None
     return None if kind is None else Difference(kind, tuple(own), tuple(other))
 
 
@@ -348,39 +323,37 @@ def _same_name(own: Sequence[Token], other: Sequence[Token]) -> bool:
 def _kind(a: Token, b: Token) -> str | None:
     """Name the kind of detail in which two single words differ."""
     if a.kind == b.kind == "number":
-        x, y = float(a.key), float(b.key)
-        return "" if not _like_year(y) and abs(x - y) <= 0.005 * y else "number"
-    if a.kind == b.kind and a.kind in _CLOSED_KINDS:
+        return "number"
+    if a.kind == b.kind and a.kind not in ("", "name"):
         return "date" if a.kind in _DATE_KINDS else "unit"
     short, long = sorted((a.key, b.key), key=len)
-    prefixed = len(short) > 3 and long.endswith(short) and long[: -len(short)] in _SET["prefixes"]
+    prefixed = len(short) > 3 and long.endswith(short) and long[: -len(short)] in _PREFIXES
     if prefixed or frozenset((short, long)) in _OPPOSED:
         return "opposite" if a.denied == b.denied else ""
     return None
 
 
-def _like_year(value: float) -> bool:
-    return 1000 <= value <= 2100 and value == int(value)
-
-
-def _orders(reading: Reading) -> Iterator[tuple[Token, ...]]:
-    """Yield the tokens in order, and with their parts turned round."""
-    yield reading.tokens
-    for turn in reading.turns:
-        yield reading.tokens[turn:] + reading.tokens[:turn]
+def _orders(reading: Reading) -> list[tuple[Token, ...]]:
+    """List the tokens in order, and with their parts turned round."""
+    tokens = reading.tokens
+    return [tokens, *[tokens[turn:] + tokens[:turn] for turn in reading.turns]]
 
 
 # --- Comparing a response with the documents
 
 
+_Sentence = Callable[[int], Reading]
+"""Reads a document sentence by its number."""
 _MISSING = 3
 """Content words of a near copy that the document sentence may lack: a name of two, one skipped."""
+_COMPARED = 4
 _SKIPPED = 1
 _SHARED = 2
 _ELSEWHERE = 0.4
 """Share of the other words from which another sentence that has the detail supports it."""
-_SHORT_ANSWER = 5
-"""Words up to which an answer may be only a detail ("At ten."), and is read with its question."""
+_SHORT_ANSWER = 3
+"""Words besides the question's up to which an answer may be only a detail ("At ten.") and is read
+with its question."""
 _ASKED_ABOUT = 6
 _HOLDERS = 50
 """Limits on the document sentences that are looked at."""
@@ -390,8 +363,8 @@ def near_copies(
     o: Overlap,
     response: Sequence[str],
     documents: Sequence[str],
+    question: str,
     read: Callable[[str], Reading] = read,
-    question: str = "",
 ) -> dict[int, Difference]:
     """Find the response sentences that differ in one detail from a sentence they repeat.
 
@@ -399,52 +372,72 @@ def near_copies(
         o: the index of the call.
         response: its response sentences; empty ones are passed over.
         documents: the sentences of all documents, in order.
-        read: reads a sentence; the judge passes one that remembers.
         question: its question.
+        read: reads a sentence; the judge passes one that remembers.
     """
 
     def sentence(at: int) -> Reading:
         return read(documents[at])
 
-    asked = read(_HOW.sub(" ", question))
-    about: list[int] | None = None
+    asked: Reading | None = None
+    about = _about(o)
     found = {}
     for number, text in enumerate(response):
-        bag, shared = o.response[number].bag, o.shared
-        near = [m.sentence for m in o.matches[number] if len(bag - shared[m.sentence]) <= _MISSING]
-        short = len(bag) <= _SHORT_ANSWER
-        if not text or not (near or short) or text.rstrip().endswith(":"):
+        near = _near(o, number)
+        short = about and len(o.response[number].bag - o.question.bag) <= _SHORT_ANSWER
+        if not text or near is None or not (near or short) or text.rstrip().endswith(":"):
             continue
-        own = read(text)
+        own, asked = read(text), asked or read(_HOW.sub(" ", question))
         closest = _closest(own, near, sentence, asked.keys)
         if closest is None and short and own.tokens:
-            if about is None:
-                about = _about(o)
             added = tuple([token for token in asked.tokens if token.key not in own.keys])
             answered = own._replace(tokens=added + own.tokens, turns=())
             closest = _closest(answered, about, sentence, frozenset())
         at, difference = closest or (0, None)
-        if (
-            difference is not None
-            and _differs(difference, own, sentence(at), asked)
-            and not _elsewhere(difference, own, at, o, sentence)
-        ):
+        if difference is not None and _is_error(difference, own, at, asked, o, sentence):
             found[number] = difference
     return found
 
 
+def _near(o: Overlap, number: int) -> list[int] | None:
+    """List the document sentences that a response sentence may differ from in a detail.
+
+    Words alone tell, which spares most sentences their reading. None for a copy.
+    """
+    own, differs = o.response[number], False
+    near: list[int] = []
+    turns = _DIRECTIONS.intersection(own.stems)
+    known = own.names.union(own.numbers, own.stems[:1])
+    for match in o.matches[number]:
+        other, shared = o.documents[match.sentence], o.shared[match.sentence]
+        missing = own.bag - shared
+        if len(missing) > _MISSING or len(shared) < _SHARED:
+            continue
+        details = {word for word in missing if word in known or _may_be_detail(word, o.idf)}
+        may = details or own.negated != other.negated or not turns <= {*other.stems}
+        if not may and not missing and len(own.bag) > _SHARED:
+            return None
+        if len(missing - details - o.question.bag) <= _SKIPPED and len(near) < _COMPARED:
+            near.append(match.sentence)
+            differs = differs or bool(may)
+    return near if differs else []
+
+
+def _may_be_detail(word: str, known: Collection[str]) -> bool:
+    if word in _DETAILS or word.startswith(_PREFIXES):
+        return True
+    return any([prefix + word in known for prefix in _PREFIXES])
+
+
 def _about(o: Overlap) -> list[int]:
     """List the document sentences that hold at least half of the question's words."""
-    counts: dict[int, int] = {}
-    for word in o.question.content:
-        for at in o.holders.get(word, ())[: 4 * _HOLDERS]:
-            counts[at] = counts.get(at, 0) + 1
-    likely = [at for at, count in counts.items() if 2 * count >= len(o.question.content)]
-    return sorted(likely, key=lambda at: (-counts[at], at))[:_ASKED_ABOUT]
+    holders = [o.holders.get(word, [])[: 4 * _HOLDERS] for word in o.question.content]
+    most = Counter(chain.from_iterable(holders)).most_common(_ASKED_ABOUT)
+    return [at for at, count in most if 2 * count >= len(holders)]
 
 
 def _closest(
-    own: Reading, near: Sequence[int], sentence: Callable[[int], Reading], asked: frozenset[str]
+    own: Reading, near: Sequence[int], sentence: _Sentence, asked: frozenset[str]
 ) -> tuple[int, Difference | None] | None:
     """Return the first document sentence that a sentence is a near copy of, and the difference.
 
@@ -453,12 +446,10 @@ def _closest(
     found: tuple[int, Difference | None] | None = None
     for at in near:
         other = sentence(at)
-        if len(own.keys - other.keys - asked) > _MISSING:
-            continue
         # An answer that was joined to its question has no order of its own.
-        theirs = (other.tokens,) if asked else tuple(_orders(other))
+        theirs = [other.tokens] if asked else _orders(other)
         alignments = [align(*both, asked) for both in product(_orders(own), theirs)]
-        best = min(alignments, key=_distance)
+        best = min(alignments, key=lambda a: len(a.differences) + a.skipped + a.beyond)
         if not best.differences and best.beyond <= _SKIPPED < best.shared:
             return at, None
         near_copy = len(best.differences) == 1 and best.skipped <= _SKIPPED
@@ -467,34 +458,33 @@ def _closest(
     return found
 
 
-def _distance(alignment: Alignment) -> int:
-    return len(alignment.differences) + alignment.skipped + alignment.beyond
-
-
-def _differs(found: Difference, own: Reading, other: Reading, asked: Reading) -> bool:
-    """Tell whether nothing in the two sentences or the question explains the difference."""
-    if found.kind in ("negation", "opposite"):
-        return own.words & _SET["conditions"] == other.words & _SET["conditions"]
-    mine, theirs = ({token.key for token in tokens} for tokens in (found.own, found.other))
-    if mine & other.keys or theirs & own.keys or mine <= asked.keys:
-        return False
-    if found.kind == "number" and (own.words | other.words) & _SET["around"]:
-        x, y = float(found.own[0].key), float(found.other[0].key)
-        return abs(x - y) > 0.1 * y or _like_year(y)
-    return True
-
-
-def _elsewhere(
-    found: Difference, own: Reading, at: int, o: Overlap, sentence: Callable[[int], Reading]
+def _is_error(
+    found: Difference, own: Reading, at: int, asked: Reading, o: Overlap, sentence: _Sentence
 ) -> bool:
-    """Tell whether another document sentence has the detail, and some of the other words."""
+    """Tell whether nothing explains the difference: the two sentences, the question, another one.
+
+    Another document sentence explains it that has the detail, and some of the other words.
+    """
+    other = sentence(at)
+    said, there = ({word.lower() for word in reading.words} for reading in (own, other))
+    mine, theirs = ({token.key for token in tokens} for tokens in (found.own, found.other))
+    if found.kind in ("negation", "opposite"):
+        if said & _SET["conditions"] != there & _SET["conditions"]:
+            return False
+    elif mine & other.keys or theirs & own.keys or mine <= asked.keys:
+        return False
+    if found.kind == "number":
+        x, y = float(found.own[0].key), float(found.other[0].key)
+        near = 0.1 if (said | there) & _SET["around"] else 0.005
+        if abs(x - y) <= near * y and not 1000 <= y <= 2100:
+            return False
     stems = {stem(token.written) for token in found.own}
     places = sorted({place for word in stems for place in o.holders.get(word, ())} - {at})
-    rest = own.keys - {token.key for token in found.own}
+    rest = own.keys - mine
     for place in places[:_HOLDERS]:
-        there = sentence(place)
-        denied = {token.key: token.denied for token in there.tokens}
+        another = sentence(place)
+        denied = {token.key: token.denied for token in another.tokens}
         detail = all(denied.get(token.key) == token.denied for token in found.own)
-        if detail and len(rest & there.keys) >= _ELSEWHERE * max(1, len(rest)):
-            return True
-    return False
+        if detail and len(rest & another.keys) >= _ELSEWHERE * max(1, len(rest)):
+            return False
+    return True
