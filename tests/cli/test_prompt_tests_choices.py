@@ -243,29 +243,6 @@ def test_other_files_of_prices_are_refused(
     assert (done.code, "--prices" in done.err) == (2, True)
 
 
-def test_prices_of_a_package(asked: Asked, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By name; where it is not installed, the mistake says what to install."""
-    million = 1_000_000
-    package = ModuleType("genai_prices")
-    package.Usage = SimpleNamespace  # type: ignore[attr-defined]
-
-    def price(tokens: Any, model_ref: str) -> SimpleNamespace:
-        assert tokens.input_tokens == tokens.output_tokens == million
-        if model_ref != "loud":
-            raise LookupError(model_ref)
-        return SimpleNamespace(input_price=million, output_price=0)
-
-    package.calc_price = price  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "genai_prices", package)
-    words = ["run", folder, "--mut", "openai:loud", "--mut", "openai:lazy", "--dry-run",
-             "--prices", "genai-prices"]  # fmt: skip
-    dry = asked(*words)
-    assert "44 prompt tokens, cost $44.0000 without the answers" in dry.err
-    assert "44 prompt tokens, cost unknown" in dry.err
-    monkeypatch.setitem(sys.modules, "genai_prices", None)
-    assert "pip install genai-prices" in asked(*words).err
-
-
 def test_some_tests_are_run_and_the_others_results_kept(
     asked: Asked, judged: Path, server: LoopbackServer
 ) -> None:

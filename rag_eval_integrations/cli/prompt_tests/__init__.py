@@ -12,28 +12,24 @@ import typer
 
 from rag_eval_integrations.cli._grouped import Command, grouped
 from rag_eval_integrations.cli.prompt_tests._options import (
-    AuthorSettings,
     Baseline,
     ChoiceSettings,
     CompareSettings,
     Dir,
-    FailUnder,
+    Format,
     GenerateSettings,
     Generator,
-    Groundtruth,
     Judges,
     JudgeSettings,
-    Majority,
     MaxRules,
-    MaxTests,
     Muts,
-    MutSettings,
     Out,
+    Overwrite,
     Put,
+    ReportSettings,
     RequestSettings,
-    Runs,
-    Scenarios,
-    UnknownErr,
+    RunSettings,
+    flag,
 )
 
 app = typer.Typer(
@@ -49,9 +45,8 @@ app = typer.Typer(
 @app.command("generate", cls=Command)
 @grouped
 def generate_command(
-    put: Put, out: Out, model: Generator, settings: GenerateSettings, scenario: Scenarios = None,
-    groundtruth: Groundtruth = None, *, author: AuthorSettings, requests: RequestSettings,
-) -> None:  # fmt: skip
+    put: Put, out: Out, model: Generator, settings: GenerateSettings, requests: RequestSettings
+) -> None:
     """Generate rules and tests; a stage whose file exists is not run again.
 
     Without --effort, 3 tests are made per rule, 3 rules per request, for all rules.
@@ -67,23 +62,20 @@ def generate_command(
     """  # noqa: D301  # the sign itself keeps the lines of the table
     from rag_eval_integrations.cli.prompt_tests import commands
 
-    raise typer.Exit(
-        commands.generate(put, out, model, settings, scenario, groundtruth, author, requests)
-    )
+    raise typer.Exit(commands.generate(put, out, model, settings, requests))
 
 
 @app.command("run", cls=Command)
 @grouped
 def run_command(
-    folder: Dir, mut: Muts, runs: Runs = 1, max_tests: MaxTests = None,
-    baseline: Baseline = None, *, choice: ChoiceSettings, settings: MutSettings,
-    requests: RequestSettings,
+    folder: Dir, mut: Muts, settings: RunSettings, choice: ChoiceSettings,
+    requests: RequestSettings, baseline: Baseline = None,
 ) -> None:  # fmt: skip
     """Run the tests on models; recorded answers are reused."""
     from rag_eval_integrations.cli.prompt_tests import commands
 
-    which = commands.Tests(runs, max_tests, baseline is not False, choice.choice())
-    raise typer.Exit(commands.run(folder, mut, which, settings, requests))
+    of_rules = baseline is False
+    raise typer.Exit(commands.run(folder, mut, settings, choice.choice(), of_rules, requests))
 
 
 @app.command("evaluate", cls=Command)
@@ -100,59 +92,30 @@ def evaluate_command(
 @app.command("report", cls=Command)
 @grouped
 def report_command(
-    folder: Dir,
-    format_: Annotated[
-        str | None,
-        typer.Option(
-            "--format", metavar="md|csv|json|html", help="Print the report in this format."
-        ),
-    ] = None,
-    unknown_as_err: UnknownErr = False,
-    majority: Majority = False,
-    fail_under: FailUnder = None,
-    *,
-    choice: ChoiceSettings,
-    comparison: CompareSettings,
-) -> None:
+    folder: Dir, settings: ReportSettings, choice: ChoiceSettings, comparison: CompareSettings,
+    format_: Format = None,
+) -> None:  # fmt: skip
     """Print the overview and write overview.csv, report.json, README.md and report.html."""
     from rag_eval_integrations.cli.prompt_tests import _reporting
 
-    which = _reporting.Shown(choice.choice(), unknown_as_err, majority, fail_under or ())
-    raise typer.Exit(_reporting.report(folder, format_, which, comparison))
+    raise typer.Exit(_reporting.report(folder, format_, settings, choice.choice(), comparison))
 
 
 @app.command("all", cls=Command)
 @grouped
 def all_command(
     put: Put, out: Out, model: Generator, mut: Muts, judge: Judges, settings: GenerateSettings,
-    scenario: Scenarios = None, groundtruth: Groundtruth = None, runs: Runs = 1,
-    max_tests: MaxTests = None, *, muts: MutSettings, judging: JudgeSettings,
-    unknown_as_err: UnknownErr = False, majority: Majority = False,
-    fail_under: FailUnder = None, author: AuthorSettings, requests: RequestSettings,
+    running: RunSettings, judging: JudgeSettings, reporting: ReportSettings,
+    requests: RequestSettings,
 ) -> None:  # fmt: skip
     """Generate, run, evaluate and report in one command."""
-    from rag_eval_integrations.cli._terminal import stdout
-    from rag_eval_integrations.cli.prompt_tests import _models, _reporting, commands
+    from rag_eval_integrations.cli.prompt_tests import commands
 
-    which = commands.Tests(runs, max_tests, settings.baseline is not False)
-    shown = _reporting.Shown(unknown_as_err=unknown_as_err, majority=majority,
-                           fail_under=fail_under or ())  # fmt: skip
-    bill = _models.Bill(requests.prices)
-    _models.parameters_of(mut, muts, requests)  # a mistake is found before the first request
-    commands.estimate_all(
-        put, out, model, settings, scenario, groundtruth, mut, judge, judging, which, requests, bill
+    raise typer.Exit(
+        commands.all_stages(
+            put, out, model, mut, judge, settings, running, judging, reporting, requests
+        )
     )
-    if requests.dry_run:
-        stdout().print(commands.NOTHING)
-        return
-    if commands.generate(put, out, model, settings, scenario, groundtruth, author, requests, bill):
-        raise typer.Exit(1)
-    # Continue when models or judges failed: the report shows the failures best.
-    failed = commands.run(out, mut, which, muts, requests, bill)
-    failed = commands.evaluate(out, judge, judging, requests, bill) or failed
-    failed = _reporting.report(out, None, shown) or failed
-    bill.print_total()
-    raise typer.Exit(failed)
 
 
 @app.command("metrics", cls=Command)
@@ -178,10 +141,7 @@ def import_command(
         typer.Option(metavar="PUT", help="The prompt under test, if the source lacks it."),
     ] = None,
     max_rules: MaxRules = None,
-    overwrite: Annotated[
-        bool,
-        typer.Option("--overwrite", help="Replace a folder that exists; it is kept as DIR.bak."),
-    ] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Import tests and results from PromptPex into a new folder."""
     from rag_eval_integrations.cli.prompt_tests import _exchange
@@ -213,12 +173,8 @@ def export_command(
             help="Model that the exported evaluation runs and asks (Azure: the deployment).",
         ),
     ] = None,
-    azure: Annotated[
-        bool, typer.Option("--azure", help="With --to openai: for Azure OpenAI.")
-    ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a file that has another content.")
-    ] = False,
+    azure: Annotated[bool, flag("--azure", "With --to openai: for Azure OpenAI.")] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Export the tests for another tool; what its format cannot hold is said."""
     from rag_eval_integrations.cli.prompt_tests import _exchange

@@ -8,7 +8,7 @@ from pathlib import Path
 from rag_eval_integrations._target import make_folder, read_whole, replacing, resolved
 from rag_eval_integrations.cli._options import text_of
 from rag_eval_integrations.cli._terminal import print_stderr, stdout, write_stdout
-from rag_eval_integrations.cli.prompt_tests._options import AuthorSettings
+from rag_eval_integrations.cli.prompt_tests._options import GenerateSettings
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.prompt_tests._import import (
     Imported,
@@ -21,7 +21,7 @@ from rag_eval_integrations.prompt_tests.project import Project
 from rag_eval_integrations.prompt_tests.prompt import AuthorWords, read_samples
 
 
-def created(put: Path, out: Path, author: AuthorSettings) -> Project:
+def created(put: Path, out: Path, author: GenerateSettings) -> Project:
     """Make or continue the folder of a prompt, with its author's words and metric.
 
     Raises:
@@ -43,7 +43,7 @@ _STAGES = {
 """Options by the stage that they instruct."""
 
 
-def _author_words(author: AuthorSettings) -> AuthorWords:
+def _author_words(author: GenerateSettings) -> AuthorWords:
     given = {stage: getattr(author, name) for stage, name in _STAGES.items()}
     instructions = {
         stage: text_of(text, f"--{_STAGES[stage].replace('_', '-')}").strip()

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_eval_integrations.cli._options import Threshold
 from rag_eval_integrations.cli._terminal import print_stderr, stdout, write_stdout
 from rag_eval_integrations.cli.compare import regression_gates
-from rag_eval_integrations.cli.prompt_tests._options import CompareSettings
+from rag_eval_integrations.cli.prompt_tests._options import CompareSettings, ReportSettings
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations.comparison import decimal
 from rag_eval_integrations.evaluations.console import add_row, plain, plain_table
 from rag_eval_integrations.prompt_tests.project import Project
 from rag_eval_integrations.prompt_tests.records import Choice
-from rag_eval_integrations.prompt_tests.report import Comparison, Report
+from rag_eval_integrations.prompt_tests.report import Comparison, Report, UnknownAs
 from rag_eval_integrations.prompt_tests.report._compare import COMPLIANCE
 from rag_eval_integrations.prompt_tests.report._html import report_pieces
 from rag_eval_integrations.prompt_tests.report._write import to_csv, to_json, to_markdown
@@ -29,20 +28,11 @@ _FORMATS = ("md", "csv", "json", "html")
 _FAILED = 1
 
 
-@dataclass(frozen=True)
-class Shown:
-    """The results that a report shows, how they count, and its thresholds."""
-
-    choice: Choice = field(default_factory=Choice)
-    unknown_as_err: bool = False
-    majority: bool = False
-    fail_under: Sequence[str] = ()
-
-
 def report(
     folder: Path,
     format_: str | None,
-    which: Shown,
+    settings: ReportSettings,
+    choice: Choice = Choice(),  # noqa: B008  # frozen
     comparison: CompareSettings = CompareSettings(),  # noqa: B008  # frozen
 ) -> int:
     """Print and write the report; return 1 when a threshold or a gate fails.
@@ -53,7 +43,7 @@ def report(
     """
     if format_ is not None and format_ not in _FORMATS:
         raise ConfigurationError("--format", format_, f"use {', '.join(_FORMATS)}")
-    thresholds = thresholds_of(which.fail_under)
+    thresholds = thresholds_of(settings.fail_under or ())
     gates = regression_gates(
         comparison.fail_on_regression or (), fail_on_unclear=comparison.fail_on_unclear
     )
@@ -61,7 +51,7 @@ def report(
         given = (comparison.fail_on_regression or [""])[0]
         why = "needs the earlier run's folder: --before DIR"
         raise ConfigurationError("--fail-on-regression", given, why)
-    shown = _report_of(folder, which)
+    shown = _report_of(folder, settings, choice)
     written = Project(folder, lambda _: None).write_report(shown)
     if format_ is None:
         print_report(shown)
@@ -76,17 +66,17 @@ def report(
         write_stdout(texts[format_]())
     code = 0
     if comparison.before is not None:
-        changes = shown.compare(_report_of(comparison.before, which))
+        changes = shown.compare(_report_of(comparison.before, settings, choice))
         for change in changes:
             print_comparison(change, to_stderr=format_ is not None)
         code = regressed(changes, gates, unclear=comparison.fail_on_unclear)
     return max(code, check_thresholds(shown, thresholds))
 
 
-def _report_of(folder: Path, which: Shown) -> Report:
-    made = Project(folder, print_stderr).report(unknown_as="err" if which.unknown_as_err else None)
-    chosen = made.chosen(which.choice)
-    return chosen.majority() if which.majority else chosen
+def _report_of(folder: Path, settings: ReportSettings, choice: Choice) -> Report:
+    unknown_as: UnknownAs = "err" if settings.unknown_as_err else None
+    chosen = Project(folder, print_stderr).report(unknown_as=unknown_as).chosen(choice)
+    return chosen.majority() if settings.majority else chosen
 
 
 # --- On the console

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import fields
 from pathlib import Path
 from typing import cast
 
@@ -13,30 +13,25 @@ from rag_eval_integrations import _loop
 from rag_eval_integrations.cli._interrupt import kept, kept_words
 from rag_eval_integrations.cli._options import metric_variables
 from rag_eval_integrations.cli._terminal import print_stderr, stdout
+from rag_eval_integrations.cli.prompt_tests import _reporting
 from rag_eval_integrations.cli.prompt_tests._exchange import created
 from rag_eval_integrations.cli.prompt_tests._models import (
+    ASSUMED,
     Bill,
     model_from_option,
     model_under_test,
     parameters_of,
 )
 from rag_eval_integrations.cli.prompt_tests._options import (
-    AuthorSettings,
     GenerateSettings,
     JudgeSettings,
-    MutSettings,
+    ReportSettings,
     RequestSettings,
+    RunSettings,
 )
 from rag_eval_integrations.evaluations.console import add_row, plain_table
 from rag_eval_integrations.metrics.prompty import PromptyMetric, lint, metric_files
 from rag_eval_integrations.metrics.prompty.file import prompt_name
-from rag_eval_integrations.prompt_tests._costs import (
-    ASSUMED,
-    CostEstimate,
-    estimate_generation,
-    judged_requests,
-    mean_characters,
-)
 from rag_eval_integrations.prompt_tests._schema import METRIC
 from rag_eval_integrations.prompt_tests.evaluators import Basis, NonCompliance
 from rag_eval_integrations.prompt_tests.generate import GenerateOptions, Generation
@@ -46,19 +41,7 @@ from rag_eval_integrations.prompt_tests.records import Choice, Result
 from rag_eval_integrations.prompt_tests.run import App
 
 _FAILED = 1
-NOTHING = "Nothing was sent or written."
-
-
-@dataclass(frozen=True)
-class Tests:
-    """The tests to run."""
-
-    __test__ = False  # pytest should not collect this class
-
-    runs: int = 1
-    max_tests: int | None = None
-    baseline: bool = True
-    choice: Choice = field(default_factory=Choice)
+_NOTHING = "Nothing was sent or written."
 
 
 def generate(
@@ -66,9 +49,6 @@ def generate(
     out: Path,
     model: str,
     settings: GenerateSettings,
-    scenarios: Sequence[str] | None,
-    groundtruth: str | None,
-    author: AuthorSettings,
     requests: RequestSettings,
     bill: Bill | None = None,
 ) -> int:
@@ -78,23 +58,16 @@ def generate(
         RagEvalError: for a user's mistake, or a generator that does not answer.
         OSError: when a file cannot be read or written.
     """
-    options = GenerateOptions.of(**asdict(settings))
     PromptUnderTest.of(put)  # a wrong file is reported before a missing key
     bill = bill or Bill(requests.prices)
-    # Its failure ends the command, which then says it.
-    generator = model_from_option(model, "--model", requests, tell=lambda _: None)
-    strong = (
-        None if groundtruth is None else model_from_option(groundtruth, "--groundtruth", requests)
-    )
-    project = None if requests.dry_run else created(put, out, author)
-    generation = Generation(
-        put if project is None else project.prompt, out, generator, options, scenarios=scenarios,
-        max_concurrency=requests.max_concurrency, tell=print_stderr,
-    )  # fmt: skip
-    estimate = estimate_generation(generation, groundtruth=strong is not None)
-    words = f"generate: {estimate.words(bill.prices)}"
+    strong = None
+    if settings.groundtruth is not None:
+        strong = model_from_option(settings.groundtruth, "--groundtruth", requests)
+    project = None if requests.dry_run else created(put, out, settings)
+    generation = _generation(put, out, model, settings, requests, project)
+    _, words = bill.generation(generation, groundtruth=strong is not None)
     if project is None:
-        stdout().print(f"{words}. {NOTHING}", soft_wrap=True)
+        stdout().print(f"{words}. {_NOTHING}", soft_wrap=True)
         return 0
     print_stderr(words)
     spent = generation.workspace.journal().spent
@@ -120,11 +93,31 @@ def generate(
     return 0 if tests else _FAILED
 
 
+def _generation(
+    put: Path,
+    out: Path,
+    model: str,
+    settings: GenerateSettings,
+    requests: RequestSettings,
+    project: Project | None = None,
+) -> Generation:
+    names = {field.name for field in fields(GenerateOptions)}
+    explicit = {name: value for name, value in vars(settings).items() if name in names}
+    return Generation(
+        put if project is None else project.prompt, out,
+        # Its failure ends the command, which then says it.
+        model_from_option(model, "--model", requests, tell=lambda _: None),
+        GenerateOptions.of(settings.effort, **explicit), scenarios=settings.scenario,
+        max_concurrency=requests.max_concurrency, tell=print_stderr,
+    )  # fmt: skip
+
+
 def run(
     folder: Path,
     muts: Sequence[str],
-    which: Tests,
-    settings: MutSettings,
+    settings: RunSettings,
+    choice: Choice,
+    without_baseline: bool,
     requests: RequestSettings,
     bill: Bill | None = None,
 ) -> int:
@@ -138,32 +131,29 @@ def run(
     parameters = parameters_of(muts, settings, requests)
     project = Project(folder, print_stderr)
     models = [model_under_test(name, "--mut", requests) for name in muts]
-    tests = project.chosen(which.choice, baseline=which.baseline, max_tests=which.max_tests)
-    characters = mean_characters(project.prompt.text, tests)
-    bill.estimate("run", [
-        CostEstimate(model.name, len(tests) * which.runs,
-                     None if isinstance(model, App) else characters)
-        for model in models
-    ])  # fmt: skip
+    tests = project.chosen(choice, baseline=not without_baseline, max_tests=settings.max_tests)
+    inputs = sum(len(test.testinput) for test in tests)
+    characters = len(project.prompt.text) + inputs / max(1, len(tests))
+    for model in models:
+        size = None if isinstance(model, App) else characters
+        bill.print_estimate("run", model.name, len(tests) * settings.runs, size)
     if requests.dry_run:
-        project.workspace.journal().close()
-        stdout().print(NOTHING)
-        return 0
+        return _nothing(project)
     spent = project.workspace.journal().spent
     with kept(lambda: _kept(project)):
         results = _loop.run(
             project.run(
-                models, runs=which.runs, max_tests=which.max_tests, baseline=which.baseline,
-                choice=which.choice, parameters=parameters,
+                models, runs=settings.runs, max_tests=settings.max_tests,
+                baseline=not without_baseline, choice=choice, parameters=parameters,
                 max_concurrency=requests.max_concurrency,
                 done=ProgressCounter("outputs", spent=lambda: bill.words(spent)),
             )
         )  # fmt: skip
     bill.add("run", spent)
     failed = [result for result in results if result.error is not None]
-    for model in dict.fromkeys(result.model for result in failed):
-        errors = [result.error for result in failed if result.model == model]
-        print_stderr(f"{model}: {len(errors)} outputs failed; the first error: {errors[0]}")
+    for name in dict.fromkeys(result.model for result in failed):
+        errors = [result.error for result in failed if result.model == name]
+        print_stderr(f"{name}: {len(errors)} outputs failed; the first error: {errors[0]}")
     stdout().print(f"{len(results) - len(failed)} outputs from {len(models)} models in {folder}")
     return 0 if len(failed) < len(results) else _FAILED
 
@@ -188,11 +178,9 @@ def evaluate(
         for warning in lint(metric.prompt):
             print_stderr(f"{metric.prompt.source}: {warning}")
     models = [model_from_option(name, "--judge", requests) for name in judges]
-    agreement_model = (
-        None
-        if settings.agreement is None
-        else model_from_option(settings.agreement, "--agreement", requests)
-    )
+    agreement_model = None
+    if settings.agreement is not None:
+        agreement_model = model_from_option(settings.agreement, "--agreement", requests)
     spent = project.workspace.journal().spent
     progress = ProgressCounter(
         "judgements", lambda: evaluation.planned, spent=lambda: bill.words(spent)
@@ -204,22 +192,18 @@ def evaluate(
     outputs = []
     if project.has_results or not settings.validity:
         outputs = [result for result in project.results() if result.error is None]
-    asked_of_tests = len(project.tests()) if settings.validity or agreement_model else 0
-    asked = judged_requests(len(outputs), metrics=len(metrics))
-    more = asked_of_tests * (settings.validity + (agreement_model is not None))
+    tests = len(project.tests()) if settings.validity or agreement_model else 0
+    asked = len(outputs) * (1 + len(metrics))
+    more = tests * (settings.validity + (agreement_model is not None))
     more += len(project.workspace.spec().output_rules) * settings.groundedness
     characters = len(project.prompt.text) + ASSUMED
-    costs = [
-        CostEstimate(judge.name, asked + (0 if number else more), characters)
-        for number, judge in enumerate(evaluation.judges)
-    ]
+    for number, judge in enumerate(evaluation.judges):
+        most = asked + (0 if number else more)
+        bill.print_estimate("evaluate", judge.name, most, characters)
     if agreement_model is not None:
-        costs.append(CostEstimate(agreement_model.name, asked_of_tests, characters))
-    bill.estimate("evaluate", costs)
+        bill.print_estimate("evaluate", agreement_model.name, tests, characters)
     if requests.dry_run:
-        project.workspace.journal().close()
-        stdout().print(NOTHING)
-        return 0
+        return _nothing(project)
     with kept(lambda: _kept(project)):
         results = _loop.run(
             project.evaluate(
@@ -236,42 +220,56 @@ def evaluate(
     return _FAILED if print_failed_judges(results) else 0
 
 
-def estimate_all(
+def all_stages(
     put: Path,
     out: Path,
     model: str,
-    settings: GenerateSettings,
-    scenarios: Sequence[str] | None,
-    groundtruth: str | None,
     muts: Sequence[str],
     judges: Sequence[str],
+    settings: GenerateSettings,
+    running: RunSettings,
     judging: JudgeSettings,
-    which: Tests,
+    reporting: ReportSettings,
     requests: RequestSettings,
-    bill: Bill,
-) -> None:
-    """Say what all stages together ask at most.
+) -> int:
+    """Say what all stages together ask at most; then generate, run, evaluate and report.
 
     Raises:
-        RagEvalError: for a user's mistake.
-        OSError: when a file cannot be read.
+        RagEvalError: for a user's mistake, or a generator that does not answer.
+        OSError: when a file cannot be read or written.
     """
+    bill = Bill(requests.prices)
+    parameters_of(muts, running, requests)  # a mistake is found before the first request
     prompt = PromptUnderTest.of(put)
-    generation = Generation(
-        prompt, out, model_from_option(model, "--model", requests, tell=lambda _: None),
-        GenerateOptions.of(**asdict(settings)), scenarios=scenarios, tell=lambda _: None,
-    )  # fmt: skip
-    estimate = estimate_generation(generation, groundtruth=groundtruth is not None)
-    print_stderr(f"generate: {estimate.words(bill.prices)}")
-    tests = min(estimate.tests, which.max_tests or estimate.tests)
-    runs, characters = tests * which.runs, len(prompt.text)
-    bill.estimate("run", [CostEstimate(name, runs, characters) for name in muts])
-    metrics = find_metrics(prompt, judging.metric or [], more=[out])
-    asked = judged_requests(tests * which.runs * len(muts), metrics=len(metrics))
-    bill.estimate("evaluate", [CostEstimate(name, asked, characters + ASSUMED) for name in judges])
-    of_tests = estimate.tests * (judging.validity + 2 * (judging.agreement is not None))
-    if of_tests:
+    generation = _generation(put, out, model, settings, requests)
+    most, words = bill.generation(generation, groundtruth=settings.groundtruth is not None)
+    print_stderr(words)
+    runs = min(most, running.max_tests or most) * running.runs
+    for name in muts:
+        bill.print_estimate("run", name, runs, len(prompt.text))
+    asked = runs * len(muts) * (1 + len(find_metrics(prompt, judging.metric or [], more=[out])))
+    for name in judges:
+        bill.print_estimate("evaluate", name, asked, len(prompt.text) + ASSUMED)
+    if of_tests := most * (judging.validity + 2 * (judging.agreement is not None)):
         print_stderr(f"evaluate: at most {of_tests:,} requests about the tests themselves")
+    if requests.dry_run:
+        stdout().print(_NOTHING)
+        return 0
+    if generate(put, out, model, settings, requests, bill):
+        return _FAILED
+    # Continue when models or judges failed: the report shows the failures best.
+    without_baseline = settings.baseline is False
+    failed = run(out, muts, running, Choice(), without_baseline, requests, bill)
+    failed = evaluate(out, judges, judging, requests, bill) or failed
+    failed = _reporting.report(out, None, reporting) or failed
+    bill.print_total()
+    return failed
+
+
+def _nothing(project: Project) -> int:
+    project.workspace.journal().close()
+    stdout().print(_NOTHING)
+    return 0
 
 
 def metrics(put: Path) -> int:
