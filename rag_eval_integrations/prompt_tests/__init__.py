@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rag_eval_integrations.prompt_tests.generate import GenerateOptions, Generation
     from rag_eval_integrations.prompt_tests.project import Project
     from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest, Scenario
+    from rag_eval_integrations.prompt_tests.rates import Rate
     from rag_eval_integrations.prompt_tests.records import (
         Choice,
         Judged,
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     )
     from rag_eval_integrations.prompt_tests.report import (
         ComplianceError,
-        Rate,
         Report,
         assert_compliance,
         compare,
@@ -65,7 +65,8 @@ _HOMES = {
         "Choice", "Judged", "MetricResult", "PromptTest", "Result", "Rule", "RuleCheck", "Spec",
         "TestCheck",
     ),
-    "report": ("ComplianceError", "Rate", "Report", "assert_compliance", "compare"),
+    "rates": ("Rate",),
+    "report": ("ComplianceError", "Report", "assert_compliance", "compare"),
     "run": ("App", "apps_of", "model_of", "run_tests", "run_tests_sync"),
 }  # fmt: skip
 __getattr__, __dir__ = lazy(

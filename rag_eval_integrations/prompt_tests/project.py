@@ -21,11 +21,13 @@ from rag_eval_integrations.models import Model
 from rag_eval_integrations.prompt_tests import _workspace as files
 from rag_eval_integrations.prompt_tests._context import Source
 from rag_eval_integrations.prompt_tests._export import Exported, export_tests
+from rag_eval_integrations.prompt_tests._pages import report_pieces, to_csv, to_json, to_markdown
 from rag_eval_integrations.prompt_tests._workspace import Workspace
 from rag_eval_integrations.prompt_tests.evaluate import PromptEvaluation
 from rag_eval_integrations.prompt_tests.evaluators import NonCompliance
 from rag_eval_integrations.prompt_tests.generate import OWN_METRICS
 from rag_eval_integrations.prompt_tests.prompt import AuthorWords, PromptUnderTest
+from rag_eval_integrations.prompt_tests.rates import UnknownAs
 from rag_eval_integrations.prompt_tests.records import (
     Choice,
     PromptTest,
@@ -33,10 +35,7 @@ from rag_eval_integrations.prompt_tests.records import (
     TestCheck,
     valid_uids,
 )
-from rag_eval_integrations.prompt_tests.report import Report, UnknownAs
-from rag_eval_integrations.prompt_tests.report._html import report_pieces
-from rag_eval_integrations.prompt_tests.report._write import to_csv, to_json, to_markdown
-from rag_eval_integrations.prompt_tests.report.report import choice_words
+from rag_eval_integrations.prompt_tests.report import Report, choice_words
 from rag_eval_integrations.prompt_tests.run import run_tests
 from rag_eval_integrations.prompt_tests.upstream import (
     checks_from_rows,

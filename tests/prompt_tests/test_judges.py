@@ -28,9 +28,9 @@ from rag_eval_integrations.prompt_tests import (
     TestCheck,
 )
 from rag_eval_integrations.prompt_tests.evaluators import NonCompliance, probability_of_ok
+from rag_eval_integrations.prompt_tests.rates import by_majority, fleiss_kappa, judges_agreement
 from rag_eval_integrations.prompt_tests.records import Judged
-from rag_eval_integrations.prompt_tests.report import by_majority, compare, judges_agreement
-from rag_eval_integrations.prompt_tests.report.rates import fleiss_kappa
+from rag_eval_integrations.prompt_tests.report import compare
 from rag_eval_integrations.prompt_tests.upstream import results_from_rows, results_to_rows
 from rag_eval_integrations.testing import ScriptedModel
 

@@ -14,8 +14,8 @@ from prompt_test_models import make_result
 
 from rag_eval_integrations._visible import visible
 from rag_eval_integrations.prompt_tests import MetricResult, Report, Result, Spec, TestCheck
+from rag_eval_integrations.prompt_tests._pages import report_pieces
 from rag_eval_integrations.prompt_tests.records import Judged, Rule, RuleCheck
-from rag_eval_integrations.prompt_tests.report._html import report_pieces
 
 
 class Page(HTMLParser):

@@ -15,8 +15,8 @@ from prompt_test_models import make_result
 from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.evaluations._cells import paragraphs
 from rag_eval_integrations.prompt_tests import MetricResult, Report, Spec
+from rag_eval_integrations.prompt_tests._pages import to_csv, to_json, to_markdown
 from rag_eval_integrations.prompt_tests.records import Judged
-from rag_eval_integrations.prompt_tests.report._write import to_csv, to_json, to_markdown
 
 GFM = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 GITHUB = re.compile(r"://|www\.|@|#|:[\w+-]+:|\$|\b[A-Z]+-\d|\b[0-9a-f]{7,}\b")

@@ -14,8 +14,8 @@ from prompt_test_models import make_result
 
 from rag_eval_integrations.agreement import agree, cascade_curve, curves
 from rag_eval_integrations.prompt_tests import Report, Result
+from rag_eval_integrations.prompt_tests._pages import report_pieces
 from rag_eval_integrations.prompt_tests.records import Judged
-from rag_eval_integrations.prompt_tests.report._html import report_pieces
 from rag_eval_integrations.report._agreement_page import write_agreement
 from rag_eval_integrations.report._page import write
 

@@ -12,14 +12,12 @@ from rag_eval_integrations.cli.compare import regression_gates
 from rag_eval_integrations.cli.prompt_tests._options import CompareSettings, ReportSettings
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations.comparison import decimal
-from rag_eval_integrations.evaluations.console import add_row, plain, plain_table
+from rag_eval_integrations.evaluations.console import add_row, plain_table
+from rag_eval_integrations.prompt_tests._pages import report_pieces, to_csv, to_json, to_markdown
 from rag_eval_integrations.prompt_tests.project import Project
+from rag_eval_integrations.prompt_tests.rates import Row, UnknownAs, without_empty_columns
 from rag_eval_integrations.prompt_tests.records import Choice
-from rag_eval_integrations.prompt_tests.report import Comparison, Report, UnknownAs
-from rag_eval_integrations.prompt_tests.report._compare import COMPLIANCE
-from rag_eval_integrations.prompt_tests.report._html import report_pieces
-from rag_eval_integrations.prompt_tests.report._write import to_csv, to_json, to_markdown
-from rag_eval_integrations.prompt_tests.report.rates import Row, without_empty_columns
+from rag_eval_integrations.prompt_tests.report import COMPLIANCE, Comparison, Report
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -109,38 +107,26 @@ def print_report(report: Report) -> None:
         )
 
 
-_WIDEST = 24
-"""Columns of a name from which on it is folded before a table becomes wider."""
+_LABELS, _COLUMN = 30, 16
+"""Columns of the terminal for the names of figures, and at least for each model."""
 
 
 def _overview_tables(title: str, rows: Sequence[Row], width: int) -> Iterator[Table]:
     """Yield tables with one column per model, as many as fit beside each other."""
-    from rich.cells import cell_len  # noqa: PLC0415  # costs 0.1 s
-
-    names = [name for name in rows[0] if name not in ("model", "scenario")] if rows else []
-    labels = [
-        plain(f"{row['model']} / {row['scenario']}" if row.get("scenario") else str(row["model"]))
-        for row in rows
-    ]
-    columns = [[_shown(row.get(name)) for name in names] for row in rows]
-    least = [max(map(cell_len, cells), default=0) for cells in columns]
-    needed = [max(n, min(cell_len(label), _WIDEST)) for n, label in zip(least, labels, strict=True)]
-    room = width - min(max(map(cell_len, names), default=0), _WIDEST)
-    start = 0
-    while start < len(rows):
-        end = start + 1
-        while end < len(rows) and sum(needed[start : end + 1]) + 2 * (end + 1 - start) <= room:
-            end += 1
-        table = plain_table(title, "", *(f"{label}>" for label in labels[start:end]))
-        for column, n in zip(table.columns[1:], least[start:end], strict=True):
-            column.no_wrap, column.overflow, column.min_width = False, "fold", n
-        for name, *cells in zip(names, *columns[start:end], strict=True):
-            add_row(table, name, *cells)
+    most = max(1, (width - _LABELS) // _COLUMN)
+    for some in (rows[start : start + most] for start in range(0, len(rows), most)):
+        labels = (" / ".join(str(row[name]) for name in ("model", "scenario") if row.get(name))
+                  for row in some)  # fmt: skip
+        table = plain_table(title, "", *(f"{label}>" for label in labels))
+        for column in table.columns[1:]:
+            column.no_wrap, column.overflow = False, "fold"
+        for name in rows[0]:
+            if name not in ("model", "scenario"):
+                add_row(table, name, *(_cell(row.get(name)) for row in some))
         yield table
-        start = end
 
 
-def _shown(cell: object) -> str:
+def _cell(cell: object) -> str:
     return "" if cell is None else f"{cell:.1f}" if isinstance(cell, float) else str(cell)
 
 

@@ -17,7 +17,7 @@ from rag_eval_integrations.prompt_tests.records import (
     TestCheck,
     valid_uids,
 )
-from rag_eval_integrations.records.mean import wilson as _wilson
+from rag_eval_integrations.records.mean import wilson
 
 UnknownAs = Literal["err"] | None
 """`err` counts an unknown verdict as not compliant, like PromptPex; None leaves it out."""
@@ -63,23 +63,15 @@ class Rate:
         return None if self.compliant is None else math.floor(100 * self.compliant + 0.5)
 
     @property
-    def percent_text(self) -> str | None:
-        """`percent` as PromptPex writes it; None if `n` is 0."""
-        return None if self.percent is None else f"{self.percent}%"
-
-    @property
     def interval(self) -> tuple[float, float] | None:
         """The 95 % Wilson interval of `compliant`; None if `n` is 0.
 
         With 20 tests, one verdict moves the rate by 5 points; the interval is much wider.
         """
-        return wilson(self.ok, self.n) if self.n else None
-
-
-def wilson(successes: int, n: int) -> tuple[float, float]:
-    """Return the ends of the 95 % Wilson interval of `successes` among `n` cases, n from 1."""
-    found = _wilson(successes / n, n)
-    return found.low, found.high
+        if self.compliant is None:
+            return None
+        ends = wilson(self.compliant, self.n)
+        return ends.low, ends.high
 
 
 def rate_of(results: Iterable[Result], *, unknown_as: UnknownAs = None) -> Rate:
@@ -299,9 +291,9 @@ def _row(
         "scenario": scenario,
         "errors": rate_of(results).errors,
         "tests": len(tests),
-        "tests compliant": rate.percent_text,
+        "tests compliant": _percent(rate),
         "tests compliance unknown": rate.unknown,
-        "baseline compliant": rate_of(baseline, unknown_as=unknown_as).percent_text,
+        "baseline compliant": _percent(rate_of(baseline, unknown_as=unknown_as)),
         "tests positive": len(positive),
         "tests positive compliant": rate_of(positive).ok,
         "tests negative": len(negative),
@@ -318,6 +310,10 @@ def _row(
     for key, cells in _metrics(tests).items():
         row |= _upstream_metric(key, cells) if upstream else _metric(key, cells)
     return row
+
+
+def _percent(rate: Rate) -> str | None:
+    return None if rate.percent is None else f"{rate.percent}%"
 
 
 def _metrics(results: Sequence[Result]) -> dict[str, list[MetricResult]]:

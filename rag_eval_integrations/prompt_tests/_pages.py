@@ -1,25 +1,30 @@
-"""The report as one HTML page: compliance by rule and model, judges, metrics, and the failures.
+"""The report as a page, Markdown, JSON and CSV, in which texts under test stay text.
 
-Figures and failures are plain HTML. The page's script adds a filter, and shows the failures page by
-page; without it they stand one after another, in sections that link to each other.
+Figures and failures of the page are plain HTML. Its script adds a filter, and shows the failures
+page by page; without it they stand one after another, in sections that link to each other.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from statistics import fmean
 from typing import Any
 
 from rag_eval_integrations._visible import one_line, visible_json
-from rag_eval_integrations.prompt_tests.records import PromptTest, Result, digest
-from rag_eval_integrations.prompt_tests.report.rates import (
+from rag_eval_integrations.evaluations._cells import csv_text, inline, markdown_table
+from rag_eval_integrations.prompt_tests.rates import (
     Rate,
+    Row,
     judges_agreement,
     rate_of,
     share_of,
+    without_empty_columns,
 )
-from rag_eval_integrations.prompt_tests.report.report import Report
+from rag_eval_integrations.prompt_tests.records import PromptTest, Result, digest
+from rag_eval_integrations.prompt_tests.report import KINDS, Report
+from rag_eval_integrations.records import SCHEMA
 from rag_eval_integrations.report._page import drawn, pieces, shown
 
 _NAMES = {
@@ -189,18 +194,15 @@ def _made(report: Report) -> dict[str, list[str]]:
     judges = Counter(
         said.judge for result in report.results for said in result.verdicts if said.judge
     )
-    settings: dict[str, None] = {}
-    for result in report.results:
-        words = ", ".join(
-            f"{name}={visible_json(value)}"
-            for name, value in result.parameters.items()
-            if name != "seed"  # which differs with the repetition
-        )
-        if words:
-            settings[f"{result.model}: {one_line(words, _LINE)}"] = None
+    settings = (
+        (result.model, [f"{name}={visible_json(value)}" for name, value in result.parameters.items()
+                        if name != "seed"])  # which differs with the repetition
+        for result in report.results
+    )  # fmt: skip
+    asked = (f"{name}: {one_line(', '.join(words), _LINE)}" for name, words in settings if words)
     return {
         "judges of compliance": [f"{shown(name)} ({n:,} verdicts)" for name, n in judges.items()],
-        "settings that models were asked with": [shown(words) for words in settings],
+        "settings that models were asked with": [shown(words) for words in dict.fromkeys(asked)],
         "rules of a valid input": [shown(rule) for rule in report.spec.input_spec],
         "inputs judged valid": shares(
             check.validity.outcome for check in report.checks if check.validity
@@ -210,9 +212,6 @@ def _made(report: Report) -> dict[str, list[str]]:
         ),
         "rules grounded in the prompt": shares(
             check.grounded.outcome for check in report.rule_checks
-        ),
-        "prompt": list(
-            dict.fromkeys(shown(result.prompt_id) for result in report.results if result.prompt_id)
         ),
     }
 
@@ -327,3 +326,108 @@ def _choices(kept: Sequence[Result]) -> dict[str, list[tuple[str, str]]]:
         "model": [(name, name) for name in models],
         "kind": [(kind, _STATES[kind]) for kind in dict.fromkeys(result.state for result in kept)],
     }
+
+
+# --- Markdown, JSON, CSV
+
+
+_SHOWN = 50
+"""Maximum number of failures on a page; the JSON has all of them."""
+
+
+def to_csv(rows: Sequence[Row]) -> str:
+    """Write rows as CSV, formatted like PromptPex's; no cell or heading is read as a formula."""
+    names = list(rows[0]) if rows else []
+    return csv_text(names, ([row.get(name) for name in names] for row in rows))
+
+
+def to_json(report: Report) -> str:
+    """Write a report as one JSON object: overview, rates with intervals, rules, failures."""
+    content: dict[str, Any] = {
+        "schema": SCHEMA,
+        "name": report.name,
+        "intent": report.spec.intent,
+        "overview": report.overview(),
+        "compliance": {
+            model: {kind: _counts(report.tnc(model=model, by=by)) for kind, by in KINDS.items()}
+            for model in report.models
+        },
+        "judges": [asdict(group) for group in report.agreement()],
+        "rules": report.by_rule(),
+        "grounded": [
+            {"ruleid": check.rule.id, "rule": check.rule.text, "grounded": check.grounded.outcome,
+             "reason": check.grounded.reason}
+            for check in report.rule_checks
+        ],
+        "failures": [asdict(failure) for failure in report.failures()],
+    }  # fmt: skip
+    return visible_json(content) + "\n"
+
+
+def to_markdown(report: Report) -> str:
+    """Write a report as a Markdown page: overview, compliance with intervals, rules, failures."""
+    lines = [f"# Prompt tests of {inline(report.name)}", ""]
+    if report.spec.intent:
+        lines += [inline(report.spec.intent), ""]
+    lines += [
+        "Compliance is the share of outputs that keep to the prompt; it does not say whether they "
+        "are right. Outputs without a verdict are listed as `unknown` and "
+        + ("count as not compliant." if report.unknown_as == "err" else "left out of the share."),
+        "",
+        "## Overview",
+        "",
+        *markdown_table(without_empty_columns(report.overview())),
+        "",
+        "## Compliance",
+        "",
+        *markdown_table(list(_compliance(report))),
+        "",
+        *_judges(report),
+        "## Rules",
+        "",
+        *markdown_table(report.by_rule()),
+    ]
+    failed = report.failures()
+    lines += ["", f"## Failures ({len(failed)})", ""]
+    for failure in failed[:_SHOWN]:
+        lines += [
+            f"### {inline(failure.model)}: {failure.kind}",
+            "",
+            f"- rule: {inline(failure.rule) or '–'}",
+            f"- input: {inline(failure.input)}",
+            f"- output: {inline(failure.output)}",
+            f"- reason: {inline(failure.reason)}",
+            "",
+        ]
+    if len(failed) > _SHOWN:
+        lines.append(f"{len(failed) - _SHOWN} more failures are in the JSON report.")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _counts(rate: Rate) -> dict[str, Any]:
+    counts = {"ok": rate.ok, "err": rate.err, "unknown": rate.unknown, "errors": rate.errors}
+    return {**counts, "n": rate.n, "compliant": rate.compliant, "ci95": rate.interval}
+
+
+def _compliance(report: Report) -> Iterator[Row]:
+    for model, kind, rate in report.rates():
+        low, high = rate.interval or (0.0, 0.0)
+        yield {
+            "model": model, "tests": kind, "ok": rate.ok, "err": rate.err,
+            "unknown": rate.unknown, "errors": rate.errors,
+            "compliant": None if rate.compliant is None else f"{rate.compliant:.1%}",
+            "95 %": f"{low:.1%} – {high:.1%}" if rate.n else None,
+        }  # fmt: skip
+
+
+def _judges(report: Report) -> list[str]:
+    rows: list[Row] = [
+        {
+            "judges": group.who,
+            "same verdict": None if group.agree is None else f"{group.agree:.1%}",
+            "kappa": None if group.kappa is None else f"{group.kappa:.2f} ({group.method})",
+            "outputs": group.n,
+        }
+        for group in report.agreement()
+    ]
+    return ["## Agreement of judges", "", *markdown_table(rows), ""] if rows else []

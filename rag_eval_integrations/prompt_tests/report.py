@@ -1,24 +1,19 @@
-"""`Report`: the results of a run with rates, failures and an assertion for tests."""
+"""`Report`: the results of a run with rates, failures, changes since another run, an assertion."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import comb
 from statistics import fmean
-from typing import Literal
+from typing import Any, Literal
 
 from rag_eval_integrations._visible import hanging
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.prompt_tests.records import (
-    Choice,
-    Result,
-    RuleCheck,
-    Spec,
-    TestCheck,
-    valid_uids,
-)
-from rag_eval_integrations.prompt_tests.report._compare import Comparison, compare, values_of
-from rag_eval_integrations.prompt_tests.report.rates import (
+from rag_eval_integrations.evaluations import ScoreDifference
+from rag_eval_integrations.evaluations._paired import paired
+from rag_eval_integrations.prompt_tests.rates import (
     JudgesAgreement,
     Rate,
     Row,
@@ -27,6 +22,15 @@ from rag_eval_integrations.prompt_tests.report.rates import (
     judges_agreement,
     overview,
     rate_of,
+    share_of,
+)
+from rag_eval_integrations.prompt_tests.records import (
+    Choice,
+    Result,
+    RuleCheck,
+    Spec,
+    TestCheck,
+    valid_uids,
 )
 
 Tests = Literal["rule", "inverse", "baseline", "valid"]
@@ -182,7 +186,14 @@ class Report:
 
     def failures(self) -> list[Failure]:
         """List the outputs that do not comply or have no verdict, and the model's failures."""
-        return failures(self.results)
+        return [
+            Failure(
+                kind=result.state, rule_id=result.test.rule_id, inverse=result.test.inverse,
+                **_shown(result),
+            )
+            for result in self.results
+            if result.state not in ("ok", "not judged")
+        ]  # fmt: skip
 
     def compare(self, before: Report) -> list[Comparison]:
         """Compare with the report of an earlier run; see `compare`."""
@@ -265,73 +276,179 @@ class Failure:
     run: int
 
 
-def failures(results: Iterable[Result]) -> list[Failure]:
-    """List the failures in the results' order; results that were not judged are left out."""
-    return [
-        Failure(
-            model=result.model, kind=result.state, rule_id=result.test.rule_id,
-            rule=result.test.rule, inverse=result.test.inverse, input=result.test.testinput,
-            output=result.output, reason=result.reason, test=result.test.uid, run=result.run,
-        )
-        for result in results
-        if result.state not in ("ok", "not judged")
-    ]  # fmt: skip
+def _shown(result: Result) -> dict[str, Any]:
+    test = result.test
+    return {
+        "model": result.model, "test": test.uid, "run": result.run, "rule": test.rule,
+        "input": test.testinput, "output": result.output, "reason": result.reason,
+    }  # fmt: skip
 
 
-# --- The average over several prompts, as in PromptPex's paper
+# --- Changes between two runs of the same tests, as before and after an edit
 
 
 @dataclass(frozen=True, slots=True)
-class Average:
-    """Mean Test Non-Compliance of one model, 0 to 1; a rate is None if no prompt has such tests."""
+class Change:
+    """One test whose verdict changed on one model."""
 
     model: str
-    tests: float | None
-    """For all rule tests. Each prompt's rate is rounded to whole percent, as in the paper."""
-    baseline: float | None
-    """For baseline tests, rounded in the same way."""
-    rule: float | None
-    """For tests of rules that are not inverse; rates are not rounded, as in the paper."""
-    inverse: float | None
-    """For tests of inverse rules, not rounded. `rule` and `inverse` include only prompts with
-    tests of both kinds, so that they can be compared: two of the paper's 22 prompts have no inverse
-    rules."""
-    prompts: int
-    """Number of prompts with results of the model."""
+    test: str
+    """The test's uid."""
+    run: int
+    before: str
+    """`ok`, `err`, `unknown`, `error` or `not judged`."""
+    after: str
+    """The same for the later run."""
+    rule: str
+    input: str
+    output: str
+    """The later run's output."""
+    reason: str
+    """The later run's reason or error; empty if it was not judged."""
 
 
-def average(reports: Sequence[Report]) -> list[Average]:
-    """Average reports of several prompts: one row per model, in the order of the reports."""
-    models = list(dict.fromkeys(model for report in reports for model in report.models))
-    return [
-        _average(model, [report for report in reports if model in report.models])
-        for model in models
+@dataclass(frozen=True)
+class Comparison:
+    """The changes for one model."""
+
+    model: str
+    before: Rate
+    """Of the tests that both runs have, as is `after`."""
+    after: Rate
+    broken: tuple[Change, ...]
+    """Tests that complied before and do not comply now."""
+    fixed: tuple[Change, ...]
+    """Tests that did not comply before and comply now."""
+    other: tuple[Change, ...]
+    """Tests that changed from or to unknown, error or not judged."""
+    compared: int
+    """Number of outputs in both runs: tests, times their repetitions."""
+    only_before: int
+    """Number of outputs in the earlier run only."""
+    only_after: int
+    """Number of outputs in the later run only."""
+    scores: Mapping[str, ScoreDifference] = field(default_factory=dict)
+    """`compliance` and every metric that both runs have, over the tests of rules, from 0 to 1: the
+    difference with its interval. The repetitions of a test are kept together."""
+
+    @property
+    def p_value(self) -> float:
+        """Probability of so uneven a split into broken and fixed by chance (two-sided sign test).
+
+        1.0 if nothing was broken or fixed.
+        """
+        broken, fixed = len(self.broken), len(self.fixed)
+        n = broken + fixed
+        tail: float = sum(comb(n, k) for k in range(min(broken, fixed) + 1)) / 2**n
+        return min(1.0, 2 * tail)
+
+
+def compare(
+    before: Sequence[Result], after: Sequence[Result], *, unknown_as: UnknownAs = None
+) -> list[Comparison]:
+    """Compare two runs, test by test; tests match if uid and repetition are the same.
+
+    Args:
+        before: results of the earlier run.
+        after: results of the later run.
+        unknown_as: `err` counts unknown verdicts as not compliant; None leaves them out.
+
+    Returns:
+        One comparison per model that both runs have, in the later run's order.
+    """
+    old, new = _by_model(before), _by_model(after)
+    return [_compare(model, old[model], new[model], unknown_as) for model in new if model in old]
+
+
+def _by_model(results: Sequence[Result]) -> dict[str, dict[tuple[str, int], Result]]:
+    found: dict[str, dict[tuple[str, int], Result]] = {}
+    for result in results:
+        found.setdefault(result.model, {})[(result.test.uid, result.run)] = result
+    return found
+
+
+def _compare(
+    model: str,
+    before: dict[tuple[str, int], Result],
+    after: dict[tuple[str, int], Result],
+    unknown_as: UnknownAs,
+) -> Comparison:
+    both = [key for key in after if key in before]
+    changes = [
+        Change(before=before[key].state, after=after[key].state, **_shown(after[key]))
+        for key in both
+        if before[key].state != after[key].state
     ]
-
-
-def _average(model: str, reports: Sequence[Report]) -> Average:
-    split = [
-        (rule.non_compliant, inverse.non_compliant)
-        for rule, inverse in (
-            (report.tnc(model=model, by="rule"), report.tnc(model=model, by="inverse"))
-            for report in reports
-        )
-        if rule.n and inverse.n
-    ]
-    return Average(
+    broken = [change for change in changes if (change.before, change.after) == ("ok", "err")]
+    fixed = [change for change in changes if (change.before, change.after) == ("err", "ok")]
+    return Comparison(
         model=model,
-        tests=_mean([_rounded(report.tnc(model=model)) for report in reports]),
-        baseline=_mean([_rounded(report.tnc(model=model, by="baseline")) for report in reports]),
-        rule=_mean([rule for rule, _ in split]),
-        inverse=_mean([inverse for _, inverse in split]),
-        prompts=len(reports),
+        before=rate_of((before[key] for key in both), unknown_as=unknown_as),
+        after=rate_of((after[key] for key in both), unknown_as=unknown_as),
+        broken=tuple(broken),
+        fixed=tuple(fixed),
+        other=tuple(change for change in changes if change not in broken and change not in fixed),
+        compared=len(both),
+        only_before=len(before) - len(both),
+        only_after=len(after) - len(both),
+        scores=_scores(
+            [(before[key], after[key]) for key in both if not after[key].test.baseline], unknown_as
+        ),
     )
 
 
-def _rounded(rate: Rate) -> float | None:
-    return None if rate.percent is None else 1 - rate.percent / 100
+def _scores(
+    pairs: Sequence[tuple[Result, Result]], unknown_as: UnknownAs
+) -> dict[str, ScoreDifference]:
+    values = [(values_of(old, unknown_as), values_of(new, unknown_as)) for old, new in pairs]
+    in_a, in_b = (dict.fromkeys(name for pair in values for name in pair[at]) for at in (0, 1))
+    columns: dict[str, list[tuple[float, float] | None]] = {
+        name: [
+            (old[name], new[name]) if name in old and name in new else None for old, new in values
+        ]
+        for name in in_a
+        if name in in_b
+    }
+    uids = [new.test.uid for _, new in pairs]
+    repeated = len(set(uids)) < len(uids)
+    found = paired(columns, uids if repeated else None)
+    return {
+        name: replace(
+            difference,
+            became_unscored=dict(
+                Counter(
+                    pair[1].state if name == COMPLIANCE else "no score"
+                    for pair, (old, new) in zip(pairs, values, strict=True)
+                    if name in old and name not in new
+                ).most_common()
+            ),
+            became_scored=sum(name in new and name not in old for old, new in values),
+        )
+        for name, difference in found.items()
+    }  # fmt: skip
 
 
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None
+COMPLIANCE = "compliance"
+
+
+def values_of(result: Result, unknown_as: UnknownAs = None) -> dict[str, float]:
+    """Return an output's compliance and metrics as numbers from 0 to 1; without those unknown."""
+    if result.error is not None:
+        return {}
+    values: dict[str, float] = {}
+    verdict = result.compliance
+    share = None if verdict is None else share_of(verdict.outcome, unknown_as)
+    if share is not None:
+        values[COMPLIANCE] = share
+    by_metric: dict[str, dict[str, float]] = {}
+    for metric_result in result.metrics:
+        if metric_result.value is not None:
+            by_metric.setdefault(metric_result.metric, {})[metric_result.key] = (
+                metric_result.value / 100
+            )
+    for metric, judged in by_metric.items():
+        if metric != COMPLIANCE:
+            values[metric] = fmean(judged.values())  # the mean over its judges
+        if len(judged) > 1 or metric == COMPLIANCE:
+            values |= judged
+    return values
