@@ -186,7 +186,7 @@ async def run_jobs(
     work: Callable[[J], Awaitable[R]],
     *,
     max_concurrency: int,
-    done: Callable[[J, R], None] | None = None,
+    done: Callable[[R], object] | None = None,
 ) -> list[R]:
     """Run jobs concurrently and return the results in the order of the jobs.
 
@@ -197,7 +197,7 @@ async def run_jobs(
         jobs: the jobs.
         work: runs one job.
         max_concurrency: maximum number of concurrent jobs, from 1.
-        done: called with each job and its result as soon as the job ends.
+        done: called with each result as soon as its job ends.
 
     Raises:
         ConfigurationError: for a concurrency below 1.
@@ -212,7 +212,7 @@ async def run_jobs(
         for number, job in numbered:
             results[number] = await work(job)
             if done is not None:
-                done(job, results[number])
+                done(results[number])
 
     try:
         async with asyncio.TaskGroup() as group:
@@ -229,21 +229,6 @@ async def run_jobs(
 def dialogue(system: str, user: str) -> tuple[Message, ...]:
     """Make the two messages of a question: instructions, then material."""
     return Message(role="system", content=system), Message(role="user", content=user)
-
-
-def with_author(text: str, instructions: str | None) -> str:
-    """Append the prompt author's instructions for a stage, if there are any."""
-    return f"{text}\n\nThe author of the prompt adds: {instructions}" if instructions else text
-
-
-def strings_schema(field: str) -> JsonObject:
-    """Make the JSON schema of a reply with a list of texts in a field."""
-    return {
-        "type": "object",
-        "properties": {field: {"type": "array", "items": {"type": "string"}}},
-        "required": [field],
-        "additionalProperties": False,
-    }
 
 
 async def answered(model: Model, request: CompletionRequest) -> Completion:

@@ -30,13 +30,9 @@ _WORDS = {
     "$schema", "$id", "title", "description", "default", "examples", "sample", "name", "kind",
     "strict", "nullable", "deprecated", "$comment",
 }  # fmt: skip
-_TYPES: dict[str, tuple[type, ...]] = {
-    "string": (str,), "number": (int, float), "integer": (int, float), "boolean": (bool,),
-    "array": (list,), "object": (dict,), "null": (type(None),),
-}  # fmt: skip
+_TYPES = ("null", "boolean", "string", "integer", "number", "array", "object")
 _ALIASES = {"float": "number", "int": "integer", "bool": "boolean", "list": "array",
             "str": "string", "dict": "object"}  # fmt: skip
-_DEEPEST = 50
 
 
 @dataclass(frozen=True)
@@ -55,7 +51,7 @@ class OutputSchema:
             begins = output.strip()[:3]
             fenced = " (it stands in a code fence)" if begins == "```" else ""
             return [f"the output is not JSON{fenced}"]
-        found = _problems(value, self.schema, "the output", 0)
+        found = _problems(value, self.schema, "the output")
         return [problem for problem, _ in zip(found, range(10), strict=False)]
 
 
@@ -71,7 +67,7 @@ def output_schema(prompt: PromptUnderTest) -> OutputSchema | None:
         declared = {"type": "object"}
     if declared is None or (form is None and _is_text(declared)):
         return None
-    return OutputSchema(declared, tuple(dict.fromkeys(_unknown(declared, 0))))
+    return OutputSchema(declared, tuple(dict.fromkeys(_unknown(declared))))
 
 
 def _declared(given: JsonValue) -> dict[str, JsonValue] | None:
@@ -84,24 +80,19 @@ def _declared(given: JsonValue) -> dict[str, JsonValue] | None:
         return None
     if isinstance(given.get("properties"), dict) or isinstance(given.get("type"), str):
         return given
-    properties: dict[str, dict[str, JsonValue]] = {
-        name: part if isinstance(part, dict) else {"type": part} for name, part in given.items()
-    }
-    required: list[JsonValue] = [
-        name for name, part in properties.items() if part.get("required") is not False
-    ]
-    parts: dict[str, JsonValue] = {name: _property(part) for name, part in properties.items()}
+    parts: dict[str, JsonValue] = {}
+    required: list[JsonValue] = []
+    for name, part in given.items():
+        # Of Prompty: `kind` is the type, and `required` says if the output has to be there.
+        declared: dict[str, JsonValue] = dict(part) if isinstance(part, dict) else {"type": part}
+        if declared.get("required") is not False:
+            required.append(name)
+        if not isinstance(declared.get("required"), list):
+            declared.pop("required", None)
+        if isinstance(kind := declared.get("kind"), str):
+            declared.setdefault("type", kind)
+        parts[name] = declared
     return {"type": "object", "properties": parts, "required": required}
-
-
-def _property(declared: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """Read an output of Prompty: `kind` is its type, and `required` says if it has to be there."""
-    found = {name: value for name, value in declared.items() if name != "required"}
-    if isinstance(declared.get("required"), list):
-        found["required"] = declared["required"]
-    if "type" not in found and isinstance(found.get("kind"), str):
-        found["type"] = found["kind"]
-    return found
 
 
 def _is_text(schema: Mapping[str, JsonValue]) -> bool:
@@ -115,72 +106,58 @@ def _is_text(schema: Mapping[str, JsonValue]) -> bool:
     return isinstance(only, dict) and only.get("type") == "string" and "enum" not in only
 
 
-def _unknown(schema: JsonValue, depth: int) -> Iterator[str]:
-    if not isinstance(schema, dict) or depth > _DEEPEST:
-        return
-    yield from (name for name in schema if name not in _CHECKED | _WORDS)
-    named = schema.get("properties")
-    for part in named.values() if isinstance(named, dict) else ():
-        yield from _unknown(part, depth + 1)
-    yield from _unknown(schema.get("items"), depth + 1)
+def _unknown(schema: JsonValue) -> Iterator[str]:
+    if isinstance(schema, dict):
+        yield from (name for name in schema if name not in _CHECKED | _WORDS)
+        named = schema.get("properties")
+        for part in [*(named.values() if isinstance(named, dict) else ()), schema.get("items")]:
+            yield from _unknown(part)
 
 
-def _problems(value: JsonValue, schema: JsonValue, where: str, depth: int) -> Iterator[str]:
-    if not isinstance(schema, dict) or depth > _DEEPEST:
+def _problems(value: JsonValue, schema: JsonValue, where: str) -> Iterator[str]:
+    if not isinstance(schema, dict):
         return
-    types = schema.get("type")
-    names = [types] if isinstance(types, str) else types if isinstance(types, list) else []
-    known = [_ALIASES.get(str(name), str(name)) for name in names]
-    if schema.get("nullable") is True:
-        known.append("null")
-    usable = known and all(name in _TYPES for name in known)
-    if usable and not any(_is_a(value, name) for name in known):
-        yield f"{where} is {_kind(value)}, not {' or '.join(known)}"
+    given = schema.get("type")
+    types = [given] if isinstance(given, str) else given if isinstance(given, list) else []
+    known = [_ALIASES.get(str(name), str(name)) for name in types]
+    known += ["null"] * (schema.get("nullable") is True)
+    kinds = _kinds(value)
+    if known and set(known) <= set(_TYPES) and not set(known) & set(kinds):
+        yield f"{where} is {kinds[0]}, not {' or '.join(known)}"
         return
     allowed = schema.get("enum")
     if isinstance(allowed, list) and not any(_equal(value, item) for item in allowed):
         yield f"{where} is {_shown(value)}, which is not one of {_shown(allowed)}"
     if "const" in schema and not _equal(value, schema["const"]):
         yield f"{where} is {_shown(value)}, not {_shown(schema['const'])}"
+    properties, required = schema.get("properties"), schema.get("required")
+    declared = properties if isinstance(properties, dict) else {}
     if isinstance(value, dict):
-        yield from _of_object(value, schema, where, depth)
-    if isinstance(value, list):
-        for number, item in enumerate(value, start=1):
-            yield from _problems(item, schema.get("items"), f"item {number} of {where}", depth + 1)
+        for name in required if isinstance(required, list) else ():
+            if name not in value:
+                yield f"{where} has no `{one_line(str(name), 60)}`"
+        for name, item in value.items():
+            inside = f"`{one_line(name, 60)}`"
+            if name in declared:
+                yield from _problems(item, declared[name], f"{inside} of {where}")
+            elif schema.get("additionalProperties") is False:
+                yield f"{where} has {inside}, which is not declared"
+    for number, item in enumerate(value if isinstance(value, list) else (), start=1):
+        yield from _problems(item, schema.get("items"), f"item {number} of {where}")
 
 
-def _of_object(
-    value: dict[str, JsonValue], schema: dict[str, JsonValue], where: str, depth: int
-) -> Iterator[str]:
-    properties = schema.get("properties")
-    properties = properties if isinstance(properties, dict) else {}
-    required = schema.get("required")
-    for name in required if isinstance(required, list) else ():
-        if name not in value:
-            yield f"{where} has no `{one_line(str(name), 60)}`"
-    for name, item in value.items():
-        if name in properties:
-            inside = f"`{one_line(name, 60)}` of {where}"
-            yield from _problems(item, properties[name], inside, depth + 1)
-        elif schema.get("additionalProperties") is False:
-            yield f"{where} has `{one_line(name, 60)}`, which is not declared"
-
-
-def _is_a(value: JsonValue, name: str) -> bool:
+def _kinds(value: JsonValue) -> list[str]:
+    """Name the types that a value has, the narrowest first."""
     if isinstance(value, bool):
-        return name == "boolean"
-    if name == "integer" and isinstance(value, float):
-        return value.is_integer()
-    return isinstance(value, _TYPES[name])
+        return ["boolean"]
+    if isinstance(value, int | float):
+        return ["integer", "number"] if float(value).is_integer() else ["number"]
+    kinds = {str: "string", list: "array", dict: "object", type(None): "null"}
+    return [kinds[type(value)]]
 
 
 def _equal(value: JsonValue, other: JsonValue) -> bool:
     return value == other and isinstance(value, bool) == isinstance(other, bool)
-
-
-def _kind(value: JsonValue) -> str:
-    order = ("null", "boolean", "string", "integer", "number", "array", "object")
-    return next(name for name in order if _is_a(value, name))
 
 
 def _shown(value: JsonValue) -> str:
@@ -188,7 +165,7 @@ def _shown(value: JsonValue) -> str:
 
 
 def with_schema(result: Result, schema: OutputSchema | None) -> Result:
-    """Add the check of the output to a result's metrics, in place of an earlier one."""
+    """Add the check of the output to a result's metrics, in place of an earlier declared."""
     if schema is None or result.error is not None:
         return result
     problems = schema.problems(result.output)

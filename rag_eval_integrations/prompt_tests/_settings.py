@@ -7,14 +7,13 @@ Models), its response format, its tools and its images are sent to models that t
 from __future__ import annotations
 
 import base64
-import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any
 
-from pydantic import JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from rag_eval_integrations import _target
 from rag_eval_integrations.errors import ConfigurationError
@@ -126,54 +125,43 @@ def _schema_format(given: JsonValue, prompt: PromptUnderTest) -> JsonValue:
     return {"type": "json_schema", "json_schema": {"name": "output", **described}}
 
 
+class _Known(BaseModel):
+    """Settings whose values are known, so that a mistake is found before any request."""
+
+    model_config = ConfigDict(strict=True)
+
+    temperature: Annotated[float, Field(ge=0)] | None = None
+    max_tokens: Annotated[int, Field(ge=1)] | None = None
+    top_p: Annotated[float, Field(ge=0, le=1)] | None = None
+    seed: int | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+    stop: str | list[str] | None = None
+
+
 def _checked(
-    found: Mapping[str, JsonValue], prompt: PromptUnderTest, notes: list[str]
+    given: Mapping[str, JsonValue], prompt: PromptUnderTest, notes: list[str]
 ) -> dict[str, JsonValue]:
     kept: dict[str, JsonValue] = {}
-    for name, value in found.items():
-        if value is None:
-            continue
-        if name in _FIXED:
+    for name, value in given.items():
+        if name in _FIXED and value is not None:
             raise ConfigurationError(name, value, "is not a setting of a request")
-        if name in _NOT_SETTINGS:
+        if name in _NOT_SETTINGS and value is not None:
             notes.append(f"{prompt.name}: `{name}` is not sent: {_NOT_SETTINGS[name]}")
             continue
         if name == "tools":
             value = _tools(value, prompt, notes)
         elif name == "response_format":
             value = _format(value)
-        elif name in _CHECKS and not _CHECKS[name][0](value):
-            raise ConfigurationError(name, value, _CHECKS[name][1])
         if value is not None:
             kept[name] = value
+    try:
+        _Known.model_validate(kept)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = str(first["loc"][0])
+        raise ConfigurationError(field, kept[field], first["msg"].removeprefix("Input ")) from error
     return kept
-
-
-def _number(low: float, high: float) -> Any:
-    def is_one(value: JsonValue) -> bool:
-        return type(value) in (int, float) and low <= cast(float, value) <= high
-
-    return is_one
-
-
-_CHECKS: dict[str, tuple[Any, str]] = {
-    "temperature": (_number(0, 1e9), "should be a number from 0"),
-    "max_tokens": (
-        lambda value: type(value) is int and value >= 1,
-        "should be a whole number from 1",
-    ),
-    "top_p": (_number(0, 1), "should be a number from 0 to 1"),
-    "seed": (lambda value: type(value) is int, "should be a whole number"),
-    "frequency_penalty": (_number(-math.inf, math.inf), "should be a number"),
-    "presence_penalty": (_number(-math.inf, math.inf), "should be a number"),
-    "stop": (
-        lambda value: (
-            isinstance(value, str)
-            or (isinstance(value, list) and all(isinstance(text, str) for text in value))
-        ),
-        "should be a text, or a list of texts",
-    ),
-}
 
 
 def _format(given: JsonValue) -> JsonValue:
@@ -193,25 +181,18 @@ def _format(given: JsonValue) -> JsonValue:
 def _tools(given: JsonValue, prompt: PromptUnderTest, notes: list[str]) -> JsonValue:
     """Return functions in OpenAI's form; name the others, which no chat request can hold."""
     functions: list[JsonValue] = []
-    for number, tool in enumerate(given if isinstance(given, list) else [given], start=1):
-        function = _tool(tool)
-        if function is None:
-            name = tool.get("name") if isinstance(tool, dict) else None
-            notes.append(f"{prompt.name}: tool {name or number} is not a function, so is not sent")
+    tools = given if isinstance(given, list) else [] if given is None else [given]
+    for number, tool in enumerate(tools, start=1):
+        tool = tool if isinstance(tool, dict) else {}
+        if tool.get("type") == "function" and isinstance(tool.get("function"), dict):
+            functions.append(tool)
+        elif tool.get("kind", tool.get("type", "function")) == "function" and tool.get("name"):
+            names = [name for name in ("name", "description", "parameters") if name in tool]
+            functions.append({"type": "function", "function": {name: tool[name] for name in names}})
         else:
-            functions.append(function)
+            name = tool.get("name") or number
+            notes.append(f"{prompt.name}: tool {name} is not a function, so is not sent")
     return functions or None
-
-
-def _tool(tool: JsonValue) -> JsonValue:
-    if not isinstance(tool, dict):
-        return None
-    if tool.get("type") == "function" and isinstance(tool.get("function"), dict):
-        return tool
-    if tool.get("kind", tool.get("type", "function")) != "function" or not tool.get("name"):
-        return None
-    function = {name: tool[name] for name in ("name", "description", "parameters") if name in tool}
-    return {"type": "function", "function": cast(JsonValue, function)}
 
 
 # --- Images of the prompt's own text
@@ -225,19 +206,16 @@ _URL = re.compile(r"https?://|data:image/", re.IGNORECASE)
 
 
 def _images(prompt: PromptUnderTest, notes: list[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    images: dict[str, str] = {}
     for _, target in _IMAGE.findall(prompt.text):
+        url = target if _URL.match(target) else _file_url(prompt.folder, target)
         if _PLACE.fullmatch(target):
-            found[target] = ""
-        elif _URL.match(target):
-            found[target] = target
+            images[target] = ""
+        elif url is None:
+            notes.append(f"{prompt.name}: the image {target} cannot be sent; it stays text")
         else:
-            url = _file_url(prompt.folder, target)
-            if url is None:
-                notes.append(f"{prompt.name}: the image {target} cannot be sent; it stays text")
-            else:
-                found[target] = url
-    return found
+            images[target] = url
+    return images
 
 
 def _file_url(folder: Path | None, name: str) -> str | None:
@@ -246,12 +224,11 @@ def _file_url(folder: Path | None, name: str) -> str | None:
     if folder is None or kind is None:
         return None
     path = (folder / name).resolve()
-    if not path.is_relative_to(folder.resolve()) or not path.is_file():
+    inside = path.is_relative_to(folder.resolve()) and path.is_file()
+    if not inside or path.stat().st_size > _MOST_BYTES:
         return None
-    if path.stat().st_size > _MOST_BYTES:
-        return None
-    content = _target.read_whole(path, "image")
-    return f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}"
+    content = base64.b64encode(_target.read_whole(path, "image")).decode("ascii")
+    return f"data:image/{kind};base64,{content}"
 
 
 def with_images(

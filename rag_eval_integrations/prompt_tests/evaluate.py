@@ -150,7 +150,7 @@ class PromptEvaluation:
             return await self._measure(job.metric, result, job.judge)
 
         judgements = await run_jobs(
-            jobs, work, max_concurrency=self.max_concurrency, done=lambda *_: self._count()
+            jobs, work, max_concurrency=self.max_concurrency, done=self._count
         )
         by_result: dict[int, list[Judged | MetricResult]] = {}
         for job, judgement in zip(jobs, judgements, strict=True):
@@ -246,7 +246,7 @@ class PromptEvaluation:
         grade = {"score": reading.score, "outcome": reading.outcome, "content": content}
         return none.model_copy(update=grade)
 
-    def _count(self) -> None:
+    def _count(self, _: object = None) -> None:
         if self._done is not None:
             self._done()
 

@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, cast, runtime_checkable
 
@@ -459,21 +460,14 @@ def _samples(
     return tuple(found)
 
 
+def adapter_of(framework: str) -> Any:
+    """Import what a framework's objects need to be under test."""
+    return import_module(f"rag_eval_integrations.{framework}.under_test")
+
+
 def _of_framework(prompt: object) -> PromptLike:
     framework = framework_of(prompt)
-    made: object = None
-    if framework == "langchain":
-        from rag_eval_integrations.langchain.under_test import (  # noqa: PLC0415  # if installed
-            as_prompt as of_langchain,
-        )
-
-        made = of_langchain(cast(Any, prompt))
-    elif framework == "llama_index":
-        from rag_eval_integrations.llama_index.under_test import (  # noqa: PLC0415  # if installed
-            as_prompt as of_llama_index,
-        )
-
-        made = of_llama_index(cast(Any, prompt))
+    made = None if framework is None else adapter_of(framework).as_prompt(prompt)
     if not isinstance(made, PromptLike):
         raise ConfigurationError(
             "prompt",

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import inspect
 import time
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
 from pydantic import JsonValue
 
@@ -27,7 +25,7 @@ from rag_eval_integrations.prompt_tests._settings import (
     settings_of,
     with_images,
 )
-from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
+from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest, adapter_of
 from rag_eval_integrations.prompt_tests.records import PromptTest, Result, digest
 from rag_eval_integrations.records import RagCall, Usage
 from rag_eval_integrations.records._frameworks import framework_of
@@ -79,18 +77,8 @@ def model_of(model: object, *, name: str | None = None) -> ModelUnderTest:
     framework = framework_of(model)
     if isinstance(model, str):
         found = judge_from(model)
-    elif framework == "langchain":
-        from rag_eval_integrations.langchain.under_test import (  # noqa: PLC0415  # if installed
-            as_model_under_test as of_langchain,
-        )
-
-        found = of_langchain(cast(Any, model), name=name)
-    elif framework == "llama_index":
-        from rag_eval_integrations.llama_index.under_test import (  # noqa: PLC0415  # if installed
-            as_model_under_test as of_llama_index,
-        )
-
-        found = of_llama_index(cast(Any, model), name=name)
+    elif framework is not None:
+        found = adapter_of(framework).as_model_under_test(model, name=name)
     elif inspect.iscoroutinefunction(model):
         found = CallableModel(model, name=name or model.__name__)
     if not isinstance(found, Model | App) or isinstance(found, Judge):
@@ -143,41 +131,25 @@ class _NamedModel(WrappedModel):
         self.retries = self._wrapped.retries
 
 
-class AppBase(ABC):
-    """An `App` that declares the optional member `version`."""
+class _NamedApp:
+    """An app under another name, with the version that its class may declare.
 
-    name: str
-    version: str | None = None
-    """Version of everything else that an answer depends on; only answers recorded with the same
-    version are reused."""
-
-    @abstractmethod
-    async def answer(self, inputs: Mapping[str, JsonValue], text: str) -> RagCall:
-        """Answer a test; see `App.answer`."""
-
-
-class _NamedApp(AppBase):
-    """An app under another name; it keeps its version."""
+    The version is that of everything else that an answer depends on; only answers recorded with
+    the same version are reused.
+    """
 
     def __init__(self, app: App, name: str) -> None:
         self._app, self.name = app, name
-        if hasattr(app, "version"):
-            self.version = app.version
+        self.version: str | None = app.version if hasattr(app, "version") else None
 
     async def answer(self, inputs: Mapping[str, JsonValue], text: str) -> RagCall:
         return await self._app.answer(inputs, text)
 
 
-def app_base(app: App) -> AppBase:
-    """Return the app, wrapped if its class does not declare `version`."""
-    return app if isinstance(app, AppBase) else _NamedApp(app, app.name)
-
-
 # --- The run
 
 
-@dataclass(frozen=True)
-class _Job:
+class _Job(NamedTuple):
     test: PromptTest
     model: ModelUnderTest
     run: int
@@ -192,7 +164,7 @@ async def run_tests(
     max_concurrency: int = 8,
     parameters: Mapping[str, JsonValue] | None = None,
     journal: Journal | None = None,
-    done: Callable[[Result], None] | None = None,
+    done: Callable[[Result], object] | None = None,
     tell: Callable[[str], None] = logger.warning,
 ) -> list[Result]:
     """Run tests on models under test.
@@ -235,7 +207,7 @@ async def run_tests(
     askers: dict[str, _AskModel | _AskApp] = {}
     for model in found:
         if isinstance(model, App):
-            askers[model.name] = _AskApp(app_base(model), settings, record)
+            askers[model.name] = _AskApp(_NamedApp(model, model.name), settings, record)
         else:
             recorded = RecordedModel(model, record, max_concurrency=max_concurrency)
             askers[model.name] = _AskModel(recorded, settings)
@@ -250,11 +222,7 @@ async def run_tests(
     async def work(job: _Job) -> Result:
         return with_schema(await _result(job, under_test, askers[job.model.name]), schema)
 
-    def report(_: _Job, result: Result) -> None:
-        if done is not None:
-            done(result)
-
-    results = await run_jobs(jobs, work, max_concurrency=max_concurrency, done=report)
+    results = await run_jobs(jobs, work, max_concurrency=max_concurrency, done=done)
     for name, asker in askers.items():
         for warning, count in asker.warnings.items():
             tell(f"{name}: {warning} ({count} outputs)")
@@ -350,7 +318,7 @@ class _AskModel:
 class _AskApp:
     """Asks one app, whose answers are recorded with the documents that it retrieved."""
 
-    def __init__(self, app: AppBase, settings: Settings, journal: Journal) -> None:
+    def __init__(self, app: _NamedApp, settings: Settings, journal: Journal) -> None:
         self.warnings: Counter[str] = Counter()
         self._app, self._journal = app, journal
         self._flights = SingleFlight[tuple[str, tuple[str, ...]]](0)

@@ -143,7 +143,7 @@ def test_settings_reach_the_models_under_test_only(
     ("words", "why"),
     [
         (["--param", "top_p"], "use NAME=VALUE"),
-        (["--param", "top_p=2"], "should be a number from 0 to 1"),
+        (["--param", "top_p=2"], "should be less than or equal to 1"),
         (["--param", "a=1", "--param", "a=2"], "a has a value already"),
         (["--param", "temperature=1", "--temperature", "1"], "has a value already"),
         (["--param", "max_tokens=1", "--max-tokens", "1"], "give one"),
