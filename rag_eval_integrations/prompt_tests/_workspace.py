@@ -8,7 +8,7 @@ their owner only; links are followed.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,21 +95,6 @@ class Workspace:
         with _target.replacing(_target.resolved(self.path(name), "file")) as stream:
             stream.write(content)
 
-    def write_page(self, name: str, text: str, begins: bytes) -> None:
-        """Write a page derived from results, in place of an earlier one.
-
-        Args:
-            name: name of the file.
-            text: its content.
-            begins: beginning of all pages of this kind, by which an earlier one is known.
-
-        Raises:
-            ConfigurationError: when there is another file of this name, which somebody made.
-            OSError: when the file cannot be written.
-        """
-        path = self.path(name)
-        _target.write_page(path, text, lambda head: head.startswith(begins), field="file")
-
     def read_json(self, name: str) -> Any:
         """Read a file's JSON.
 
@@ -120,11 +105,9 @@ class Workspace:
         text = self.read(name)
         try:
             return json.loads(text)
-        except json.JSONDecodeError as error:
-            why = f"line {error.lineno} is not JSON: {error.msg}"
-            raise ConfigurationError("file", str(self.path(name)), why) from error
         except (RecursionError, ValueError) as error:
-            why = f"is not JSON: {error}"
+            where = f"line {error.lineno} " if isinstance(error, json.JSONDecodeError) else ""
+            why = f"{where}is not JSON: {getattr(error, 'msg', error)}"
             raise ConfigurationError("file", str(self.path(name)), why) from error
 
     def write_json(self, name: str, value: Any) -> None:
@@ -255,17 +238,18 @@ def make_spec(
         cut: number of rules, and of inverse rules, that are numbered first, in PromptPex's way; the
             others get the numbers after these. None for all.
     """
-    first = len(rules) if cut is None else min(cut, len(rules))
-    firsts = len(inverse) if cut is None else min(cut, len(inverse))
+    first, firsts = (len(texts) if cut is None else min(cut, len(texts))
+                     for texts in (rules, inverse))  # fmt: skip
     direct = [
         Rule(id=number if number <= first else number + firsts, text=text)
         for number, text in enumerate(rules, start=1)
     ]
-    if not isinstance(inverse, dict):
-        matched = len(inverse) == len(rules)
-        pairs = [(i if matched else None, text) for i, text in enumerate(inverse, start=1)]
+    pairs: Iterable[tuple[int | None, str]]
+    if isinstance(inverse, dict):
+        pairs = inverse.items()
     else:
-        pairs = list(inverse.items())
+        matched = len(inverse) == len(rules)
+        pairs = ((i if matched else None, text) for i, text in enumerate(inverse, start=1))
     opposite = [
         Rule(
             id=number + (first if number <= firsts else len(rules)),

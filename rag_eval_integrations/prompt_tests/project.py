@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -96,10 +97,9 @@ class Project:
         for warning in project.prompt.warnings:
             tell(warning)
         workspace = project.workspace
-        if workspace.has(files.PROMPT):
-            before = workspace.about().get("file")
-            if before != path.name:
-                raise ConfigurationError("folder", str(folder), f"contains the tests of {before}")
+        made = workspace.has(files.PROMPT)
+        if made and (before := workspace.about().get("file")) != path.name:
+            raise ConfigurationError("folder", str(folder), f"contains the tests of {before}")
         words = stored_words(workspace)
         added = words if author is None else continued_words(workspace, words, author)
         if path.name in (files.REVIEW, REPORT_MD):
@@ -108,31 +108,32 @@ class Project:
         copy = workspace.path(path.name)
         if not (copy.exists() and copy.samefile(path)):
             content = _target.read_whole(path, "prompt")
-            theirs = copy.is_file() and not copy.is_symlink() and not workspace.has(files.PROMPT)
-            if theirs and _target.read_whole(copy) != content:
-                why = f"has another {path.name}, which is kept; use another folder"
-                raise ConfigurationError("folder", str(folder), why)
             if copy.is_symlink():
                 copy.unlink()  # copying onto a link would write outside the folder
+            elif copy.is_file() and not made and _target.read_whole(copy) != content:
+                why = f"has another {path.name}, which is kept; use another folder"
+                raise ConfigurationError("folder", str(folder), why)
             workspace.write_bytes(path.name, content)
-        source = str(path.resolve())
-        workspace.note(schema=SCHEMA, file=path.name, source=source)
-        if added != words:
-            workspace.note(instructions=dict(added.instructions), samples=added.samples)
+        of_author = {"instructions": dict(added.instructions), "samples": added.samples}
+        workspace.note(
+            schema=SCHEMA, file=path.name, source=str(path.resolve()),
+            **(of_author if added != words else {}),
+        )  # fmt: skip
         project.prompt = project.prompt.with_author(added)
         return project
 
     def _own_prompt(self) -> PromptUnderTest:
-        if not self.workspace.has(files.PROMPT):
-            raise ConfigurationError(
-                "folder", str(self.workspace.folder), "has no prompt tests; generate them first"
-            )
+        self._need(files.PROMPT, "has no prompt tests; generate them first")
         about = self.workspace.about()
         source = Path(str(about.get("source")))
         if not source.is_file():
             self._tell(f"{source} does not exist; using the copy in {self.workspace.folder}")
             source = self.workspace.path(Path(str(about.get("file"))).name)
         return PromptUnderTest.of(source).with_author(stored_words(self.workspace))
+
+    def _need(self, name: str, why: str) -> None:
+        if not self.workspace.has(name):
+            raise ConfigurationError("folder", str(self.workspace.folder), why)
 
     def add_metric(self, text: str) -> Path:
         """Write a metric file of the author's, `custom.metric.prompty`, into the folder.
@@ -156,10 +157,7 @@ class Project:
         Raises:
             ConfigurationError: when there is no usable test.
         """
-        if not self.workspace.has(files.TESTS):
-            raise ConfigurationError(
-                "folder", str(self.workspace.folder), f"has no {files.TESTS}; generate tests first"
-            )
+        self._need(files.TESTS, f"has no {files.TESTS}; generate tests first")
         tests = self.workspace.tests(self.prompt, self._tell)
         if not tests:
             path = str(self.workspace.path(files.TESTS))
@@ -177,12 +175,7 @@ class Project:
         Raises:
             ConfigurationError: when there is no file of results.
         """
-        if not self.workspace.has(files.RESULTS):
-            raise ConfigurationError(
-                "folder",
-                str(self.workspace.folder),
-                f"has no {files.RESULTS}; run the tests first",
-            )
+        self._need(files.RESULTS, f"has no {files.RESULTS}; run the tests first")
         tests = self.tests() if self.workspace.has(files.TESTS) else []
         lost: list[str] = []
         rows = self.workspace.rows(files.RESULTS)
@@ -275,12 +268,11 @@ class Project:
         others = sorted({str(row.get("model")) for row in rows} - models)
         if some is not None and any(str(row.get("testuid")) not in some for row in rows):
             others.append("other tests")
-        if not others:
-            return
-        numbered = (f"test_results.{number}.json" for number in itertools.count(1))
-        name = next(free for free in numbered if not self.workspace.path(free).exists())
-        self.workspace.write(name, self.workspace.read(files.RESULTS))
-        self._tell(f"{', '.join(others)}: earlier results moved to {self.workspace.path(name)}")
+        if others:
+            paths = (self.workspace.path(f"test_results.{n}.json") for n in itertools.count(1))
+            path = next(path for path in paths if not path.exists())
+            self.workspace.write(path.name, self.workspace.read(files.RESULTS))
+            self._tell(f"{', '.join(others)}: earlier results moved to {path}")
 
     def evaluation(
         self,
@@ -417,12 +409,22 @@ class Project:
         Raises:
             ConfigurationError: when one of these files is there and is not an earlier report.
         """
-        self.workspace.write_page(OVERVIEW, to_csv(report.overview()), b"model,")
-        self.workspace.write_page(REPORT_JSON, to_json(report), b'{\n "schema": ')
-        self.workspace.write_page(REPORT_MD, to_markdown(report), b"# Prompt tests of ")
-        write(self.workspace.path(REPORT_HTML), report_pieces(report), field="file")
-        names = (OVERVIEW, REPORT_JSON, REPORT_MD, REPORT_HTML)
-        return [self.workspace.path(name) for name in names]
+        pages = {
+            OVERVIEW: (to_csv(report.overview()), b"model,"),
+            REPORT_JSON: (to_json(report), b'{\n "schema": '),
+            REPORT_MD: (to_markdown(report), b"# Prompt tests of "),
+        }
+        for name, (text, begins) in pages.items():
+            _target.write_page(
+                self.workspace.path(name), text, partial(_begins, begins), field="file"
+            )
+        page = write(self.workspace.path(REPORT_HTML), report_pieces(report), field="file")
+        return [*map(self.workspace.path, pages), page]
+
+
+def _begins(begins: bytes, head: bytes) -> bool:
+    """Tell from the beginning of a file whether it is an earlier page of this kind."""
+    return head.startswith(begins)
 
 
 def find_metrics(
@@ -438,25 +440,22 @@ def find_metrics(
     Raises:
         ConfigurationError: for an unknown name, or two metrics with the same name.
     """
-    folders = [folder for folder in (prompt.folder, *more) if folder is not None]
-    distinct = list({folder.resolve(): folder for folder in folders}.values())
+    folders = {folder.resolve(): folder for folder in (prompt.folder, *more) if folder is not None}
     paths = [Path(name) for name in named if Path(name).suffix and Path(name).is_file()]
     names = {name for name in named if Path(name) not in paths}
-    found = [PromptyMetric(path) for path in paths]
-    for folder in distinct:
-        there = {prompt_name(path) for path in metric_files(folder)}
+    metrics = [PromptyMetric(path) for path in paths]
+    for folder in folders.values():
         if not named:
-            found += discover_metrics(folder)
-        elif names & there:
-            found += discover_metrics(folder, named=names & there)
+            metrics += discover_metrics(folder)
+        elif there := names & {prompt_name(path) for path in metric_files(folder)}:
+            metrics += discover_metrics(folder, named=there)
             names -= there
     own = {prompt_name(path): path for path in metric_files(OWN_METRICS)}
-    found += [PromptyMetric(own[name]) for name in sorted(names & set(own))]
-    absent = sorted(names - set(own))
-    if absent:
-        where = ", ".join(str(folder) for folder in distinct) or "no folder"
+    metrics += [PromptyMetric(own[name]) for name in sorted(names & set(own))]
+    if absent := sorted(names - set(own)):
+        where = ", ".join(map(str, folders.values())) or "no folder"
         raise ConfigurationError("metric", absent[0], f"no such metric file in {where}")
-    return found
+    return metrics
 
 
 # --- The author's words, which a folder keeps
@@ -489,20 +488,15 @@ def continued_words(workspace: Workspace, before: AuthorWords, author: AuthorWor
     Raises:
         ConfigurationError: for words that differ from those that a file was made with.
     """
-    known = before.instructions
-    changed = [stage for stage, text in author.instructions.items() if known.get(stage) != text]
-    if author.samples is not None and author.samples != before.samples:
-        changed.append("samples")
-    for stage in changed:
-        for name in _MADE_WITH[stage]:
-            if workspace.has(name):
-                why = (
-                    f"differs from what {workspace.path(name)} was made with; delete that file to "
-                    "make it again, or use another folder"
-                )
-                given = author.instructions.get(stage, "a new list")
-                raise ConfigurationError(stage, given[:60], why)
-    return AuthorWords(
-        {**known, **author.instructions},
-        before.samples if author.samples is None else author.samples,
-    )
+    changed = dict(author.instructions.items() - before.instructions.items())
+    samples = before.samples if author.samples is None else author.samples
+    if samples != before.samples:
+        changed["samples"] = "a new list"
+    for stage, text in changed.items():
+        for name in filter(workspace.has, _MADE_WITH[stage]):
+            why = (
+                f"differs from what {workspace.path(name)} was made with; delete that file to make "
+                "it again, or use another folder"
+            )
+            raise ConfigurationError(stage, text[:60], why)
+    return AuthorWords({**before.instructions, **author.instructions}, samples)

@@ -34,19 +34,16 @@ def created(put: Path, out: Path, author: GenerateSettings) -> Project:
     return project
 
 
-_STAGES = {
-    "intent": "intent_instructions", "inputSpec": "input_spec_instructions",
-    "outputRules": "output_rules_instructions",
-    "inverseOutputRules": "inverse_output_rules_instructions",
-    "testExpansion": "test_expansion_instructions",
-}  # fmt: skip
-"""Options by the stage that they instruct."""
-
-
 def _author_words(author: GenerateSettings) -> AuthorWords:
-    given = {stage: getattr(author, name) for stage, name in _STAGES.items()}
+    given = {
+        "intent": author.intent_instructions,
+        "inputSpec": author.input_spec_instructions,
+        "outputRules": author.output_rules_instructions,
+        "inverseOutputRules": author.inverse_output_rules_instructions,
+        "testExpansion": author.test_expansion_instructions,
+    }
     instructions = {
-        stage: text_of(text, f"--{_STAGES[stage].replace('_', '-')}").strip()
+        stage: text_of(text, f"instructions for {stage}").strip()
         for stage, text in given.items()
         if text is not None
     }
