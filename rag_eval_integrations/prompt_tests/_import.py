@@ -359,17 +359,16 @@ def new_folder(out: Path, sources: Sequence[Path], *, overwrite: bool) -> Iterat
         ConfigurationError: when the folder exists and may not be replaced.
         OSError: when it cannot be renamed.
     """
-    kept: list[Path] = []
-    folder = Path(os.path.realpath(out))
+    folder, kept = Path(os.path.realpath(out)), list[Path]()
     if not folder.is_dir() or not any(folder.iterdir()):
         yield kept  # anything but a folder is refused by `Workspace`
         return
+    backup = _target.backup_of(folder)
     if any(source.resolve().is_relative_to(folder) for source in sources):
         raise ConfigurationError("--out", str(out), "is the folder that is imported")
     if not overwrite:
         why = "is not empty; use another folder, or --overwrite to replace it"
         raise ConfigurationError("--out", str(out), why)
-    backup = _target.backup_of(folder)
     if os.path.lexists(backup):
         why = "is there and is kept; move it away before you overwrite a folder"
         raise ConfigurationError("--out", str(backup), why)
@@ -378,8 +377,7 @@ def new_folder(out: Path, sources: Sequence[Path], *, overwrite: bool) -> Iterat
         folder.mkdir()
         yield kept
     except BaseException:
-        if folder.exists():
-            shutil.rmtree(folder)
+        shutil.rmtree(folder)
         backup.rename(folder)
         raise
     if {path.name for path in backup.iterdir()} <= {path.name for path in folder.iterdir()}:

@@ -69,9 +69,9 @@ def report_pieces(report: Report) -> Iterator[str]:
         by_judge=list(_by_judge(report)),
         agreement=[
             {
-                "judges": shown(group.who),
+                "judges": shown(" and ".join(group.judges)),
                 "agree": "–" if group.agree is None else f"{group.agree:.1%}",
-                "kappa": f"{'–' if group.kappa is None else f'{group.kappa:.2f}'} ({group.method})",
+                "kappa": f"{'–' if group.kappa is None else f'{group.kappa:.2f}'} (Cohen)",
                 "n": f"{group.n:,}",
             }
             for group in judges_agreement(report.results)
@@ -423,9 +423,9 @@ def _compliance(report: Report) -> Iterator[Row]:
 def _judges(report: Report) -> list[str]:
     rows: list[Row] = [
         {
-            "judges": group.who,
+            "judges": " and ".join(group.judges),
             "same verdict": None if group.agree is None else f"{group.agree:.1%}",
-            "kappa": None if group.kappa is None else f"{group.kappa:.2f} ({group.method})",
+            "kappa": None if group.kappa is None else f"{group.kappa:.2f} (Cohen)",
             "outputs": group.n,
         }
         for group in report.agreement()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from rag_eval_integrations import _loop
@@ -31,14 +30,6 @@ from rag_eval_integrations.prompt_tests.records import (
     TestCheck,
 )
 from rag_eval_integrations.prompt_tests.run import model_from
-
-
-@dataclass(frozen=True)
-class _Job:
-    result: int
-    judge: RecordedModel
-    metric: PromptyMetric | None
-    """The metric file; None for compliance."""
 
 
 class PromptEvaluation:
@@ -131,30 +122,33 @@ class PromptEvaluation:
             schema of outputs. If a judge does not answer,
             the outcome is `unknown` and the reason is the failure.
         """
+        subjects = [*([None] if self.compliance is not None else []), *self.metrics]
         jobs = [
-            _Job(number, judge, metric)
+            (number, metric, judge)
             for number, result in enumerate(results)
             if result.error is None
-            for metric in self._subjects()
+            for metric in subjects
             for judge in self._judges_of(metric)
         ]
         self.planned += len(jobs)
 
-        async def work(job: _Job) -> Judged | MetricResult:
-            result = results[job.result]
-            if job.metric is None:
-                assert self.compliance is not None
-                return await self.compliance.judge(
-                    self.prompt, self.spec, result.test, result.output, job.judge
-                )
-            return await self._measure(job.metric, result, job.judge)
+        async def work(
+            job: tuple[int, PromptyMetric | None, RecordedModel],
+        ) -> Judged | MetricResult:
+            result, metric, judge = results[job[0]], *job[1:]
+            if metric is not None:
+                return await self._measure(metric, result, judge)
+            assert self.compliance is not None
+            return await self.compliance.judge(
+                self.prompt, self.spec, result.test, result.output, judge
+            )
 
         judgements = await run_jobs(
             jobs, work, max_concurrency=self.max_concurrency, done=self._count
         )
         by_result: dict[int, list[Judged | MetricResult]] = {}
-        for job, judgement in zip(jobs, judgements, strict=True):
-            by_result.setdefault(job.result, []).append(judgement)
+        for (number, *_), judgement in zip(jobs, judgements, strict=True):
+            by_result.setdefault(number, []).append(judgement)
         return [
             with_schema(_with(result, by_result.get(number, ())), self._schema)
             for number, result in enumerate(results)
@@ -217,10 +211,6 @@ class PromptEvaluation:
         """Judge outputs from synchronous code; see `outputs`."""
         return _loop.run(self.outputs(results))
 
-    def _subjects(self) -> list[PromptyMetric | None]:
-        """List what outputs are judged for: None for compliance, then the metrics."""
-        return [*([None] if self.compliance is not None else []), *self.metrics]
-
     def _judges_of(self, metric: PromptyMetric | None) -> list[RecordedModel]:
         own = self._own.get(metric.name) if metric is not None else None
         return [own] if own is not None else self.judges
@@ -238,9 +228,8 @@ class PromptEvaluation:
             why = f"{type(error).__name__}: {error}"
             return none.model_copy(update={"problem": why, "failed": True})
         content, reading = graded.completion.text, graded.reading
-        problem = graded.stopped[1] if graded.stopped is not None else None
-        if problem is None and reading.problem is not None:
-            problem = reading.reason
+        stopped = reading.problem and reading.reason
+        problem = stopped if graded.stopped is None else graded.stopped[1]
         if problem is not None:
             return none.model_copy(update={"content": content, "problem": problem})
         grade = {"score": reading.score, "outcome": reading.outcome, "content": content}

@@ -113,8 +113,6 @@ def probability_of_ok(completion: Completion, outcome: Outcome) -> float | None:
 
 Basis = Literal["rules", "prompt"]
 
-_NONCOMPLIANCE_VERSION = "noncompliance-1"
-
 RULES = f"""\
 You check whether the output of an assistant keeps the rules that were set for it. You are given \
 the rules{{shown}} and the output.
@@ -180,33 +178,23 @@ class NonCompliance:
         if not output.strip():
             return Judged(outcome="err", reason="the output is empty")
         see_input = self.basis == "rules" if self.see_input is None else self.see_input
-        parts: dict[str, str] = {}
         if self.basis == "prompt":
-            parts["prompt"] = prompt.text
+            template, words, parts = PROMPT, "", {"prompt": prompt.text}
         else:
-            parts["rules"] = "\n".join(
-                f"{number}. {rule.text}" for number, rule in enumerate(spec.output_rules, start=1)
-            )
-            parts["valid input"] = spec.input_spec_text or "(not described)"
+            template, words = RULES, ", a description of valid inputs"
+            rules = (f"{n}. {rule.text}" for n, rule in enumerate(spec.output_rules, start=1))
+            described = spec.input_spec_text or "(not described)"
+            parts = {"rules": "\n".join(rules), "valid input": described}
         if see_input:
-            parts["input"] = test.testinput
+            words, parts["input"] = f"{words}, the input", test.testinput
         parts["output"] = output
-        words = {"prompt": "", "rules": ", a description of valid inputs"}[self.basis]
-        shown = f"{words}, the input" if see_input else words
-        template = PROMPT if self.basis == "prompt" else RULES
-        return await judged(
-            judge,
-            template.format(shown=shown),
-            parts,
-            version=f"{_NONCOMPLIANCE_VERSION}/{self.basis}",
-            probability=True,
-        )
+        version = f"noncompliance-1/{self.basis}"
+        instructions = template.format(shown=words)
+        return await judged(judge, instructions, parts, version=version, probability=True)
 
 
 # --- Input validity: does the input specification allow a test's input?
 
-
-_VALIDITY_VERSION = "validity-1"
 
 _VALIDITY_INSTRUCTIONS = f"""\
 You check whether an input is one that an assistant accepts. You are given a description of its \
@@ -227,13 +215,11 @@ class InputValidity:
         if not spec.input_spec:
             return Judged(outcome="unknown", reason="there is no input specification")
         parts = {"valid input": spec.input_spec_text, "input": test.testinput}
-        return await judged(judge, _VALIDITY_INSTRUCTIONS, parts, version=_VALIDITY_VERSION)
+        return await judged(judge, _VALIDITY_INSTRUCTIONS, parts, version="validity-1")
 
 
 # --- Rule groundedness: does the prompt support an output rule?
 
-
-_GROUNDEDNESS_VERSION = "groundedness-1"
 
 _GROUNDEDNESS_INSTRUCTIONS = f"""\
 You check whether a rule was taken from a prompt. You are given the prompt of an assistant and one \
@@ -252,13 +238,11 @@ class RuleGroundedness:
     async def judge(self, prompt: PromptUnderTest, rule: Rule, judge: Model) -> Judged:
         """Judge one rule."""
         parts = {"prompt": prompt.text, "rule": rule.text}
-        return await judged(judge, _GROUNDEDNESS_INSTRUCTIONS, parts, version=_GROUNDEDNESS_VERSION)
+        return await judged(judge, _GROUNDEDNESS_INSTRUCTIONS, parts, version="groundedness-1")
 
 
 # --- Spec agreement: does the extracted specification alone lead to a compliant answer?
 
-
-_AGREEMENT_VERSION = "agreement-1"
 
 _AGREEMENT_INSTRUCTIONS = """\
 {intent}
@@ -300,7 +284,7 @@ class SpecAgreement:
                 Message(role="system", content=system),
                 Message(role="user", content=test.testinput),
             ),
-            prompt_version=_AGREEMENT_VERSION,
+            prompt_version="agreement-1",
         )
         try:
             answer = (await answered(model, request)).text

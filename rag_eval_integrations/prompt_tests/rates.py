@@ -131,31 +131,20 @@ def _with_majority(result: Result) -> Result:
 
 @dataclass(frozen=True, slots=True)
 class JudgesAgreement:
-    """How far judges agree on compliance, over the outputs that all of them judged ok or err."""
+    """How far two judges agree on compliance, over the outputs that both judged ok or err."""
 
-    judges: tuple[str, ...]
+    judges: tuple[str, str]
     n: int
     """Number of outputs."""
     agree: float | None
-    """Share of outputs on which all say the same, 0 to 1; None without outputs."""
+    """Share of outputs on which both say the same, 0 to 1; None without outputs."""
     kappa: float | None
-    """Agreement beyond chance, -1 to 1: Cohen's of two judges, Fleiss' of more; None without
-    outputs, or where all verdicts are the same."""
-    method: str
-    """`Cohen` or `Fleiss`."""
-
-    @property
-    def who(self) -> str:
-        """The judges in words."""
-        return " and ".join(self.judges) if len(self.judges) == 2 else "all judges"
+    """Cohen's kappa (Cohen 1960): agreement beyond chance, -1 to 1; None without outputs, or where
+    all verdicts are the same, since chance then explains everything."""
 
 
 def judges_agreement(results: Iterable[Result]) -> list[JudgesAgreement]:
-    """Compare the judges of the rule tests' outputs: all together, and if more than two in pairs.
-
-    Returns:
-        The agreement of all judges, then of each pair; empty for fewer than two judges.
-    """
+    """Compare the judges of the rule tests' outputs in pairs; empty for fewer than two judges."""
     rows: list[dict[str, str]] = [
         {
             verdict.judge or "": verdict.outcome
@@ -166,57 +155,21 @@ def judges_agreement(results: Iterable[Result]) -> list[JudgesAgreement]:
         if result.error is None and not result.test.baseline
     ]
     # A verdict without a judge's name is that on an empty output, which nobody was asked about.
-    names = list(dict.fromkeys(name for row in rows for name in row if name))
-    if len(names) < 2:
-        return []
-    groups = [tuple(names), *(combinations(names, 2) if len(names) > 2 else ())]
-    return [_agreement(group, rows) for group in groups]
+    names = dict.fromkeys(name for row in rows for name in row if name)
+    return [_agreement(pair, rows) for pair in combinations(names, 2)]
 
 
-def _agreement(judges: tuple[str, ...], rows: Sequence[dict[str, str]]) -> JudgesAgreement:
-    said = [
-        [row[name] == "ok" for name in judges]
+def _agreement(judges: tuple[str, str], rows: Sequence[dict[str, str]]) -> JudgesAgreement:
+    pairs = [
+        (row[judges[0]] == "ok", row[judges[1]] == "ok")
         for row in rows
         if all(row.get(name) in ("ok", "err") for name in judges)
     ]
-    agree = sum(len(set(verdicts)) == 1 for verdicts in said) / len(said) if said else None
-    if len(judges) > 2:
-        return JudgesAgreement(judges, len(said), agree, fleiss_kappa(said), "Fleiss")
-    kappa = cohen_kappa(said)
-    return JudgesAgreement(judges, len(said), agree, kappa, "Cohen")
-
-
-def cohen_kappa(rows: Sequence[Sequence[bool]]) -> float | None:
-    """Compute Cohen's kappa of two raters' yes/no answers (Cohen 1960).
-
-    In [-1, 1], 1 is best, 0 is chance; None without items, and when all answers are the same, since
-    chance then explains everything.
-    """
-    n, first, second = len(rows), sum(one for one, _ in rows), sum(other for _, other in rows)
-    both = sum(one and other for one, other in rows)
+    n, same, both = len(pairs), sum(a == b for a, b in pairs), sum(a and b for a, b in pairs)
+    first, second = sum(a for a, _ in pairs), sum(b for _, b in pairs)
     chance = first * (n - second) + second * (n - first)
-    return 2 * (both * n - first * second) / chance if chance else None
-
-
-def fleiss_kappa(rows: Sequence[Sequence[bool]]) -> float | None:
-    """Compute Fleiss' kappa of two or more raters' yes/no answers (Fleiss 1971).
-
-    Args:
-        rows: for each item the answers of all raters, as many for every item.
-
-    Returns:
-        In [-1, 1], 1 is best, 0 is chance; None without items, for fewer than two raters, and when
-        all answers are the same, since chance then explains everything.
-    """
-    raters = len(rows[0]) if rows else 0
-    if raters < 2:
-        return None
-    yes = [sum(map(bool, row)) for row in rows]
-    pairs = raters * (raters - 1)
-    agreed = sum(n * (n - 1) + (raters - n) * (raters - n - 1) for n in yes) / (pairs * len(yes))
-    share = sum(yes) / (raters * len(yes))
-    chance = share * share + (1 - share) * (1 - share)
-    return None if chance == 1 else (agreed - chance) / (1 - chance)
+    kappa = 2 * (both * n - first * second) / chance if chance else None
+    return JudgesAgreement(judges, n, same / n if n else None, kappa)
 
 
 # --- Overview: one row per model and scenario, with PromptPex's column names

@@ -92,8 +92,8 @@ def print_report(report: Report) -> None:
         kappa = "–" if found.kappa is None else f"{found.kappa:.2f}"
         agree = "–" if found.agree is None else f"{found.agree:.0%}"
         console.print(
-            f"{found.who}: same verdict on {agree} of {found.n} outputs, "
-            f"{found.method}'s kappa {kappa}",
+            f"{' and '.join(found.judges)}: same verdict on {agree} of {found.n} outputs, "
+            f"Cohen's kappa {kappa}",
             soft_wrap=True,
         )
     for model in report.models:
