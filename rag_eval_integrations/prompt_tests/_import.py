@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
 import os
 import re
 import shutil
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,14 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from rag_eval_integrations import _target
-from rag_eval_integrations.dataset._input import open_lines
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.metrics.prompty import parse_prompty
 from rag_eval_integrations.models._reading import loads
 from rag_eval_integrations.prompt_tests import _workspace as files
 from rag_eval_integrations.prompt_tests._replies import lines_in, read_tests_csv
 from rag_eval_integrations.prompt_tests._workspace import inverse_by_rule, inverse_lines, make_spec
-from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest, test_data
+from rag_eval_integrations.prompt_tests.prompt import (
+    PromptUnderTest,
+    csv_rows_of,
+    read_content,
+    test_data,
+)
 from rag_eval_integrations.prompt_tests.records import (
     PromptTest,
     Result,
@@ -228,32 +228,14 @@ def _context(path: Path) -> dict[str, Any]:
 
 
 def _read(path: Path) -> Any:
-    name = path.name.removesuffix(".gz")
-    try:
-        with open_lines(path) as opened:
-            data = opened.read(_MOST_BYTES + 1)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise ConfigurationError("path", str(path), f"is damaged: {error}") from error
-    if len(data) > _MOST_BYTES:
-        raise ConfigurationError("path", str(path), f"is longer than {_MOST_BYTES:,} bytes")
-    try:
-        text = data.decode("utf-8-sig")
-        if name.endswith(".json"):
-            return loads(text)
-        if name.endswith(".csv"):
-            return _csv(text)
-    except (ValueError, RecursionError, csv.Error) as error:
-        why = f"cannot be read: {error}"
-        raise ConfigurationError("path", str(path), why) from error
-    return text
+    return read_content(path, "path", _MOST_BYTES, _csv)
 
 
 def _csv(text: str) -> list[dict[str, str]]:
     first = text.lstrip().partition("\n")[0]
     if first.replace(" ", "").startswith(("ruleid,testid", '"ruleid","testid"')):
         return read_tests_csv(text).rows
-    csv.field_size_limit(max(csv.field_size_limit(), 10_000_000))
-    return [dict(row) for row in csv.DictReader(io.StringIO(text, newline=""))]
+    return csv_rows_of(text)
 
 
 def _rows(content: dict[str, Any], key: str) -> list[dict[str, Any]]:

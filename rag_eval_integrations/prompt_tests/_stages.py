@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import fmean
 from typing import TypeVar
 
@@ -17,6 +17,7 @@ from rag_eval_integrations.models._reading import unfenced
 from rag_eval_integrations.models.completion import CompletionRequest, Message
 from rag_eval_integrations.prompt_tests._replies import (
     NUMBER,
+    ParsedTests,
     json_in,
     one_line,
     read_tests,
@@ -330,15 +331,6 @@ def rule_groups(
     return [RuleGroup(chunk, scenario) for scenario in (scenarios or (None,)) for chunk in chunks]
 
 
-@dataclass(frozen=True)
-class GeneratedTests:
-    """The tests of one group of rules."""
-
-    tests: list[PromptTest] = field(default_factory=list)
-    lost: list[str] = field(default_factory=list)
-    """Reasons why tests were left out, one sentence per test."""
-
-
 _NO_TEST = """\
 There is no usable test in that. Reply with one JSON object {"tests": [...]} in which every test \
 has all of the inputs."""
@@ -352,7 +344,7 @@ async def write_tests(
     *,
     per_rule: int,
     generations: int,
-) -> GeneratedTests:
+) -> ParsedTests:
     """Ask for the tests of one group of rules, and once more after a reply without tests.
 
     Args:
@@ -366,7 +358,7 @@ async def write_tests(
     Raises:
         JudgeError: when the model does not answer.
     """
-    written = GeneratedTests()
+    written = ParsedTests()
     messages = _question(prompt, spec, group, per_rule)
     schema = _object(
         tests={

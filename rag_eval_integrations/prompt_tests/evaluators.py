@@ -206,7 +206,6 @@ if the input keeps all of the description, ERR if it breaks any part.
 {MARKS}"""
 
 
-@dataclass(frozen=True)
 class InputValidity:
     """Asks a judge whether a test's input is valid."""
 
@@ -231,7 +230,6 @@ the rule adds something, changes something or contradicts the prompt.
 {MARKS}"""
 
 
-@dataclass(frozen=True)
 class RuleGroundedness:
     """Asks a judge whether the prompt states or implies a rule."""
 
@@ -251,7 +249,6 @@ Answer the user's input. Your answer has to keep these rules:
 {rules}"""
 
 
-@dataclass(frozen=True)
 class SpecAgreement:
     """Asks a judge whether answers made from the specification alone comply with the prompt."""
 

@@ -15,9 +15,9 @@ from rag_eval_integrations.evaluations._cells import paragraphs
 from rag_eval_integrations.metrics.prompty import PromptyMetric, discover_metrics
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.prompt_tests import _workspace as files
+from rag_eval_integrations.prompt_tests._replies import ParsedTests
 from rag_eval_integrations.prompt_tests._requests import RecordedModel, run_jobs
 from rag_eval_integrations.prompt_tests._stages import (
-    GeneratedTests,
     RuleGroup,
     add_groundtruth,
     baseline_text,
@@ -329,7 +329,7 @@ class Generation:
 
         failed: list[JudgeError] = []
 
-        async def write(group: RuleGroup) -> GeneratedTests:
+        async def write(group: RuleGroup) -> ParsedTests:
             try:
                 return await write_tests(
                     self.prompt, spec, group, self.model,
@@ -340,7 +340,7 @@ class Generation:
                 if isinstance(error, JudgeUnavailableError) or len(failed) == len(groups):
                     raise  # the next run goes on from here
                 self._keep(error, f"there are no tests of rule {group.numbers}")
-                return GeneratedTests()
+                return ParsedTests()
 
         tests: dict[str, PromptTest] = {}
         for written in await run_jobs(groups, write, max_concurrency=self.max_concurrency):

@@ -34,9 +34,8 @@ from rag_eval_integrations.prompt_tests.records import (
     PromptTest,
     Result,
     TestCheck,
-    valid_uids,
 )
-from rag_eval_integrations.prompt_tests.report import Report, choice_words
+from rag_eval_integrations.prompt_tests.report import Report
 from rag_eval_integrations.prompt_tests.run import run_tests
 from rag_eval_integrations.prompt_tests.upstream import (
     checks_from_rows,
@@ -237,23 +236,8 @@ class Project:
         tests = [test for test in self.tests() if baseline or not test.baseline]
         if not tests:
             raise ConfigurationError("baseline", baseline, "all tests are baseline tests")
-        valid = self.valid(tests) if choice.only_valid else set()
-        chosen = [test for test in tests if choice.takes(test, valid)][:max_tests]
-        if not chosen:
-            raise ConfigurationError("tests", choice_words(choice), "none of the tests is of them")
-        return chosen
-
-    def valid(self, tests: Sequence[PromptTest]) -> set[str]:
-        """Return the uids of the tests whose input was judged valid.
-
-        Raises:
-            ConfigurationError: when no input was judged.
-        """
-        checks = self._checks(tests)
-        if not any(check.validity is not None for check in checks):
-            why = "no test's input was judged; run `evaluate --validity` first"
-            raise ConfigurationError("only_valid", True, why)
-        return valid_uids(checks)
+        checks = self._checks(tests) if choice.only_valid else []
+        return choice.of(tests, lambda test: test, checks)[:max_tests]
 
     def _checks(self, tests: Sequence[PromptTest]) -> list[TestCheck]:
         rows = self.workspace.rows(files.TEST_EVALS)

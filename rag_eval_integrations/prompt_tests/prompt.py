@@ -5,15 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import json
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from gzip import BadGzipFile
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Annotated, Any, Protocol, runtime_checkable
 
-from pydantic import JsonValue
+from pydantic import BeforeValidator, JsonValue, TypeAdapter, ValidationError
 
 from rag_eval_integrations._target import read_whole
+from rag_eval_integrations.dataset._input import open_lines
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.metrics.prompty import Input, Prompty, load_prompty, parse_prompty
 from rag_eval_integrations.metrics.prompty._frontmatter import (
@@ -27,9 +30,11 @@ from rag_eval_integrations.metrics.prompty.file import (
     compiled_messages,
     prompt_name,
 )
+from rag_eval_integrations.models._reading import loads
 from rag_eval_integrations.models.completion import Message
 from rag_eval_integrations.prompt_tests.records import digest
 from rag_eval_integrations.records._frameworks import framework_of
+from rag_eval_integrations.records._json import input_error
 
 # --- What a prompt's author adds to its file: instructions for stages, and sample inputs
 
@@ -55,6 +60,15 @@ class AuthorWords:
                 raise ConfigurationError("instructions", stage, f"use {', '.join(INSTRUCTIONS)}")
 
 
+CsvRows = Callable[[str], list[dict[str, str]]]
+
+
+def csv_rows_of(text: str) -> list[dict[str, str]]:
+    """Read CSV with a header; cells may be long."""
+    csv.field_size_limit(max(csv.field_size_limit(), 10_000_000))
+    return [dict(row) for row in csv.DictReader(io.StringIO(text, newline=""))]
+
+
 def read_samples(folder: Path, name: str, source: str) -> list[Mapping[str, JsonValue]]:
     """Read a file of sample inputs: one object or row per sample.
 
@@ -70,30 +84,47 @@ def read_samples(folder: Path, name: str, source: str) -> list[Mapping[str, Json
     path = (folder / name).resolve()
     if not path.is_relative_to(folder.resolve()):
         raise ConfigurationError("testSamples", name, f"is outside the folder of {source}")
+    if path.suffix.lower() not in (".csv", ".json", ".yaml", ".yml"):
+        raise ConfigurationError("testSamples", name, "use a .csv, .json or .yaml file")
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise ConfigurationError("testSamples", name, f"is larger than {_MOST_BYTES:,} bytes")
-        text = read_whole(path, "testSamples").decode("utf-8-sig")
-        rows = _rows(path.suffix.lower(), text)
-    except (OSError, ValueError, RecursionError) as error:
-        if isinstance(error, ConfigurationError):
-            raise
+        rows = read_content(path, "testSamples", _MOST_BYTES)
+    except OSError as error:
         raise ConfigurationError("testSamples", name, f"cannot be read: {error}") from error
-    if isinstance(rows, dict):
-        rows = [rows]
+    rows = [rows] if isinstance(rows, dict) else rows
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise ConfigurationError("testSamples", name, "should be a list of objects")
     return rows
 
 
-def _rows(suffix: str, text: str) -> Any:
-    if suffix == ".csv":
-        return [dict(row) for row in csv.DictReader(io.StringIO(text, newline=""))]
-    if suffix == ".json":
-        return json.loads(text)
-    if suffix in (".yaml", ".yml"):
-        return read_yaml(text).value
-    raise ValueError("use a .csv, .json or .yaml file")
+def read_content(path: Path, field: str, most: int, csv_rows: CsvRows = csv_rows_of) -> Any:
+    """Read a file by its suffix: `.json`, `.yaml`, `.csv` or text; `.gz` may follow.
+
+    Args:
+        path: the file.
+        field: the argument that named it, for errors.
+        most: bytes, unpacked, above which it is refused.
+        csv_rows: reads CSV.
+
+    Raises:
+        ConfigurationError: for a damaged or longer file, or a content that cannot be parsed.
+        OSError: when it cannot be read.
+    """
+    suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
+    try:
+        with open_lines(path) as opened:
+            data = opened.read(most + 1)
+        if len(data) > most:
+            raise ValueError(f"it is larger than {most:,} bytes")
+        text = data.decode("utf-8-sig")
+        if suffix == ".json":
+            return loads(text)
+        if suffix in (".yaml", ".yml"):
+            return read_yaml(text).value
+        return csv_rows(text) if suffix == ".csv" else text
+    except (ValueError, RecursionError, csv.Error, EOFError, zlib.error, BadGzipFile) as error:
+        if isinstance(error, ConfigurationError):
+            raise
+        raise ConfigurationError(field, str(path), f"cannot be read: {error}") from error
 
 
 # --- `.prompt.yml` files (GitHub Models): messages, inputs and test data
@@ -208,10 +239,15 @@ class Scenario:
     """A situation that tests are generated for."""
 
     name: str
-    instructions: str = ""
+    instructions: Annotated[str, BeforeValidator(lambda given: given or "")] = ""
     """The situation in words, for the generator."""
-    parameters: Mapping[str, JsonValue] = field(default_factory=dict)
+    parameters: Annotated[Mapping[str, JsonValue], BeforeValidator(lambda given: given or {})] = (
+        field(default_factory=dict)
+    )
     """Fixed values of inputs, by name."""
+
+
+_SCENARIOS = TypeAdapter(tuple[Scenario, ...])
 
 
 @dataclass(frozen=True)
@@ -428,24 +464,12 @@ def _instructions(given: object) -> dict[str, str]:
 
 
 def _scenarios(given: object, prompt: Prompty) -> tuple[Scenario, ...]:
-    if given is None:
-        return ()
-    place = f"line {prompt.lines['scenarios']}: " if "scenarios" in prompt.lines else ""
-    if not isinstance(given, list) or not all(
-        isinstance(item, dict) and isinstance(item.get("name"), str) for item in given
-    ):
-        why = f"{place}`scenarios` should be a list of objects with a `name`"
-        raise ConfigurationError("prompt", prompt.source, why)
-    for item in given:
-        if not isinstance(item.get("parameters") or {}, dict):
-            why = f"{place}the `parameters` of {item['name']!r} should map inputs to values"
-            raise ConfigurationError("prompt", prompt.source, why)
-    return tuple(
-        Scenario(
-            item["name"], str(item.get("instructions") or ""), dict(item.get("parameters") or {})
-        )
-        for item in cast(list[dict[str, Any]], given)
-    )
+    try:
+        return _SCENARIOS.validate_python(given or ())
+    except ValidationError as error:
+        place = f"line {prompt.lines['scenarios']}: " if "scenarios" in prompt.lines else ""
+        why = f"{place}`scenarios` should be a list of objects with a `name`: {input_error(error)}"
+        raise ConfigurationError("prompt", prompt.source, why) from error
 
 
 def _samples(

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable
-from typing import Annotated, Literal
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field, JsonValue
 
+from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.metrics.prompty.reply import Outcome
 from rag_eval_integrations.records import JsonObject, Record
+
+T = TypeVar("T")
 
 
 class Rule(Record):
@@ -261,6 +264,40 @@ class Choice(Record):
         ):
             return False
         return not self.only_valid or test.uid in valid
+
+    def of(
+        self, items: Sequence[T], test: Callable[[T], PromptTest], checks: Sequence[TestCheck]
+    ) -> list[T]:
+        """Choose tests, or what belongs to them.
+
+        Args:
+            items: the tests, or results.
+            test: returns the test of one of them.
+            checks: checks of the tests, which say which inputs are valid.
+
+        Raises:
+            ConfigurationError: for `only_valid` without any check of validity, or a choice that
+                leaves nothing.
+        """
+        if self.only_valid and all(check.validity is None for check in checks):
+            why = "no test's input was judged; run `evaluate --validity` first"
+            raise ConfigurationError("only_valid", True, why)
+        valid = valid_uids(checks)
+        kept = [item for item in items if self.takes(test(item), valid)]
+        if items and not kept:
+            raise ConfigurationError("tests", self.words, "none of the tests is of them")
+        return kept
+
+    @property
+    def words(self) -> str:
+        """The chosen tests in words."""
+        words = {
+            "rule": ", ".join(map(str, self.rules)),
+            "scenario": ", ".join(self.scenarios),
+            "direction": self.direction or "",
+            "input": "valid" if self.only_valid else "",
+        }
+        return "; ".join(f"{name} {value}" for name, value in words.items() if value)
 
 
 def valid_uids(checks: Iterable[TestCheck]) -> set[str]:

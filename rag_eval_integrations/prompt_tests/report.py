@@ -118,16 +118,8 @@ class Report:
         """
         if choice == Choice():
             return self
-        valid = valid_uids(self.checks)
-        if choice.only_valid and not any(check.validity is not None for check in self.checks):
-            why = "no test's input was judged; run `evaluate --validity` first"
-            raise ConfigurationError("only_valid", True, why)
-        kept = [result for result in self.results if choice.takes(result.test, valid)]
-        if self.results and not kept:
-            raise ConfigurationError(
-                "tests", choice_words(choice), "none of the results is of them"
-            )
-        return replace(self, name=f"{self.name} ({choice_words(choice)})", results=kept)
+        kept = choice.of(self.results, lambda result: result.test, self.checks)
+        return replace(self, name=f"{self.name} ({choice.words})", results=kept)
 
     def majority(self) -> Report:
         """Return the report in which the verdict of most judges counts; see `by_majority`."""
@@ -198,17 +190,6 @@ class Report:
     def compare(self, before: Report) -> list[Comparison]:
         """Compare with the report of an earlier run; see `compare`."""
         return compare(before.results, self.results, unknown_as=self.unknown_as)
-
-
-def choice_words(choice: Choice) -> str:
-    """Say in words which tests a choice takes."""
-    words = {
-        "rule": ", ".join(map(str, choice.rules)),
-        "scenario": ", ".join(choice.scenarios),
-        "direction": choice.direction or "",
-        "input": "valid" if choice.only_valid else "",
-    }
-    return "; ".join(f"{name} {value}" for name, value in words.items() if value)
 
 
 def assert_compliance(

@@ -6,7 +6,6 @@ count after it. Costs are known only by prices that the user gives.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -15,7 +14,6 @@ from typing import Annotated, cast
 from pydantic import BaseModel, Field, JsonValue, TypeAdapter, ValidationError
 
 from rag_eval_integrations._counted import counted
-from rag_eval_integrations._target import read_whole
 from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.cli._model_options import model_options
 from rag_eval_integrations.cli._terminal import print_stderr
@@ -25,11 +23,11 @@ from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations.summary import usage_words
 from rag_eval_integrations.judges import judge_from
 from rag_eval_integrations.judges._named import imported
-from rag_eval_integrations.metrics.prompty._frontmatter import FrontMatterError, read_yaml
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.prompt_tests import _workspace as files
 from rag_eval_integrations.prompt_tests._stages import ATTEMPTS
 from rag_eval_integrations.prompt_tests.generate import Generation
+from rag_eval_integrations.prompt_tests.prompt import read_content
 from rag_eval_integrations.prompt_tests.run import ModelUnderTest, model_of
 from rag_eval_integrations.records import Usage
 
@@ -175,17 +173,12 @@ def _range(least: int, most: int) -> str:
 
 def _read_prices(path: Path) -> dict[str, _Price]:
     try:
-        text = read_whole(path, "--prices", longest=_MOST_BYTES).decode("utf-8-sig")
-        content = json.loads(text) if path.suffix.lower() == ".json" else read_yaml(text).value
+        content = read_content(path, "--prices", _MOST_BYTES)
         return TypeAdapter(dict[str, _Price]).validate_python(content)
     except ValidationError as error:
         where = " ".join(map(str, error.errors()[0]["loc"])) or "the file"
         why = f"{where} should be `{{input: …, output: …}}`, US dollars per million tokens, from 0"
         raise ConfigurationError("--prices", str(path), why) from error
-    except ConfigurationError:
-        raise
-    except (FrontMatterError, ValueError, RecursionError) as error:
-        raise ConfigurationError("--prices", str(path), f"cannot be read: {error}") from error
 
 
 # --- Models
