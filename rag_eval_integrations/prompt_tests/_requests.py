@@ -11,11 +11,9 @@ from typing import Any, Self, TypeVar
 
 from rag_eval_integrations._contain import EscapedError, words_of
 from rag_eval_integrations._suppress import suppress_capture
-from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.errors import (
     ConfigurationError,
     JudgeError,
-    JudgeOutputError,
     RagEvalError,
 )
 from rag_eval_integrations.models import CachedModel, Model, ThrottledModel
@@ -27,9 +25,8 @@ from rag_eval_integrations.models.completion import (
     completed,
     model_base,
 )
-from rag_eval_integrations.prompt_tests._replies import is_refusal
 from rag_eval_integrations.prompt_tests.records import digest
-from rag_eval_integrations.records import SCHEMA, JsonObject, Usage
+from rag_eval_integrations.records import SCHEMA, Usage
 
 # --- Sections of our own prompts, which no text inside them can close
 
@@ -245,65 +242,3 @@ async def answered(model: Model, request: CompletionRequest) -> Completion:
         held = error.original if isinstance(error, EscapedError) else error
         why = f"model {model.name!r} raised {type(held).__name__}: {words_of(held)}"
         raise JudgeError(why) from error
-
-
-async def ask(
-    model: Model,
-    messages: tuple[Message, ...],
-    parse: Callable[[str], R],
-    *,
-    version: str,
-    again: str,
-    schema: JsonObject | None = None,
-    temperature: float | None = None,
-) -> R:
-    """Ask a model, and ask once more if the reply is a refusal, cut off or not readable.
-
-    Args:
-        model: the model to ask.
-        messages: the question.
-        parse: reads a reply; raises `JudgeOutputError` if it cannot.
-        version: version of the prompt and parser.
-        again: the message after a reply that is not usable.
-        schema: JSON schema of the reply; None for text.
-        temperature: sampling temperature; None for the model's default.
-
-    Returns:
-        What `parse` made of the first usable reply.
-
-    Raises:
-        JudgeOutputError: when neither reply is usable; says why the second is not.
-        JudgeError: when the model does not answer.
-    """
-    asked = messages
-    requests: list[CompletionRequest] = []
-    for attempt in (1, 2):
-        request = CompletionRequest(
-            messages=asked, json_schema=schema, prompt_version=version, temperature=temperature
-        )
-        requests.append(request)
-        completion = await answered(model, request)
-        text = completion.text
-        try:
-            if completion.choices[0].refusal or is_refusal(text):
-                raise JudgeOutputError(f"the generator refused: {one_line(text, 100)}", text)
-            if completion.finish_reason == "length":
-                raise JudgeOutputError("the generator's reply was cut off", text)
-            return parse(text)
-        except JudgeOutputError:
-            if attempt == 2:
-                forget(model, requests)
-                raise
-            asked = (
-                *messages,
-                Message(role="assistant", content=text[:4000] or "(nothing)"),
-                Message(role="user", content=again),
-            )
-    raise AssertionError  # the second attempt returns or raises
-
-
-def forget(model: Model, requests: Iterable[CompletionRequest]) -> None:
-    """Remove unusable replies from the record, so that the next run asks again."""
-    if isinstance(model, RecordedModel):
-        for request in requests:
-            model.forget(request)

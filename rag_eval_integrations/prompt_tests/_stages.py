@@ -10,6 +10,7 @@ from statistics import fmean
 from typing import TypeVar
 
 from rag_eval_integrations._visible import logger_of
+from rag_eval_integrations._visible import one_line as shown
 from rag_eval_integrations.errors import JudgeError, JudgeOutputError
 from rag_eval_integrations.metrics.prompty import PromptyMetric
 from rag_eval_integrations.models import Model
@@ -18,12 +19,19 @@ from rag_eval_integrations.models.completion import CompletionRequest, Message
 from rag_eval_integrations.prompt_tests._replies import (
     NUMBER,
     ParsedTests,
+    is_refusal,
     json_in,
     one_line,
     read_tests,
     statements_in,
 )
-from rag_eval_integrations.prompt_tests._requests import MARKS, ask, dialogue, forget, sections
+from rag_eval_integrations.prompt_tests._requests import (
+    MARKS,
+    RecordedModel,
+    answered,
+    dialogue,
+    sections,
+)
 from rag_eval_integrations.prompt_tests.evaluate import metric_values
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest, Scenario
 from rag_eval_integrations.prompt_tests.records import PromptTest, Rule, Spec, make_uid
@@ -35,7 +43,7 @@ T = TypeVar("T")
 
 
 async def _asked(
-    model: Model,
+    model: RecordedModel,
     instructions: str,
     parts: dict[str, str],
     read: Callable[[str], T | None],
@@ -64,15 +72,24 @@ async def _asked(
     """
     if author:
         instructions = f"{instructions}\n\nThe author of the prompt adds: {author}"
-
-    def parse(text: str) -> T:
-        content = read(text)
-        if content is None:
-            raise JudgeOutputError(f"the generator {lack}", text)
-        return content
-
-    messages = dialogue(instructions, sections(parts))
-    return await ask(model, messages, parse, version=version, again=again, schema=schema)
+    asked = messages = dialogue(instructions, sections(parts))
+    requests: list[CompletionRequest] = []
+    for _ in (1, 2):
+        request = CompletionRequest(messages=asked, json_schema=schema, prompt_version=version)
+        requests.append(request)
+        completion = await answered(model, request)
+        text, why = completion.text, f" {lack}"
+        if completion.choices[0].refusal or is_refusal(text):
+            why = f" refused: {shown(text, 100)}"
+        elif completion.finish_reason == "length":
+            why = "'s reply was cut off"
+        elif (content := read(text)) is not None:
+            return content
+        reply = Message(role="assistant", content=text[:4000] or "(nothing)")
+        asked = (*messages, reply, Message(role="user", content=again))
+    for request in requests:
+        model.forget(request)
+    raise JudgeOutputError(f"the generator{why}", text)
 
 
 def _object(**properties: object) -> JsonObject:
@@ -113,7 +130,7 @@ and nothing else.
 {MARKS}"""
 
 
-async def write_intent(prompt: PromptUnderTest, model: Model) -> str:
+async def write_intent(prompt: PromptUnderTest, model: RecordedModel) -> str:
     """Ask for the purpose of a prompt, in one sentence of at most 1,000 characters."""
 
     def read(text: str) -> str | None:
@@ -143,7 +160,7 @@ object {{"rules": ["…", "…"]}}.
 {MARKS}"""
 
 
-async def write_input_spec(prompt: PromptUnderTest, model: Model) -> tuple[str, ...]:
+async def write_input_spec(prompt: PromptUnderTest, model: RecordedModel) -> tuple[str, ...]:
     """Ask for the rules of a valid input; at least one."""
     return await _asked(
         model, _INPUT_SPEC,
@@ -172,7 +189,9 @@ if the prompt asks for nothing that can be checked.
 {MARKS}"""
 
 
-async def write_rules(prompt: PromptUnderTest, model: Model, count: int = 0) -> tuple[str, ...]:
+async def write_rules(
+    prompt: PromptUnderTest, model: RecordedModel, count: int = 0
+) -> tuple[str, ...]:
     """Ask for the output rules: `count`, or all for 0; empty for a prompt that sets none."""
     how_many = f"Write {count} rules, the most important ones." if count else "Write all of them."
 
@@ -204,7 +223,7 @@ Each is one sentence, complete in itself. Reply with a JSON object {{"inverse": 
 
 
 async def write_inverse_rules(
-    prompt: PromptUnderTest, rules: Sequence[str], model: Model
+    prompt: PromptUnderTest, rules: Sequence[str], model: RecordedModel
 ) -> dict[int, str]:
     """Ask for the inverse rules, and ask once more for missing ones.
 
@@ -340,7 +359,7 @@ async def write_tests(
     prompt: PromptUnderTest,
     spec: Spec,
     group: RuleGroup,
-    model: Model,
+    model: RecordedModel,
     *,
     per_rule: int,
     generations: int,
@@ -396,7 +415,8 @@ async def write_tests(
             messages = (*messages, Message(role="assistant", content=text or "(nothing)"))
         if not tests:
             written.lost.append(f"no tests were written for rule {group.numbers}")
-            forget(model, requests)
+            for request in requests:
+                model.forget(request)
             break
         known = {test.uid for test in written.tests}
         written.tests.extend(test for test in tests if test.uid not in known)
@@ -439,7 +459,7 @@ rule. Reply with a JSON object that has exactly the same fields as the inputs.
 
 
 async def expand_test(
-    test: PromptTest, prompt: PromptUnderTest, spec: Spec, model: Model
+    test: PromptTest, prompt: PromptUnderTest, spec: Spec, model: RecordedModel
 ) -> PromptTest:
     """Ask for a longer version of a test; the original inputs are kept in `original`."""
 
@@ -484,7 +504,9 @@ _TITLE = re.compile(
 )
 
 
-async def write_baseline(prompt: PromptUnderTest, model: Model, count: int) -> list[PromptTest]:
+async def write_baseline(
+    prompt: PromptUnderTest, model: RecordedModel, count: int
+) -> list[PromptTest]:
     """Ask for tests that are made without rules; returns at most `count`, from 1."""
     form = "Write each test as one JSON object with a field for every input."
     if len(prompt.inputs) == 1:
@@ -535,7 +557,7 @@ Reply with a JSON object {{{{"review": "…", "keep": [numbers]}}}} with exactly
 
 
 async def review_tests(
-    prompt: PromptUnderTest, tests: Sequence[PromptTest], model: Model, count: int
+    prompt: PromptUnderTest, tests: Sequence[PromptTest], model: RecordedModel, count: int
 ) -> tuple[str, list[PromptTest]]:
     """Ask for a review in words, and for the `count` best tests, in the collection's order."""
     listed = "\n".join(

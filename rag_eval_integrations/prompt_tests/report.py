@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import comb
 from statistics import fmean
 from typing import Any, Literal
 
@@ -311,17 +310,6 @@ class Comparison:
     scores: Mapping[str, ScoreDifference] = field(default_factory=dict)
     """`compliance` and every metric that both runs have, over the tests of rules, from 0 to 1: the
     difference with its interval. The repetitions of a test are kept together."""
-
-    @property
-    def p_value(self) -> float:
-        """Probability of so uneven a split into broken and fixed by chance (two-sided sign test).
-
-        1.0 if nothing was broken or fixed.
-        """
-        broken, fixed = len(self.broken), len(self.fixed)
-        n = broken + fixed
-        tail: float = sum(comb(n, k) for k in range(min(broken, fixed) + 1)) / 2**n
-        return min(1.0, 2 * tail)
 
 
 def compare(

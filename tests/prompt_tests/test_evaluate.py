@@ -332,15 +332,6 @@ def test_mistakes_are_found_before_the_first_request(prompt: PromptUnderTest, sp
         NonCompliance("both")  # type: ignore[arg-type]
 
 
-def test_outputs_can_be_judged_from_code_that_is_not_async(
-    prompt: PromptUnderTest, spec: Spec
-) -> None:
-    """The same."""
-    [result] = PromptEvaluation(prompt, spec, [saying("OK")]).outputs_sync(results("x"))
-    assert result.compliance is not None
-    assert result.compliance.outcome == "ok"
-
-
 async def test_our_own_metrics_are_found_by_name(put: Path, spec: Spec) -> None:
     """They insert all that they speak of, with and without an expected output."""
     found = find_metrics(PromptUnderTest.of(put), ["accuracy", "loud"])

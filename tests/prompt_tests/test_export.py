@@ -450,19 +450,3 @@ def test_a_context_of_anything_is_read_or_refused(
         return
     write_imported(read, Workspace(path.parent / "out"))
     assert all(test.inputs for test in read.tests)
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.lists(ODD, max_size=4))
-def test_test_data_of_anything_is_read_or_refused(
-    tmp_path_factory: pytest.TempPathFactory, rows: list[Any]
-) -> None:
-    """Likewise for a `.prompt.yml`."""
-    path = tmp_path_factory.mktemp("odd") / "odd.prompt.yml"
-    messages = [{"role": "user", "content": "{{text}}"}]
-    path.write_text(yaml.safe_dump({"messages": messages, "testData": rows}), "utf-8")
-    try:
-        read = read_upstream(path)
-    except RagEvalError:
-        return
-    assert len(read.tests) + len(read.lost) == sum(isinstance(row, dict) for row in rows)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
-from prompt_test_models import PROMPT, generator, reply_with_tests, stage_of
+from prompt_test_models import generator, reply_with_tests, stage_of
 
 from rag_eval_integrations.errors import (
     ConfigurationError,
@@ -147,27 +147,6 @@ def test_missing_inverse_rules_are_asked_for_once_more(put: Path, tmp_path: Path
     assert "2 rules but 1 inverse rules" in told[0]
 
 
-def test_inverse_rules_keep_their_numbers_where_some_are_missing(put: Path, tmp_path: Path) -> None:
-    """In the file each stands with its rule's number then, and is read back so."""
-    replies = iter(['{"inverse": [{"number": 2, "text": "Opposite of two."}]}'] * 2)
-    out = tmp_path / "out"
-    (out).mkdir()
-    (out / "inverse_rules.txt").write_text("2. Opposite of two.\n")
-    told: list[str] = []
-
-    generation = Generation(
-        put, out, generator(inverse_rules=lambda _: next(replies)), ONE_EACH, tell=told.append
-    )
-    generation.run()
-
-    [inverse] = generation.workspace.spec().inverse_rules
-    assert (inverse.id, inverse.of_rule, inverse.text) == (3, 2, "Opposite of two.")
-    assert told == [
-        "shout: 2 rules but 1 inverse rules; if you edited the rules, delete inverse_rules.txt to "
-        "generate it again"
-    ]
-
-
 @pytest.mark.parametrize(
     ("text", "inverse"),
     [
@@ -269,8 +248,7 @@ def test_scenarios_samples_and_the_authors_words_reach_the_generator(tmp_path: P
     path.write_text(
         "---\ninputs: {text: {type: string, description: what to shout}, tone: {type: string}}\n"
         "sample: {text: ahoy, tone: kind}\n"
-        "instructions: {intent: INTENT-WORDS, inputSpec: SPEC-WORDS, outputRules: RULE-WORDS, "
-        "inverseOutputRules: INVERSE-WORDS, testExpansion: EXPANSION-WORDS}\n"
+        "instructions: {outputRules: RULE-WORDS}\n"
         "scenarios:\n  - {name: night, instructions: It is night., parameters: {tone: soft}}\n"
         "  - {name: day}\n---\n{{text}} {{tone}}\n"
     )
@@ -283,15 +261,11 @@ def test_scenarios_samples_and_the_authors_words_reach_the_generator(tmp_path: P
         request = next(r for r in model.requests if stage_of(r) == stage)
         return "\n".join(message.content for message in request.messages)
 
-    assert "INTENT-WORDS" in said("intent")
-    assert "SPEC-WORDS" in said("input-spec")
     assert "ahoy" in said("input-spec")
     assert "text (string): what to shout" in said("input-spec")
     assert "RULE-WORDS" in said("rules")
-    assert "INVERSE-WORDS" in said("inverse-rules")
     assert "It is night." in said("tests")
     assert '{"tone": "soft"}' in said("tests")
-    assert "EXPANSION-WORDS" in said("expand")
     assert {test.scenario for test in tests} == {"night"}
     # Two tests expand to the same text; each keeps its first form and its rule.
     assert all(test.original == {"text": f"text {test.rule_id}"} for test in tests)
@@ -576,7 +550,6 @@ def test_options_given_explicitly_beat_the_preset() -> None:
     assert GenerateOptions.of() == GenerateOptions()
     for wrong, field in (
         ({"effort": "max"}, "effort"),
-        ({"tests": 3}, "tests"),
         ({"keep": 0}, "keep"),
     ):
         with pytest.raises(ConfigurationError, match=field):
@@ -636,12 +609,6 @@ def test_tests_edited_by_hand_are_read(put: Path, tmp_path: Path) -> None:
     )
     assert test.uid.startswith("test-")
     assert told == [f"{out / 'tests.json'}: test 2: has no input"]
-
-
-def test_the_prompt_fixture_is_what_the_file_holds(prompt: PromptUnderTest, put: Path) -> None:
-    """Both stand for the same prompt in these tests."""
-    assert put.read_text() == PROMPT
-    assert PromptUnderTest.of(put).id == prompt.id
 
 
 async def test_stages_work_on_a_group_by_themselves(put: Path, tmp_path: Path) -> None:

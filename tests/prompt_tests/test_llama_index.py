@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,10 +15,8 @@ from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.llama_index.evaluators import PromptyEvaluator
 from rag_eval_integrations.llama_index.under_test import as_model_under_test, as_prompt
 from rag_eval_integrations.prompt_tests import PromptTest, PromptUnderTest, run_tests
-from rag_eval_integrations.testing import ScriptedModel
 
 TEST = PromptTest(uid="t", inputs={"question": "How?"})
 PUT = PromptUnderTest.from_text("Answer from the manual.", inputs=["question"], in_app=True)
@@ -103,17 +100,3 @@ def test_templates_that_cannot_be_used_are_named() -> None:
         as_prompt("text")  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="LLM, query engine or chat engine"):
         as_model_under_test(Manual())  # type: ignore[arg-type]
-
-
-async def test_a_metric_file_is_an_evaluator_object(tmp_path: Path) -> None:
-    """In the form of LlamaIndex."""
-    path = tmp_path / "loud.metric.prompty"
-    path.write_text("{{output}} {{rules}} {{contexts}}")
-    judge = ScriptedModel(["80"], name="j")
-    evaluator = PromptyEvaluator(path, judge, variables={"rules": "Be loud."}, threshold=0.5)
-
-    result = await evaluator.aevaluate(query="q", response="OUT", contexts=["C"])
-
-    assert (result.score, result.passing) == (0.8, True)
-    assert judge.prompts == ["OUT Be loud. [1] C"]
-    assert isinstance(PromptyEvaluator(path, MockLLM(), variables={"rules": ""}), PromptyEvaluator)

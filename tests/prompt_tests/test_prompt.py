@@ -201,7 +201,11 @@ def test_the_authors_instructions_are_read() -> None:
         ("a.prompty", "---\na: 1\na: 2\n---\n{{x}}", "line 3: not YAML: the key 'a'"),
         ("a.prompty", "---\na: 1\ninputs: 5\n---\n{{x}}", "line 3: `inputs` should map"),
         ("a.prompty", "---\nscenarios: 3\n---\n{{x}}", "line 2: `scenarios` should be a list"),
-        ("a.md", "---\n\nscenarios: [{name: s, parameters: ab}]\n---\n{{x}}", "line 3: `scenarios` should"),
+        (
+            "a.md",
+            "---\n\nscenarios: [{name: s, parameters: ab}]\n---\n{{x}}",
+            "line 3: `scenarios` should",
+        ),
         ("a.prompty", "user:\nx\n" * 1_001, "more than 1,000 messages"),
         ("a.prompty", ("user:\n{{ [" + "1," * 9_900 + "] }}\n") * 3, "20,000 parts of templates"),
         ("a.prompt.yml", "messages: x", "line 1: has no list of `messages`"),

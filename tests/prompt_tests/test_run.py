@@ -228,13 +228,6 @@ def test_wrong_arguments_are_named(
         run_tests_sync(prompt, TESTS, models, **options)
 
 
-async def test_results_are_told_as_they_come(prompt: PromptUnderTest) -> None:
-    """One call each."""
-    told: list[str] = []
-    await run_tests(prompt, TESTS, [shouting("m")], done=lambda result: told.append(result.output))
-    assert sorted(told) == [f"TEXT {n}" for n in range(5)]
-
-
 @pytest.mark.parametrize("path", [None, "r.sqlite", "new/folder/r"])
 def test_any_json_value_can_be_recorded(
     tmp_path: Path, path: str | None, monkeypatch: pytest.MonkeyPatch
@@ -267,24 +260,6 @@ def test_a_file_that_cannot_keep_replies_raises(tmp_path: Path) -> None:
     database.close()
     with pytest.raises(OSError, match="no such table"):
         journal.put("b", "m", 2)
-
-
-async def test_a_record_of_another_version_is_asked_again(
-    prompt: PromptUnderTest, tmp_path: Path
-) -> None:
-    """As if it were not there."""
-    path = tmp_path / "r.sqlite"
-    with Journal(path) as journal:
-        await run_tests(prompt, TESTS[:1], [shouting("m")], journal=journal)
-    database = sqlite3.connect(path)
-    with database:
-        database.execute("UPDATE completions SET value = ?", ('{"schema": 1, "unknown": 1}',))
-    database.close()
-
-    again = shouting("m")
-    [result] = await run_tests(prompt, TESTS[:1], [again], journal=Journal(path))
-
-    assert (result.output, len(again.requests)) == ("TEXT 0", 1)
 
 
 _KILLED = """

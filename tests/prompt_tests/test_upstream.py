@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from pathlib import Path
 from random import Random
 
@@ -25,7 +24,6 @@ from rag_eval_integrations.prompt_tests import (
 )
 from rag_eval_integrations.prompt_tests._import import new_folder, write_imported
 from rag_eval_integrations.prompt_tests._replies import read_tests
-from rag_eval_integrations.prompt_tests._workspace import Workspace
 from rag_eval_integrations.prompt_tests.records import Judged, Rule, RuleCheck, TestCheck
 from rag_eval_integrations.prompt_tests.upstream import (
     checks_from_rows,
@@ -370,29 +368,6 @@ def test_a_folder_that_cannot_be_written_whole_is_as_it_was(tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == [out]
 
 
-def test_no_file_of_a_folder_is_written_through_a_planted_link(tmp_path: Path) -> None:
-    """Temporary files have names that cannot be foreseen; all files are private."""
-    (tmp_path / "precious").write_text("mine")
-    folder = tmp_path / "out"
-    folder.mkdir()
-    (folder / "intent.txt.unfinished").symlink_to(tmp_path / "precious")
-    workspace = Workspace(folder)
-
-    workspace.write("intent.txt", "Greets.")
-    (folder / "intent.txt").chmod(0o644)
-    workspace.write("intent.txt", "Greets again.")
-    workspace.write_json("tests.json", [])
-
-    assert (tmp_path / "precious").read_text() == "mine"
-    assert workspace.read("intent.txt") == "Greets again."
-    modes = {path.name: path.lstat().st_mode & 0o777 for path in folder.glob("*s*")}
-    assert modes["tests.json"] == 0o600
-    assert (folder / "intent.txt").stat().st_mode & 0o777 == 0o644
-    os.mkfifo(folder / "rules.txt")
-    with pytest.raises(ConfigurationError, match="is a FIFO"):
-        workspace.write("rules.txt", "Be kind.")
-
-
 def test_the_copy_of_a_prompt_follows_no_link(tmp_path: Path) -> None:
     """A link of the prompt's name in the folder is replaced, not written through."""
     (tmp_path / "p.prompty").write_text("Hi {{text}}")
@@ -473,14 +448,6 @@ def test_a_damaged_file_is_named(tmp_path: Path, put: Path, name: str, data: byt
 
     with pytest.raises(ConfigurationError, match=name):
         read_upstream(tmp_path, put)
-
-
-def test_a_number_of_5000_digits_in_a_file_is_not_the_end_of_it(tmp_path: Path, put: Path) -> None:
-    """The number is not known, the rest is read."""
-    rows = json.dumps([TEST_ROW])[:-2] + ', "extra": ' + "9" * 5_000 + "}]"
-    (tmp_path / "tests.json").write_text(rows)
-
-    assert [test.inputs for test in read_upstream(tmp_path, put).tests] == [{"text": "x"}]
 
 
 def test_fuzz_imported_rows(prompt: PromptUnderTest, spec: Spec) -> None:

@@ -139,9 +139,8 @@ def print_comparison(comparison: Comparison, *, to_stderr: bool = False) -> None
     """
     first = (
         f"{comparison.model}: {comparison.compared} tests in both runs, {len(comparison.broken)} "
-        f"broken, {len(comparison.fixed)} fixed, {len(comparison.other)} otherwise changed (sign "
-        f"test p = {comparison.p_value:.3f}); {comparison.only_before} only in the earlier run, "
-        f"{comparison.only_after} only in this one"
+        f"broken, {len(comparison.fixed)} fixed, {len(comparison.other)} otherwise changed; {comparison.only_before} "
+        f"only in the earlier run, {comparison.only_after} only in this one"
     )
     lines = [
         f"  {score.name}: {decimal(score.mean_a)} before, {decimal(score.mean_b)} now; "
