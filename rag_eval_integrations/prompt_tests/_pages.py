@@ -69,12 +69,12 @@ def report_pieces(report: Report) -> Iterator[str]:
         by_judge=list(_by_judge(report)),
         agreement=[
             {
-                "judges": shown(" and ".join(group.judges)),
-                "agree": "–" if group.agree is None else f"{group.agree:.1%}",
-                "kappa": f"{'–' if group.kappa is None else f'{group.kappa:.2f}'} (Cohen)",
-                "n": f"{group.n:,}",
+                "judges": shown(" and ".join(pair.judges)),
+                "agree": _percent(pair.agree),
+                "kappa": f"{'–' if pair.kappa is None else f'{pair.kappa:.2f}'} (Cohen)",
+                "n": f"{pair.n:,}",
             }
-            for group in judges_agreement(report.results)
+            for pair in judges_agreement(report.results)
         ],
         made=[(name, values) for name, values in _made(report).items() if values],
         failures=failed,
@@ -92,10 +92,14 @@ def report_pieces(report: Report) -> Iterator[str]:
 # --- Compliance: by model and kind of test, by rule and model
 
 
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{share:.1%}"
+
+
 def _rate(rate: Rate) -> dict[str, str]:
     low, high = rate.interval or (0.0, 0.0)
     return {
-        "compliant": "–" if rate.compliant is None else f"{rate.compliant:.1%}",
+        "compliant": _percent(rate.compliant),
         "interval": f"{low:.1%} to {high:.1%}" if rate.n else "",
         "at": drawn(rate.compliant, 160) if rate.n else "",
         "low": drawn(low, 160) if rate.n else "",

@@ -134,12 +134,10 @@ def to_test_rows(tests: Iterable[PromptTest]) -> list[dict[str, Any]]:
             "rule": test.rule,
         }
         if test.original is not None:
-            row["testinputOriginal"] = input_text(test.original)
-            row["inputsOriginal"] = test.original
+            row |= {"testinputOriginal": input_text(test.original), "inputsOriginal": test.original}
         if test.groundtruth is not None:
-            row["groundtruth"] = test.groundtruth
-            row["groundtruthModel"] = test.groundtruth_model
-            row["groundtruthScore"] = test.groundtruth_score
+            row |= {"groundtruth": test.groundtruth, "groundtruthModel": test.groundtruth_model,
+                    "groundtruthScore": test.groundtruth_score}  # fmt: skip
         rows.append(row)
     return rows
 
@@ -233,6 +231,10 @@ def _inputs(row: Row, prompt: PromptUnderTest) -> dict[str, Any] | str:
 # --- `test_evals.json` and `rule_evals.json`: verdicts on tests and rules themselves
 
 
+def _verdict_cells(name: str, verdict: Judged) -> dict[str, Any]:
+    return {name: verdict.outcome, f"{name}Text": verdict.raw}
+
+
 def checks_to_rows(checks: Iterable[TestCheck]) -> list[dict[str, Any]]:
     """Write checks of tests; PromptPex calls the agreement of the specification `coverage`."""
     rows = []
@@ -243,8 +245,7 @@ def checks_to_rows(checks: Iterable[TestCheck]) -> list[dict[str, Any]]:
             "inverse": test.inverse, "baseline": test.baseline, "input": test.testinput,
         }  # fmt: skip
         if check.validity is not None:
-            row |= {"validity": check.validity.outcome, "validityText": check.validity.raw}
-            row |= {"model": check.validity.judge}
+            row |= {**_verdict_cells("validity", check.validity), "model": check.validity.judge}
         if check.agreement is not None:
             row |= {
                 "coverage": check.agreement.outcome,
@@ -266,12 +267,10 @@ def checks_from_rows(
     checks = []
     for row in rows:
         test = by_uid.get(text_of(row, "testuid"))
-        if test is None:
-            as_test = {**row, "testinput": row.get("testinput") or row.get("input")}
-            found = from_test_rows([as_test], prompt, spec, [])
-            if not found:
-                continue
-            test = found[0]
+        as_test = {**row, "testinput": row.get("testinput") or row.get("input")}
+        if test is None and not (read := from_test_rows([as_test], prompt, spec, [])):
+            continue
+        test = test or read[0]
         model = text_of(row, "model") or None
         agreed = {**row, "coverageText": row.get("coverageEvalText")}
         checks.append(
@@ -290,8 +289,8 @@ def rule_checks_to_rows(checks: Iterable[RuleCheck], prompt_id: str) -> list[dic
     return [
         {
             "id": f"{prompt_id}-{check.rule.id}", "promptid": prompt_id, "ruleid": check.rule.id,
-            "rule": check.rule.text, "grounded": check.grounded.outcome,
-            "groundedText": check.grounded.raw, "model": check.grounded.judge,
+            "rule": check.rule.text, **_verdict_cells("grounded", check.grounded),
+            "model": check.grounded.judge,
         }
         for check in checks
     ]  # fmt: skip
@@ -333,20 +332,15 @@ def _row(result: Result) -> dict[str, Any]:
         "output": result.output,
         "run": result.run,
     }
-    if result.error is not None:
-        row["error"] = result.error
-    if result.contexts:
-        row["contexts"] = list(result.contexts)
-    if result.parameters:
-        row["parameters"] = result.parameters
-    if result.latency_s is not None:
-        row["latencySeconds"] = result.latency_s
+    known = {"error": result.error, "contexts": list(result.contexts) or None,
+             "parameters": result.parameters or None,
+             "latencySeconds": result.latency_s}  # fmt: skip
+    row |= {name: value for name, value in known.items() if value is not None}
     if result.compliance is not None:
-        row["compliance"] = result.compliance.outcome
-        row["complianceText"] = result.compliance.raw
+        row |= _verdict_cells("compliance", result.compliance)
         row["complianceReason"] = result.compliance.reason
         row["judges"] = [
-            {"judge": verdict.judge, "compliance": verdict.outcome, "complianceText": verdict.raw,
+            {"judge": verdict.judge, **_verdict_cells("compliance", verdict),
              "failed": verdict.failed}
             | ({} if verdict.probability is None else {"probability": verdict.probability})
             for verdict in (result.compliance, *result.others)
@@ -356,20 +350,10 @@ def _row(result: Result) -> dict[str, Any]:
 
 
 def _metric_cell(metric: MetricResult) -> dict[str, Any]:
-    cell: dict[str, Any] = {
-        "content": metric.content,
-        "metric": metric.metric,
-        "judge": metric.judge,
-    }
-    if metric.score is not None:
-        cell["score"] = metric.score
-    if metric.outcome is not None:
-        cell["outcome"] = metric.outcome
-    if metric.problem is not None:
-        cell["problem"] = metric.problem
-    if metric.failed:
-        cell["failed"] = True
-    return cell
+    cell = {"content": metric.content, "metric": metric.metric, "judge": metric.judge}
+    found = {"score": metric.score, "outcome": metric.outcome, "problem": metric.problem,
+             "failed": metric.failed or None}  # fmt: skip
+    return cell | {name: value for name, value in found.items() if value is not None}
 
 
 def results_from_rows(
@@ -397,11 +381,9 @@ def results_from_rows(
     results = []
     for number, row in enumerate(rows, start=1):
         test = by_uid.get(text_of(row, "testuid"))
-        if test is None:
-            found = from_test_rows([_as_test(row)], prompt, spec, lost)
-            if not found:
-                continue
-            test = found[0]
+        if test is None and not (read := from_test_rows([_as_test(row)], prompt, spec, lost)):
+            continue
+        test = test or read[0]
         try:
             results.append(_result(row, test))
         except (ValueError, RecursionError) as error:

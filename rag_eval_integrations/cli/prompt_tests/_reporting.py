@@ -137,10 +137,13 @@ def print_comparison(comparison: Comparison, *, to_stderr: bool = False) -> None
         comparison: the changes.
         to_stderr: print everything to stderr, because stdout holds a report in a file format.
     """
+    changed = {"broken": comparison.broken, "fixed": comparison.fixed,
+               "otherwise changed": comparison.other}  # fmt: skip
     first = (
-        f"{comparison.model}: {comparison.compared} tests in both runs, {len(comparison.broken)} "
-        f"broken, {len(comparison.fixed)} fixed, {len(comparison.other)} otherwise changed; {comparison.only_before} "
-        f"only in the earlier run, {comparison.only_after} only in this one"
+        f"{comparison.model}: {comparison.compared} tests in both runs, "
+        f"{', '.join(f'{len(tests)} {how}' for how, tests in changed.items())}; "
+        f"{comparison.only_before} only in the earlier run, "
+        f"{comparison.only_after} only in this one"
     )
     lines = [
         f"  {score.name}: {decimal(score.mean_a)} before, {decimal(score.mean_b)} now; "
