@@ -63,8 +63,9 @@ def generate(
     strong = None
     if settings.groundtruth is not None:
         strong = model_from_option(settings.groundtruth, "--groundtruth", requests)
-    project = None if requests.dry_run else created(put, out, settings)
-    generation = _generation(put, out, model, settings, requests, project)
+    generation, project = _generation(
+        put, out, model, settings, requests, make=not requests.dry_run
+    )
     _, words = bill.generation(generation, groundtruth=strong is not None)
     if project is None:
         stdout().print(f"{words}. {_NOTHING}", soft_wrap=True)
@@ -99,17 +100,21 @@ def _generation(
     model: str,
     settings: GenerateSettings,
     requests: RequestSettings,
-    project: Project | None = None,
-) -> Generation:
+    *,
+    make: bool,
+) -> tuple[Generation, Project | None]:
+    """Prepare a generation; a mistake is found before the folder is made."""
     names = {field.name for field in fields(GenerateOptions)}
     explicit = {name: value for name, value in vars(settings).items() if name in names}
-    return Generation(
-        put if project is None else project.prompt, out,
-        # Its failure ends the command, which then says it.
-        model_from_option(model, "--model", requests, tell=lambda _: None),
-        GenerateOptions.of(settings.effort, **explicit), scenarios=settings.scenario,
-        max_concurrency=requests.max_concurrency, tell=print_stderr,
+    options = GenerateOptions.of(settings.effort, **explicit)
+    # Its failure ends the command, which then says it.
+    generator = model_from_option(model, "--model", requests, tell=lambda _: None)
+    project = created(put, out, settings) if make else None
+    generation = Generation(
+        put if project is None else project.prompt, out, generator, options,
+        scenarios=settings.scenario, max_concurrency=requests.max_concurrency, tell=print_stderr,
     )  # fmt: skip
+    return generation, project
 
 
 def run(
@@ -241,7 +246,7 @@ def all_stages(
     bill = Bill(requests.prices)
     parameters_of(muts, running, requests)  # a mistake is found before the first request
     prompt = PromptUnderTest.of(put)
-    generation = _generation(put, out, model, settings, requests)
+    generation, _ = _generation(put, out, model, settings, requests, make=False)
     most, words = bill.generation(generation, groundtruth=settings.groundtruth is not None)
     print_stderr(words)
     runs = min(most, running.max_tests or most) * running.runs
