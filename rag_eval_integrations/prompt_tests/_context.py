@@ -155,14 +155,14 @@ def _data(source: Source, test: PromptTest) -> dict[str, Any]:
 
 
 def _metrics(source: Source) -> list[dict[str, str]]:
-    found = []
+    metric_files = []
     for metric in source.metrics:
         path = Path(metric.prompt.source)
         if path.is_file():
-            found.append({"filename": path.name, "content": _read(path)})
+            metric_files.append({"filename": path.name, "content": _read(path)})
         else:
             source.notes.append(f"the metric {metric.name} has no file, and is left out")
-    return found
+    return metric_files
 
 
 def _read(path: Path) -> str:

@@ -162,12 +162,11 @@ def _inverse(content: dict[str, Any]) -> dict[int, str] | list[str]:
     value = content.get("inverseRules")
     text = value.get("content") if isinstance(value, dict) else value
     if isinstance(text, str):
-        found = inverse_by_rule(
-            [line.strip() for line in text.splitlines() if line.strip()],
-            len(_lines(content, "rules")),
-        )
-        if isinstance(found, dict) and len(found) and max(found) <= len(_lines(content, "rules")):
-            return found
+        rules = len(_lines(content, "rules"))
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        inverse = inverse_by_rule(lines, rules)
+        if isinstance(inverse, dict) and inverse and max(inverse) <= rules:
+            return inverse
     return _lines(content, "inverseRules")
 
 
@@ -285,16 +284,16 @@ def _safe_name(given: object) -> str:
 
 def _metric_files(content: dict[str, Any], lost: list[str]) -> list[tuple[str, str]]:
     given = content.get("metrics")
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for item in given if isinstance(given, list) else []:
         if not isinstance(item, dict) or not isinstance(item.get("content"), str):
             continue
         name = _safe_name(item.get("filename"))
         if name.endswith(".metric.prompty"):
-            found[name] = item["content"]
+            texts[name] = item["content"]
         else:
             lost.append(f"metric {name!r}: its name does not end in .metric.prompty")
-    return list(found.items())
+    return list(texts.items())
 
 
 def _prompts_in(folder: Path) -> list[Path]:

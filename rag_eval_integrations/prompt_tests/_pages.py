@@ -196,7 +196,7 @@ def _made(report: Report) -> dict[str, list[str]]:
         return [f"{known.count('ok'):,} of {len(known):,}"] if known else []
 
     judges = Counter(
-        said.judge for result in report.results for said in result.verdicts if said.judge
+        verdict.judge for result in report.results for verdict in result.verdicts if verdict.judge
     )
     settings = (
         (result.model, [f"{name}={visible_json(value)}" for name, value in result.parameters.items()

@@ -239,17 +239,17 @@ def read_tests(
         scenario: the scenario of the tests, whose fixed inputs need not be repeated.
         generation: the round of test generation, from 0.
     """
-    found = ParsedTests()
+    parsed = ParsedTests()
     if is_refusal(text):
-        found.lost.append(f"the reply is a refusal: {' '.join(text.split())[:80]}")
-        return found
+        parsed.lost.append(f"the reply is a refusal: {' '.join(text.split())[:80]}")
+        return parsed
     by_id = {rule.id: rule for rule in rules}
     fixed = dict(scenario.parameters) if scenario else {}
     seen: set[str] = set()
-    for number, row in enumerate(_rows(text, prompt, found), start=1):
+    for number, row in enumerate(_rows(text, prompt, parsed), start=1):
         inputs, why = _inputs(row, prompt, fixed)
         if why:
-            found.lost.append(f"test {number}: {why}")
+            parsed.lost.append(f"test {number}: {why}")
             continue
         rule = by_id.get(_id(row.get("rule", row.get("ruleid"))))
         if rule is None and len(rules) == 1:
@@ -270,17 +270,17 @@ def read_tests(
                 generation=generation,
             )
         except (ValueError, RecursionError) as error:
-            found.lost.append(f"test {number}: {why_not(error)}")
+            parsed.lost.append(f"test {number}: {why_not(error)}")
             continue
         if test.uid in seen:
-            found.lost.append(f"test {number}: is the same as an earlier one")
+            parsed.lost.append(f"test {number}: is the same as an earlier one")
             continue
         seen.add(test.uid)
-        found.tests.append(test)
-    return found
+        parsed.tests.append(test)
+    return parsed
 
 
-def _rows(text: str, prompt: PromptUnderTest, found: ParsedTests) -> list[Mapping[str, Any]]:
+def _rows(text: str, prompt: PromptUnderTest, parsed: ParsedTests) -> list[Mapping[str, Any]]:
     content = json_in(text)
     if isinstance(content, dict):
         content = next((value for value in content.values() if isinstance(value, list)), [content])
@@ -288,11 +288,11 @@ def _rows(text: str, prompt: PromptUnderTest, found: ParsedTests) -> list[Mappin
         return [item if isinstance(item, dict) else {"testinput": item} for item in content]
     table = read_tests_csv(text, list(prompt.inputs))
     if table.rows:
-        found.lost.extend(table.lost)
+        parsed.lost.extend(table.lost)
         return list(table.rows)
     rows = _lines(text, prompt)
     if not rows:
-        found.lost.extend(table.lost or ["the reply is empty"])
+        parsed.lost.extend(table.lost or ["the reply is empty"])
     return rows
 
 

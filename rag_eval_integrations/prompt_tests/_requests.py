@@ -239,6 +239,6 @@ async def answered(model: Model, request: CompletionRequest) -> Completion:
     except RagEvalError:
         raise
     except Exception as error:
-        held = error.original if isinstance(error, EscapedError) else error
-        why = f"model {model.name!r} raised {type(held).__name__}: {words_of(held)}"
+        raised = error.original if isinstance(error, EscapedError) else error
+        why = f"model {model.name!r} raised {type(raised).__name__}: {words_of(raised)}"
         raise JudgeError(why) from error

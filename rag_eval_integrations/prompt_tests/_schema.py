@@ -51,8 +51,8 @@ class OutputSchema:
             begins = output.strip()[:3]
             fenced = " (it stands in a code fence)" if begins == "```" else ""
             return [f"the output is not JSON{fenced}"]
-        found = _problems(value, self.schema, "the output")
-        return [problem for problem, _ in zip(found, range(10), strict=False)]
+        problems = _problems(value, self.schema, "the output")
+        return [problem for problem, _ in zip(problems, range(10), strict=False)]
 
 
 def output_schema(prompt: PromptUnderTest) -> OutputSchema | None:
@@ -169,8 +169,8 @@ def with_schema(result: Result, schema: OutputSchema | None) -> Result:
     if schema is None or result.error is not None:
         return result
     problems = schema.problems(result.output)
-    found = MetricResult(
+    check = MetricResult(
         metric=METRIC, judge=CHECK, outcome="err" if problems else "ok", content="; ".join(problems)
     )
-    others = [metric for metric in result.metrics if metric.key != found.key]
-    return result.model_copy(update={"metrics": (*others, found)})
+    others = [metric for metric in result.metrics if metric.key != check.key]
+    return result.model_copy(update={"metrics": (*others, check)})

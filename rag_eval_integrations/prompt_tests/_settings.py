@@ -86,23 +86,23 @@ def response_format(prompt: PromptUnderTest) -> JsonValue:
 def _of_head(prompt: PromptUnderTest) -> dict[str, JsonValue]:
     head = prompt.head
     model = head.get("model")
-    found: dict[str, JsonValue] = {}
+    settings: dict[str, JsonValue] = {}
     blocks = [head.get("modelParameters"), head.get("model_parameters")]
     if isinstance(model, dict):
         blocks += [model.get("parameters"), model.get("options")]
     for block in blocks:
         if isinstance(block, dict):
-            found |= _named(block)
-    more = found.pop("additional_properties", None)  # of Prompty 2
-    found |= _named(more) if isinstance(more, dict) else {}
+            settings |= _named(block)
+    more = settings.pop("additional_properties", None)  # of Prompty 2
+    settings |= _named(more) if isinstance(more, dict) else {}
     form = head.get("responseFormat", head.get("response_format"))
     if form is not None:
-        found["response_format"] = form
-    if found.get("response_format") == "json_schema" or "jsonSchema" in head:
-        found["response_format"] = _schema_format(head.get("jsonSchema"), prompt)
+        settings["response_format"] = form
+    if settings.get("response_format") == "json_schema" or "jsonSchema" in head:
+        settings["response_format"] = _schema_format(head.get("jsonSchema"), prompt)
     if head.get("tools"):
-        found["tools"] = head["tools"]
-    return {name: value for name, value in found.items() if value is not None}
+        settings["tools"] = head["tools"]
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 def _named(block: Mapping[str, JsonValue]) -> dict[str, JsonValue]:

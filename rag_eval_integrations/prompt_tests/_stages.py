@@ -284,7 +284,7 @@ def read_inverse_rules(text: str, numbers: Sequence[int]) -> dict[int, str] | No
     else:
         entries = [(None, rule) for rule in statements_in(text, "inverse")]
     known = {str(number): number for number in numbers}
-    numbered = {known[n]: rule for at, rule in entries if (n := _number(at)) in known}
+    numbered = {known[n]: rule for given, rule in entries if (n := _number(given)) in known}
     if numbered:
         return numbered
     unnumbered = [rule for number, rule in entries if _number(number) == ""]
@@ -346,7 +346,7 @@ def rule_groups(
     """
     direct, inverse = spec.output_rules[:max_rules], spec.inverse_rules[:max_rules]
     kinds = [direct, inverse] if split else [(*direct, *inverse)]
-    chunks = [kind[at : at + most] for kind in kinds for at in range(0, len(kind), most)]
+    chunks = [kind[start : start + most] for kind in kinds for start in range(0, len(kind), most)]
     return [RuleGroup(chunk, scenario) for scenario in (scenarios or (None,)) for chunk in chunks]
 
 

@@ -182,17 +182,19 @@ class PromptEvaluation:
             model = RecordedModel(model_from(agreement_model, "agreement_model"), judge.journal)
 
         async def check(test: PromptTest) -> TestCheck:
-            found = TestCheck(test=test)
+            checked = TestCheck(test=test)
             if validity:
                 verdict = await InputValidity().judge(self.spec, test, judge)
-                found = found.model_copy(update={"validity": verdict})
+                checked = checked.model_copy(update={"validity": verdict})
             if model is not None:
                 agreed, output = await SpecAgreement().judge(
                     self.prompt, self.spec, test, model, judge
                 )
-                found = found.model_copy(update={"agreement": agreed, "agreement_output": output})
+                checked = checked.model_copy(
+                    update={"agreement": agreed, "agreement_output": output}
+                )
             self._count()
-            return found
+            return checked
 
         return await run_jobs(tests, check, max_concurrency=self.max_concurrency)
 

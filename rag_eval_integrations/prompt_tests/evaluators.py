@@ -94,11 +94,11 @@ def probability_of_ok(completion: Completion, outcome: Outcome) -> float | None:
     # The verdict is the reply's end; if other words follow, it stood alone on the first line.
     word = words[-1] if not re.search(r"\w", completion.text[words[-1].end() :]) else words[0]
     place = place_of(completion.text, word.span(), completion.tokens)
-    found = None if place is None else word_probabilities(completion.tokens, place)
-    if not isinstance(found, dict):
+    shares = None if place is None else word_probabilities(completion.tokens, place)
+    if not isinstance(shares, dict):
         return None
     sums = {"ok": 0.0, "err": 0.0}
-    for spelled, share in found.items():
+    for spelled, share in shares.items():
         begins = re.sub(r"[\W_]+", "", spelled).lower()
         for name in sums:
             # A tokenizer may write ERR in two tokens, or as the beginning of `error`.

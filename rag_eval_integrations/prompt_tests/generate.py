@@ -214,10 +214,10 @@ class Generation:
             return []
 
         async def write() -> tuple[str, ...]:
-            found = await write_inverse_rules(self.prompt, rules, self.model)
-            if len(found) == len(rules):
-                return tuple(found.values())
-            return tuple(f"{number}. {text}" for number, text in found.items())
+            inverse = await write_inverse_rules(self.prompt, rules, self.model)
+            if len(inverse) == len(rules):
+                return tuple(inverse.values())
+            return tuple(f"{number}. {text}" for number, text in inverse.items())
 
         lines = await self._lines(files.INVERSE_RULES, write, "no inverse rules were written")
         if len(lines) != len(rules):
@@ -343,14 +343,14 @@ class Generation:
             for lost in written.lost:
                 self._tell(f"{self.prompt.name}: {lost}")
             tests.update({test.uid: test for test in written.tests if test.uid not in tests})
-        found = list(tests.values())
+        expanded = list(tests.values())
         for _ in range(options.expansions):
-            found = await run_jobs(
-                found,
+            expanded = await run_jobs(
+                expanded,
                 lambda test: self._expanded(test, spec),
                 max_concurrency=self.max_concurrency,
             )
-        return found
+        return expanded
 
     async def _expanded(self, test: PromptTest, spec: Spec) -> PromptTest:
         if self._down is not None:

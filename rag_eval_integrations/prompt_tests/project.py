@@ -319,8 +319,8 @@ class Project:
                 )
                 self.workspace.write_json(files.TEST_EVALS, checks_to_rows(checks))
             if groundedness:
-                found = await evaluation.rules()
-                rows = rule_checks_to_rows(found, self.prompt.id)
+                rule_checks = await evaluation.rules()
+                rows = rule_checks_to_rows(rule_checks, self.prompt.id)
                 self.workspace.write_json(files.RULE_EVALS, rows)
         return results
 
@@ -339,11 +339,11 @@ class Project:
             ConfigurationError: for an unknown name, two metrics with the same name, or a variable
                 that no metric file has.
         """
-        found = find_metrics(self.prompt, named, more=[self.workspace.folder])
+        metrics = find_metrics(self.prompt, named, more=[self.workspace.folder])
         for name in variables or {}:
-            if not any(name in metric.prompt.variables for metric in found):
+            if not any(name in metric.prompt.variables for metric in metrics):
                 raise ConfigurationError("variables", name, "no metric file has this variable")
-        return [PromptyMetric(metric.prompt, variables=variables) for metric in found]
+        return [PromptyMetric(metric.prompt, variables=variables) for metric in metrics]
 
     def report(self, *, unknown_as: UnknownAs = None) -> Report:
         """Make a report from the folder's files.

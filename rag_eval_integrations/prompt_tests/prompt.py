@@ -475,13 +475,13 @@ def _scenarios(given: object, prompt: Prompty) -> tuple[Scenario, ...]:
 def _samples(
     given: object, prompt: Prompty, folder: Path | None
 ) -> tuple[Mapping[str, JsonValue], ...]:
-    found: list[Mapping[str, JsonValue]] = [prompt.sample] if prompt.sample else []
+    samples: list[Mapping[str, JsonValue]] = [prompt.sample] if prompt.sample else []
     for item in given if isinstance(given, list) else []:
         if isinstance(item, dict):
-            found.append(item)
+            samples.append(item)
         elif isinstance(item, str) and folder is not None:
-            found += read_samples(folder, item, prompt.source)
-    return tuple(found)
+            samples += read_samples(folder, item, prompt.source)
+    return tuple(samples)
 
 
 def adapter_of(framework: str) -> Any:

@@ -111,22 +111,22 @@ def share_of(outcome: Outcome, unknown_as: UnknownAs = None) -> float | None:
 
 
 def _with_majority(result: Result) -> Result:
-    said = result.verdicts
-    if len(said) < 2:
+    verdicts = result.verdicts
+    if len(verdicts) < 2:
         return result
-    ok, err = (sum(verdict.outcome == outcome for verdict in said) for outcome in ("ok", "err"))
+    ok, err = (sum(verdict.outcome == outcome for verdict in verdicts) for outcome in ("ok", "err"))
     outcome: Outcome = "ok" if ok > err else "err" if err > ok else "unknown"
-    of_it = [verdict for verdict in said if verdict.outcome == outcome]
-    counts = f"{ok} of {len(said)} judges say ok, {err} err"
+    of_it = [verdict for verdict in verdicts if verdict.outcome == outcome]
+    counts = f"{ok} of {len(verdicts)} judges say ok, {err} err"
     reason = f"{counts}: {of_it[0].reason}" if of_it and outcome != "unknown" else counts
-    known = [verdict.probability for verdict in said if verdict.probability is not None]
+    known = [verdict.probability for verdict in verdicts if verdict.probability is not None]
     majority = Judged(
         outcome=outcome,
         reason=reason,
         judge="majority",
-        probability=fmean(known) if len(known) == len(said) else None,
+        probability=fmean(known) if len(known) == len(verdicts) else None,
     )
-    return result.model_copy(update={"compliance": majority, "others": tuple(said)})
+    return result.model_copy(update={"compliance": majority, "others": tuple(verdicts)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,11 +276,11 @@ def _metrics(results: Sequence[Result]) -> dict[str, list[MetricResult]]:
         for metric_result in result.metrics:
             judges.setdefault(metric_result.metric, set()).add(metric_result.judge)
     averaged = {metric for metric, names in judges.items() if len(names) > 1}
-    found: dict[str, list[MetricResult]] = {}
+    columns: dict[str, list[MetricResult]] = {}
     for result in results:
         of_metric: dict[str, list[MetricResult]] = {}
         for metric_result in result.metrics:
-            found.setdefault(metric_result.key, []).append(metric_result)
+            columns.setdefault(metric_result.key, []).append(metric_result)
             of_metric.setdefault(metric_result.metric, []).append(metric_result)
         for metric in averaged & set(of_metric):
             scores = [
@@ -290,12 +290,12 @@ def _metrics(results: Sequence[Result]) -> dict[str, list[MetricResult]]:
             ]
             score = fmean(scores) if scores else None
             mean = MetricResult(metric=metric, judge=AVERAGE, score=score)
-            found.setdefault(mean.key, []).append(mean)
+            columns.setdefault(mean.key, []).append(mean)
     # Judges of a metric that gives verdicts have no mean.
     without = {f"{metric} with {AVERAGE}" for metric in averaged}
     return {
         key: cells
-        for key, cells in sorted(found.items())
+        for key, cells in sorted(columns.items())
         if key not in without or any(cell.score is not None for cell in cells)
     }
 

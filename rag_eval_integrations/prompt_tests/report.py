@@ -139,13 +139,13 @@ class Report:
             The mean, 0 to 100 (of verdicts, the percentage of ok), and the number of outputs behind
             it; None and 0 without any.
         """
-        found = [
+        known = [
             values[name]
             for result in self.results
             if result.model == model and not result.test.baseline
             if name in (values := values_of(result))
         ]
-        return (100 * fmean(found) if found else None), len(found)
+        return (100 * fmean(known) if known else None), len(known)
 
     def overview(self, *, upstream: bool = False) -> list[Row]:
         """Summarise the results: one row per model and scenario; see `overview`.
@@ -215,12 +215,12 @@ def assert_compliance(
         if rate.compliant is not None and rate.compliant >= at_least:
             continue
         counts = f"{rate.ok} ok, {rate.err} err, {rate.unknown} unknown, {rate.errors} errors"
-        found = (
+        why = (
             "no output has a verdict"
             if rate.compliant is None
             else f"{rate.compliant:.0%} of {rate.n} outputs comply, below {at_least:.0%}"
         )
-        complaints.append(f"{name}: {found} ({counts})")
+        complaints.append(f"{name}: {why} ({counts})")
         of_model = [failure for failure in report.failures() if failure.model == name]
         complaints += [
             f"  {failure.kind}: {failure.input[:100]!r} → {failure.output[:100]!r}: "
@@ -330,10 +330,10 @@ def compare(
 
 
 def _by_model(results: Sequence[Result]) -> dict[str, dict[tuple[str, int], Result]]:
-    found: dict[str, dict[tuple[str, int], Result]] = {}
+    by_model: dict[str, dict[tuple[str, int], Result]] = {}
     for result in results:
-        found.setdefault(result.model, {})[(result.test.uid, result.run)] = result
-    return found
+        by_model.setdefault(result.model, {})[(result.test.uid, result.run)] = result
+    return by_model
 
 
 def _compare(
@@ -370,7 +370,7 @@ def _scores(
     pairs: Sequence[tuple[Result, Result]], unknown_as: UnknownAs
 ) -> dict[str, ScoreDifference]:
     values = [(values_of(old, unknown_as), values_of(new, unknown_as)) for old, new in pairs]
-    in_a, in_b = (dict.fromkeys(name for pair in values for name in pair[at]) for at in (0, 1))
+    in_a, in_b = (dict.fromkeys(name for pair in values for name in pair[side]) for side in (0, 1))
     columns: dict[str, list[tuple[float, float] | None]] = {
         name: [
             (old[name], new[name]) if name in old and name in new else None for old, new in values
@@ -380,7 +380,7 @@ def _scores(
     }
     uids = [new.test.uid for _, new in pairs]
     repeated = len(set(uids)) < len(uids)
-    found = paired(columns, uids if repeated else None)
+    differences = paired(columns, uids if repeated else None)
     return {
         name: replace(
             difference,
@@ -393,7 +393,7 @@ def _scores(
             ),
             became_scored=sum(name in new and name not in old for old, new in values),
         )
-        for name, difference in found.items()
+        for name, difference in differences.items()
     }  # fmt: skip
 
 

@@ -73,22 +73,22 @@ def model_of(model: object, *, name: str | None = None) -> ModelUnderTest:
     Raises:
         ConfigurationError: for anything else.
     """
-    found: object = model
+    made: object = model
     framework = framework_of(model)
     if isinstance(model, str):
-        found = judge_from(model)
+        made = judge_from(model)
     elif framework is not None:
-        found = adapter_of(framework).as_model_under_test(model, name=name)
+        made = adapter_of(framework).as_model_under_test(model, name=name)
     elif inspect.iscoroutinefunction(model):
-        found = CallableModel(model, name=name or model.__name__)
-    if not isinstance(found, Model | App) or isinstance(found, Judge):
+        made = CallableModel(model, name=name or model.__name__)
+    if not isinstance(made, Model | App) or isinstance(made, Judge):
         raise ConfigurationError(
             "model",
             model,
             "use openai:MODEL, a LangChain or LlamaIndex model or app, or an async function that "
             "takes messages and returns text",
         )
-    return found if name is None or found.name == name else _renamed(found, name)
+    return made if name is None or made.name == name else _renamed(made, name)
 
 
 def model_from(model: object, field: str) -> Model:
@@ -101,10 +101,10 @@ def model_from(model: object, field: str) -> Model:
     Raises:
         ConfigurationError: for an object that does not answer messages.
     """
-    found = judge_from(model) if isinstance(model, str | Model) else model_of(model)
-    if not isinstance(found, Model):
+    made = judge_from(model) if isinstance(model, str | Model) else model_of(model)
+    if not isinstance(made, Model):
         raise ConfigurationError(field, model, "does not answer messages; use openai:MODEL")
-    return found
+    return made
 
 
 def apps_of(make: Callable[[Any], object], models: Mapping[str, object]) -> dict[str, object]:
@@ -200,19 +200,19 @@ async def run_tests(
     for name, number in (("max_concurrency", max_concurrency), ("runs", runs)):
         if number < 1:
             raise ConfigurationError(name, number, "use a number from 1")
-    found = _named(models)
+    named = _named(models)
     record = Journal() if journal is None else journal
     settings = settings_of(under_test, parameters)
     schema = output_schema(under_test)
     askers: dict[str, _AskModel | _AskApp] = {}
-    for model in found:
+    for model in named:
         if isinstance(model, App):
             askers[model.name] = _AskApp(_NamedApp(model, model.name), settings, record)
         else:
             recorded = RecordedModel(model, record, max_concurrency=max_concurrency)
             askers[model.name] = _AskModel(recorded, settings)
     # Order by test, not by model, so that a slow model does not delay the other models.
-    jobs = [_Job(test, model, run) for run in range(runs) for test in tests for model in found]
+    jobs = [_Job(test, model, run) for run in range(runs) for test in tests for model in named]
     unchecked = () if schema is None else schema.not_checked
     if unchecked:
         tell(f"{under_test.name}: of its outputs' schema, {', '.join(unchecked)} are not checked")
@@ -226,22 +226,22 @@ async def run_tests(
     for name, asker in askers.items():
         for warning, count in asker.warnings.items():
             tell(f"{name}: {warning} ({count} outputs)")
-    order = {model.name: number for number, model in enumerate(found)}
+    order = {model.name: number for number, model in enumerate(named)}
     return sorted(results, key=lambda result: (order[result.model], result.run))
 
 
 def _named(models: Mapping[str, object] | Sequence[object]) -> list[ModelUnderTest]:
     """Make models under test, named by the keys of a mapping or by their own names."""
     if isinstance(models, Mapping):
-        found = [model_of(model, name=name) for name, model in models.items()]
+        named = [model_of(model, name=name) for name, model in models.items()]
     else:
-        found = [model_of(model) for model in models]
-    if not found:
+        named = [model_of(model) for model in models]
+    if not named:
         raise ConfigurationError("models", models, "give at least one model under test")
-    for name, count in Counter(model.name for model in found).items():
+    for name, count in Counter(model.name for model in named).items():
         if count > 1:
             raise ConfigurationError("models", name, "two models have this name; rename one")
-    return found
+    return named
 
 
 def run_tests_sync(

@@ -351,9 +351,9 @@ def _row(result: Result) -> dict[str, Any]:
 
 def _metric_cell(metric: MetricResult) -> dict[str, Any]:
     cell = {"content": metric.content, "metric": metric.metric, "judge": metric.judge}
-    found = {"score": metric.score, "outcome": metric.outcome, "problem": metric.problem,
+    known = {"score": metric.score, "outcome": metric.outcome, "problem": metric.problem,
              "failed": metric.failed or None}  # fmt: skip
-    return cell | {name: value for name, value in found.items() if value is not None}
+    return cell | {name: value for name, value in known.items() if value is not None}
 
 
 def results_from_rows(
@@ -457,7 +457,7 @@ def judged_from(row: Row, name: str, judge: str | None = None) -> Judged:
 def _metrics(given: object) -> tuple[MetricResult, ...]:
     if not isinstance(given, Mapping):
         return ()
-    found = []
+    results = []
     for key, cell in given.items():
         if not isinstance(cell, Mapping):
             continue
@@ -465,7 +465,7 @@ def _metrics(given: object) -> tuple[MetricResult, ...]:
         if judge == "average":
             continue  # computed from the others
         outcome = text_of(cell, "outcome")
-        found.append(
+        results.append(
             MetricResult(
                 metric=metric,
                 judge=judge,
@@ -476,4 +476,4 @@ def _metrics(given: object) -> tuple[MetricResult, ...]:
                 failed=bool(flag_of(cell, "failed")),
             )
         )
-    return tuple(found)
+    return tuple(results)

@@ -88,11 +88,11 @@ def print_report(report: Report) -> None:
         console.print(f"Prompt tests of {report.name}: there are no results")
     for table in _overview_tables(f"Prompt tests of {report.name}", rows, console.width):
         console.print(table)
-    for found in report.agreement():
-        kappa = "–" if found.kappa is None else f"{found.kappa:.2f}"
-        agree = "–" if found.agree is None else f"{found.agree:.0%}"
+    for pair in report.agreement():
+        kappa = "–" if pair.kappa is None else f"{pair.kappa:.2f}"
+        agree = "–" if pair.agree is None else f"{pair.agree:.0%}"
         console.print(
-            f"{' and '.join(found.judges)}: same verdict on {agree} of {found.n} outputs, "
+            f"{' and '.join(pair.judges)}: same verdict on {agree} of {pair.n} outputs, "
             f"Cohen's kappa {kappa}",
             soft_wrap=True,
         )
@@ -200,7 +200,7 @@ def thresholds_of(words: Sequence[str]) -> list[Threshold]:
     Raises:
         ConfigurationError: for another form, or a value out of range.
     """
-    found = []
+    thresholds = []
     for word in words:
         name, _, value = word.rpartition("=")
         name = name or COMPLIANCE
@@ -212,8 +212,8 @@ def thresholds_of(words: Sequence[str]) -> list[Threshold]:
         if not 0 <= number <= most:
             why = f"use a number from 0 to {most}, or METRIC=VALUE with a VALUE from 0 to 100"
             raise ConfigurationError("--fail-under", word, why)
-        found.append(Threshold(name, number))
-    return found
+        thresholds.append(Threshold(name, number))
+    return thresholds
 
 
 def check_thresholds(report: Report, thresholds: Sequence[Threshold]) -> int:
