@@ -8,20 +8,15 @@ from typing import Any
 import pytest
 from by_hand import ScriptedJudge, labels_of
 
-from rag_eval_integrations._scoring import score_labelling
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.metrics import (
     TRACE_SCORES,
     CallMetric,
-    CompletionMetric,
-    ContextRecall,
-    GEval,
     LabelMetric,
     Measured,
     ModelMetric,
     PromptyMetric,
-    Retrieval,
     Trace,
 )
 from rag_eval_integrations.metrics.prompty.file import parse_prompty
@@ -29,14 +24,12 @@ from rag_eval_integrations.models import ModelBase
 from rag_eval_integrations.records import (
     By,
     EvaluationError,
-    JudgeInfo,
     Labelling,
     RagCall,
     Score,
     SentencizedCall,
     Usage,
 )
-from rag_eval_integrations.sentences import Punkt, sentencize
 from rag_eval_integrations.testing import ScriptedModel
 
 CALL = RagCall("Where do bees live?", ("Bees live in hives.",), "Bees live in hives.")
@@ -103,8 +96,10 @@ class Both(OfLabels, ModelMetric):
         return Measured(())
 
 
-class BothToo(OfLabels, OfCalls):  # type: ignore[misc]
-    """The same, of labels and of calls."""
+class OfDocuments(OfLabels):
+    """A metric of a text that no judge labels."""
+
+    judged = "documents"  # type: ignore[assignment]
 
 
 class HasScore:
@@ -120,23 +115,7 @@ class HasScore:
 class HasMeasure:
     """The same, for one that asks a model."""
 
-    names = ("x",)
-    needs = "completion"
-    judge = None
-
-    async def measure(self, call: object, judge: object) -> Measured:
-        return Measured(())
-
-
-def test_the_librarys_metrics_are_of_one_kind_each() -> None:
-    """Told apart by `isinstance`; the former name is the same class."""
-    assert issubclass(Trace, LabelMetric)
-    assert issubclass(GEval, ModelMetric)
-    assert issubclass(PromptyMetric, ModelMetric)
-    assert issubclass(Retrieval, CallMetric)
-    assert issubclass(ContextRecall, LabelMetric)
-    assert not any(issubclass(kind, LabelMetric) for kind in (GEval, PromptyMetric, Retrieval))
-    assert CompletionMetric is ModelMetric
+    def measure(self) -> None: ...
 
 
 @pytest.mark.parametrize(
@@ -148,14 +127,13 @@ def test_the_librarys_metrics_are_of_one_kind_each() -> None:
         ([Trace], "is a class"),
         (["trace"], r"is a name; pass objects, as in \[Trace\(\), GEval.coherence\(\)\]"),
         ("trace", "'trace': is a name"),
+        ([object()], "is not a metric"),
+        ([OfDocuments()], "one of response, reference"),
         ([Both()], "inherits both LabelMetric and ModelMetric"),
-        ([BothToo()], "inherits both LabelMetric and CallMetric"),
         ([Nameless()], "its `names` should be"),
         ([Nameless(())], "its `names` should be"),
         ([Nameless("adherence")], "its `names` should be"),
-        ([Nameless(("a", ""))], "its `names` should be"),
         ([Nameless(("a", 1))], "its `names` should be"),
-        ([Nameless(("a", "a"))], "its `names` should be"),
         ([Trace(), Nameless(("adherence",))], r"\['adherence'\]: two metrics"),
     ],
 )
@@ -180,7 +158,7 @@ async def test_a_metric_of_calls_asks_nobody() -> None:
     assert list(evaluation.scores) == ["five"]
 
 
-@pytest.mark.parametrize("given", [(), ("six",), ("five", "five")])
+@pytest.mark.parametrize("given", [(), ("six",)])
 async def test_a_metric_of_calls_that_fails_leaves_the_rest(given: tuple[str, ...]) -> None:
     """Whatever it raises or returns, its own score is an error, which names no judge."""
     evaluator = RagEvaluator(ScriptedJudge(LABELS), [Trace(), OfCalls(given)])
@@ -216,33 +194,22 @@ def test_a_metric_without_a_name_for_its_settings_is_warned_of() -> None:
 
 
 def test_a_version_stands_for_a_metric_without_a_repr() -> None:
-    """Without a warning, and the same in every process."""
+    """Without a warning, and the same in every process; beside a `repr` both count."""
     prints = [RagEvaluator(metrics=[Unstable(version)]).fingerprint for version in "112"]
 
     assert prints[0] == prints[1] != prints[2]
     assert Unstable("1").identity == f"{__name__}.Unstable@1"
-
-
-def test_a_version_and_a_repr_both_count() -> None:
-    """A new version of the code is another metric, with whatever settings."""
-
-    class Second(OfLabels):
-        version = "2"
-
     assert OfLabels().identity == "OfLabels(given=('one', 'two'))"
     assert Second().identity == f"{Second()!r}@2"
 
 
-def test_a_library_metric_that_mentions_an_address_is_stable() -> None:
-    """Text of a metric is no memory address."""
-    metric = GEval("tone", steps=["Is there a cat at 0x5f?"])
+class Second(OfLabels):
+    """A metric with settings, in its second version."""
 
-    assert metric.identity == repr(metric)
+    version = "2"
 
 
-@pytest.mark.parametrize(
-    "given", [("one",), ("one", "two", "more"), ("one", "one"), (), ("one", "other")]
-)
+@pytest.mark.parametrize("given", [("one",), ("one", "two", "more")])
 async def test_scores_that_were_not_promised_are_an_error(given: tuple[str, ...]) -> None:
     """Of this metric alone; the others, the labels and the judge's cost are kept."""
     evaluator = RagEvaluator(ScriptedJudge(LABELS), [OfLabels(given), Trace()])
@@ -262,27 +229,14 @@ async def test_scores_that_were_not_promised_are_an_error(given: tuple[str, ...]
 async def test_the_same_holds_for_a_metric_that_asks_a_model() -> None:
     """Its broken answer is not remembered as an answer either."""
     model = ScriptedModel([])
-    evaluator = RagEvaluator(model, [OfModel(("three",)), OfModelToo()])
+    evaluator = RagEvaluator(model, [OfModel(("three",)), OfCalls()])
 
     for _ in range(2):
         evaluation = await evaluator.evaluate(CALL)
-        assert [score.status for score in evaluation.scores.values()] == [
-            "error",
-            "error",
-            "scored",
-        ]
+        statuses = {name: score.status for name, score in evaluation.scores.items()}
+        assert statuses == {"three": "error", "four": "error", "five": "scored"}
         assert "promises the scores three, four, gave three" in str(evaluation.error)
         assert evaluation.scores["four"].by.judge == model.name
-
-
-class OfModelToo(ModelMetric):
-    """Another metric, that keeps its promise."""
-
-    names = ("five",)
-    version = "1"
-
-    async def measure(self, call: RagCall, judge: ModelBase) -> Measured:
-        return Measured(made("five"))
 
 
 async def test_the_order_of_the_scores_is_that_of_the_names() -> None:
@@ -295,6 +249,29 @@ async def test_the_order_of_the_scores_is_that_of_the_names() -> None:
     assert all(name == score.name for name, score in evaluation.scores.items())
 
 
+async def test_unknown_names_are_refused() -> None:
+    """An evaluation without scores and without an error would look like success."""
+    evaluator = RagEvaluator(ScriptedJudge(LABELS))
+
+    for only in (["adherance"], ["adherence", "adherance"], "adherence"):
+        with pytest.raises(ConfigurationError, match="`only` = "):
+            await evaluator.evaluate(CALL, only=only)
+
+
+@pytest.mark.parametrize("value", [object(), float("nan")])
+async def test_metadata_that_is_no_json_does_not_raise(value: Any) -> None:
+    """Put there after the call was checked: the scores stay, and what is lost is said."""
+    call = RagCall(CALL.question, CALL.documents, CALL.response)
+    call.metadata["put"] = value
+
+    evaluation = await RagEvaluator(ScriptedModel([]), [OfModel()]).evaluate(call)
+
+    assert {score.value for score in evaluation.scores.values()} == {0.5}
+    assert evaluation.metadata == {}
+    assert evaluation.error is not None
+    assert "put" in evaluation.error.message
+
+
 async def test_what_is_no_score_is_an_error_too() -> None:
     """None, for example, where a metric forgot to return."""
 
@@ -305,48 +282,7 @@ async def test_what_is_no_score_is_an_error_too() -> None:
     evaluation = await RagEvaluator(ScriptedJudge(LABELS), [Forgetful()]).evaluate(CALL)
 
     assert {score.status for score in evaluation.scores.values()} == {"error"}
-    assert evaluation.error is not None
-
-
-def test_existing_labels_are_scored_under_the_same_contract() -> None:
-    """`score_labelling` returns what went wrong, as the evaluator does."""
-    labelling = Labelling(labels=LABELS, judge=JudgeInfo(name="j"))
-
-    evaluation = score_labelling(
-        sentencize(CALL, Punkt()), labelling, [OfLabels(("one",)), Trace()]
-    )
-
-    assert evaluation.scores["two"].status == "error"
-    assert evaluation.scores["two"].by.judge == "j"
-    assert evaluation.scores["adherence"].value == 1.0
-    assert evaluation.error is not None
-
-
-async def test_unknown_names_are_refused() -> None:
-    """An evaluation without scores and without an error would look like success."""
-    evaluator = RagEvaluator(ScriptedJudge(LABELS))
-
-    for only in (["adherance"], ["adherence", "adherance"], "adherence"):
-        with pytest.raises(ConfigurationError, match="`only` = "):
-            await evaluator.evaluate(CALL, only=only)
-
-
-@pytest.mark.parametrize("value", [object(), {1, 2}, float("nan"), "\ud800", {1: 2}])
-async def test_metadata_that_is_no_json_does_not_raise(value: Any) -> None:
-    """Put there after the call was checked: the scores stay, and what is lost is said."""
-    call = RagCall(CALL.question, CALL.documents, CALL.response)
-    call.metadata["put"] = value
-
-    evaluation = await RagEvaluator(ScriptedModel([]), [OfModel()]).evaluate(call)
-
-    assert {score.value for score in evaluation.scores.values()} == {0.5}
-    if isinstance(value, str):
-        assert evaluation.error is None
-        assert evaluation.metadata == {"put": "\ufffd"}
-    else:
-        assert evaluation.metadata == {}
-        assert evaluation.error is not None
-        assert "put" in evaluation.error.message
+    assert "gave NoneType instead" in str(evaluation.error)
 
 
 def test_one_maker_of_evaluations_without_a_result() -> None:

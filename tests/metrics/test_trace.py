@@ -1,8 +1,6 @@
-"""TRACe beyond the worked examples: empty cases, both formula sets, evidence, properties."""
+"""TRACe (docs/method.md): figures by hand, empty cases, both formula sets, evidence, properties."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pytest
 from by_hand import keyed, labels_of, scored
@@ -16,9 +14,9 @@ from rag_eval_integrations.metrics.trace import formulas
 from rag_eval_integrations.metrics.trace.formulas import Formulas
 from rag_eval_integrations.records import (
     By,
+    Capture,
     JudgeInfo,
     Labelling,
-    Labels,
     RagCall,
     Score,
     ScoreEstimate,
@@ -26,6 +24,105 @@ from rag_eval_integrations.records import (
 
 CALL = keyed([["One.", "Two."], ["Three."]], ["A.", "B."])
 ALL = {"a": (["0a"], True), "b": (["0b"], True)}
+
+
+# --- Worked examples
+
+
+WINTER = labels_of(
+    ["0a", "0b", "1a", "1b"],
+    ["0a", "0b", "1a", "1b"],
+    {"a": (["0a", "0b"], True), "b": (["1a"], True), "c": (["1b"], False)},
+)
+WINTER_CALL = keyed(
+    [
+        [
+            "A colony stays awake all winter.",
+            "It eats the honey that it stored.",
+            "Drones are driven out in autumn.",
+        ],
+        ["The bees hang together in a cluster.", "It's warmest in the middle."],
+        ["Bumble bee queens sleep in the ground.", "Their workers die in October."],
+    ],
+    [
+        "A colony stays awake and eats its stored honey.",
+        "The bees hang together in a cluster.",
+        "It's as hot as an oven in the middle.",
+    ],
+)
+
+
+def test_completeness_is_four_of_seven_and_names_what_is_missing() -> None:
+    """{0a 0b 1a 1c 2a 2b 3a} relevant, {0a 0b 1c 2a} used: 4/7, missing 1a, 2b, 3a."""
+    call = keyed([["x", "y", "z"]] * 4, ["A."])
+    labels = labels_of(
+        ["0a", "0b", "1a", "1c", "2a", "2b", "3a"],
+        ["0a", "0b", "1c", "2a"],
+        {"a": (["0a"], True)},
+    )
+
+    score = scored(Trace(), call, labels)["completeness"]
+
+    assert score.value == pytest.approx(4 / 7)
+    assert score.evidence is not None
+    assert score.evidence["relevant_unused_keys"] == ["1a", "2b", "3a"]
+    assert "1a, 2b, 3a" in (score.reason or "")
+
+
+def test_adherence_is_zero_when_one_sentence_is_not_supported() -> None:
+    """One invented sentence among three gives 0.0, and is named with its text."""
+    call = keyed(
+        [["x"], ["x", "y"], ["x", "y"]],
+        [
+            "A colony stays awake all winter.",
+            "It heats the hive with burning wax.",
+            "The bees hang together in a cluster.",
+        ],
+    )
+    labels = labels_of(
+        ["0a"], ["0a"], {"a": (["0a"], True), "b": ([], False), "c": (["2a", "2b"], True)}
+    )
+
+    score = scored(Trace(), call, labels)["adherence"]
+
+    assert score.value == 0.0
+    assert score.evidence is not None
+    assert score.evidence["unsupported"] == [
+        {
+            "key": "b",
+            "text": "It heats the hive with burning wax.",
+            "support": "none",
+            "supporting_sentence_keys": [],
+            "explanation": "",
+        }
+    ]
+    assert "It heats the hive with burning wax." in (score.reason or "")
+
+
+def test_four_relevant_and_all_of_them_used() -> None:
+    """0.20, 1.0, 1.0 and 0.0 with the baseline 20; average 0.55."""
+    scores = scored(Trace(relevance_baseline=20), WINTER_CALL, WINTER)
+
+    assert scores["context_relevance"].value == 0.20
+    assert scores["context_utilization"].value == 1.0
+    assert scores["completeness"].value == 1.0
+    assert scores["adherence"].value == 0.0
+    assert scores["trace_average"].value == pytest.approx(0.55)
+    assert scores["supported_fraction"].value == pytest.approx(2 / 3)
+    assert scores["adherence"].evidence is not None
+    assert scores["adherence"].evidence["unsupported"][0]["support"] == "partial"  # type: ignore[index,call-overload]
+
+
+def test_relevance_without_a_baseline_divides_by_all_sentences() -> None:
+    """The same call has 7 document sentences: 4/7 by default."""
+    score = scored(Trace(), WINTER_CALL, WINTER)["context_relevance"]
+
+    assert score.value == pytest.approx(4 / 7)
+    assert score.evidence is not None
+    assert score.evidence["documents_without_relevant"] == [2]
+
+
+# --- Empty cases, both formula sets
 
 
 @pytest.mark.parametrize(
@@ -53,26 +150,17 @@ def test_empty_cases(
         assert [scores[name].value for name in names] == pytest.approx(list(expected))
 
 
-def test_nothing_retrieved_is_zero_in_the_pure_formulas() -> None:
-    """T = 0: nothing can be relevant or used; nothing was left out."""
+def test_of_nothing_the_formulas_give_what_nothing_speaks_against() -> None:
+    """T = 0: nothing is relevant, used or left out; without response sentences all is supported."""
     assert formulas.context_relevance(0, 0) == 0.0
     assert formulas.context_utilization(0, 0, 0, "ragbench") == 0.0
     assert formulas.completeness(0, 0, 0) == 1.0
-
-
-def test_no_response_sentence_is_adherent() -> None:
-    """A response without sentences has nothing unsupported."""
     assert formulas.adherence(labels_of([], [], {}), []) == 1.0
     assert formulas.supported_fraction([]) == 1.0
 
 
-def test_utilization_never_exceeds_one() -> None:
-    """More utilized than relevant keys (406 RAGBench rows) are clamped by default."""
-    assert formulas.context_utilization(1, 3, 3) == 1.0
-
-
 def test_an_unlabelled_sentence_leaves_adherence_unscored() -> None:
-    """All labelled sentences are supported, one has no entry: it cannot be known."""
+    """All labelled sentences are supported, one has no entry: it cannot be known; else A = 0."""
     scores = scored(Trace(), CALL, labels_of(["0a"], ["0a"], {"a": (["0a"], True)}))
 
     assert scores["adherence"].status == "unscored"
@@ -81,28 +169,8 @@ def test_an_unlabelled_sentence_leaves_adherence_unscored() -> None:
     assert scores["trace_average"].unscored == "unlabelled_sentences"
     assert scores["context_relevance"].status == "scored"
     assert "b" in (scores["adherence"].reason or "")
-
-
-def test_an_unsupported_sentence_decides_whatever_is_unlabelled() -> None:
-    """One labelled sentence is unsupported: A = 0, even with another unlabelled."""
-    scores = scored(Trace(), CALL, labels_of(["0a"], ["0a"], {"a": ([], False)}))
-
-    assert scores["adherence"].value == 0.0
-
-
-def test_recorded_unsupported_keys_decide_under_ragbench() -> None:
-    """RAGBench's own column is `unsupported_response_sentence_keys == []` (100 % of rows)."""
-    supported = labels_of(["0a"], ["0a"], ALL, unsupported_response_sentence_keys=["b"])
-    unsupported = labels_of(
-        ["0a"],
-        ["0a"],
-        {"a": ([], False), "b": (["0a"], True)},
-        unsupported_response_sentence_keys=[],
-    )
-
-    assert scored(Trace("ragbench"), CALL, supported)["adherence"].value == 0.0
-    assert scored(Trace("ragbench"), CALL, unsupported)["adherence"].value == 1.0
-    assert scored(Trace("gpt-labeling"), CALL, unsupported)["adherence"].value == 0.0
+    decided = scored(Trace(), CALL, labels_of(["0a"], ["0a"], {"a": ([], False)}))
+    assert decided["adherence"].value == 0.0
 
 
 def estimate(score: Score) -> tuple[float, float | None, str] | None:
@@ -196,24 +264,14 @@ def test_a_calibrated_estimate_comes_first() -> None:
 
 def test_an_estimate_may_be_of_one_set_of_formulas() -> None:
     """A name with `@` and a set is taken by that set's formulas, before a name without one."""
-    both = {
-        "context_utilization@gpt-labeling": (0.8, 0.3),
-        "context_utilization@ragbench": (0.2, 0.1),
-    }
-    one = {"context_utilization@gpt-labeling": (0.8, 0.3), "context_utilization": (0.4, None)}
+    estimates = {"context_utilization@gpt-labeling": (0.8, 0.3), "context_utilization": (0.4, None)}
+    labels = labels_of(["0a"], ["0a"], ALL, estimates=estimates)
 
-    def utilization(by: Formulas, estimates: dict[str, Any]) -> tuple[float | None, ...]:
-        labels = labels_of(["0a"], ["0a"], ALL, estimates=estimates)
-        score = scored(Trace(by), CALL, labels)["context_utilization"]
-        found = estimate(score)
-        assert found is not None
-        assert found[2] == "calibrated"
-        return found[:2]
+    def utilization(by: Formulas) -> object:
+        return estimate(scored(Trace(by), CALL, labels)["context_utilization"])
 
-    assert utilization("gpt-labeling", both) == (0.8, 0.3)
-    assert utilization("ragbench", both) == (0.2, 0.1)
-    assert utilization("gpt-labeling", one) == (0.8, 0.3)
-    assert utilization("ragbench", one) == (0.4, None)
+    assert utilization("gpt-labeling") == (0.8, 0.3, "calibrated")
+    assert utilization("ragbench") == (0.4, None, "calibrated")
 
 
 def test_an_estimated_share_goes_by_the_baseline() -> None:
@@ -247,17 +305,27 @@ def test_a_judge_without_labels_leaves_every_score_unscored_with_its_reason() ->
     }
 
 
+def test_a_retrieval_alone_has_its_relevance() -> None:
+    """Without a response the other scores are unscored, and say why."""
+    capture = Capture(framework="langchain", documents_from="retriever")
+    call = RagCall("How do bees live?", ["Bees live in hives."], None, capture=capture)
+
+    first, *rest = RagEvaluator(metrics=[Trace()]).evaluate_sync(call).scores.values()
+
+    assert (first.name, first.status) == (TRACE_SCORES[0], "scored")
+    assert {score.unscored for score in rest} == {"empty_response"}
+
+
 def test_thresholds_give_a_verdict() -> None:
-    """`passed` compares with the threshold and is None without one."""
-    scores = scored(
-        Trace(thresholds={"adherence": 1.0, "completeness": 0.9}),
-        CALL,
-        labels_of(["0a", "0b"], ["0a"], ALL),
-    )
+    """`passed` compares with the threshold, and is None without one or without a value."""
+    trace = Trace(thresholds={"adherence": 1.0, "completeness": 0.9})
+    scores = scored(trace, CALL, labels_of(["0a", "0b"], ["0a"], ALL))
+    unknown = scored(trace, CALL, labels_of(["0a"], ["0a"], {"a": (["0a"], True)}))["adherence"]
 
     assert scores["adherence"].passed is True
     assert scores["completeness"].passed is False
     assert scores["context_relevance"].passed is None
+    assert (unknown.threshold, unknown.passed) == (1.0, None)
 
 
 @pytest.mark.parametrize(
@@ -299,15 +367,6 @@ def test_completeness_is_at_most_utilization(relevant: list[str], utilized: list
         assert all(score.value is None or 0 <= score.value <= 1 for score in scores.values())
 
 
-@given(order=st.permutations(KEYS[:6]))
-def test_the_order_of_keys_does_not_matter(order: list[str]) -> None:
-    """Scores depend on which keys are labelled, not on their order."""
-    plain = scored(Trace(), BIG, labels_of(KEYS[:6], KEYS[3:8], ALL))
-    mixed = scored(Trace(), BIG, labels_of(order, KEYS[3:8][::-1], ALL))
-
-    assert {n: s.value for n, s in plain.items()} == {n: s.value for n, s in mixed.items()}
-
-
 def test_reasons_say_in_words_what_was_counted() -> None:
     """How many of how many, which, what was left, and the expectation where there is one."""
     labels = labels_of(["0a", "1a"], ["0a", "0b"], {"a": (["0a"], True), "b": ([], False)})
@@ -315,14 +374,11 @@ def test_reasons_say_in_words_what_was_counted() -> None:
         update={
             "relevant_probabilities": {"0a": 0.9, "0b": 0.4, "1a": 0.7},
             "utilized_probabilities": {"0a": 0.8, "0b": 0.6, "1a": 0.2},
-            "supported_probabilities": {"a": 0.5, "b": 0.5},
+            "supported_probabilities": {"a": 0.9, "b": 0.8},
         }
     )
 
-    hard_said = {name: score.reason for name, score in scored(Trace(), CALL, labels).items()}
-    soft_said = {name: score.reason for name, score in scored(Trace(), CALL, soft).items()}
-
-    assert hard_said == {
+    assert {name: score.reason for name, score in scored(Trace(), CALL, labels).items()} == {
         "context_relevance": "2 of 3 document sentences are relevant to the question (0a, 1a).",
         "context_utilization": "The response used 2 sentences (0a, 0b); 2 are relevant; relevant "
         "but unused: 1a.",
@@ -332,79 +388,43 @@ def test_reasons_say_in_words_what_was_counted() -> None:
         "trace_average": "Mean of context_relevance 0.67, context_utilization 1.00, completeness "
         "0.50, adherence 0.00.",
     }
-    assert soft_said["context_relevance"] == (
-        "2 of 3 document sentences are relevant to the question (0a, 1a). Estimated from the "
-        "judge's probabilities: 0.67 ± 0.24."
+    said = {name: score.reason or "" for name, score in scored(Trace(), CALL, soft).items()}
+    assert said["context_relevance"].endswith(
+        " Estimated from the judge's probabilities: 0.67 ± 0.24."
     )
-    assert soft_said["context_utilization"] == (
-        "The response used 2 sentences (0a, 0b); 2 are relevant; relevant but unused: 1a. "
-        "Estimated from the judge's probabilities: 0.80."
+    assert said["adherence"].endswith(
+        " Probability that all are supported: 0.72, below what this judge asks for."
     )
-    assert soft_said["completeness"] == (
-        "1 of 2 relevant sentences was used; relevant but unused: 1a. Estimated from the judge's "
-        "probabilities: 0.70."
-    )
-    assert (soft_said["adherence"] or "").endswith(" Probability that all are supported: 0.25.")
-
-
-def test_a_high_probability_does_not_speak_against_a_low_score() -> None:
-    """Where labels ask for more than a probability gives, the reason says so."""
-    support = {"a": (["0a"], True), "b": ([], False)}
-    probable = labels_of(["0a"], ["0a"], support, supported_probabilities={"a": 0.9, "b": 0.8})
-
-    score = scored(Trace(), CALL, probable)["adherence"]
-
-    assert score.value == 0
-    assert (score.probability or 0) >= 0.5
-    assert (score.reason or "").endswith(", below what this judge asks for.")
 
 
 def test_reasons_of_nothing_and_of_everything() -> None:
     """No empty brackets, nothing unused that was used, and the documents that hold nothing."""
     nothing = scored(Trace(), CALL, labels_of([], [], ALL))
     everything = scored(Trace(), CALL, labels_of(["0a", "0b"], ["0a", "0b"], ALL))
-    recorded = labels_of(["0a"], ["0a"], ALL, unsupported_response_sentence_keys=["b"])
 
     assert nothing["context_relevance"].reason == (
         "0 of 3 document sentences are relevant to the question."
     )
     assert nothing["context_utilization"].reason == "The response used 0 sentences; 0 are relevant."
-    assert nothing["completeness"].reason == (
-        "No document sentence is relevant, so there was nothing to cover."
-    )
-    assert everything["context_relevance"].reason == (
-        "2 of 3 document sentences are relevant to the question (0a, 0b); nothing relevant in "
-        "document 1."
+    assert (everything["context_relevance"].reason or "").endswith(
+        "(0a, 0b); nothing relevant in document 1."
     )
     assert everything["completeness"].reason == "2 of 2 relevant sentences were used."
     assert everything["adherence"].reason == (
         "All 2 response sentences are fully supported by the documents."
     )
-    assert scored(Trace("ragbench"), CALL, recorded)["adherence"].reason == (
-        "Recorded as unsupported: b."
-    )
 
 
 def test_reasons_of_one() -> None:
-    """One sentence is, was, and has no plural; of documents without any twelve are named."""
-    call = keyed([["One."]], ["A."])
-    for supported, said in ((True, "The one response sentence is fully supported by the"),
-                            (False, "1 of 1 response sentence is not fully supported: a")):  # fmt: skip
-        labels = labels_of(["0a"], ["0a"], {"a": ([], supported)})
-        one = {name: score.reason or "" for name, score in scored(Trace(), call, labels).items()}
+    """One sentence is, was, and has no plural."""
+    call, labels = keyed([["One."]], ["A."]), labels_of(["0a"], ["0a"], {"a": (["0a"], True)})
 
-        assert one["context_relevance"] == (
-            "1 of 1 document sentence is relevant to the question (0a)."
-        )
-        assert one["context_utilization"] == ("The response used 1 sentence (0a); 1 is relevant.")
-        assert one["completeness"] == "1 of 1 relevant sentence was used."
-        assert one["adherence"].startswith(said)
+    one = {name: score.reason or "" for name, score in scored(Trace(), call, labels).items()}
 
-    for count, rest in ((13, ""), (14, ", …")):
-        many = keyed([["One."]] * count, ["A."])
-        reason = scored(Trace(), many, labels_of(["0a"], [], {}))["context_relevance"].reason or ""
-        shown = ", ".join(map(str, range(1, 13)))
-        assert reason.endswith(f"; nothing relevant in documents {shown}{rest}.")
+    assert one["context_relevance"] == "1 of 1 document sentence is relevant to the question (0a)."
+    assert one["context_utilization"] == "The response used 1 sentence (0a); 1 is relevant."
+    assert one["completeness"] == "1 of 1 relevant sentence was used."
+    assert one["adherence"].startswith("The one response sentence is fully supported by the")
 
 
 def test_what_speaks_against_adherence_goes_by_the_formulas() -> None:
@@ -452,39 +472,10 @@ def test_a_reason_names_twelve_at_most_and_quotes_in_short(count: int) -> None:
     assert len((adherence.evidence or {})["unsupported"]) == count  # type: ignore[arg-type]
 
 
-def test_errors_and_thresholds_stand_on_every_score_that_has_them() -> None:
-    """Of utilization under `ragbench`, of a calibrated adherence, and beside what has no value."""
-    labels = labels_of(
-        ["0a"], ["0a"], {"a": (["0a"], True)},
-        relevant_probabilities={"0a": 0.9, "0b": 0.4, "1a": 0.2},
-        utilized_probabilities={"0a": 0.8, "0b": 0.1, "1a": 0.3},
-    )  # fmt: skip
-    calibrated = labels_of(["0a"], ["0a"], ALL, estimates={"adherence": (0.3, 0.05)})
-
-    def error(trace: Trace, name: str, of: Labels = labels) -> float | None:
-        found = scored(trace, CALL, of)[name].estimate
-        assert found is not None
-        return found.std_error
-
-    soft = scored(Trace("ragbench", thresholds={"adherence": 0.5}), CALL, labels)
-
-    both = (0.16 + 0.09 + 0.21) ** 0.5 / 3
-    assert error(Trace("ragbench"), "context_utilization") == pytest.approx(both)
-    assert error(Trace(), "context_utilization") is None
-    assert error(Trace(relevance_baseline=2), "context_relevance") == pytest.approx(
-        (0.09 + 0.24 + 0.16) ** 0.5 / 2
-    )
-    assert soft["adherence"].unscored == "unlabelled_sentences"
-    assert (soft["adherence"].threshold, soft["adherence"].passed) == (0.5, None)
-    assert error(Trace(), "adherence", calibrated) == 0.05
-
-
 @pytest.mark.parametrize(
     ("relevant", "utilized"),
     [
-        (None, {"0a": 0.5, "0b": 0.5, "1a": 0.5}),
         ({"0a": 0.5, "0b": 0.5, "1a": 0.5}, None),
-        ({"0a": 0.5, "0b": 0.5}, {"0a": 0.5, "0b": 0.5, "1a": 0.5}),
         ({"0a": 0.5, "0b": 0.5, "1a": 0.5}, {"0a": 0.5, "0b": 0.5}),
     ],
 )
@@ -505,7 +496,7 @@ def test_without_both_probabilities_of_every_sentence_the_labels_count(
 
 @pytest.mark.parametrize("by", ["gpt-labeling", "ragbench"])
 def test_a_contradiction_is_named_in_the_reason(by: Formulas) -> None:
-    """Under both sets of formulas, in the evidence too, and without a probability of words."""
+    """Under both sets of formulas, in the evidence too."""
     labels = labels_of(
         ["0a"], ["0a"], {"a": (["0a"], False), "b": (["0b"], True)},
         unsupported_response_sentence_keys=["a"],
@@ -516,16 +507,8 @@ def test_a_contradiction_is_named_in_the_reason(by: Formulas) -> None:
     adherence = scored(Trace(by), CALL, labels)["adherence"]
 
     assert (adherence.reason or "").endswith(" Contradicted in a: number 60 (documents: 30).")
-    assert (adherence.evidence or {})["unsupported"] == [
-        {
-            "key": "a",
-            "text": "A.",
-            "support": "partial",
-            "supporting_sentence_keys": ["0a"],
-            "explanation": "",
-            "contradictions": ["number 60 (documents: 30)"],
-        }
-    ]
+    against = (adherence.evidence or {})["unsupported"]
+    assert against[0]["contradictions"] == ["number 60 (documents: 30)"]  # type: ignore[index,call-overload]
 
 
 def test_one_response_sentence_is_counted_in_the_singular() -> None:

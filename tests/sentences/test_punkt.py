@@ -22,7 +22,7 @@ def split(text: str, splitter: Splitter = SPLITTER) -> list[str]:
     return [text[start:end] for start, end in splitter.spans(text)]
 
 
-# The sentences of the worked examples in tests/metrics/test_trace_worked_examples.py.
+# The sentences of the worked examples in tests/metrics/test_trace.py.
 WORKED = [
     [
         "A colony stays awake all winter.",

@@ -66,15 +66,13 @@ def test_a_file_without_a_name_gives_its_own(tmp_path: Path) -> None:
     [
         ("criteria: a\nscle: [1, 5]\n", 2, "scle", "is not a field"),
         ("name: x\ncriteria: a\nscale: [5, 1]\n", 3, "scale", "lowest < highest"),
-        ("name: x\nsteps: []\n", 2, "steps", "list of steps"),
         ("name: x\n", None, "criteria", "give criteria"),
         ("criteria: a\nrubric:\n  1-3: a\n  3-5: b\n", 2, "rubric", "overlaps"),
         ("criteria: [unclosed\n", 2, None, "not YAML"),
-        ("- a\n- b\n", None, None, "should hold fields"),
         ("", None, None, "should hold fields"),
-        ("criteria: \x00", 1, None, "not YAML"),
-        ("criteria: a\n? [1, 2]\n: b\n", None, None, "file"),
-        ("criteria: !!python/object:os.system a\n", 1, None, "not YAML"),
+        ("samples: 5\npreset: politness\n", 2, "preset", "use one of coherence"),
+        ("preset: groundedness\ntask: summary\n", 2, "task", "available for qa only"),
+        ("criteria: x\ntask: summary\n", 2, "task", "needs a `preset`"),
     ],
 )
 def test_mistakes_name_file_line_and_field(
@@ -82,11 +80,6 @@ def test_mistakes_name_file_line_and_field(
 ) -> None:
     """What a user has to look at."""
     path = write(tmp_path, text)
-    if why == "file":  # a key that is no string
-        with pytest.raises(InputError):
-            read_geval(path)
-        return
-
     with pytest.raises(InputError, match=why) as caught:
         read_geval(path)
 
@@ -125,22 +118,3 @@ def test_a_file_may_start_from_a_preset(tmp_path: Path) -> None:
     )
     named = write(tmp_path, "preset: fluency\nname: style\n", "other.geval.yaml")
     assert read_geval(named).names == ("geval:style",)
-
-
-@pytest.mark.parametrize(
-    ("text", "line", "told"),
-    [
-        ("samples: 5\npreset: politness\n", 2, "use one of coherence"),
-        ("preset: groundedness\ntask: summary\n", 2, "available for qa only"),
-        ("criteria: x\ntask: summary\n", 2, "needs a `preset`"),
-        ("preset: [coherence]\n", 1, "use one of coherence"),
-    ],
-)
-def test_mistakes_in_a_preset_name_their_line(
-    tmp_path: Path, text: str, line: int, told: str
-) -> None:
-    """As every other field's."""
-    with pytest.raises(InputError, match=told) as caught:
-        read_geval(write(tmp_path, text))
-
-    assert caught.value.line == line

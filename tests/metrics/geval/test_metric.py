@@ -7,9 +7,9 @@ import json
 import math
 import subprocess
 import sys
-import warnings
 from collections.abc import Callable
 from enum import Enum
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -105,17 +105,6 @@ async def test_the_expectation_takes_one_request() -> None:
     assert len(judge.requests) == 1
 
 
-async def test_a_request_for_log_probabilities_asks_for_no_format() -> None:
-    """Temperature 0, no schema: structured output gives the grammar's probabilities."""
-    judge = ScriptedModel([json_reply(HALF, "3")])
-
-    await measured(metric(), judge)
-
-    request = judge.requests[0]
-    assert (request.temperature, request.json_schema, request.n) == (0.0, None, 1)
-    assert request.top_logprobs == 20
-
-
 async def test_pinned_logprobs_without_any() -> None:
     """Unscored in an evaluation, raised by `score`: no other estimator takes their place."""
     geval = metric(estimator="logprobs")
@@ -155,17 +144,6 @@ async def test_without_log_probabilities_auto_samples_and_says_so() -> None:
     assert judge.requests[1].json_schema is not None
 
 
-async def test_a_judge_without_log_probabilities_is_not_asked_for_them_twice() -> None:
-    """The second call goes to the samples at once."""
-    judge = ScriptedModel(sampling('{"reason": "a", "score": 4}'))
-    geval = metric()
-
-    await measured(geval, judge)
-    await measured(geval, judge, CALL.model_copy(update={"response": "Another."}))
-
-    assert [request.n for request in judge.requests] == [1, 20, 20]
-
-
 @pytest.mark.parametrize(
     ("first", "why"),
     [
@@ -192,32 +170,25 @@ async def test_log_probabilities_that_cannot_be_read_lead_to_samples(
     assert why in score.warnings[0]
 
 
-async def test_where_samples_fail_the_one_answer_counts_and_says_so() -> None:
+@pytest.mark.parametrize(
+    ("sampled", "why"),
+    [
+        (JudgeRejectedError("temperature is refused"), "temperature is refused"),
+        (answers(*["garbage"] * 20), "20 of 20 samples"),
+    ],
+)
+async def test_where_samples_fail_the_one_answer_counts_and_says_so(
+    sampled: Completion | Exception, why: str
+) -> None:
     """The last step of the ladder: the answer that is there already."""
+    told = answers('{"reason": "a", "score": 4}')
+    judge = ScriptedModel(lambda request: told if request.top_logprobs else sampled)
 
-    def answer(request: CompletionRequest) -> Completion | Exception:
-        told = answers('{"reason": "a", "score": 4}')
-        return told if request.top_logprobs else JudgeRejectedError("temperature is refused")
-
-    score = await measured(metric(), ScriptedModel(answer))
+    score = await measured(metric(), judge)
 
     assert (score.method, score.raw, score.n) == ("single", 4, 1)
     assert score.std_error is None
-    assert "temperature is refused" in score.warnings[-1]
-
-
-async def test_where_no_sample_is_usable_the_one_answer_counts() -> None:
-    """And says what the samples were."""
-
-    def answer(request: CompletionRequest) -> Completion:
-        if request.top_logprobs:
-            return answers('{"reason": "a", "score": 4}')
-        return answers(*["garbage"] * 20)
-
-    score = await measured(metric(), ScriptedModel(answer))
-
-    assert (score.method, score.raw) == ("single", 4)
-    assert "20 of 20 samples" in score.warnings[-1]
+    assert why in score.warnings[-1]
 
 
 async def test_auto_with_one_sample_is_log_probabilities_or_one_answer() -> None:
@@ -231,17 +202,6 @@ async def test_auto_with_one_sample_is_log_probabilities_or_one_answer() -> None
     assert (first.method, second.method) == ("single", "single")
     assert "one answer instead of an expectation" in first.warnings[0]
     assert len(judge.requests) == 2
-
-
-async def test_a_pinned_single_answer() -> None:
-    """With a schema, at temperature 0."""
-    judge = ScriptedModel(['{"reason": "a", "score": 5}'])
-
-    score = await measured(metric(estimator="single"), judge)
-
-    assert (score.method, score.value, score.distribution) == ("single", 1.0, {"5": 1.0})
-    assert judge.requests[0].json_schema is not None
-    assert judge.requests[0].temperature == 0
 
 
 # --- samples --------------------------------------------------------------------------------------
@@ -262,25 +222,6 @@ async def test_samples_that_are_not_given_are_asked_for_with_other_seeds() -> No
     keys = {request.model_dump_json() for request in judge.requests}
     assert len(keys) == 20
     assert [request.seed for request in judge.requests] == [None, *range(1, 20)]
-
-
-async def test_a_server_with_a_limit_on_n_is_topped_up() -> None:
-    """8 of 20, then 8, then 4: three requests."""
-    judge = ScriptedModel(
-        lambda request: answers(*['{"reason": "", "score": 3}'] * min(8, request.n))
-    )
-
-    score = await measured(monte_carlo(), judge)
-
-    assert score.n == 20
-    assert [request.n for request in judge.requests] == [20, 8, 4]
-
-
-async def test_more_than_was_asked_for_is_not_counted() -> None:
-    """A server that gives 30 of 20."""
-    judge = ScriptedModel([answers(*['{"reason": "", "score": 3}'] * 30)])
-
-    assert (await measured(monte_carlo(), judge)).n == 20
 
 
 def dying(after: int, error: Exception) -> Callable[[CompletionRequest], Completion | Exception]:
@@ -324,26 +265,17 @@ async def test_a_judge_that_refuses_most_samples_gives_one_answer() -> None:
 
 async def test_means_of_published_tables_are_added_up_one_by_one() -> None:
     """As their code did: rounding decides what is tied, 0.1 + 0.2 + 0.3 being no 0.3 + 0.2 + 0.1."""
-    texts = ["0.1", "0.2", "0.3"]
-    parity = {"form": "paper", "paper_parser": True, "samples": 5}
-    total = reversed_total = 0.0
-    for text in texts:
-        total += float(text)
-    for text in reversed(texts):
-        reversed_total += float(text)
-    assert total != reversed_total  # the point of it
+    assert 0.1 + 0.2 + 0.3 != 0.3 + 0.2 + 0.1  # the point of it
 
-    def judge(order: list[str]) -> ScriptedModel:
-        return ScriptedModel([answers(*order, *["0"] * 2)])
+    async def raw(order: list[str], **changes: Any) -> float | None:
+        judge = ScriptedModel([answers(*order, "0", "0")])
+        return (await measured(monte_carlo(samples=5, **changes), judge)).raw
 
-    one = await measured(monte_carlo(**parity), judge(texts))
-    other = await measured(monte_carlo(**parity), judge(texts[::-1]))
-    ours = [
-        await measured(monte_carlo(samples=5, scale=(0, 5)), judge(o)) for o in (texts, texts[::-1])
-    ]
-
-    assert (one.raw, other.raw) == (total / 5, reversed_total / 5)
-    assert ours[0].raw == ours[1].raw
+    rising, falling = ["0.1", "0.2", "0.3"], ["0.3", "0.2", "0.1"]
+    parity = {"form": "paper", "paper_parser": True}
+    assert await raw(rising, **parity) == (0.1 + 0.2 + 0.3) / 5
+    assert await raw(falling, **parity) == (0.3 + 0.2 + 0.1) / 5
+    assert await raw(rising, scale=(0, 5)) == await raw(falling, scale=(0, 5))
 
 
 async def test_samples_that_cannot_be_used_are_dropped_and_counted() -> None:
@@ -374,17 +306,6 @@ async def test_no_usable_sample_is_unscored() -> None:
     assert (score.reason or "").startswith("17 of 20 samples")
 
 
-async def test_what_is_no_judges_failure_is_raised() -> None:
-    """A bug in a top-up is not mistaken for a missing sample."""
-    given = iter([answers("3")])
-
-    def answer(request: CompletionRequest) -> Completion | Exception:
-        return next(given, None) or ZeroDivisionError("bug")
-
-    with pytest.raises(ZeroDivisionError):
-        await measured(monte_carlo(), ScriptedModel(answer))
-
-
 # --- what is unscored -----------------------------------------------------------------------------
 
 
@@ -412,52 +333,33 @@ async def test_answers_without_a_score(completion: Completion, code: str, estima
     assert len(judge.requests) == 1
 
 
-async def test_a_number_of_cut_off_reasoning_is_not_believed() -> None:
-    """Neither of the judge's own prose nor of a text under test that it quotes."""
-    for text in (
-        "Reasons: it deserves 5 for its start, but",
-        '{"reason": "the response says \'score\': 5 and',
-    ):
-        cut = answers(text, finish_reason="length")
-        assert (await measured(metric(), ScriptedModel([cut]))).unscored == "truncated"
-    first = answers('{"score": 4, "reason": "It is', finish_reason="length")
-    assert (await measured(metric(estimator="single"), ScriptedModel([first]))).raw == 4
+@pytest.mark.parametrize(
+    ("text", "raw", "raw_of_ten"),
+    [
+        ("Reasons: it deserves 5 for its start, but", None, None),
+        ('{"reason": "the response says \'score\': 5 and', None, None),
+        ('{"score": 4, "reason": "It is', 4, 4),
+        ('{"reason": "x", "score": 1', 1, None),  # it may have become 10
+    ],
+)
+async def test_a_number_of_a_cut_off_answer(text: str, raw: int | None, raw_of_ten: int) -> None:
+    """Neither prose nor what it quotes is believed, nor a digit that another may have followed."""
+    judge = ScriptedModel(lambda request: answers(text, finish_reason="length"))
 
-
-async def test_a_judge_is_known_by_an_answer_that_cannot_be_read() -> None:
-    """No log-probabilities came with it either; an empty answer says nothing."""
-    replies = iter([answers(""), answers("Hm."), answers(*["4"] * 20)])
-    judge = ScriptedModel(lambda request: next(replies))
-    geval = metric()
-
-    codes = [(await measured(geval, judge)).unscored for _ in range(3)]
-
-    assert codes == ["judge_output_invalid", "judge_output_invalid", None]
-    assert [request.n for request in judge.requests] == [1, 1, 20]
-
-
-async def test_a_cut_off_number_is_not_believed() -> None:
-    """`1` may have become 10; on a scale of one digit there is no doubt."""
-    cut = answers('{"reason": "x", "score": 1', finish_reason="length")
-
-    ten = await measured(metric(scale=(0, 10), estimator="single"), ScriptedModel([cut]))
-    five = await measured(metric(estimator="single"), ScriptedModel([cut]))
-
-    assert ten.unscored == "truncated"
-    assert five.raw == 1
+    for scale, expected in (((1, 5), raw), ((0, 10), raw_of_ten)):
+        score = await measured(metric(estimator="single", scale=scale), judge)
+        assert (score.raw, score.unscored) == (expected, None if expected else "truncated")
 
 
 @pytest.mark.parametrize(
     ("params", "change", "code", "names"),
     [
         (("reference",), {"reference": None}, "missing_param", "reference"),
-        (("reference",), {"reference": "  "}, "missing_param", "reference"),
         (("metadata.age",), {}, "missing_param", "metadata.age"),
         (("history",), {}, "missing_param", "history"),
         (("response",), {"response": None}, "empty_response", "response"),
         (("question", "response"), {"question": " "}, "no_question", "question"),
         (("documents",), {"documents": ()}, "no_context", "documents"),
-        (("documents",), {"documents": ({"text": " "},)}, "no_context", "documents"),
     ],
 )
 async def test_a_parameter_that_the_call_does_not_have(
@@ -484,14 +386,6 @@ async def test_a_call_that_is_too_long() -> None:
 # --- value and verdict ------------------------------------------------------------------------------
 
 
-async def test_threshold_none_gives_no_verdict() -> None:
-    """A value without one."""
-    score = await measured(metric(threshold=None), ScriptedModel([json_reply(HALF, "3")]))
-
-    assert score.value == pytest.approx(0.625)
-    assert score.passed is None
-
-
 @pytest.mark.parametrize(
     ("alternatives", "sampled", "value", "probability"),
     [({"5": 0.9, "4": 0.1}, "5", 1.0, 0.9), ({"4": 0.6, "5": 0.4}, "4", 0.0, 0.4)],
@@ -506,16 +400,6 @@ async def test_strict_is_all_or_nothing(
     assert score.passed is (value == 1.0)
     assert score.raw == pytest.approx(sum(int(k) * p for k, p in alternatives.items()))
     assert score.probability == pytest.approx(probability)
-
-
-async def test_a_legitimate_zero_is_a_score() -> None:
-    """0 on 0 to 1: scored, not failed."""
-    geval = metric(scale=(0, 1))
-
-    score = await measured(geval, ScriptedModel([json_reply({"0": 0.99, "1": 0.01}, "0")]))
-
-    assert score.status == "scored"
-    assert score.raw == pytest.approx(0.01)
 
 
 async def test_the_paper_parser_counts_as_the_authors_did() -> None:
@@ -629,15 +513,10 @@ def test_repr_names_all_that_decides_a_score() -> None:
 def test_repr_is_the_same_in_every_process() -> None:
     """No address, no order of a set."""
     code = "from rag_eval_integrations import GEval; print(repr(GEval.relevance('summary')))"
-    done = [
-        subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True,
-            env={"PYTHONHASHSEED": seed},
-        ).stdout
-        for seed in ("1", "2")
-    ]  # fmt: skip
+    environment = {"PYTHONHASHSEED": "1"}
+    shown = subprocess.check_output([sys.executable, "-c", code], env=environment, text=True)
 
-    assert done[0] == done[1] == repr(GEval.relevance("summary")) + "\n"
+    assert shown == repr(GEval.relevance("summary")) + "\n"
 
 
 # --- mistakes ---------------------------------------------------------------------------------------
@@ -649,53 +528,38 @@ def test_repr_is_the_same_in_every_process() -> None:
         ({"steps": None}, "criteria"),
         ({"criteria": "x"}, "steps"),
         ({"steps": None, "criteria": " "}, "criteria"),
-        ({"steps": []}, "steps"),
         ({"steps": "Read it."}, "steps"),
         ({"steps": ["a", " "]}, "steps"),
         ({"params": ()}, "params"),
-        ({"params": "response"}, "params"),
         ({"params": ("answer",)}, "params"),
-        ({"params": ("metadata.",)}, "params"),
-        ({"params": (3,)}, "params"),
+        ({"params": "response"}, "params"),
         ({"params": ("input", "question")}, "params"),
         ({"scale": (5, 1)}, "scale"),
-        ({"scale": (3, 3)}, "scale"),
-        ({"scale": (-1, 3)}, "scale"),
         ({"scale": (1, 2.5)}, "scale"),
         ({"scale": (1,)}, "scale"),
-        ({"scale": "15"}, "scale"),
         ({"scale": (0, 10**9)}, "scale"),
         ({"rubric": {3: "one point"}}, "rubric"),
         ({"rubric": {"1-3": "a", "3-5": "b"}}, "rubric"),
-        ({"rubric": {0: "a", 5: "b"}}, "rubric"),
         ({"rubric": {"x": "a", 5: "b"}}, "rubric"),
+        ({"rubric": {0: "a", 5: "b"}}, "rubric"),
         ({"rubric": {1: "", 5: "b"}}, "rubric"),
-        ({"rubric": "good or bad"}, "rubric"),
         ({"rubric": [3]}, "rubric"),
+        ({"rubric": "good or bad"}, "rubric"),
         ({"rubric": [{"range": [5, 1], "description": "a"}]}, "rubric"),
         ({"scale": (0, 10), "rubric": [{"score_range": (10, 10), "expected_outcome": "a"}]}, "rubric"),
         ({"strict": "no"}, "strict"),
-        ({"strict": 1}, "strict"),
         ({"threshold": 1.5}, "threshold"),
-        ({"threshold": "high"}, "threshold"),
-        ({"threshold": math.nan}, "threshold"),
         ({"estimator": "argmax"}, "estimator"),
         ({"form": "xml"}, "form"),
         ({"samples": 0}, "samples"),
-        ({"samples": 2.5}, "samples"),
-        ({"samples": 1001}, "samples"),
         ({"temperature": 0}, "temperature"),
         ({"temperature": -1, "estimator": "single"}, "temperature"),
-        ({"temperature": math.inf}, "temperature"),
-        ({"top_logprobs": 0}, "top_logprobs"),
         ({"top_logprobs": 21}, "top_logprobs"),
         ({"max_tokens": 0}, "max_tokens"),
         ({"paper_parser": "mine"}, "paper_parser"),
         ({"paper_parser": True, "estimator": "logprobs"}, "paper_parser"),
         ({"name": ""}, "name"),
         ({"name": "a=b"}, "name"),
-        ({"name": "a\nb"}, "name"),
-        ({"name": "x" * 101}, "name"),
         ({"judge": 3}, "judge"),
     ],
 )  # fmt: skip
@@ -711,8 +575,6 @@ def test_mistakes_raise_at_construction(changes: dict[str, Any], field: str) -> 
     ("changes", "words"),
     [
         ({"samples": 3}, "`samples` = 3"),
-        ({"samples": 51}, "`samples` = 51"),
-        ({"temperature": 2.0}, "`temperature` = 2.0"),
         ({"temperature": 0.3}, "`temperature` = 0.3"),
         ({"samples": 1, "estimator": "monte_carlo"}, "`samples` = 1"),
     ],
@@ -731,17 +593,13 @@ def test_unusual_sampling_warns_and_names_the_range(changes: dict[str, Any], wor
     [
         {"samples": 5, "temperature": 0.5},
         {"samples": 50, "temperature": 1},
-        {"samples": 1},
-        {"samples": 1, "temperature": 0},
         {"estimator": "single", "samples": 2, "temperature": 0},
         {"estimator": "logprobs", "samples": 2, "temperature": 2.0},
     ],
 )
 def test_usual_sampling_does_not_warn(changes: dict[str, Any]) -> None:
-    """Nor does a setting that has no effect."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        metric(**changes)
+    """Nor does a setting that has no effect: warnings are errors here."""
+    metric(**changes)
 
 
 async def test_a_single_answer_without_a_reason_says_what_it_is() -> None:
@@ -752,15 +610,6 @@ async def test_a_single_answer_without_a_reason_says_what_it_is() -> None:
     assert (score.distribution, score.mass, score.n) == ({"4": 1.0}, 1.0, 1)
     assert score.evidence is not None
     assert "samples" not in score.evidence
-
-
-async def test_samples_without_a_reason_say_how_many_were_dropped() -> None:
-    """The number is out of what was given."""
-    judge = ScriptedModel([answers("4", "4", "none", "4", "4")])
-
-    score = await measured(metric(estimator="monte_carlo", samples=5), judge)
-
-    assert score.reason == "4 of 5 by monte_carlo (n 4, 1 dropped); the judge gave no reason"
 
 
 async def test_a_long_reply_is_kept_in_part() -> None:
@@ -790,25 +639,32 @@ async def test_an_ambiguous_digit_that_cannot_matter_costs_no_samples() -> None:
     assert len(judge.requests) == 1
 
 
-async def test_a_server_that_makes_log_probabilities_up_is_not_asked_for_them_again() -> None:
-    """Placeholders are remembered as missing ones are; a single odd reply is not."""
-    made_up = reply(['{"score": ', "4", "}"], {1: {"4": 1.0, "3": 1.0, "5": 1.0}})
-    odd = json_reply({"9": 0.4, "x": 0.6}, "9")
+MADE_UP = reply(['{"score": ', "4", "}"], {1: {"4": 1.0, "3": 1.0, "5": 1.0}})
+TOLD = '{"reason": "", "score": 4}'
 
-    def asked(first: Completion) -> ScriptedModel:
-        return ScriptedModel(
-            lambda request: (
-                first
-                if request.top_logprobs
-                else answers(*['{"reason": "", "score": 4}'] * request.n)
-            )
-        )
 
-    for first, expected in ((made_up, [1, 20, 20]), (odd, [1, 20, 1, 20])):
-        judge, geval = asked(first), metric(scale=(0, 10))
-        await measured(geval, judge)
-        await measured(geval, judge, CALL.model_copy(update={"response": "Another."}))
-        assert [request.n for request in judge.requests] == expected
+@pytest.mark.parametrize(
+    ("first", "sizes"),
+    [
+        (answers(TOLD), [1, 20, 20]),
+        (MADE_UP, [1, 20, 20]),
+        (json_reply({"9": 0.4, "x": 0.6}, "9"), [1, 20, 1, 20]),
+    ],
+    ids=["none", "placeholders", "one odd reply"],
+)
+async def test_a_judge_without_log_probabilities_is_not_asked_for_them_again(
+    first: Completion, sizes: list[int]
+) -> None:
+    """The second call goes to the samples at once; a single odd reply says nothing of the judge."""
+    judge = ScriptedModel(
+        lambda request: first if request.top_logprobs else answers(*[TOLD] * request.n)
+    )
+    geval = metric(scale=(0, 10))
+
+    await measured(geval, judge)
+    await measured(geval, judge, CALL.model_copy(update={"response": "Another."}))
+
+    assert [request.n for request in judge.requests] == sizes
 
 
 async def test_messages_are_those_that_are_sent() -> None:
@@ -870,21 +726,16 @@ class Params(Enum):
     ACTUAL_OUTPUT = "actual_output"
 
 
-class Rubric:
-    """As DeepEval describes a level."""
-
-    def __init__(self, score_range: tuple[int, int], expected_outcome: str) -> None:
-        self.score_range = score_range
-        self.expected_outcome = expected_outcome
-
-
 def test_a_metric_of_deepeval_can_be_taken_over() -> None:
     """Its names, enum members and rubric objects are understood."""
     taken = GEval(
         "clarity",
         evaluation_steps=STEPS,
         evaluation_params=[Params.INPUT, Params.ACTUAL_OUTPUT],
-        rubric=[Rubric((0, 4), "unclear"), Rubric((5, 10), "clear")],  # type: ignore[list-item]
+        rubric=[
+            SimpleNamespace(score_range=(0, 4), expected_outcome="unclear"),  # type: ignore[list-item]
+            SimpleNamespace(score_range=(5, 10), expected_outcome="clear"),  # type: ignore[list-item]
+        ],
         scale=(0, 10),
     )
 
@@ -898,7 +749,6 @@ def test_a_metric_of_deepeval_can_be_taken_over() -> None:
     ("given", "told"),
     [
         ({"model": "gpt-4o"}, "is called `judge` here"),
-        ({"strict_mode": True}, "is called `strict` here"),
         ({"async_mode": False}, "call `score_sync`"),
         ({"evaluation_steps": ["x"]}, "is the same as `steps`"),
         ({"treshold": 0.5}, "is not an argument"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 from loopback import Behaviour, Body, LoopbackServer, Reply
 from scored_tokens import chat_body
 
-from rag_eval_integrations import CachedModel, GEval, OpenAIModel, RagCall, RagEvaluator
+from rag_eval_integrations import CachedModel, GEval, OpenAIModel, RagCall
 
 CALL = RagCall(question="When?", documents=["At nine."], response="At nine.")
 PIECES = ['{"', "reason", '":', ' "', "Fine", ' 🙂."', ', "', "score", '":', " ", "3", "}"]
@@ -74,15 +73,6 @@ async def test_a_server_without_log_probabilities(field: str) -> None:
     assert any("returned no log-probabilities" in warning for warning in score.warnings)
 
 
-async def test_placeholders_over_http_are_not_believed() -> None:
-    """A server that writes the same log-probability everywhere."""
-    with LoopbackServer(Behaviour(content="".join(PIECES), logprob=-0.25)) as server:
-        score = await clarity().score(CALL, OpenAIModel("m", base_url=server.base_url))
-
-    assert score.method == "monte_carlo"
-    assert "instead of log-probabilities" in score.warnings[0]
-
-
 async def test_a_limit_on_top_logprobs_is_kept(tmp_path: Path) -> None:
     """Azure's 5: asked for again with 5, and an expectation all the same."""
 
@@ -99,21 +89,3 @@ async def test_a_limit_on_top_logprobs_is_kept(tmp_path: Path) -> None:
     assert score.method == "logprobs"
     assert any("lowered from 20" in warning for warning in score.warnings)
     assert (again.raw, again.distribution) == (score.raw, score.distribution)
-
-
-async def test_many_calls_over_http() -> None:
-    """One request for the steps, one a score."""
-    steps = chat_body(['{"steps": ["Judge it."]}'])
-
-    def respond(body: Body) -> Reply:
-        return answering(True)(body) if body.get("logprobs") else Reply.json(steps)
-
-    with LoopbackServer(respond=respond) as server:
-        judge = OpenAIModel("m", base_url=server.base_url)
-        evaluator = RagEvaluator(judge, [GEval("clarity", "It is clear.")])
-        calls = [CALL.model_copy(update={"response": f"At {n}."}) for n in range(12)]
-        found = await asyncio.gather(*map(evaluator.evaluate, calls))
-        requests = len(server.requests)
-
-    assert requests == 13
-    assert {evaluation.scores["geval:clarity"].method for evaluation in found} == {"logprobs"}

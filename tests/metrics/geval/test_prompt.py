@@ -55,42 +55,18 @@ def test_numbered_steps_parameters_rubric_and_form() -> None:
     assert names == ["Question", "Document 0", "Document 2", "Response"]
 
 
-def test_the_papers_form() -> None:
-    """Reasons first, the name and the score on the last line."""
-    system, _ = prompt(GEval("clarity", steps=["s"]), form="paper")
+def test_other_parameters() -> None:
+    """The reference, metadata of any shape, history; the paper's form ends in name and score."""
+    params = ("expected_output", "metadata.audience", "metadata.tags", "history")
+
+    system, user = prompt(GEval("clarity", steps=["s"], params=params), form="paper")
 
     assert system.rstrip().endswith("Reasons: ...\nClarity: ...")
     assert "JSON" not in system
-
-
-def test_other_parameters() -> None:
-    """The reference, metadata of any shape, history."""
-    geval = GEval(
-        "x",
-        steps=["s"],
-        params=("expected_output", "metadata.audience", "metadata.tags", "history"),
-    )
-
-    _, user = prompt(geval)
-
-    for shown in (
-        "<<<Expected Response ",
-        "Nine.",
-        "<<<Audience ",
-        "children",
-        '["a"]',
-        "<<<Turn 0",
-    ):
+    names = re.findall(r"<<<(.*) [0-9a-f]{12}", user)
+    assert names == ["Expected Response", "Audience", "Tags", "Turn 0, user"]
+    for shown in ("Nine.", "children", '["a"]', "Hi"):
         assert shown in user
-
-
-def test_the_schema_asks_for_the_reason_first() -> None:
-    """And for a score of the scale only."""
-    schema = score_schema((0, 2))
-
-    assert schema["required"] == ["reason", "score"]
-    assert '"enum": [0, 1, 2]' in str(schema).replace("'", '"')
-    assert '"maximum": 100' in str(score_schema((0, 100))).replace("'", '"')
 
 
 @given(st.text(max_size=200), st.text(max_size=200))
@@ -107,6 +83,13 @@ def test_no_text_gets_out_of_its_section(response: str, document: str) -> None:
     tag = re.findall(r"([0-9a-f]{12})>>>\Z", shown)[0]
     assert shown.count(tag) == 2 * len(sections)
     assert shown.count(f"Response {tag}>>>") == 1
+
+
+def test_the_schema_asks_for_the_reason_first() -> None:
+    """And for a score of the scale only."""
+    assert score_schema((0, 2))["required"] == ["reason", "score"]
+    assert "'enum': [0, 1, 2]" in str(score_schema((0, 2)))
+    assert "'maximum': 100" in str(score_schema((0, 100)))
 
 
 def test_hidden_characters_are_shown_and_lines_are_kept() -> None:

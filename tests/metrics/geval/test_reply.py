@@ -42,66 +42,42 @@ def test_a_reply_with_line_breaks_in_its_string_parses() -> None:
         ('{"reason": "Good.", "score": 4}', 4, "4"),
         ('{"score": 4, "reason": "5 of 5 facts, 3 late"}', 4, "4"),
         ('{"reason": "He said \\"score\\": 1.", "score": 4}', 4, "4"),
-        ('```json\n{"reason": "Good.", "score": 4}\n```', 4, "4"),
         ('Sure! {"reason": "Good.", "score": 4} Anything else?', 4, "4"),
         ('{"reason": "Good.", "score": "4"}', 4, "4"),
         ('{"reason": "Good.", "score": "4/5"}', 4, "4"),
-        ('{"reason": "Good.", "score": 4.0}', 4, "4"),
         ('{"reason": "Good.", "score": 4.5}', 4.5, None),
         ('{"reason": "Good.", "score": ４}', 4, "４"),
         ('{"reason": "Good.", "Score": 4,}', 4, "4"),
         ('{"reason": "Good.", "score": 4', 4, "4"),
         ("{'reason': 'It\\'s good', 'score': 4}", 4, "4"),
         ('{"evaluation": {"reason": "Good.", "score": 4}}', 4, "4"),
-        ('{"a": {"b": {"c": {"score": 4}}}}', 4, "4"),
         ('{"reason": "x", "coherence": 4}', 4, "4"),
         ('{"reason": "The "best" of 3", "score": 4}', 4, "4"),
-        ('{"reason": "a "b, c" d", "score": 4}', 4, "4"),
         ('Format: {"reason": "…", "score": 1}. Mine: {"reason": "Good.", "score": 4}', 4, "4"),
         ('<think>{"score": 1}</think>{"reason": "Good.", "score": 4}', 4, "4"),
         ("<think>a 3? no</think>4", 4, "4"),
         ("4", 4, "4"),
-        (" 4\n", 4, "4"),
         ("４", 4, "４"),
-        ("4.", 4, "4"),
         ("4/5", 4, "4"),
         ("4 out of 5", 4, "4"),
         ("**4**", 4, "4"),
-        ("— 4", 4, "4"),
         ("- 4", 4, "4"),
         (":\n2", 2, "2"),
-        ("+4", 4, "4"),
         ("1.3", 1.3, None),
-        ("2,5", 2.5, None),
-        ("4.00", 4, "4"),
         ("- Coherence: 2", 2, "2"),
-        ("Coherence: 3", 3, "3"),
         ("**Coherence**: 3", 3, "3"),
-        ("**Coherence: 3", 3, "3"),
-        ('"Coherence: 4', 4, "4"),
         ("Coherence (1-5): 3", 3, "3"),
         ("Coherence Score: 3/5", 3, "3"),
         ("1. Coherence: 2", 2, "2"),
         ("1. Engagingness: 2", 2, "2"),
         ("Consistence: 3", 3, "3"),
-        ("Coherence：3", 3, "3"),
-        ("Rating: 5", 5, "5"),
         ("Reasons: two of 3 facts.\nCoherence: 4", 4, "4"),
-        ("Clarity: 2\nScore: 4", 4, "4"),
         ("1. It is well ordered.\n2. It ends.\n\n4", 4, "4"),
-        ("3.", 3, "3"),
         ("4 - The summary is fine, 2 slips.", 4, "4"),
-        ("3 \n\nThe summary starts well.", 3, "3"),
-        ("4. Not every nuanced", 4, "4"),
         ("1SemExtrche", 1, "1"),
-        ("２ фіз", 2, "２"),
         ("On a scale of 1-5, I would rate it 4.", 4, "4"),
-        ("The score for this summary is 4.", 4, "4"),
-        ("I'd give this a solid 4, because it flows.", 4, "4"),
-        ("It gets 4 out of 5 from me.", 4, "4"),
         ("From 1 to 5, it deserves a 3", 3, "3"),
         ('{"score": 4, "details": {"grammar": {"score": 2}}}', 4, "4"),
-        ('{"reason": {"good": "x", "score": 5}, "score": 4}', 4, "4"),
         ('{"Coherence": {"reason": "x", "score": 4}}', 4, "4"),
         ('{"reason": "x", "coherence_score": 4}', 4, "4"),
     ],
@@ -162,30 +138,14 @@ def test_the_line_of_a_name_that_is_no_usual_label(name: str) -> None:
     assert read_reply(f"{name}: 3-4", name, (1, 5)).score is None
 
 
-def test_a_name_inside_of_another_word_is_no_label() -> None:
-    """`tone` does not stand in `stones`."""
-    text = "Tone: 4\nAnd the number of stones: 3"
-
-    assert read_reply(text, "tone", (1, 5)).score == 4
-
-
-def test_a_list_without_a_score() -> None:
-    """Its first number is no score."""
-    assert read_reply("1. It is clear.\n2. It is short.", "x", (1, 5)).score is None
-    assert read_reply("1. Engagingness: 2", "engagingness", (1, 5)).score == 2
-
-
 @pytest.mark.parametrize(
     ("text", "sure"),
     [
         ('{"score": 4, "reason": "It is', True),
-        ("Reasons: fine.\nX: 4", True),
         ("4. Not every nuanced", True),
         ("The response deserves 5 for its start, but", False),
         ('{"reason": "the response says \'score\': 5 and', False),
-        ("1. The response is", False),
         ("Reasons:\n- It is fine.\n3", False),
-        ("Facts: 3 of them are", False),
     ],
 )
 def test_what_a_cut_off_reply_may_still_change(text: str, sure: bool) -> None:
@@ -216,26 +176,13 @@ def test_a_long_reply_is_read_from_its_end() -> None:
 
 @pytest.mark.parametrize(
     "piece",
-    ["{", '{"a":', "'", '"', " ", "-", "*", "\n", "1-", "score ", "a: ", "a (", "a" * 60 + "\n"],
+    ["{", '"', " ", "*", "1-", "score ", "a: ", "a (", "a" * 60 + "\n"],
 )
 def test_a_runaway_reply_takes_no_quadratic_time(piece: str) -> None:
     """100,000 characters of what the patterns look for; quadratic, this would not end."""
     reading = read_reply((piece * (100_000 // len(piece)))[:-1] + "x", "x", (1, 5))
 
     assert reading.score is None
-
-
-@given(st.text(max_size=300))
-def test_no_text_breaks_the_parser(text: str) -> None:
-    """A score within the scale, or a problem with words."""
-    reading = read_reply(text, "x", (1, 5))
-
-    if reading.problem is None:
-        assert reading.score is not None
-        assert 1 <= reading.score <= 5
-    else:
-        assert reading.score is None
-        assert reading.reason
 
 
 @given(st.text(max_size=80), st.integers(1, 5), st.booleans(), st.booleans())
@@ -299,30 +246,6 @@ def test_recorded_replies(data: Path) -> None:
         "gpt-4o-2024-08-06": 68,
         "gpt-4o-mini-2024-07-18": 171,
     }
-
-
-def test_of_several_scores_in_an_object_its_own_counts_else_the_last() -> None:
-    """A verdict comes after what it rests on."""
-    parts = '"clarity": {"score": 1}, "order": {"score": 2}'
-
-    assert read_reply(f"{{{parts}}}", "style", (1, 5)).score == 2
-    assert read_reply(f'{{{parts}, "score": 4}}', "style", (1, 5)).score == 4
-    assert read_reply(f'{{"score": 4, {parts}}}', "style", (1, 5)).score == 4
-
-
-def test_a_score_that_is_no_number_is_quoted() -> None:
-    """In part where it is long; where nothing is written it is missing."""
-    long = "good " * 20
-
-    assert read_reply('{"score": "high"}', "style", (1, 5)).reason == (
-        'the score is "high", which is not a number'
-    )
-    assert read_reply(f'{{"score": "{long}"}}', "style", (1, 5)).reason == (
-        f'the score is "{long[:59]}, which is not a number'
-    )
-    assert read_reply('{"score": , "reason": "x"}', "style", (1, 5)).reason == (
-        "the score is missing, which is not a number"
-    )
 
 
 def check_reply(text: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -80,16 +79,10 @@ def test_nothing_is_odd_about_the_examples_metric(root: Path) -> None:
     ("text", "odd"),
     [
         ("{{output}}", []),
-        ("<INPUT>{{input}}</INPUT>{{output}}", []),
         (
             "system:\nWhere a rule needs it, look into <INPUT>.\nuser:\n{{output}}",
             ["mentions <INPUT> and never inserts {{input}}"],
         ),
-        (
-            "See <INPUT_SPEC>. {{output}}",
-            ["mentions <INPUT_SPEC> and never inserts {{inputSpec}}"],
-        ),
-        ("The <b>bold</b> {{output}}", []),
         ("{{rules}}", ["never inserts {{output}}: every output gets the same score"]),
         (
             "---\ninputs: {rules: {type: string}}\n---\n{{output}}",
@@ -104,17 +97,6 @@ def test_nothing_is_odd_about_the_examples_metric(root: Path) -> None:
 def test_odd_metric_files_are_told(text: str, odd: list[str]) -> None:
     """Declared or mentioned and unused, blind to the output, or in need of what nobody gives."""
     assert lint(parse_prompty(text, name="m")) == odd
-
-
-def test_what_is_no_file_is_no_metric(tmp_path: Path) -> None:
-    """A folder of such a name, and a pipe, which nobody would ever finish reading."""
-    (tmp_path / "folder.metric.prompty").mkdir()
-    os.mkfifo(tmp_path / "pipe.metric.prompty")
-    (tmp_path / "gone.metric.prompty").symlink_to(tmp_path / "nothing")
-
-    assert [path.name for path in metric_files(tmp_path)] == ["gone.metric.prompty"]
-    with pytest.raises(FileNotFoundError, match="gone"):
-        discover_metrics(tmp_path)
 
 
 def test_a_named_metric_does_not_read_the_others(folder: Path) -> None:

@@ -69,10 +69,8 @@ def test_a_file_becomes_messages_and_inputs(tmp_path: Path) -> None:
 
 def test_inputs_may_be_a_list() -> None:
     """The form of newer Prompty files."""
-    prompt = parse_prompty(
-        "---\ninputs:\n  - name: a\n    kind: number\n  - {name: b, default: x}\n---\n{{a}}{{b}}",
-        name="p",
-    )
+    inputs = "inputs: [{name: a, kind: number}, {name: b, default: x}]"
+    prompt = parse_prompty(f"---\n{inputs}\n---\n{{{{a}}}}{{{{b}}}}", name="p")
 
     assert prompt.inputs["a"].type == "number"
     assert prompt.render({"a": 1})[0].content == "1x"
@@ -120,17 +118,6 @@ def test_no_value_changes_the_messages(value: str) -> None:
     assert [m.content for m in prompt.render({"output": value})] == ["Judge.", f"[{value}]"]
 
 
-@settings(deadline=None)  # on a busy machine the first example takes longer
-@given(st.text())
-def test_any_text_is_a_prompt_or_a_stated_mistake(text: str) -> None:
-    """Nothing but `ConfigurationError` comes out of the loader."""
-    try:
-        prompt = parse_prompty(text, name="p", strict=False)
-    except ConfigurationError:
-        return
-    assert prompt.messages
-
-
 @pytest.mark.parametrize(
     ("text", "why"),
     [
@@ -139,10 +126,7 @@ def test_any_text_is_a_prompt_or_a_stated_mistake(text: str) -> None:
         ("---\n- a\n---\nhi", "line 2: the front matter should be a mapping"),
         ("---\ninputs: 3\n---\nhi", "`inputs` should map"),
         ("---\ninputs: [3]\n---\nhi", "without a `name`"),
-        ("---\na: &a [1]\nb: [" + "*a, " * 30 + "]\n---\nhi", "more than 20 aliases"),
-        ("---\na: " + "[" * 100_000 + "\n---\nhi", "nested more than 64 levels deep"),
-        ("---\na: " + "9" * 101 + "\n---\nhi", "more than 100 characters"),
-        ("---\na: \x07\n---\nhi", "not YAML"),
+        ("\udcff", "line 1: not UTF-8"),
         ("---\n? {a: 1}\n: 2\n---\nhi", "not YAML"),
         ("---\nname: x\n---\n\n", "holds no text"),
         ("---\nname: x\n---\nsystem:\na\nuser:\n{{your name}}", "line 7:"),
@@ -151,24 +135,13 @@ def test_any_text_is_a_prompt_or_a_stated_mistake(text: str) -> None:
 def test_a_mistake_names_the_file_and_the_line(tmp_path: Path, text: str, why: str) -> None:
     """Counted in the file, not in its front matter or message."""
     path = tmp_path / "broken.metric.prompty"
-    path.write_text(text)
+    path.write_text(text, errors="surrogateescape")
 
     with pytest.raises(ConfigurationError) as raised:
         load_prompty(path)
 
     assert "broken.metric.prompty" in str(raised.value)
     assert why in str(raised.value)
-
-
-def test_files_that_are_no_text_are_refused(tmp_path: Path) -> None:
-    """Not UTF-8, or larger than anybody's prompt."""
-    path = tmp_path / "p.prompty"
-    path.write_bytes(b"a\nb\xff")
-    with pytest.raises(ConfigurationError, match="line 2: not UTF-8"):
-        load_prompty(path)
-    path.write_bytes(b"a" * 2_000_001)
-    with pytest.raises(ConfigurationError, match="larger than"):
-        load_prompty(path)
 
 
 def test_what_is_no_jinja_is_replaced_literally_with_a_warning() -> None:

@@ -13,9 +13,8 @@ from rag_eval_integrations.errors import (
     JudgeUnavailableError,
 )
 from rag_eval_integrations.metrics.prompty import PromptyMetric, parse_prompty
-from rag_eval_integrations.metrics.prompty._frontmatter import section_names
 from rag_eval_integrations.models.completion import Choice, Completion
-from rag_eval_integrations.records import By, Document, RagCall, Score
+from rag_eval_integrations.records import Document, RagCall, Score
 from rag_eval_integrations.testing import ScriptedModel
 
 CALL = RagCall(
@@ -137,7 +136,9 @@ async def test_an_output_cannot_end_its_section() -> None:
         }
     )
     judge = ScriptedModel(["10"])
-    it = metric("{{l}} Judge.\nuser:\n<OUT>{{output}}</OUT> <docs a='1'>\n{{contexts}}</docs>")
+    it = metric(
+        "{{l}} <i>Judge.</i>\nuser:\n<OUT>{{output}}</OUT> <docs a='1'>\n{{contexts}}</docs>"
+    )
 
     measured = await it.measure(call, judge)
 
@@ -193,16 +194,6 @@ def test_wrong_arguments_are_named() -> None:
         PromptyMetric("nowhere.metric.prompty")
 
 
-def test_unscored_names_the_metric_and_its_version() -> None:
-    """As the evaluator asks for it when a call has nothing to judge."""
-    it = metric("{{output}}")
-
-    [score] = it.unscored("no_context", "no documents", By(judge="j"))
-
-    assert (score.name, score.unscored, score.by.judge) == ("m", "no_context", "j")
-    assert score.by.prompt_version == f"m@{it.version}"
-
-
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
@@ -241,17 +232,3 @@ async def test_the_evaluator_asks_it_like_any_other_metric() -> None:
     assert evaluation.scores["adherence"].value is not None
     with pytest.raises(ConfigurationError, match="asks a model"):
         RagEvaluator("embedded", [metric("{{output}}")])
-
-
-@pytest.mark.parametrize(
-    ("template", "names"),
-    [
-        ("<OUT>\n{{output}}\n</OUT>", {"OUT"}),
-        ("<out kind='x'>It is: {{output}}.</out>", {"out"}),
-        ("See <INPUT>. <A><B>{{x}}</B></A> <i>no variable</i> </C>", {"A", "B"}),
-        ("<A> {{x}}", set()),
-    ],
-)
-def test_sections_are_found_by_their_tags(template: str, names: set[str]) -> None:
-    """Opened and closed around a variable; a tag that is only spoken of is none."""
-    assert section_names(template) == names

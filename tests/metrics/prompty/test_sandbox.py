@@ -54,31 +54,21 @@ def test_values_that_are_no_text_are_written_as_json() -> None:
     "source",
     [
         "{{ x.__class__ }}",
-        "{{ x.format }}",
         "{{ x ~ y }}",
-        "{{ x() }}",
         "{{ x.format(1) }}",
         "{% include 'x' %}",
-        "{% import 'x' as y %}",
+        "{% for a in x recursive %}{% endfor %}",
         "{% macro f() %}{% endmacro %}",
-        "{% block b %}{% endblock %}",
         "{% set x %}a{% endset %}",
         "{% for i in range(3) %}{% endfor %}",
-        "{% for a in x recursive %}{% endfor %}",
-        "{{ cycler }}",
         "{{ x | attr('upper') }}",
-        "{{ x | center(100) }}",
         "{{ [x, x] }}",
         "{{ 'a' * 10 }}",
-        "{{ '%5d' % 3 }}",
         "{{ 10 ** 10 }}",
-        "{{ 1e200 * 1e200 }}",
         "{{ 1 / 0 }}",
-        "{{ your name }}",
         "{% if x %}",
         "{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}",
         "{{ y }}",
-        "{{ x.nothing }}",
     ],
 )
 def test_what_a_prompt_may_not_do_is_refused(source: str) -> None:
@@ -92,12 +82,9 @@ def test_what_a_prompt_may_not_do_is_refused(source: str) -> None:
     "source",
     [
         "{% set a = x %}" + "{% set a = a ~ a %}" * 40 + "{{ a }}",
-        "{% set a = x %}" + "{% set a = a + a %}" * 40 + "{{ a }}",
         "{{ x | join(x) | join(x) | join(x) }}",
         "{% for a in x %}{% for b in x %}{% for c in x %}{% endfor %}{% endfor %}{% endfor %}",
         "{% for a in x %}{{ big }}{% endfor %}",
-        "{{ x" + " | tojson" * 40 + " }}",
-        "{{ big ~ big }}",
         "{{ x }}" * 30_000,
     ],
 )
@@ -118,29 +105,6 @@ def test_a_mistake_names_its_line() -> None:
     """Counted within the template."""
     with pytest.raises(ConfigurationError, match="line 2: "):
         prompt("one\ntwo {{ your name }}")
-
-
-@pytest.mark.parametrize("name", ["unique | list", "list"])
-def test_filters_over_a_long_text_in_a_loop_are_stopped(name: str) -> None:
-    """Each pays for the time it takes; 20,000 sorts of half a megabyte would take hours."""
-    with pytest.raises(ConfigurationError, match="filters read more than"):
-        render(
-            f"{{% for c in x %}}{{% if x | {name} %}}{{% endif %}}{{% endfor %}}", x="b" * 500_000
-        )
-
-
-def test_a_text_that_takes_too_long_to_sort_is_refused() -> None:
-    """Before any of it is sorted; what is joined pays for every part."""
-    with pytest.raises(ConfigurationError, match="filters read more than"):
-        render("{{ x | sort | length }}", x="b" * 3_000_000)
-    with pytest.raises(ConfigurationError, match="filters read more than"):
-        render("{{ x | join }}", x="b" * 1_500_000)
-
-
-def test_filters_filter() -> None:
-    """What is paid for changes nothing."""
-    assert render("{{ x | sort | length }}", x="ba") == "2"
-    assert render("{{ x | title | trim }}, {{ x | tojson }}", x=" ba") == 'Ba, " ba"'
 
 
 def test_numbers_are_calculated_and_texts_are_added() -> None:
@@ -180,66 +144,39 @@ VALUES: dict[str, object] = {
 IN_LOOPS = (
     "{% if x[1:] %}{% endif %}",
     "{% if y == z %}{% endif %}",
-    "{% if y < z %}{% endif %}",
     "{% if y in x %}{% endif %}",
-    "{% if y not in x %}{% endif %}",
     "{% if y[:14000] in y[:29000] %}{% endif %}",
     "{% if l == l[:] %}{% endif %}",
-    "{% if ll < ll %}{% endif %}",
     "{% if 'z' in l %}{% endif %}",
-    "{% if y is eq z %}{% endif %}",
     "{% if y is in x %}{% endif %}",
     "{% if x is lower %}{% endif %}",
-    "{% if r | max %}{% endif %}",
     "{% if dl | sort(attribute='a.b') %}{% endif %}",
     "{% if d | items | list %}{% endif %}",
-    "{% if d | tojson %}{% endif %}",
-    "{% if x | title %}{% endif %}",
-    "{% if x | wordcount %}{% endif %}",
     "{% if x | trim('ab ') %}{% endif %}",
-    "{% if x | e %}{% endif %}",
-    "{% if x | reverse %}{% endif %}",
     "{% if x | list %}{% endif %}",
     "{% set q = x ~ x %}",
-    "{% set q = l + l %}",
     "{% for b in r %}{% endfor %}",
-    "{% if a.b is defined %}{% endif %}" * 300,
     "{{ " + "a + " * 50 + "a }}",
 )
 DEAR = (
     "{{ 1 | round(-100000000) }}",
-    "{{ f | round(-100000000) }}",
-    "{{ f | round(f) }}",
     "{{ big // 3 }}",
-    "{{ 3 // big }}",
-    "{{ big % 7 }}",
-    "{{ big - 1 }}",
     "{{ -big }}",
     "{{ big is divisibleby 3 }}",
-    "{{ big | round(2) }}",
     "{{ ('inf' | float) | int }}",
-    "{{ inf | int }}",
-    "{{ 1e999 }}",
     "{{ " + "1" * 5_000 + " }}",
-    "{{ 0x" + "f" * 5_000 + " }}",
     "{{ 1" + "_1" * 100_000 + " }}",
     "{{ " + " ~ ".join(["x"] * 3_000) + " }}",
-    "{% set q = " + " ~ ".join(["x"] * 3_000) + " %}",
     "{{ l | join(x) }}",
-    "{{ x | sort | length }}",
     "{{ x | unique | length }}",
     "{{ x | trim(x) }}",
     "{{ dl | sort(attribute='" + "a." * 500 + "b') }}",
     "{{ " + "-" * 900 + "1 }}",
-    "{{ " + "not " * 900 + "1 }}",
     "{{ " + "[" * 5_000 + "]" * 5_000 + " }}",
     "{{ x" + ".a" * 3_000 + " }}",
-    "{{ x" + " | upper" * 3_000 + " }}",
     "{% if x %}" * 300 + "{% endif %}" * 300,
     "{% for a in s %}" * 25 + "{% endfor %}" * 25,
-    "{% for a in s %}" * 15 + "{{ a }}" + "{% endfor %}" * 15,
     "{{ [" + "1," * 20_000 + "] }}",
-    "{{ 'a" * 50_000,
 )
 
 
@@ -257,36 +194,19 @@ def test_whatever_takes_long_is_refused_in_a_short_time(source: str) -> None:
         render(source, **VALUES)
 
 
-def test_a_mistake_in_values_is_told_with_its_line() -> None:
-    """At rendering; nothing is calculated while a prompt is read."""
-    for source in (
-        "a\n{{ x + 1 }}", "a\n{{ x.y }}", "a\n{{ nothing }}", "a\n{{ x | round }}", "a\n{{ 1 / 0 }}",
-    ):  # fmt: skip
-        with pytest.raises(ConfigurationError, match="line 2: "):
-            render(source, x="text")
-
-
 @pytest.mark.parametrize(
     "source",
     [
         "{{ x.format | tojson }}",
-        "{{ x.format | upper }}",
         "{{ x['format'] }}",
-        "{{ x | items }}",
         "{{ d.items | tojson }}",
         "{{ o }}",
         "{{ o | tojson }}",
-        "{{ o | lower }}",
-        "{{ [1] ~ o }}",
         "{{ g | tojson }}",
         "{{ f }}",
-        "{{ f | e }}",
-        "{% for a in x %}{{ loop }}{% endfor %}",
         "{% for a in x %}{{ loop | tojson }}{% endfor %}",
-        "{% for a in x %}{{ loop.cycle }}{% endfor %}",
         "{{ self }}",
         "{{ x | unique | tojson }}",
-        "{{ x | reverse | upper }}",
     ],
 )
 def test_no_address_in_memory_shows(source: str) -> None:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import math
 import random
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
-from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -96,60 +91,17 @@ def check_against_trec(
     return between
 
 
-@pytest.mark.slow
 def test_equal_to_trec_eval_on_random_rankings() -> None:
-    """3,000 rankings of 0 to 15 documents, 1 to 12 relevant ones, every measure, to 1e-12."""
+    """600 rankings of 0 to 15 documents, 1 to 12 relevant ones, every measure, to 1e-12."""
     chance = random.Random(20240607)
     pool = [f"d{number}" for number in range(40)]
-    rankings = [chance.sample(pool, chance.randint(0, 15)) for _ in range(3_000)]
+    rankings = [chance.sample(pool, chance.randint(0, 15)) for _ in range(600)]
     golds = [chance.sample(pool, chance.randint(1, 12)) for _ in rankings]
 
     ks = (chance.randint(1, 4), chance.randint(5, 20))
     between = check_against_trec(rankings, golds, ks)
 
-    assert all(between[measure] > 300 for measure in set(MEASURES) - {"hit_rate"})
-
-
-def bm25(question: str, documents: dict[str, str]) -> list[str]:
-    """Rank documents by the words that they share with a question, rare ones first (k1 1.2, b .75)."""
-    words = {name: re.findall(r"\w+", text.lower()) for name, text in documents.items()}
-    frequent = Counter(word for found in words.values() for word in set(found))
-    average = sum(map(len, words.values())) / len(words)
-
-    def score(name: str) -> float:
-        counts, long = Counter(words[name]), 0.25 + 0.75 * len(words[name]) / average
-        return sum(
-            math.log(1 + (len(words) - frequent[word] + 0.5) / (frequent[word] + 0.5))
-            * counts[word] * 2.2 / (counts[word] + 1.2 * long)
-            for word in set(re.findall(r"\w+", question.lower()))
-        )  # fmt: skip
-
-    return sorted(documents, key=lambda name: (-score(name), name))
-
-
-def test_equal_to_trec_eval_on_real_rankings(data: Path) -> None:
-    """Questions of HotpotQA ranked by BM25 over their own documents and those of other questions."""
-    rows = []
-    with gzip.open(data / "ragbench" / "hotpotqa_validation.jsonl.gz", "rt") as lines:
-        for line, _ in zip(lines, range(60), strict=False):
-            rows.append(json.loads(line))
-    rankings, golds = [], []
-    for at, row in enumerate(rows):
-        others = [document for near in rows[at - 4 : at] for document in near["documents"]]
-        texts = dict.fromkeys([*row["documents"], *others])
-        named = {f"d{number}": text for number, text in enumerate(texts)}
-        useful = {
-            key.rstrip("abcdefghijklmnopqrstuvwxyz") for key in row["all_relevant_sentence_keys"]
-        }
-        gold = [name for name in named if name[1:] in useful]
-        if gold:
-            rankings.append(bm25(row["question"], named))
-            golds.append(gold)
-
-    between = check_against_trec(rankings, golds, KS)
-
-    assert len(rankings) > 30
-    assert min(between[measure] for measure in ("recall", "mrr", "map", "ndcg")) > 10
+    assert all(between[measure] > 60 for measure in set(MEASURES) - {"hit_rate"})
 
 
 def test_by_hand() -> None:
@@ -270,9 +222,9 @@ def test_blank_texts_match_nothing() -> None:
     assert found.evidence == {"relevant_ranks": [2], "relevant": 1, "retrieved": 2}
 
 
-def test_a_megabyte_of_marks_ends() -> None:
+def test_many_marks_ends() -> None:
     """Normalised as a whole it would take quadratic time: minutes."""
-    marks = "a" + "\u0315\u0300" * 500_000
+    marks = "a" + "\u0315\u0300" * 200_000
 
     call = RagCall("q", ["x", marks], None, relevant_ids=[marks])
 
@@ -288,8 +240,8 @@ def test_ids_match_exactly() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["\x1b[31mred", "<script>alert(1)</script>", "a\nb", "x" * 100_000, "\ud800", "=1+1", "__proto__", "🐝"],
-    ids=["terminal", "page", "lines", "long", "surrogate", "sheet", "prototype", "bee"],
+    ["\x1b[31mred", "a\nb", "x" * 100_000, "\ud800", "🐝"],
+    ids=["terminal", "lines", "long", "surrogate", "bee"],
 )  # fmt: skip
 def test_hostile_ids_are_ids(name: str) -> None:
     """They match, and survive the file; a lone surrogate is replaced alike on both sides."""
@@ -322,14 +274,6 @@ def test_ids_in_metadata(held: Any, found: float | None) -> None:
         assert score.method == "gold_ids:source"
 
 
-def test_a_number_in_metadata_is_its_text() -> None:
-    """Data sets number their documents."""
-    document = Document("text", metadata={"doc": 7})
-    call = RagCall("q", [document], None, relevant_ids=["7"])
-
-    assert values(Retrieval(k=1, id_key="doc"), call)["mrr@1"] == 1.0
-
-
 # --- Properties
 
 
@@ -348,42 +292,6 @@ def test_bounds_and_growth(case: tuple[list[str], list[str]]) -> None:
     for measure in ("hit_rate", "recall", "mrr", "map"):
         column = [found[f"{measure}@{k}"] for k in ks]
         assert column == sorted(column)  # type: ignore[type-var]  # no value is None, see above
-
-
-@given(CASES, st.lists(NAMES, max_size=4), st.integers(1, 6))
-def test_what_stands_after_k_does_not_matter(
-    case: tuple[list[str], list[str]], more: list[str], k: int
-) -> None:
-    """Neither do repeats, nor the order of the gold ids."""
-    ranking, gold = case
-    distinct = list(dict.fromkeys(ranking))
-    longer = [*distinct[:k], *more] if len(distinct) >= k else [*distinct, *distinct]
-
-    found = values(Retrieval(k=k), call_of(distinct, gold))
-
-    assert values(Retrieval(k=k), call_of(longer, [*reversed(gold), gold[0]])) == found
-
-
-@given(CASES, st.integers(1, 11))
-def test_equal_to_exact_arithmetic(case: tuple[list[str], list[str]], k: int) -> None:
-    """A second computation, from the definitions, in fractions."""
-    ranking, gold = case
-    first = list(dict.fromkeys(ranking))[:k]
-    wanted = set(gold)
-    hits = [name in wanted for name in first]
-    precisions = [Fraction(sum(hits[:rank]), rank) for rank in range(1, len(first) + 1)]
-
-    found = values(Retrieval(k=k), call_of(ranking, gold))
-
-    assert found[f"precision@{k}"] == float(Fraction(sum(hits), k))
-    assert found[f"recall@{k}"] == float(Fraction(sum(hits), len(wanted)))
-    assert found[f"hit_rate@{k}"] == float(any(hits))
-    assert found[f"mrr@{k}"] == (1 / (hits.index(True) + 1) if any(hits) else 0.0)
-    total = sum((p for p, hit in zip(precisions, hits, strict=True) if hit), Fraction())
-    assert found[f"map@{k}"] == pytest.approx(float(total / len(wanted)), abs=1e-15)
-    best = hits[: min(len(wanted), k)]
-    perfect = len(best) == min(len(wanted), k) and all(best)
-    assert (found[f"ndcg@{k}"] == 1.0) == perfect
 
 
 @given(st.text(max_size=30))

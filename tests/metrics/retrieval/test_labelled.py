@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 from by_hand import ScriptedJudge, keyed, labels_of
-from hypothesis import given
-from hypothesis import strategies as st
 
 from rag_eval_integrations._scoring import score_labelling
 from rag_eval_integrations.dataset import labelled_from, score_labelled
@@ -61,7 +59,6 @@ def scores_of(flags: list[bool], **more: Any) -> dict[str, Score]:
 @pytest.mark.parametrize(
     ("flags", "precision", "reciprocal", "ndcg"),
     [
-        ([True], 1, 1, 1),
         ([True, True, False], 2 / 3, 1, 1),
         ([False, True], 1 / 2, 1 / 2, 1 / math.log2(3)),
         (
@@ -92,36 +89,6 @@ def test_by_hand(
             "relevant_ranks": [rank for rank, flag in enumerate(flags, 1) if flag],
             "documents_without_relevant": [n for n, flag in enumerate(flags) if not flag],
         }
-
-
-@given(st.lists(st.booleans(), min_size=1, max_size=12).filter(any))
-def test_the_order_is_measured_as_with_gold(flags: list[bool]) -> None:
-    """Where all relevant documents were retrieved, gold and labels give the same numbers."""
-    names = [f"d{number}" for number in range(len(flags))]
-    call = RagCall(
-        "q",
-        [{"text": name, "id": name} for name in names],
-        None,
-        relevant_ids=[name for name, flag in zip(names, flags, strict=True) if flag],
-    )
-    k = len(flags)
-    gold = {score.name: score.value for score in Retrieval(k=k).score(call, By())}
-
-    found = scores_of(flags)
-
-    assert found["document_precision"].value == gold[f"precision@{k}"]
-    assert found["reciprocal_rank"].value == gold[f"mrr@{k}"]
-    assert found["label_ndcg"].value == gold[f"ndcg@{k}"]
-
-
-def test_keys_of_no_document_count_for_nothing() -> None:
-    """Recorded keys may name documents that are not there, and more than once."""
-    call, labelling = labelled_documents([False, True])
-    labels = labels_of(["1a", "1a", "7a", "a", "relevant"], [], {"a": ([], False)})
-
-    scores = LabelRetrieval().score(call, labelling.model_copy(update={"labels": labels}), By())
-
-    assert [score.value for score in scores[:2]] == [0.5, 0.5]
 
 
 def test_without_labels_there_is_a_reason() -> None:
@@ -224,19 +191,6 @@ def test_the_reference_stands_where_the_response_did() -> None:
     ]
     assert evaluation.usage == Usage(requests=1, prompt_tokens=10, completion_tokens=5)
     assert (evaluation.labels, evaluation.row_key) == (None, call.row_key)
-
-
-def test_the_evidence_is_whole() -> None:
-    """The labels of the reference stand nowhere else."""
-    score = RagEvaluator(ScriptedJudge(about), [ContextRecall()]).evaluate_sync(bees()).scores[
-        "context_recall"
-    ]  # fmt: skip
-
-    assert score.evidence is not None
-    said = score.evidence["reference"]
-    assert [(one["key"], one["support"], one["supporting_sentence_keys"]) for one in said] == [  # type: ignore[union-attr,index,call-overload]
-        ("a", "full", ["0a"]), ("b", "partial", ["0a"]), ("c", "none", []),
-    ]  # fmt: skip
 
 
 def test_beside_other_metrics_it_costs_one_request() -> None:
@@ -400,18 +354,3 @@ def test_recorded_labels_are_not_taken_for_the_references() -> None:
 
     with pytest.raises(ConfigurationError, match="labels of the reference"):
         score_labelling(call, labelling, [ContextRecall()])
-
-
-def test_a_metric_says_which_text_it_needs() -> None:
-    """One of two; anything else is refused with the evaluator."""
-
-    class OfDocuments(LabelMetric):
-        names = ("odd",)
-        version = "1"
-        judged = "documents"  # type: ignore[assignment]
-
-        def score(self, call: SentencizedCall, labelling: Labelling, by: By) -> tuple[Score, ...]:
-            return self.unscored("no_context", "odd", by)
-
-    with pytest.raises(ConfigurationError, match="one of response, reference"):
-        RagEvaluator(metrics=[OfDocuments()])
