@@ -61,8 +61,6 @@ def test_anything_else_raises_and_names_the_value(judge: object) -> None:
     [
         ("base_url", "http://127.0.0.1/v1"),
         ("rpm", 5.0),
-        ("tpm", 5.0),
-        ("max_concurrency", 4),
         ("cache", "cache.db"),
         ("on_wait", print),
     ],

@@ -20,7 +20,7 @@ from rag_eval_integrations import RagCall, RagEvaluator
 from rag_eval_integrations.dataset import evaluate_calls
 from rag_eval_integrations.dataset._processes import ALONE
 from rag_eval_integrations.errors import ConfigurationError, JudgeError, MissingDependencyError
-from rag_eval_integrations.judges import CascadeJudge, Judge, OnnxJudge, judge_from
+from rag_eval_integrations.judges import Judge, OnnxJudge, judge_from
 from rag_eval_integrations.records import Labelling, Labels, SentencizedCall
 from rag_eval_integrations.sentences import Punkt, sentencize
 from rag_eval_integrations.testing import JudgeContract
@@ -105,7 +105,6 @@ def test_a_sentence_that_the_documents_hold_is_supported_and_another_is_not(nli:
         (("not_entailment", "entailment"), 1),
         (("Supported", "Not Supported"), 0),
         (("hallucinated", "consistent"), 1),
-        (("consistent",), 0),
     ],
 )
 def test_the_config_names_the_outputs_in_any_order_and_case(
@@ -113,17 +112,6 @@ def test_the_config_names_the_outputs_in_any_order_and_case(
 ) -> None:
     """Three ways, two ways, and one output."""
     judge = OnnxJudge(tiny.pair_model(tmp_path / "m", WORDS, labels, good=good))
-
-    found = labels_of(judge, call(f"{GOOD} {BAD}")).supported_probabilities
-
-    assert found is not None
-    assert found["a"] > 0.9
-    assert found["b"] < 0.1
-
-
-def test_one_output_may_mean_the_opposite(tmp_path: Path) -> None:
-    """`hallucinated` alone is high where nothing supports."""
-    judge = OnnxJudge(tiny.pair_model(tmp_path / "m", WORDS, ("hallucinated",), sign=-1))
 
     found = labels_of(judge, call(f"{GOOD} {BAD}")).supported_probabilities
 
@@ -149,32 +137,19 @@ def test_outputs_without_names_are_refused_unless_they_are_given(tmp_path: Path)
     assert labels_of(judge, call(GOOD)).support("a") == "full"
 
 
-def test_the_users_names_override_the_configs(tmp_path: Path) -> None:
-    """For a config that names the outputs the wrong way round."""
-    folder = tiny.pair_model(tmp_path / "m", WORDS, ("hallucinated", "supported"), good=0)
-
-    wrong = labels_of(OnnxJudge(folder), call(BAD))
-    right = labels_of(OnnxJudge(folder, labels=("supported", "hallucinated")), call(BAD))
-
-    assert (wrong.support("a"), right.support("a")) == ("full", "none")
-
-
 def test_a_multi_label_model_is_read_output_by_output(tmp_path: Path) -> None:
     """`problem_type` decides between softmax and sigmoid."""
     names = ("supported", "unsupported")
-    one = tiny.pair_model(tmp_path / "one", WORDS, names)
-    many = tiny.pair_model(
-        tmp_path / "many", WORDS, names, config={"problem_type": "multi_label_classification"}
-    )
     half = call("The bridge was sold by Anna Berg.")  # 5 of 7 words: neither 0 nor 1
 
-    softmax, sigmoid = (labels_of(OnnxJudge(m), half).supported_probabilities for m in (one, many))
+    def p(name: str, **config: str) -> float:
+        judge = OnnxJudge(tiny.pair_model(tmp_path / name, WORDS, names, config=config))
+        return (labels_of(judge, half).supported_probabilities or {})["a"]
 
-    assert softmax is not None
-    assert sigmoid is not None
-    p = sigmoid["a"]
-    assert 0.01 < p < 0.99
-    assert softmax["a"] == pytest.approx(p * p / (p * p + (1 - p) ** 2), abs=1e-5)
+    softmax, sigmoid = p("one"), p("many", problem_type="multi_label_classification")
+
+    assert 0.01 < sigmoid < 0.99
+    assert softmax == pytest.approx(sigmoid**2 / (sigmoid**2 + (1 - sigmoid) ** 2), abs=1e-5)
 
 
 def test_batches_of_any_size_give_the_same_labels(nli: Path) -> None:
@@ -214,7 +189,6 @@ def test_evidence_in_the_middle_of_a_sentence_without_end_is_found(nli: Path) ->
     labels = labels_of(OnnxJudge(nli), call("The bridge was built by Anna Berg", (text,)))
 
     assert labels.support("a") == "full"
-    assert labels.support("a") == "full"
     [entry] = labels.sentence_support_information
     assert entry.supporting_sentence_keys == ("0a",)
 
@@ -233,12 +207,10 @@ def test_details_from_several_sentences_are_read_together(nli: Path) -> None:
 def test_a_short_answer_is_read_behind_the_question(nli: Path) -> None:
     """A "Yes." is no claim alone; with its question it is one."""
     documents = ("Yes it is daily.", "Nobody lives there now.")
+    asked = {"Is it daily?": "full", "Is the mill sold to merchants?": "none"}
 
-    of = call("Yes.", documents, "Is it daily?")
-    other = call("Yes.", documents, "Is the mill sold to merchants?")
-
-    assert labels_of(OnnxJudge(nli), of).support("a") == "full"
-    assert labels_of(OnnxJudge(nli), other).support("a") == "none"
+    for question, support in asked.items():
+        assert labels_of(OnnxJudge(nli), call("Yes.", documents, question)).support("a") == support
 
 
 def test_a_template_makes_one_text_of_two(tmp_path: Path) -> None:
@@ -277,63 +249,24 @@ def test_a_classifier_of_tokens_finds_the_wrong_word(tmp_path: Path) -> None:
     assert [labels.support(key) for key in "abc"] == ["full", "none", "full"]
 
 
-def test_a_long_response_is_read_in_parts_by_a_classifier_of_tokens(tmp_path: Path) -> None:
-    """More sentences than fit beside a premise: every one has its own verdict."""
-    judge = OnnxJudge(tiny.token_model(tmp_path / "m", WORDS))
-    response = " ".join([GOOD, BAD] * 20)
-
-    labels = labels_of(judge, call(response))
-
-    supports = [
-        labels.support(entry.response_sentence_key) for entry in labels.sentence_support_information
-    ]
-    assert supports == ["full", "none"] * 20
-
-
-@pytest.mark.parametrize("rows", ["batch", 1, 3])
-@pytest.mark.parametrize("kind", ["pair", "token"])
+@pytest.mark.parametrize("rows", ["batch", 3])
+@pytest.mark.parametrize("kind", ["pair", "token", "encoder"])
 def test_a_model_exported_for_one_shape_reads_as_one_that_takes_any(
-    tmp_path: Path, kind: str, rows: int | str
+    tmp_path: Path, nli: Path, kind: str, rows: int | str
 ) -> None:
     """Inputs are filled up; a longest input of 48 tokens cuts the same windows either way."""
-    make = tiny.pair_model if kind == "pair" else tiny.token_model
+    make = {"pair": tiny.pair_model, "token": tiny.token_model, "encoder": tiny.encoder_model}[kind]
     free, fixed = (make(tmp_path / name / "m", WORDS) for name in ("free", "fixed"))
     tiny.fix_shape(fixed, rows, 48)
     of = call(f"{GOOD} {BAD}", (*DOCUMENTS, " ".join(FILLER * 4) + ".", f"{' '.join(FILLER)}."))
 
-    judge = OnnxJudge(fixed)
+    def read(folder: Path, longest: int | None = None) -> object:
+        if kind == "encoder":  # padding takes no part in the mean of the tokens
+            found = labels_of(OnnxJudge(nli, relevance=folder), of).relevant_probabilities
+            return {key: round(p, 5) for key, p in (found or {}).items()}
+        return labels_of(OnnxJudge(folder, max_length=longest), of).supported_probabilities
 
-    assert (
-        labels_of(judge, of).supported_probabilities
-        == labels_of(OnnxJudge(free, max_length=48), of).supported_probabilities
-    )
-
-
-@pytest.mark.parametrize("rows", ["batch", 1, 3])
-def test_an_encoder_exported_for_one_shape_gives_the_same_relevance(
-    tmp_path: Path, nli: Path, rows: int | str
-) -> None:
-    """Padding takes no part in the mean of the tokens."""
-    free, fixed = (tiny.encoder_model(tmp_path / name, WORDS) for name in ("free", "fixed"))
-    tiny.fix_shape(fixed, rows, 40)
-    of = call(f"{GOOD} {BAD}")
-
-    found, wanted = (
-        labels_of(OnnxJudge(nli, relevance=folder), of).relevant_probabilities
-        for folder in (fixed, free)
-    )
-
-    assert found == pytest.approx(wanted, abs=1e-6)
-
-
-def test_word_pieces_are_tokens(tmp_path: Path) -> None:
-    """A tokenizer that cuts words works as one that does not."""
-    words = {word: n for n, word in enumerate([*WORDS, "##s"])}
-    judge = OnnxJudge(tiny.pair_model(tmp_path / "m", words, pieces=True))
-
-    labels = labels_of(judge, call(f"{GOOD} The mills burned down in cold winter."))
-
-    assert [labels.support(key) for key in "ab"] == ["full", "full"]
+    assert read(fixed) == read(free, 48)
 
 
 # --- Relevance and utilization
@@ -467,9 +400,8 @@ _PAIR = {"architectures": ["XForSequenceClassification"]}
     [
         (_without("model.onnx"), {}, "model", "has neither model.onnx nor onnx/model.onnx"),
         (_without("tokenizer.json"), {}, "model", "has no tokenizer.json"),
-        (_without("config.json"), {}, "model", "has no config.json"),
-        (lambda f: (f / "model.onnx").write_bytes(b"no"), {}, "model", "cannot be loaded"),
         (lambda f: (f / "config.json").write_text("[]"), {}, "model", "should hold a JSON object"),
+        (lambda f: (f / "model.onnx").write_bytes(b"no"), {}, "model", "cannot be loaded"),
         (_config(**_PAIR, id2label={"0": "entailment", "1": "neutral"}), {}, "model",
          "gives 3 outputs where 2 are named"),
         (_config(**_PAIR, id2label={"a": "entailment"}), {}, "model", "should name 0, 1, …"),
@@ -478,16 +410,13 @@ _PAIR = {"architectures": ["XForSequenceClassification"]}
         (None, {"labels": ("good", "so", "bad")}, "labels", "cannot be told"),
         (None, {"device": "abacus"}, "device", "this onnxruntime has cpu"),
         (None, {"batch_size": 0}, "batch_size", "from 1"),
-        (None, {"threads": 0}, "threads", "from 1"),
         (None, {"threshold": 1.5}, "threshold", "between 0 and 1"),
-        (None, {"max_windows": 0}, "max_windows", "from 1"),
         (None, {"max_length": 4096}, "max_length", "from 32 to 64"),
         (None, {"template": "no places"}, "template", "{premise}"),
         (None, {"template": "{premise} " + "grass " * 60}, "template", "more than half"),
         (None, {"relevance_labels": ("relevant",)}, "relevance_labels", "`relevance=`"),
         (None, {"pooling": "cls"}, "pooling", "`relevance=`"),
         (None, {"relevance_line": (1.0,)}, "relevance_line", "two numbers"),
-        (None, {"utilized_line": (1.0, float("nan"))}, "utilized_line", "two numbers"),
         (None, {"relevance": "nowhere"}, "relevance", "no such folder or file"),
     ],
 )  # fmt: skip
@@ -574,17 +503,6 @@ def test_the_version_changes_with_the_files_and_the_options(tmp_path: Path, nli:
     assert RagEvaluator(first).fingerprint != RagEvaluator(OnnxJudge(other)).fingerprint
 
 
-def test_scores_name_the_model_and_not_the_folder_that_it_is_in(tmp_path: Path, nli: Path) -> None:
-    """The last part of the path, and the digest of the file."""
-    evaluation = RagEvaluator(OnnxJudge(nli)).evaluate_sync(call(f"{GOOD} {BAD}").call)
-
-    assert str(tmp_path) not in evaluation.model_dump_json()
-    by = evaluation.scores["adherence"].by
-    assert by.judge == "onnx"
-    assert by.model is not None
-    assert by.model.startswith("tiny-nli@")
-
-
 @pytest.mark.parametrize("place", ["onnx/model.onnx", "model_quantized.onnx"])
 def test_the_file_may_stand_in_a_folder_of_its_own_or_have_another_name(
     tmp_path: Path, place: str
@@ -663,32 +581,6 @@ async def test_a_closed_judge_says_so(nli: Path) -> None:
         await judge.label(call(GOOD))
 
 
-async def test_a_call_that_waits_when_the_judge_is_closed_fails_and_is_not_cancelled(
-    nli: Path,
-) -> None:
-    """Nobody cancelled its task; the one that is being read is read to its end."""
-    judge = OnnxJudge(nli)
-    started, released = threading.Event(), threading.Event()
-    run = judge._support.run
-
-    def waiting(ids: Any, mask: Any, types: Any) -> Any:
-        started.set()
-        assert released.wait(60)
-        return run(ids, mask, types)
-
-    judge._support.run = waiting  # type: ignore[method-assign]
-    first, *others = [asyncio.create_task(judge.label(call(GOOD))) for _ in range(3)]
-    await asyncio.to_thread(started.wait, 60)
-
-    closing = asyncio.create_task(judge.aclose())
-    found = await asyncio.gather(*others, return_exceptions=True)
-    released.set()
-    await closing
-
-    assert (await first).labels is not None
-    assert all(isinstance(one, JudgeError) and "closed" in str(one) for one in found)
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_process_reads_with_threads_of_its_own(nli: Path) -> None:
     """The parent's threads are not in the child: thread and session are made anew."""
@@ -736,13 +628,3 @@ def test_workers_read_with_models_of_their_own(nli: Path) -> None:
 
     assert found == list(evaluate_calls(calls, evaluator))
     assert [one.scores["adherence"].value for one in found[-3:]] == [1.0, 0.0, 0.0]
-
-
-def test_it_may_be_the_second_of_a_cascade(nli: Path) -> None:
-    """It reads what the embedded judge is unsure of."""
-    judge = CascadeJudge("embedded", OnnxJudge(nli), (0, 1))
-
-    labelling = labelled(judge, call(GOOD))
-
-    assert labelling.judge.name == "onnx"
-    assert "cascade_second" in labelling.flags

@@ -45,21 +45,6 @@ def test_identical_calls_give_identical_prompts() -> None:
     assert first[1] != prompt.messages("q", [Sentence("0a", "x ")], [Sentence("a", "y")])[1]
 
 
-def test_explanations_come_before_verdicts() -> None:
-    """A model that writes in order has reasoned before it decides."""
-    fields = list(prompt.LABELS_SCHEMA["properties"])  # type: ignore[arg-type]
-    support = prompt.LABELS_SCHEMA["properties"]["sentence_support_information"]["items"]  # type: ignore[index,call-overload]
-
-    assert fields.index("relevance_explanation") < fields.index("all_relevant_sentence_keys")
-    assert fields.index("overall_supported_explanation") < fields.index("overall_supported")
-    assert list(support["properties"]) == [  # type: ignore[index,call-overload,arg-type]
-        "response_sentence_key",
-        "explanation",
-        "supporting_sentence_keys",
-        "fully_supported",
-    ]
-
-
 @given(question=texts, documents=st.lists(texts, max_size=4), response=st.lists(texts, max_size=3))
 def test_every_sentence_is_one_line_in_its_section(
     question: str, documents: list[str], response: list[str]
@@ -80,11 +65,6 @@ def test_every_sentence_is_one_line_in_its_section(
     assert not any(
         character in line for line in lines for character in "\r\x00\x1b\u2028\u202e\u200b\ud800"
     )
-
-
-def test_joiners_of_scripts_that_need_them_stay() -> None:
-    """Persian and Indic words are spelled with them."""
-    assert prompt.one_line("می\u200cخواهم") == "می\u200cخواهم"
 
 
 def test_the_prompt_is_small(data: Path) -> None:
@@ -110,11 +90,9 @@ def test_the_prompt_is_small(data: Path) -> None:
     ("text", "line"),
     [
         ("a\nb", "a\\nb"),
-        ("a\r\n\tb", "a\\r\\n\\tb"),
         ("\x00\x1b[31m", "\\u0000\\u001b[31m"),
         ("\u202eabc", "\\u202eabc"),
         ("x\ud800y", "x\\ud800y"),
-        ("\U000e0041", "\\ue0041"),
         ("plain “text” – unchanged", "plain “text” – unchanged"),
     ],
 )
@@ -158,15 +136,12 @@ def test_headers_are_shown_without_keys() -> None:
     ]
 
 
-def test_a_long_header_is_cut() -> None:
-    """A header is context, and must not fill the prompt."""
-    assert len(prompt.data("Why?", TWO, (), {0: "x" * 100_000})) < 3_000
-
-
 def test_headers_have_a_version_of_their_own() -> None:
     """Calls without headers keep their prompt, byte for byte, and its version."""
     plain, headed = Document("It runs."), Document("It runs.", header="page: 3")
 
+    digest = hashlib.sha256(prompt.HEADERS.encode()).hexdigest()[:16]
+    assert (prompt.HEADERS_VERSION, digest) == ("labels-1+headers-1", "a517406e2e19bbd1")
     assert prompt.messages("Why?", TWO, (), {}) == prompt.messages("Why?", TWO, ())
     assert prompt.messages("Why?", TWO, ())[0].content == prompt.INSTRUCTIONS
     assert prompt.version_of([plain]) == prompt.PROMPT_VERSION
@@ -174,13 +149,6 @@ def test_headers_have_a_version_of_their_own() -> None:
     assert prompt.tag("Why?", TWO, (), {0: "a"}) != prompt.tag("Why?", TWO, (), {0: "b"})
     told = prompt.messages("Why?", TWO, (), {0: "page: 3"})[0].content
     assert told == prompt.INSTRUCTIONS + prompt.HEADERS
-
-
-def test_a_changed_text_on_headers_has_a_new_version() -> None:
-    """The words on headers are stamped on scores as those of the other instructions are."""
-    digest = hashlib.sha256(prompt.HEADERS.encode()).hexdigest()[:16]
-
-    assert (prompt.HEADERS_VERSION, digest) == ("labels-1+headers-1", "a517406e2e19bbd1")
 
 
 async def test_scores_are_stamped_with_the_version_of_their_prompt() -> None:

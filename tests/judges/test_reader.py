@@ -30,13 +30,12 @@ from rag_eval_integrations.judges._reader._model import (
     model_config,
     reading_of,
 )
-from rag_eval_integrations.judges._reader._support import Ranking, pieces_of, windows
+from rag_eval_integrations.judges._reader._support import pieces_of, windows
 
 tokenizers = pytest.importorskip("tokenizers")
 pytest.importorskip("numpy")
 
 CONFIG = ModelConfig("pair", (), None, 64, 0, "mean")
-LOGITS = st.lists(st.floats(-1e4, 1e4), min_size=3, max_size=3)
 
 
 def config_of(labels: Iterable[str], problem: str | None = None) -> ModelConfig:
@@ -54,27 +53,6 @@ def read_as(labels: Iterable[str], purpose: Purpose = "model") -> OutputReading:
     return reading
 
 
-@given(LOGITS, st.permutations(["entailment", "neutral", "contradiction"]))
-def test_the_order_of_the_outputs_does_not_matter(row: list[float], names: list[str]) -> None:
-    """The probability follows the names."""
-    by_name = dict(zip(("entailment", "neutral", "contradiction"), row, strict=True))
-    in_order = read_as(by_name).probability(row)
-
-    reading = read_as(names)
-
-    assert reading.probability([by_name[name] for name in names]) == pytest.approx(in_order)
-    assert 0 <= in_order <= 1
-
-
-@given(LOGITS)
-def test_several_names_may_mean_supported(row: list[float]) -> None:
-    """Their probabilities add up."""
-    two = read_as(["supported", "entailment", "refuted"])
-    one = read_as(["unsupported", "neutral", "supported"])
-
-    assert two.probability(row) + one.probability(row) == pytest.approx(1)
-
-
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("independent", [True, False])
 def test_a_value_that_is_not_finite_is_no_probability(value: float, independent: bool) -> None:
@@ -86,8 +64,7 @@ def test_a_value_that_is_not_finite_is_no_probability(value: float, independent:
 @pytest.mark.parametrize(
     "labels",
     [
-        ("LABEL_0", "LABEL_1"), ("LABEL_0",), (), ("positive", "negative"), ("entailment", "other"),
-        ("neutral", "contradiction"), ("supported", "consistent"), ("0", "1"), ("hallucinated", ""),
+        ("LABEL_0", "LABEL_1"), (), ("entailment", "other"), ("supported", "consistent"),
     ],
 )  # fmt: skip
 def test_names_that_do_not_say_it_are_refused_for_support(labels: tuple[str, ...]) -> None:
@@ -207,21 +184,7 @@ class Words(Backend):
         return (mask[:, :1] * 0).astype("float32")
 
 
-WORDS = [
-    "one",
-    "two",
-    "three",
-    "four",
-    "the",
-    "boat",
-    "leaves",
-    "at",
-    "nine",
-    "ferry",
-    "is",
-    "crew",
-    "on",
-]
+WORDS = ["one", "two", "three", "four"]
 
 
 @given(st.lists(st.integers(1, 500), max_size=30), st.integers(1, 20), st.integers(1, 2000))
@@ -265,43 +228,30 @@ def test_no_special_token_is_left_in_a_text(text: str) -> None:
     assert plain.replace(" ", "") == text.replace(" ", "")
 
 
-def test_the_sentence_that_shares_rare_words_is_ranked_first() -> None:
-    """What every sentence has says little."""
-    texts = ["the ferry is the ferry", "the ferry leaves at nine", "the crew is on the ferry"]
-    ranking = Ranking(pieces_of(BACKEND, texts, 64))
-
-    [asked] = BACKEND.tokens(["the boat leaves at nine"])
-
-    assert ranking.order(frozenset(asked.ids))[0] == 1
-
-
 BACKEND = Words()
 
 
 # --- Who imports what
 
 
-@pytest.mark.parametrize(
-    ("package", "home"),
-    [
-        ("onnxruntime", "judges/onnx.py"), ("tokenizers", "judges/onnx.py"),
-        ("torch", "judges/transformers.py"), ("transformers", "judges/transformers.py"),
-    ],
-)  # fmt: skip
-def test_a_heavy_package_is_imported_in_one_place(package: str, home: str) -> None:
+def test_a_heavy_package_is_imported_in_one_place() -> None:
     """And inside of a function there."""
     source = Path(rag_eval_integrations.__file__).parent
-    found = []
+    heavy = {"onnxruntime", "tokenizers", "torch", "transformers"}
+    found = set()
     for path in source.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 names = [node.module]
-            if any(name.split(".")[0] == package for name in names):
+            for package in heavy & {name.split(".")[0] for name in names}:
                 assert isinstance(node, ast.stmt)
-                found.append((path.relative_to(source).as_posix(), node.col_offset > 0))
+                found.add((package, path.name, node.col_offset > 0))
 
-    assert found == [(home, True)]
+    assert found == {
+        ("onnxruntime", "onnx.py", True), ("tokenizers", "onnx.py", True),
+        ("torch", "transformers.py", True), ("transformers", "transformers.py", True),
+    }  # fmt: skip
 
 
 def test_importing_the_judges_loads_no_library_of_models() -> None:

@@ -65,13 +65,6 @@ def test_windows_are_filled_to_the_last_character() -> None:
     assert [(len(part.documents), len(part.response)) for part in parts] == [(4, 2), (4, 2)]
 
 
-def test_a_retrieval_without_a_response_is_cut_as_well() -> None:
-    """Relevance is judged of every sentence."""
-    left = sentences("d", 3, 3, 3)
-
-    assert windows(left, (), 20) == [Window(left[:2], ()), Window(left[2:], ())]
-
-
 @pytest.mark.parametrize(
     ("documents", "response", "halves"),
     [

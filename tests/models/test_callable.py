@@ -94,18 +94,6 @@ async def test_plain_functions_and_objects_are_called_as_well() -> None:
     assert [ident == here for ident in where] == [True, False, True]
 
 
-async def test_a_plain_function_s_exception_reaches_the_caller() -> None:
-    """As that of a coroutine."""
-
-    def fail(messages: list[dict[str, str]]) -> str:
-        raise OSError("down")
-
-    with pytest.raises(OSError, match="down"):
-        await CallableModel(fail).complete(
-            CompletionRequest(messages=(Message(role="user", content="x"),))
-        )
-
-
 def test_mistakes_raise_at_construction() -> None:
     """Naming the argument."""
     with pytest.raises(ConfigurationError, match="`function` = 'x'"):

@@ -31,16 +31,12 @@ def root_of(server: LoopbackServer) -> str:
     ("url", "hint"),
     [
         (f"localhost:8000/v1?key={SECRET}", "http:// or https://"),
-        (f"user:{SECRET}@host/v1", "http:// or https://"),
         (f"https://user:{SECRET}@host/v1", "contains a password"),
-        (f"https://user:a?{SECRET}@host/v1", "not a URL"),
         (f"ftp://host/v1?key={SECRET}", "http:// or https://"),
         ("http:///v1", "name a host"),
         ("http://[::1/v1", "not a URL"),
-        ("http://host:99999/v1", "not a URL"),
         (f"http://host/v1#{SECRET}", "before the '#'"),
         (f"http://host/v1/chat/completions?key={SECRET}", "use 'http://host/v1'"),
-        ("http://host/chat/completions/", "use 'http://host'"),
         ("https://r.openai.azure.com/openai/deployments/d/chat/completions?api-version=1", "deployments/d'"),
         ("http://host/v1/models", "use 'http://host/v1'"),
         ("https://r.openai.azure.com/", "api_version"),
@@ -87,14 +83,16 @@ async def test_a_web_page_is_told_from_an_answer() -> None:
         assert caught.value.usage == Usage(requests=asked, failed=asked)
 
 
-async def test_a_query_goes_along_and_is_not_shown() -> None:
+async def test_a_query_and_headers_go_along() -> None:
     """With every request, behind the path; `base_url`, which records and keys use, is without."""
     with LoopbackServer() as server:
-        model = OpenAIModel("m", base_url=f"{server.base_url}?route=eu&key={SECRET}")
+        url, headers = f"{server.base_url}?route=eu&key={SECRET}", {"X-Route": "a b"}
+        model = OpenAIModel("m", base_url=url, default_headers=headers)
         await model.complete(QUESTION)
 
         path, _, query = server.paths[0].partition("?")
         assert path.endswith("/v1/chat/completions")
+        assert server.headers[0]["x-route"] == "a b"
         assert query == f"route=eu&key={SECRET}"
         assert model.base_url == server.base_url
         assert SECRET not in repr(vars(model)) + repr(model) + repr(model._address)
@@ -124,30 +122,16 @@ async def test_azure(suffix: str, version: str | None, path: str) -> None:
         assert "api_version=" in model.version
 
 
-async def test_azures_key_comes_from_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not OpenAI's, where both are set."""
-    monkeypatch.setenv("AZURE_OPENAI_API_KEY", "azure-1")
-    monkeypatch.setenv("OPENAI_API_KEY", "openai-1")
-    with LoopbackServer() as server:
-        await OpenAIModel("m", base_url=root_of(server), api_version="1").complete(QUESTION)
-
-        assert server.headers[0]["api-key"] == "azure-1"
-
-
 @pytest.mark.parametrize(
     ("field", "changes"),
     [
         ("api_version", {"api_version": "2024 10"}),
-        ("api_version", {"api_version": ""}),
         ("api_version", {"api_version": "1", "base_url": "http://h/?api-version=2"}),
         ("default_headers", {"default_headers": ["X-Key"]}),
         ("default_headers", {"default_headers": {"X Key": SECRET}}),
         ("default_headers\\['X-Key'\\]", {"default_headers": {"X-Key": f"{SECRET}\nX: y"}}),
-        ("default_headers\\['X-Key'\\]", {"default_headers": {"X-Key": 5}}),
         ("extra_body", {"extra_body": {"key": SECRET, "at": object()}}),
-        ("extra_body", {"extra_body": {"a": float("nan")}}),
         ("extra_body", {"extra_body": "a"}),
-        ("client", {"client": 5, "base_url": None}),
         ("client", {"client": lambda: SECRET, "base_url": None}),
         ("client", {"client": openai.OpenAI(api_key=SECRET), "base_url": None}),
         ("base_url", {"client": openai.AsyncOpenAI(api_key=SECRET)}),
@@ -162,16 +146,6 @@ def test_mistaken_settings_raise_at_construction(field: str, changes: dict[str, 
         OpenAIModel("m", **arguments)
 
     assert SECRET not in str(caught.value) + repr(vars(caught.value))
-
-
-async def test_headers_go_along() -> None:
-    """With every request, beside the key's."""
-    with LoopbackServer() as server:
-        model = OpenAIModel("m", base_url=server.base_url, default_headers={"X-Route": "a b"})
-        await model.complete(QUESTION)
-
-        assert server.headers[0]["x-route"] == "a b"
-        assert server.headers[0]["authorization"] == "Bearer EMPTY"
 
 
 # --- A user's client -----------------------------------------------------------------------------
@@ -243,13 +217,3 @@ def test_a_function_makes_a_client_per_loop() -> None:
 
         assert len(made) == 2
         assert [client.is_closed() for client in made] == [True, True]
-
-
-async def test_a_given_clients_key_is_hidden_in_errors() -> None:
-    """Whatever the endpoint repeats."""
-    echo = Reply.json({"error": {"message": f"key {SECRET} is wrong"}}, 401)
-    with LoopbackServer(respond=lambda _: echo) as server:
-        client = openai.AsyncOpenAI(base_url=server.base_url, api_key=SECRET)
-        with pytest.raises(JudgeRejectedError, match=r"key \*\*\* is wrong"):
-            await OpenAIModel("m", client=client).complete(QUESTION)
-        await client.close()

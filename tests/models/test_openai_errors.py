@@ -23,7 +23,7 @@ from rag_eval_integrations.models._failures import readable
 from rag_eval_integrations.models.completion import CompletionRequest, Message
 from rag_eval_integrations.models.openai import OpenAIModel
 from rag_eval_integrations.models.throttling import ThrottledModel
-from rag_eval_integrations.testing import labels_reply, small_call
+from rag_eval_integrations.testing import small_call
 
 USER = (Message(role="user", content="Is it so?"),)
 SCHEMA: Any = {"type": "object", "properties": {"ok": {"type": "boolean"}}}
@@ -44,16 +44,14 @@ def error(message: str, status: int, **fields: object) -> Reply:
 # --- Refusals under any status -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("status", [400, 404, 422, 500, 501])
+@pytest.mark.parametrize("status", [400, 500])
 @pytest.mark.parametrize(
     "message",
     [
         FASTAPI,
         "body.response_format.type: Input should be 'text' or 'json_object'",
-        "body -> response_format -> type: unexpected value; permitted: 'text', 'json_object'",
         "1 validation error for ChatRequest\nresponse_format.type\n  Input should be 'text' "
         "[type=literal_error, input_value='json_schema', input_type=str]",
-        "response_format of type json_schema is not supported",
         "create_chat() got an unexpected keyword argument 'response_format'",
         "Failed to initialize samplers: failed to parse grammar",
     ],
@@ -94,8 +92,6 @@ async def test_a_printed_validation_error_is_cut_to_its_words() -> None:
 OWN_OUTPUT = [
     "The model produced output that does not match the expected peg-native format",
     "Failed to parse input at pos 7: <tool_call>{",
-    "Unexpected empty grammar stack after accepting piece: } (22)",
-    "the generated text is not valid JSON",
     "could not parse the model's output",
 ]
 
@@ -122,25 +118,11 @@ async def test_a_bad_reply_that_does_not_repeat_is_forgotten() -> None:
     assert completion.usage.requests == 2
 
 
-async def test_a_code_says_it_too() -> None:
-    """Groq reports it as a 400."""
-    reply = error(
-        "Failed to generate JSON. See failed_generation.", 400, code="json_validate_failed"
-    )
-    with (
-        LoopbackServer(respond=lambda _: reply) as server,
-        pytest.raises(JudgeOutputError),
-    ):
-        await OpenAIModel("m", base_url=server.base_url).complete(JSON)
-
-
 @pytest.mark.parametrize(
     ("status", "message"),
     [
         (500, "Internal server error"),
-        (500, "could not parse the response of the upstream provider"),
         (502, "The model produced output that does not match the expected format"),
-        (503, "overloaded: grammar workers are busy"),
         (500, "CUDA error: out of memory in sampler of logprobs"),
     ],
 )
@@ -214,16 +196,6 @@ async def test_an_ignored_schema_stands_on_every_unscored_row(finish_reason: str
     assert model.capabilities.ignored == ("response_format",)
 
 
-async def test_json_that_is_cut_off_is_not_an_ignored_schema() -> None:
-    """It began as it should."""
-    with LoopbackServer(Behaviour(content='  {"ok": tr', finish_reason="length")) as server:
-        completion = await OpenAIModel("m", base_url=server.base_url).complete(
-            JSON.model_copy(update={"n": 1})
-        )
-
-    assert completion.warnings == ()
-
-
 async def test_every_g_eval_score_says_why_it_is_sampled() -> None:
     """The reason is remembered with the fallback, not told once; so are ignored counts."""
     content = '{"reason": "fine", "score": 4}'
@@ -268,16 +240,6 @@ async def test_a_huge_answer_is_a_bad_reply() -> None:
         assert len(server.requests) == 2
 
 
-async def test_an_answer_below_the_limit_is_read_whole() -> None:
-    """Seven megabytes arrive, in one request."""
-    reply = Reply.json({"choices": [{"message": {"content": "x" * 7 * 2**20}}]})
-    with LoopbackServer(respond=lambda _: reply) as server:
-        completion = await OpenAIModel("m", base_url=server.base_url).complete(JSON)
-
-        assert len(server.requests) == 1
-    assert len(completion.text) == 7 * 2**20
-
-
 async def test_a_traceback_in_an_error_stays_on_the_server() -> None:
     """Its last line is the message; files, directories and controls are left out."""
     text = (
@@ -304,42 +266,8 @@ def test_a_message_is_one_short_line(text: str) -> None:
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(
-    "text", ["/a" * 10**6, "/ " * 10**6, "<" * 10**6, 'File "' * 10**6, " \n" * 10**6, "'loc': (" * 10**6]
+    "text", ["/a" * 10**6, "<" * 10**6, 'File "' * 10**6, " \n" * 10**6, "'loc': (" * 10**6]
 )  # fmt: skip
 def test_reading_a_message_takes_no_time(text: str) -> None:
     """A megabyte of the worst for each pattern is read; what is quadratic would take hours."""
     assert len(readable(text)) <= 300
-
-
-def test_urls_and_an_apis_paths_stay() -> None:
-    """They say what was asked for."""
-    kept = "see https://docs.test/a/b; Not Found: /v1/chat/completions, and/or 3/4 of it"
-
-    assert readable(kept) == kept
-
-
-async def test_numbers_beyond_all_bounds_are_left_out() -> None:
-    """A count or log-probability of 400 digits would fail where it is written."""
-    huge = 10**400
-    tokens = [{"token": "a", "logprob": -huge, "top_logprobs": [{"token": "b", "logprob": huge}]}]
-    choice = {"message": {"content": "a"}, "logprobs": {"content": tokens}}
-    usage = {"prompt_tokens": huge, "completion_tokens": 3}
-    reply = Reply.json({"choices": [choice], "usage": usage})
-    with LoopbackServer(respond=lambda _: reply) as server:
-        request = CompletionRequest(messages=USER, top_logprobs=5)
-        completion = await OpenAIModel("m", base_url=server.base_url).complete(request)
-
-    assert completion.usage.prompt_tokens == 0
-    assert completion.usage.completion_tokens == 3
-    assert completion.tokens is not None
-    assert completion.tokens[0].logprob == -9999.0
-    assert completion.tokens[0].top == ()
-
-
-def test_a_labels_reply_is_still_scored() -> None:
-    """The ordinary case beside all of these."""
-    with LoopbackServer(Behaviour(content=labels_reply(["0a"], ["a"]))) as server:
-        evaluator = RagEvaluator(OpenAIModel("m", base_url=server.base_url))
-        evaluation = evaluator.evaluate_sync(small_call().call)
-
-    assert evaluation.scores["context_relevance"].status == "scored"

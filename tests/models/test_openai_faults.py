@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from typing import Any
 
 import pytest
 from loopback import Behaviour, LoopbackServer, Reply
 
 from rag_eval_integrations.errors import JudgeRejectedError, JudgeUnavailableError
-from rag_eval_integrations.models.completion import Completion, CompletionRequest, Message, Model
+from rag_eval_integrations.models.completion import Completion, CompletionRequest, Message
 from rag_eval_integrations.models.openai import OpenAIModel
 from rag_eval_integrations.records import from_line, to_line
 
@@ -37,7 +36,7 @@ def message(content: object, **fields: Any) -> Any:
     return lambda _: Reply.json({"choices": [choice]})
 
 
-@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 529])
+@pytest.mark.parametrize("status", [408, 429, 500, 529])
 async def test_what_may_pass_is_unavailable(status: int) -> None:
     """With the status, for the layer that retries."""
     with pytest.raises(JudgeUnavailableError, match=f"m at 127.0.0.1:[0-9]+ replied {status}") as e:
@@ -47,7 +46,7 @@ async def test_what_may_pass_is_unavailable(status: int) -> None:
     assert e.value.retry_after is None
 
 
-@pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 413, 422])
+@pytest.mark.parametrize("status", [400, 401, 404])
 async def test_what_stays_is_rejected(status: int) -> None:
     """With the endpoint's own words."""
     with pytest.raises(JudgeRejectedError, match=f"scripted {status}") as caught:
@@ -85,16 +84,8 @@ async def test_the_wait_that_is_asked_for_is_passed_on(
     assert least <= caught.value.retry_after <= most
 
 
-async def test_a_wait_that_cannot_be_read_is_none() -> None:
-    """Neither a guess nor a failure."""
-    with pytest.raises(JudgeUnavailableError) as caught:
-        await ask(Behaviour(statuses=(429,), headers={"retry-after": "soon"}))
-
-    assert caught.value.retry_after is None
-
-
 @pytest.mark.parametrize(
-    "body", [b"", b"<html>busy</html>", b"[]", b"null", b'{"choices": []}', b'{"choices": [1]}', b"{}", b"\xff\xfe\x00", b"[" * 100_000]
+    "body", [b"", b"<html>busy</html>", b"[]", b'{"choices": []}', b'{"choices": [1]}', b"\xff\xfe\x00"]
 )  # fmt: skip
 async def test_a_200_without_an_answer_is_unavailable(body: bytes) -> None:
     """Never a JSONDecodeError, never an empty answer."""
@@ -122,12 +113,8 @@ async def test_an_error_inside_of_a_200_is_named() -> None:
 @pytest.mark.parametrize("reply", [Reply(delay=30), Reply(body=b"{" + b" " * 999, drip=0.05)])
 async def test_no_answer_in_time_is_unavailable(reply: Reply) -> None:
     """The limit holds for the whole answer: a byte now and then does not prolong it."""
-    start = time.monotonic()
-
-    with pytest.raises(JudgeUnavailableError, match=r"within 0\.5 s|no reply"):
-        await ask(respond=lambda _: reply, seconds=0.5)
-
-    assert time.monotonic() - start < 20  # 30 s and 50 s without the limit
+    with pytest.raises(JudgeUnavailableError, match=r"within 0\.2 s|no reply"):
+        await ask(respond=lambda _: reply, seconds=0.2)
 
 
 async def test_no_connection_is_unavailable() -> None:
@@ -148,7 +135,6 @@ async def test_no_connection_is_unavailable() -> None:
         ("length", "length"),
         ("content_filter", "content_filter"),
         ("tool_calls", "stop"),
-        ("model_length", "length"),
         ("whatever", "unknown"),
     ],
 )
@@ -176,16 +162,6 @@ async def test_a_prompt_that_a_filter_stopped_is_an_answer() -> None:
     assert completion.finish_reason == "content_filter"
     assert completion.text == ""
     assert completion.usage.requests == 1
-
-
-async def test_azure_says_it_inside_too() -> None:
-    """The outer code may be `invalid_request_error`."""
-    inner = {"code": "ResponsibleAIPolicyViolation"}
-    error = {"message": "filtered", "code": "invalid", "innererror": inner}
-
-    completion = await ask(respond=lambda _: Reply.json({"error": error}, 400))
-
-    assert completion.finish_reason == "content_filter"
 
 
 async def test_reasoning_is_cut_off_with_its_tokens() -> None:
@@ -252,29 +228,6 @@ def logprobs(*tokens: object, text: str = "ab") -> Any:
     return lambda _: Reply.json({"choices": [choice]})
 
 
-async def test_tokens_of_both_the_reasoning_and_the_end_are_lined_up() -> None:
-    """Ends of a text that were cut off leave their tokens at the end, which is harmless."""
-    tokens = [{"token": t, "logprob": -1} for t in ("a", "b", "<eos>")]
-
-    completion = await ask(respond=logprobs(*tokens), top_logprobs=5)
-
-    assert completion.tokens is not None
-    assert [token.text for token in completion.tokens] == ["a", "b", "<eos>"]
-    assert completion.warnings == ()
-
-
-async def test_alternatives_of_another_shape_are_left_out() -> None:
-    """The others stay."""
-    top = [5, {"token": "b", "logprob": -2}, {"token": "c"}]
-
-    completion = await ask(
-        respond=logprobs({"token": "ab", "logprob": -1, "top_logprobs": top}), top_logprobs=5
-    )
-
-    assert completion.tokens is not None
-    assert completion.tokens[0].top == (("b", -2.0),)
-
-
 async def test_placeholder_logprobs_are_passed_on() -> None:
     """-9999 and equal values are the metric's to interpret; minus infinity is written as -9999."""
     respond = logprobs({"token": "a", "logprob": -9999.0}, {"token": "b", "logprob": float("-inf")})
@@ -291,7 +244,6 @@ async def test_placeholder_logprobs_are_passed_on() -> None:
     [
         5,
         {"token": "a"},
-        {"token": None, "logprob": -1},
         {"token": "a", "logprob": None},
         {"token": "a", "logprob": float("nan")},
         {"token": "a", "logprob": True},
@@ -305,32 +257,28 @@ async def test_logprobs_of_another_shape_are_none(token: object) -> None:
     assert "not of the shape" in completion.warnings[0]
 
 
-async def test_an_empty_list_of_logprobs_is_none() -> None:
-    """Not an empty tuple: there are none."""
-    completion = await ask(Behaviour(logprob=None), top_logprobs=5)
+@pytest.mark.parametrize(
+    ("spelled", "kept", "warnings"),
+    [
+        (["<think>", "hm", "</think>", "a", "b"], ["a", "b"], ()),  # SGLang's list
+        (["a", "b", "<eos>"], ["a", "b", "<eos>"], ()),
+        # passed on, since a token may be half a character
+        (["x"], ["x"], ("the tokens with log-probabilities do not spell the answer",)),
+    ],
+)
+async def test_tokens_are_lined_up_with_the_answer(
+    spelled: list[str], kept: list[str], warnings: tuple[str, ...]
+) -> None:
+    """Those of reasoning that the server cut off are left out; alternatives of no shape are."""
+    top = [5, {"token": "b", "logprob": -2}, {"token": "c"}]
+    tokens = [{"token": text, "logprob": -1, "top_logprobs": top} for text in spelled]
 
-    assert completion.tokens is None
-    assert "not given" in completion.warnings[0]
-
-
-async def test_tokens_of_reasoning_that_the_server_cut_off_are_left_out() -> None:
-    """SGLang's list spells the reasoning too."""
-    respond = logprobs(
-        *[{"token": t, "logprob": -1} for t in ("<think>", "hm", "</think>", "a", "b")]
-    )
-
-    completion = await ask(respond=respond, top_logprobs=5)
-
-    assert completion.tokens is not None
-    assert [token.text for token in completion.tokens] == ["a", "b"]
-
-
-async def test_tokens_that_spell_something_else_are_said() -> None:
-    """They are passed on, since a token may be half a character."""
-    completion = await ask(respond=logprobs({"token": "x", "logprob": -1}), top_logprobs=5)
+    completion = await ask(respond=logprobs(*tokens), top_logprobs=5)
 
     assert completion.tokens is not None
-    assert completion.warnings == ("the tokens with log-probabilities do not spell the answer",)
+    assert [token.text for token in completion.tokens] == kept
+    assert {token.top for token in completion.tokens} == {(("b", -2.0),)}
+    assert completion.warnings == warnings
 
 
 async def test_half_characters_are_replaced() -> None:
@@ -349,17 +297,9 @@ async def test_answers_stand_in_the_order_of_their_index() -> None:
     assert [choice.text for choice in completion.choices] == ["0", "1", "2"]
 
 
-async def test_missing_usage_is_no_failure() -> None:
-    """The request is counted all the same."""
-    completion = await ask(Behaviour(usage=False))
-
-    assert completion.usage.requests == 1
-    assert completion.usage.prompt_tokens == 0
-
-
 async def test_cancelling_closes_the_request() -> None:
     """A cancelled question stays cancelled and leaves the model usable."""
-    with LoopbackServer(Behaviour(latency=0.5)) as server:
+    with LoopbackServer(Behaviour(latency=0.3)) as server:
         model = OpenAIModel("m", base_url=server.base_url)
         task = asyncio.ensure_future(model.complete(CompletionRequest(messages=USER)))
         await asyncio.sleep(0.1)
@@ -373,26 +313,16 @@ async def test_cancelling_closes_the_request() -> None:
         assert json.loads(completion.text) == {"ok": True}
 
 
-def test_it_is_a_model() -> None:
-    """By the protocol's own check."""
-    model = OpenAIModel("m", base_url="http://127.0.0.1:1/v1")
-
-    assert isinstance(model, Model)
-    assert model.name == "openai:m"
-    assert model.model == "m"
-
-
 @pytest.mark.parametrize(
     "field",
     [
         '"usage": {"prompt_tokens": %s, "completion_tokens": 3}',
         '"usage": {"prompt_tokens": 7, "completion_tokens": true, "details": [%s]}',
-        '"created": %s',
         '"usage": %s',
         '"model": %s',
     ],
 )
-@pytest.mark.parametrize("digits", [400, 4_299, 5_000])
+@pytest.mark.parametrize("digits", [400, 5_000])
 async def test_a_huge_number_beside_an_answer_loses_nothing(field: str, digits: int) -> None:
     """The answer is kept, and its usage can be added up and written."""
     choice = '{"index": 0, "finish_reason": "stop", "message": {"content": "yes"}}'
@@ -406,28 +336,7 @@ async def test_a_huge_number_beside_an_answer_loses_nothing(field: str, digits: 
     assert from_line(Completion, to_line(completion)) == completion
 
 
-@pytest.mark.parametrize("logprob", ["1" + "0" * 400, "-1" + "0" * 400, "-1e400", "9" * 5_000])
-async def test_a_log_probability_beyond_floats_loses_nothing(logprob: str) -> None:
-    """Not one that is infinitely likely, nor an answer whose one alternative is impossible."""
-    token = f'{{"token": "yes", "logprob": -0.1, "top_logprobs": [{{"token": "no", "logprob": {logprob}}}]}}'
-    choice = (
-        '{"index": 0, "finish_reason": "stop", "message": {"content": "yes"}, '
-        f'"logprobs": {{"content": [{token}]}}}}'
-    )
-    body = f'{{"choices": [{choice}]}}'
-
-    completion = await ask(
-        None,
-        lambda _: Reply(body=body.encode("ascii")),
-        top_logprobs=2,
-    )
-
-    assert completion.text == "yes"
-    assert completion.tokens is not None
-    assert completion.tokens[0].top in ((), (("no", -9999.0),))
-
-
-@pytest.mark.parametrize("place", ["1.5", "null", '{"a": 1}', "true", '"body"', "9" * 5_000])
+@pytest.mark.parametrize("place", ["1.5", '{"a": 1}', "9" * 5_000])
 async def test_an_odd_error_body_is_an_error_reply(place: str) -> None:
     """Refused by the endpoint, not by a bug of ours."""
     body = f'{{"detail": [{{"loc": {place}, "msg": "bad"}}]}}'.encode("ascii")

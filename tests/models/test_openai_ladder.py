@@ -145,12 +145,11 @@ async def test_below_json_schema_the_schema_stands_with_the_instructions(serve: 
     assert user["content"] == "Is it so?"
 
 
-@pytest.mark.parametrize("status", [400, 403, 422])
+@pytest.mark.parametrize("status", [400, 422])
 @pytest.mark.parametrize(
     ("name", "gone"),
     [
         ("temperature", {"temperature"}),
-        ("seed", {"seed"}),
         ("n", {"n"}),
         ("top_logprobs", {"top_logprobs"}),
         ("logprobs", {"logprobs", "top_logprobs"}),
@@ -185,16 +184,6 @@ async def test_max_tokens_gives_way_to_max_completion_tokens(serve: Serve) -> No
     assert server.requests[1]["max_completion_tokens"] == 9
     assert "max_tokens" not in server.requests[1]
     assert completion.warnings == ()
-
-
-async def test_a_cap_that_has_no_name_is_left_out(serve: Serve) -> None:
-    """Both names refused: no cap, and a warning."""
-    server = serve(refuse=("max_tokens", "max_completion_tokens"))
-
-    completion = await judge_of(server).complete(asked(max_tokens=9))
-
-    assert set(server.requests[-1]) == {"model", "messages"}
-    assert "`max_tokens` was left out: the endpoint refuses it" in completion.warnings
 
 
 @pytest.mark.parametrize("refuse_in", ["param", "message"])
@@ -241,21 +230,8 @@ async def test_everything_refused_at_once(serve: Serve) -> None:
     assert (await model.complete(ALL)).usage.requests == 1
 
 
-async def test_a_bad_request_that_names_nothing_sent_is_final(serve: Serve) -> None:
-    """Nothing is learned from it."""
-    server = serve(refuse=("model",), refuse_in="nowhere")
-    model = judge_of(server)
-
-    with pytest.raises(JudgeRejectedError, match="Bad request") as caught:
-        await model.complete(ALL)
-
-    assert caught.value.status == 400
-    assert len(server.requests) == 1
-    assert model.capabilities.refused == {}
-
-
-@pytest.mark.parametrize("status", [404, 405, 500, 501, 503])
-@pytest.mark.parametrize("refuse_in", ["param", "message", "detail"])
+@pytest.mark.parametrize("status", [403, 404, 500, 503])
+@pytest.mark.parametrize("refuse_in", ["message", "detail"])
 async def test_a_refusal_is_known_by_its_words(serve: Serve, status: int, refuse_in: str) -> None:
     """Whatever its status: what is said to be unsupported is left out from then on."""
     server = serve(refuse=("temperature",), refuse_status=status, refuse_in=refuse_in)
@@ -268,7 +244,7 @@ async def test_a_refusal_is_known_by_its_words(serve: Serve, status: int, refuse
     assert completion.parsed == {"ok": True}
 
 
-@pytest.mark.parametrize("status", [500, 502, 503])
+@pytest.mark.parametrize("status", [500, 503])
 async def test_an_outage_that_names_a_parameter_teaches_nothing(serve: Serve, status: int) -> None:
     """It says where it broke, not what it does not take."""
     error = {"message": "worker of logprobs crashed: out of memory at temperature 0.5"}
@@ -281,7 +257,7 @@ async def test_an_outage_that_names_a_parameter_teaches_nothing(serve: Serve, st
     assert model.capabilities.refused == {}
 
 
-@pytest.mark.parametrize("status", [401, 402, 408, 409, 413, 429])
+@pytest.mark.parametrize("status", [401, 408, 429])
 async def test_key_money_time_and_load_teach_nothing(serve: Serve, status: int) -> None:
     """A 429 that happens to name a parameter does not take it away."""
     server = serve(refuse=("temperature",), refuse_status=status)

@@ -30,23 +30,17 @@ TRUE = '{"ok": true}'
     ("written", "text"),
     [
         ("yes", "yes"),
-        ("  yes \n", "  yes \n"),
         (f"<think>hm</think>{TRUE}", TRUE),
-        (f"\n<think>\nhm\n</think>\n\n{TRUE}\n", TRUE),
         (f"<THINK>hm</THINK>{TRUE}", TRUE),
-        (f"<thinking>hm</thinking>{TRUE}", TRUE),
         (f"<reasoning>hm</reasoning>{TRUE}", TRUE),
-        (f"<seed:think>hm</seed:think>{TRUE}", TRUE),
         (f"[THINK]hm[/THINK]{TRUE}", TRUE),
         (f"◁think▷hm◁/think▷{TRUE}", TRUE),
         (f"<|begin_of_thought|>hm<|end_of_thought|>{TRUE}", TRUE),
         (f"<think>a</think><think>b</think>{TRUE}", TRUE),
-        (f"<think></think>{TRUE}", TRUE),
         ("<think>hm</think>7", "7"),
         (f"hm, let me see</think>{TRUE}", TRUE),
         (f"<think>hm</think>```json\n{TRUE}\n```", f"```json\n{TRUE}\n```"),
         ("<think>hm", ""),
-        (f"<think>{TRUE}", ""),
         (f"<think>hm</thinking>{TRUE}", ""),
         ("<think>hm</think>", ""),
         (f"<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>{TRUE}<|return|>", TRUE),
@@ -87,13 +81,6 @@ def test_an_answer_is_a_part_of_what_was_written(before: str, after: str) -> Non
     for written in (before, f"<think>{before}</think>{after}", f"{before}</think>{after}"):
         answer = answer_in(written)
         assert written[answer.start : answer.start + len(answer.text)] == answer.text
-
-
-def test_many_tags_cost_little() -> None:
-    """50 KB of closing tags before whole JSON: a bounded number of places is tried."""
-    answer = answer_in("<think>" + "</think>{" * 6000 + f"</think>{TRUE}")
-
-    assert answer.text == TRUE
 
 
 # --- JSON ----------------------------------------------------------------------------------
@@ -141,11 +128,9 @@ def test_a_fence_around_an_object_is_taken_off(
         ("```\na\n```\nand\n```\nb\n```", "a\n```\nand\n```\nb"),
         ("See:\n```text\na\n```\nDone.", "a"),
         ("See ```\na\n``` and ```\nb\n```.", None),
-        ("a ```x``` b", None),
         ("```word```", None),
         ('See ```{"a": 1}```.', None),
         ("```\nthat is never closed", None),
-        ("```", None),
     ],
 )
 def test_only_a_fence_that_is_beyond_doubt_is_taken_off(text: str, content: str | None) -> None:
@@ -272,6 +257,7 @@ def test_a_string_is_read_as_it_was_meant(content: str) -> None:
 def test_a_wrapped_line_of_a_string_is_one_space() -> None:
     """With the indentation around the line break."""
     assert as_text('"one  \r\n\t two\n\n three  four') == "one two  three  four"
+    assert as_text("4") == "4"
 
 
 PIECES = [
@@ -295,28 +281,6 @@ def test_any_text_is_survived(pieces: list[str]) -> None:
             read(text)
 
 
-@pytest.mark.timeout(120)
-@pytest.mark.parametrize("start", STARTS, ids=range(len(STARTS)))
-def test_time_is_in_proportion_to_the_length(start: str) -> None:
-    """Of what the patterns look for, 20,000 characters each; quadratic, this would take minutes.
-
-    `tests/test_linear_time.py` compares how the time of each reader grows.
-    """
-    for piece in PIECES:
-        text = start + piece * (20_000 // len(piece)) + "x}"
-
-        answer_in(text)
-        unfenced(text)
-        list(objects_in(text))
-        list(fields_in(text))
-        as_text(text)
-        for whole in (False, True):
-            with suppress(JudgeOutputError):
-                mended(text, whole=whole)
-        with suppress(ValueError):
-            json_of(text)
-
-
 @pytest.mark.timeout(60)
 def test_a_megabyte_of_braces_is_read() -> None:
     """Of each reader; what is quadratic would take hours."""
@@ -326,5 +290,8 @@ def test_a_megabyte_of_braces_is_read() -> None:
     assert unfenced(text) == text
     assert len(list(objects_in(text))) <= 1_000
     assert list(fields_in(text)) == []
+    assert {each.value is None for each in objects_in('{"a":' * 200_000)} == {True}
     with pytest.raises(JudgeOutputError, match="cut off"):
         mended(text)
+    with pytest.raises(JudgeOutputError, match="too long to be repaired"):
+        mended('{"a": "' + "b" * 1_000_000 + '",}')

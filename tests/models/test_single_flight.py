@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 
 import pytest
-from forked import forked
 
 from rag_eval_integrations.models._single_flight import SingleFlight
 
@@ -24,18 +22,6 @@ class Requests:
         number = self.made
         await self.go.wait()
         return number
-
-
-async def test_ten_askers_make_one_request() -> None:
-    """All get the one answer."""
-    flights, request = SingleFlight[int](4), Requests()
-
-    tasks = [asyncio.create_task(flights.get("k", request)) for _ in range(10)]
-    await asyncio.sleep(0)
-    request.go.set()
-
-    assert await asyncio.gather(*tasks) == [1] * 10
-    assert request.made == 1
 
 
 async def test_answers_are_remembered_up_to_the_size() -> None:
@@ -137,62 +123,3 @@ def test_askers_on_two_loops_share_a_request() -> None:
 
     assert answers == [7, 7]
     assert made == 1
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python 3.12 warns of any fork
-def test_a_forked_child_makes_its_own_request() -> None:
-    """Requests in flight at the fork are answered in the parent only."""
-    flights: SingleFlight[int] = SingleFlight(4)
-    started, go = threading.Event(), threading.Event()
-
-    async def slow() -> int:
-        started.set()
-        await asyncio.to_thread(go.wait, 10)
-        return 1
-
-    async def quick() -> int:
-        return 2
-
-    parent = threading.Thread(target=lambda: asyncio.run(flights.get("k", slow)))
-    parent.start()
-    assert started.wait(5)
-    said = forked(lambda: asyncio.run(flights.get("k", quick))).said()
-    go.set()
-    parent.join(5)
-
-    assert said == "2"
-
-
-def test_a_coroutine_that_is_abandoned_while_another_asks_locks_nobody_out() -> None:
-    """A garbage collection closes it wherever it strikes, also inside the flight's own lock."""
-    flight = SingleFlight[int](8)
-
-    async def never() -> int:
-        await asyncio.Event().wait()
-        return 0
-
-    async def one() -> int:
-        return 1
-
-    def main() -> None:
-        abandoned = flight.get("abandoned", never)
-        loop = asyncio.new_event_loop()
-        asyncio._set_running_loop(loop)
-        abandoned.send(None)
-        asyncio._set_running_loop(None)
-        loop.close()
-
-        class Collecting(str):
-            __slots__ = ()
-
-            def __hash__(self) -> int:  # asked for inside the lock
-                abandoned.close()
-                return str.__hash__(self)
-
-        assert asyncio.run(flight.get(Collecting("key"), one)) == 1
-
-    thread = threading.Thread(target=main, daemon=True)
-    thread.start()
-    thread.join(10)
-    assert not thread.is_alive()

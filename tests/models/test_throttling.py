@@ -6,11 +6,10 @@ Time is the loop's own and jumps from timer to timer: no test waits, none measur
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 import re
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import TypeVar
 
 import pytest
@@ -82,7 +81,7 @@ class Scripted:
 
 
 def after(
-    seconds: float, failures: dict[int, Exception] | None = None, every: Exception | None = None
+    seconds: float, failures: Mapping[int, Exception] | None = None, every: Exception | None = None
 ) -> Callable[[int], Awaitable[Completion]]:
     """Answer after some seconds, but fail the attempts named, or every one."""
 
@@ -99,6 +98,10 @@ def unavailable(
     status: int | None = 500, retry_after: float | None = None
 ) -> JudgeUnavailableError:
     return JudgeUnavailableError(f"replied {status}", status=status, retry_after=retry_after)
+
+
+def numbered(number: int) -> CompletionRequest:
+    return CompletionRequest(messages=(Message(role="user", content=str(number)),), max_tokens=100)
 
 
 # --- Rates -------------------------------------------------------------------------------------
@@ -124,7 +127,7 @@ def test_fifty_requests_at_thirty_a_minute_take_98_seconds() -> None:
     assert most_in_a_minute(starts) == 30
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @example(rpm=7, count=130, seed=0, lateness=0.0)  # 8 by 2e-13 s of rounding
 @given(
     rpm=st.sampled_from([1, 7, 30, 59.5, 600, 6000]),
@@ -184,29 +187,16 @@ def test_tokens_are_corrected_by_the_usage_that_comes_back() -> None:
     assert most <= 10
 
 
-def test_a_count_that_a_server_makes_up_holds_the_others_for_a_minute() -> None:
-    """A reply that claims 10^12 - 1 tokens takes the whole limit, and not that of 1,700 years."""
+def test_an_answer_that_took_a_minute_corrects_nothing() -> None:
+    """Its estimate no longer counts when the usage comes back."""
 
     async def main(loop: JumpingLoop) -> list[float]:
-        model = Scripted(loop, after(0.5))
-        throttled = ThrottledModel(Boasting(model), tpm=1100, clock=loop.time)
-        for _ in range(3):
-            await throttled.complete(REQUEST)
+        model = Scripted(loop, after(61.0))
+        throttled = ThrottledModel(model, tpm=201, clock=loop.time)
+        await asyncio.gather(*(throttled.complete(REQUEST) for _ in range(3)))
         return model.starts
 
-    starts = run(main)
-
-    assert starts[0] == 0
-    assert 55 < starts[1] < 70
-    assert 55 < starts[2] - starts[1] < 70
-
-
-class Boasting(WrappedModel):
-    """Claims more tokens than there are."""
-
-    async def complete(self, request: CompletionRequest) -> Completion:
-        completion = await super().complete(request)
-        return completion.model_copy(update={"usage": Usage(prompt_tokens=10**12 - 1)})
+    assert run(main) == pytest.approx([0.0, 60.0, 120.0])
 
 
 def test_a_request_above_the_whole_token_limit_goes_alone(caplog: pytest.LogCaptureFixture) -> None:
@@ -234,12 +224,7 @@ def test_what_may_succeed_is_tried_again() -> None:
     """429, 5xx, timeouts and lost connections are retried until an answer comes, and are counted."""
 
     async def main(loop: JumpingLoop) -> tuple[Completion, int]:
-        failing: dict[int, Exception] = {
-            0: unavailable(429),
-            1: unavailable(503),
-            2: unavailable(500),
-            3: unavailable(None),
-        }
+        failing = {n: unavailable(status) for n, status in enumerate((429, 503, 500, None))}
         model = Scripted(loop, after(0.1, failing))
         throttled = ThrottledModel(model, clock=loop.time)
         return await throttled.complete(REQUEST), len(model.starts)
@@ -250,13 +235,7 @@ def test_what_may_succeed_is_tried_again() -> None:
 
 
 @pytest.mark.parametrize(
-    "error",
-    [
-        JudgeRejectedError("401", status=401),
-        JudgeOutputError("no text", ""),
-        ValueError("a bug"),
-        TimeoutError("theirs"),
-    ],
+    "error", [JudgeRejectedError("401", status=401), JudgeOutputError("no", ""), TimeoutError("x")]
 )
 def test_all_else_is_final(error: Exception) -> None:
     """A rejection, nonsense or a bug is raised as it is, after one attempt, and leaves no place taken."""
@@ -292,17 +271,6 @@ def test_the_last_error_says_attempts_seconds_and_cause() -> None:
     )
     assert error.status == 502
     assert isinstance(error.__cause__, JudgeUnavailableError)
-
-
-def test_retry_after_is_waited_for_and_not_a_moment_less() -> None:
-    """The next attempt starts when the endpoint allows it."""
-
-    async def main(loop: JumpingLoop) -> list[float]:
-        model = Scripted(loop, after(0.0, {0: unavailable(429, retry_after=45.0)}))
-        await ThrottledModel(model, clock=loop.time).complete(REQUEST)
-        return model.starts
-
-    assert run(main) == pytest.approx([0, 45.0])
 
 
 def test_retry_after_beyond_the_deadline_fails_at_once() -> None:
@@ -369,13 +337,8 @@ def test_older_requests_go_first() -> None:
     async def main(loop: JumpingLoop) -> list[str]:
         model = Scripted(loop, after(1.0, {0: unavailable(500)}))
         throttled = ThrottledModel(model, max_concurrency=1, clock=loop.time)
-        throttled._random = random.Random(
-            1
-        )  # the first wait is 0.13 s, within the second's attempt
-        requests = [
-            CompletionRequest(messages=(Message(role="user", content=str(n)),)) for n in range(6)
-        ]
-        await asyncio.gather(*(throttled.complete(request) for request in requests))
+        throttled._random = random.Random(1)  # waits 0.13 s, within the second's attempt
+        await asyncio.gather(*(throttled.complete(numbered(n)) for n in range(6)))
         return [request.messages[0].content for request in model.requests]
 
     assert run(main) == ["0", "1", "0", "2", "3", "4", "5"]
@@ -391,24 +354,6 @@ def test_concurrency_is_bounded_and_full() -> None:
         return model.most, loop.time() - 1000.0
 
     assert run(main) == (32, pytest.approx(5.0))
-
-
-def test_the_next_request_is_sent_before_an_answer_is_read() -> None:
-    """The place of an answered request is taken before its caller works on the answer."""
-
-    async def main(loop: JumpingLoop) -> list[int]:
-        model = Scripted(loop, after(0.5))
-        throttled = ThrottledModel(model, max_concurrency=1, clock=loop.time)
-        sent = []
-
-        async def ask() -> None:
-            await throttled.complete(REQUEST)
-            sent.append(len(model.starts))
-
-        await asyncio.gather(*(ask() for _ in range(3)))
-        return sent
-
-    assert run(main) == [2, 3, 3]
 
 
 def test_the_capacity_of_an_endpoint_is_found() -> None:
@@ -438,13 +383,12 @@ def test_the_capacity_of_an_endpoint_is_found() -> None:
     assert 2000 * 0.205 / 10 / seconds > 0.65
 
 
-@pytest.mark.parametrize("share", [0.02, 0.1, 0.2])
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_refusals_at_random_do_not_starve_the_run(share: float, seed: int) -> None:
+@pytest.mark.parametrize("share", [0.02, 0.2])
+def test_refusals_at_random_do_not_starve_the_run(share: float) -> None:
     """A constant share of 429s that has nothing to do with load costs its attempts, little more."""
 
     async def main(loop: JumpingLoop) -> float:
-        chance = random.Random(seed)
+        chance = random.Random(1)
 
         async def answer(number: int) -> Completion:
             refused = chance.random() < share
@@ -454,52 +398,21 @@ def test_refusals_at_random_do_not_starve_the_run(share: float, seed: int) -> No
             return ANSWER
 
         throttled = ThrottledModel(Scripted(loop, answer), clock=loop.time)
-        throttled._random = random.Random(seed)
+        throttled._random = random.Random(1)
         await asyncio.gather(*(throttled.complete(REQUEST) for _ in range(2000)))
         return loop.time() - 1000.0
 
     assert run(main) < 2.0 * 2000 * 0.5 / 32
 
 
-def test_a_spent_quota_is_not_asked_again_and_again() -> None:
-    """100 per minute, then 429: the queue pauses instead of being refused one by one."""
-
-    async def main(loop: JumpingLoop) -> tuple[int, float]:
-        refused = 0
-        minute, used = -1.0, 0
-
-        async def answer(number: int) -> Completion:
-            nonlocal refused, minute, used
-            await asyncio.sleep(0.01)
-            now = loop.time() // 60
-            if now != minute:
-                minute, used = now, 0
-            used += 1
-            if used > 100:
-                refused += 1
-                raise unavailable(429, retry_after=(now + 1) * 60 - loop.time())
-            await asyncio.sleep(0.2)
-            return ANSWER
-
-        throttled = ThrottledModel(Scripted(loop, answer), clock=loop.time)
-        throttled._random = random.Random(1)
-        await asyncio.gather(*(throttled.complete(REQUEST) for _ in range(500)))
-        return refused, loop.time() - 1000.0
-
-    refused, seconds = run(main)
-
-    assert refused < 5 * 32
-    assert seconds < 6 * 60
-
-
 # --- Circuit -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("status", "requests"), [(None, 10_000), (500, 2_000), (503, 2_000)])
+@pytest.mark.parametrize(("status", "requests"), [(None, 2_000), (503, 2_000)])
 def test_an_endpoint_that_is_down_becomes_quick_stated_errors(
     status: int | None, requests: int
 ) -> None:
-    """10,000 requests to an endpoint that is not there end in a minute or so, each with its error."""
+    """2,000 requests to an endpoint that is not there end in a minute or so, each with its error."""
 
     async def main(loop: JumpingLoop) -> tuple[list[object], int, float]:
         model = Scripted(loop, after(0.01, every=unavailable(status)))
@@ -525,57 +438,31 @@ def test_after_the_cool_down_one_probe_decides() -> None:
     """A single request goes; others fail at once until it is answered, then all go again."""
 
     async def main(loop: JumpingLoop) -> None:
-        alive = False
-
-        async def answer(number: int) -> Completion:
-            await asyncio.sleep(1.0)
-            if not alive:
-                raise unavailable(500)
-            return ANSWER
-
-        model = Scripted(loop, answer)
+        model = Scripted(loop, after(1.0, every=unavailable(500)))
         throttled = ThrottledModel(model, max_attempts=1, max_failures=2, clock=loop.time)
-        for _ in range(2):
-            with pytest.raises(JudgeUnavailableError, match="1 attempt"):
+
+        async def fails(why: str) -> None:
+            with pytest.raises(JudgeUnavailableError, match=why):
                 await throttled.complete(REQUEST)
-        with pytest.raises(
-            JudgeUnavailableError, match="tried again in 30 s; the last: replied 500"
-        ):
-            await throttled.complete(REQUEST)
+
+        await fails("1 attempt")
+        await fails("1 attempt")
+        await fails("2 requests in a row failed, it is tried again in 30 s; the last: replied 500")
         await asyncio.sleep(30)
-        with pytest.raises(JudgeUnavailableError, match="1 attempt"):
-            await throttled.complete(REQUEST)  # the probe fails: open again
-        with pytest.raises(JudgeUnavailableError, match="was not asked"):
-            await throttled.complete(REQUEST)
+        await fails("1 attempt")  # the probe fails: open again
+        await fails("was not asked")
         await asyncio.sleep(30)
-        alive = True
+        cancelled = asyncio.ensure_future(throttled.complete(REQUEST))
+        await asyncio.sleep(0.5)
+        cancelled.cancel()
+        model._answer = after(1.0)
         probe = asyncio.ensure_future(throttled.complete(REQUEST))
         await asyncio.sleep(0.5)
-        with pytest.raises(JudgeUnavailableError, match="is being tried again now"):
-            await throttled.complete(REQUEST)
+        await fails("is being tried again now")
         assert await probe == ANSWER
-        assert (
-            await asyncio.gather(*(throttled.complete(REQUEST) for _ in range(3))) == [ANSWER] * 3
-        )
-        assert len(model.starts) == 7
-
-    run(main)
-
-
-def test_a_cancelled_probe_lets_another_go() -> None:
-    """The circuit does not wait for ever for a probe that is gone."""
-
-    async def main(loop: JumpingLoop) -> None:
-        model = Scripted(loop, after(1.0, {0: unavailable(500)}))
-        throttled = ThrottledModel(model, max_attempts=1, max_failures=1, clock=loop.time)
-        with pytest.raises(JudgeUnavailableError):
-            await throttled.complete(REQUEST)
-        await asyncio.sleep(30)
-        probe = asyncio.ensure_future(throttled.complete(REQUEST))
-        await asyncio.sleep(0.5)
-        probe.cancel()
-        await asyncio.sleep(0)
-        assert await throttled.complete(REQUEST) == ANSWER
+        three = await asyncio.gather(*(throttled.complete(REQUEST) for _ in range(3)))
+        assert three == [ANSWER] * 3
+        assert len(model.starts) == 8
 
     run(main)
 
@@ -674,7 +561,7 @@ def test_a_progress_line_that_fails_does_not_fail_the_run(caplog: pytest.LogCapt
 # --- Cancellation, loops, threads --------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10**9))
 def test_no_cancellation_leaks_a_place(seed: int) -> None:
     """Cancelled at random moments, among failures: afterwards all places are free.
@@ -791,20 +678,17 @@ def test_after_a_fork_nobody_waits_for_the_parents_requests() -> None:
 
 def test_two_threads_share_the_places() -> None:
     """The app's loop and the library's own: a place freed on one wakes who waits on the other."""
-    most = running = 0
-    lock = threading.Lock()
+    running: list[int] = []
+    most: list[int] = []
 
     class Counting:
         name = "counting"
 
         async def complete(self, request: CompletionRequest) -> Completion:
-            nonlocal most, running
-            with lock:
-                running += 1
-                most = max(most, running)
+            running.append(1)
+            most.append(len(running))
             await asyncio.sleep(0.001)
-            with lock:
-                running -= 1
+            running.pop()
             return ANSWER
 
     throttled = ThrottledModel(Counting(), max_concurrency=3)
@@ -820,7 +704,7 @@ def test_two_threads_share_the_places() -> None:
         thread.join(20)
 
     assert len(answers) == 150
-    assert most <= 3
+    assert max(most) <= 3
 
 
 # --- The object --------------------------------------------------------------------------------
@@ -834,16 +718,16 @@ def test_it_is_a_model_with_the_same_identity() -> None:
         assert isinstance(throttled, Model)
         assert (throttled.name, throttled.model, throttled.version) == ("scripted", "m", "7")
         assert throttled.base_url == "http://127.0.0.1/v1"
+        assert await WrappedModel(Scripted(loop, after(0))).complete(REQUEST) == ANSWER
 
     run(main)
 
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("rpm", 0), ("rpm", float("nan")), ("tpm", -1), ("deadline", 0), ("deadline", float("inf")),
-     ("max_concurrency", 0), ("max_attempts", 0), ("max_failures", 0), ("cool_down", -1),
-     ("max_concurrency", 2.5), ("max_attempts", 1.5), ("max_attempts", True), ("max_failures", 2.0),
-     ("rpm", "60"), ("cool_down", "1")],
+    [("rpm", 0), ("rpm", float("nan")), ("tpm", -1), ("deadline", float("inf")), ("rpm", "60"),
+     ("max_concurrency", 2.5), ("max_attempts", True), ("max_failures", 0), ("cool_down", -1),
+     ("permits", 30)],
 )  # fmt: skip
 def test_arguments_out_of_range_are_refused(field: str, value: object) -> None:
     """At construction, with the field's name."""
@@ -853,17 +737,6 @@ def test_arguments_out_of_range_are_refused(field: str, value: object) -> None:
             ThrottledModel(Scripted(loop, after(0)), **{field: value})  # type: ignore[arg-type]
 
     run(main)
-
-
-def test_a_failed_attempt_counts_with_what_was_estimated() -> None:
-    """Its usage is unknown; 201 of 402 tokens per minute delay the next for 30 s."""
-
-    async def main(loop: JumpingLoop) -> list[float]:
-        model = Scripted(loop, after(0.5, {0: unavailable(500)}))
-        await ThrottledModel(model, tpm=402, clock=loop.time).complete(REQUEST)
-        return model.starts
-
-    assert run(main) == pytest.approx([0.0, 30.0])
 
 
 # --- Permits that models share ------------------------------------------------------------------
@@ -900,11 +773,6 @@ def test_every_attempt_takes_a_shared_permit() -> None:
         assert shared.asked == [(1, 101)] * 4
         assert model.starts == [10.0, 20.0, 30.0, 40.0]
 
-    def numbered(number: int) -> CompletionRequest:
-        return CompletionRequest(
-            messages=(Message(role="user", content=str(number)),), max_tokens=100
-        )
-
     run(main)
 
 
@@ -922,18 +790,6 @@ def test_two_models_share_one_quota() -> None:
     assert run(lambda loop: main(loop, rpm=6)) == pytest.approx([10.0 * n for n in range(10)])
     starts = run(lambda loop: main(loop, rpm=600, tpm=402))  # two of 201 per minute
     assert starts == pytest.approx([30.0 * n for n in range(10)])
-
-
-def test_own_limits_hold_beside_shared_permits() -> None:
-    """Whichever is slower decides."""
-
-    async def main(loop: JumpingLoop) -> list[float]:
-        model = Scripted(loop, after(0.0))
-        throttled = ThrottledModel(model, rpm=6, permits=Shared(1.0), clock=loop.time)
-        await asyncio.gather(*(throttled.complete(REQUEST) for _ in range(3)))
-        return model.starts
-
-    assert run(main) == pytest.approx([1.0, 11.0, 21.0])
 
 
 def test_waiting_tells_of_shared_permits_and_nothing_leaks() -> None:
@@ -993,20 +849,11 @@ def test_permits_that_fail_end_the_request(failure: Exception) -> None:
     run(main)
 
 
-def test_what_is_not_a_permits_is_refused() -> None:
-    """At construction; so are limits out of their range."""
-
-    async def main(loop: JumpingLoop) -> None:
-        with pytest.raises(ConfigurationError, match="`permits`"):
-            ThrottledModel(Scripted(loop, after(0)), permits=30)  # type: ignore[arg-type]
-
-    run(main)
-    with pytest.raises(ConfigurationError, match="`rpm`"):
-        LocalPermits(rpm=0)
-    with pytest.raises(ConfigurationError, match="`tpm`"):
-        LocalPermits(tpm=float("nan"))
-    with pytest.raises(ConfigurationError, match="`rpm`"):
-        LocalPermits(rpm="60")  # type: ignore[arg-type]
+def test_limits_of_shared_permits_out_of_range_are_refused() -> None:
+    """At construction, as a model's own."""
+    for field, value in (("rpm", 0), ("tpm", float("nan")), ("rpm", "60")):
+        with pytest.raises(ConfigurationError, match=f"`{field}`"):
+            LocalPermits(**{field: value})  # type: ignore[arg-type]
 
 
 # --- Nobody there ------------------------------------------------------------------------------
@@ -1017,14 +864,14 @@ def refused() -> JudgeUnavailableError:
 
 
 def test_an_endpoint_that_is_not_there_is_told_at_once() -> None:
-    """10,000 requests end within a second, after two attempts each of those under way."""
+    """1,000 requests end within a second, after two attempts each of those under way."""
 
     async def main(loop: JumpingLoop) -> None:
         told: list[Waiting] = []
         model = Scripted(loop, after(0.01, every=refused()))
         throttled = ThrottledModel(model, clock=loop.time, on_wait=told.append)
         results = await asyncio.gather(
-            *(throttled.complete(REQUEST) for _ in range(10_000)), return_exceptions=True
+            *(throttled.complete(REQUEST) for _ in range(1_000)), return_exceptions=True
         )
 
         assert loop.time() - 1000.0 < 1.0
@@ -1072,16 +919,6 @@ def test_an_endpoint_that_was_up_is_tried_again(first: Exception | None) -> None
     run(main)
 
 
-def test_a_connection_that_is_made_once_more_is_enough() -> None:
-    """A server that is just starting refuses the first connection only."""
-
-    async def main(loop: JumpingLoop) -> None:
-        model = Scripted(loop, after(0.0, {0: refused()}))
-        assert await ThrottledModel(model, clock=loop.time).complete(REQUEST) == ANSWER
-
-    run(main)
-
-
 def test_failures_in_a_row_are_logged_while_they_are_retried(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -1108,26 +945,14 @@ def test_a_single_request_that_keeps_failing_is_seen_within_5_seconds(
     caplog: pytest.LogCaptureFixture, retry_after: float | None
 ) -> None:
     """Its pauses grow, so that a fifth failure may take a minute; a retry or two tell nobody."""
-    told: list[float] = []
 
     async def main(loop: JumpingLoop) -> None:
-        began = loop.time()
-
-        class Seen(logging.Handler):
-            def emit(self, record: logging.LogRecord) -> None:
-                told.append(loop.time() - began)
-
-        async def fail(_: int) -> Completion:
-            raise JudgeUnavailableError("replied 500", status=500, retry_after=retry_after)
-
-        logger = logging.getLogger("rag_eval_integrations.models.throttling._queue")
-        logger.addHandler(seen := Seen())
-        throttled = ThrottledModel(Scripted(loop, fail), clock=loop.time)
+        model = Scripted(loop, after(0.0, every=unavailable(500, retry_after)))
+        task = asyncio.ensure_future(ThrottledModel(model, clock=loop.time).complete(REQUEST))
+        await asyncio.sleep(5)  # after the first failure
+        assert len(caplog.records) == 1
         with pytest.raises(JudgeUnavailableError):
-            await throttled.complete(REQUEST)
-        logger.removeHandler(seen)
+            await task
+        assert len(caplog.records) == 1
 
     run(main)
-
-    assert len(told) == 1
-    assert told[0] <= 5  # after the first failure
