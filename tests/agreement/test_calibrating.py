@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import math
 import random
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,16 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval_integrations import RagEvaluator
-from rag_eval_integrations.agreement import Gold, Pair, calibrate, match
+from rag_eval_integrations.agreement import Pair, calibrate
 from rag_eval_integrations.agreement.calibrating import RIDGE, isotonic, needed_questions, platt
-from rag_eval_integrations.dataset import labelled_from, score_labelled
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.judges import Calibration
 from rag_eval_integrations.judges.calibration import MOST_KNOTS, ScoreMap, log_odds
-from rag_eval_integrations.metrics import Trace
-from rag_eval_integrations.records import By, Evaluation, Score, ScoreEstimate
-from rag_eval_integrations.sentences import Punkt
+from rag_eval_integrations.records import By, Score, ScoreEstimate
 
 from .conftest import make_evaluation, make_labels
 
@@ -110,13 +102,6 @@ def test_a_judge_without_estimates_is_mapped_by_its_values() -> None:
 
     assert (one.method, one.estimator) == ("platt", "labels")
     assert (one(0.0), one(1.0)) == pytest.approx((0.4, 0.8), abs=0.07)
-
-
-def test_rows_without_an_estimate_beside_others_are_left_out() -> None:
-    """There an empty case of the formulas decides."""
-    rows = drawn(150, lambda p: p) + [pair(900 + at, None, 0.0, value=0.0) for at in range(50)]
-
-    assert fit_of(rows, target_error=0.1).n == 150
 
 
 def test_empty_cases_of_the_formulas_are_not_fitted() -> None:
@@ -314,51 +299,3 @@ def test_a_platt_map_is_where_no_step_lowers_the_loss(rows: list[Row]) -> None:
 
 
 # --- Real rows
-
-
-def judged(
-    rows: Sequence[dict[str, object]], calibration: Calibration | None = None
-) -> tuple[Pair, ...]:
-    """The embedded judge's evaluations of labelled rows, beside gold."""
-    trace, splitter = Trace(), Punkt()
-    evaluator = RagEvaluator("embedded", [Trace(calibration=calibration)])
-    labelled = [labelled_from(dict(row), splitter) for row in rows]
-    gold = [Gold(score_labelled(one, [trace])) for one in labelled]
-    predicted: list[Evaluation] = [evaluator.evaluate_sync(one.call.call) for one in labelled]
-    return match(predicted, gold).pairs
-
-
-def errors_of(pairs: Sequence[Pair], name: str) -> tuple[float, float]:
-    """RMSE and calibration error of the estimates of a score."""
-    items = [
-        (score.estimate.value, gold)
-        for one in pairs
-        for score in (one.predicted.scores[name],)
-        if score.estimate is not None and (gold := one.gold.scores[name].value) is not None
-    ]
-    tenths: dict[int, list[float]] = {}
-    for x, y in items:
-        tenths.setdefault(min(9, int(10 * x)), []).append(x - y)
-    squares = [(x - y) ** 2 for x, y in items]
-    error = sum(abs(sum(apart)) for apart in tenths.values()) / len(items)
-    return math.sqrt(math.fsum(squares) / len(items)), error
-
-
-def test_real_rows_are_closer_to_gold_after_calibration_on_the_other_half(data: Path) -> None:
-    """Half of covidqa by question; what the map promised is what the other half shows."""
-    with gzip.open(data / "ragbench" / "covidqa_validation.jsonl.gz", "rt") as lines:
-        rows = [json.loads(line) for line in lines]
-    places = {question: at for at, question in enumerate(sorted({row["question"] for row in rows}))}
-    side = [places[row["question"]] % 2 for row in rows]
-    first, other = (
-        [row for row, of in zip(rows, side, strict=True) if of == half] for half in (0, 1)
-    )
-
-    found = calibrate(judged(first), name="half")
-    before, after = (
-        errors_of(judged(other, using), "context_utilization") for using in (None, found)
-    )
-
-    assert found.judges[0].scores["context_utilization"].method != "identity"
-    assert after[0] < before[0] - 0.01
-    assert after[1] < before[1] / 2

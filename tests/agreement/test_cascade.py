@@ -110,15 +110,6 @@ def test_two_judges_without_a_cascade_are_refused() -> None:
         agree(pairs(beside), resamples=0)
 
 
-def test_a_cascade_of_two_formula_sets_is_refused() -> None:
-    """The two judges' numbers would not mean the same."""
-    other = make_evaluation("5", {"adherence": 0.0}, by=By(judge="model", formulas="ragbench"))
-    rows = [first(row, flags=("cascade_first",)) for row in range(5)]
-    rows.append(other.model_copy(update={"flags": ("cascade_second",)}))
-    with pytest.raises(ConfigurationError, match="formulas"):
-        agree(pairs(rows), resamples=0)
-
-
 def test_the_mean_over_datasets_is_of_each_by_itself() -> None:
     """As the figures of each data set's own rows, averaged; not of all others' rows."""
     rows = [
@@ -195,6 +186,8 @@ def test_three_judges_have_a_point_per_pair_of_shares() -> None:
     # Of all six, the second is least sure of those with .5, .4 (and .6): they go to the third first.
     half = next(point for point in points if (point.share, point.third) == (1, 0.5))
     assert half.third_band == pytest.approx(0.1)
+    with pytest.raises(ConfigurationError, match="third"):
+        cascade_curve(pairs([first(row) for row in range(6)]), second_rows, [third(0)])
 
 
 def test_rows_that_the_first_doubts_are_asked_before_those_in_the_band() -> None:
@@ -207,13 +200,6 @@ def test_rows_that_the_first_doubts_are_asked_before_those_in_the_band() -> None
     assert points[1].band is None
     assert points[1].usage.requests == 1
     assert points[2].band == pytest.approx(0.05)
-
-
-def test_a_row_that_the_third_misses_is_refused() -> None:
-    """Named as the third's."""
-    rows = pairs([first(row) for row in range(6)])
-    with pytest.raises(ConfigurationError, match="third"):
-        cascade_curve(rows, [reader(row) for row in range(6)], [third(row) for row in range(5)])
 
 
 def test_rows_of_three_judges_are_one_judge_to_agreement() -> None:

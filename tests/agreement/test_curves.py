@@ -25,13 +25,6 @@ def test_a_curve_worked_by_hand() -> None:
     assert found.calibration_error == pytest.approx((0.1 + 0.8 + 0.4 + 0.1) / 4)
 
 
-def test_one_class_has_no_curve() -> None:
-    """Without positives or negatives there is nothing to rank: None, not 0 or NaN."""
-    found = curve_of([(0.9, True), (0.2, True)])
-    assert (found.roc, found.auroc) == ((), None)
-    assert found.calibration_error == pytest.approx(0.45)
-
-
 @given(ITEMS)
 def test_the_area_is_the_auroc(items: list[tuple[float, bool]]) -> None:
     """Ties included, the drawn area is the statistic that the table prints."""
@@ -44,39 +37,6 @@ def test_the_area_is_the_auroc(items: list[tuple[float, bool]]) -> None:
         assert found.auroc == pytest.approx(expected)
     assert sum(one.n for one in found.bins) == found.n == len(items)
     assert 0 <= found.calibration_error <= 1
-
-
-def test_every_verdict_with_probabilities_is_drawn() -> None:
-    """Responses, document sentences and response sentences, each against its own gold."""
-    sentences = make_sentences("0a 0b", "a b")
-    predicted = make_evaluation(
-        scores={"adherence": 1.0},
-        probability=0.8,
-        sentences=sentences,
-        labels=make_labels(
-            "0a",
-            "0a",
-            {"a": ("0a", True), "b": ("", True)},
-            relevant_probabilities={"0a": 0.9, "0b": 0.2},
-            utilized_probabilities={"0a": 0.7},
-            supported_probabilities={"a": 0.9, "b": 0.6},
-        ),
-    )
-    gold = make_evaluation(
-        scores={"adherence": 0.0},
-        sentences=sentences,
-        labels=make_labels("0a", "0a 0b", {"a": ("0a", True), "b": ("", False)}),
-    )
-
-    found = curves([Pair(predicted, gold)])
-
-    assert {title: (one.n, one.positives) for title, one in found.items()} == {
-        "not adherent": (1, 1),
-        "relevant": (2, 1),
-        "utilized": (1, 1),
-        "unsupported": (2, 1),
-    }
-    assert found["unsupported"].auroc == 1.0
 
 
 def test_a_judge_without_probabilities_has_no_curves() -> None:

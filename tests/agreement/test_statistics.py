@@ -41,7 +41,7 @@ def test_correlations_and_rmse_equal_their_definitions(rows: Rows) -> None:
     assert values(rows) == {name: same(value) for name, value in expected.items()}
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(st.lists(st.tuples(st.booleans(), quarters | st.none(), st.booleans()), max_size=20))
 def test_figures_of_verdicts_equal_their_definitions(
     rows: list[tuple[bool, float | None, bool]],
@@ -84,7 +84,7 @@ def test_a_constant_correlates_with_nothing(constant: float) -> None:
 
 
 @given(st.lists(st.tuples(hundreds, hundreds), min_size=12, max_size=30), st.integers(0, 9))
-@settings(max_examples=30)
+@settings(max_examples=20)
 def test_intervals_stay_in_range(rows: Rows, seed: int) -> None:
     """However few the rows, a correlation lies in [-1, 1], and an error is not negative."""
     xs, ys = [x for x, _ in rows], [y for _, y in rows]
@@ -103,10 +103,10 @@ def correlated(n: int, seed: int) -> tuple[list[float], list[float]]:
 
 
 def test_intervals_are_as_wide_as_the_spread_of_fresh_samples() -> None:
-    """Over 300 samples of 150 rows each statistic spreads as the resamples of one say."""
+    """Over 120 samples of 150 rows each statistic spreads as the resamples of one say."""
     fresh = [
         agree_with_numbers({"s": xs}, ys, resamples=0)["s"].figures
-        for xs, ys in (correlated(150, seed) for seed in range(300))
+        for xs, ys in (correlated(150, seed) for seed in range(120))
     ]
     xs, ys = correlated(150, 1000)
 
@@ -152,14 +152,6 @@ def test_sentences_of_one_row_are_drawn_together() -> None:
         assert five[name].interval == pytest.approx(single[name].interval)
 
 
-def test_a_share_has_the_width_that_theory_gives() -> None:
-    """The interval of a recall of .5 over 400 rows is about ± 1.96·.025."""
-    found = relevant([pair(at, [float(at % 2)], [True]) for at in range(400)])["recall"]
-
-    assert found.value == 0.5
-    assert found.interval == pytest.approx((0.451, 0.549), abs=0.012)
-
-
 def test_no_interval_where_it_would_mislead() -> None:
     """Fewer than ten rows; an undefined figure; a class that many draws lose; none asked for."""
     xs, ys = correlated(20, 1)
@@ -173,15 +165,6 @@ def test_no_interval_where_it_would_mislead() -> None:
     rare = relevant([pair(at, [at / 20], [at == 12]) for at in range(20)])
     assert rare["recall"].interval is None
     assert rare["auroc"].value == pytest.approx(12 / 19)
-
-
-def test_nothing_moves_a_figure_at_the_end_of_its_range() -> None:
-    """Every draw of a perfect ranking is perfect."""
-    xs = [at / 30 for at in range(30)]
-    figures = agree_with_numbers({"s": xs}, xs)["s"].figures
-
-    assert figures["kendall"].interval == figures["spearman"].interval == (1.0, 1.0)
-    assert figures["pearson"].interval == pytest.approx((1.0, 1.0))
 
 
 def test_a_mean_over_data_sets_claims_no_more_than_its_sets() -> None:

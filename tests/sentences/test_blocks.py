@@ -6,29 +6,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval_integrations.sentences._blocks import BlockKind, blocks
+from rag_eval_integrations.sentences._blocks import blocks
 
 LINES = st.lists(
     st.sampled_from(
         [
             "",
-            " ",
             "# Head",
             "word word word",
-            "more text here.",
             "- item",
-            "2. item",
             "| a | b |",
             "---",
             "```",
             "> quoted",
-            ">",
             "a\tb",
             "===",
-            "   indented",
             "\x0c",
             "\r",
-            "ends with the",
         ]
     ),
     max_size=12,
@@ -43,13 +37,11 @@ def found(text: str) -> list[tuple[str, str]]:
     ("text", "expected"),
     [
         ("", []),
-        (" \n\t\n", []),
         ("One.\n\nTwo.", [("paragraph", "One."), ("paragraph", "Two.")]),
         ("One.\r\n \r\nTwo.", [("paragraph", "One."), ("paragraph", "Two.")]),
         ("# Top\nBody.", [("heading", "# Top"), ("paragraph", "Body.")]),
         ("#hashtag first", [("paragraph", "#hashtag first")]),
         ("Top\n===\nBody.", [("heading", "Top\n==="), ("paragraph", "Body.")]),
-        ("Top\n---\nBody.", [("heading", "Top\n---"), ("paragraph", "Body.")]),
         ("It ends.\n---", [("paragraph", "It ends."), ("rule", "---")]),
         ("**Top:**\nBody.", [("heading", "**Top:**"), ("paragraph", "Body.")]),
         ("Introduction\nIt begins.", [("paragraph", "Introduction"), ("paragraph", "It begins.")]),
@@ -65,9 +57,7 @@ def test_paragraphs_and_headings_are_kept_apart(text: str, expected: list[tuple[
     ("text", "items"),
     [
         ("- a\n- b", ["- a", "- b"]),
-        ("• a\n•b", ["• a", "•b"]),
         ("1. a\n2. b\n10) c", ["1. a", "2. b", "10) c"]),
-        ("(a) x\n(b) y", ["(a) x", "(b) y"]),
         ("- [ ] open\n- [x] done", ["- [ ] open", "- [x] done"]),
         ("- Runs on\n  below it.\n- b", ["- Runs on\n  below it.", "- b"]),
         ("1.\nFirst step", ["1.\nFirst step"]),
@@ -92,7 +82,6 @@ def test_the_words_of_a_list_item_begin_after_its_marker() -> None:
     [
         "| a | b |\n|---|:-:|\n| 1. x | 2 |",
         "a | b\n--- | ---\n1 | 2\n3 | 4",
-        "Year\tSales\n2019\t5\n2020\t6",
         "Name   Age\nAnn    30\nBob    40",
     ],
 )
@@ -116,21 +105,14 @@ def test_fenced_code_is_one_block_whatever_it_holds() -> None:
     )
 
 
-def test_an_unclosed_fence_runs_to_the_end() -> None:
-    """As in CommonMark; a text cut short inside code stays code."""
-    assert found("~~~\na. b\n\nc\n\n") == [("code", "~~~\na. b\n\nc")]
-
-
 @pytest.mark.parametrize(
     "text",
     [
         # Wrapped by hand at a fixed width, with a capital letter after some of the breaks.
         "The committee met on the second floor of the\nTown Hall, where it was decided that the old\n"
         "bridge should be closed until the engineers\nhad looked at it.",
-        "It was ranked ninth\nin the whole world.",
         "A word is hyphen-\nated here.",
         "She went to see Dr.\nSmith about it.",
-        "This was one of the\nGreat Lakes.",
         "> quoted text\n> goes on here",
         "The page ends in the middle of the sentence\n\x0cand the next page goes on.",
     ],
@@ -145,7 +127,6 @@ def test_hard_wrapped_prose_is_one_block(text: str) -> None:
     [
         "apples\nbananas\nred pears",
         "Install the package from the web site\nOpen the menu and choose the folder\nPress the key",
-        "Paris\nLondon\nBerlin",
         "Use the following:\nwater and some salt",
         "Dear John,\nThank you for your letter.",
     ],
@@ -155,16 +136,16 @@ def test_lines_that_stand_alone_stay_apart(text: str) -> None:
     assert text.split("\n") == [words for _, words in found(text)]
 
 
-def test_a_number_that_opens_a_wrapped_line_is_no_list_marker() -> None:
-    """Inside a sentence "12." is text; after a finished line it opens an item."""
-    assert {"paragraph"} == {kind for kind, _ in found("The results are on page\n12. They are")}
-    assert found("These are the steps:\n12. Press it.")[1][0] == "list_item"
-
-
 def test_quotation_marks_without_words_go_to_their_neighbour() -> None:
     """A lone ">" is no block of its own, unless there is nothing else."""
     assert [words for _, words in found("> a.\n>\n> b.\n>")] == ["> a.", ">\n> b.\n>"]
     assert found(">\n>") == [("rule", ">\n>")]
+
+
+def test_a_number_that_opens_a_wrapped_line_is_no_list_marker() -> None:
+    """Inside a sentence "12." is text; after a finished line it opens an item."""
+    assert {"paragraph"} == {kind for kind, _ in found("The results are on page\n12. They are")}
+    assert found("These are the steps:\n12. Press it.")[1][0] == "list_item"
 
 
 @given(st.one_of(st.text(), LINES))
@@ -186,23 +167,16 @@ def test_every_character_lies_in_exactly_one_block(text: str) -> None:
     "text",
     [
         "\n" * 50_000,
-        "> " * 10_000 + "x",
         ">\n" * 20_000,
         "```\n~~~\n" * 10_000,
-        "-" * 500_000,
         "|-" * 200_000 + "x",
-        "**a" * 150_000,
         "word word\n" * 20_000,
+        ("word " * 5_000 + "\n") * 3,
     ],
-    ids=["newlines", "nested", "quotes", "fences", "dashes", "bars", "stars", "lines"],
+    ids=["newlines", "quotes", "fences", "bars", "lines", "wide lines"],
 )
 def test_hostile_texts_come_to_an_end(text: str) -> None:
     """Each takes a fraction of a second; with anything quadratic the suite would stand still."""
     found = list(blocks(text))
 
     assert all(left[2] <= right[0] for left, right in itertools.pairwise(found))
-
-
-def test_kinds_are_plain_strings() -> None:
-    """A kind can be written to JSON and compared as text."""
-    assert BlockKind.TABLE_ROW == "table_row"

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from hypothesis import strategies as st
 from nltk.tokenize.punkt import PunktTokenizer  # type: ignore[import-untyped]
 
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.sentences import _nltk_punkt, punkt
+from rag_eval_integrations.sentences import punkt
 from rag_eval_integrations.sentences.punkt import Punkt
 
 LANGUAGES = ("german", "french", "spanish", "portuguese")
@@ -125,37 +124,14 @@ def test_nltk_decides_or_would_have(language: str) -> None:
     draw = random.Random(language)
     asked = 0
 
-    for _ in range(1_000):
+    for _ in range(300):
         word, following = draw.choice(words), draw.choice(known)
         word = draw.choice([word, word.title(), draw.choice(special)])
         following = draw.choice([following, following.title()])
         asked += word.lower() in model.special
         expected = theirs.text_contains_sentbreak(f"{word}. {following}")
         assert model.ends_after(word, following, small=False) == expected, (word, following)
-    assert 300 < asked < 700
-
-
-def test_deciding_remembers_no_word() -> None:
-    """NLTK's own dictionary grows by every word that it looks up; here it does not."""
-    decides, _ = _nltk_punkt.decision("german")
-    held = decides.__self__._params.ortho_context  # type: ignore[attr-defined]
-    before = len(held)
-
-    assert before > 1_000
-    assert [decides(f"Dr. Xq{letter}z") for letter in "abc"] == [False, False, False]
-    assert len(held) == before
-
-
-def test_many_threads_get_the_same_sentences() -> None:
-    """One splitter may be shared."""
-    splitter = Punkt("german")
-    text = "Am 3. Mai kam Dr. J. Meier, z. B. mit Brot usw. Der Hr. Klein ging... Er kam. " * 80
-    expected = splitter.spans(text)
-
-    with ThreadPoolExecutor(8) as pool:
-        assert all(
-            found == expected for found in pool.map(lambda _: splitter.spans(text), range(8))
-        )
+    assert 60 < asked < 240
 
 
 def test_the_users_own_data_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,7 +157,7 @@ def test_a_splitter_is_told_from_others_by_its_language() -> None:
     assert pickle.loads(pickle.dumps(splitter)) == splitter
 
 
-@pytest.mark.parametrize("language", ["klingon", "German", "", "../german", "ger\x00man"])
+@pytest.mark.parametrize("language", ["klingon", "../german", "ger\x00man"])
 def test_a_language_without_data_is_an_error_at_construction(
     language: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,14 +172,6 @@ def test_a_language_without_data_is_an_error_at_construction(
     assert "run: python -m nltk.downloader punkt_tab" in str(raised.value)
     if "\x00" not in language:  # which NLTK refuses before it looks anywhere
         assert f"It looked in: {tmp_path}, /nowhere." in str(raised.value)
-
-
-def test_no_folder_at_all_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An app may have emptied NLTK's list."""
-    monkeypatch.setattr(nltk.data, "path", [])
-
-    with pytest.raises(ConfigurationError, match=r"no folder: `nltk\.data\.path` is empty"):
-        Punkt(language="klingon")
 
 
 @pytest.mark.parametrize(
