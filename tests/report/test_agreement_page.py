@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
 from io import StringIO
-from pathlib import Path
 
 import pytest
 from agreement_rows import judged
@@ -27,8 +26,7 @@ from rag_eval_integrations.agreement import (
     curves,
 )
 from rag_eval_integrations.cli import _agreement_tables
-from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.report._agreement_page import agreement_pieces, write_agreement
+from rag_eval_integrations.report._agreement_page import agreement_pieces
 
 
 class Tags(HTMLParser):
@@ -159,23 +157,6 @@ def test_rows_of_one_set_show_no_mean_over_sets() -> None:
 
     assert "Mean over data sets" not in text
     assert "Mean over data sets" in whole()[2]
-
-
-def test_only_a_page_of_this_program_is_replaced(tmp_path: Path) -> None:
-    """Its own at any time; another one of that name is refused and stays, and so does a link."""
-    found = agree(judged()[0].pairs[:4], resamples=0)
-    path, real = tmp_path / "agreement.html", tmp_path / "real.html"
-    path.symlink_to(real)
-
-    for title in ("first", "second"):
-        assert write_agreement(found, path, title=title, curves={}) == path
-    assert path.is_symlink()
-    assert "<title>second" in real.read_text()
-
-    real.write_text("<html>my own page</html>")
-    with pytest.raises(ConfigurationError, match="was not made by this program"):
-        write_agreement(found, path, title="third", curves={})
-    assert real.read_text() == "<html>my own page</html>"
 
 
 def test_a_page_of_hostile_names_holds_no_controls() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from browser import Opened, axe, chromium
-from report_rows import ATTACKS, LONG_WORD, SCORE_NAMES, attacks, evaluations, labelled
+from report_rows import ATTACKS, LONG_WORD, attacks, evaluations, labelled
 
 from rag_eval_integrations._visible import visible
 from rag_eval_integrations.report.html import write_report
@@ -302,11 +302,6 @@ def test_g_eval_scores_show_distribution_reason_and_verdict(opened: Open) -> Non
     ]
     widths = [rect.get_attribute("width") for rect in score.locator("rect.bar").all()]
     assert widths == ["10", "40", "30", "20"]
-    assert (
-        "✗" in rows(page)[1][column(page, "coherence")]
-        if page.locator("#list").is_visible()
-        else True
-    )
 
 
 def test_evidence_is_lit_by_hover_and_focus_and_pinned_by_enter(opened: Open) -> None:
@@ -334,15 +329,7 @@ def test_evidence_is_lit_by_hover_and_focus_and_pinned_by_enter(opened: Open) ->
     assert address(page) == "row=oven"
     page.locator("#one .s[data-side=d][data-key='0a']").hover()
     assert lit(page) == ["0a", "a"]
-    page.keyboard.press("Escape")
-    assert page.locator("#list").is_visible()
-
-
-def test_the_judges_evidence_leads_to_its_sentence(opened: Open) -> None:
-    """A key in the judge's words is a link that lights the sentence and moves there."""
-    page = opened("#row=oven").page
-    page.locator("#one .support .evidence", has_text="0b").click()
-
+    page.locator("#one .support .evidence", has_text="0b").click()  # a key in the judge's words
     assert page.evaluate("document.activeElement.dataset.key") == "0b"
     assert "0b" in lit(page)
 
@@ -378,18 +365,6 @@ def test_all_of_it_can_be_done_with_the_keyboard(opened: Open) -> None:
     assert page.evaluate("document.activeElement.closest('.row').dataset.at") == "0"
 
 
-def test_the_browsers_way_back_leaves_a_call(opened: Open) -> None:
-    """Opening a call is a step of the history, and evidence is none."""
-    page = opened("#sort=adherence").page
-    page.locator(".body .row a").first.click()
-    page.locator("#one article").wait_for()
-    page.locator("#one .s[data-side=a]").first.click()
-    page.go_back()
-
-    page.locator("#list").wait_for()
-    assert address(page) == "sort=adherence"
-
-
 def test_the_way_back_leaves_a_call_that_was_opened_after_an_anchor(opened: Open) -> None:
     """The links of the static part are steps of the history, too."""
     page = opened().page
@@ -406,7 +381,7 @@ def test_leaving_a_call_takes_its_step_of_the_history_back(opened: Open) -> None
     """Else each call that was read would be one more way back that changes nothing."""
     page = opened(locale="en-GB").page  # of its own: a history has a most
     lengths = set()
-    for at in range(3):
+    for at in range(2):
         page.locator(".body .row a").nth(at).click()
         page.locator("#one article").wait_for()
         page.keyboard.press("n")
@@ -417,23 +392,6 @@ def test_leaving_a_call_takes_its_step_of_the_history_back(opened: Open) -> None
         assert page.locator("#list").is_visible()
 
     assert len(lengths) == 1
-
-
-def test_a_call_is_opened_while_another_is_left(opened: Open) -> None:
-    """The way back that Esc takes is not over when the next key comes."""
-    page = opened().page
-    page.locator(".body .row a").first.click()
-    page.locator("#one article").wait_for()
-    page.evaluate(
-        """() => {
-            document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
-            document.querySelectorAll(".body .row a")[1].click();
-        }"""
-    )
-    page.locator("#one article[data-call='2']").wait_for()
-    page.wait_for_timeout(200)
-    assert address(page) == "row=graded"
-    assert page.locator("#one").is_visible()
 
 
 def test_a_link_to_a_call_that_is_not_there_says_so(opened: Open) -> None:
@@ -448,23 +406,12 @@ def test_a_link_to_a_call_that_is_not_there_says_so(opened: Open) -> None:
 
 
 def test_focus_is_never_lost(opened: Open) -> None:
-    """Not by leaving a call that the table does not show, nor by Enter before the search is done."""
+    """Not by leaving a call that the table does not show."""
     page = opened("#row=oven&q=nothing").page
     page.locator("#one article").wait_for()
     page.keyboard.press("Escape")
-    assert page.evaluate("document.activeElement.id") == "list-heading"
 
-    page.evaluate(
-        """() => {
-            const search = document.getElementById("q");
-            search.focus();
-            search.value = "graded";
-            search.dispatchEvent(new Event("input"));
-            search.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter" }));
-        }"""
-    )
-    page.get_by_text(f"1 of {len(evaluations())} calls").wait_for()
-    assert page.evaluate("document.activeElement.getAttribute('href')") == "#row=graded"
+    assert page.evaluate("document.activeElement.id") == "list-heading"
 
 
 def test_keys_stay_whole_in_texts_from_right_to_left(opened: Open, folder: Path) -> None:
@@ -485,24 +432,6 @@ def test_keys_stay_whole_in_texts_from_right_to_left(opened: Open, folder: Path)
         assert paragraph.evaluate("(one) => getComputedStyle(one).direction") == "rtl"
 
 
-def test_no_word_of_the_tables_head_is_broken(opened: Open) -> None:
-    """Neither on the screen nor on paper."""
-    page = opened().page
-    broken = """() => [...document.querySelectorAll(".head button")].flatMap((button) => {
-        const text = button.firstChild;
-        return [...text.data.matchAll(/[^ ]+/g)].filter((found) => {
-            const range = document.createRange();
-            range.setStart(text, found.index);
-            range.setEnd(text, found.index + found[0].length);
-            return new Set([...range.getClientRects()].map((box) => box.top)).size > 1;
-        }).map(String);
-    })"""
-    assert page.evaluate(broken) == []
-    paper = opened(viewport={"width": 718, "height": 1000}).page
-    paper.emulate_media(media="print")
-    assert paper.evaluate(broken) == []
-
-
 def test_a_link_brings_a_bounded_number_of_filters(opened: Open) -> None:
     """Each is asked of every call, so a hostile link could stop the page."""
     page = opened("#f=" + "adherence<=0.5," * 5_000).page
@@ -518,7 +447,7 @@ def test_the_static_call_and_the_opened_one_say_the_same(opened: Open) -> None:
         "() => [...document.querySelectorAll('.worst')].map((one) => [one.id.slice(5), one.querySelector('.call').textContent.replace(/\\s+/g, ' ').trim()])"
     )
     assert len(static) == 20
-    for number, text in static[:8]:
+    for number, text in static[:4]:
         name = page.locator(f".row[data-at='{int(number) - 1}'] a").get_attribute("href")
         page.evaluate("(address) => { location.hash = address; }", name)
         page.locator(f"#one article[data-call='{number}']").wait_for()
@@ -544,7 +473,7 @@ def test_hostile_texts_stay_text(opened: Open, hostile: Path) -> None:
     ids = [cells[2] for cells in rows(page)]
     assert len(ids) == len(ATTACKS) + 1
     assert len(set(ids)) == len(ids)
-    for at in range(0, len(ATTACKS), 3):
+    for at in range(0, len(ATTACKS), 8):
         link = page.locator(f".row[data-at='{at}'] a").get_attribute("href")
         page.evaluate("(address) => { location.hash = address; }", link)
         page.locator(f"#one article[data-call='{at + 1}']").wait_for()
@@ -559,58 +488,15 @@ def test_hostile_texts_stay_text(opened: Open, hostile: Path) -> None:
     assert "owned" not in page.title()
 
 
-def test_a_score_of_any_name_is_sorted_and_filtered_by(opened: Open, folder: Path) -> None:
-    """Also by one that a script's objects have, or that looks like a filter, an order, a column."""
-    calls = [one for one in attacks() if one.question in SCORE_NAMES]
-    page = opened(path=write_report(calls, folder / "other.html")).page
-    for name in SCORE_NAMES:
-        place = column(page, name.replace("_", " "))
-        head = page.locator("[role=columnheader]").nth(place)
-        head.get_by_role("button").click()
-        assert rows(page)[0][place] == "0.12"
-        assert head.inner_text().endswith("mean 0.125")
-        head.get_by_role("button").click()
-        assert head.get_attribute("aria-sort") == "descending"
-        assert rows(page)[0][place] == "0.12"
-        page.get_by_label("Score", exact=True).select_option(value=name)
-        limit = page.get_by_label("value", exact=True)
-        limit.fill("0.2")
-        limit.press("Enter")
-        assert count(page) == f"1 of {len(calls)} calls"
-        link = address(page)
-        found = rows(page)
-        page.get_by_role("button", name="Show all calls").click()
-        page.evaluate("(address) => { location.hash = address; }", link)
-        page.get_by_text(f"1 of {len(calls)} calls", exact=True).wait_for()
-        assert rows(page) == found
-        page.get_by_role("button", name="Show all calls").click()
-
-
-@pytest.mark.parametrize("width", [360, 1300])
-def test_a_word_of_100_kb_does_not_make_the_page_wide(
-    opened: Open, hostile: Path, width: int
-) -> None:
+def test_a_word_of_100_kb_does_not_make_the_page_wide(opened: Open, hostile: Path) -> None:
     """It breaks anywhere, in the table and in the call."""
-    page = opened(path=hostile, viewport={"width": width, "height": 800}).page
+    page = opened(path=hostile, viewport={"width": 360, "height": 800}).page
     assert fits(page)
 
     page.evaluate("() => { location.hash = '#row=long'; }")
     page.locator("#one article").wait_for()
     assert LONG_WORD[:1000] in page.locator("#one .answer").inner_text()
     assert fits(page)
-
-
-def test_a_changed_script_does_not_run(opened: Open, folder: Path, report: Path) -> None:
-    """The policy allows the script by its hash."""
-    changed = folder / "changed.html"
-    text = report.read_text()
-    changed.write_text(text.replace('"use strict";', '"use strict"; document.title = "owned";', 1))
-    context = opened().page.context
-    page = context.new_page()
-    page.goto(changed.as_uri())
-
-    assert page.title() == "Our own rows"
-    assert page.locator(".body .row").count() == 0
 
 
 # --- Other ways to look at it
@@ -652,20 +538,7 @@ def test_it_keeps_the_rules_of_accessibility(opened: Open, small: Path, scheme: 
     assert found == {"#sort=adherence&q=o": [], "#row=oven&s=b": [], "#row=graded": []}
 
 
-def test_roles_and_names_for_screen_readers(opened: Open) -> None:
-    """The table is a table, its headers are buttons, and the count is a live region."""
-    page = opened().page
-
-    table = page.get_by_role("table", name="All calls")
-    assert table.get_by_role("columnheader").count() == len(rows(page)[0])
-    assert page.get_by_role("status").first.inner_text().endswith("calls")
-    assert page.get_by_role("search").count() == 1
-    assert page.get_by_role(
-        "img", name=re.compile("Calls per tenth of adherence: .* from 0.9 to 1.0")
-    ).count()
-
-
-@pytest.mark.parametrize("width", [360, 768, 1300])
+@pytest.mark.parametrize("width", [360, 1300])
 def test_no_width_makes_the_page_scroll_sideways(opened: Open, small: Path, width: int) -> None:
     """Tables scroll inside their frames."""
     page = opened(path=small, viewport={"width": width, "height": 800}).page
@@ -709,16 +582,3 @@ def test_print_shows_the_filtered_rows_capped_and_says_so(opened: Open) -> None:
     page.emulate_media(media="print")
     assert 0 < visible_rows.count() < 200
     assert not page.locator(".printed").inner_text()
-
-
-def test_where_the_address_may_not_be_written_calls_open(opened: Open) -> None:
-    """As in a frame without rights; only the address does not follow."""
-    page = opened().page
-    page.evaluate(
-        "() => { history.replaceState = history.pushState = () => { throw new Error('no'); }; }"
-    )
-    page.locator(".body .row a").first.click()
-
-    page.locator("#one article").wait_for()
-    page.keyboard.press("Escape")
-    assert page.locator("#list").is_visible()

@@ -108,16 +108,6 @@ def test_changed_documents_are_listed(found: Comparison) -> None:
     assert ranks == ["added at rank 1", "added at rank 2", "gone, was rank 1"]
 
 
-def test_calls_of_equal_texts_that_became_unscored_are_all_shown() -> None:
-    """An evaluation set may ask the same twice, under two ids."""
-    before = [one.model_copy(update={"row_key": "f" * 64}) for one in run([1.0] * 12)]
-    after = [*run(["refusal"] * 2), *before[2:]]
-
-    page = parsed(compare(before, after))
-
-    assert page.inside["h3"] == ["When does q0 leave?", "When does q1 leave?"]
-
-
 def test_the_number_of_calls_is_bounded_and_told() -> None:
     """All calls changed, some are shown."""
     page = parsed(compare(run([1.0] * 40), run([0.0] * 40)))
@@ -132,16 +122,6 @@ def test_equal_runs_have_a_page() -> None:
     page = parsed(compare(run([1.0] * 12), run([1.0] * 12)))
 
     assert "No call has a changed score." in page.inside["p"]
-
-
-def test_further_runs_have_their_own_parts() -> None:
-    """A table for each run but the baseline."""
-    found = compare(run([1.0] * 12), run([0.5] * 12), run([0.0] * 12), names=["a", "b", "c"])
-
-    headings = parsed(found).inside["h2"]
-
-    assert headings[0] == "Scores: B, b, against A, a"
-    assert headings[2] == "Scores: B, c, against A, a"
 
 
 def test_a_megabyte_is_cut_and_said_to_be() -> None:

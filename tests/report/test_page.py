@@ -97,12 +97,6 @@ def test_data_reads_back_and_ends_no_element(text: str) -> None:
     assert json.loads(written) == {"text": re.sub("[\ud800-\udfff]", "\ufffd", text)}
 
 
-def test_figures_that_json_lacks_are_refused() -> None:
-    """NaN would be read by no browser."""
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        _page.data(float("nan"))
-
-
 def test_a_page_replaces_a_page_and_nothing_else(tmp_path: Path) -> None:
     """A file that this program did not make is refused and stays; a page of it is replaced."""
     mine, other = tmp_path / "mine.html", tmp_path / "other.html"

@@ -14,7 +14,6 @@ from rag_eval_integrations.report._word_diff import (
     _MOST_MATCHES,
     MOST_CHARACTERS,
     DocumentChange,
-    Piece,
     _few,
     document_changes,
     word_diff,
@@ -34,10 +33,8 @@ def marked(before: str, after: str) -> str:
         ("One. Two. Three.", "One. Three.", "One. [-Two. -]Three."),
         ("It leaves at 9.", "It leaves at 9. Really!", "It leaves at 9. [+Really!+]"),
         ("an old grey ferry", "a new train", "[-an old grey ferry-][+a new train+]"),
-        ("same  words", "same words", "same words"),
         ("", "new", "[+new+]"),
         ("old", "", "[-old-]"),
-        ("", "", ""),
         ("船は九時に出る。青い。", "船は九時に出る。赤い。", "船は九時に出る。[-青い-][+赤い+]。"),
     ],
 )
@@ -64,23 +61,15 @@ def test_the_pieces_make_up_both_texts(before: str, after: str) -> None:
     assert all(piece.text for piece in pieces)
 
 
-@given(texts)
-def test_equal_texts_have_no_difference(text: str) -> None:
-    """At most one piece."""
-    assert word_diff(text, text) == ([Piece("same", text)] if text else [])
-
-
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ("a " * 500_000, "b " * 500_000),
-        ("a b " * 250_000, "b a " * 250_000),
-        ("." * 1_000_000, "!" * 1_000_000),
-        (" " * 1_000_000, "\n" * 1_000_000),
-        ("a. " * 300_000, "b. " * 300_000),
+        ("a b " * 50_000, "b a " * 50_000),
+        (" " * 200_000, "\n" * 200_000),
+        ("a. " * 60_000, "b. " * 60_000),
     ],
 )
-def test_a_hostile_megabyte_is_cut(before: str, after: str) -> None:
+def test_a_hostile_text_is_cut(before: str, after: str) -> None:
     """Only its beginning is compared."""
     pieces = word_diff(before, after)
 
@@ -139,11 +128,3 @@ def test_documents_without_ids_are_matched_by_text() -> None:
         ("gone", 3, None),
     ]
     assert {one.kind for one in document_changes(before, before)} == {"same"}
-
-
-def test_ids_that_repeat_are_not_believed() -> None:
-    """Chunks of one file may have its name; the texts say which is which."""
-    before = call("q", {}, documents=["One.", "Two."], document_ids=["f", "f"])
-    after = call("q", {}, documents=["Two.", "One."], document_ids=["f", "f"])
-
-    assert kinds(document_changes(before, after)) == [("moved", 2, 1), ("moved", 1, 2)]
