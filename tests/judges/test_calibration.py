@@ -14,7 +14,7 @@ from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.judges import Calibration
 from rag_eval_integrations.judges.calibration import JudgeMaps, ScoreMap
 from rag_eval_integrations.metrics import Trace
-from rag_eval_integrations.records import By, Capture, Evaluation, RagCall
+from rag_eval_integrations.records import By, Evaluation
 from rag_eval_integrations.records.mean import Means
 from rag_eval_integrations.testing import small_call
 
@@ -147,20 +147,6 @@ def test_an_empty_case_of_the_formulas_gets_no_estimate() -> None:
     assert scores["completeness"].estimate is None
     assert scores["completeness"].value == 1.0
     assert scores["context_relevance"].estimate is not None
-
-
-def test_a_retrieval_alone_keeps_the_judges_estimate() -> None:
-    """The judge makes it from the question alone, which is not what the map was fitted on."""
-    capture = Capture(framework="plain", documents_from="retriever")
-    call = small_call().call
-    alone = RagCall(call.question, call.documents, None, capture=capture)
-    found = Trace(calibration=calibration(maps_of(context_relevance=PLATT)))
-
-    plain = RagEvaluator(EMBEDDED).evaluate_sync(alone).scores["context_relevance"]
-    fitted = RagEvaluator(EMBEDDED, [found]).evaluate_sync(alone).scores["context_relevance"]
-
-    assert plain.estimate is not None
-    assert fitted.estimate == plain.estimate
 
 
 def test_an_estimator_that_changed_is_an_error_of_the_scores() -> None:

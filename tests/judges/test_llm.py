@@ -229,24 +229,6 @@ async def test_a_long_call_is_labelled_in_windows() -> None:
     assert labelling.windows == len(model.requests)
 
 
-async def test_support_is_the_best_of_all_windows() -> None:
-    """Supported in one window is supported; in part wherever keys were named."""
-
-    def answer(request: CompletionRequest) -> str:
-        documents, response = keys_asked(request)
-        return labels_reply(documents, response, supported="1a" in documents)
-
-    call = SentencizedCall(call=CALL.call, sentences=CALL.sentences, splitter="by hand")
-
-    labelling = await LLMJudge(ScriptedModel(answer), window_characters=60).label(call)
-
-    assert labelling.labels is not None
-    assert labelling.labels.support("a") == "full"
-    entry = labelling.labels.entry("a")
-    assert entry is not None
-    assert entry.supporting_sentence_keys == ("1a",)
-
-
 async def test_too_many_windows_are_over_budget() -> None:
     """Not a surprise bill: unscored without asking."""
     model = ScriptedModel(obedient)
@@ -445,22 +427,6 @@ async def test_an_entry_that_says_nothing_is_a_missing_one(entry: dict[str, obje
     assert evaluation.scores["adherence"].unscored == "unlabelled_sentences"
     assert evaluation.scores["context_relevance"].value == 1.0
     assert ("unknown_keys" in evaluation.flags) == ("9z" in str(entry))
-
-
-async def test_keys_that_only_empty_entries_name_are_not_unknown() -> None:
-    """The reply is not asked for again as a whole, but for its sentences, as any missing one."""
-    content = json.loads(REPLY)
-    content["sentence_support_information"] = [
-        {"response_sentence_key": "a"},
-        {"response_sentence_key": "zz", "fully_supported": True},
-    ]
-    model = ScriptedModel([json.dumps(content), REPLY])
-
-    evaluation = await RagEvaluator(model).evaluate(CALL.call)
-
-    assert "response sentences a, b only" in model.requests[1].messages[-1].content
-    assert len(model.requests) == 2
-    assert evaluation.scores["adherence"].value == 1.0
 
 
 FLOODS = {

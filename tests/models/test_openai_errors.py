@@ -155,25 +155,6 @@ async def test_bad_replies_open_no_circuit_and_are_unscored() -> None:
             assert "does not match the expected" in (score.reason or "")
 
 
-async def test_a_repair_that_is_cut_off_says_so() -> None:
-    """The first answer is no labels, the second ends early: not two answers without JSON."""
-
-    def respond(body: Any) -> Reply:
-        again = len(body["messages"]) > 2
-        choice = {
-            "message": {"content": '{"all_rel' if again else "I cannot say."},
-            "finish_reason": "length" if again else "stop",
-        }
-        return Reply.json({"choices": [choice]})
-
-    with LoopbackServer(respond=respond) as server:
-        evaluator = RagEvaluator(OpenAIModel("m", base_url=server.base_url))
-        score = (await evaluator.evaluate(small_call().call)).scores["adherence"]
-
-    assert score.unscored == "truncated"
-    assert "second answer was cut off" in (score.reason or "")
-
-
 # --- Accepted, but not given ---------------------------------------------------------------------
 
 
@@ -194,23 +175,6 @@ async def test_an_ignored_schema_stands_on_every_unscored_row(finish_reason: str
                 )
 
     assert model.capabilities.ignored == ("response_format",)
-
-
-async def test_every_g_eval_score_says_why_it_is_sampled() -> None:
-    """The reason is remembered with the fallback, not told once; so are ignored counts."""
-    content = '{"reason": "fine", "score": 4}'
-    with LoopbackServer(Behaviour(content=content, ignore=("logprobs", "n"))) as server:
-        metric = GEval.coherence(samples=5, judge=OpenAIModel("m", base_url=server.base_url))
-        scores = [await metric.score(small_call().call) for _ in range(3)]
-        requests = len(server.requests)
-
-    assert requests == 1 + 3 * 5
-    for score in scores:
-        assert score.method == "monte_carlo"
-        assert score.warnings == (
-            "samples instead of log-probabilities: the judge returned no log-probabilities",
-            "5 answers were asked for at once and 1 given: the others took more requests",
-        )
 
 
 # --- How much is kept ----------------------------------------------------------------------------

@@ -348,24 +348,3 @@ async def test_first_requests_together_do_not_all_learn(serve: Serve) -> None:
     refused = len(server.requests) - 32
     assert refused <= 32 + len(refuse)
     assert sum(completion.usage.requests for completion in completions) == len(server.requests)
-
-
-async def test_a_scout_that_fails_hands_on(serve: Serve) -> None:
-    """After a refusal one request scouts; its 500 is its own, the others get their answers."""
-    states = iter([400, 400, 500])
-
-    def respond(_: object) -> Reply | None:
-        status = next(states, 200)
-        error = {"message": "temperature", "param": "temperature"}
-        return None if status == 200 else Reply.json({"error": error}, status, delay=0.05)
-
-    model = judge_of(serve(respond))
-
-    outcomes = await asyncio.gather(
-        *[model.complete(asked(temperature=1.0)) for _ in range(2)], return_exceptions=True
-    )
-
-    assert sorted(type(outcome).__name__ for outcome in outcomes) == [
-        "Completion",
-        "JudgeUnavailableError",
-    ]

@@ -10,6 +10,7 @@ import random
 import re
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from itertools import pairwise
 from typing import TypeVar
 
 import pytest
@@ -155,20 +156,6 @@ def test_no_minute_sees_more_than_the_limit_and_no_time_is_lost(
     assert starts[-1] <= (count - 1) * 60 / rpm + (1 + 2 * minutes) * lateness + 1e-3
 
 
-def test_after_a_pause_there_is_no_burst() -> None:
-    """An idle limit saves nothing up: two requests after a quiet hour are spaced like any two."""
-
-    async def main(loop: JumpingLoop) -> list[float]:
-        model = Scripted(loop, after(0.1))
-        throttled = ThrottledModel(model, rpm=30, clock=loop.time)
-        await throttled.complete(REQUEST)
-        await asyncio.sleep(3600)
-        await asyncio.gather(*(throttled.complete(REQUEST) for _ in range(3)))
-        return model.starts
-
-    assert run(main)[1:] == pytest.approx([3600.1, 3602.1, 3604.1])
-
-
 def test_tokens_are_corrected_by_the_usage_that_comes_back() -> None:
     """Estimated 201 tokens (400 characters, cap 100), used 110: the pace follows what was used.
 
@@ -188,15 +175,19 @@ def test_tokens_are_corrected_by_the_usage_that_comes_back() -> None:
 
 
 def test_an_answer_that_took_a_minute_corrects_nothing() -> None:
-    """Its estimate no longer counts when the usage comes back."""
+    """Its estimate no longer counts when a usage of ten thousand tokens comes back."""
 
     async def main(loop: JumpingLoop) -> list[float]:
-        model = Scripted(loop, after(61.0))
-        throttled = ThrottledModel(model, tpm=201, clock=loop.time)
-        await asyncio.gather(*(throttled.complete(REQUEST) for _ in range(3)))
+        async def answer(number: int) -> Completion:
+            await asyncio.sleep(61)
+            return ANSWER.model_copy(update={"usage": Usage(prompt_tokens=10_000)})
+
+        model = Scripted(loop, answer)
+        throttled = ThrottledModel(model, tpm=402, clock=loop.time)
+        await asyncio.gather(*(throttled.complete(REQUEST) for _ in range(6)))
         return model.starts
 
-    assert run(main) == pytest.approx([0.0, 60.0, 120.0])
+    assert run(main) == pytest.approx([30.0 * n for n in range(6)])
 
 
 def test_a_request_above_the_whole_token_limit_goes_alone(caplog: pytest.LogCaptureFixture) -> None:
@@ -326,6 +317,29 @@ def test_a_retry_that_finds_no_place_ends_at_the_deadline() -> None:
         return str(results[0])
 
     assert "waiting (concurrency); the last failure: replied 500" in run(main)
+
+
+class Highest(random.Random):
+    """Always the longest pause."""
+
+    def uniform(self, a: float, b: float) -> float:
+        return b
+
+
+def test_pauses_double_up_to_thirty_seconds() -> None:
+    """And attempts go on until one is answered."""
+
+    async def main(loop: JumpingLoop) -> list[float]:
+        failing = dict.fromkeys(range(7), unavailable(500))
+        model = Scripted(loop, after(0.0, failing))
+        throttled = ThrottledModel(model, max_attempts=8, clock=loop.time)
+        throttled._random = Highest()
+        await throttled.complete(REQUEST)
+        return model.starts
+
+    starts = run(main)
+
+    assert [b - a for a, b in pairwise(starts)] == pytest.approx([1, 2, 4, 8, 16, 30, 30])
 
 
 # --- Concurrency -------------------------------------------------------------------------------
@@ -792,25 +806,6 @@ def test_two_models_share_one_quota() -> None:
     assert starts == pytest.approx([30.0 * n for n in range(10)])
 
 
-def test_waiting_tells_of_shared_permits_and_nothing_leaks() -> None:
-    """Their end is unknown; a cancelled request gives its place back and is not sent."""
-
-    async def main(loop: JumpingLoop) -> None:
-        model = Scripted(loop, after(0.0))
-        throttled = ThrottledModel(model, permits=Shared(5.0), max_concurrency=1, clock=loop.time)
-        first, second = (asyncio.ensure_future(throttled.complete(REQUEST)) for _ in range(2))
-        await asyncio.sleep(1.0)
-        assert throttled.waiting() == Waiting("rate limit", None, 2)
-
-        first.cancel()
-        assert (await second).text == "yes"
-
-        assert throttled.waiting() is None
-        assert model.starts == [6.0]
-
-    run(main)
-
-
 def test_a_retry_waits_for_shared_permits_until_the_deadline() -> None:
     """The time before the first attempt does not count, as in the queue."""
 
@@ -890,18 +885,6 @@ def test_an_endpoint_that_is_not_there_is_told_at_once() -> None:
     run(main)
 
 
-def test_a_slow_look_up_is_not_made_twice() -> None:
-    """Where finding out took seconds, a second attempt would double what a person waits."""
-
-    async def main(loop: JumpingLoop) -> int:
-        model = Scripted(loop, after(4.0, every=refused()))
-        with pytest.raises(JudgeUnavailableError, match=r"refused \(1 attempt in 4.0 s\)"):
-            await ThrottledModel(model, clock=loop.time).complete(REQUEST)
-        return len(model.starts)
-
-    assert run(main) == 1
-
-
 @pytest.mark.parametrize(
     "first", [None, JudgeRejectedError("400", status=400), JudgeOutputError("nonsense", "")]
 )
@@ -917,27 +900,6 @@ def test_an_endpoint_that_was_up_is_tried_again(first: Exception | None) -> None
         assert len(model.starts) == 7
 
     run(main)
-
-
-def test_failures_in_a_row_are_logged_while_they_are_retried(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """One line with the reason, minutes before the first request is given up; none for a few."""
-
-    async def main(loop: JumpingLoop) -> None:
-        few = Scripted(loop, after(0.0, dict.fromkeys(range(2), unavailable(503))))
-        await ThrottledModel(few, clock=loop.time).complete(REQUEST)
-        assert not caplog.records
-
-        many = Scripted(loop, after(0.0, dict.fromkeys(range(12), unavailable(503))))
-        throttled = ThrottledModel(many, clock=loop.time, max_attempts=20)
-        await asyncio.gather(*(throttled.complete(REQUEST) for _ in range(4)))
-
-    run(main)
-
-    (record,) = caplog.records
-    assert record.levelname == "WARNING"
-    assert "attempts in a row failed, the last: replied 503" in record.getMessage()
 
 
 @pytest.mark.parametrize("retry_after", [None, 20.0])

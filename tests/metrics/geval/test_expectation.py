@@ -192,30 +192,6 @@ def test_what_follows_without_alternatives_still_counts() -> None:
     assert found.distribution == pytest.approx({1: 0.27, 9: 0.1, 10: 0.63})
 
 
-@given(
-    st.dictionaries(st.integers(0, 9), st.floats(0.001, 1.0), min_size=2, max_size=10),
-    st.floats(0.6, 1.0),
-)
-def test_it_is_the_mean_of_the_distribution(weights: dict[int, float], mass: float) -> None:
-    """Whatever the probabilities: within the scale, and what the formula says."""
-    total = math.fsum(weights.values())
-    chances = {str(k): weight / total * mass for k, weight in weights.items()}
-    top = {**chances, "other": 1.0 - mass} if mass < 1 else chances
-    sampled = next(iter(chances))
-    made = tokens([sampled], {0: top})
-
-    found = expectation(made, TokenPosition(0, sampled), (0, 9))
-
-    if len(set(top.values())) == 1 and len(top) > 2:
-        assert isinstance(found, Unusable)  # all alike: taken for a placeholder
-        return
-    assert isinstance(found, Expectation)
-    exact = math.fsum(k * weight for k, weight in weights.items()) / total
-    assert found.value == pytest.approx(exact)
-    assert 0 <= found.value <= 9
-    assert found.mass == pytest.approx(mass)
-
-
 _ALIKE = (0, 1, 2, 9, 10, 11, 12, 15, 99, 100, 101, 110, 120, 999, 1000)
 """Numbers that begin alike."""
 

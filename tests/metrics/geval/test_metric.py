@@ -474,20 +474,6 @@ async def test_a_conversation_is_judged_as_a_list_of_turns() -> None:
             await metric().score(wrong, judge)  # type: ignore[arg-type]
 
 
-async def test_an_evaluator_scores_it_beside_others() -> None:
-    """Through RagEvaluator: by name, with usage, and failures as data."""
-    judge = ScriptedModel(lambda request: json_reply(HALF, "3"))
-    failing = ScriptedModel(lambda request: JudgeRejectedError("wrong key"), name="failing")
-    evaluator = RagEvaluator(judge, [metric(), GEval("b", steps=["s"], judge=failing)])
-
-    evaluation = await evaluator.evaluate(CALL)
-
-    assert evaluation.scores["geval:clarity"].raw == pytest.approx(3.5)
-    assert evaluation.scores["geval:b"].status == "error"
-    assert (evaluation.usage.requests, evaluation.usage.failed) == (2, 1)
-    assert evaluation.labels is None
-
-
 # --- identity ---------------------------------------------------------------------------------------
 
 
@@ -586,30 +572,6 @@ def test_unusual_sampling_warns_and_names_the_range(changes: dict[str, Any], wor
 
     assert words in str(caught[0].message)
     assert caught[0].filename == __file__
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"samples": 5, "temperature": 0.5},
-        {"samples": 50, "temperature": 1},
-        {"estimator": "single", "samples": 2, "temperature": 0},
-        {"estimator": "logprobs", "samples": 2, "temperature": 2.0},
-    ],
-)
-def test_usual_sampling_does_not_warn(changes: dict[str, Any]) -> None:
-    """Nor does a setting that has no effect: warnings are errors here."""
-    metric(**changes)
-
-
-async def test_a_single_answer_without_a_reason_says_what_it_is() -> None:
-    """One answer is certain of itself; there are no samples to tell of."""
-    score = await measured(metric(estimator="single"), ScriptedModel([answers("4")]))
-
-    assert score.reason == "4 of 5 by single (n 1); the judge gave no reason"
-    assert (score.distribution, score.mass, score.n) == ({"4": 1.0}, 1.0, 1)
-    assert score.evidence is not None
-    assert "samples" not in score.evidence
 
 
 async def test_a_long_reply_is_kept_in_part() -> None:

@@ -19,12 +19,9 @@ def made(pieces: list[str]) -> list[Token]:
     [
         ("Score: 4", ["Score", ":", " 4"], TokenPosition(2, "4")),
         ("Score: 4", ["<think>", "hm", "</think>", "Score", ":", " 4"], TokenPosition(5, "4")),
-        ("4", ["hm</think>4"], TokenPosition(0, "4")),
         ("Score: 4", ["Score", ":", " 4", "<|im_end|>"], TokenPosition(2, "4")),
-        ("Score: 4", ["Score", ": ", "4", "", "</s>"], TokenPosition(2, "4")),
         ("ünïcodé 4 end", ["ün", "ïco", "dé", " 4", " end"], TokenPosition(3, "4")),
         ("🙂 4", ["bytes:\\xf0\\x9f", "bytes:\\x99\\x82", " ", "4"], TokenPosition(3, "4")),
-        ("🙂 4", ["\ufffd", "\ufffd", " ", "4"], TokenPosition(3, "4")),
         ("4 🙂", ["4", " ", "\ufffd", "\ufffd"], TokenPosition(0, "4")),
         ("score 10.", ["score", " 1", "0", "."], TokenPosition(1, "1")),
         ('{"score": 4}', ['{"score', '":', " 4}"], TokenPosition(2, "4}")),

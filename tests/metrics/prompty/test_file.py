@@ -169,18 +169,6 @@ def test_a_variable_that_is_not_given_is_an_error() -> None:
         prompt.render({})
 
 
-def test_prompts_of_the_paper_load(data: Path) -> None:
-    """All eleven, each with its one input."""
-    files = sorted((data / "promptpex").glob("*/*/put.prompty"))
-
-    prompts = [load_prompty(path) for path in files]
-
-    assert len(prompts) == 11
-    for prompt in prompts:
-        assert [m.role for m in prompt.messages] == ["system", "user"]
-        assert set(prompt.inputs) == prompt.variables
-
-
 @pytest.mark.parametrize("part", [" ", "\n", "#", "{{", "{{ a ", "<a>", "user:\n", "---\n"])
 def test_runaway_files_are_read_or_refused(part: str) -> None:
     """A hundred thousand characters of anything; patterns that go back and forth would hang."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -292,17 +291,6 @@ def test_bounds_and_growth(case: tuple[list[str], list[str]]) -> None:
     for measure in ("hit_rate", "recall", "mrr", "map"):
         column = [found[f"{measure}@{k}"] for k in ks]
         assert column == sorted(column)  # type: ignore[type-var]  # no value is None, see above
-
-
-@given(st.text(max_size=30))
-def test_a_text_matches_its_own_forms(text: str) -> None:
-    """Whatever it holds: composed, decomposed, in capitals' lower case, with other white space."""
-    forms = [unicodedata.normalize("NFC", text), unicodedata.normalize("NFD", text), f" {text}\t"]
-    if not text.split():
-        return
-    for form in forms:
-        call = RagCall("q", [form], None, relevant_ids=[text])
-        assert values(Retrieval(k=1, match="text"), call)["mrr@1"] == 1.0
 
 
 # --- Settings

@@ -9,14 +9,11 @@ import pytest
 from by_hand import ScriptedJudge, keyed, labels_of
 
 from rag_eval_integrations._scoring import score_labelling
-from rag_eval_integrations.dataset import labelled_from, score_labelled
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.judges import CascadeJudge, EmbeddedJudge
+from rag_eval_integrations.judges import EmbeddedJudge
 from rag_eval_integrations.metrics import (
-    CallMetric,
     ContextRecall,
-    LabelMetric,
     LabelRetrieval,
     Retrieval,
     Trace,
@@ -34,7 +31,6 @@ from rag_eval_integrations.records import (
     SentencizedCall,
     Usage,
 )
-from rag_eval_integrations.sentences import Punkt
 from rag_eval_integrations.testing import ScriptedModel, labels_reply
 
 QUESTION = "Where do bees live?"
@@ -117,34 +113,6 @@ def test_a_retrieval_alone_is_scored() -> None:
     scores = RagEvaluator(metrics=[LabelRetrieval()]).evaluate_sync(call).scores
 
     assert [score.value for score in scores.values()] == [0.5, 0.5, pytest.approx(0.6309, abs=1e-4)]
-
-
-def test_recorded_labels_are_enough() -> None:
-    """A row with labels, and the evaluation made of it, give the same scores without a judge."""
-    row = {
-        "question": QUESTION,
-        "documents": [
-            {"text": "Snow is cold.", "id": "snow"}, {"text": "Bees live in hives.", "id": "hive"},
-        ],
-        "response": "In hives.",
-        "relevant_ids": ["hive"],
-        "labels": {
-            "all_relevant_sentence_keys": ["1a"],
-            "all_utilized_sentence_keys": ["1a"],
-            "sentence_support_information": [
-                {"response_sentence_key": "a", "supporting_sentence_keys": ["1a"], "fully_supported": True}
-            ],
-        },
-    }  # fmt: skip
-
-    metrics: list[LabelMetric | CallMetric] = [Trace(), LabelRetrieval(), Retrieval(k=2)]
-    first = score_labelled(labelled_from(row, Punkt()), metrics)
-    again = score_labelled(labelled_from(first.model_dump(mode="json"), Punkt()), metrics)
-
-    assert first.scores["mrr@2"].value == 0.5
-    assert first.scores["reciprocal_rank"].value == 0.5
-    assert again.scores == first.scores
-    assert (again.document_ids, again.relevant_ids) == (("snow", "hive"), ("hive",))
 
 
 # --- Context recall
@@ -242,18 +210,6 @@ def test_recorded_sentences_keep_their_keys() -> None:
     assert evaluation.scores["context_recall"].value == pytest.approx(1 / 3)
 
 
-def test_other_recorded_sentences_are_labelled_anew() -> None:
-    """Labels name sentences by their keys, which another splitting gives to other texts."""
-    judge = ScriptedJudge(about)
-    evaluator = RagEvaluator(judge, [ContextRecall()])
-
-    for texts in (["Bees live in hives."], ["Bees live", "in hives."]):
-        documents = tuple(Sentence(f"0{key}", text) for key, text in zip("ab", texts, strict=False))
-        evaluator.evaluate_sync(bees(sentences=Sentences(documents=documents)))
-
-    assert [len(asked.documents) for asked in judge.asked] == [1, 2]
-
-
 @pytest.mark.parametrize(
     ("call", "code", "reason"),
     [
@@ -322,21 +278,6 @@ def test_a_model_is_asked_by_the_labelling_prompt() -> None:
     assert "They dance." in request.messages[-1].content
     assert "In hives, they say." not in request.messages[-1].content
     assert evaluation.scores["context_recall"].value == 1.0
-
-
-def test_a_cascade_tells_who_labelled_the_response() -> None:
-    """The flag is the response's; the score names the reference's own judge."""
-    second = ScriptedJudge(about)
-
-    def asks(call: SentencizedCall, labelling: Labelling) -> bool:
-        return call.call.response == REFERENCE
-
-    judge = CascadeJudge("embedded", second, ask_when=asks, name="test")
-    evaluation = RagEvaluator(judge, [Trace(), ContextRecall()]).evaluate_sync(bees())
-
-    assert evaluation.flags == ("lexical_estimate", "cascade_first")
-    assert evaluation.scores["context_recall"].by.judge == "scripted"
-    assert evaluation.scores["adherence"].by.judge == "embedded"
 
 
 def test_text_in_a_reference_that_speaks_to_a_judge_is_flagged() -> None:
