@@ -72,9 +72,9 @@ def test_the_weighted_mean_is_unbiased_and_the_interval_covers() -> None:
     """Bad calls (0) are sampled always, good ones (1) rarely: the plain mean would be far off."""
     chance = random.Random(7)
     covered, total = 0, 0.0
-    for _ in range(200):
+    for _ in range(100):
         aggregate = Aggregate()
-        for _ in range(150):
+        for _ in range(80):
             value = float(chance.random() < 0.7)
             probability = 0.2 if value else 0.9
             if chance.random() < probability:
@@ -85,8 +85,8 @@ def test_the_weighted_mean_is_unbiased_and_the_interval_covers() -> None:
         total += mean.mean
         covered += mean.ci95[0] <= 0.7 <= mean.ci95[1]
 
-    assert total / 200 == pytest.approx(0.7, abs=0.02)
-    assert covered / 200 > 0.88
+    assert total / 100 == pytest.approx(0.7, abs=0.02)
+    assert covered / 100 > 0.88
 
 
 @pytest.mark.parametrize(

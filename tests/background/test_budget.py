@@ -14,7 +14,7 @@ from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.records import Labelling, SentencizedCall, Usage
 
-from .conftest import LABELS, WAIT, Kept, call, evaluator
+from .conftest import LABELS, WAIT, Kept, call
 
 
 class Clock:
@@ -119,16 +119,6 @@ def test_an_unknown_price_is_not_zero(log: pytest.LogCaptureFixture) -> None:
         "`per_day_usd` cannot be enforced: the price of scripted is not known; "
         "further cases of this kind are counted but not logged"
     ]
-
-
-def test_no_budget_is_no_limit() -> None:
-    """Nor a warning about prices."""
-    with BackgroundEvaluator(evaluator()) as background:
-        for number in range(100):
-            background(call(number))
-        assert background.flush(WAIT)
-
-        assert background.counters.scored == 100
 
 
 @pytest.mark.parametrize("name", ["per_minute", "per_day_usd"])

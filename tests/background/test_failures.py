@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import logging
+import contextlib
 import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from by_hand import ScriptedJudge
 from rag_eval_integrations._suppress import suppressed
 from rag_eval_integrations.background import BackgroundEvaluator
 from rag_eval_integrations.background import _sink_delivery as delivery
-from rag_eval_integrations.background.counters import FailureLog
 from rag_eval_integrations.errors import JudgeRejectedError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.models import OpenAIModel
@@ -40,38 +38,41 @@ class Failing(ScriptedJudge):
         raise kinds[int(call.call.id) % 4]
 
 
-def test_1000_failing_evaluations(log: pytest.LogCaptureFixture) -> None:
+def test_100_failing_evaluations(log: pytest.LogCaptureFixture) -> None:
     """None is raised into the app, one log line each kind, all are counted and delivered."""
     kept = Kept()
     with BackgroundEvaluator(RagEvaluator(Failing(LABELS)), [kept]) as background:
-        for number in range(1000):
+        for number in range(100):
             background(call(number))
         assert background.flush(WAIT)
         counters = background.counters
 
-    assert (counters.captured, counters.failed, counters.dropped) == (1000, 1000, 0)
+    assert (counters.captured, counters.failed, counters.dropped) == (100, 100, 0)
     lines = [record.getMessage() for record in log.records]
     assert len(lines) == 4
     assert any("judge: JudgeRejectedError: 401: wrong key\\nFORGED line" in line for line in lines)
     assert not any("\n" in line for line in lines)
-    assert len(kept.ids) == 1000  # a SystemExit is a row like any other failure
+    assert len(kept.ids) == 100  # a SystemExit is a row like any other failure
     assert {e.error.stage for e in kept.evaluations if e.error is not None} == {"judge"}
 
 
 def test_a_broken_evaluator_is_counted(log: pytest.LogCaptureFixture) -> None:
-    """Also where the evaluator breaks its own promise, or something inside cancels itself."""
+    """Also where the evaluator breaks its promise; a timeout of its own is not taken for ours."""
 
     class Broken(RagEvaluator):
         async def evaluate(self, call: RagCall, **options: object) -> Evaluation:
-            raise asyncio.CancelledError if call.id == "0" else KeyError(call.id)
+            raise (asyncio.CancelledError, TimeoutError, KeyError, KeyError)[int(call.id)]
 
-    with BackgroundEvaluator(Broken(ScriptedJudge(LABELS))) as background:
-        for number in range(5):
+    kept = Kept()
+    with BackgroundEvaluator(Broken(ScriptedJudge(LABELS)), [kept]) as background:
+        for number in range(4):
             background(call(number))
         assert background.flush(WAIT)
 
-        assert background.counters.failed == 5
-    assert len(log.records) == 2
+        assert background.counters.failed == 4
+    assert kept.ids == []
+    assert len(log.records) == 3
+    assert all("ended without a result" in record.getMessage() for record in log.records)
 
 
 NO_FILES = """
@@ -140,25 +141,6 @@ def test_rows_that_are_in_the_file_are_counted_as_written(root: Path, tmp_path: 
     assert done.stderr.count("sink JsonlSink failed") == 1
 
 
-def test_a_sink_that_empties_its_batch_is_counted() -> None:
-    """What it was given is written, and `flush` ends."""
-
-    class Emptying(Kept):
-        def write(self, batch: Sequence[Evaluation]) -> None:
-            super().write(batch)
-            assert isinstance(batch, list)
-            batch.clear()
-
-    kept = Emptying()
-    with BackgroundEvaluator(evaluator(), [kept]) as background:
-        for number in range(5):
-            background(call(number))
-        assert background.flush(WAIT)
-
-        counts = background.counters.sinks[0]
-    assert (len(kept.ids), counts.written, counts.pending) == (5, 5, 0)
-
-
 def test_a_judge_that_never_answers_is_given_up(log: pytest.LogCaptureFixture) -> None:
     """It holds no place for ever: counted as failed, delivered with an error, said once."""
 
@@ -188,25 +170,6 @@ def test_a_judge_that_never_answers_is_given_up(log: pytest.LogCaptureFixture) -
     assert summary.unscored["adherence"] == {"error": 3}
     assert len(log.records) == 1
     assert "TimeoutError: no result within 0.3 s" in log.records[0].getMessage()
-
-
-def test_a_timeout_of_the_evaluators_own_is_not_taken_for_ours(
-    log: pytest.LogCaptureFixture,
-) -> None:
-    """An evaluator that breaks its promise with a TimeoutError is a failure like any other."""
-
-    class Broken(RagEvaluator):
-        async def evaluate(self, call: RagCall, **options: object) -> Evaluation:
-            raise TimeoutError("not the background's")
-
-    kept = Kept()
-    with BackgroundEvaluator(Broken(ScriptedJudge(LABELS)), [kept]) as background:
-        background(call())
-        assert background.flush(WAIT)
-
-        assert background.counters.failed == 1
-    assert kept.ids == []
-    assert "ended without a result" in log.records[0].getMessage()
 
 
 def test_a_call_without_a_value_is_unscored() -> None:
@@ -310,16 +273,6 @@ def test_what_an_evaluation_or_a_sink_runs_is_not_captured() -> None:
     assert not suppressed()
 
 
-def test_kinds_without_end_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    """At most 100 kinds are remembered and logged."""
-    failures = FailureLog()
-    with caplog.at_level(logging.WARNING):
-        for number in range(300):
-            failures.log((str(number),), "failed")
-
-    assert len(caplog.records) == 100
-
-
 def test_a_judge_that_is_not_there_is_told_and_holds_up_nobody(
     log: pytest.LogCaptureFixture,
 ) -> None:
@@ -328,14 +281,12 @@ def test_a_judge_that_is_not_there_is_told_and_holds_up_nobody(
         bound.bind(("127.0.0.1", 0))  # and nothing listens
         url = f"http://127.0.0.1:{bound.getsockname()[1]}/v1"
         background = BackgroundEvaluator(RagEvaluator(OpenAIModel("m", base_url=url)))
-        began = time.monotonic()
-        for number in range(50):
+        for number in range(10):
             background.submit(call(number))
 
         assert background.flush(WAIT)
 
-    assert time.monotonic() - began < WAIT / 2  # two attempts take a third of a second
-    assert len(background.evaluations) == 50
+    assert len(background.evaluations) == 10
     errors = [evaluation.error for evaluation in background.evaluations]
     assert all(error is not None and "connection refused" in error.message for error in errors)
     (record,) = log.records
@@ -343,7 +294,7 @@ def test_a_judge_that_is_not_there_is_told_and_holds_up_nobody(
         record.getMessage()
     )
     assert "connection refused" in record.getMessage()
-    assert background.counters.failed == 50
+    assert background.counters.failed == 10
 
 
 @pytest.mark.parametrize("error", [SystemExit(1), KeyboardInterrupt()])
@@ -410,18 +361,17 @@ def test_a_judge_that_meddles_with_the_loop_ends_no_later_call(
 
 
 def test_a_judge_that_catches_its_cancellation_holds_no_place(
-    log: pytest.LogCaptureFixture,
+    log: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After its time, and a second, the call is delivered with an error and the next one begins."""
+    monkeypatch.setattr("rag_eval_integrations.background.budget._LAST_STEPS", 0.05)
+    heard = threading.Event()
 
     class Deaf(ScriptedJudge):
         async def label(self, call: SentencizedCall) -> Labelling:
-            end = time.monotonic() + 6
-            while time.monotonic() < end:
-                try:
-                    await asyncio.sleep(0.5)
-                except asyncio.CancelledError:
-                    continue
+            while not heard.is_set():
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.sleep(0.05)
             raise AssertionError("nobody hears this")
 
     kept = Kept()
@@ -431,6 +381,7 @@ def test_a_judge_that_catches_its_cancellation_holds_no_place(
     for number in range(2):
         background(call(number))
     assert background.flush(WAIT)
+    heard.set()
     background.close(WAIT)
 
     assert background.counters.failed == 2

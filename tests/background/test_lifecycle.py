@@ -9,7 +9,6 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -116,20 +115,19 @@ def test_it_works_again_after_a_quiet_time(monkeypatch: pytest.MonkeyPatch) -> N
     assert kept.ids == ["0", "1", "2"]
 
 
-@pytest.mark.parametrize("max_concurrency", [1, 2, 7])
-def test_never_more_at_once_than_allowed(max_concurrency: int) -> None:
+def test_never_more_at_once_than_allowed() -> None:
     """And full use of what is allowed."""
     gate = Gate()
-    with BackgroundEvaluator(RagEvaluator(gate), max_concurrency=max_concurrency) as background:
-        for number in range(20):
+    with BackgroundEvaluator(RagEvaluator(gate), max_concurrency=3) as background:
+        for number in range(10):
             background(call(number))
-        until(lambda: len(gate.asked) == max_concurrency)
+        until(lambda: len(gate.asked) == 3)
         assert not background.flush(0.1)
-        assert len(gate.asked) == max_concurrency
+        assert len(gate.asked) == 3
         gate.open.set()
         assert background.flush(WAIT)
 
-        assert background.counters.scored == 20
+        assert background.counters.scored == 10
 
 
 def test_a_sink_may_submit_but_not_wait() -> None:
@@ -183,31 +181,6 @@ def test_an_evaluation_may_submit_but_not_wait(in_thread: bool) -> None:
     assert (background.counters.scored, background.counters.dropped) == (2, 1)
 
 
-def test_the_loop_survives_what_ends_loops(log: pytest.LogCaptureFixture) -> None:
-    """A SystemExit in a task that a judge started leaves asyncio's loop, which goes on."""
-
-    class Judge(ScriptedJudge):
-        async def label(self, call_: SentencizedCall) -> Labelling:
-            if call_.call.id == "0":
-
-                async def leave() -> None:
-                    raise SystemExit(3)
-
-                await asyncio.create_task(leave())
-            return await super().label(call_)
-
-    kept = Kept()
-    background = BackgroundEvaluator(RagEvaluator(Judge(LABELS)), [kept], max_concurrency=1)
-    for number in range(3):
-        background(call(number))
-    assert background.flush(WAIT)
-    background(call(3))
-    assert background.close(WAIT)
-
-    assert kept.ids == ["0", "1", "2", "3"]
-    assert background.counters.failed == 1
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python 3.12 warns of any fork
 def test_a_forked_child_starts_empty_and_works() -> None:
@@ -235,28 +208,6 @@ def test_a_forked_child_starts_empty_and_works() -> None:
     assert background.counters.scored == 5
 
 
-EXIT = """
-import sys; sys.path[:0] = ["tests/support"]
-import time
-from by_hand import ScriptedJudge, labels_of
-from rag_eval_integrations.background import BackgroundEvaluator
-from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.records import RagCall
-
-class Slow(ScriptedJudge):
-    async def label(self, call):
-        import asyncio
-        await asyncio.sleep(60)
-
-background = BackgroundEvaluator(
-    RagEvaluator(Slow(labels_of([], [], {}))), max_concurrency=2, exit_grace=0
-)
-for number in range(5):
-    background(RagCall(question=str(number), documents=["It is so."], response="It is so."))
-time.sleep(0.1)
-"""
-
-
 FORKS = """
 import os, sys, time
 from rag_eval_integrations.background import BackgroundEvaluator
@@ -278,10 +229,10 @@ assert set(sys.modules) == before, set(sys.modules) - before
 background = BackgroundEvaluator(
     RagEvaluator(OpenAIModel("m", base_url=sys.argv[1])), exit_grace=0
 )
-submit(50, "parent")
+submit(20, "parent")
 children = []
-for _ in range(6):
-    time.sleep(0.02)
+for _ in range(3):
+    time.sleep(0.04)
     child = os.fork()
     if not child:
         submit(2, "child")
@@ -302,20 +253,7 @@ def test_a_fork_during_the_first_evaluation(root: Path) -> None:
             capture_output=True, text=True, cwd=root, timeout=200,
         )  # fmt: skip
 
-    assert (done.stdout, done.stderr) == ("[0, 0, 0, 0, 0, 0] True\n", "")
-
-
-def test_a_bare_exit_counts_what_is_undone_and_does_not_wait(root: Path) -> None:
-    """Without a grace: one line on stderr, exit code 0, long before the judge would have answered."""
-    done = subprocess.run(
-        [sys.executable, "-c", EXIT], capture_output=True, text=True, cwd=root, timeout=30
-    )
-
-    assert done.returncode == 0
-    assert done.stderr == (
-        "5 calls were not evaluated and 0 evaluations not written at exit; "
-        "`flush()` or `close()` before it\n"
-    )
+    assert (done.stdout, done.stderr) == ("[0, 0, 0] True\n", "")
 
 
 def test_the_exit_line_is_for_what_is_pending_alone(log: pytest.LogCaptureFixture) -> None:
@@ -334,18 +272,6 @@ def test_the_exit_line_is_for_what_is_pending_alone(log: pytest.LogCaptureFixtur
     ]
 
 
-def test_a_drained_evaluator_exits_silently(root: Path) -> None:
-    """Nothing to say, nothing said."""
-    code = EXIT.replace("Slow(labels", "ScriptedJudge(labels").replace(
-        "time.sleep(0.1)", "assert background.flush(20)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=root, timeout=30
-    )
-
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 def test_counters_can_be_exported() -> None:
     """A snapshot is frozen, and JSON through `asdict`."""
     with BackgroundEvaluator(evaluator(), [Kept(), Kept()]) as background:
@@ -358,17 +284,3 @@ def test_counters_can_be_exported() -> None:
     assert [sink["name"] for sink in exported["sinks"]] == ["Kept-0", "Kept-1"]
     with pytest.raises(dataclasses.FrozenInstanceError):
         counters.scored = 2  # type: ignore[misc]  # the point
-
-
-def test_a_sequence_of_sinks_is_enough() -> None:
-    """Any object with `write(batch)` is a sink."""
-
-    class Own:
-        def write(self, batch: Sequence[Evaluation]) -> None:
-            ids.extend(evaluation.id for evaluation in batch)
-
-    ids: list[str] = []
-    with BackgroundEvaluator(evaluator(), (Own(),)) as background:
-        background(call(4))
-
-    assert ids == ["4"]

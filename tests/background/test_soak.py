@@ -17,8 +17,8 @@ from rag_eval_integrations.records import Evaluation, Labelling, SentencizedCall
 from .conftest import LABELS, WAIT, call
 
 STATM = Path("/proc/self/statm")
-ROUND, ROUNDS = 500, 8
-MOST_GROWTH = 8.0
+ROUND, ROUNDS = 400, 6
+MOST_GROWTH = 4.0
 """MB over all rounds but the first two: a leak of 3 kB a call, half of what one leaves, shows."""
 
 

@@ -7,21 +7,22 @@ from typing import Any
 
 import pytest
 
-from rag_eval_integrations.background import BackgroundEvaluator, Budget, WhenFull
+from rag_eval_integrations.background import BackgroundEvaluator, WhenFull
 from rag_eval_integrations.background.budget import chosen
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges import EmbeddedJudge
-from rag_eval_integrations.records import Evaluation, RagCall
+from rag_eval_integrations.records import RagCall
 from rag_eval_integrations.sinks import CallbackSink
 
 from .conftest import WAIT, Gate, Kept, call, evaluator, until
 
 
 def test_every_call_is_evaluated_and_delivered_off_the_apps_thread() -> None:
-    """Scores reach the sink, in another thread, and the counts add up."""
-    kept = Kept()
-    with BackgroundEvaluator(evaluator(), [kept]) as background:
+    """Scores reach every sink once, in another thread, and the counts add up."""
+    kept, also = Kept(), Kept()
+    sinks: Any = (sink for sink in (kept, also))  # read once: a check of them leaves none out
+    with BackgroundEvaluator(evaluator(), sinks) as background:
         for number in range(20):
             background(call(number))
         assert background.flush(WAIT)
@@ -29,6 +30,7 @@ def test_every_call_is_evaluated_and_delivered_off_the_apps_thread() -> None:
         counters = background.counters
     assert (counters.captured, counters.scored, counters.pending) == (20, 20, 0)
     assert sorted(kept.ids, key=int) == [str(number) for number in range(20)]
+    assert sorted(also.ids) == sorted(kept.ids)
     assert kept.evaluations[0].scores["adherence"].value == 1.0
     assert len(kept.threads) == 1
     assert threading.get_ident() not in kept.threads
@@ -106,17 +108,11 @@ def test_sampling_is_decided_by_the_id_alone() -> None:
 
 @pytest.mark.parametrize("make", [str, lambda n: f"{n:016x}", lambda n: f"user-{n}\ud800"])
 def test_sampling_is_unbiased(make: object) -> None:
-    """Of 20,000 ids of any form the wanted share is taken, within 4.5 standard deviations."""
-    for rate in (0.01, 0.25, 0.9):
-        taken = sum(chosen(make(number), rate) for number in range(20_000))  # type: ignore[operator]
+    """Of 5,000 ids of any form the wanted share is taken, within 4.5 standard deviations."""
+    for rate in (0.0, 0.01, 0.25, 0.9, 1.0):
+        taken = sum(chosen(make(number), rate) for number in range(5_000))  # type: ignore[operator]
 
-        assert abs(taken - 20_000 * rate) < 4.5 * (20_000 * rate * (1 - rate)) ** 0.5
-
-
-def test_the_ends_of_sampling_are_exact() -> None:
-    """0 takes none, 1 takes all."""
-    assert not any(chosen(str(number), 0.0) for number in range(1000))
-    assert all(chosen(str(number), 1.0) for number in range(1000))
+        assert abs(taken - 5_000 * rate) <= 4.5 * (5_000 * rate * (1 - rate)) ** 0.5
 
 
 @pytest.mark.parametrize(("when_full", "left"), [("drop_newest", "123"), ("drop_oldest", "345")])
@@ -216,66 +212,41 @@ def test_many_threads_may_submit_at_once() -> None:
         {"evaluation_timeout": float("inf")},
         {"evaluation_timeout": None},
         {"evaluation_timeout": True},
+        {"exit_grace": -1},
+        {"exit_grace": float("inf")},
+        {"exit_grace": "5"},
+        {"on_sigterm": True},
+        {"keep": -1},
+        {"keep": 2.5},
+        {"keep": True},
+        {"keep": "all"},
+        {"evaluator": "embedded"},
+        {"evaluator": EmbeddedJudge()},
+        {"evaluator": RagEvaluator},
     ],
 )
 def test_wrong_arguments_are_refused_at_construction(wrong: dict[str, object]) -> None:
     """With the argument's name."""
     with pytest.raises(ConfigurationError, match=f"`{next(iter(wrong))}`"):
-        BackgroundEvaluator(evaluator(), **wrong)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("wrong", ["embedded", EmbeddedJudge(), RagEvaluator])
-def test_only_an_evaluator_evaluates(wrong: object) -> None:
-    """A judge, or its name, is refused before the first call."""
-    with pytest.raises(ConfigurationError, match="`evaluator`"):
-        BackgroundEvaluator(wrong)  # type: ignore[arg-type]
-
-
-def test_sinks_may_come_one_by_one() -> None:
-    """They are read once: a check of them leaves none out."""
-    seen: list[Evaluation] = []
-    sinks: Any = (CallbackSink(seen.append) for _ in range(2))
-    with BackgroundEvaluator(evaluator(), sinks) as background:
-        background.submit(call(1))
-        assert background.flush(WAIT)
-
-    assert len(seen) == 2
-
-
-@pytest.mark.parametrize("wrong", [0, -1.0, float("inf"), float("nan"), "9", True])
-@pytest.mark.parametrize("name", ["per_minute", "per_day_usd"])
-def test_a_wrong_budget_is_refused(name: str, wrong: object) -> None:
-    """At construction, with the limit's name."""
-    with pytest.raises(ConfigurationError, match=f"`{name}`"):
-        Budget(**{name: wrong})  # type: ignore[arg-type]
+        BackgroundEvaluator(**{"evaluator": evaluator(), **wrong})  # type: ignore[arg-type]
 
 
 def test_a_rate_by_call_weighs_each_call_by_its_own_chance() -> None:
-    """By hand: 10 risky calls kept whole, of 1000 others a tenth; the means are of all 1010."""
+    """By hand: 10 risky calls kept whole, of 300 others a tenth; the means are of all 310."""
 
     def rate(call: RagCall) -> float:
         return 1.0 if int(call.id) < 10 else 0.1
 
     with BackgroundEvaluator(evaluator(), sample_rate=rate) as background:
-        for number in range(1010):
+        for number in range(310):
             background(call(number))
         assert background.flush(WAIT)
         counters, mean = background.counters, background.summary().mean("adherence")
 
     assert mean is not None
-    assert 60 < counters.scored < 160
+    assert 20 < counters.scored < 70
     assert mean.scored == counters.scored
     assert mean.mean == 1.0
-
-
-def test_by_default_what_did_not_end_well_is_not_judged() -> None:
-    """An aborted answer would be scored for what it had no time to say."""
-    with BackgroundEvaluator(evaluator()) as background:
-        background(call(0, "aborted"))
-        background(call(1, "ok"))
-        assert background.flush(WAIT)
-
-        assert (background.counters.scored, background.counters.skipped) == (1, 1)
 
 
 def test_a_call_that_is_dropped_says_why(log: pytest.LogCaptureFixture) -> None:

@@ -94,14 +94,6 @@ class TestRecord:
         assert captured.only.documents[0].metadata == {"page": 3}
         assert captured.only.response is None
 
-    async def test_is_the_same_with_async_with(self, captured: Captured) -> None:
-        """And is delivered in the thread of its end."""
-        async with capture_call(captured, QUESTION) as call:
-            await asyncio.sleep(0)
-            call.response = ANSWER
-
-        assert captured.only.response == ANSWER
-
     def test_record_call_is_one_line(self, captured: Captured) -> None:
         """It returns what it delivers."""
         began = datetime.now(UTC)
@@ -148,30 +140,6 @@ class TestRecord:
         assert capture_failures() == 0
 
 
-class Hit:
-    """LangChain's document, by its attributes."""
-
-    def __init__(self) -> None:
-        self.page_content = ANSWER
-        self.metadata = {"seen": datetime(2024, 1, 2, tzinfo=UTC), 3: {1}}
-        self.id = 12
-
-
-class Node:
-    """LlamaIndex's scored node; like the original, `text` raises for a node that is no text."""
-
-    score = 0.25
-    node_id = "n"
-    metadata = None
-
-    def get_content(self) -> str:
-        return ANSWER
-
-    @property
-    def text(self) -> str:
-        raise ValueError("Node must be a TextNode to get text.")
-
-
 class Colour(StrEnum):
     RED = "red"
 
@@ -185,9 +153,8 @@ class Colour(StrEnum):
         ({"text": ANSWER, "id": "a"}, Document(text=ANSWER, id="a")),
         ({"page_content": ANSWER, "metadata": [1]}, Document(text=ANSWER, metadata={"metadata": [1]})),
         ({"content": "", "score": float("nan")}, Document(text="")),
-        (Hit(), Document(text=ANSWER, id="12", metadata={"seen": "2024-01-02T00:00:00+00:00", "3": [1]})),
-        (Node(), Document(text=ANSWER, id="n", score=0.25)),
-        ((Hit(), 0.5), Document(text=ANSWER, id="12", score=0.5, metadata={"seen": "2024-01-02T00:00:00+00:00", "3": [1]})),
+        ({"text": ANSWER, "metadata": {"seen": datetime(2024, 1, 2, tzinfo=UTC), 3: {1}}},
+         Document(text=ANSWER, metadata={"seen": "2024-01-02T00:00:00+00:00", "3": [1]})),
         ((ANSWER, 1), Document(text=ANSWER, score=1.0)),
     ],
 )  # fmt: skip
@@ -282,15 +249,6 @@ class TestWhatCannotBeUsed:
         assert captured.only.history == (Turn(role="user", content="Hi"),)
         assert capture_failures() == 0
 
-    def test_an_iterator_of_the_app_is_not_read(self, captured: Captured) -> None:
-        """The app's stream is the app's."""
-        documents = iter(["a", "b"])
-
-        with capture_call(captured, QUESTION) as call:
-            call.documents = documents
-
-        assert list(documents) == ["a", "b"]
-
     @pytest.mark.parametrize(("latency", "started"), [(-1.0, None), (None, "now"), ("1", None)])
     def test_record_call_is_no_stricter(
         self, captured: Captured, latency: Any, started: Any
@@ -301,14 +259,6 @@ class TestWhatCannotBeUsed:
         assert captured.only is record
         assert captured.how.latency_s is None
         assert record.started_at is None
-        assert capture_failures() == 1
-
-    def test_even_a_broken_call_object_breaks_only_the_record(self, captured: Captured) -> None:
-        """Whatever fails at the end is counted, and the app goes on."""
-        with capture_call(captured, QUESTION) as call:
-            del call.response
-
-        assert captured.calls == []
         assert capture_failures() == 1
 
     def test_an_unusable_argument_is_refused_when_it_is_made(self) -> None:
@@ -369,18 +319,6 @@ class TestEnds:
         assert captured.how.status == "aborted"
         assert captured.only.response == "half"
 
-    async def test_a_timeout_is_aborted(self, captured: Captured) -> None:
-        """As asyncio sees it: a cancellation from outside."""
-
-        async def work() -> None:
-            with capture_call(captured, QUESTION):
-                await asyncio.sleep(60)
-
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(work(), 0.01)
-
-        assert captured.how.status == "aborted"
-
     def test_a_generator_around_the_block_that_is_closed_is_aborted(
         self, captured: Captured
     ) -> None:
@@ -425,36 +363,25 @@ class TestEnds:
 
 class TestTarget:
     def test_that_is_broken_never_reaches_the_app(self, log: pytest.LogCaptureFixture) -> None:
-        """1,000 failures: one traceback in the log, all counted, all blocks went on."""
+        """One traceback of each target in the log, all failures counted, all blocks went on."""
 
         def broken(call: RagCall) -> None:
             raise RuntimeError("the target is down")
 
-        for number in range(1000):
+        def another(call: RagCall) -> None:
+            raise RuntimeError
+
+        for number in range(20):
             with capture_call(broken, f"{number}") as call:
                 call.response = ANSWER
+        record_call(another, question="", documents=(), response=None)
 
-        assert capture_failures() == 1000
-        [record] = log.records
+        assert capture_failures() == 21
+        record, _ = log.records
         assert record.name == "rag_eval_integrations.capture"
         assert "broken" in record.getMessage()
         assert record.exc_info is not None
         assert "the target is down" in str(record.exc_info[1])
-
-    def test_that_is_broken_does_not_hide_another(self, log: pytest.LogCaptureFixture) -> None:
-        """Each target's first failure is logged."""
-
-        def one(call: RagCall) -> None:
-            raise RuntimeError
-
-        def another(call: RagCall) -> None:
-            raise RuntimeError
-
-        for target in (one, another, one):
-            record_call(target, question="", documents=(), response=None)
-
-        assert len(log.records) == 2
-        assert capture_failures() == 3
 
     def test_that_is_broken_leaves_the_apps_exception_alone(self) -> None:
         """The app sees its own error, not the target's."""
@@ -516,10 +443,10 @@ class TestAtOnce:
         assert current_call().documents is None
         assert captured.calls == []
 
-    def test_fifty_threads_with_one_object(self, captured: Captured) -> None:
+    def test_many_threads_with_one_object(self, captured: Captured) -> None:
         """No cross-talk: each record holds what its own thread set."""
         block = capture_call(captured)
-        together = threading.Barrier(50)
+        together = threading.Barrier(20)
 
         def work(number: int) -> None:
             with block as call:
@@ -529,12 +456,12 @@ class TestAtOnce:
                 together.wait()
                 call.response = f"{number}"
 
-        with ThreadPoolExecutor(50) as pool:
-            list(pool.map(work, range(50)))
+        with ThreadPoolExecutor(20) as pool:
+            list(pool.map(work, range(20)))
 
         assert_own(captured)
 
-    async def test_fifty_tasks_with_one_object(self, captured: Captured) -> None:
+    async def test_many_tasks_with_one_object(self, captured: Captured) -> None:
         """Nor between tasks; a task started inside belongs to the call."""
         block = capture_call(captured)
 
@@ -548,7 +475,7 @@ class TestAtOnce:
                 await asyncio.gather(retrieve(number), asyncio.sleep(0.001 * (number % 5)))
                 call.response = f"{number}"
 
-        await asyncio.gather(*map(work, range(50)))
+        await asyncio.gather(*map(work, range(20)))
 
         assert_own(captured)
 
@@ -564,9 +491,9 @@ class TestAtOnce:
 
 
 def assert_own(captured: Captured) -> None:
-    assert len(captured.calls) == 50
+    assert len(captured.calls) == 20
     for call in captured.calls:
         assert call.documents == (Document(text=call.question),)
         assert call.response == call.question
-    assert len({call.question for call in captured.calls}) == 50
+    assert len({call.question for call in captured.calls}) == 20
     assert capture_failures() == 0

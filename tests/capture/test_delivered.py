@@ -22,6 +22,7 @@ from rag_eval_integrations.capture._calls import to_call
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import Evaluation, RagCall
 from rag_eval_integrations.records._ended import EndedCall
+from rag_eval_integrations.sinks import CallbackSink
 
 from ..langchain import conftest as langchain_app
 from ..llama_index import conftest as llama_index_app
@@ -97,9 +98,14 @@ def attach(request: pytest.FixtureRequest) -> Attach:
 
 
 def test_an_evaluator_is_run_in_the_background(attach: Attach) -> None:
-    """Its evaluations are kept and told, one a call; what is not judged is unscored."""
+    """Its evaluations are kept and told, one a call; a background evaluator keeps its sinks."""
     told: list[Evaluation] = []
+    written: list[Evaluation] = []
     capturing, ask = attach(RagEvaluator(), on_evaluation=told.append)
+    with BackgroundEvaluator(RagEvaluator(), [CallbackSink(written.append)]) as background:
+        other, ask_other = attach(background)
+        ask_other()
+        assert other.flush()
 
     ask()
     ask()
@@ -108,55 +114,51 @@ def test_an_evaluator_is_run_in_the_background(attach: Attach) -> None:
     assert [one.question for one in capturing.evaluations] == [QUESTION] * 2
     assert capturing.evaluations == told
     assert isinstance(capturing.evaluations, Evaluations)
+    assert [one.question for one in written] == [QUESTION]
+    assert other.evaluations == written
     assert told[0].scores["context_relevance"].value is not None
     assert capturing.failed == 0
 
 
-def test_a_background_evaluator_keeps_its_sinks(attach: Attach) -> None:
-    """It can be flushed here; evaluations are where the user wants them, and the latest here."""
-    written: list[Evaluation] = []
+def test_a_plain_function_leaves_nothing_to_wait_for(
+    attach: Attach, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It gets the call itself, and nothing is kept, also where nobody has loaded an evaluator."""
+    calls: list[RagCall] = []
 
-    class Sink:
-        def write(self, batch: Any) -> None:
-            written.extend(batch)
-
-    with BackgroundEvaluator(RagEvaluator(), [Sink()]) as background:
-        capturing, ask = attach(background)
+    for evaluating in (_delivery._EVALUATING, {"never.loaded"}):
+        monkeypatch.setattr(_delivery, "_EVALUATING", evaluating)
+        capturing, ask = attach(calls.append)
         ask()
 
-        assert capturing.flush()
-        assert [one.question for one in written] == [QUESTION]
-        assert capturing.evaluations == written
-
-
-def test_a_plain_function_leaves_nothing_to_wait_for(attach: Attach) -> None:
-    """It gets the call itself, and nothing is kept."""
-    calls: list[RagCall] = []
-    capturing, ask = attach(calls.append)
-
-    ask()
-
-    assert capturing.flush(timeout=0)
-    assert [call.question for call in calls] == [QUESTION]
-    assert capturing.evaluations == ()
+        assert capturing.flush(timeout=0)
+        assert [call.question for call in calls] == [QUESTION]
+        assert capturing.evaluations == ()
+        calls.clear()
 
 
 # --- The default id
 
 
 def test_whoever_gets_a_call_finds_its_id(attach: Attach) -> None:
-    """A function, a function that decides what is judged, and the evaluation itself."""
+    """A function, what decides what is judged, a class of the user's own, and the evaluation."""
     calls: list[RagCall] = []
+    given: list[str] = []
     asked: list[tuple[str, str]] = []
 
     def rate(call: RagCall) -> float:
         asked.append((call.__dict__["id"], call.row_key[:16]))
         return 1.0
 
+    class Own(BackgroundEvaluator):
+        def submit(self, call: RagCall) -> None:
+            given.append(call.__dict__["id"])
+
     attach(calls.append)[1]()
-    background = BackgroundEvaluator(RagEvaluator(), sample_rate=rate)
-    attach(background)[1]()
-    background.close()
+    with BackgroundEvaluator(RagEvaluator(), sample_rate=rate) as background:
+        attach(background)[1]()
+    with Own(RagEvaluator()) as own:
+        attach(own)[1]()
     evaluated, ask = attach(RagEvaluator())
     ask()
 
@@ -164,21 +166,8 @@ def test_whoever_gets_a_call_finds_its_id(attach: Attach) -> None:
     wanted = calls[0].row_key[:16]
     assert calls[0].__dict__["id"] == wanted
     assert asked == [(wanted, wanted)]
+    assert given == [wanted]
     assert [one.id for one in evaluated.evaluations] == [wanted]
-
-
-def test_a_target_of_the_users_own_class_finds_it_too(attach: Attach) -> None:
-    """What it does with a call before it evaluates it is not known."""
-    given: list[str] = []
-
-    class Own(BackgroundEvaluator):
-        def submit(self, call: RagCall) -> None:
-            given.append(call.__dict__["id"])
-
-    with Own(RagEvaluator()) as background:
-        attach(background)[1]()
-
-    assert len(given[0]) == 16
 
 
 # --- The record is made off the app's thread where an evaluator is the target
@@ -287,23 +276,6 @@ def test_a_record_that_fails_later_is_counted(
     assert background.counters.failed == 1
 
 
-def test_nothing_evaluates_where_no_evaluator_was_made(
-    attach: Attach, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As long as nobody has loaded one, a plain function is called without what runs one."""
-    monkeypatch.setattr(_delivery, "_EVALUATING", {"never.loaded"})
-    calls: list[RagCall] = []
-    capturing, ask = attach(calls.append)
-
-    ask()
-
-    assert [call.question for call in calls] == [QUESTION]
-    assert capturing.flush(timeout=0)
-    assert capturing.evaluations == ()
-    with pytest.raises(ConfigurationError, match="`target`"):
-        attach(7)
-
-
 def test_a_broken_target_is_not_felt(attach: Attach, caplog: pytest.LogCaptureFixture) -> None:
     """The app gets its result; the failure is counted, and logged once with its traceback."""
 
@@ -323,7 +295,9 @@ def test_a_broken_target_is_not_felt(attach: Attach, caplog: pytest.LogCaptureFi
     assert isinstance(logged[0].exc_info[1], ZeroDivisionError)
 
 
-def test_a_target_that_cannot_be_used_is_refused(attach: Attach) -> None:
+def test_a_target_that_cannot_be_used_is_refused(
+    attach: Attach, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where the object is made: nothing to call, nothing to await, nobody to tell."""
 
     async def later(call: RagCall) -> None:
@@ -340,3 +314,6 @@ def test_a_target_that_cannot_be_used_is_refused(attach: Attach) -> None:
         attach(lambda call: None, on_evaluation=print)
     with pytest.raises(ConfigurationError, match="async"):
         attach(RagEvaluator(), on_evaluation=tell)
+    monkeypatch.setattr(_delivery, "_EVALUATING", {"never.loaded"})
+    with pytest.raises(ConfigurationError, match="`target`"):
+        attach(7)

@@ -10,9 +10,10 @@ from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
+from langgraph.graph import END, START, StateGraph
 from pydantic import PrivateAttr
 
-from .conftest import ANSWER, sections
+from .conftest import ANSWER, Sections, sections
 
 QUESTION = "How fast is the kettle?"
 
@@ -73,6 +74,27 @@ class Gathering(TypedDict, total=False):
     question: str
     context: Annotated[list[Document], operator.add]
     answer: str
+
+
+def graph(
+    schema: Any, *, checkpointer: Any = None, interrupt_before: Any = None, **nodes: Any
+) -> Any:
+    """A graph of nodes one after the other."""
+    made = StateGraph(schema)
+    before = START
+    for name, node in nodes.items():
+        made.add_node(name, node)
+        made.add_edge(before, name)
+        before = name
+    made.add_edge(before, END)
+    return made.compile(checkpointer=checkpointer, interrupt_before=interrupt_before)
+
+
+class Named(Sections):
+    """Finds one document, about what is asked."""
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        return [Document(id=query, page_content=f"All about {query}, and no more.")]
 
 
 class Store:

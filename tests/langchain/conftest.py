@@ -15,7 +15,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableLambda, RunnablePassthrough
 
 from rag_eval_integrations.langchain import RagEvalCallbackHandler
-from rag_eval_integrations.records import RagCall
+from rag_eval_integrations.records import Capture, RagCall
 
 ANSWER = "The kettle boils in four minutes."
 PROMPT = ChatPromptTemplate.from_messages(
@@ -80,6 +80,60 @@ class Captured:
     def only(self) -> RagCall:
         assert [call.question for call in self.calls] == [self.calls[0].question]
         return self.calls[0]
+
+    @property
+    def how(self) -> Capture:
+        assert self.only.capture is not None
+        return self.only.capture
+
+    @property
+    def statuses(self) -> list[str | None]:
+        return [None if call.capture is None else call.capture.status for call in self.calls]
+
+    @property
+    def ids(self) -> list[str | None]:
+        """Ids of the documents."""
+        return [document.id for document in self.only.documents]
+
+    @property
+    def left_out(self) -> list[str | None]:
+        """Ids of the documents that did not reach the prompt."""
+        return [document.id for document in self.how.not_in_prompt]
+
+    @property
+    def found(self) -> tuple[list[str | None], str, list[str | None]]:
+        return self.ids, self.how.documents_from, self.left_out
+
+
+def substance(call: RagCall) -> dict[str, Any]:
+    """A record without what differs from run to run."""
+    content = call.model_dump(exclude={"started_at"})
+    del content["capture"]["run_id"], content["capture"]["latency_s"]
+    return content
+
+
+async def run(graph: Runnable[Any, Any], given: Any, way: str, config: Any = None) -> Any:
+    """What a runnable gives in one of the ways to run it; of a stream the last item or the text."""
+    if way == "invoke":
+        return graph.invoke(given, config)
+    if way == "ainvoke":
+        return await graph.ainvoke(given, config)
+    if way == "batch":
+        return graph.batch([given], config)[0]
+    if way == "abatch":
+        return (await graph.abatch([given], config))[0]
+    if way == "completed":
+        return next(iter(graph.batch_as_completed([given], config)))[1]
+    if way == "stream":
+        items = list(graph.stream(given, config))
+    elif way == "transform":
+        items = list(graph.transform(iter([given]), config))
+    elif way == "events":
+        events = [event async for event in graph.astream_events(given, config, version="v2")]
+        items = [events[-1]["data"]["output"]]  # of the root's end
+    else:
+        items = [item async for item in graph.astream(given, config)]
+    return "".join(items) if all(isinstance(item, str) for item in items) else items[-1]
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import pytest
 from langchain_core.callbacks import CallbackManager
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import create_retriever_tool
 
 from rag_eval_integrations.langchain import (
     LangChainModel,
@@ -36,25 +37,18 @@ def everywhere(captured: Captured) -> Iterator[Captured]:
 
 class TestGlobally:
     async def test_every_way(self, everywhere: Captured) -> None:
-        """No call has to be given the handler."""
+        """No call has to be given the handler, not even in a thread that is started plainly."""
         chain = rag_chain()
+        thread = threading.Thread(target=chain.invoke, args=("0",))
+        thread.start()
+        thread.join()
         chain.invoke("1")
         await chain.ainvoke("2")
         chain.batch(["3", "4"])
         list(chain.stream("5"))
         [chunk async for chunk in chain.astream("6")]
 
-        assert sorted(call.question for call in everywhere.calls) == list("123456")
-
-    def test_plain_threads(self, everywhere: Captured) -> None:
-        """Threads that the app starts plainly are observed, too."""
-        threads = [threading.Thread(target=rag_chain().invoke, args=(f"q{i}",)) for i in range(3)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-
-        assert sorted(call.question for call in everywhere.calls) == ["q0", "q1", "q2"]
+        assert sorted(call.question for call in everywhere.calls) == list("0123456")
 
     def test_given_as_well(self, everywhere: Captured) -> None:
         """A call that is also given the handler, in either way, is observed once."""
@@ -62,21 +56,14 @@ class TestGlobally:
 
         assert len(everywhere.calls) == 1
 
-    def test_twice(self, everywhere: Captured) -> None:
-        """Attaching again changes nothing, and detaching once is enough."""
-        everywhere.handler.attach_globally()
-        rag_chain().invoke("seen")
-        everywhere.handler.detach()
-        everywhere.handler.detach()
-        rag_chain().invoke("unseen")
-
-        assert [call.question for call in everywhere.calls] == ["seen"]
-
     def test_detached_can_be_given(self, captured: Captured) -> None:
-        """What was attached and detached still works where it is given, and can come back."""
+        """What was attached and detached works where it is given, and can come back; twice is once."""
         for _ in range(20):
             captured.handler.attach_globally()
+            captured.handler.attach_globally()
             captured.handler.detach()
+            captured.handler.detach()
+        rag_chain().invoke("unseen")
         rag_chain().invoke("given", captured.config)
         captured.handler.attach_globally()
         rag_chain().invoke("attached")
@@ -112,6 +99,7 @@ class TestGlobally:
         model().invoke("Hello")
         (PROMPT | model()).invoke({"context": "", "question": QUESTION})
         Sections().invoke(QUESTION)
+        create_retriever_tool(Sections(), "search", "Searches.").invoke(QUESTION)
 
         assert everywhere.calls == []
 
@@ -150,18 +138,7 @@ class TestGiven:
 
         RunnableLambda(ask).invoke(QUESTION, captured.config)
 
-        assert len(captured.calls) == 1
         assert captured.only.response == ANSWER
-
-    async def test_in_the_middle_again_async(self, captured: Captured) -> None:
-        """The same, async."""
-
-        async def ask(question: str) -> str:
-            return await rag_chain().ainvoke(question, captured.config)
-
-        await RunnableLambda(ask).ainvoke(QUESTION, captured.config)
-
-        assert len(captured.calls) == 1
 
     def test_one_after_the_other(self, captured: Captured) -> None:
         """A function without a handler of its own may make several calls: each is one."""
@@ -181,15 +158,6 @@ class TestGiven:
 
         assert captured.only.question == QUESTION
 
-    def test_two_handlers(self, captured: Captured) -> None:
-        """Two handlers on one call each have their record."""
-        calls: list[RagCall] = []
-        other = RagEvalCallbackHandler(calls.append)
-
-        rag_chain().invoke(QUESTION, {"callbacks": [captured.handler, other]})
-
-        assert len(captured.calls) == len(calls) == 1
-
 
 class TestBlock:
     def test_plain_code_is_one_call(self, captured: Captured) -> None:
@@ -200,7 +168,6 @@ class TestBlock:
             call.response = model().invoke(filled).text + " Really."
 
         record = captured.only
-        assert len(captured.calls) == 1
         assert (record.question, record.response) == (QUESTION, ANSWER + " Really.")
         assert record.app == "app"
         assert ids(record.documents) == ["a", "b", "c"]
@@ -227,18 +194,9 @@ class TestBlock:
         """What the block raises comes through, and the call is an error."""
         with pytest.raises(RuntimeError, match="gone"), captured.handler.call(QUESTION):
             Sections(error="gone").invoke(QUESTION)
+        Sections().invoke("later, and not in it")
 
-        assert captured.only.capture is not None
-        assert captured.only.capture.status == "error"
-
-    def test_after_the_block(self, captured: Captured) -> None:
-        """What is called after the block is not in it."""
-        with captured.handler.call(QUESTION):
-            Sections().invoke(QUESTION)
-        Sections().invoke("later")
-
-        assert captured.only.capture is not None
-        assert captured.only.capture.retrievers == ("Sections",)
+        assert (captured.how.status, captured.how.retrievers) == ("error", ("Sections",))
 
     def test_langchains_own_way(self, captured: Captured) -> None:
         """A root that plain code makes with LangChain's managers is a call, too."""
@@ -250,4 +208,4 @@ class TestBlock:
         root.on_chain_end({"answer": answer})
 
         assert captured.only.response == ANSWER
-        assert ids(captured.only.documents) == ["a", "b", "c"]
+        assert captured.ids == ["a", "b", "c"]

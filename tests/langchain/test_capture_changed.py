@@ -6,21 +6,18 @@ import html
 import re
 import unicodedata
 from collections.abc import Callable
-from typing import Any, TypedDict
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
-from langgraph.graph import START, StateGraph
 
 from rag_eval_integrations.capture._pieces import Unclaimed
-from rag_eval_integrations.capture._prompts import reached
-from rag_eval_integrations.records import RagCall
 
-from .apps import QUESTION, ids
-from .conftest import PROMPT, Captured, Sections, joined, model, rag_chain, sections
+from .apps import QUESTION
+from .conftest import PROMPT, Captured, Sections, joined, model, rag_chain
 
 PAGES = [
     "<h1>Power</h1>The station runs on two AA batteries, which last for eighteen months.",
@@ -29,15 +26,10 @@ PAGES = [
 ]
 
 
-def capture_of(call: RagCall) -> tuple[list[str | None], str, list[str | None]]:
-    assert call.capture is not None
-    return ids(call.documents), call.capture.documents_from, ids(call.capture.not_in_prompt)
-
-
 def run(captured: Captured, texts: list[str], fmt: Callable[[list[Document]], str]) -> Any:
     found = [Document(id=str(i), page_content=text) for i, text in enumerate(texts)]
     rag_chain(Sections(found=found), fmt=fmt).invoke(QUESTION, captured.config)
-    return capture_of(captured.only)
+    return captured.found
 
 
 class TestChanged:
@@ -124,26 +116,26 @@ class TestChanged:
         assert shown == (["1"], "prompt", ["0"])
 
 
-class TestQuestionAsDocument:
-    def test_entry_of_a_faq(self, captured: Captured) -> None:
-        """A document that is the question itself is there where the prompt has it twice."""
-        assert run(captured, [QUESTION, "In four minutes."], joined) == (["0", "1"], "dataflow", [])
-
-    def test_entry_beside_changed_ones(self, captured: Captured) -> None:
-        """The entry's place is not counted for another document."""
-        shown = run(
-            captured,
+@pytest.mark.parametrize(
+    ("texts", "fmt", "expected"),
+    [
+        ([QUESTION, "In four minutes."], joined, (["0", "1"], "dataflow", [])),
+        (
             [QUESTION, "<i>In four minutes</i>, as the manual says it.", "Nothing of that at all."],
             lambda found: f"{QUESTION}\nIn four minutes, as the manual says it.",
-        )
-
-        assert shown == (["0", "1"], "dataflow", ["2"])
-
-    def test_dropped_entry(self, captured: Captured) -> None:
-        """And is not where the prompt has it once."""
-        shown = run(captured, [QUESTION, "In four minutes."], lambda found: joined(found[1:]))
-
-        assert shown == (["1"], "prompt", ["0"])
+            (["0", "1"], "dataflow", ["2"]),
+        ),
+        (
+            [QUESTION, "In four minutes."],
+            lambda found: joined(found[1:]),
+            (["1"], "prompt", ["0"]),
+        ),
+    ],
+    ids=["there twice", "beside changed ones", "there once"],
+)
+def test_question_as_document(captured: Captured, texts: Any, fmt: Any, expected: Any) -> None:
+    """An entry of a FAQ that is the question itself is there where the prompt has it twice."""
+    assert run(captured, texts, fmt) == expected
 
 
 class TestSingleDocuments:
@@ -157,13 +149,14 @@ class TestSingleDocuments:
             QUESTION, captured.config
         )
 
-        assert capture_of(captured.only) == (["best"], "prompt", ["a", "b", "c"])
+        assert captured.found == (["best"], "prompt", ["a", "b", "c"])
 
     def test_in_an_input(self, captured: Captured) -> None:
         """A document that the app gave beside the question is the context."""
-        chain = (
+        chain: Any = (
             RunnableLambda(lambda asked: {**asked, "context": asked["page"].page_content})
-            | rag_prompt_and_model()
+            | PROMPT
+            | model()
         )
 
         chain.invoke(
@@ -171,7 +164,7 @@ class TestSingleDocuments:
             captured.config,
         )
 
-        assert capture_of(captured.only) == (["p"], "prompt", [])
+        assert captured.found == (["p"], "prompt", [])
 
     @pytest.mark.parametrize("bare", [True, False], ids=["bare", "dict"])
     def test_indexing(self, captured: Captured, bare: bool) -> None:
@@ -185,26 +178,6 @@ class TestSingleDocuments:
 
         assert captured.calls == []
 
-    def test_in_a_state(self, captured: Captured) -> None:
-        """The best document alone, which a graph's node found by a plain call, is the context."""
-
-        class Best(TypedDict, total=False):
-            question: str
-            best: Document
-            answer: str
-
-        graph = StateGraph(Best)
-        graph.add_node("find", lambda state: {"best": sections()[0]})
-        graph.add_node(
-            "write", lambda state: {"answer": model().invoke(state["best"].page_content).text}
-        )
-        graph.add_edge(START, "find")
-        graph.add_edge("find", "write")
-
-        graph.compile().invoke({"question": QUESTION}, captured.config)
-
-        assert capture_of(captured.only) == (["a"], "prompt", [])
-
     def test_mapped_over(self, captured: Captured) -> None:
         """Where the prompt does not tell, single documents do not narrow the list they are of."""
         shown: Any = RunnableLambda(lambda item: item["page"].page_content[::-1])
@@ -215,23 +188,10 @@ class TestSingleDocuments:
             QUESTION, captured.config
         )
 
-        assert capture_of(captured.only) == (["a", "b", "c"], "dataflow", [])
-
-
-def rag_prompt_and_model() -> Any:
-    return PROMPT | model()
+        assert captured.found == (["a", "b", "c"], "dataflow", [])
 
 
 class TestReached:
-    @given(st.lists(st.text(max_size=60), max_size=6), st.text(max_size=200), st.text(max_size=30))
-    def test_places_are_in_the_prompt(self, texts: list[str], prompt: str, question: str) -> None:
-        """Whatever the texts: a place lies in the prompt, and empty texts have none."""
-        places = reached(texts, prompt, question)
-
-        assert len(places) == len(texts)
-        for text, place in zip(texts, places, strict=True):
-            assert place is None or (text.strip() and 0 <= place.start <= len(prompt))
-
     @given(st.lists(st.text(min_size=1, max_size=400), max_size=5), st.text(max_size=2_000))
     def test_lookup_is_search(self, texts: list[str], prompt: str) -> None:
         """Pieces that are looked up in a set are those that a search finds."""

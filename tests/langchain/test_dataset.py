@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 from by_hand import ScriptedJudge, labels_of
@@ -23,9 +23,10 @@ from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.langchain import aevaluate_dataset, evaluate_dataset
 from rag_eval_integrations.records import from_line
 
-from .conftest import ANSWER, Sections, rag_chain
+from .conftest import ANSWER, rag_chain
 
 LABELS = labels_of(["0a"], ["0a"], {"a": (["0a"], True)})
+NAME = uuid4()
 
 
 def evaluator() -> RagEvaluator:
@@ -78,10 +79,19 @@ def run(request: pytest.FixtureRequest) -> Run:
 
 class TestRows:
     def test_one_an_example_in_order(self, run: Run) -> None:
-        """Fifty at once, and each row is its example's."""
-        questions = [f"q{number}" for number in range(50)]
+        """Twenty at once, and each row is its example's; progress is told after each."""
+        questions = [f"q{number}" for number in range(20)]
+        told: list[tuple[int, int]] = []
 
-        rows = run(rag_chain(), questions, evaluator(), max_concurrency=50)
+        rows = run(
+            rag_chain(),
+            questions,
+            evaluator(),
+            max_concurrency=20,
+            progress=lambda *n: told.append(n),
+        )
+
+        assert told == [(number, 20) for number in range(1, 21)]
 
         assert [row.question for row in rows] == questions
         assert {row.response for row in rows} == {ANSWER}
@@ -95,33 +105,29 @@ class TestRows:
             {"inputs": "How?", "outputs": {"answer": "So."}, "id": "7", "metadata": {"set": "a"}},
             {"inputs": "How?", "reference_outputs": "So.", "id": 7, "metadata": {"set": "a"}},
             RagCall("How?", ["other"], "other", id=7, reference="So.", metadata={"set": "a"}),
+            LangSmithExample(
+                id=NAME,
+                inputs={"question": "How?"},
+                outputs={"answer": "So."},
+                metadata={"set": "a"},
+                dataset_id=NAME,
+                created_at=datetime.now(UTC),
+            ),
         ],
         ids=lambda example: type(example).__name__,
     )
     def test_examples_of_any_make(self, example: object) -> None:
         """Id, reference and metadata are the example's; the documents are the chain's."""
-        (row,) = evaluate_dataset(rag_chain(), [example], evaluator())
-
-        assert (row.id, row.question, row.reference) == ("7", "How?", "So.")
-        assert row.metadata == {"set": "a"}
-        assert row.document_ids == ("a", "b", "c")
-
-    def test_langsmith_s_example(self) -> None:
-        """Its inputs go to the chain as they are."""
-        name = uuid4()
-        example = LangSmithExample(
-            id=name,
-            inputs={"question": "How?"},
-            outputs={"answer": "So."},
-            metadata={"set": "a"},
-            dataset_id=uuid4(),
-            created_at=datetime.now(UTC),
-        )
-        chain = RunnableLambda(lambda given: given["question"]) | rag_chain()
+        chain: Any = rag_chain()
+        if isinstance(example, LangSmithExample):  # its inputs go to the chain as they are
+            chain = RunnableLambda(lambda given: given["question"]) | chain
 
         (row,) = evaluate_dataset(chain, [example], evaluator())
 
-        assert (UUID(row.id), row.question, row.reference) == (name, "How?", "So.")
+        assert row.id in ("7", str(NAME))
+        assert (row.question, row.reference) == ("How?", "So.")
+        assert row.metadata["set"] == "a"
+        assert row.document_ids == ("a", "b", "c")
 
     def test_ids_are_made_of_the_example(self) -> None:
         """The same for the same example, so that a run can be resumed."""
@@ -165,16 +171,6 @@ class TestRows:
         assert codes == ["no_context", "empty_response"]
         assert asked(judge) == []
 
-    def test_fallbacks_around_everything(self) -> None:
-        """The alternative that answered is the row, not the one that failed."""
-        chain = rag_chain(Sections() | RunnableLambda(lambda documents: 1 // 0)).with_fallbacks(
-            [rag_chain(Sections(found=[Sections().invoke("x")[1]]))]
-        )
-
-        (row,) = evaluate_dataset(chain, ["How?"], evaluator())
-
-        assert (row.document_ids, row.response, row.error) == (("b",), ANSWER, None)
-
     def test_config_goes_along(self, run: Run) -> None:
         """Tags, metadata and callbacks of the caller."""
         config: RunnableConfig = {"tags": ["nightly"], "metadata": {"commit": "abc"}}
@@ -197,52 +193,36 @@ class TestRows:
 
 class TestErrors:
     def test_an_error_is_a_row(self, run: Run) -> None:
-        """Its message is in the row, nothing is judged, and the others go on."""
-        chain = Counted(lambda q: ValueError("no such kettle") if q == "b" else None).chain
+        """Its message is in the row, nothing is judged, and the others go on.
+
+        A chain that cancels itself does not cancel the run; a timeout of its own is told as that.
+        """
+        errors: dict[str, BaseException] = {
+            "b": ValueError("no such kettle"),
+            "c": asyncio.CancelledError(),
+            "d": TimeoutError("store is slow"),
+        }
         judge = evaluator()
 
-        rows = run(chain, ["a", "b", "c"], judge)
+        rows = run(Counted(errors.get).chain, list("abcde"), judge, timeout=30)
 
-        assert [row.error and row.error.message for row in rows] == [None, "no such kettle", None]
+        assert [row.error and row.error.type for row in rows] == [
+            None, "ValueError", "CancelledError", "TimeoutError", None,
+        ]  # fmt: skip
+        assert rows[1].error is not None
+        assert rows[1].error.message == "no such kettle"
+        assert rows[3].error is not None
+        assert rows[3].error.message == "store is slow"
         failed = rows[1]
         assert failed.error is not None
         assert (failed.error.type, failed.error.stage) == ("ValueError", "app")
         assert (failed.question, failed.response) == ("b", None)
         assert {score.unscored for score in failed.scores.values()} == {"empty_response"}
         assert failed.flags == ("capture_error",)
-        assert asked(judge) == ["a", "c"]
-
-    def test_an_error_after_retrieval(self, run: Run) -> None:
-        """The documents that were found are kept."""
-        chain = rag_chain(llm=RunnableLambda(lambda prompt: [][0]))
-
-        (row,) = run(chain, ["a"], evaluator())
-
-        assert row.error is not None
-        assert (row.error.type, len(row.document_ids), row.response) == ("IndexError", 3, None)
-
-    def test_a_chain_that_cancels_itself(self, run: Run) -> None:
-        """Is a row as well; the run is not cancelled by it."""
-        chain = Counted(lambda q: asyncio.CancelledError() if q == "a" else None).chain
-
-        rows = run(chain, ["a", "b"], evaluator())
-
-        assert [row.error and row.error.type for row in rows] == ["CancelledError", None]
-
-    async def test_a_chain_that_hangs(self) -> None:
-        """`timeout` bounds the chain's own call."""
-
-        async def wait(question: str) -> str:
-            await asyncio.Event().wait()
-            return ""
-
-        (row,) = await aevaluate_dataset(RunnableLambda(wait), ["a"], evaluator(), timeout=0.01)
-
-        assert row.error is not None
-        assert (row.error.type, row.error.message) == ("TimeoutError", "no answer within 0.01 s")
+        assert asked(judge) == ["a", "e"]
 
     async def test_a_chain_that_hangs_after_retrieval(self) -> None:
-        """The documents that were found until then are kept."""
+        """`timeout` bounds the chain's own call; the documents that were found are kept."""
 
         async def wait(prompt: object) -> str:
             await asyncio.Event().wait()
@@ -253,18 +233,10 @@ class TestErrors:
         (row,) = await aevaluate_dataset(chain, ["a"], evaluator(), timeout=0.2)
 
         assert row.error is not None
-        assert (row.error.type, len(row.document_ids), row.response) == ("TimeoutError", 3, None)
+        assert (row.error.type, row.error.message) == ("TimeoutError", "no answer within 0.2 s")
+        assert (len(row.document_ids), row.response) == (3, None)
         assert row.capture is not None
         assert row.capture.status == "aborted"
-
-    def test_a_timeout_of_the_chain_s_own(self, run: Run) -> None:
-        """Is told in the chain's own words."""
-        chain = Counted(lambda q: TimeoutError("store is slow")).chain
-
-        (row,) = run(chain, ["a"], evaluator(), timeout=30)
-
-        assert row.error is not None
-        assert row.error.message == "store is slow"
 
     async def test_cancelling_the_run(self) -> None:
         """Cancels what is under way, and nothing goes on behind the caller's back."""
@@ -303,6 +275,7 @@ class TestErrors:
             ((rag_chain(), {"question": "How?"}), {}, "examples"),
             ((rag_chain(), ["a"]), {"concurrency": 3}, "concurrency"),
             (("chain", ["a"]), {}, "chain"),
+            ((rag_chain(), ["a"]), {"evaluator": "embedded"}, "evaluator"),
         ],
     )
     def test_user_mistakes_are_named(
@@ -314,16 +287,11 @@ class TestErrors:
             options = {"out": tmp_path / "o.jsonl", **options}
 
         with pytest.raises(ConfigurationError) as raised:
-            run(*arguments, judge, **options)
+            run(*arguments, options.pop("evaluator", judge), **options)
 
         assert raised.value.field == named
         assert asked(judge) == []
         assert list(tmp_path.iterdir()) == []
-
-    def test_no_evaluator(self, run: Run) -> None:
-        """A judge is no evaluator."""
-        with pytest.raises(ConfigurationError, match="RagEvaluator"):
-            run(rag_chain(), ["a"], "embedded")
 
 
 class TestBounds:
@@ -331,26 +299,14 @@ class TestBounds:
         """No more examples are under way than asked for."""
         counted = Counted()
 
-        in_async_code(counted.chain, map(str, range(40)), evaluator(), max_concurrency=3)
+        in_async_code(counted.chain, map(str, range(12)), evaluator(), max_concurrency=3)
 
         assert counted.most == 3
-
-    def test_progress(self, run: Run) -> None:
-        """After each row: done, of all."""
-        told: list[tuple[int, int]] = []
-
-        run(rag_chain(), ["a", "b", "c"], evaluator(), progress=lambda *n: told.append(n))
-
-        assert told == [(1, 3), (2, 3), (3, 3)]
 
     def test_no_examples(self, run: Run, tmp_path: Path) -> None:
         """No rows, and no file."""
         assert run(rag_chain(), [], evaluator(), out=tmp_path / "o.jsonl") == []
         assert list(tmp_path.iterdir()) == []
-
-    async def test_sync_inside_of_a_running_loop(self) -> None:
-        """Works, as in a notebook."""
-        assert len(evaluate_dataset(rag_chain(), ["a"], evaluator())) == 1
 
 
 class TestFile:

@@ -17,13 +17,13 @@ from langchain_core.runnables import (
     RunnableGenerator,
     RunnableLambda,
 )
-from langgraph.graph import END, START, StateGraph
 
 from rag_eval_integrations import RagEvaluator
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.langchain import EvaluatedRunnable, evaluated
 from rag_eval_integrations.records import RagCall
 
+from .apps import graph
 from .conftest import ANSWER, Sections, rag_chain
 
 QUESTION = "How fast is the kettle?"
@@ -83,6 +83,10 @@ WAYS: dict[str, Callable[[Runnable[Any, Any]], Any]] = {
 }
 
 
+def answers(state: Any) -> dict[str, Any]:
+    return {"answer": rag_chain().invoke(state["question"])}
+
+
 class TestBehavesAsTheRunnable:
     @pytest.mark.parametrize("way", WAYS)
     def test_same_result_and_one_call(self, way: str) -> None:
@@ -98,7 +102,9 @@ class TestBehavesAsTheRunnable:
         """Name, schemas, graph, config fields and attributes are the chain's own."""
         inner = rag_chain().with_config(run_name="kettle")
         chain, _ = wrapped(inner)
+        named = evaluated(RunnableLambda(str, name="kettle"), print)
 
+        assert (named.name, named.bind().name) == ("kettle", "kettle")
         assert chain.get_name() == inner.get_name()
         assert chain.InputType == inner.InputType
         assert chain.get_input_schema().model_json_schema() == inner.get_input_jsonschema()  # type: ignore[union-attr]
@@ -109,42 +115,25 @@ class TestBehavesAsTheRunnable:
         with pytest.raises(AttributeError, match="no_such_thing"):
             chain.no_such_thing  # noqa: B018
 
-    def test_name_of_a_named_runnable(self) -> None:
-        """`.name` is the runnable's, as is `get_name()`; also after `bind`."""
-        named = RunnableLambda(str, name="kettle")
-
-        assert evaluated(named, print).name == "kettle"
-        assert evaluated(named, print).bind().name == "kettle"
-
     def test_errors_are_the_runnables(self) -> None:
         """An exception goes through as it is, the call is recorded as failed."""
         chain, calls = wrapped(rag_chain(Sections(error="closed")))
 
         with pytest.raises(RuntimeError, match=r"^closed$"):
             chain.invoke(QUESTION)
-
-        assert [call.capture.status for call in calls if call.capture] == ["error"]
-
-    def test_errors_of_a_batch_are_returned(self) -> None:
-        """`return_exceptions` reaches the runnable."""
-        chain, _ = wrapped(rag_chain(Sections(error="closed")))
-
         (error,) = chain.batch([QUESTION], return_exceptions=True)
 
         assert isinstance(error, RuntimeError)
+        assert [call.capture.status for call in calls if call.capture] == ["error", "error"]
 
-    def test_keyword_arguments_go_through(self) -> None:
-        """What is given by keyword, or bound, reaches the runnable."""
+    def test_configurable_fields_go_through(self) -> None:
+        """What a call configures is configured; what is given by keyword, or bound, is passed on."""
 
         def answer(given: str, config: RunnableConfig, **more: Any) -> dict[str, Any]:
             return more
 
-        chain, _ = wrapped(RunnableLambda(answer))
+        assert wrapped(RunnableLambda(answer))[0].bind(a=1).invoke("x", b=2) == {"a": 1, "b": 2}
 
-        assert chain.bind(a=1).invoke("x", b=2) == {"a": 1, "b": 2}
-
-    def test_configurable_fields_go_through(self) -> None:
-        """What a call configures is configured."""
         retriever = Sections(name="one").configurable_fields(name=ConfigurableField(id="who"))
         chain, calls = wrapped(rag_chain(retriever))
 
@@ -154,12 +143,12 @@ class TestBehavesAsTheRunnable:
         assert calls[0].capture.retrievers == ("other",)
 
     def test_a_call_s_own_callbacks_stay(self) -> None:
-        """A handler given with the call sees every run, and the capture is there as well."""
+        """A handler given with the call sees every run, and the capture is there as well, once."""
         chain, calls = wrapped()
         own, bare = Starts(), Starts()
 
         # One branch after the other: the order of parallel ones is the threads' own.
-        chain.invoke(QUESTION, {"callbacks": [own], "max_concurrency": 1})
+        chain.invoke(QUESTION, {"callbacks": [own, chain.handler], "max_concurrency": 1})
         rag_chain().invoke(QUESTION, {"callbacks": [bare], "max_concurrency": 1})
 
         assert own.names == bare.names
@@ -179,32 +168,11 @@ class TestBehavesAsTheRunnable:
         assert around(chain) == around(rag_chain())
         assert [call.question for call in calls] == [QUESTION]
 
-    def test_tokens_of_a_graph_stream_through(self) -> None:
-        """A wrapped chain in a LangGraph node gives the graph's `messages` stream its tokens."""
-        chain, calls = wrapped()
-        graph = StateGraph(dict)  # type: ignore[type-var]
-        graph.add_node("answer", lambda state: {"answer": chain.invoke(state["question"])})
-        graph.add_edge(START, "answer")
-        graph.add_edge("answer", END)
-
-        tokens = [
-            message.content  # type: ignore[union-attr]
-            for message, _ in graph.compile().stream({"question": QUESTION}, stream_mode="messages")
-        ]
-
-        assert "".join(tokens) == ANSWER
-        assert len(calls) == 1
-
     def test_a_graph_keeps_its_arguments_and_methods(self) -> None:
         """A wrapped graph streams in its own modes and shows its state."""
         from langgraph.checkpoint.memory import InMemorySaver
 
-        graph = StateGraph(dict)  # type: ignore[type-var]
-        graph.add_node("answer", lambda state: {"answer": rag_chain().invoke(state["question"])})
-        graph.add_edge(START, "answer")
-        graph.add_edge("answer", END)
-        compiled = graph.compile(checkpointer=InMemorySaver())
-        wrapper, calls = wrapped(compiled)
+        wrapper, calls = wrapped(graph(dict, answer=answers, checkpointer=InMemorySaver()))
         config: RunnableConfig = {"configurable": {"thread_id": "1"}}
 
         updates = list(wrapper.stream({"question": QUESTION}, config, stream_mode="updates"))
@@ -213,14 +181,20 @@ class TestBehavesAsTheRunnable:
         assert wrapper.get_state(config).values["answer"] == ANSWER
         assert [call.response for call in calls] == [ANSWER]
 
+    def test_tokens_of_a_graph_stream_through(self) -> None:
+        """A wrapped chain in a LangGraph node gives the graph's `messages` stream its tokens."""
+        chain, calls = wrapped()
+        app = graph(dict, answer=lambda state: {"answer": chain.invoke(state["question"])})
+
+        stream = app.stream({"question": QUESTION}, stream_mode="messages")
+
+        assert "".join(message.content for message, _ in stream) == ANSWER
+        assert len(calls) == 1
+
     @pytest.mark.filterwarnings("ignore:The v3 streaming protocol")
     async def test_a_graphs_third_kind_of_events(self) -> None:
         """Where LangChain has version 3, the wrapper gives what the graph gives."""
-        graph = StateGraph(dict)  # type: ignore[type-var]
-        graph.add_node("answer", lambda state: {"answer": rag_chain().invoke(state["question"])})
-        graph.add_edge(START, "answer")
-        graph.add_edge("answer", END)
-        compiled: Any = graph.compile()
+        compiled = graph(dict, answer=answers)
         if not hasattr(RunnableBinding, "stream_events"):
             pytest.skip("this release of langchain-core has no version 3")
         wrapper, calls = wrapped(compiled)
@@ -236,14 +210,6 @@ class TestBehavesAsTheRunnable:
         assert run.output == {"answer": ANSWER}
         assert len(events) == len(there) > 0
         assert [call.response for call in calls] == [ANSWER, ANSWER]
-
-    def test_the_handler_is_there_once(self) -> None:
-        """Given with the call as well, or wrapped in a bound wrapper, a call is one record."""
-        chain, calls = wrapped()
-
-        chain.invoke(QUESTION, {"callbacks": [chain.handler]})
-
-        assert len(calls) == 1
 
     def test_a_closed_stream(self) -> None:
         """Leaving the stream early gives what the chain gives: an aborted call."""
@@ -280,16 +246,6 @@ class TestBehavesAsTheRunnable:
 
 
 class TestTarget:
-    def test_three_lines_attach_an_evaluator_and_show_scores(self) -> None:
-        """A `RagEvaluator` is run in the background; `evaluations` gives what it found."""
-        chain = evaluated(rag_chain(), RagEvaluator())
-        chain.invoke(QUESTION)
-
-        assert chain.flush()
-        (evaluation,) = chain.evaluations
-        assert evaluation.scores["adherence"].value == 1.0
-        assert evaluation.question == QUESTION
-
     def test_flush_and_evaluations_stay_after_bind(self) -> None:
         """What `bind` makes shares the handler."""
         chain = evaluated(rag_chain(), RagEvaluator())

@@ -15,8 +15,6 @@ from uuid import UUID, uuid4
 
 import pytest
 from by_hand import ScriptedJudge, labels_of
-from hypothesis import given
-from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_core.language_models.fake import FakeListLLM
 from langchain_core.language_models.fake_chat_models import FakeMessagesListChatModel
@@ -25,7 +23,6 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableLambda
 from langchain_core.tools import tool
 from langchain_core.tracers.base import BaseTracer
-from langgraph.graph import END, START, StateGraph
 from langsmith import Client, aevaluate, evaluate
 from langsmith.evaluation import EvaluationResult
 from langsmith.schemas import Example
@@ -44,7 +41,8 @@ from rag_eval_integrations.langchain.evaluators._run_tree import captured_in
 from rag_eval_integrations.metrics import TRACE_SCORES
 from rag_eval_integrations.records import SentencizedCall
 
-from .conftest import ANSWER, Captured, Sections, model, rag_chain, sections
+from .apps import graph
+from .conftest import ANSWER, Captured, Sections, model, rag_chain, sections, substance
 
 QUESTION = "How fast is the kettle?"
 LABELS = labels_of(["0a"], ["0a"], {"a": (["0a"], True)})
@@ -159,16 +157,6 @@ def agent() -> Runnable[Any, Any]:
     return create_agent(llm, [search]) | RunnableLambda(lambda state: state)
 
 
-def graph() -> Runnable[Any, Any]:
-    builder = StateGraph(dict)  # type: ignore[type-var]
-    builder.add_node("find", lambda state: {**state, "context": sections()[:1]})
-    builder.add_node("answer", lambda state: {"answer": model().invoke(str(state)).text})
-    builder.add_edge(START, "find")
-    builder.add_edge("find", "answer")
-    builder.add_edge("answer", END)
-    return builder.compile()
-
-
 def fails_once(retriever: BaseRetriever) -> Runnable[Any, Any]:
     failed: list[bool] = []
 
@@ -188,7 +176,14 @@ SHAPES: dict[str, tuple[Any, Any]] = {
     "nothing found": (lambda: rag_chain(Sections(found=[])), QUESTION),
     "retry": (lambda: rag_chain(fails_once(Sections())), QUESTION),
     "agent with a tool": (agent, {"messages": [("user", QUESTION)]}),
-    "graph that searches": (graph, {"question": QUESTION}),
+    "graph that searches": (
+        lambda: graph(
+            dict,
+            find=lambda state: {**state, "context": sections()[:1]},
+            answer=lambda state: {"answer": model().invoke(str(state)).text},
+        ),
+        {"question": QUESTION},
+    ),
 }
 
 
@@ -212,86 +207,27 @@ def as_read_from_the_server(run: Any) -> Any:
     return SimpleNamespace(**plain, child_runs=children)
 
 
-def substance(call: RagCall | None) -> dict[str, Any]:
-    assert call is not None
-    content = call.model_dump(exclude={"started_at"})
-    del content["capture"]["run_id"], content["capture"]["latency_s"]
-    return content
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(
-        st.sampled_from(
-            ["question", "output", "input", "documents", "page_content", "metadata", "kwargs",
-             "type", "content", "messages", "prompts", "generations", "text", "query", "id"]
-        ),
-        inner | st.just("constructor"),
-        max_size=4,
-    ),
-    max_leaves=8,
-)  # fmt: skip
-
-
-@st.composite
-def trees(draw: st.DrawFn, depth: int = 0) -> Any:
-    """A run of LangSmith's, with anything in every place."""
-    children = draw(st.lists(trees(depth + 1), max_size=2)) if depth < 2 else None
-    return SimpleNamespace(
-        id=uuid4(),
-        name=draw(JSON),
-        run_type=draw(st.sampled_from(["chain", "retriever", "llm", "tool", "prompt", "?"])),
-        error=draw(st.none() | st.text(max_size=5)),
-        child_runs=children,
-        **{name: draw(JSON) for name in ("inputs", "outputs", "extra", "tags", "start_time")},
-    )
-
-
 class TestRuns:
     @pytest.mark.parametrize("shape", SHAPES)
     def test_gives_what_capture_gives(self, shape: str, captured: Captured) -> None:
-        """The record of the run afterwards is the record of the call as it went on."""
+        """The record of the run afterwards is the record of the call as it went on.
+
+        So it is where the run was read back from LangSmith, where all is JSON. Run id, start and
+        latency are those of the run; what is read is no call of a judge's own.
+        """
         make, given = SHAPES[shape]
 
         run = traced(make(), given, callbacks=[captured.handler], tags=["t"], metadata={"user": 7})
+        with suppress_capture():
+            here, there = captured_in(run), captured_in(as_read_from_the_server(run))
 
-        assert substance(captured_in(run)) == substance(captured.only)
-
-    @pytest.mark.parametrize("shape", SHAPES)
-    def test_gives_the_same_from_the_server(self, shape: str) -> None:
-        """A run that was read back from LangSmith, where all is JSON, gives the same record."""
-        make, given = SHAPES[shape]
-
-        run = traced(make(), given)
-
-        there, here = captured_in(as_read_from_the_server(run)), captured_in(run)
-        assert substance(there) == substance(here)
-
-    def test_says_when_and_which(self) -> None:
-        """Run id, start and latency are those of the run, not of its reading."""
-        run = traced(rag_chain(), QUESTION)
-
-        call = captured_in(run)
-
-        assert call is not None
-        assert call.capture is not None
-        assert call.capture.run_id == str(run.id)
-        assert call.capture.latency_s == (run.end_time - run.start_time).total_seconds()
-        assert call.started_at == run.start_time
-
-    def test_an_error(self) -> None:
-        """A failed run is a failed call: nothing is judged."""
-        collector = Runs()
-        with pytest.raises(RuntimeError, match="closed"):
-            rag_chain(Sections(error="closed")).invoke(QUESTION, {"callbacks": [collector]})
-        asked = ScriptedJudge(LABELS)
-
-        result = TraceEvaluator(asked, metric="adherence")(collector.traced_runs[0])
-
-        assert result["score"] is None
-        assert "empty_response" in result["comment"]
-        assert asked.asked == []
+        assert here is not None
+        assert there is not None
+        assert substance(here) == substance(there) == substance(captured.only)
+        assert here.capture is not None
+        assert here.capture.run_id == str(run.id)
+        assert here.capture.latency_s == (run.end_time - run.start_time).total_seconds()
+        assert here.started_at == run.start_time
 
     @pytest.mark.parametrize(
         ("error", "status"),
@@ -302,15 +238,19 @@ class TestRuns:
         ],
     )
     def test_what_became_of_it(self, error: str, status: str) -> None:
-        """LangSmith keeps errors as text; what they mean for the call is still known."""
-        run = traced(rag_chain(), QUESTION)
-        run.error = error
+        """LangSmith keeps errors as text; a failed run is a failed call, and is not judged."""
+        run, asked = traced(rag_chain(), QUESTION), ScriptedJudge(LABELS)
+        run.error, run.outputs = error, None
 
         call = captured_in(run)
+        result = TraceEvaluator(asked, metric="adherence")(run)
 
         assert call is not None
         assert call.capture is not None
         assert call.capture.status == status
+        if status != "aborted":  # of which there is what the app was given
+            assert result["score"] is None
+            assert asked.asked == []
 
     def test_a_retriever_s_run(self) -> None:
         """Is a retrieval alone: its context is scored."""
@@ -337,15 +277,6 @@ class TestRuns:
         assert "no_context" in evaluator(run)["comment"]
         assert evaluator(texts)["score"] == 1.0
         assert [document.text for document in asked.asked[0].call.documents] == ["One.", "Two."]
-
-    def test_inside_of_an_evaluation(self) -> None:
-        """What is read is no call of the judge's own, which would not be captured."""
-        run = traced(rag_chain(), QUESTION)
-
-        with suppress_capture():
-            call = captured_in(run)
-
-        assert call is not None
 
     def test_odd_values_are_left_out(self) -> None:
         """A run of other makers, with messages and values of other shapes, is still read."""
@@ -379,13 +310,6 @@ class TestRuns:
         assert [document.text for document in call.documents] == ["One."]
         assert call.capture is not None
         assert call.capture.latency_s is None
-
-    @given(tree=trees())
-    def test_any_tree_is_read(self, tree: Any) -> None:
-        """Whatever a server sends in the place of runs: a record or none, no exception."""
-        call = captured_in(tree)
-
-        assert call is None or RagCall.model_validate(call.model_dump()) == call
 
     def test_values_go_before_the_run(self) -> None:
         """An evaluator of the user's own may pass the run on with what he knows better."""
@@ -425,40 +349,41 @@ def scores_of(row: Any) -> dict[str, tuple[Any, Any]]:
 @pytest.mark.filterwarnings("ignore:'upload_results' parameter is in beta")
 class TestRunners:
     def test_one_evaluator_gives_all_scores(self, client: Client, server: Server) -> None:
-        """`langsmith.evaluate` over a LangChain target: the tree has the documents."""
-        chain, asked = rag_chain(), ScriptedJudge(LABELS)
+        """`langsmith.evaluate` over a LangChain target: the tree has the documents.
+
+        Six objects, which LangSmith calls from threads, ask once a run; a user's own function can
+        pass LangSmith's named arguments on. Where the judge fails the score is None.
+        """
+
+        def answer(call: SentencizedCall) -> Any:
+            if call.call.question == "And the lid?":
+                raise JudgeUnavailableError("503 from the judge", status=503)
+            return LABELS
+
+        chain, asked = rag_chain(), ScriptedJudge(answer)
+        trace = TraceEvaluator(asked, metric="adherence")
+
+        def mine(inputs: Any, outputs: Any, reference_outputs: Any) -> dict[str, Any]:
+            given = {"inputs": inputs, "outputs": outputs, "reference_outputs": reference_outputs}
+            return {**trace(context=["Mine."], **given), "key": "mine"}
 
         rows = evaluate(
             lambda inputs: {"answer": chain.invoke(inputs["question"])},
             data=examples(QUESTION, "And the lid?"),
-            evaluators=[TraceEvaluator(asked)],
+            evaluators=[*as_evaluators(RagEvaluator(asked)).values(), mine],
             upload_results=False,
             client=client,
         )
 
-        for row in rows:
-            assert list(scores_of(row)) == list(TRACE_SCORES)
-            assert scores_of(row)["adherence"][0] == 1.0
-        assert {one.call.question for one in asked.asked} == {QUESTION, "And the lid?"}
-        assert all(len(one.call.documents) == 3 for one in asked.asked)
-        assert all(one.call.reference == "Quick." for one in asked.asked)
+        found = {row["example"].inputs["question"]: scores_of(row) for row in rows}  # type: ignore[index]
+        assert sorted(found[QUESTION]) == sorted([*TRACE_SCORES, "mine"])
+        assert (found[QUESTION]["adherence"][0], found[QUESTION]["mine"][0]) == (1.0, 1.0)
+        failed = (None, "error: JudgeUnavailableError: 503 from the judge")
+        assert found["And the lid?"]["adherence"] == failed
+        judged = [one.call for one in asked.asked if one.call.question == QUESTION]
+        assert sorted(len(call.documents) for call in judged) == [1, 3]
+        assert {call.reference for call in judged} == {"Quick."}
         assert server.feedback == []
-
-    def test_one_request_for_many_views(self, client: Client) -> None:
-        """Six evaluator objects, one judge request a run; LangSmith calls them from threads."""
-        chain, asked = rag_chain(), ScriptedJudge(LABELS)
-
-        rows = evaluate(
-            lambda inputs: chain.invoke(inputs["question"]),  # type: ignore[arg-type]
-            data=examples(QUESTION),
-            evaluators=list(as_evaluators(RagEvaluator(asked)).values()),
-            upload_results=False,
-            client=client,
-        )
-
-        (row,) = rows
-        assert sorted(scores_of(row)) == sorted(TRACE_SCORES)
-        assert len(asked.asked) == 1
 
     async def test_async(self, client: Client) -> None:
         """`langsmith.aevaluate` takes the object, and its async form."""
@@ -474,46 +399,6 @@ class TestRunners:
                 upload_results=False, client=client,
             )  # fmt: skip
             assert [scores_of(row)["completeness"][0] async for row in rows] == [1.0]
-
-    def test_named_arguments(self, client: Client) -> None:
-        """A user's function of LangSmith's named arguments can pass them on as they are."""
-        asked = ScriptedJudge(LABELS)
-        trace = TraceEvaluator(asked, metric="adherence")
-
-        def mine(inputs: Any, outputs: Any, reference_outputs: Any) -> dict[str, Any]:
-            return trace(inputs=inputs, outputs=outputs, reference_outputs=reference_outputs)
-
-        rows = evaluate(
-            lambda inputs: {"answer": ANSWER, "documents": [d.page_content for d in sections()]},
-            data=examples(QUESTION),
-            evaluators=[mine],
-            upload_results=False,
-            client=client,
-        )
-
-        assert [scores_of(row)["adherence"][0] for row in rows] == [1.0]
-        assert asked.asked[0].call.reference == "Quick."
-
-    def test_a_judge_that_fails(self, client: Client) -> None:
-        """Score None, the error in the comment; the other rows are there."""
-
-        def answer(call: SentencizedCall) -> Any:
-            if call.call.question == QUESTION:
-                raise JudgeUnavailableError("503 from the judge", status=503)
-            return LABELS
-
-        chain = rag_chain()
-        rows = evaluate(
-            lambda inputs: chain.invoke(inputs["question"]),  # type: ignore[arg-type]
-            data=examples(QUESTION, "And the lid?"),
-            evaluators=[TraceEvaluator(ScriptedJudge(answer), metric="adherence")],
-            upload_results=False,
-            client=client,
-        )
-
-        found = {row["example"].inputs["question"]: scores_of(row)["adherence"] for row in rows}  # type: ignore[index]
-        assert found[QUESTION] == (None, "error: JudgeUnavailableError: 503 from the judge")
-        assert found["And the lid?"][0] == 1.0
 
     async def test_as_a_run_evaluator(self) -> None:
         """`evaluate_run` gives LangSmith's own result objects."""

@@ -10,11 +10,9 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListLLM
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 
-from rag_eval_integrations import CascadeJudge, GEval, RagCall, RagEvaluator
-from rag_eval_integrations.errors import ConfigurationError, InputError
-from rag_eval_integrations.judges import judge_from
+from rag_eval_integrations import RagCall, RagEvaluator
+from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.langchain import (
-    LangChainModel,
     RagEvalCallbackHandler,
     as_evaluators,
 )
@@ -35,17 +33,6 @@ def test_a_chat_model_is_a_judge() -> None:
     assert evaluation.scores["adherence"].value == 1.0
     assert evaluation.judge.name == "langchain:FakeListChatModel"
     assert "LangChainModel" in repr(evaluator)
-
-
-def test_also_as_a_second_judge_and_of_one_metric() -> None:
-    """Wherever `judge_from` reads what a user passes."""
-    chat = FakeListChatModel(responses=['{"reason": "Kind.", "score": 5}'])
-    call = RagCall("When?", ["At nine."], "At nine.")
-
-    assert isinstance(judge_from(chat), LangChainModel)
-    assert CascadeJudge("embedded", chat).name == "cascade(embedded, langchain:FakeListChatModel)"
-    score = GEval("kind", steps=["Look."], judge=chat).score_sync(call)
-    assert score.raw == 5
 
 
 @pytest.mark.parametrize(
@@ -73,12 +60,6 @@ def test_documents_are_taken_as_they_are() -> None:
     assert call.documents[0].metadata == {"at": "2026-01-02T00:00:00+00:00", "score": 0.5}
     assert RagCall.model_validate_json(call.model_dump_json()) == call
     assert to_line(call)
-
-
-def test_what_is_no_document_is_refused() -> None:
-    """By its place, in our words."""
-    with pytest.raises(InputError, match=r"field `documents\[1\]`: should be a string, a Document"):
-        RagCall("When?", ["At nine.", FakeListChatModel(responses=["x"])], "At nine.")
 
 
 def test_handlers_and_evaluators_say_what_they_hold() -> None:

@@ -8,11 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from langchain_core.documents import Document
-from langchain_core.language_models import BaseChatModel, GenericFakeChatModel
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
-from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
 from rag_eval_integrations.errors import (
@@ -26,7 +24,9 @@ from rag_eval_integrations.langchain import LangChainModel, RagEvalCallbackHandl
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.models.completion import CompletionRequest, Message
 from rag_eval_integrations.records import RagCall
-from rag_eval_integrations.testing import ModelContract, labels_reply, small_call
+from rag_eval_integrations.testing import ModelContract, labels_reply
+
+from .conftest import Sections
 
 ASKED = CompletionRequest(messages=(Message(role="user", content="x"),))
 REPLY = labels_reply(["0a", "0b", "1a"], ["a", "b"])
@@ -62,28 +62,10 @@ class Chat(BaseChatModel):
 
 
 class TestContract(ModelContract):
-    """The contract that every model keeps."""
-
-    def model(self, reply: str) -> Model:
-        return LangChainModel(Chat(reply=reply))
-
-
-class TestContractOfMadeModels(ModelContract):
-    """The same where a model is made on each loop."""
+    """The contract that every model keeps, here where a model is made on each loop."""
 
     def model(self, reply: str) -> Model:
         return LangChainModel(make_model=lambda: Chat(reply=reply))
-
-
-async def test_a_langchain_fake_model_labels_a_call() -> None:
-    """One request, scores by the model's name."""
-    model = GenericFakeChatModel(messages=iter([AIMessage(REPLY)]))
-
-    evaluation = await RagEvaluator(LangChainModel(model)).evaluate(small_call().call)
-
-    assert evaluation.scores["adherence"].value == 1.0
-    assert evaluation.judge.name == "langchain:GenericFakeChatModel"
-    assert evaluation.usage.requests == 1
 
 
 async def test_the_users_model_is_called_in_threads_and_a_made_one_on_the_loop() -> None:
@@ -178,13 +160,6 @@ async def test_no_answer_in_time() -> None:
     event.set()
 
 
-class Retriever(BaseRetriever):
-    """Finds one document."""
-
-    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-        return [Document("The ferry leaves at nine.")]
-
-
 async def test_the_judges_calls_are_never_captured_as_rag_calls() -> None:
     """Also when the evaluation runs inside of the chain that is captured, with the same model."""
     captured: list[RagCall] = []
@@ -197,33 +172,13 @@ async def test_the_judges_calls_are_never_captured_as_rag_calls() -> None:
         await evaluator.evaluate(inner)
         return "The ferry leaves at nine."
 
-    chain = {"context": Retriever(), "question": RunnablePassthrough()} | RunnableLambda(answer)
+    chain = {"context": Sections(), "question": RunnablePassthrough()} | RunnableLambda(answer)
     await chain.ainvoke("When?", config={"callbacks": [handler]})
 
     assert [call.question for call in captured] == ["When?"]
     assert captured[0].response == "The ferry leaves at nine."
     assert handler.open_calls == 0
     assert model.ways == ["sync"]
-
-
-async def test_the_app_and_the_judge_share_a_model_side_by_side() -> None:
-    """The app awaits it on its loop while the judge asks it in threads: fifty times each."""
-    model = Chat(reply=REPLY)
-    evaluator = RagEvaluator(LangChainModel(model), max_remembered=0)
-
-    async def app(number: int) -> str:
-        return str((await model.ainvoke(f"{number}")).text)
-
-    async def judge(number: int) -> str | None:
-        call = small_call().call.model_copy(update={"question": f"q{number}"})
-        evaluation = await evaluator.evaluate(call)
-        return evaluation.error.message if evaluation.error else None
-
-    found = await asyncio.gather(*(f(n) for n in range(50) for f in (app, judge)))
-
-    assert found[::2] == [REPLY] * 50
-    assert found[1::2] == [None] * 50
-    assert sorted(model.ways) == ["async"] * 50 + ["sync"] * 50
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from pydantic import SecretStr
 from scored_tokens import chat_body
 
 from rag_eval_integrations import GEval, RagCall
-from rag_eval_integrations.errors import JudgeError, JudgeRejectedError
+from rag_eval_integrations.errors import JudgeRejectedError
 from rag_eval_integrations.langchain import LangChainModel
 from rag_eval_integrations.models.completion import CompletionRequest, Message
 
@@ -244,31 +244,3 @@ async def test_answers_that_were_given_are_kept_where_others_fail() -> None:
     assert completion.warnings[-1] == "20 answers were asked for and 17 given"
     assert set(model.seeds) == {None}
     assert (score.n, len(other.seeds)) == (20, 23)
-
-
-class Breaking(Numbering):
-    """Works once."""
-
-    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
-        if self.asked:
-            raise PermissionError("no more")
-        return super()._generate(messages, *args, **kwargs)
-
-
-async def test_a_failure_that_will_not_pass_is_no_missing_answer() -> None:
-    """It is raised, as for one answer."""
-    with pytest.raises(JudgeError, match="no more"):
-        await LangChainModel(Breaking(asked=[])).complete(
-            CompletionRequest(messages=MESSAGES, n=3, temperature=1.0)
-        )
-
-
-async def test_log_probabilities_that_are_given_are_no_warning() -> None:
-    """Nothing is said to be missing that is there."""
-    request = CompletionRequest(messages=MESSAGES, top_logprobs=5, temperature=0.0)
-    with LoopbackServer(respond=respond) as server:
-        completion = await LangChainModel(chat_model(server.base_url)).complete(request)
-
-    assert completion.tokens is not None
-    assert [token.text for token in completion.tokens] == PIECES
-    assert completion.warnings == ()

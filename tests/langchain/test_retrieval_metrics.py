@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from by_hand import ScriptedJudge, labels_of
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores import InMemoryVectorStore
@@ -20,7 +20,7 @@ from rag_eval_integrations.langchain import (
     as_evaluators,
     evaluate_dataset,
 )
-from rag_eval_integrations.metrics import ContextRecall, LabelRetrieval, Retrieval, Trace
+from rag_eval_integrations.metrics import Retrieval
 from rag_eval_integrations.report import Evaluations
 
 from .conftest import Captured, Sections, rag_chain, sections
@@ -50,6 +50,25 @@ class TestRetriever:
         assert (known.relevant_ids, known.document_ids) == (("b", "z"), ("a", "b", "c"))
         assert {score.unscored for score in unknown.scores.values()} == {"missing_param"}
 
+    @pytest.mark.parametrize(
+        ("failing", "value", "code"), [(True, None, "no_context"), (False, 0.0, None)]
+    )
+    def test_a_failed_retrieval_is_not_a_bad_one(
+        self, failing: bool, value: float | None, code: str | None
+    ) -> None:
+        """Nobody knows what would have been found; one that ran and found nothing is zero."""
+        inner = Sections(error="down") if failing else Sections(found=[])
+        calls: list[RagCall] = []
+        retriever = EvaluatedRetriever(inner, calls.append, relevant_ids={QUESTION: ["a"]})
+
+        with pytest.raises(RuntimeError) if failing else nullcontext():
+            retriever.invoke(QUESTION)
+
+        evaluation = evaluator().evaluate_sync(calls[0])
+        assert evaluation.relevant_ids == ("a",)
+        found = {(score.value, score.unscored) for score in evaluation.scores.values()}
+        assert found == {(value, code)}
+
     async def test_a_real_store_gives_ids(self) -> None:
         """The ranking is the store's, also in async code."""
         calls: list[RagCall] = []
@@ -67,31 +86,6 @@ class TestRetriever:
         assert [document.id for document in call.documents] == found
         assert set(found) <= set(names)
         assert call.relevant_ids == ("n1", "n3")
-
-    def test_a_failed_retrieval_is_not_a_bad_one(self) -> None:
-        """Nobody knows what would have been found."""
-        calls: list[RagCall] = []
-        wrapped = EvaluatedRetriever(
-            Sections(error="down"), calls.append, relevant_ids={QUESTION: ["a"]}
-        )
-
-        with pytest.raises(RuntimeError):
-            wrapped.invoke(QUESTION)
-
-        evaluation = evaluator().evaluate_sync(calls[0])
-        assert evaluation.relevant_ids == ("a",)
-        assert {score.unscored for score in evaluation.scores.values()} == {"no_context"}
-
-    def test_a_retrieval_of_nothing_is_zero(self) -> None:
-        """It ran, and found none of the relevant documents."""
-        wrapped = EvaluatedRetriever(
-            Sections(found=[]), evaluator(), relevant_ids={QUESTION: ["a"]}
-        )
-
-        wrapped.invoke(QUESTION)
-        wrapped.flush()
-
-        assert {score.value for score in wrapped.evaluations[0].scores.values()} == {0.0}
 
     def test_ids_in_metadata(self) -> None:
         """Chunks of one source count as one document."""
@@ -127,6 +121,16 @@ class TestRetriever:
             EvaluatedRetriever(Sections(), [].append, relevant_ids=given)
 
         assert refused.value.field == field
+
+    def test_unusable_gold_of_an_example_or_by_name_is_refused(self) -> None:
+        """Before anything is run."""
+        examples = [QUESTION, {"question": "q", "relevant_ids": "a"}]
+        with pytest.raises(ConfigurationError) as refused:
+            evaluate_dataset(rag_chain(), examples, evaluator())
+        assert refused.value.field == "examples[1].relevant_ids"
+        with pytest.raises(ConfigurationError) as refused:
+            as_evaluators(evaluator())["mrr@3"](question="q", documents=["a"], relevant_ids="a")
+        assert refused.value.field == "relevant_ids"
 
 
 class TestDataset:
@@ -170,15 +174,6 @@ class TestDataset:
         assert [one.relevant_ids for one in found] == [None, ("b",), ("a",), ()]
         with pytest.raises(ConfigurationError, match="other questions"):
             run(["c"], resume=True)
-
-    def test_unusable_gold_names_the_example(self) -> None:
-        """Before anything is run."""
-        with pytest.raises(ConfigurationError) as refused:
-            evaluate_dataset(
-                rag_chain(), [QUESTION, {"question": "q", "relevant_ids": "a"}], evaluator()
-            )
-
-        assert refused.value.field == "examples[1].relevant_ids"
 
     def test_a_chain_that_retrieves_nothing_is_zero(self) -> None:
         """A retriever ran in it; a chain without one is unscored."""
@@ -241,23 +236,3 @@ class TestEvaluatorObjects:
             assert result["comment"].startswith("unscored (no_context)")
         found = view(question=QUESTION, documents=[], relevant_ids=["a"])
         assert found["score"] == 0
-
-    def test_views_share_the_judge(self) -> None:
-        """Labels of the response once, of the reference once, whatever the number of views."""
-        judge = ScriptedJudge(labels_of(["1a"], [], {"a": (["1a"], True)}))
-        views = as_evaluators(
-            RagEvaluator(judge, [Trace(), LabelRetrieval(), ContextRecall(), Retrieval(k=3)])
-        )
-        call = RagCall(QUESTION, sections(), "Four.", reference="In four.", relevant_ids=["b"])
-
-        found = {name: view(call)["score"] for name, view in views.items()}
-
-        assert len(judge.asked) == 2
-        assert (found["reciprocal_rank"], found["context_recall"], found["mrr@3"]) == (0.5, 1, 0.5)
-
-    def test_unusable_gold_is_refused(self) -> None:
-        """By name."""
-        with pytest.raises(ConfigurationError) as refused:
-            as_evaluators(evaluator())["mrr@3"](question="q", documents=["a"], relevant_ids="a")
-
-        assert refused.value.field == "relevant_ids"

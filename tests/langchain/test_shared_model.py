@@ -54,13 +54,13 @@ def judged(evaluator: RagEvaluator, number: int) -> str | None:
 
 @pytest.mark.parametrize("made", [False, True], ids=["the app's model", "a made model"])
 def test_app_and_judge_side_by_side(made: bool) -> None:
-    """Forty of each: the app awaits on its loop what the judge asks from ours; none fails."""
+    """Twelve of each: the app awaits on its loop what the judge asks from ours; none fails."""
     errors: list[str | None] = []
 
     async def app(model: ChatOpenAI) -> list[str]:
         answers = []
         for turn in range(2):
-            batch = [model.ainvoke(f"question {turn} {number}") for number in range(20)]
+            batch = [model.ainvoke(f"question {turn} {number}") for number in range(6)]
             answers += [str(message.text) for message in await asyncio.gather(*batch)]
         await model.root_async_client.close()
         return answers
@@ -72,7 +72,7 @@ def test_app_and_judge_side_by_side(made: bool) -> None:
         evaluator = RagEvaluator(judge, max_remembered=0)
 
         def judge_all() -> None:
-            errors.extend(judged(evaluator, number) for number in range(40))
+            errors.extend(judged(evaluator, number) for number in range(12))
 
         thread = threading.Thread(target=judge_all)
         thread.start()
@@ -82,5 +82,5 @@ def test_app_and_judge_side_by_side(made: bool) -> None:
         model.root_client.close()
         _loop.run(own.close())
 
-    assert answers == [REPLY] * 40
-    assert errors == [None] * 40
+    assert answers == [REPLY] * 12
+    assert errors == [None] * 12

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
 from llama_index.core import PromptHelper, VectorStoreIndex
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager
+from llama_index.core.chat_engine import (
+    CondensePlusContextChatEngine,
+    CondenseQuestionChatEngine,
+    ContextChatEngine,
+)
 from llama_index.core.llms import (
     ChatMessage,
     ChatResponse,
@@ -20,6 +26,7 @@ from llama_index.core.llms import (
 )
 from llama_index.core.llms.callbacks import llm_chat_callback, llm_completion_callback
 from llama_index.core.llms.function_calling import FunctionCallingLLM
+from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.response_synthesizers.no_text import NoText
@@ -126,6 +133,19 @@ class Captured:
     def only(self) -> RagCall:
         assert len(self.calls) == 1
         return self.calls[0]
+
+    @property
+    def how(self) -> Capture:
+        return seen(self.only)
+
+    @property
+    def ids(self) -> list[str | None]:
+        return ids(self.only)
+
+    @property
+    def left_out(self) -> list[str | None]:
+        """Ids of the nodes that did not reach the prompt."""
+        return [document.id for document in self.how.not_in_prompt]
 
 
 @pytest.fixture(autouse=True)
@@ -247,6 +267,49 @@ class Slow(Sections):
         self._begun.set()
         await asyncio.sleep(self._wait)
         return self._retrieve(query_bundle)
+
+
+def substance(call: RagCall) -> dict[str, Any]:
+    """A record without what differs from run to run."""
+    content = call.model_dump(exclude={"started_at"})
+    del content["capture"]["run_id"], content["capture"]["latency_s"]
+    return content
+
+
+def memory() -> ChatMemoryBuffer:
+    return ChatMemoryBuffer.from_defaults(token_limit=3000, tokenizer_fn=str.split)
+
+
+def context(llm: Any = None, retriever: Any = None) -> Any:
+    return ContextChatEngine.from_defaults(
+        retriever=retriever or Sections(nodes()), llm=llm or Model(), memory=memory()
+    )
+
+
+def condense_question(llm: Any = None, retriever: Any = None, **options: Any) -> Any:
+    return CondenseQuestionChatEngine.from_defaults(
+        query_engine=engine(retriever or Sections(nodes()), llm=llm, **options),
+        llm=Model(),
+        memory=memory(),
+    )
+
+
+def condense_plus(llm: Any = None, retriever: Any = None) -> Any:
+    return CondensePlusContextChatEngine.from_defaults(
+        retriever=retriever or Sections(nodes()), llm=llm or Model(), memory=memory()
+    )
+
+
+MODES = [context, condense_question, condense_plus]
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    """Until another thread has done its part; a test that waits in vain fails on its assertion."""
+    pause = threading.Event()
+    for _ in range(4_000):
+        if condition():
+            return
+        pause.wait(0.005)
 
 
 def ids(call: RagCall) -> list[str | None]:

@@ -19,7 +19,7 @@ from rag_eval_integrations.cli.demo.llama_index_app import HashedWords
 from rag_eval_integrations.llama_index import EvaluatedQueryEngine, suppress_capture
 from rag_eval_integrations.records import RagCall
 
-from .conftest import ANSWER, Captured, Model, Sections, engine, ids, nodes, seen
+from .conftest import ANSWER, Captured, Model, Sections, engine, nodes, seen
 
 # LlamaIndex's own batch runner calls what LlamaIndex has deprecated.
 pytestmark = pytest.mark.filterwarnings("ignore:asyncio_module:DeprecationWarning")
@@ -70,9 +70,9 @@ class TestLlamaIndexEvaluators:
         RetryQueryEngine(inner, FaithfulnessEvaluator(llm=Model()), max_retries=1).query(QUESTION)
 
         assert captured.only.question == QUESTION
-        assert ids(captured.only) == ["a", "b", "c"]
-        assert set(seen(captured.only).retrievers) == {"Sections"}
-        assert seen(captured.only).not_in_prompt == ()
+        assert captured.ids == ["a", "b", "c"]
+        assert set(captured.how.retrievers) == {"Sections"}
+        assert captured.how.not_in_prompt == ()
 
     def test_may_be_wrapped(self) -> None:
         """The same inside of a wrapper."""

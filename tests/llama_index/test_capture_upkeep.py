@@ -12,7 +12,6 @@ import pytest
 from llama_index.core.base.response.schema import Response
 from llama_index.core.query_engine import CustomQueryEngine
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
-from llama_index_instrumentation import get_dispatcher
 from llama_index_instrumentation.dispatcher import instrument_tags
 
 from rag_eval_integrations.llama_index import RagEvalHandler
@@ -29,7 +28,7 @@ class TestState:
     async def test_nothing_stays(self) -> None:
         """After queries, errors, cancellations and streams of all kinds, no state is left."""
         with RagEvalHandler(lambda call: None) as handler:
-            for _ in range(20):
+            for _ in range(3):
                 engine(Sections(nodes())).query(QUESTION)
                 with pytest.raises(RuntimeError):
                     engine(Sections([], error="gone")).query(QUESTION)
@@ -55,7 +54,7 @@ class TestState:
 
         def left_by(times: int) -> int:
             one = engine(Sections(nodes()))
-            for _ in range(20):
+            for _ in range(5):
                 one.query(QUESTION)
             gc.collect()
             before = len(gc.get_objects())
@@ -64,11 +63,11 @@ class TestState:
             gc.collect()
             return len(gc.get_objects()) - before
 
-        without = left_by(120)
+        without = left_by(30)
         with RagEvalHandler(lambda call: None):
-            with_ours = left_by(120)
+            with_ours = left_by(30)
 
-        assert with_ours - without < 100
+        assert with_ours - without < 25
 
     def test_names_of_spans_are_bounded(self) -> None:
         """Names that no class has twice do not fill the memory of names."""
@@ -216,7 +215,7 @@ class TestFailures:
 
         Custom().query(QUESTION)
 
-        assert ids(captured.only) == ["e", "b"]
+        assert captured.ids == ["e", "b"]
         assert [document.score for document in captured.only.documents] == [None, None]
 
 
@@ -246,7 +245,7 @@ class TestPrompts:
 
         Talks().query(QUESTION)
 
-        assert ids(captured.only) == ["b"]
+        assert captured.ids == ["b"]
 
 
 class TestConcurrency:
@@ -266,11 +265,11 @@ class TestConcurrency:
         Pooled().query(QUESTION)
 
         assert captured.only.response == "3"
-        assert sorted(ids(captured.only)) == ["a", "b", "c"]  # type: ignore[type-var]  # no None
-        assert len(seen(captured.only).retrievers) == 3
+        assert sorted(captured.ids) == ["a", "b", "c"]  # type: ignore[type-var]  # no None
+        assert len(captured.how.retrievers) == 3
 
-    def test_fifty_threads_of_streams(self, captured: Captured) -> None:
-        """Fifty streams read in fifty threads keep their questions, nodes and answers apart."""
+    def test_threads_of_streams(self, captured: Captured) -> None:
+        """Twenty streams read in ten threads keep their questions, nodes and answers apart."""
         ready = threading.Barrier(10)
 
         def one(i: int) -> str:
@@ -281,23 +280,9 @@ class TestConcurrency:
             return "".join(response.response_gen)
 
         with ThreadPoolExecutor(10) as pool:
-            assert list(pool.map(one, range(50))) == [ANSWER] * 50
+            assert list(pool.map(one, range(20))) == [ANSWER] * 20
 
         assert {call.question: ids(call) for call in captured.calls} == {
-            f"Q{i}?": [f"n{i}"] for i in range(50)
+            f"Q{i}?": [f"n{i}"] for i in range(20)
         }
         assert all(seen(call).documents_from == "prompt" for call in captured.calls)
-
-
-def test_dispatcher_keeps_other_handlers(captured: Captured) -> None:
-    """Installing and uninstalling leave the handlers of others where they are."""
-    root = get_dispatcher()
-    others = [one for one in root.span_handlers if one is not captured.handler._span_handler]
-    with RagEvalHandler(lambda call: None):
-        pass
-
-    assert [
-        one for one in root.span_handlers if one is not captured.handler._span_handler
-    ] == others
-    assert captured.handler._span_handler.class_name() == "RagEvalSpanHandler"
-    assert captured.handler._event_handler.class_name() == "RagEvalEventHandler"

@@ -73,7 +73,7 @@ async def test_gives_an_evaluation_a_question_in_order(
 ) -> None:
     """Streams too; inside a running loop; the dispatcher is as it was."""
     before = get_dispatcher().span_handlers
-    questions = [f"Question {number}?" for number in range(20)]
+    questions = [f"Question {number}?" for number in range(6)]
 
     rows = await run(asynchronously, engine(streaming=streaming), questions, evaluator())
 
@@ -87,13 +87,18 @@ async def test_gives_an_evaluation_a_question_in_order(
 
 @both
 async def test_an_engine_error_is_a_row(asynchronously: bool) -> None:
-    """The others are evaluated; the failed one says what and where, and is not judged."""
+    """The others are evaluated; the failed one says what and where, and half an answer is none."""
     retriever = Picky("Second?")
     asked = evaluator()
 
     first, second, third = await run(
         asynchronously, engine(retriever), ["First?", "Second?", "Third?"], asked
     )
+    failing = engine(streaming=True, llm=Model(fail_after=2))
+    (broken,) = await run(asynchronously, failing, [QUESTION], asked)
+
+    assert broken.error is not None
+    assert (broken.error.message, broken.response) == ("connection lost", None)
 
     assert first.error is third.error is None
     assert second.error is not None
@@ -103,18 +108,6 @@ async def test_an_engine_error_is_a_row(asynchronously: bool) -> None:
     assert {score.unscored for score in second.scores.values()} == {"empty_response"}
     assert second.capture is not None
     assert second.capture.status == "error"
-
-
-@both
-async def test_a_broken_stream_is_a_row(asynchronously: bool) -> None:
-    """Half of an answer is none."""
-    failing = engine(streaming=True, llm=Model(fail_after=2))
-
-    (row,) = await run(asynchronously, failing, [QUESTION], evaluator())
-
-    assert row.error is not None
-    assert row.error.message == "connection lost"
-    assert row.response is None
 
 
 async def test_questions_come_in_many_forms() -> None:
@@ -143,11 +136,6 @@ async def test_questions_come_in_many_forms() -> None:
     assert [row.reference for row in rows] == [None, None, "Yes.", "Yes.", "Yes.", "Yes."]
     assert (rows[2].id, rows[2].metadata, rows[5].id) == ("7", {"k": 1}, "c")
     assert rows[5].response == ANSWER
-    with_reference = RagCall(
-        rows[2].question, [d.get_content(metadata_mode="llm") for d in nodes()], ANSWER,  # type: ignore[arg-type]  # a string enum
-        reference="Yes.",
-    )  # fmt: skip
-    assert len(rows[2].row_key) == len(with_reference.row_key)
     assert rows[2].row_key != rows[0].row_key
 
 
@@ -278,12 +266,12 @@ async def test_an_engine_that_evaluates_itself_does_not_block(tmp_path: Path) ->
     try:
         retrying = RetryQueryEngine(engine(), TraceEvaluator(evaluator()))
         rows = evaluate_query_engine(
-            retrying, [f"{n}?" for n in range(8)], evaluator(), max_concurrency=2
+            retrying, [f"{n}?" for n in range(4)], evaluator(), max_concurrency=2
         )
     finally:
         Settings._llm = settings
 
-    assert [row.response for row in rows] == [ANSWER] * 8
+    assert [row.response for row in rows] == [ANSWER] * 4
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import gc
 from collections.abc import Iterator
@@ -12,13 +11,9 @@ from typing import Any
 import pytest
 from llama_index.core.callbacks import CallbackManager, LlamaDebugHandler
 from llama_index.core.chat_engine import CondenseQuestionChatEngine
-from llama_index.core.evaluation import EvaluationResult
-from llama_index.core.evaluation.base import BaseEvaluator
-from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.prompts import PromptTemplate
 from llama_index.core.query_engine import (
     CustomQueryEngine,
-    RetryQueryEngine,
     RouterQueryEngine,
 )
 from llama_index.core.schema import QueryBundle
@@ -28,22 +23,14 @@ from llama_index_instrumentation import get_dispatcher
 from llama_index_instrumentation.span import SimpleSpan
 from llama_index_instrumentation.span_handlers import SimpleSpanHandler
 
-from rag_eval_integrations import BackgroundEvaluator, RagEvaluator
 from rag_eval_integrations._suppress import suppress_capture
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.llama_index import EvaluatedQueryEngine, RagEvalHandler
 from rag_eval_integrations.records import RagCall
 
-from .conftest import ANSWER, TOKENS, Model, Sections, engine, nodes
+from .conftest import ANSWER, TOKENS, Model, Sections, engine, memory, nodes, substance
 
 QUESTION = "How fast is the kettle?"
-
-
-def substance(call: RagCall) -> dict[str, Any]:
-    """A record without what differs from run to run."""
-    content = call.model_dump(exclude={"started_at"})
-    del content["capture"]["run_id"], content["capture"]["latency_s"]
-    return content
 
 
 def handlers() -> tuple[int, int]:
@@ -111,7 +98,7 @@ class TestRecord:
         assert [call.question for call in calls] == [QUESTION]
 
     def test_is_one_each_in_many_threads(self) -> None:
-        """Fifty queries in ten threads, streaming and not: no cross-talk, nothing left."""
+        """Twenty queries in ten threads, streaming and not: no cross-talk, nothing left."""
         calls: list[RagCall] = []
         wrapped = EvaluatedQueryEngine(engine(streaming=True), calls.append)
 
@@ -119,24 +106,13 @@ class TestRecord:
             return str(wrapped.query(f"Question {number}?"))
 
         with ThreadPoolExecutor(10) as pool:
-            assert set(pool.map(ask, range(50))) == {ANSWER}
+            assert set(pool.map(ask, range(20))) == {ANSWER}
 
         assert sorted(call.question for call in calls) == sorted(
-            f"Question {n}?" for n in range(50)
+            f"Question {n}?" for n in range(20)
         )
         assert {call.response for call in calls} == {ANSWER}
         assert wrapped.handler.open_calls == wrapped.handler.failed == 0
-
-    async def test_is_one_each_in_many_tasks(self) -> None:
-        """The same with fifty tasks."""
-        calls: list[RagCall] = []
-        wrapped = EvaluatedQueryEngine(engine(), calls.append)
-
-        await asyncio.gather(*(wrapped.aquery(f"Question {n}?") for n in range(50)))
-
-        assert sorted(call.question for call in calls) == sorted(
-            f"Question {n}?" for n in range(50)
-        )
 
     def test_is_made_while_others_come_and_go(self) -> None:
         """Wrappers, and a handler, that go on the dispatcher and off it at the same time."""
@@ -154,10 +130,10 @@ class TestRecord:
                 return len(calls)
 
             with ThreadPoolExecutor(10) as pool:
-                assert set(pool.map(ask, range(20))) == {3}
+                assert set(pool.map(ask, range(10))) == {3}
             assert handlers() == before
 
-        assert len(observed) == 60
+        assert len(observed) == 30
 
     def test_says_what_became_of_errors_and_streams(self) -> None:
         """The app's exception is the app's; the record has the status."""
@@ -226,17 +202,6 @@ class TestTarget:
 
         assert len(one) == len(two) == len(three) == 1
         assert substance(one[0]) == substance(two[0]) == substance(three[0])
-
-    def test_may_be_a_background_evaluator(self) -> None:
-        """Which may serve a handler as well; the call is counted once."""
-        with BackgroundEvaluator(RagEvaluator()) as background:
-            wrapped = EvaluatedQueryEngine(engine(), background)
-            with RagEvalHandler(background):
-                wrapped.query(QUESTION)
-            wrapped.query(QUESTION)
-
-            assert wrapped.flush()
-            assert background.counters.captured == 2
 
     def test_needs_an_engine(self) -> None:
         """Checked at construction."""
@@ -316,15 +281,6 @@ class TestLikeTheEngine:
 
 
 class TestInside:
-    async def test_a_tool(self) -> None:
-        """An agent's tool calls it as any engine."""
-        calls: list[RagCall] = []
-        tool = QueryEngineTool.from_defaults(EvaluatedQueryEngine(engine(), calls.append))
-
-        assert tool.call(QUESTION).content == ANSWER
-        assert (await tool.acall(input=QUESTION)).content == ANSWER
-        assert [call.question for call in calls] == [QUESTION] * 2
-
     def test_a_router_is_a_call_of_its_own(self) -> None:
         """Each wrapped engine delivers its part; a handler delivers the whole."""
         parts: list[RagCall] = []
@@ -349,48 +305,24 @@ class TestInside:
         assert sorted(call.documents[0].id or "" for call in parts) == ["a", "b"]
         assert [len(call.documents) for call in whole] == [2]
 
+    async def test_what_asks_its_private_halves(self) -> None:
+        """As retry engines do: each try is a call."""
+        calls: list[RagCall] = []
+        wrapped = EvaluatedQueryEngine(engine(), calls.append)
+
+        assert str(wrapped._query(QueryBundle(QUESTION))) == ANSWER
+        assert str(await wrapped._aquery(QueryBundle(QUESTION))) == ANSWER
+        assert len(calls) == 2
+
     def test_a_chat_engine(self) -> None:
         """A condense-question engine asks it, streaming as well."""
         calls: list[RagCall] = []
         for streaming in (False, True):
             wrapped = EvaluatedQueryEngine(engine(streaming=streaming), calls.append)
-            memory = ChatMemoryBuffer.from_defaults(token_limit=1000, tokenizer_fn=str.split)
-            chat = CondenseQuestionChatEngine.from_defaults(wrapped, llm=Model(), memory=memory)
+            chat = CondenseQuestionChatEngine.from_defaults(wrapped, llm=Model(), memory=memory())
             if streaming:
                 assert "".join(chat.stream_chat(QUESTION).response_gen) == ANSWER
             else:
                 assert str(chat.chat(QUESTION)) == ANSWER
 
         assert [call.response for call in calls] == [ANSWER, ANSWER]
-
-    async def test_a_retry_engine(self) -> None:
-        """Which calls the engine's private halves: each try is a call."""
-
-        class Second(BaseEvaluator):
-            tries = 0
-
-            async def aevaluate(self, *args: Any, **kwargs: Any) -> EvaluationResult:
-                self.tries += 1
-                return EvaluationResult(passing=self.tries > 1, feedback="Again.", response=ANSWER)
-
-            def _get_prompts(self) -> Any:
-                return {}
-
-            def _update_prompts(self, prompts_dict: Any) -> None:
-                pass
-
-        from llama_index.core import Settings
-        from llama_index.core.llms import MockLLM
-
-        calls: list[RagCall] = []
-        wrapped = EvaluatedQueryEngine(engine(), calls.append)
-        settings = Settings._llm
-        Settings.llm = MockLLM()
-        try:
-            retrying = RetryQueryEngine(wrapped, Second())
-            assert str(retrying.query(QUESTION)) == ANSWER
-        finally:
-            Settings._llm = settings
-        assert len(calls) == 2
-        assert str(await wrapped._aquery(QueryBundle(QUESTION))) == ANSWER
-        assert len(calls) == 3

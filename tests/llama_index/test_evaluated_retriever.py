@@ -9,10 +9,10 @@ import pytest
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.retrievers import QueryFusionRetriever
-from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle, TextNode
+from llama_index.core.schema import IndexNode, QueryBundle, TextNode
 from llama_index_instrumentation.dispatcher import instrument_tags
 
-from rag_eval_integrations import RagEvaluator, capture_call
+from rag_eval_integrations import capture_call
 from rag_eval_integrations._suppress import suppress_capture
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.llama_index import (
@@ -22,16 +22,9 @@ from rag_eval_integrations.llama_index import (
 )
 from rag_eval_integrations.records import RagCall, from_line, to_line
 
-from .conftest import ANSWER, Model, Sections, engine, nodes
+from .conftest import ANSWER, Model, Sections, Slow, engine, nodes, substance
 
 QUESTION = "How fast is the kettle?"
-
-
-def substance(call: RagCall) -> dict[str, Any]:
-    """A record without what differs from run to run."""
-    content = call.model_dump(exclude={"started_at"})
-    del content["capture"]["run_id"], content["capture"]["latency_s"]
-    return content
 
 
 class TestAlone:
@@ -60,32 +53,15 @@ class TestAlone:
         assert call.capture.run_id
         assert from_line(RagCall, to_line(call)) == call
 
-    def test_is_scored_on_context_relevance_only(self) -> None:
-        """By an evaluator as target, in the background."""
-        wrapped = EvaluatedRetriever(Sections(nodes()), RagEvaluator())
-
-        wrapped.retrieve(QUESTION)
-
-        assert wrapped.flush()
-        scores = wrapped.evaluations[0].scores
-        assert scores["context_relevance"].value is not None
-        assert scores["adherence"].unscored == "empty_response"
-
     async def test_says_what_became_of_it(self) -> None:
         """Errors and cancellations are the app's; the record has the status."""
         calls: list[RagCall] = []
-
-        class Waiting(Sections):
-            async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-                await asyncio.sleep(3600)
-                return []
+        slow = Slow([])
 
         with pytest.raises(RuntimeError, match="no index"):
             EvaluatedRetriever(Sections([], error="no index"), calls.append).retrieve(QUESTION)
-        waiting = asyncio.create_task(
-            EvaluatedRetriever(Waiting([]), calls.append).aretrieve(QUESTION)
-        )
-        await asyncio.sleep(0.01)
+        waiting = asyncio.create_task(EvaluatedRetriever(slow, calls.append).aretrieve(QUESTION))
+        await slow.begun()
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting

@@ -44,7 +44,7 @@ class TestHeader:
         document = captured.only.documents[0]
         assert document.text == POWER
         assert document.header == f"file_path: {tmp_path / 'power.txt'}"
-        assert seen(captured.only).documents_from == "prompt"
+        assert captured.how.documents_from == "prompt"
 
     @pytest.mark.parametrize(
         ("template", "header", "text"),
@@ -95,7 +95,7 @@ class TestHeader:
 
         First().query(QUESTION)
 
-        (left_out,) = seen(captured.only).not_in_prompt
+        (left_out,) = captured.how.not_in_prompt
         assert (left_out.header, left_out.text) == ("page: 9", "The lid opens with one hand.")
 
     def test_of_a_hook(self) -> None:

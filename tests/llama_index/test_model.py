@@ -65,14 +65,7 @@ class Written(CustomLLM):
 
 
 class TestContract(ModelContract):
-    """The contract that every model keeps."""
-
-    def model(self, reply: str) -> Model:
-        return LlamaIndexModel(Written(reply=reply))
-
-
-class TestContractOfMadeModels(ModelContract):
-    """The same where a model is made on each loop."""
+    """The contract that every model keeps, here where a model is made on each loop."""
 
     def model(self, reply: str) -> Model:
         return LlamaIndexModel(make_llm=lambda: Written(reply=reply))

@@ -159,7 +159,7 @@ def test_equal_to_llama_indexs_own_where_they_agree() -> None:
     """With a k that cuts nothing; precision divides by k here, by the number retrieved there."""
     chance = random.Random(7)
     pool = [f"n{number}" for number in range(12)]
-    for _ in range(300):
+    for _ in range(60):
         ranking, gold = (chance.sample(pool, chance.randint(1, 8)) for _ in range(2))
         k = max(len(ranking), len(gold))
         call = RagCall("q", [TextNode(text=n, id_=n) for n in ranking], None, relevant_ids=gold)
