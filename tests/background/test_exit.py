@@ -154,24 +154,6 @@ def test_by_default_sigterm_is_left_alone() -> None:
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-@unix
-def test_a_handler_cannot_be_set_in_a_thread() -> None:
-    """It is said where the evaluator is made, not when the signal comes."""
-    raised: list[Exception] = []
-
-    def make() -> None:
-        try:
-            BackgroundEvaluator(evaluator(), on_sigterm="drain")
-        except ConfigurationError as error:
-            raised.append(error)
-
-    thread = threading.Thread(target=make)
-    thread.start()
-    thread.join()
-
-    assert "main thread" in str(raised[0])
-
-
 SECOND = """
 class Stop(BaseException): pass
 def raising(*_): raise Stop
@@ -241,3 +223,21 @@ def test_a_flush_in_vain_says_what_it_waits_for(log: pytest.LogCaptureFixture) -
         "after 0.01 s of `flush`, 1 call is not evaluated and 0 evaluations not written: "
         "the judge gated has not answered yet"
     )
+
+
+@unix
+def test_a_handler_cannot_be_set_in_a_thread() -> None:
+    """It is said where the evaluator is made, not when the signal comes."""
+    raised: list[Exception] = []
+
+    def make() -> None:
+        try:
+            BackgroundEvaluator(evaluator(), on_sigterm="drain")
+        except ConfigurationError as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=make)
+    thread.start()
+    thread.join()
+
+    assert "main thread" in str(raised[0])

@@ -172,15 +172,6 @@ def test_a_judge_that_never_answers_is_given_up(log: pytest.LogCaptureFixture) -
     assert "TimeoutError: no result within 0.3 s" in log.records[0].getMessage()
 
 
-def test_a_call_without_a_value_is_unscored() -> None:
-    """Counted apart from failures: there is nothing to judge without a response."""
-    with BackgroundEvaluator(evaluator()) as background:
-        background(RagCall(question="q", documents=["It is so."], response=None))
-        assert background.flush(WAIT)
-
-        assert (background.counters.unscored, background.counters.failed) == (1, 0)
-
-
 def test_a_broken_sink_is_counted_and_holds_up_nobody(log: pytest.LogCaptureFixture) -> None:
     """The other sink has everything; each kind of failure is logged once, with a traceback."""
 
@@ -231,26 +222,6 @@ def test_a_slow_sink_drops_and_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) 
     go.set()
     assert background.close(WAIT)
     assert background.counters.sinks[0].written == 11
-
-
-def test_a_sink_that_hangs_does_not_hang_close(log: pytest.LogCaptureFixture) -> None:
-    """What it holds and what waits for it is said in one line."""
-    go, began = threading.Event(), threading.Event()
-
-    class Hanging:
-        def write(self, batch: Sequence[Evaluation]) -> None:
-            began.set()
-            go.wait(WAIT)
-
-    background = BackgroundEvaluator(evaluator(), [Hanging()])
-    background(call(0))
-    assert began.wait(WAIT)
-
-    assert not background.close(0.05)
-    go.set()
-    assert [record.getMessage() for record in log.records] == [
-        "0 calls were not evaluated and 1 evaluation not written at close"
-    ]
 
 
 def test_what_an_evaluation_or_a_sink_runs_is_not_captured() -> None:

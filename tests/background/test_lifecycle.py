@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import json
 import os
 import subprocess
@@ -270,17 +269,3 @@ def test_the_exit_line_is_for_what_is_pending_alone(log: pytest.LogCaptureFixtur
         "at exit; `flush()` or `close()` before it",
         "at close",
     ]
-
-
-def test_counters_can_be_exported() -> None:
-    """A snapshot is frozen, and JSON through `asdict`."""
-    with BackgroundEvaluator(evaluator(), [Kept(), Kept()]) as background:
-        background(call())
-        assert background.flush(WAIT)
-        counters = background.counters
-
-    exported = json.loads(json.dumps(dataclasses.asdict(counters)))
-    assert exported["scored"] == 1
-    assert [sink["name"] for sink in exported["sinks"]] == ["Kept-0", "Kept-1"]
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        counters.scored = 2  # type: ignore[misc]  # the point

@@ -161,22 +161,6 @@ def test_a_full_queue_blocks_when_told_to() -> None:
     assert background.counters.dropped == 0
 
 
-def test_blocking_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A judge that hangs does not hang the app: the call is dropped after a while."""
-    monkeypatch.setattr("rag_eval_integrations.background._worker._MAX_BLOCK", 0.05)
-    gate = Gate()
-    background = BackgroundEvaluator(
-        RagEvaluator(gate), max_pending=1, max_concurrency=1, when_full="block"
-    )
-    background(call(0))
-    until(lambda: gate.asked == ["0"])
-    background(call(1))
-    background(call(2))
-
-    assert background.counters.dropped == 1
-    background.close(0.0)
-
-
 def test_many_threads_may_submit_at_once() -> None:
     """Every call is in exactly one count."""
     background = BackgroundEvaluator(evaluator(), max_pending=50, sample_rate=0.8)

@@ -100,6 +100,15 @@ class TestQuoted:
 class TestMany:
     """Looking for thousands of chunks changes nothing of what is found."""
 
+    def test_overlapping(self) -> None:
+        """A place is given once, to the longer text."""
+        texts = {"x": "opens with one hand", "y": "The lid opens"}
+
+        prompt, *said = "The lid opens with one hand", "opens with one hand", "The lid opens"
+
+        assert found(prompt, texts=texts) == "x"
+        assert reached(["opens"], prompt, said[0], said[1:]) == [None]
+
     WORDS = st.sampled_from(
         ["ab", "abab", "b", "a ", " ", "\n", "é", '"', "a longer text, once ", "a longer text, twice ",
          "which fills more than forty-eight characters, ", "Is this right: "]

@@ -51,22 +51,6 @@ class TestWriters:
         assert captured.only.response == answer
         assert captured.ids == ["a"]
 
-    def test_report_of_several_texts(self, captured: Captured) -> None:
-        """An answer that joins several models' texts was made of all their documents."""
-        writer = Scripted(replies=[says(f"Part {i} is about one section.") for i in range(3)])
-
-        def report(question: str) -> str:
-            parts = [
-                writer.invoke(f"{question} {found.page_content}").text
-                for found in Sections().invoke(question)
-            ]
-            return "\n\n".join(parts)
-
-        RunnableLambda(report).invoke(QUESTION, captured.config)
-
-        assert captured.ids == ["a", "b", "c"]
-        assert captured.left_out == []
-
     def test_draft_that_was_rewritten(self, captured: Captured) -> None:
         """A draft that the final text repeats is not what was answered."""
         draft, other = "A draft about the kettle.", sections()[1].page_content

@@ -150,14 +150,6 @@ class TestGiven:
 
         assert [call.question for call in captured.calls] == ["q0", "q1"]
 
-    def test_inner_and_outer(self, captured: Captured) -> None:
-        """Bound to a part and given to the whole: the whole is the call."""
-        inner = rag_chain().with_config(callbacks=[captured.handler])
-
-        (RunnableLambda(lambda text: text + "!") | inner).invoke(QUESTION, captured.config)
-
-        assert captured.only.question == QUESTION
-
 
 class TestBlock:
     def test_plain_code_is_one_call(self, captured: Captured) -> None:

@@ -68,15 +68,6 @@ class TestChanged:
 
         assert shown == (["0", "1"], "dataflow", ["2"])
 
-    def test_chunks_that_overlap(self, captured: Captured) -> None:
-        """What a dropped chunk shares with its neighbour in the prompt is the neighbour's."""
-        words = " ".join(f"word{i}" for i in range(300))
-        chunks = [words[i * 300 : i * 300 + 600] for i in range(6)]
-
-        shown = run(captured, chunks, lambda found: joined([found[1], found[4]]))
-
-        assert shown == (["1", "4"], "prompt", ["0", "2", "3", "5"])
-
     def test_other_alphabets(self, captured: Captured) -> None:
         """Letters that are written as several characters are the same letters."""
         texts = [

@@ -97,25 +97,6 @@ class TestAgent:
         assert captured.only.question == QUESTION
         assert captured.only.response is None
 
-    @pytest.mark.parametrize("mode", ["messages", "custom"])
-    def test_stream_modes(self, captured: Captured, mode: Any) -> None:
-        """What the app wants to see of a stream changes nothing."""
-        list(agent().stream(asked(), captured.config, stream_mode=mode))
-
-        assert captured.only.response == ANSWER
-        assert captured.ids == ["a", "b", "c"]
-
-    def test_several_calls_of_the_tool(self, captured: Captured) -> None:
-        """Documents of one retrieval after the other, and of two at once, are all there."""
-        search = retriever_tool(retriever=Named())
-        built = agent(calls_tool("lid", "base"), calls_tool("cord"), says(), tools=[search])
-
-        built.invoke(asked(), captured.config)
-
-        assert set(captured.ids) == {"lid", "base", "cord"}
-        assert captured.only.response == ANSWER
-        assert captured.how.retrievers == ("Named",) * 3
-
     @pytest.mark.parametrize("scored", [False, True])
     def test_artifact_without_a_retriever(self, captured: Captured, scored: bool) -> None:
         """A tool that searches a store shows its documents in its message's artifact.
@@ -302,22 +283,6 @@ class TestGraph:
 
         assert sorted(map(str, captured.ids)) == ["a", "base", "cord", "lid"]
         assert captured.how.retrievers == ("Named",) * 3
-
-    def test_goto_with_an_update(self, captured: Captured) -> None:
-        """A node may put documents into the state by a command."""
-
-        def retrieve(state: State) -> Command[Any]:
-            return Command(update={"context": sections()}, goto="generate")
-
-        built = StateGraph(State)
-        built.add_node("retrieve", retrieve, destinations=("generate",))
-        built.add_node("generate", generate)
-        built.add_edge(START, "retrieve")
-
-        built.compile().invoke({"question": QUESTION}, captured.config)
-
-        assert captured.ids == ["a", "b", "c"]
-        assert captured.only.response == ANSWER
 
     @pytest.mark.parametrize("way", ["invoke", "astream"])
     async def test_breakpoint(self, captured: Captured, way: str) -> None:

@@ -15,7 +15,7 @@ from rag_eval_integrations.langchain import RagEvalCallbackHandler
 from rag_eval_integrations.records import RagCall, from_line, to_line
 
 from .apps import QUESTION, Store, ids
-from .conftest import ANSWER, PROMPT, Sections, joined, model, rag_chain, sections
+from .conftest import ANSWER, PROMPT, joined, model, rag_chain, sections
 
 
 def ask(chain: Any, given: Any, **hooks: Any) -> tuple[list[RagCall], RagEvalCallbackHandler]:
@@ -125,18 +125,6 @@ class TestHooks:
         assert seen == [QUESTION, QUESTION]
         assert calls[0].question == "asked"
 
-    def test_failed_call_has_no_response(self) -> None:
-        """Of a call that failed, the response hook is not asked."""
-        asked: list[Any] = []
-        calls: list[RagCall] = []
-        handler = RagEvalCallbackHandler(calls.append, response=asked.append)
-
-        with pytest.raises(RuntimeError):
-            rag_chain(Sections(error="gone")).invoke(QUESTION, {"callbacks": [handler]})
-
-        assert asked == []
-        assert calls[0].response is None
-
 
 class TestBrokenHooks:
     @pytest.mark.parametrize(
@@ -179,17 +167,6 @@ class TestBrokenHooks:
         calls, handler = ask(rag_chain(), {"question": QUESTION}, **{name: hook})
 
         assert len(calls) == handler.failed == 1
-
-    def test_makes_no_rag_call_of_others(self) -> None:
-        """A hook that fails on a call that is no RAG call is counted, and nothing is delivered."""
-        calls, handler = ask(
-            PROMPT | model(),
-            {"context": "", "question": QUESTION},
-            documents=lambda inputs, outputs: outputs.gone,
-        )
-
-        assert calls == []
-        assert handler.failed == 1
 
     @pytest.mark.parametrize("name", ["question", "documents", "response"])
     def test_refused(self, name: str) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable
-from contextvars import ContextVar
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from uuid import uuid4
 
 import pytest
 from by_hand import ScriptedJudge, labels_of
-from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langsmith.schemas import Example as LangSmithExample
 
@@ -138,19 +136,6 @@ class TestRows:
         assert first[0].id == first[1].id != other[0].id
         assert len(first[0].id) == 16
 
-    def test_an_agent_s_input(self) -> None:
-        """`make_input` puts the example into the chain's own form."""
-        agent = RunnableLambda(lambda state: state["messages"][0][1]) | rag_chain()
-
-        (row,) = evaluate_dataset(
-            agent | (lambda text: {"messages": [AIMessage(text)]}),
-            [{"question": "How?"}],
-            evaluator(),
-            make_input=lambda example: {"messages": [("user", example["question"])]},
-        )
-
-        assert (row.question, row.response) == ("How?", ANSWER)
-
     def test_a_function_is_a_chain(self) -> None:
         """What it calls is captured as below it."""
         (row,) = evaluate_dataset(
@@ -180,15 +165,6 @@ class TestRows:
         assert row.capture is not None
         assert row.capture.tags == ("nightly",)
         assert row.capture.metadata["commit"] == "abc"
-
-    def test_context_variables_are_seen(self, run: Run) -> None:
-        """As in a call of the caller's own."""
-        user: ContextVar[str] = ContextVar("user", default="nobody")
-        user.set("me")
-
-        (row,) = run(RunnableLambda(lambda q: user.get()), ["How?"], evaluator())
-
-        assert row.response == "me"
 
 
 class TestErrors:
@@ -303,11 +279,6 @@ class TestBounds:
 
         assert counted.most == 3
 
-    def test_no_examples(self, run: Run, tmp_path: Path) -> None:
-        """No rows, and no file."""
-        assert run(rag_chain(), [], evaluator(), out=tmp_path / "o.jsonl") == []
-        assert list(tmp_path.iterdir()) == []
-
 
 class TestFile:
     def test_is_what_rag_eval_writes(self, run: Run, tmp_path: Path) -> None:
@@ -335,38 +306,6 @@ class TestFile:
             "c", "a", "b", "a",
         ]  # fmt: skip
 
-    def test_resume_what_was_killed(self, run: Run, tmp_path: Path) -> None:
-        """A run that died leaves its rows in the partial file, the last one perhaps torn."""
-        out, judge = tmp_path / "o.jsonl", evaluator()
-
-        def die(done: int, of: int) -> None:
-            if done == 3:
-                raise BrokenPipeError
-
-        with pytest.raises(BrokenPipeError):
-            run(Counted().chain, list("abcde"), judge, out=out, progress=die, max_concurrency=1)
-        partial = tmp_path / "o.jsonl.partial"
-        partial.write_bytes(partial.read_bytes()[:-7])
-        counted = Counted()
-
-        rows = run(counted.chain, list("abcde"), judge, out=out, resume=True)
-
-        assert sorted(counted.questions) == ["c", "d", "e"]
-        assert [row.question for row in rows] == list(list("abcde"))
-
-    def test_resume_where_only_the_chain_knows_the_question(self, run: Run, tmp_path: Path) -> None:
-        """A row whose question cannot be read from the input is taken over by its id."""
-        out, judge = tmp_path / "o.jsonl", evaluator()
-        examples = [{"inputs": {"ticket": "a"}}, {"inputs": {"ticket": "b"}}]
-        first, second = Counted(), Counted()
-        run(RunnableLambda(lambda g: g["ticket"]) | first.chain, examples, judge, out=out)
-
-        again = RunnableLambda(lambda g: g["ticket"]) | second.chain
-        rows = run(again, examples, judge, out=out, resume=True)
-
-        assert (sorted(first.questions), second.questions) == (["a", "b"], [])
-        assert [row.question for row in rows] == ["a", "b"]
-
     def test_a_file_made_otherwise_is_replaced_on_request(self, run: Run, tmp_path: Path) -> None:
         """By another evaluator, or of a changed example of one id: never silently, by resuming."""
         out = tmp_path / "o.jsonl"
@@ -383,11 +322,3 @@ class TestFile:
         both(changed.chain, {**example, "question": "b"}, "of other questions")
 
         assert (other.questions, changed.questions) == (["a"], ["b"])
-
-    def test_a_file_of_a_run_that_did_not_end(self, tmp_path: Path) -> None:
-        """Is not overwritten without being asked to."""
-        out = tmp_path / "o.jsonl"
-        (tmp_path / "o.jsonl.partial").write_text("{}\n")
-
-        with pytest.raises(ConfigurationError, match="out"):
-            evaluate_dataset(rag_chain(), ["a"], evaluator(), out=out)

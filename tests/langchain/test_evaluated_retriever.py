@@ -270,23 +270,6 @@ class TestInsideOfACall:
 
         assert [[d.text for d in block.documents] for block in blocks] == [["Mine."], ["Ranked."]]
 
-    def test_a_block_inside_of_a_handler_s_call(
-        self, retriever: EvaluatedRetriever, calls: list[RagCall], captured: Captured
-    ) -> None:
-        """Both captured calls have the documents."""
-        blocks: list[RagCall] = []
-
-        def answer(question: str) -> str:
-            with capture_call(blocks.append, question) as call:
-                retriever.invoke(question)
-                call.response = ANSWER
-            return ANSWER
-
-        RunnableLambda(answer).invoke(QUESTION, captured.config)
-
-        assert calls == []
-        assert [ids(call) for call in (*blocks, captured.only)] == [["a", "b", "c"]] * 2
-
 
 def test_copied() -> None:
     """A deep copy retrieves for itself, and delivers to the same target."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -14,11 +14,9 @@ from langchain_core.runnables import (
     Runnable,
     RunnableBinding,
     RunnableConfig,
-    RunnableGenerator,
     RunnableLambda,
 )
 
-from rag_eval_integrations import RagEvaluator
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.langchain import EvaluatedRunnable, evaluated
 from rag_eval_integrations.records import RagCall
@@ -211,51 +209,14 @@ class TestBehavesAsTheRunnable:
         assert len(events) == len(there) > 0
         assert [call.response for call in calls] == [ANSWER, ANSWER]
 
-    def test_a_closed_stream(self) -> None:
-        """Leaving the stream early gives what the chain gives: an aborted call."""
-        chain, calls = wrapped()
-
-        stream = chain.stream(QUESTION)
-        first = next(stream)
-        assert isinstance(stream, Iterator)
-        stream.close()  # type: ignore[attr-defined]
-
-        assert first == ANSWER[0]
-        assert [call.capture.status for call in calls if call.capture] == ["aborted"]
-
     def test_is_not_written_down(self) -> None:
         """LangChain serialises it as what it cannot: a handler is no JSON."""
         chain, _ = wrapped()
 
         assert dumpd(chain)["type"] == "not_implemented"
 
-    def test_streams_chunk_by_chunk(self) -> None:
-        """Nothing is held back: the first item is there before the second is made."""
-        made = []
-
-        def count(given: Iterator[Any]) -> Iterator[str]:
-            for item in ("a", "b"):
-                made.append(item)
-                yield item
-
-        chain, _ = wrapped(RunnableGenerator(count))
-
-        next(chain.stream(QUESTION))
-
-        assert made == ["a"]
-
 
 class TestTarget:
-    def test_flush_and_evaluations_stay_after_bind(self) -> None:
-        """What `bind` makes shares the handler."""
-        chain = evaluated(rag_chain(), RagEvaluator())
-        bound = chain.bind()
-        bound.invoke(QUESTION)
-
-        assert isinstance(bound, EvaluatedRunnable)
-        assert chain.flush()
-        assert len(bound.evaluations) == len(chain.evaluations) == 1
-
     def test_options_are_the_handlers(self) -> None:
         """Hooks, bounds and `on_evaluation` are passed on."""
         calls: list[RagCall] = []

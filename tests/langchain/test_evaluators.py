@@ -252,18 +252,6 @@ class TestOneRequest:
         assert all(result["key"] == name for name, result in results.items())
         assert len(asked.asked) == 1
 
-    def test_evaluators_of_one_judge(self) -> None:
-        """Made one by one, they still share: nobody need know of `RagEvaluator`."""
-        asked = judge()
-        views = [TraceEvaluator(asked, metric=name) for name in TRACE_SCORES]
-
-        for view in views:
-            view(inputs=QUESTION, outputs=ANSWER, context=DOCUMENT)
-
-        assert len(asked.asked) == 1
-        assert len({id(view.rag_evaluator) for view in views}) == 1
-        assert TraceEvaluator("embedded").rag_evaluator is not views[0].rag_evaluator
-
     def test_nothing_is_kept_for_a_judge_that_is_gone(self) -> None:
         """The sharing holds no evaluator that nobody uses."""
         asked = judge()

@@ -440,17 +440,6 @@ class TestFeedback:
         source = adherence["feedback_source"]
         assert (source["type"], source["metadata"]["judge"]) == ("model", "scripted")
 
-    def test_without_a_value(self, client: Client, server: Server) -> None:
-        """Posted without a score, the comment saying why: averages leave it out."""
-        evaluation = RagEvaluator().evaluate_sync(_captured(response=""))
-
-        LangSmithFeedback(client, session_id=server.project).write([evaluation])
-
-        assert len(server.feedback) == len(TRACE_SCORES)
-        for one in server.feedback:
-            assert one.get("score") is None
-            assert one["comment"].startswith("unscored (empty_response)")
-
     def test_posted_twice_is_one_feedback(self, client: Client, server: Server) -> None:
         """The id follows from run, score and evaluator."""
         evaluation = RagEvaluator().evaluate_sync(_captured())

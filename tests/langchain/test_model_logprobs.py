@@ -17,7 +17,6 @@ from pydantic import SecretStr
 from scored_tokens import chat_body
 
 from rag_eval_integrations import GEval, RagCall
-from rag_eval_integrations.errors import JudgeRejectedError
 from rag_eval_integrations.langchain import LangChainModel
 from rag_eval_integrations.models.completion import CompletionRequest, Message
 
@@ -85,26 +84,6 @@ async def test_what_the_endpoint_refuses_is_left_out_from_then_on() -> None:
     assert asked.count(True) == 1
 
 
-async def test_ignored_log_probabilities_are_said() -> None:
-    """Accepted and not given."""
-    request = CompletionRequest(messages=MESSAGES, top_logprobs=5)
-    with LoopbackServer(Behaviour(ignore=("logprobs",))) as server:
-        completion = await LangChainModel(chat_model(server.base_url)).complete(request)
-
-    assert completion.tokens is None
-    assert completion.warnings == ("log-probabilities were asked for and accepted, but not given",)
-
-
-async def test_other_requests_are_answered_as_the_model_is_set() -> None:
-    """Labelling, which asks for temperature 0, leaves the owner's temperature alone."""
-    request = CompletionRequest(messages=MESSAGES, temperature=0.0)
-    with LoopbackServer() as server:
-        await LangChainModel(chat_model(server.base_url, temperature=0.7)).complete(request)
-        sent = server.requests[0]
-
-    assert sent["temperature"] == 0.7
-
-
 class Plain(BaseChatModel):
     """A model without settings of these names."""
 
@@ -157,16 +136,6 @@ async def test_a_model_that_fails_on_a_setting_is_asked_without() -> None:
     assert len((await judge.complete(request)).choices) == 2
     with pytest.raises(Exception, match="PermissionError"):
         await LangChainModel(Picky(broken=True)).complete(request)
-
-
-async def test_a_wrong_key_is_not_a_lesson() -> None:
-    """A 401 is final at once."""
-    with LoopbackServer(Behaviour(statuses=(401, 401))) as server:
-        with pytest.raises(JudgeRejectedError):
-            await LangChainModel(chat_model(server.base_url)).complete(
-                CompletionRequest(messages=MESSAGES, top_logprobs=5)
-            )
-        assert len(server.requests) == 1
 
 
 class Numbering(BaseChatModel):

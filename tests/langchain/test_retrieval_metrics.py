@@ -23,7 +23,7 @@ from rag_eval_integrations.langchain import (
 from rag_eval_integrations.metrics import Retrieval
 from rag_eval_integrations.report import Evaluations
 
-from .conftest import Captured, Sections, rag_chain, sections
+from .conftest import Sections, rag_chain, sections
 
 QUESTION = "How fast is the kettle?"
 GOLD = {"relevant_ids": ["b", "z"]}
@@ -175,16 +175,6 @@ class TestDataset:
         with pytest.raises(ConfigurationError, match="other questions"):
             run(["c"], resume=True)
 
-    def test_a_chain_that_retrieves_nothing_is_zero(self) -> None:
-        """A retriever ran in it; a chain without one is unscored."""
-        examples = [{"question": QUESTION, **GOLD}]
-
-        (empty,) = evaluate_dataset(rag_chain(Sections(found=[])), examples, evaluator())
-        (none,) = evaluate_dataset(lambda _: "yes", examples, evaluator())
-
-        assert empty.scores["recall@3"].value == 0
-        assert none.scores["recall@3"].unscored == "no_context"
-
 
 class TestEvaluatorObjects:
     def test_values_by_name(self) -> None:
@@ -201,21 +191,6 @@ class TestEvaluatorObjects:
             assert (result["key"], result["score"]) == ("mrr@3", 1 / 2)
             assert result["metadata"]["method"] == "gold_ids"
             assert "judge" not in result["metadata"] or result["metadata"]["judge"] == "embedded"
-
-    def test_a_run_and_its_example(self, captured: Captured) -> None:
-        """A run tree's documents, and the gold of the LangSmith example."""
-        rag_chain().invoke(QUESTION, captured.config)
-        example = Example(id=uuid4(), dataset_id=uuid4(), inputs={}, outputs=GOLD)
-
-        class Run:
-            id = uuid4()
-            inputs = QUESTION
-            outputs = {"answer": "yes", "documents": sections()}  # noqa: RUF012
-
-        result = as_evaluators(evaluator())["recall@3"](Run(), example)
-
-        assert result["score"] == 1 / 2
-        assert as_evaluators(evaluator())["recall@3"](captured.only)["score"] is None
 
     def test_without_documents_there_is_no_number(self) -> None:
         """Nobody said what was retrieved."""

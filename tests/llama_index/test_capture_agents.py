@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent, ReActAgent
+from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent
 from llama_index.core.base.response.schema import Response
 from llama_index.core.llms import ChatMessage, ChatResponse, CompletionResponse
 from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.response_synthesizers import get_response_synthesizer
-from llama_index.core.schema import NodeWithScore, TextNode
+from llama_index.core.schema import NodeWithScore
 from llama_index.core.tools import FunctionTool, QueryEngineTool, RetrieverTool
 from llama_index.core.workflow import Event, StartEvent, StopEvent, Workflow, step
 from llama_index_instrumentation.dispatcher import instrument_tags
@@ -28,7 +29,6 @@ from .conftest import (
     Slow,
     ToolCaller,
     engine,
-    ids,
     nodes,
 )
 
@@ -137,15 +137,6 @@ class TestFunctionAgent:
         assert captured.how.metadata == {"user": 7, "tags": ["beta", 1]}
         assert captured.how.tags == ("beta",)
 
-    async def test_query_that_fails_after_retrieval(self, captured: Captured) -> None:
-        """Nodes of an attempt that failed are no context of the answer that came otherwise."""
-        broken = QueryEngineTool.from_defaults(
-            engine(Sections(nodes()[:2]), llm=Model(error="no model")), name="docs", description="d"
-        )
-        await agent([ASK], [FIND], FINAL, tools=[broken, find()]).run(QUESTION)
-
-        assert captured.ids == ["c"]
-
     async def test_function_tool_with_nodes(self, captured: Captured) -> None:
         """A tool that returns nodes without any retriever: they were seen."""
 
@@ -207,6 +198,15 @@ class TestFunctionAgent:
         assert captured.ids == ["c"]
         assert captured.how.documents_from == "prompt"
 
+    async def test_query_that_fails_after_retrieval(self, captured: Captured) -> None:
+        """Nodes of an attempt that failed are no context of the answer that came otherwise."""
+        broken = QueryEngineTool.from_defaults(
+            engine(Sections(nodes()[:2]), llm=Model(error="no model")), name="docs", description="d"
+        )
+        await agent([ASK], [FIND], FINAL, tools=[broken, find()]).run(QUESTION)
+
+        assert captured.ids == ["c"]
+
 
 class TestOtherAgents:
     async def test_workflow_with_handoff(self, captured: Captured) -> None:
@@ -227,20 +227,6 @@ class TestOtherAgents:
         assert call.question == QUESTION
         assert call.response == FINAL
         assert sorted(captured.ids) == ["a", "b", "c"]  # type: ignore[type-var]  # no None
-
-    async def test_react(self, captured: Captured) -> None:
-        """An agent that reasons in text."""
-        said = [
-            'Thought: I need the manual.\nAction: docs\nAction Input: {"input": "speed"}',
-            f"Thought: I can answer without using any more tools.\nAnswer: {FINAL}",
-        ]
-        one = ReActAgent(tools=[docs()], llm=ToolCaller(script=said))
-        await one.run(QUESTION)
-
-        call = captured.only
-        assert call.app == "ReActAgent"
-        assert call.response == FINAL
-        assert captured.ids == ["a", "b"]
 
     async def test_agent_as_a_tool(self, captured: Captured) -> None:
         """An agent inside of another belongs to the outer one."""
@@ -264,19 +250,6 @@ class TestOtherAgents:
 
 
 class TestTrouble:
-    async def test_concurrent(self, captured: Captured) -> None:
-        """Eight runs of one agent class at a time keep their questions and nodes apart."""
-
-        async def one(i: int) -> None:
-            node = TextNode(id_=f"n{i}", text=f"Section number {i:02} of the manual.")
-            await agent([ASK], f"Answer {i}", tools=[docs(Slow([node], wait=0.01))]).run(f"Q{i}?")
-
-        await asyncio.gather(*(one(i) for i in range(8)))
-
-        assert {call.question: (call.response, ids(call)) for call in captured.calls} == {
-            f"Q{i}?": (f"Answer {i}", [f"n{i}"]) for i in range(8)
-        }
-
     @pytest.mark.parametrize("how", ["run", "task"])
     async def test_cancelled(self, captured: Captured, how: str) -> None:
         """A run that is called off, or whose task is cancelled, is aborted; nothing stays open."""
@@ -364,6 +337,7 @@ class TestWorkflows:
             ({"answer": CompletionResponse(text=FINAL)}, FINAL),
             ({"response": {"result": {"output": {"text": Response("too deep")}}}}, None),
             ({"sources": 3}, None),
+            (SimpleNamespace(source_nodes="none"), None),
             (3, None),
             (None, None),
         ],
@@ -401,15 +375,3 @@ class TestWorkflows:
 
         assert captured.only.question == QUESTION
         assert captured.only.response == FINAL
-
-    async def test_question_of_the_retriever(self, captured: Captured) -> None:
-        """A start event that does not say what the question is: the retriever's query is."""
-
-        class Odd(Workflow):
-            @step
-            async def only(self, ev: StartEvent) -> StopEvent:
-                return StopEvent(result=Sections(nodes()).retrieve(ev.topic)[0].node.text)  # type: ignore[attr-defined]
-
-        await Odd().run(topic="kettle speed")
-
-        assert captured.only.question == "kettle speed"

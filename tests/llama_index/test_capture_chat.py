@@ -157,14 +157,6 @@ class TestHistory:
         assert captured.only.history == TURNS
         assert captured.only.question == QUESTION
 
-    def test_given_empty_replaces_the_memory(self, captured: Captured) -> None:
-        """An empty history given to a turn starts the conversation anew."""
-        chat = context()
-        chat.chat("Do you know kettles?")
-        chat.chat(QUESTION, chat_history=[])
-
-        assert captured.calls[1].history == ()
-
     def test_of_a_memory_that_is_not_asked(self, captured: Captured) -> None:
         """A memory in a database is left alone: the turns are those that the model was shown."""
         model = ToolCaller(script=["I do.", ANSWER])

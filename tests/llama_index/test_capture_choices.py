@@ -154,8 +154,8 @@ def test_the_question_is_found_by_name(captured: Captured, by_name: bool) -> Non
 
     class Takes(App):
         @get_dispatcher("app").span
-        def chat(self, **fields: str) -> str:
-            return str(engine(Sections(nodes())).query(fields["message"]))
+        def chat(self, **kwargs: str) -> str:
+            return str(engine(Sections(nodes())).query(kwargs["message"]))
 
     told = App().chat("bob", QUESTION) if by_name else Takes().chat(user="bob", message=QUESTION)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from typing import Any
 
@@ -11,7 +10,6 @@ from llama_index.core import PromptHelper
 from llama_index.core.base.response.schema import Response
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.indices.query.query_transform import HyDEQueryTransform
-from llama_index.core.indices.query.query_transform.base import StepDecomposeQueryTransform
 from llama_index.core.llms.mock import MockLLM
 from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.postprocessor import (
@@ -22,7 +20,6 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import (
     CitationQueryEngine,
     CustomQueryEngine,
-    MultiStepQueryEngine,
     RouterQueryEngine,
     SubQuestionQueryEngine,
     TransformQueryEngine,
@@ -284,20 +281,6 @@ class TestTransforms:
         assert captured.only.app == "TransformQueryEngine"
         assert captured.ids == ["a", "b", "c"]
 
-    async def test_steps(self, captured: Captured, way: str) -> None:
-        """A multi-step engine's own notes are no documents."""
-        steps = MultiStepQueryEngine(
-            engine(Sections(nodes()[:2])),
-            query_transform=StepDecomposeQueryTransform(llm=Model()),
-            response_synthesizer=synthesizer(),
-            num_steps=2,
-            index_summary="Kettles",
-        )
-        await ask(steps, way)
-
-        assert captured.only.question == QUESTION
-        assert captured.ids == ["a", "b"]
-
 
 class TestPostprocessors:
     def test_built_in_window(self, captured: Captured) -> None:
@@ -360,34 +343,6 @@ class TestCustomEngines:
         assert captured.how.retrievers == ()
         assert captured.how.documents_from == "dataflow"
 
-    def test_two_queries_inside(self, captured: Captured) -> None:
-        """Two engines asked by a third one that only returns a string."""
-
-        class Both(CustomQueryEngine):
-            def custom_query(self, query_str: str) -> str:
-                one = engine(Sections(nodes()[:1]), mode="no_text").query(query_str)
-                two = engine(Sections(nodes()[1:2]), mode="no_text").query(query_str)
-                return f"{len(one.source_nodes)} and {len(two.source_nodes)}"
-
-        Both().query(QUESTION)
-
-        assert captured.ids == ["a", "b"]
-        assert captured.how.documents_from == "dataflow"
-
-    def test_thread_pool(self, captured: Captured) -> None:
-        """A retriever in a thread that knows nothing of the query: the sources are still right."""
-
-        class Pooled(CustomQueryEngine):
-            def custom_query(self, query_str: str) -> Any:
-                with ThreadPoolExecutor(1) as pool:
-                    found = pool.submit(Sections(nodes()).retrieve, query_str).result()
-                return Response("Done", source_nodes=found[:2])
-
-        Pooled().query(QUESTION)
-
-        assert captured.ids == ["a", "b"]
-        assert captured.how.retrievers == ()
-
     def test_structured_answer(self, captured: Captured) -> None:
         """A pydantic answer is recorded as its JSON, a missing one as none."""
 
@@ -419,6 +374,20 @@ class TestCustomEngines:
         assert len(Asking([]).retrieve(QUESTION)) == 3
         assert captured.calls == []
 
+    def test_two_queries_inside(self, captured: Captured) -> None:
+        """Two engines asked by a third one that only returns a string."""
+
+        class Both(CustomQueryEngine):
+            def custom_query(self, query_str: str) -> str:
+                one = engine(Sections(nodes()[:1]), mode="no_text").query(query_str)
+                two = engine(Sections(nodes()[1:2]), mode="no_text").query(query_str)
+                return f"{len(one.source_nodes)} and {len(two.source_nodes)}"
+
+        Both().query(QUESTION)
+
+        assert captured.ids == ["a", "b"]
+        assert captured.how.documents_from == "dataflow"
+
 
 class TestModes:
     @pytest.mark.parametrize(
@@ -438,13 +407,6 @@ class TestModes:
 
         assert captured.ids == ["a", "b", "c"]
         assert captured.how.documents_from == "prompt"
-
-    def test_context_only(self, captured: Captured) -> None:
-        """Modes without a model show the sources; with one but without nodes, the nodes."""
-        engine(Sections(nodes()), mode="no_text").query(QUESTION)
-        engine(Sections(nodes()), mode="generation").query(QUESTION)
-
-        assert [seen(call).documents_from for call in captured.calls] == ["dataflow"] * 2
 
     def test_long_context_in_several_requests(self, captured: Captured) -> None:
         """A node that is too long for one prompt was shown in pieces: it is not lost."""

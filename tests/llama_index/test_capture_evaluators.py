@@ -16,10 +16,9 @@ from llama_index.core.evaluation import (
 from llama_index.core.query_engine import RetryQueryEngine
 
 from rag_eval_integrations.cli.demo.llama_index_app import HashedWords
-from rag_eval_integrations.llama_index import EvaluatedQueryEngine, suppress_capture
-from rag_eval_integrations.records import RagCall
+from rag_eval_integrations.llama_index import suppress_capture
 
-from .conftest import ANSWER, Captured, Model, Sections, engine, nodes, seen
+from .conftest import ANSWER, Captured, Model, Sections, engine, nodes
 
 # LlamaIndex's own batch runner calls what LlamaIndex has deprecated.
 pytestmark = pytest.mark.filterwarnings("ignore:asyncio_module:DeprecationWarning")
@@ -44,12 +43,6 @@ def texts() -> dict[str, Any]:
 
 class TestLlamaIndexEvaluators:
     @pytest.mark.parametrize("kind", EVALUATORS)
-    def test_are_no_calls(self, captured: Captured, kind: Any) -> None:
-        """They query an index of the contexts, outside of any loop ..."""
-        assert kind(llm=Model()).evaluate(**texts()).feedback == ANSWER
-        assert captured.calls == []
-
-    @pytest.mark.parametrize("kind", EVALUATORS)
     async def test_are_no_calls_in_a_loop(self, captured: Captured, kind: Any) -> None:
         """... and inside of one, awaited or not."""
         await kind(llm=Model()).aevaluate(**texts())
@@ -73,17 +66,6 @@ class TestLlamaIndexEvaluators:
         assert captured.ids == ["a", "b", "c"]
         assert set(captured.how.retrievers) == {"Sections"}
         assert captured.how.not_in_prompt == ()
-
-    def test_may_be_wrapped(self) -> None:
-        """The same inside of a wrapper."""
-        calls: list[RagCall] = []
-        inner = RetryQueryEngine(
-            engine(Sections(nodes())), RelevancyEvaluator(llm=Model()), max_retries=1
-        )
-        EvaluatedQueryEngine(inner, calls.append).query(QUESTION)
-
-        assert [call.question for call in calls] == [QUESTION]
-        assert set(seen(calls[0]).retrievers) == {"Sections"}
 
     @pytest.mark.parametrize("kind", EVALUATORS)
     def test_with_a_template_of_the_users(self, captured: Captured, kind: Any) -> None:

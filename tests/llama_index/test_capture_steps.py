@@ -168,15 +168,3 @@ class TestOwnMethods:
 
         assert captured.ids == ["b"]
         assert captured.left_out == ["a", "c"]
-
-    def test_outside_of_a_call(self, captured: Captured) -> None:
-        """A query engine inside of an own `retrieve` is a call."""
-
-        class Asks:
-            @dispatcher.span
-            def retrieve(self, question: str) -> object:
-                return engine(Sections(nodes())).query(question)
-
-        Asks().retrieve(QUESTION)
-
-        assert captured.ids == ["a", "b", "c"]

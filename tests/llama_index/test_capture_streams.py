@@ -178,20 +178,6 @@ class TestLazyWork:
         assert captured.only.response == text
         assert captured.how.retrievers == ("Sections", "Sections")
 
-    def test_nodes_changed_while_reading(self, captured: Captured) -> None:
-        """The record has the nodes as they were when the app got its response."""
-        kept = nodes()[1:2]
-        response: Any = engine(Sections(kept), streaming=True).query(QUESTION)
-        tokens = response.response_gen
-        next(tokens)
-        kept[0].set_content("Changed.")
-        response.source_nodes.clear()
-        list(tokens)
-
-        assert [document.text for document in captured.only.documents] == [
-            "The lid opens with one hand."
-        ]
-
     def test_read_inside_of_another_query(self, captured: Captured) -> None:
         """A stream that is read inside of somebody else's query keeps its own prompts."""
         response = stream()

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from llama_index.core.query_engine import CustomQueryEngine
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
 from pydantic import BaseModel
@@ -16,7 +15,6 @@ from pydantic import BaseModel
 from rag_eval_integrations import Evaluations, RagEvaluator
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.llama_index import (
-    TraceEvaluator,
     aevaluate_query_engine,
     evaluate_query_engine,
 )
@@ -139,31 +137,6 @@ async def test_questions_come_in_many_forms() -> None:
     assert rows[2].row_key != rows[0].row_key
 
 
-async def test_an_engine_that_retrieves_nothing_is_not_scored() -> None:
-    """Its answer is kept, and the reason is that there are no documents."""
-
-    class Fixed(CustomQueryEngine):
-        def custom_query(self, query_str: str) -> str:
-            return "four"
-
-    (row,) = await aevaluate_query_engine(Fixed(), [QUESTION], evaluator())
-
-    assert row.response == "four"
-    assert row.error is None
-    assert row.scores["adherence"].unscored == "no_context"
-
-
-async def test_no_more_at_once_than_allowed() -> None:
-    """`max_concurrency` bounds the engine's calls."""
-    retriever = Picky()
-
-    await aevaluate_query_engine(
-        engine(retriever), [f"{n}?" for n in range(12)], evaluator(), max_concurrency=3
-    )
-
-    assert retriever.most == 3
-
-
 @both
 async def test_a_slow_engine_is_a_row(asynchronously: bool) -> None:
     """`timeout` bounds each question."""
@@ -235,43 +208,6 @@ async def test_a_run_can_be_resumed(asynchronously: bool, tmp_path: Path) -> Non
     assert [row.error for row in rows] == [None] * 4
     assert isinstance(rows, Evaluations)
     assert [from_line(Evaluation, line) for line in out.read_text().splitlines()] == rows
-
-
-async def test_another_evaluators_file_is_not_resumed_but_may_be_replaced(tmp_path: Path) -> None:
-    """Its rows would be lost, so that has to be said; the engine is not asked before."""
-    out = tmp_path / "evals.jsonl"
-    retriever = Picky()
-    await aevaluate_query_engine(engine(retriever), ["First?"], evaluator(), out=out)
-
-    with pytest.raises(ConfigurationError, match="was made by another evaluator"):
-        await aevaluate_query_engine(
-            engine(retriever), ["First?"], RagEvaluator(), out=out, resume=True
-        )
-    assert retriever.asked == ["First?"]
-    await aevaluate_query_engine(
-        engine(retriever), ["First?"], RagEvaluator(), out=out, overwrite=True
-    )
-
-    assert retriever.asked == ["First?", "First?"]
-
-
-async def test_an_engine_that_evaluates_itself_does_not_block(tmp_path: Path) -> None:
-    """A retry engine calls sync evaluators inside of its query, in every thread there is."""
-    from llama_index.core import Settings
-    from llama_index.core.llms import MockLLM
-    from llama_index.core.query_engine import RetryQueryEngine
-
-    settings = Settings._llm
-    Settings.llm = MockLLM()
-    try:
-        retrying = RetryQueryEngine(engine(), TraceEvaluator(evaluator()))
-        rows = evaluate_query_engine(
-            retrying, [f"{n}?" for n in range(4)], evaluator(), max_concurrency=2
-        )
-    finally:
-        Settings._llm = settings
-
-    assert [row.response for row in rows] == [ANSWER] * 4
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager
-from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.schema import IndexNode, QueryBundle, TextNode
 from llama_index_instrumentation.dispatcher import instrument_tags
 
@@ -16,13 +15,12 @@ from rag_eval_integrations import capture_call
 from rag_eval_integrations._suppress import suppress_capture
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.llama_index import (
-    EvaluatedQueryEngine,
     EvaluatedRetriever,
     RagEvalHandler,
 )
 from rag_eval_integrations.records import RagCall, from_line, to_line
 
-from .conftest import ANSWER, Model, Sections, Slow, engine, nodes, substance
+from .conftest import ANSWER, Sections, Slow, engine, nodes, substance
 
 QUESTION = "How fast is the kettle?"
 
@@ -69,23 +67,6 @@ class TestAlone:
         assert [call.capture.status for call in calls if call.capture] == ["error", "aborted"]
         assert [call.documents for call in calls] == [(), ()]
 
-    def test_is_alone_in_a_bare_fusion_retriever(self) -> None:
-        """A retriever around it is no call, whoever observes; so each part is one."""
-        calls: list[RagCall] = []
-        observed: list[RagCall] = []
-        fusion = QueryFusionRetriever(
-            [EvaluatedRetriever(Sections([node]), calls.append) for node in nodes()[:2]],
-            llm=Model(),
-            num_queries=1,
-            use_async=False,
-        )
-
-        with RagEvalHandler(observed.append):
-            fusion.retrieve(QUESTION)
-
-        assert [call.documents[0].id for call in calls] == ["a", "b"]
-        assert observed == []
-
     def test_is_not_a_judges(self) -> None:
         """What a judge retrieves is no call of the app."""
         calls: list[RagCall] = []
@@ -122,17 +103,6 @@ class TestInside:
 
         assert own == []
         assert [substance(call) for call in calls] == [substance(calls[0])] * 4
-
-    def test_an_evaluated_engine_is_its_call(self) -> None:
-        """Nothing is installed, and the engine's wrapper delivers the one call."""
-        own: list[RagCall] = []
-        calls: list[RagCall] = []
-        inner = engine(EvaluatedRetriever(Sections(nodes()), own.append))
-
-        EvaluatedQueryEngine(inner, calls.append).query(QUESTION)
-        assert (len(own), len(calls)) == (0, 1)
-        inner.query(QUESTION)
-        assert (len(own), len(calls)) == (1, 1)
 
     async def test_a_block_adds_its_documents(self) -> None:
         """Several retrievals add up; a document found twice is there once."""

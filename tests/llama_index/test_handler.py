@@ -129,22 +129,6 @@ class TestContext:
         assert captured.only.documents[0].shown == "page: 3\n\nThe kettle boils in four minutes."
         assert captured.only.documents[0].metadata == {"page": 3}
 
-    def test_of_a_custom_engine_is_the_retriever(self, captured: Captured) -> None:
-        """A custom engine returns a bare string: what its retriever found is the context."""
-
-        class Custom(CustomQueryEngine):
-            retriever: Any
-
-            def custom_query(self, query_str: str) -> str:
-                return str(len(self.retriever.retrieve(query_str)))
-
-        Custom(retriever=Sections(nodes())).query(QUESTION)
-
-        call = captured.only
-        assert call.response == "3"
-        assert captured.ids == ["a", "b", "c"]
-        assert captured.how.documents_from == "retriever"
-
 
 class TestNoRagCall:
     def test_bare_retriever_and_model(self, captured: Captured) -> None:
@@ -230,19 +214,6 @@ class TestStreams:
 
         assert list(stream.response_gen) == TOKENS
         assert [call.response for call in calls] == [ANSWER]
-
-    def test_read_side_by_side(self, captured: Captured) -> None:
-        """Two streams read in turns keep their prompts apart."""
-        one: Any = engine(Sections(nodes()[:1]), streaming=True).query("One?")
-        two: Any = engine(Sections(nodes()[1:]), streaming=True).query("Two?")
-
-        assert list(zip(one.response_gen, two.response_gen, strict=True)) == [
-            (token, token) for token in TOKENS
-        ]
-
-        found = {call.question: [d.id for d in call.documents] for call in captured.calls}
-        assert found == {"One?": ["a"], "Two?": ["b", "c"]}
-        assert all(c.capture and c.capture.documents_from == "prompt" for c in captured.calls)
 
 
 class TestTrouble:

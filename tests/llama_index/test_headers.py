@@ -13,7 +13,7 @@ from llama_index.core.schema import MetadataMode, NodeWithScore, TextNode
 
 from rag_eval_integrations import RagEvaluator
 from rag_eval_integrations.cli.demo.llama_index_app import HashedWords
-from rag_eval_integrations.llama_index import EvaluatedRetriever, RagEvalHandler, TraceEvaluator
+from rag_eval_integrations.llama_index import RagEvalHandler, TraceEvaluator
 from rag_eval_integrations.records import Document, RagCall
 from rag_eval_integrations.testing import ScriptedModel, labels_reply
 
@@ -106,13 +106,6 @@ class TestHeader:
             engine(Sections([node()])).query(QUESTION)
 
         assert [one.header for one in calls[0].documents] == ["file: power.txt\npage: 3", "page: 1"]
-
-    def test_of_an_evaluated_retriever(self) -> None:
-        """So have those of a retriever by itself."""
-        calls: list[RagCall] = []
-        EvaluatedRetriever(Sections([node()]), calls.append).retrieve(QUESTION)
-
-        assert calls[0].documents[0].header == "file: power.txt\npage: 3"
 
 
 class TestJudging:

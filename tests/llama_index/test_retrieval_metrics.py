@@ -6,7 +6,6 @@ import random
 from typing import Any
 
 import pytest
-from by_hand import ScriptedJudge, labels_of
 from llama_index.core.base.response.schema import Response
 from llama_index.core.evaluation import BatchEvalRunner
 from llama_index.core.evaluation.retrieval.metrics import (
@@ -26,7 +25,7 @@ from rag_eval_integrations.llama_index import (
     as_evaluators,
     evaluate_query_engine,
 )
-from rag_eval_integrations.metrics import ContextRecall, LabelRetrieval, Retrieval
+from rag_eval_integrations.metrics import Retrieval
 
 from .conftest import Sections, engine, nodes
 
@@ -114,21 +113,6 @@ def test_without_contexts_there_is_no_number(response: str | None) -> None:
     assert view.evaluate_response(QUESTION, Response("x"), relevant_ids=GOLD).score == 0
 
 
-def test_a_retrieval_is_scored_by_labels() -> None:
-    """Without an answer; the reference makes the recall of the context."""
-    judge = ScriptedJudge(labels_of(["1a"], [], {"a": (["1a"], True)}))
-    views = as_evaluators(RagEvaluator(judge, [LabelRetrieval(), ContextRecall()]))
-
-    found = {
-        name: view.evaluate(QUESTION, None, ["One.", "Two."], reference="In four.").score
-        for name, view in views.items()
-    }
-
-    assert found["document_precision"] == 1 / 2
-    assert found["reciprocal_rank"] == 1 / 2
-    assert found["context_recall"] == 1
-
-
 @pytest.mark.filterwarnings("ignore:asyncio_module:DeprecationWarning")
 async def test_a_batch_takes_gold_for_each_item() -> None:
     """As LlamaIndex hands over what differs by item."""
@@ -139,20 +123,6 @@ async def test_a_batch_takes_gold_for_each_item() -> None:
     found = await runner.aevaluate_responses(["q1", "q2"], responses, **kwargs)
 
     assert [result.score for result in found["mrr"]] == [1, 1 / 3]
-
-
-def test_ids_of_sources_come_from_metadata() -> None:
-    """LlamaIndex makes ids of nodes anew with every ingestion."""
-    found = [TextNode(text=f"{at}", metadata={"file_name": name}) for at, name in enumerate("xxy")]
-    metric = Retrieval(k=2, id_key="file_name")
-    wrapped = EvaluatedRetriever(
-        Sections(found), RagEvaluator(metrics=[metric]), relevant_ids={QUESTION: ["y"]}
-    )
-
-    wrapped.retrieve(QUESTION)
-    wrapped.flush()
-
-    assert wrapped.evaluations[0].scores["mrr@2"].value == 1 / 2
 
 
 def test_equal_to_llama_indexs_own_where_they_agree() -> None:
