@@ -21,7 +21,6 @@ from rag_eval_integrations.judges.embedded._levels import (
     LEVEL_FEATURES,
     SHARES,
     expected_scores,
-    level_features,
     level_row,
     score_estimates,
 )
@@ -89,11 +88,12 @@ def test_features_of_a_call_come_from_its_sentences() -> None:
     """Documents are counted, and the response sentence with most of the question is taken."""
     documents = [["The ferry leaves at nine."], ["Bananas are yellow.", "So is corn."]]
     call = call_features("When does the ferry leave?", documents, ["Nine.", "The ferry leaves."])
-    row = dict(zip(LEVEL_FEATURES, level_features(call, [0.5] * 3, [0.5] * 3), strict=True))
+    model = load_model()
+    found = score_estimates(model, call, [0.5] * 3, [0.2] * 3)
+    row = level_row([0.5] * 3, [0.2] * 3, math.log(3), [0.0, 1.0])
 
-    assert row["documents"] == pytest.approx(math.log(3))
-    assert row["response_sentences"] == pytest.approx(math.log(3))
-    assert row["question_said"] == pytest.approx(1.0)
+    for name in SHARES:
+        assert found[name][0] == pytest.approx(model.levels[name].score(row), abs=1e-6)
 
 
 def test_shares_of_what_is_relevant_follow_the_regression() -> None:
@@ -223,4 +223,4 @@ def test_labels_are_the_likeliest_sentences(probabilities: list[float], labelled
     """As many as half of those over the threshold and half of the expected number; in order."""
     keys = list(ascii_lowercase[: len(probabilities)])
 
-    assert _labelled(keys, probabilities, 0.35) == list(labelled)
+    assert _labelled(keys, probabilities, 0.35) == tuple(labelled)

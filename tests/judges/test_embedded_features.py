@@ -237,7 +237,7 @@ def test_what_no_kept_match_holds_is_not_covered() -> None:
     cover = call_features("q", documents, ["red green blue pink"]).response[0].cover
 
     assert cover.sentences == (0,)
-    assert cover.found(4) == pytest.approx(0.75)
+    assert cover.share(4) == pytest.approx(0.75)
 
 
 def support_explained(documents: list[str], response: str, cited: list[str]) -> str:

@@ -65,21 +65,22 @@ def explain_support(
         return EXPLAIN_ABSENCE
     if cited:
         share = fsum(row.cover.gains[: len(cited)])
-        found = f"{share:.0%} of its word weight is in {_some(cited)}"
+        match = f"{share:.0%} of its word weight is in {_some(cited)}"
     else:
-        found = "no document sentence shares enough of its words"
+        match = "no document sentence shares enough of its words"
     content = features.overlap.response[number].bag
     missing = content.difference(features.overlap.idf)
     if missing:
         # Cut into words again, so that the hot path need not keep the spellings.
         spelled = [word for word in dict.fromkeys(written(text)) if stem(word) in missing]
-        absent = "; in no document: " + _some([_quoted(word) for word in spelled])
+        cut = [w if len(w) <= _QUOTED else f"{w[: _QUOTED - 1]}…" for w in spelled]
+        absent = "; in no document: " + _some([f'"{word}"' for word in cut])
     elif content:
         absent = "; all its words are in the documents"
     else:
         absent = "; it has no word to look for"
     conflict = f"conflict: {contradicted}; " if contradicted else ""
-    return f"Lexical estimate {probability:.2f}: {conflict}{found}{absent}."
+    return f"Lexical estimate {probability:.2f}: {conflict}{match}{absent}."
 
 
 def explain_relevance(keys: Sequence[str], probabilities: Sequence[float], relevant: int) -> str:
@@ -104,10 +105,6 @@ def explain_adherence(
         return f"{text}: it has no sentences."
     least = min(range(len(keys)), key=lambda i: (supported[i], i))
     return f"{text}, {verdict}; least supported: {keys[least]} ({supported[least]:.2f})."
-
-
-def _quoted(word: str) -> str:
-    return f'"{word}"' if len(word) <= _QUOTED else f'"{word[: _QUOTED - 1]}…"'
 
 
 def _some(items: Sequence[str]) -> str:

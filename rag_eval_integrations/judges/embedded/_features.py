@@ -55,28 +55,18 @@ class DocumentRows(NamedTuple):
     """For each of `SENTENCE_FEATURES` its values of the sentences, in order."""
 
 
-class _Columns(NamedTuple):
-    """The features of each document sentence that do not depend on the other sentences."""
-
-    question_cosine: Sequence[float]
-    question_found: Sequence[float]
-    credit: Sequence[float]
-    bigrams: Sequence[float]
-    run: Sequence[float]
-
-
 def document_features(o: Overlap) -> list[DocumentRows]:
     """Compute the rows of each document that has sentences, in order; all numbers are finite."""
     if not o.documents:
         return []
-    said = dict.fromkeys([word for sentence in o.response for word in sentence.content])
+    answer = dict.fromkeys([word for sentence in o.response for word in sentence.content])
     square = {word: weight * weight for word, weight in o.idf.items()}
-    alone = _sentences(o, said, square)
+    alone = _sentences(o, answer, square)
     dice = o.best_dice
     best = _answers_best(o)
-    to_question, to_response = _document_cosines(o, said, square)
+    to_question, to_response = _document_cosines(o, answer, square)
     top_question, top_response = max(to_question), max(to_response)
-    total_credit = fsum(alone.credit) or 1.0
+    total_credit = fsum(alone[2]) or 1.0
     top_dice = max(dice)
     asked = o.question.content
     call = (
@@ -90,7 +80,7 @@ def document_features(o: Overlap) -> list[DocumentRows]:
     for number, (start, stop) in enumerate(o.spans):
         size = stop - start
         own = dice[start:stop]
-        cosines, found, credit, bigrams, run = [column[start:stop] for column in alone]
+        cosines, shares, credit, bigrams, run = [column[start:stop] for column in alone]
         shared = (
             to_question[number],
             top_question - to_question[number],
@@ -103,7 +93,7 @@ def document_features(o: Overlap) -> list[DocumentRows]:
         # In the order of `SENTENCE_FEATURES`. Columns are faster than a loop over the rows.
         columns = (
             cosines,
-            found,
+            shares,
             best[start:stop],
             credit,
             own,
@@ -114,39 +104,35 @@ def document_features(o: Overlap) -> list[DocumentRows]:
             bigrams,
             run,
             [log1p(len(sentence.stems)) for sentence in o.documents[start:stop]],
-            [at / size for at in range(size)],
+            [position / size for position in range(size)],
         )
         documents.append(DocumentRows(shared, columns))
     return documents
 
 
-def _sentences(o: Overlap, said: Collection[str], square: Mapping[str, float]) -> _Columns:
+def _sentences(
+    o: Overlap, answer: Collection[str], square: Mapping[str, float]
+) -> list[tuple[float, ...]]:
+    """Compute the columns that do not depend on other sentences: cosine, share, credit, pairs."""
     asked, idf = o.question.bag, o.idf
-    said_mass = sum(map(o.weight, said)) or 1.0
+    answer_mass = sum(map(o.weight, answer)) or 1.0
     credit = dict.fromkeys(o.holders, 0.0)  # words that only the question has earn no credit
-    credit |= {w: idf[w] / o.frequency[w] / said_mass for w in said if w in idf}
+    credit |= {w: idf[w] / o.frequency[w] / answer_mass for w in answer if w in idf}
     asked_mass = sum(map(o.weight, o.question.content)) or 1.0
     asked_norm = _norm(o, o.question.content) or 1.0
     rows = []
     # Sums of weights and of their squares are exact and `fsum` rounds once, so that the order of a
     # set does not matter.
     for sentence, shared, (bigrams, longest) in zip(o.documents, o.shared, o.runs, strict=True):
-        cosine = found = 0.0
+        cosine = share = 0.0
         hits = asked & shared
         if hits:
             norm = sqrt(sum(map(square.__getitem__, sentence.content))) * asked_norm
             cosine = sum(map(square.__getitem__, hits)) / norm
-            found = sum(map(idf.__getitem__, hits)) / asked_mass
-        rows.append(
-            (
-                cosine,
-                found,
-                fsum(map(credit.__getitem__, shared)),
-                bigrams,
-                log1p(longest),
-            )
-        )
-    return _Columns(*zip(*rows, strict=True))
+            share = sum(map(idf.__getitem__, hits)) / asked_mass
+        earned = fsum(map(credit.__getitem__, shared))
+        rows.append((cosine, share, earned, bigrams, log1p(longest)))
+    return list(zip(*rows, strict=True))
 
 
 def _answers_best(o: Overlap) -> list[float]:
@@ -161,20 +147,20 @@ def _answers_best(o: Overlap) -> list[float]:
 
 
 def _document_cosines(
-    o: Overlap, said: Collection[str], square: Mapping[str, float]
+    o: Overlap, answer: Collection[str], square: Mapping[str, float]
 ) -> tuple[list[float], list[float]]:
     """Compute the idf-weighted cosines of each document to the question and to the response."""
     asked = o.question.bag
-    asked_norm, said_norm = _norm(o, o.question.content), _norm(o, said)
+    asked_norm, answer_norm = _norm(o, o.question.content), _norm(o, answer)
     to_question, to_response = [], []
     for start, stop in o.spans:
         # In order of use, because a float cannot hold the sum of squares of a whole book exactly.
         own = dict.fromkeys(chain.from_iterable([s.content for s in o.documents[start:stop]]))
         norm = sqrt(sum(map(square.__getitem__, own)))
         question = sum(map(square.__getitem__, filter(asked.__contains__, own)))
-        response = sum(map(square.__getitem__, filter(said.__contains__, own)))
+        response = sum(map(square.__getitem__, filter(answer.__contains__, own)))
         to_question.append(question / (norm * asked_norm) if question else 0.0)
-        to_response.append(response / (norm * said_norm) if response else 0.0)
+        to_response.append(response / (norm * answer_norm) if response else 0.0)
     return to_question, to_response
 
 

@@ -39,17 +39,17 @@ def topic_row(features: CallFeatures) -> tuple[float, ...]:
     o = features.overlap
     closest = max([document.shared[RESPONSE] for document in features.documents])
     holders = [o.holders[word] for word in o.question.content if word in o.idf]
-    held = [log1p(len(numbers)) for numbers in holders]
+    counts = [log1p(len(numbers)) for numbers in holders]
     size = len(o.documents)
     # Of two at least: that the only sentence holds a word does not make the word common.
-    common = fsum(held) / len(held) / log1p(max(2, size)) if held else 0.0
+    common = fsum(counts) / len(counts) / log1p(max(2, size)) if counts else 0.0
     words_in = [0] * size
     for numbers in holders:
         for number in numbers:
             words_in[number] += 1
     return (
-        log1p(len(held)),
-        log1p(len(o.question.content) - len(held)),
+        log1p(len(counts)),
+        log1p(len(o.question.content) - len(counts)),
         common,
         closest,
         log1p(max(words_in)),

@@ -13,7 +13,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-from rag_eval_integrations.judges.embedded._words import FUNCTION_WORDS
+from rag_eval_integrations.judges.embedded._words import FUNCTION_WORDS, listed, sections
 
 SAMPLED_CHARACTERS = 600
 """Limit on the characters that are read of one part of a call: some 100 words, in English about 40
@@ -29,69 +29,57 @@ _ASCII_WORD = re.compile(r"(?<![a-z0-9])[a-z]++(?:'[a-z]++)?(?![0-9])")
 """The same for lower-case text without accents: 18 µs for 600 characters instead of 33."""
 
 # The commonest words of languages in Latin script, without those that are English words too.
-_OTHERS = {
-    "German": "der die das und ist nicht ein eine einen einem einer mit von zu für auf dem den des "
-    "sich auch wird werden sind oder als wie bei nach durch über aus kann im zum zur ich "
-    "sie wir was wer wie welche",
-    "French": "le la les des du un une et est dans que qui pour par pas sur avec sont ce cette il "
-    "elle nous vous ou aux au ne plus être été ses leur mais comme c'est d'un d'une "
-    "quelle quel quels sans très",
-    "Spanish": "el la los las de del un una y es en que por para con no se su al lo como más son "
-    "este esta fue pero sus le ha está hay también entre cuando muy cuál qué cómo dónde quién",
-    "Italian": "il lo la gli le di del della dei che è un una e per con non si da nel nella sono "
-    "come più anche questo questa al alla ha ma dal dalla delle essere qual cosa",
-    "Portuguese": "o os as de do da dos das um uma e é em no na que por para com não se ao mais "
-    "como são foi sua seu pelo pela também está ser isso",
-    "Dutch": "de het een en van dat niet zijn met voor op te aan ook er maar om bij naar wordt "
-    "worden deze dit kan uit als door heeft hebben wat hij zij we",
-    "Swedish": "och det att en ett är som på för av med inte den till har de om kan från var eller "
-    "men så vid också när",
-    "Danish": "og det at en et er som på for af med ikke den til har de om kan fra eller men så "
-    "ved også når der",
-    "Norwegian": "og det å en et er som på for av med ikke den til har de om kan fra eller men så "
-    "ved også når",
-    "Polish": "i w na z że się nie jest do to jak o po przez dla ale są oraz od za który która "
-    "które może być ten tym",
-    "Czech": "a v na se že je to z do s jako pro ale po jsou od za který která které může být tak "
-    "nebo když",
-    "Romanian": "și în de la cu pe nu este un o care că din pentru sunt mai ce sau prin fi au fost",
-    "Turkish": "ve bir bu için ile da de çok olarak daha gibi olan ne değil ama kadar sonra var "
-    "veya ise her",
-    "Finnish": "ja on ei että se hän oli ovat joka kun mutta myös niin tai kuin voi sen tämä ole "
-    "mukaan",
-    "Hungarian": "a az és egy hogy nem is van meg ez csak volt de el már mint vagy ha azt kell",
-    "Indonesian": "dan yang di ini itu dengan untuk dari pada adalah tidak dalam akan ke juga atau "
-    "oleh sebagai dapat karena",
-    "Vietnamese": "là và của có không được trong cho với các một những này đã để người khi từ về",
-    "Swahili": "na ya wa kwa ni katika la za hii cha kama kuwa si lakini hiyo yake",
-}
-_ALSO_ENGLISH = FUNCTION_WORDS | frozenset(("den", "die", "hat", "man", "men", "met", "war"))
-_FOREIGN = {name: frozenset(text.split()) - _ALSO_ENGLISH for name, text in _OTHERS.items()}
+_OTHERS = sections("""
+German: der das und ist nicht ein eine einen einem einer mit von zu für auf dem des sich auch wird
+ werden sind oder als wie bei nach durch über aus kann im zum zur ich sie wir was wer welche
+French: le la les des du un une et est dans que qui pour par pas sur avec sont ce cette il elle nous
+ vous ou aux au ne plus être été ses leur mais comme c'est d'un d'une quelle quel quels sans très
+Spanish: el la los las de del un una y es en que por para con no se su al lo como más son este esta
+ fue pero sus le ha está hay también entre cuando muy cuál qué cómo dónde quién
+Italian: il lo la gli le di del della dei che è un una e per con non si da nel nella sono come più
+ anche questo questa al alla ha ma dal dalla delle essere qual cosa
+Portuguese: o os as de do da dos das um uma e é em no na que por para com não se ao mais como são
+ foi sua seu pelo pela também está ser isso
+Dutch: de het een en van dat niet zijn voor op te aan ook er maar om bij naar wordt worden deze dit
+ kan uit als door heeft hebben wat hij zij we
+Swedish: och det att en ett är som på för av med inte till har de om kan från var eller så vid också
+ när
+Danish: og det at en et er som på for af med ikke til har de om kan fra eller så ved også når der
+Norwegian: og det å en et er som på for av med ikke til har de om kan fra eller så ved også når
+Polish: i w na z że się nie jest do to jak o po przez dla ale są oraz od za który która które może
+ być ten tym
+Czech: a v na se že je to z do s jako pro ale po jsou od za který která které může být tak nebo když
+Romanian: și în de la cu pe nu este un o care că din pentru sunt mai ce sau prin fi au fost
+Turkish: ve bir bu için ile da de çok olarak daha gibi olan ne değil ama kadar sonra var veya ise
+ her
+Finnish: ja on ei että se hän oli ovat joka kun mutta myös niin tai kuin voi sen tämä ole mukaan
+Hungarian: a az és egy hogy nem is van meg ez csak volt de el már mint vagy ha azt kell
+Indonesian: dan yang di ini itu dengan untuk dari pada adalah tidak dalam akan ke juga atau oleh
+ sebagai dapat karena
+Vietnamese: là và của có không được trong cho với các một những này đã để người khi từ về
+Swahili: na ya wa kwa ni katika la za hii cha kama kuwa si lakini hiyo yake
+""")
+_FOREIGN = {name: listed(text) - FUNCTION_WORDS for name, text in _OTHERS.items()}
 # Parts of names, such as "Juan de la Cruz" and "Ludwig van Beethoven", do not indicate a language.
-_NAME_PARTS = "da de del der des di do dos du e el la las le les los van von y"
-_PARTICLES = frozenset(_NAME_PARTS.split())
+_PARTICLES = listed("da de del der des di dos du e el la las le les los van von y")
 
 
-_ASKED = """
-wann warum wieso wieviel wo wer wem wohin welcher welches kostet gibt combien quand où pourquoi
-comment quelles cuánto cuánta cuántos cuanto cuando donde quien cuales porqué quanto quando dove
-perché quale quali onde quem quais wanneer waar waarom welke hoeveel vad hur vem varför vilken
-hvad hvornår hvor hvem hvorfor hvilken hva ile kiedy gdzie kto dlaczego jaki jaka jakie kolik kdy
-kde kdo proč jaký nerede nasıl neden hangi paljonko milloin missä kuka miten miksi mikä mennyi
-mennyibe mikor miért hogyan melyik cât când unde cine berapa kapan siapa mengapa bagaimana dimana
-nhiêu đâu gì ngapi wapi nani nini
-"""
-_ASKING = frozenset(_ASKED.split()).union(
-    _FOREIGN["German"] & {"wie", "welche"}, _FOREIGN["Spanish"] & {"cuál", "qué", "cómo", "quién"}
-)
+_ASKING = listed("""
+wann warum wieso wieviel wo wer wie welche wem wohin welcher welches kostet gibt combien quand où
+pourquoi comment quelles cuánto cuánta cuántos cuanto cuando donde cuál qué cómo quién quien cuales
+porqué quanto quando dove perché quale quali onde quem quais wanneer waar waarom welke hoeveel vad
+hur vem varför vilken hvad hvornår hvor hvem hvorfor hvilken hva ile kiedy gdzie kto dlaczego jaki
+jaka jakie kolik kdy kde kdo proč jaký nerede nasıl neden hangi paljonko milloin missä kuka miten
+miksi mikä mennyi mennyibe mikor miért hogyan melyik cât când unde cine berapa kapan siapa mengapa
+bagaimana dimana nhiêu đâu gì ngapi wapi nani nini
+""")
 """Words that questions begin with: signs of another language also with a capital letter."""
-_LOANS = """
-door care come due men mint par plus pour pro son till den era fin sin con non kan akan dan est
-sur her pas mais café cafés crème brûlée jalapeño jalapeños naïve résumé façade déjà vu fiancé
-fiancée cliché clichés purée sauté sautéed soufflé entrée entrées décor piñata protégé exposé pâté
-rosé latté voilà fête crêpe crêpes née matinée à über smörgåsbord açaí señor señora
-"""
-_LOANED = frozenset(_LOANS.split())
+_LOANED = listed("""
+door care come mint par plus pour pro son till con non kan akan dan est sur pas mais café cafés
+crème brûlée jalapeño jalapeños naïve résumé façade déjà fiancé fiancée cliché clichés purée sauté
+sautéed soufflé entrée entrées décor piñata protégé exposé pâté rosé latté voilà fête crêpe crêpes
+née matinée à über smörgåsbord açaí señor señora
+""")
 """Words of other languages that English has too: no sign by themselves."""
 _SIGNS = frozenset().union(_ASKING, *_FOREIGN.values()) - _PARTICLES - _LOANED - FUNCTION_WORDS
 _CLEARLY_ENGLISH = FUNCTION_WORDS.difference(*[text.split() for text in _OTHERS.values()])
@@ -100,12 +88,11 @@ _OTHER_SCRIPT = re.compile(f"{_BEYOND_LATIN.pattern}{{2}}")
 _FEW = 8
 """Number of words below which a part may be just a foreign title, so that no language is named."""
 _MANY = SAMPLED_CHARACTERS
-_NAMED_SCRIPTS = (
+_SCRIPTS = listed(
     "arabic armenian bengali cherokee coptic cyrillic devanagari ethiopic georgian greek gujarati "
     "gurmukhi hebrew kannada khmer lao malayalam mongolian myanmar oriya sinhala syriac tamil "
     "telugu thaana thai tibetan"
 )
-_SCRIPTS = frozenset(_NAMED_SCRIPTS.split())
 _LANGUAGES = {
     "cjk": "Chinese or Japanese",
     "hiragana": "Japanese",
@@ -201,7 +188,7 @@ def _looked_at(text: str) -> tuple[str | None, int, int]:
     """Return language or script, number of words (`_MANY` by script), number of English ones."""
     text = text[:SAMPLED_CHARACTERS]
     if text.isascii():
-        found = _ASCII_WORD.findall(text.lower())
+        words = _ASCII_WORD.findall(text.lower())
     else:
         # Full-width and mathematical letters count as letters.
         text = unicodedata.normalize("NFKC", text)
@@ -209,23 +196,23 @@ def _looked_at(text: str) -> tuple[str | None, int, int]:
         # A few Greek letters in a formula do not make the text Greek.
         if len(other) >= 6 and len(other) > 0.4 * len(_LETTER.findall(text)):
             return _script(other), _MANY, 0
-        found = _WORD.findall(text.lower().replace("’", "'"))
-    if len(found) < 4:
-        return None, len(found), 0
-    english = sum(map(FUNCTION_WORDS.__contains__, found))
-    language = None if english >= 0.2 * len(found) else _by_words(found, english)
-    return language, len(found), english
+        words = _WORD.findall(text.lower().replace("’", "'"))
+    if len(words) < 4:
+        return None, len(words), 0
+    english = sum(map(FUNCTION_WORDS.__contains__, words))
+    language = None if english >= 0.2 * len(words) else _by_words(words, english)
+    return language, len(words), english
 
 
-def _by_words(found: list[str], english: int) -> str | None:
+def _by_words(words: list[str], english: int) -> str | None:
     hits, language = max(
-        (sum(map(own.__contains__, found)), name) for name, own in _FOREIGN.items()
+        (sum(map(own.__contains__, words)), name) for name, own in _FOREIGN.items()
     )
-    if hits < 2 or hits <= 1.5 * english or hits < 0.08 * len(found):
+    if hits < 2 or hits <= 1.5 * english or hits < 0.08 * len(words):
         return None
-    signs = _FOREIGN[language].intersection(found)
+    signs = _FOREIGN[language].intersection(words)
     # Two signs, not one again and again ("Roe v. Wade"); a letter by itself may be an initial.
-    if max(map(len, signs)) < 2 or (len(signs) < 2 and len(found) >= _FEW):
+    if max(map(len, signs)) < 2 or (len(signs) < 2 and len(words) >= _FEW):
         return None
     return None if _PARTICLES.issuperset(signs) else language
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import fsum, log1p
-from typing import NamedTuple
 
 from rag_eval_integrations.judges.embedded._features import SHARED_FEATURES, CallFeatures
 from rag_eval_integrations.judges.embedded._model import Coefficients
@@ -29,27 +28,21 @@ features."""
 
 _LIKELIEST = 3
 _DOCUMENTS = SHARED_FEATURES.index("documents")
-_SAID = RESPONSE_FEATURES.index("question_said")
+_QUESTION_SAID = RESPONSE_FEATURES.index("question_said")
 
 
-class Expected(NamedTuple):
-    """An expected score."""
-
-    value: float
-    """Expected value, in [0, 1]."""
-    independent: float = 0.0
-    """Variance of the score if its sentences were independent; 0 for a ratio of two sums."""
-
-
-def expected_scores(relevant: Sequence[float], utilized: Sequence[float]) -> dict[str, Expected]:
+def expected_scores(
+    relevant: Sequence[float], utilized: Sequence[float]
+) -> dict[str, tuple[float, float]]:
     """Compute the expected scores from the probabilities of the document sentences alone.
 
     Completeness is Σ min(p(R), p(U)) / Σ p(R), because utilized sentences are nearly all relevant,
     and 1 when nothing is relevant, as in the formula.
 
     Returns:
-        Expected scores by their names in `Labels.estimates`, with utilization under both sets of
-        formulas; empty when there are no document sentences.
+        Expected scores, in [0, 1], by their names in `Labels.estimates`, with utilization under
+        both sets of formulas, each with the variance that it would have if its sentences were
+        independent, 0 for a ratio of two sums; empty when there are no document sentences.
     """
     if not relevant:
         return {}
@@ -57,38 +50,29 @@ def expected_scores(relevant: Sequence[float], utilized: Sequence[float]) -> dic
     return {
         "context_relevance": _share(relevant),
         "context_utilization@ragbench": _share(utilized),
-        "context_utilization@gpt-labeling": Expected(min(1.0, used / every) if every else 0.0),
-        "completeness": Expected(fsum(map(min, relevant, utilized)) / every if every else 1.0),
+        "context_utilization@gpt-labeling": (min(1.0, used / every) if every else 0.0, 0.0),
+        "completeness": (_used_of_relevant(relevant, utilized), 0.0),
     }
 
 
-def level_features(
-    features: CallFeatures, relevant: Sequence[float], utilized: Sequence[float]
-) -> tuple[float, ...]:
-    """Compute `LEVEL_FEATURES` of a call with document sentences and a response; all are finite."""
-    said = [row.features[_SAID] for row in features.response]
-    return level_row(relevant, utilized, features.documents[0].shared[_DOCUMENTS], said)
-
-
 def level_row(
-    relevant: Sequence[float], utilized: Sequence[float], documents: float, said: Sequence[float]
+    relevant: Sequence[float], utilized: Sequence[float], documents: float, shares: Sequence[float]
 ) -> tuple[float, ...]:
-    """Compute `LEVEL_FEATURES` from two features that are known already.
+    """Compute `LEVEL_FEATURES` of a call with document sentences and a response; all are finite.
 
     Args:
         relevant: probabilities of the document sentences, at least one.
         utilized: likewise.
         documents: the feature `documents`.
-        said: the feature `question_said` of the response sentences, at least one.
+        shares: the feature `question_said` of the response sentences, at least one.
     """
-    every = fsum(relevant)
     likeliest = sorted(range(len(relevant)), key=relevant.__getitem__, reverse=True)[:_LIKELIEST]
     return (
-        fsum(map(min, relevant, utilized)) / every if every else 1.0,
+        _used_of_relevant(relevant, utilized),
         fsum([utilized[number] for number in likeliest]) / len(likeliest),
         documents,
-        log1p(len(said)),
-        max(said),
+        log1p(len(shares)),
+        max(shares),
     )
 
 
@@ -108,13 +92,17 @@ def score_estimates(
     if not features.response:
         alone = expected["context_relevance"]
         return {"context_relevance": model.scores["context_relevance_alone"].estimate(*alone)}
-    row = level_features(features, relevant, utilized)
-    expected |= {name: Expected(model.levels[name].score(row)) for name in SHARES}
+    shares = [row.features[_QUESTION_SAID] for row in features.response]
+    row = level_row(relevant, utilized, features.documents[0].shared[_DOCUMENTS], shares)
+    expected |= {name: (model.levels[name].score(row), 0.0) for name in SHARES}
     return {name: model.scores[name].estimate(*score) for name, score in expected.items()}
 
 
-def _share(probabilities: Sequence[float]) -> Expected:
+def _share(probabilities: Sequence[float]) -> tuple[float, float]:
     size = len(probabilities)
-    return Expected(
-        fsum(probabilities) / size, fsum([p * (1 - p) for p in probabilities]) / size**2
-    )
+    return fsum(probabilities) / size, fsum([p * (1 - p) for p in probabilities]) / size**2
+
+
+def _used_of_relevant(relevant: Sequence[float], utilized: Sequence[float]) -> float:
+    every = fsum(relevant)
+    return fsum(map(min, relevant, utilized)) / every if every else 1.0

@@ -105,8 +105,7 @@ class Coefficients(NamedTuple):
 
 def probability_of(score: float) -> float:
     """Convert log-odds to a rounded probability; constant beyond ±13, so that it is in (0, 1)."""
-    held = 13.0 if score > 13.0 else -13.0 if score < -13.0 else score
-    return round(1 / (1 + exp(-held)), DIGITS)
+    return round(1 / (1 + exp(-min(13.0, max(-13.0, score)))), DIGITS)
 
 
 def logit(probability: float) -> float:
@@ -117,26 +116,11 @@ def logit(probability: float) -> float:
 
 def clipped(row: Sequence[float], bounds: Bounds) -> Sequence[float]:
     """Clip a row of features to the ranges of the training rows."""
-    held = list(row)
+    inside = list(row)
     for number, low, high in bounds:
-        value = held[number]
-        if value > high:
-            held[number] = high
-        elif value < low:
-            held[number] = low
-    return held
-
-
-def _clipped_rows(columns: Sequence[Sequence[float]], bounds: Bounds) -> list[tuple[float, ...]]:
-    """Clip columns as `clipped` does rows, and return rows: most columns are within their range."""
-    columns = list(columns)
-    for number, low, high in bounds:
-        column = columns[number]
-        if max(column) > high or min(column) < low:
-            columns[number] = [
-                high if value > high else low if value < low else value for value in column
-            ]
-    return list(zip(*columns, strict=True))
+        value = inside[number]
+        inside[number] = high if value > high else low if value < low else value
+    return inside
 
 
 def document_probabilities(
@@ -154,28 +138,25 @@ def document_probabilities(
     rest = tuple([(n - cut, low, high) for n, low, high in bounds if n >= cut])
     weights = [model.weights[:cut] for model in models]
     scores: list[list[float]] = [[] for _ in models]
-    for shared, columns in documents:
-        held = clipped(shared, rest)
-        starts = [fsum((m.intercept, *map(mul, m.weights[cut:], held))) for m in models]
-        rows = _clipped_rows(columns, own)
-        for found, start, weight in zip(scores, starts, weights, strict=True):
-            found += [start + fsum(map(mul, weight, row)) for row in rows]
-    return [list(map(probability_of, found)) for found in scores]
+    for every, of_sentences in documents:
+        shared, columns = clipped(every, rest), list(of_sentences)
+        starts = [fsum((m.intercept, *map(mul, m.weights[cut:], shared))) for m in models]
+        for number, low, high in own:
+            column = columns[number]
+            if max(column) > high or min(column) < low:  # most columns are within their range
+                columns[number] = [min(high, max(low, value)) for value in column]
+        rows = list(zip(*columns, strict=True))
+        for of_model, start, weight in zip(scores, starts, weights, strict=True):
+            of_model += [start + fsum(map(mul, weight, row)) for row in rows]
+    return [list(map(probability_of, of_model)) for of_model in scores]
 
 
 def support_probability(model: Coefficients, row: ResponseRow, stems: Sequence[str]) -> float:
     """Compute P(response sentence is fully supported) from its features and its words."""
-    said, new = model.said, model.new
     # fsum is exact, so that the order of a set does not matter.
-    return probability_of(
-        fsum(
-            [
-                model.supported.score(row.features),
-                *[said[word] for word in said.keys() & stems],
-                *[new[word] for word in row.new if word in new],
-            ]
-        )
-    )
+    weights = [model.said[word] for word in model.said.keys() & stems]
+    weights += [model.new[word] for word in row.new if word in model.new]
+    return probability_of(fsum([model.supported.score(row.features), *weights]))
 
 
 ADHERENCE_FEATURES = ("least", "mean", "joint")
@@ -189,8 +170,7 @@ def adherence_features(supported: Sequence[float]) -> tuple[float, ...]:
     likely adherent, but the length of a response mostly tells its data set (AUROC .69 over all sets
     pooled, .57 within them).
     """
-    if not supported:
-        return logit(1.0), logit(1.0), 0.0
+    supported = supported or (1.0,)
     size = len(supported)
     return (
         logit(min(supported)),

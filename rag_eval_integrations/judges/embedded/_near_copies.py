@@ -21,6 +21,8 @@ from rag_eval_integrations.judges.embedded._words import (
     NEGATIONS,
     WORD,
     OfWords,
+    listed,
+    sections,
     stem,
 )
 
@@ -28,27 +30,25 @@ from rag_eval_integrations.judges.embedded._words import (
 
 
 _UNITS = """
-time: second|seconds sec secs s; minute|minutes min mins; hour|hours hr hrs h; day|days; week|weeks;
- month|months; year|years yr yrs; decade|decades; century|centuries
-length: millimetre|millimetres millimeter millimeters mm; centimetre|centimetres centimeter
- centimeters cm; metre|metres meter meters m; kilometre|kilometres kilometer kilometers km;
- inch|inches in; foot|feet ft; yard|yards yd; mile|miles mi
-mass: milligram|milligrams mg; gram|grams g; kilogram|kilograms kg kilo kilos;
- tonne|tonnes ton tons; ounce|ounces oz; pound|pounds lb lbs
-volume: millilitre|millilitres milliliter milliliters ml; litre|litres liter liters l;
- gallon|gallons; pint|pints; cup|cups; teaspoon|teaspoons tsp; tablespoon|tablespoons tbsp
-temperature: celsius|c centigrade; fahrenheit|f; kelvin
-money: dollar|dollars usd; euro|euros eur; sterling|gbp; yen; rupee|rupees; cent|cents
-data: kilobyte|kilobytes kb; megabyte|megabytes mb; gigabyte|gigabytes gb; terabyte|terabytes tb
-magnitude: thousand|thousands; million|millions; billion|billions bn
+time: second+ sec+ s; minute+ min+; hour+ hr+ h; day+; week+; month+; year+ yr+; decade+; century
+ centuries
+length: millimetre+ millimeter+ mm; centimetre+ centimeter+ cm; metre+ meter+ m; kilometre+
+ kilometer+ km; inch inches in; foot feet ft; yard+ yd; mile+ mi
+mass: milligram+ mg; gram+ g; kilogram+ kg kilo+; tonne+ ton+; ounce+ oz; pound+ lb+
+volume: millilitre+ milliliter+ ml; litre+ liter+ l; gallon+; pint+; cup+; teaspoon+ tsp;
+ tablespoon+ tbsp
+temperature: celsius c centigrade; fahrenheit f; kelvin
+money: dollar+ usd; euro+ eur; sterling gbp; yen; rupee+; cent+
+data: kilobyte+ kb; megabyte+ mb; gigabyte+ gb; terabyte+ tb
+magnitude: thousand+; million+; billion+ bn
 clock: am; pm
 """
 _DATES = """
-month: january|jan; february|feb; march|mar; april|apr; may; june|jun; july|jul; august|aug;
- september|sep sept; october|oct; november|nov; december|dec
-weekday: monday|mondays mon; tuesday|tuesdays tue; wednesday|wednesdays wed; thursday|thursdays thu;
- friday|fridays fri; saturday|saturdays sat; sunday|sundays sun
-season: spring; summer|summers; autumn|autumns; winter|winters
+month: january jan; february feb; march mar; april apr; may; june jun; july jul; august aug;
+ september sep sept; october oct; november nov; december dec
+weekday: monday+ mon; tuesday+ tue; wednesday+ wed; thursday+ thu; friday+ fri; saturday+ sat;
+ sunday+ sun
+season: spring; summer+; autumn+; winter+
 """
 _OPPOSITES = """
 open close; start stop; start end; start finish; first last; left right; high low; higher lower;
@@ -84,24 +84,20 @@ _TENS = "thirty forty fifty sixty seventy eighty ninety hundred"
 
 
 def _classes(table: str) -> dict[str, tuple[str, str]]:
-    """Map each spelling to its class and its canonical member."""
-    found: dict[str, tuple[str, str]] = {}
-    for line in table.replace("\n ", " ").strip().splitlines():
-        name, members = line.split(":")
+    """Map each spelling to its class and its canonical member; "+" stands for a plural too."""
+    classes: dict[str, tuple[str, str]] = {}
+    for name, members in sections(re.sub(r"\b(\w++)\+", r"\1 \1s", table)).items():
         for member in members.split(";"):
-            spellings = member.replace("|", " ").split()
-            found |= dict.fromkeys(spellings, (name, spellings[0]))
-    return found
+            spellings = member.split()
+            classes |= dict.fromkeys(spellings, (name, spellings[0]))
+    return classes
 
 
 _CLOSED = _classes(_UNITS) | _classes(_DATES)
 _DATE_KINDS = ("month", "weekday", "season")
 _OPPOSED = {frozenset(map(stem, pair.split())) for pair in _OPPOSITES.split(";")}
 _DIRECTIONS = set(map(stem, FUNCTION_WORDS.intersection(_OPPOSITES.replace(";", " ").split())))
-_SET = {
-    name: frozenset(words.split())
-    for name, words in (line.split(":") for line in _SETS.replace("\n ", " ").strip().splitlines())
-}
+_SET = {name: listed(words) for name, words in sections(_SETS).items()}
 _SHORT = _SET["short"]
 """So written, a word is a unit only after a number, and a date only with a capital."""
 _VALUES = {w: float(n) for n, of in enumerate(_NUMBERS.split(), 2) for w in of.split("|")}
@@ -196,7 +192,7 @@ def read(text: str) -> Reading:
     tokens: list[Token] = []
     turns: list[int] = []
     denied, quantity, opens = False, False, True
-    for at, written in enumerate(raw):
+    for position, written in enumerate(raw):
         word = _WORDS[written]
         low, closed, first = word.low, word.closed, opens
         opens = not low[0].isalnum() and (opens or low in ":(")
@@ -210,7 +206,7 @@ def read(text: str) -> Reading:
             closed = closed if date else ("number", "2.0") if low == "second" else None
         quantity = False
         if word.denies:
-            denied = raw[at + 1 : at + 2] not in (["only"], ["just"])
+            denied = raw[position + 1 : position + 2] not in (["only"], ["just"])
         elif low in _SET["copulas"] and len(turns) < 2:
             turns.append(len(tokens))
         elif word.function and word.key in _DIRECTIONS:
@@ -218,7 +214,7 @@ def read(text: str) -> Reading:
         elif closed is not None or not word.function:
             kind, key = closed or ("", word.key)
             quantity = closed is not None
-            if word.capital and not closed and (not first or _subject(raw[at + 1 : at + 5])):
+            if word.capital and not closed and (not first or _subject(raw[position + 1 :][:4])):
                 kind = "name"
             tokens.append(Token(key, kind, written, denied))
             denied = False
@@ -376,12 +372,12 @@ def near_copies(
         read: reads a sentence; the judge passes one that remembers.
     """
 
-    def sentence(at: int) -> Reading:
-        return read(documents[at])
+    def sentence(number: int) -> Reading:
+        return read(documents[number])
 
     asked: Reading | None = None
     about = _about(o)
-    found = {}
+    errors = {}
     for number, text in enumerate(response):
         near = _near(o, number)
         short = about and len(o.response[number].bag - o.question.bag) <= _SHORT_ANSWER
@@ -393,10 +389,10 @@ def near_copies(
             added = tuple([token for token in asked.tokens if token.key not in own.keys])
             answered = own._replace(tokens=added + own.tokens, turns=())
             closest = _closest(answered, about, sentence, frozenset())
-        at, difference = closest or (0, None)
-        if difference is not None and _is_error(difference, own, at, asked, o, sentence):
-            found[number] = difference
-    return found
+        place, difference = closest or (0, None)
+        if difference is not None and _is_error(difference, own, place, asked, o, sentence):
+            errors[number] = difference
+    return errors
 
 
 def _near(o: Overlap, number: int) -> list[int] | None:
@@ -433,7 +429,7 @@ def _about(o: Overlap) -> list[int]:
     """List the document sentences that hold at least half of the question's words."""
     holders = [o.holders.get(word, [])[: 4 * _HOLDERS] for word in o.question.content]
     most = Counter(chain.from_iterable(holders)).most_common(_ASKED_ABOUT)
-    return [at for at, count in most if 2 * count >= len(holders)]
+    return [number for number, count in most if 2 * count >= len(holders)]
 
 
 def _closest(
@@ -443,48 +439,48 @@ def _closest(
 
     The difference is None when a document sentence says just the same.
     """
-    found: tuple[int, Difference | None] | None = None
-    for at in near:
-        other = sentence(at)
+    copy: tuple[int, Difference | None] | None = None
+    for place in near:
+        other = sentence(place)
         # An answer that was joined to its question has no order of its own.
         theirs = [other.tokens] if asked else _orders(other)
         alignments = [align(*both, asked) for both in product(_orders(own), theirs)]
         best = min(alignments, key=lambda a: len(a.differences) + a.skipped + a.beyond)
         if not best.differences and best.beyond <= _SKIPPED < best.shared:
-            return at, None
+            return place, None
         near_copy = len(best.differences) == 1 and best.skipped <= _SKIPPED
-        if found is None and near_copy and best.shared >= _SHARED:
-            found = at, best.differences[0]
-    return found
+        if copy is None and near_copy and best.shared >= _SHARED:
+            copy = place, best.differences[0]
+    return copy
 
 
 def _is_error(
-    found: Difference, own: Reading, at: int, asked: Reading, o: Overlap, sentence: _Sentence
+    detail: Difference, own: Reading, place: int, asked: Reading, o: Overlap, sentence: _Sentence
 ) -> bool:
     """Tell whether nothing explains the difference: the two sentences, the question, another one.
 
     Another document sentence explains it that has the detail, and some of the other words.
     """
-    other = sentence(at)
-    said, there = ({word.lower() for word in reading.words} for reading in (own, other))
-    mine, theirs = ({token.key for token in tokens} for tokens in (found.own, found.other))
-    if found.kind in ("negation", "opposite"):
-        if said & _SET["conditions"] != there & _SET["conditions"]:
+    other = sentence(place)
+    words, there = ({word.lower() for word in reading.words} for reading in (own, other))
+    mine, theirs = ({token.key for token in tokens} for tokens in (detail.own, detail.other))
+    if detail.kind in ("negation", "opposite"):
+        if words & _SET["conditions"] != there & _SET["conditions"]:
             return False
     elif mine & other.keys or theirs & own.keys or mine <= asked.keys:
         return False
-    if found.kind == "number":
-        x, y = float(found.own[0].key), float(found.other[0].key)
-        near = 0.1 if (said | there) & _SET["around"] else 0.005
+    if detail.kind == "number":
+        x, y = float(detail.own[0].key), float(detail.other[0].key)
+        near = 0.1 if (words | there) & _SET["around"] else 0.005
         if abs(x - y) <= near * y and not 1000 <= y <= 2100:
             return False
-    stems = {stem(token.written) for token in found.own}
-    places = sorted({place for word in stems for place in o.holders.get(word, ())} - {at})
+    stems = {stem(token.written) for token in detail.own}
+    elsewhere = sorted({n for word in stems for n in o.holders.get(word, ())} - {place})
     rest = own.keys - mine
-    for place in places[:_HOLDERS]:
-        another = sentence(place)
+    for number in elsewhere[:_HOLDERS]:
+        another = sentence(number)
         denied = {token.key: token.denied for token in another.tokens}
-        detail = all(denied.get(token.key) == token.denied for token in found.own)
-        if detail and len(rest & another.keys) >= _ELSEWHERE * max(1, len(rest)):
+        same = all(denied.get(token.key) == token.denied for token in detail.own)
+        if same and len(rest & another.keys) >= _ELSEWHERE * max(1, len(rest)):
             return False
     return True

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence, Set
-from itertools import chain, compress, pairwise
+from itertools import accumulate, chain, compress, pairwise
 from math import fsum, log
 from typing import NamedTuple
 
@@ -64,7 +64,7 @@ class Overlap(NamedTuple):
     shared: tuple[frozenset[str], ...]
     """Content words that each document sentence shares with question or response: a fifth of its
     words (RAGBench), and the only ones that most features use."""
-    found: tuple[Set[str], ...]
+    known: tuple[Set[str], ...]
     """Content words that each response sentence shares with the documents."""
     mass: tuple[float, ...]
     """Sum of the weights of each document sentence's content words."""
@@ -101,44 +101,36 @@ def overlap(
     """
     asked = words(question)
     docs = tuple([words(text) for sentences in documents for text in sentences])
-    said = tuple([words(text) for text in response])
+    answer = tuple([words(text) for text in response])
     # Number of sentences that hold a word; the + 0.3 keeps the weight of a word in all above 0.
-    counted = _counted(docs)
+    copies = Counter([sentence.content for sentence in docs])
+    counted = [content for content, n in copies.items() for _ in range(min(n, COPIES))]
     frequency = Counter(chain.from_iterable(counted))
     total = len(counted) + 1.0
     of_count = {count: _weight(total, count) for count in set(frequency.values())}
     idf = {word: of_count[count] for word, count in frequency.items()}
     unseen = _weight(total, 0)
-    wanted = asked.bag.union(*[sentence.bag for sentence in said])
+    wanted = asked.bag.union(*[sentence.bag for sentence in answer])
     shared = tuple([wanted & sentence.bag for sentence in docs])
     holders: dict[str, list[int]] = {word: [] for word in idf.keys() & wanted}
-    for number, found in enumerate(shared):
-        for word in found:
+    for number, own in enumerate(shared):
+        for word in own:
             holders[word].append(number)
     mass = tuple([sum(map(idf.__getitem__, sentence.content)) for sentence in docs])
     response_mass = tuple(
-        [sum([idf.get(word, unseen) for word in sentence.content]) for sentence in said]
+        [sum([idf.get(word, unseen) for word in sentence.content]) for sentence in answer]
     )
-    known = tuple([holders.keys() & sentence.bag for sentence in said])
+    known = tuple([holders.keys() & sentence.bag for sentence in answer])
+    pairing = known
     if sum(map(len, map(holders.__getitem__, chain.from_iterable(known)))) > PAIR_BUDGET:
-        too_common = _too_common(said, holders)
-        making = [words - too_common for words in known]
-    else:
-        making = list(known)
-    matches, best_dice = _pairs(making, holders, idf, mass, response_mass)
+        too_common = _too_common(answer, holders)
+        pairing = tuple([words - too_common for words in known])
+    matches, best_dice = _pairs(pairing, holders, idf, mass, response_mass)
+    spans = tuple(pairwise(accumulate(map(len, filter(None, documents)), initial=0)))
     return Overlap(
-        asked, docs, said, _spans(documents), frequency, idf, unseen, holders, shared, known, mass,
-        response_mass, matches, *_sequences(docs, said), best_dice,
+        asked, docs, answer, spans, frequency, idf, unseen, holders, shared, known, mass,
+        response_mass, matches, *_sequences(docs, answer), best_dice,
     )  # fmt: skip
-
-
-def _counted(docs: Sequence[Words]) -> list[tuple[str, ...]]:
-    """List the content words of each document sentence, of copies only `COPIES` times."""
-    every = [sentence.content for sentence in docs]
-    copies = Counter(every)
-    if len(copies) == len(every):
-        return every
-    return [content for content, count in copies.items() for _ in range(min(count, COPIES))]
 
 
 def _weight(total: float, count: int) -> float:
@@ -155,39 +147,22 @@ def runs_of(flags: bytes) -> tuple[float, int]:
 
 
 def _sequences(
-    docs: tuple[Words, ...], said: tuple[Words, ...]
+    docs: tuple[Words, ...], answer: tuple[Words, ...]
 ) -> tuple[tuple[tuple[float, int], ...], frozenset[tuple[str, str]]]:
     """Find the word pairs of document sentences in the response: `runs`, `pairs`."""
-    every_said = {pair for sentence in said for pair in pairwise(sentence.stems)}
-    is_said = every_said.__contains__
+    wanted = {pair for sentence in answer for pair in pairwise(sentence.stems)}
     runs: list[tuple[float, int]] = []
     pairs: set[tuple[str, str]] = set()
     for sentence in docs:
-        own = sentence.stems
-        if every_said.isdisjoint(pairwise(own)):
-            runs.append((0.0, 0))
-            continue
-        own_pairs = list(pairwise(own))
-        flags = bytes(map(is_said, own_pairs))
-        run = runs_of(flags)
-        runs.append(run)
-        if run[1]:
-            pairs.update(compress(own_pairs, flags))
+        own = list(pairwise(sentence.stems))
+        flags = bytes(map(wanted.__contains__, own))
+        runs.append(runs_of(flags))
+        pairs.update(compress(own, flags))
     return tuple(runs), frozenset(pairs)
 
 
-def _spans(documents: Sequence[Sequence[str]]) -> tuple[tuple[int, int], ...]:
-    spans = []
-    start = 0
-    for sentences in documents:
-        if sentences:
-            spans.append((start, start + len(sentences)))
-            start += len(sentences)
-    return tuple(spans)
-
-
 def _pairs(
-    making: Sequence[Set[str]],
+    pairing: Sequence[Set[str]],
     holders: dict[str, list[int]],
     idf: dict[str, float],
     mass: tuple[float, ...],
@@ -195,14 +170,14 @@ def _pairs(
 ) -> tuple[tuple[tuple[Match, ...], ...], list[float]]:
     """Find the best matches of each response sentence and the best Dice of each document sentence.
 
-    `making` holds the words of each response sentence by which pairs are made.
+    `pairing` holds the words of each response sentence by which pairs are made.
     """
     best_dice = [0.0] * len(mass)
     matches = []
-    for found, own in zip(making, response_mass, strict=True):
+    for making, own in zip(pairing, response_mass, strict=True):
         shared: dict[int, float] = {}
         weight_of = shared.get
-        for word in found:  # the order does not matter: sums of weights are exact
+        for word in making:  # the order does not matter: sums of weights are exact
             weight = idf[word]
             for number in holders[word]:
                 shared[number] = weight_of(number, 0.0) + weight
@@ -219,9 +194,9 @@ def _pairs(
     return tuple(matches), best_dice
 
 
-def _too_common(said: tuple[Words, ...], holders: dict[str, list[int]]) -> frozenset[str]:
+def _too_common(answer: tuple[Words, ...], holders: dict[str, list[int]]) -> frozenset[str]:
     """List the words to leave out of pairing so that the work stays within `PAIR_BUDGET`."""
-    uses = Counter([word for sentence in said for word in sentence.content if word in holders])
+    uses = Counter([word for sentence in answer for word in sentence.content if word in holders])
     budget = PAIR_BUDGET
     dropped = set()
     for word in sorted(uses, key=lambda word: (len(holders[word]), word)):
@@ -245,7 +220,7 @@ class Cover(NamedTuple):
     gains: tuple[float, ...]
     """Weight that each sentence adds, as a share of the response sentence's weight."""
 
-    def found(self, size: int) -> float:
+    def share(self, size: int) -> float:
         """Return the share of the weight that the first `size` sentences hold."""
         return fsum(self.gains[:size])
 
@@ -253,11 +228,11 @@ class Cover(NamedTuple):
 def covers(o: Overlap) -> list[Cover]:
     """Find the cover of each response sentence."""
     made = []
-    for left, mass, matches in zip(o.found, o.response_mass, o.matches, strict=True):
+    for left, mass, matches in zip(o.known, o.response_mass, o.matches, strict=True):
         taken: list[int] = []
         gains: list[float] = []
         while left and len(taken) < _COVER:
-            best, best_at = 1e-9, -1
+            best, chosen = 1e-9, -1
             for match in matches:
                 # Matches come by falling weight, and none can add more than its weight.
                 if match.weight <= best:
@@ -265,11 +240,11 @@ def covers(o: Overlap) -> list[Cover]:
                 # The order of words does not matter: sums of weights are exact.
                 weight = sum(map(o.idf.__getitem__, left & o.shared[match.sentence]))
                 if weight > best + 1e-9:
-                    best, best_at = weight, match.sentence
-            if best_at < 0:
+                    best, chosen = weight, match.sentence
+            if chosen < 0:
                 break
-            taken.append(best_at)
+            taken.append(chosen)
             gains.append(best / mass)
-            left = left - o.shared[best_at]
+            left = left - o.shared[chosen]
         made.append(Cover(tuple(taken), tuple(gains)))
     return made

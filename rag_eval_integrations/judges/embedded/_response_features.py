@@ -60,28 +60,26 @@ _BITS = tuple([1 << number for number in range(_LOOKED_AT)])
 class _Known(NamedTuple):
     """The content words of a response sentence that documents and question hold, and their weights.
 
-    Weights of the other words are computed as differences, without loss since sums are exact.
+    Weights are computed as differences, too, without loss since sums are exact.
     """
 
-    found: Set[str]
+    words: Set[str]
     """Words in the documents."""
     asked: Set[str]
     """Words in the question."""
-    found_weight: float
-    asked_weight: float
-    both_weight: float
-    """Weight of the words in both documents and question."""
+    weight: float
+    """Weight of the words in the documents."""
+    new_weight: float
+    """Weight of these without the question's."""
+    rest: float
+    """Weight of all words but the question's."""
 
     @classmethod
     def of(cls, o: Overlap, j: int) -> Self:
-        found, asked = o.found[j], o.question.bag & o.response[j].bag
-        return cls(
-            found,
-            asked,
-            sum(map(o.idf.__getitem__, found)),
-            sum([o.idf.get(word, o.unseen) for word in asked]),
-            sum(map(o.idf.__getitem__, found & asked)),
-        )
+        words, asked = o.known[j], o.question.bag & o.response[j].bag
+        weight = sum(map(o.idf.__getitem__, words))
+        new = weight - sum(map(o.idf.__getitem__, words & asked))
+        return cls(words, asked, weight, new, o.response_mass[j] - sum(map(o.weight, asked)))
 
 
 class ResponseRow(NamedTuple):
@@ -110,14 +108,23 @@ def response_features(o: Overlap, texts: Sequence[str]) -> list[ResponseRow]:
     document_sentences, response_sentences = log1p(len(o.documents)), log1p(size)
     rows = []
     for j, (sentence, text, cover) in enumerate(zip(o.response, texts, covers(o), strict=True)):
-        known = _Known.of(o, j)
+        known, matches, mass = _Known.of(o, j), o.matches[j], o.response_mass[j]
+        both, asked = len(known.asked), o.question.bag
         new = tuple([w for w in sentence.content if w not in o.idf and w not in known.asked])
         features = (
-            *_found(o, j, known, cover, bags),
+            *_in_documents(o, j, known, cover, bags),
             *_sequence(o, sentence, cover),
-            *_new(o, j, known, new),
+            float(len(sentence.numbers.difference(o.idf))),
+            float(len(sentence.names.difference(o.idf, asked))),
+            log1p(len(new)),
+            len(new) / len(sentence.content) if new else 0.0,
+            known.new_weight / known.rest if known.rest else 1.0,
             *_joined(o, j, known, cover),
-            *_size(o, j, known),
+            (matches[0].weight - matches[1].weight) / mass if len(matches) > 1 else 0.0,
+            both / (len(sentence.bag) or 1),
+            both / (len(asked) or 1),
+            log1p(len(sentence.content) - both),
+            log1p(len(sentence.stems)),
             j / size,
             1.0 if j == 0 else 0.0,
             response_sentences,
@@ -129,7 +136,7 @@ def response_features(o: Overlap, texts: Sequence[str]) -> list[ResponseRow]:
     return rows
 
 
-def _found(
+def _in_documents(
     o: Overlap, j: int, known: _Known, cover: Cover, bags: Sequence[frozenset[str]]
 ) -> tuple[float, ...]:
     mass = o.response_mass[j]
@@ -137,8 +144,8 @@ def _found(
         return (1.0,) * 5
     # Searching all documents would take time by the product of two sizes.
     near = {bags[match.sentence] for match in o.matches[j]}
-    best = max([sum(map(o.idf.__getitem__, known.found & bag)) for bag in near], default=0.0) / mass
-    return known.found_weight / mass, cover.found(1), cover.found(2), cover.found(3), best
+    best = max([sum(map(o.idf.__getitem__, known.words & bag)) for bag in near], default=0.0) / mass
+    return known.weight / mass, cover.share(1), cover.share(2), cover.share(3), best
 
 
 def _sequence(o: Overlap, sentence: Words, cover: Cover) -> tuple[float, ...]:
@@ -154,40 +161,26 @@ def _sequence(o: Overlap, sentence: Words, cover: Cover) -> tuple[float, ...]:
     return bigrams, in_best, log1p(longest)
 
 
-def _new(o: Overlap, j: int, known: _Known, new: tuple[str, ...]) -> tuple[float, ...]:
-    sentence, mass, asked = o.response[j], o.response_mass[j], o.question.bag
-    weight = mass - known.asked_weight
-    return (
-        float(len(sentence.numbers.difference(o.idf))),
-        float(len(sentence.names.difference(o.idf, asked))),
-        log1p(len(new)),
-        len(new) / len(sentence.content) if new else 0.0,
-        (known.found_weight - known.both_weight) / weight if weight else 1.0,
-    )
-
-
 def _joined(o: Overlap, j: int, known: _Known, cover: Cover) -> tuple[float, ...]:
     """Measure whether words that occur together in the sentence do so in a document sentence."""
-    asked, mass = o.question.bag, o.response_mass[j]
-    content = o.response[j].content
+    asked, mass, content = o.question.bag, o.response_mass[j], o.response[j].content
     matched = [o.shared[match.sentence] for match in o.matches[j][:_LOOKED_AT]]
     # The matched sentences that hold each word, as bits.
     bits = dict.fromkeys(content, 0)
-    weight = mass - known.asked_weight
-    joins = 0.0 if weight else 1.0
+    joins = 0.0 if known.rest else 1.0
     for bit, bag in zip(_BITS, matched, strict=False):
-        held = known.found & bag
-        for word in held:
+        words = known.words & bag
+        for word in words:
             bits[word] |= bit
         answered = len(bag & asked)
-        if answered and weight:
-            said = sum(map(o.idf.__getitem__, held - known.asked)) / weight
-            joins = max(joins, said * answered / len(asked))
-    joined = [one & other for one, other in pairwise(bits.values())]
+        if answered and known.rest:
+            new_share = sum(map(o.idf.__getitem__, words - known.asked)) / known.rest
+            joins = max(joins, new_share * answered / len(asked))
+    joined = [left & right for left, right in pairwise(bits.values())]
     if joined:
         together = (len(joined) - joined.count(0)) / len(joined)
     else:
-        together = known.found_weight / mass if mass else 1.0
+        together = known.weight / mass if mass else 1.0
     new = joined
     if len(known.asked) > 1:
         given = map(known.asked.__contains__, content)
@@ -199,17 +192,4 @@ def _joined(o: Overlap, j: int, known: _Known, cover: Cover) -> tuple[float, ...
         (len(new) - new.count(0)) / len(new) if new else together,
         joins,
         len(near) / len(beside) if beside else 1.0,
-    )
-
-
-def _size(o: Overlap, j: int, known: _Known) -> tuple[float, ...]:
-    sentence, asked, matches = o.response[j], o.question.bag, o.matches[j]
-    both = len(known.asked)
-    mass = o.response_mass[j]
-    return (
-        (matches[0].weight - matches[1].weight) / mass if len(matches) > 1 else 0.0,
-        both / (len(sentence.bag) or 1),
-        both / (len(asked) or 1),
-        log1p(len(sentence.content) - both),
-        log1p(len(sentence.stems)),
     )

@@ -35,7 +35,19 @@ _LONGEST_WORD = 64
 """Limit on words in long texts, so that the stemmer's cache stays small when a document is a single
 "word"."""
 
-_TYING = """
+
+def listed(text: str) -> frozenset[str]:
+    """Make a set of the words of a list."""
+    return frozenset(text.split())
+
+
+def sections(text: str) -> dict[str, str]:
+    """Read a table of lines "name: content"; a line that begins with a space continues the last."""
+    lines = text.replace("\n ", " ").strip().splitlines()
+    return {name: content for name, content in (line.split(":") for line in lines)}
+
+
+FUNCTION_WORDS = listed("""
 a about above after again all also am an and any are as at be because been before being below
 between both but by can could did do does doing down during each either else etc ever every few
 for from further get gets got had has have having he her here hers herself him himself his how
@@ -45,18 +57,14 @@ shall she should since so some such than that the their theirs them themselves t
 they this those though through thus to too toward under until up upon us very via was we were
 what when where whether which while who whom whose why will with within without would yes yet
 you your yours yourself
-"""
-FUNCTION_WORDS = frozenset(_TYING.split())
+""")
 """Words without a meaning of their own; they have no weight."""
 
-_NEGATING = """
+NEGATIONS = listed("""
 no not never none nothing neither nor without cannot can't don't doesn't didn't isn't aren't
 wasn't weren't won't wouldn't shouldn't couldn't hasn't haven't hadn't unable lack
-"""
-NEGATIONS = frozenset(_NEGATING.split())
-_TO_TWELVE = """
-zero one two three four five six seven eight nine ten eleven twelve
-"""
+""")
+_TO_TWELVE = "zero one two three four five six seven eight nine ten eleven twelve"
 _NUMBER_WORDS = {word: str(value) for value, word in enumerate(_TO_TWELVE.split()) if value != 1}
 """Number words that are compared as numbers; "one" is mostly a pronoun."""
 
@@ -159,14 +167,10 @@ def words(text: str) -> Words:
     stems = tuple(map(_STEMS.__getitem__, raw))
     content = tuple(filterfalse(_WEIGHTLESS.__contains__, dict.fromkeys(stems)))
     bag = frozenset(content)
-    # Most words begin with a lower-case letter, for which one comparison replaces two calls. The
+    # Most words begin with a lower-case letter, for which a comparison replaces two calls. The
     # first word is left out, since it opens the sentence.
-    if text.isascii():
-        names = [word for word in raw[1:] if word < "a" and word[0].isupper()]
-        numbers = [word for word in content if word < "a" and word[0].isdigit()]
-    else:
-        names = [word for word in raw[1:] if not "a" <= word < "{" and word[0].isupper()]
-        numbers = [word for word in content if not "a" <= word < "{" and word[0].isdigit()]
+    names = [word for word in raw[1:] if not "a" <= word < "{" and word[0].isupper()]
+    numbers = [word for word in content if not "a" <= word < "{" and word[0].isdigit()]
     return Words(
         stems,
         content,
