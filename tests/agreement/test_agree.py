@@ -257,19 +257,6 @@ def test_columns_of_another_formula_are_left_out_with_a_note(
     assert column in content["note"]
 
 
-def test_response_length_ranks_long_responses_first(pair: Callable[..., Pair]) -> None:
-    """Longer responses hold more that can be wrong; a row without a response is left out."""
-    pairs = [
-        pair("a", "adherence", 1.0, 1.0, response="No."),
-        pair("b", "adherence", 1.0, 0.0, response="No, by no means."),
-        pair("c", "adherence", 1.0, 0.0, response=None),
-    ]
-
-    length = agreed(pairs, baselines=True)["baselines"]["response_length"]["adherence"]
-
-    assert (length["n"], length["auroc"]) == (2, 1.0)
-
-
 # Humans
 
 
@@ -329,22 +316,3 @@ def test_files_go_from_match_to_agreement(evaluation: Make) -> None:
 
     assert (content["n"], content["unmatched"], content["unmatched_predicted"]) == (1, 1, 1)
     assert content["by_dataset"]["one"]["human"]["completeness"]["rmse"] == 0
-
-
-def test_without_human_numbers_scores_of_one_side_may_be_made_in_many_ways(
-    evaluation: Make,
-) -> None:
-    """Nothing is compared with them, and no place for human numbers is left open."""
-    gold = {"adherence": 1.0}
-    other = evaluation("b", {"adherence": 1.0, "x": 0.5}, method="labels").model_copy()
-    scores = dict(other.scores)
-    scores["x"] = scores["x"].model_copy(update={"method": "single"})
-    pairs = [
-        Pair(evaluation("a", {"adherence": 1.0, "x": 0.5}), evaluation("a", gold)),
-        Pair(other.model_copy(update={"scores": scores}), evaluation("b", gold)),
-    ]
-
-    content = agreed(pairs, resamples=0)
-
-    assert "human" not in content
-    assert content["scores"]["adherence"]["n"] == 2

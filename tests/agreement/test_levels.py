@@ -61,27 +61,6 @@ def test_a_constant_side_is_skipped_on_either_side(side: str) -> None:
     assert levels.system is None
 
 
-def test_rows_without_a_score_a_number_or_a_name_are_left_out() -> None:
-    """Of that level only."""
-    levels = agree_by_level(
-        {"s": [1.0, None, 3.0, 2.0, 5.0]},
-        [1.0, 2.0, None, 2.0, 3.0],
-        documents=["a", "a", "a", "a", None],
-    )["s"]
-
-    assert levels.dataset.counts == {"n": 3}
-    assert levels.document is not None
-    assert levels.document.counts == {"n": 2, "documents": 1, "skipped": 0}
-    assert values(levels.document)["kendall"] == 1.0
-
-
-def test_ties_count_as_tau_b() -> None:
-    """(C - D) / sqrt((P - Tx)(P - Ty)): 4 pairs alike, 1 tied in x, 1 in y."""
-    levels = agree_by_level({"s": [1, 1, 2, 3]}, [1, 2, 3, 3], documents=["a"] * 4)["s"]
-
-    assert values(levels.document)["kendall"] == pytest.approx(4 / 5)
-
-
 def test_intervals_resample_whole_documents_and_systems() -> None:
     """From ten of them on; the same whatever the order of the documents' names."""
     generator = random.Random(5)

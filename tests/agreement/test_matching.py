@@ -47,14 +47,6 @@ def test_content_goes_before_id(named: Make) -> None:
     assert match(predicted, gold).ambiguous == 0
 
 
-def test_rows_of_changed_content_join_by_id(named: Make) -> None:
-    """What no content joins is joined by its id, and counted."""
-    matched = match([named("p", "a", "K1")], [Gold(named("g", "a", "K9"))])
-
-    assert _ids(matched) == [("p", "g")]
-    assert matched.joined_by_id == 1
-
-
 def test_repeats_join_in_order_and_are_counted(named: Make) -> None:
     """The k-th of a repeated key joins the k-th; a surplus falls through to its id."""
     predicted = [named("p1", "a", "K"), named("p2", "a", "K"), named("p3", "a", "K")]
@@ -64,17 +56,6 @@ def test_repeats_join_in_order_and_are_counted(named: Make) -> None:
 
     assert _ids(matched) == [("p1", "g1"), ("p2", "g2"), ("p3", "g3")]
     assert (matched.ambiguous, matched.joined_by_id) == (2, 1)
-
-
-def test_rows_without_partner_are_counted_on_their_side(named: Make) -> None:
-    """Nothing is dropped without a number."""
-    predicted = [named("p", "a", "K1"), named("p", "b", "K2"), named("p", "c", "K3")]
-    gold = [Gold(named("g", "a", "K1")), Gold(named("g", "y", "K8"))]
-
-    matched = match(predicted, gold)
-
-    assert (matched.unmatched_predicted, matched.unmatched_gold) == (2, 1)
-    assert matched.unmatched == 3
 
 
 @given(data=st.data())

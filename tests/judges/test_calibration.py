@@ -14,7 +14,7 @@ from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.judges import Calibration
 from rag_eval_integrations.judges.calibration import JudgeMaps, ScoreMap
 from rag_eval_integrations.metrics import Trace
-from rag_eval_integrations.records import By, Evaluation
+from rag_eval_integrations.records import By, Capture, Evaluation, RagCall
 from rag_eval_integrations.records.mean import Means
 from rag_eval_integrations.testing import small_call
 
@@ -178,19 +178,6 @@ def test_another_judge_is_refused_at_construction() -> None:
     assert {score.by.calibration for score in evaluation.scores.values()} == {both.stamp}
 
 
-def test_a_labelling_by_another_model_is_an_error() -> None:
-    """What only the labelling tells, such as the model's full name, is checked then."""
-    maps = maps_of(adherence=PLATT).model_copy(update={"model": "another"})
-    evaluator = RagEvaluator(EMBEDDED, [Trace(calibration=calibration(maps))])
-
-    evaluation = evaluator.evaluate_sync(small_call().call)
-
-    assert evaluation.error is not None
-    assert "this call was labelled by embedded" in evaluation.error.message
-    with pytest.raises(ConfigurationError, match="another"):
-        calibration(maps).maps_for(By(judge="embedded"))
-
-
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
@@ -203,3 +190,30 @@ def test_scores_made_otherwise_are_refused(fields: dict[str, Any], why: str) -> 
     """When the metric is made."""
     with pytest.raises(ConfigurationError, match=why):
         Trace(calibration=calibration(), **fields)
+
+
+def test_a_retrieval_alone_keeps_the_judges_estimate() -> None:
+    """The judge makes it from the question alone, which is not what the map was fitted on."""
+    capture = Capture(framework="plain", documents_from="retriever")
+    call = small_call().call
+    alone = RagCall(call.question, call.documents, None, capture=capture)
+    found = Trace(calibration=calibration(maps_of(context_relevance=PLATT)))
+
+    plain = RagEvaluator(EMBEDDED).evaluate_sync(alone).scores["context_relevance"]
+    fitted = RagEvaluator(EMBEDDED, [found]).evaluate_sync(alone).scores["context_relevance"]
+
+    assert plain.estimate is not None
+    assert fitted.estimate == plain.estimate
+
+
+def test_a_labelling_by_another_model_is_an_error() -> None:
+    """What only the labelling tells, such as the model's full name, is checked then."""
+    maps = maps_of(adherence=PLATT).model_copy(update={"model": "another"})
+    evaluator = RagEvaluator(EMBEDDED, [Trace(calibration=calibration(maps))])
+
+    evaluation = evaluator.evaluate_sync(small_call().call)
+
+    assert evaluation.error is not None
+    assert "this call was labelled by embedded" in evaluation.error.message
+    with pytest.raises(ConfigurationError, match="another"):
+        calibration(maps).maps_for(By(judge="embedded"))

@@ -586,3 +586,14 @@ def test_workers_read_with_models_of_their_own(nli: Path) -> None:
 
     assert found == list(evaluate_calls(calls, evaluator))
     assert [one.scores["adherence"].value for one in found[-3:]] == [1.0, 0.0, 0.0]
+
+
+def test_a_model_with_another_input_is_refused(tmp_path: Path, nli: Path) -> None:
+    """Only tokens can be given to it."""
+    graph = tiny.Graph()
+    graph.save(
+        nli / "model.onnx", graph.floats("pixel_values"), ["batch", 3], inputs=("pixel_values",)
+    )
+
+    with pytest.raises(ConfigurationError, match="'pixel_values'"):
+        OnnxJudge(nli)

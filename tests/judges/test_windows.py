@@ -56,15 +56,6 @@ def test_what_fits_exactly_is_one_window() -> None:
     assert len(windows(left, right, size(left, right) - 1)) > 1
 
 
-def test_windows_are_filled_to_the_last_character() -> None:
-    """A third for the response, the rest for documents, as many sentences as go in."""
-    left, right = sentences("d", *[3] * 8), sentences("r", 3, 3)
-
-    parts = windows(left, right, 60)  # 20 for the response, 40 beside it, ten a sentence
-
-    assert [(len(part.documents), len(part.response)) for part in parts] == [(4, 2), (4, 2)]
-
-
 @pytest.mark.parametrize(
     ("documents", "response", "halves"),
     [

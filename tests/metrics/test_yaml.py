@@ -154,13 +154,6 @@ def test_time_is_bounded(unit: str) -> None:
             read((opening + unit * 500_000)[:500_000])
 
 
-def test_merged_keys_have_the_lines_of_their_own_mapping() -> None:
-    """Errors about a merged field name the line that holds it."""
-    found = read("x: &a\n  q: 1\n<<: *a\nr: 2")
-
-    assert found == ({"q": 1, "x": {"q": 1}, "r": 2}, {"q": 2, "x": 1, "r": 4})
-
-
 def test_a_character_in_two_escapes_is_one() -> None:
     """As JSON writes it; half of one has no form that a file can hold."""
     assert read(r"name: x" + "\n" + r'b: "\ud83d\ude00"').value == {"b": "\U0001f600"}

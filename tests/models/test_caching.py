@@ -23,7 +23,6 @@ from rag_eval_integrations.models.completion import (
     CompletionRequest,
     FinishReason,
     Message,
-    Model,
     Token,
 )
 from rag_eval_integrations.records import Usage
@@ -457,16 +456,6 @@ def test_a_path_that_cannot_be_opened_is_refused(tmp_path: Path) -> None:
         CachedModel(Scripted(), tmp_path / "absent" / "cache.sqlite")
 
 
-def test_a_fifo_is_not_waited_for(tmp_path: Path) -> None:
-    """It is refused at once, and stays."""
-    os.mkfifo(tmp_path / "fifo")
-
-    with pytest.raises(ConfigurationError, match="is a FIFO"):
-        CachedModel(Scripted(), tmp_path / "fifo")
-
-    assert (tmp_path / "fifo").is_fifo()
-
-
 async def test_all_files_of_a_cache_are_private(tmp_path: Path) -> None:
     """Also SQLite's own, and beside the target of a link; a file that exists keeps its mode."""
     (tmp_path / "real").mkdir()
@@ -501,14 +490,6 @@ async def test_an_answer_that_comes_after_closing_is_still_returned(path: Path) 
     assert (await task).text == "?"
     assert isinstance(cached._file, CacheFile)
     assert cached._file._connection is None
-
-
-def test_it_is_a_model_with_the_same_identity(path: Path) -> None:
-    """Scores name the model that answered, not the file."""
-    fields = {"name": "openai:m", "model": "m", "version": "1", "base_url": "u"}
-    with CachedModel(Scripted(**fields), path) as cached:
-        assert isinstance(cached, Model)
-        assert {name: getattr(cached, name) for name in fields} == fields
 
 
 def test_arguments_out_of_range_are_refused(path: Path) -> None:

@@ -192,15 +192,6 @@ async def test_reasoning_without_end_is_no_answer() -> None:
     assert completion.warnings == ("the reply is only reasoning that does not end",)
 
 
-async def test_content_in_parts() -> None:
-    """Magistral's thinking parts are reasoning."""
-    parts = [{"type": "thinking", "thinking": []}, {"type": "text", "text": "yes"}, 5]
-
-    completion = await ask(respond=message(parts))
-
-    assert completion.text == "yes"
-
-
 async def test_tool_arguments_in_any_shape() -> None:
     """A string by the book, an object from some gateways; else the content is the answer."""
 
@@ -343,3 +334,12 @@ async def test_an_odd_error_body_is_an_error_reply(place: str) -> None:
 
     with pytest.raises(JudgeRejectedError, match="replied 422"):
         await ask(None, lambda _: Reply(status=422, body=body))
+
+
+async def test_content_in_parts() -> None:
+    """Magistral's thinking parts are reasoning."""
+    parts = [{"type": "thinking", "thinking": []}, {"type": "text", "text": "yes"}, 5]
+
+    completion = await ask(respond=message(parts))
+
+    assert completion.text == "yes"

@@ -67,14 +67,6 @@ def test_mistakes_raise_at_construction(field: str, changes: dict[str, Any]) -> 
         OpenAIModel(arguments.pop("model"), **arguments)
 
 
-def test_a_key_that_no_header_can_hold_is_refused_and_not_shown() -> None:
-    """A line pasted with its neighbour, for example."""
-    with pytest.raises(ConfigurationError, match="characters") as caught:
-        OpenAIModel("m", api_key=f"{KEY}\nOTHER=1")
-
-    assert KEY not in str(caught.value)
-
-
 async def test_the_key_appears_nowhere(caplog: pytest.LogCaptureFixture) -> None:
     """Not in repr, attributes, logs, errors, their chains, warnings or the learned record."""
     caplog.set_level(logging.DEBUG)
@@ -229,16 +221,6 @@ print(_loop.run(second.complete(request)).text)
     assert done.stderr == ""
 
 
-def test_the_client_is_imported_with_the_first_model(root: Path) -> None:
-    """Not with the module, and httpx is none of our imports."""
-    code = """
-import sys
-from rag_eval_integrations.models.openai import OpenAIModel
-assert not {"openai", "httpx", "httpx2"} & set(sys.modules)
-"""
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=root, timeout=60)
-
-
 def _settled(server: LoopbackServer) -> None:
     """All connections are closed, or will be in a moment."""
     for _ in range(50):
@@ -246,3 +228,11 @@ def _settled(server: LoopbackServer) -> None:
             return
         threading.Event().wait(0.02)
     assert server.open_connections == 0
+
+
+def test_a_key_that_no_header_can_hold_is_refused_and_not_shown() -> None:
+    """A line pasted with its neighbour, for example."""
+    with pytest.raises(ConfigurationError, match="characters") as caught:
+        OpenAIModel("m", api_key=f"{KEY}\nOTHER=1")
+
+    assert KEY not in str(caught.value)

@@ -851,6 +851,25 @@ def test_limits_of_shared_permits_out_of_range_are_refused() -> None:
             LocalPermits(**{field: value})  # type: ignore[arg-type]
 
 
+def test_waiting_tells_of_shared_permits_and_nothing_leaks() -> None:
+    """Their end is unknown; a cancelled request gives its place back and is not sent."""
+
+    async def main(loop: JumpingLoop) -> None:
+        model = Scripted(loop, after(0.0))
+        throttled = ThrottledModel(model, permits=Shared(5.0), max_concurrency=1, clock=loop.time)
+        first, second = (asyncio.ensure_future(throttled.complete(REQUEST)) for _ in range(2))
+        await asyncio.sleep(1.0)
+        assert throttled.waiting() == Waiting("rate limit", None, 2)
+
+        first.cancel()
+        assert (await second).text == "yes"
+
+        assert throttled.waiting() is None
+        assert model.starts == [6.0]
+
+    run(main)
+
+
 # --- Nobody there ------------------------------------------------------------------------------
 
 

@@ -377,23 +377,6 @@ def test_the_way_back_leaves_a_call_that_was_opened_after_an_anchor(opened: Open
     assert address(page) == "list-heading"
 
 
-def test_leaving_a_call_takes_its_step_of_the_history_back(opened: Open) -> None:
-    """Else each call that was read would be one more way back that changes nothing."""
-    page = opened(locale="en-GB").page  # of its own: a history has a most
-    lengths = set()
-    for at in range(2):
-        page.locator(".body .row a").nth(at).click()
-        page.locator("#one article").wait_for()
-        page.keyboard.press("n")
-        page.locator(f"#one article[data-call='{at + 2}']").wait_for()
-        page.keyboard.press("Escape")
-        page.wait_for_url(re.compile("html#?$"))
-        lengths.add(page.evaluate("history.length"))
-        assert page.locator("#list").is_visible()
-
-    assert len(lengths) == 1
-
-
 def test_a_link_to_a_call_that_is_not_there_says_so(opened: Open) -> None:
     """Until something else is done."""
     page = opened("#row=gone").page

@@ -117,13 +117,6 @@ def test_the_number_of_calls_is_bounded_and_told() -> None:
     assert len(parsed(compare(run([1.0] * 40), run([0.0] * 40)), calls=2).inside["h3"]) == 2
 
 
-def test_equal_runs_have_a_page() -> None:
-    """There is nothing to show, and it says so."""
-    page = parsed(compare(run([1.0] * 12), run([1.0] * 12)))
-
-    assert "No call has a changed score." in page.inside["p"]
-
-
 def test_a_megabyte_is_cut_and_said_to_be() -> None:
     """Otherwise one response would make the page as long as all others."""
     before = run([1.0] * 12)

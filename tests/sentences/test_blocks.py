@@ -82,6 +82,7 @@ def test_the_words_of_a_list_item_begin_after_its_marker() -> None:
     [
         "| a | b |\n|---|:-:|\n| 1. x | 2 |",
         "a | b\n--- | ---\n1 | 2\n3 | 4",
+        "Year\tSales\n2019\t5\n2020\t6",
         "Name   Age\nAnn    30\nBob    40",
     ],
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import random
 import shutil
 import subprocess
@@ -146,15 +145,6 @@ def test_the_users_own_data_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         "Der Hr.",
         "Der kam.",
     ]
-
-
-def test_a_splitter_is_told_from_others_by_its_language() -> None:
-    """Its name is stamped on records; it is a value like any other, and can be pickled."""
-    splitter = Punkt("german")
-
-    assert splitter.name == "punkt-german(nltk)@1"
-    assert len({splitter, Punkt("german"), Punkt("french"), Punkt()}) == 3
-    assert pickle.loads(pickle.dumps(splitter)) == splitter
 
 
 @pytest.mark.parametrize("language", ["klingon", "../german", "ger\x00man"])

@@ -122,12 +122,13 @@ def test_many_threads_get_the_same_sentences() -> None:
     [
         "? " * 25_000,
         ". " * 30_000,
+        "word " * 100_000,
         "x" * 500_000,
         "a. ) " * 20_000,
         "。」" * 40_000,
         "a.[" + "1" * 200_000,
     ],
-    ids=["marks", "spaced dots", "one word", "closing", "wide", "reference"],
+    ids=["marks", "spaced dots", "one line", "one word", "closing", "wide", "reference"],
 )
 def test_hostile_texts_come_to_an_end(text: str) -> None:
     """Each takes a fraction of a second; with anything quadratic the suite would stand still."""

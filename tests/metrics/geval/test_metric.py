@@ -58,26 +58,6 @@ async def measured(geval: GEval, judge: ScriptedModel, call: RagCall = CALL) -> 
 # --- from 0 to 10, as in DeepEval's GEval ---------------------------------------------------------
 
 
-async def test_nine_of_ten_from_criteria() -> None:
-    """Steps are written first; raw 9 on 0 to 10 gives 0.9, and the test passes at 0.5."""
-    answer = '{\n  "reason": "Both say that it is free, and that it is possible \n   once.",\n  "score": 9\n}'
-    geval = GEval(
-        "correctness",
-        "The actual output tells a passenger the same as the expected output.",
-        params=("actual_output", "expected_output"),
-        scale=(0, 10),
-        estimator="single",
-    )
-    steps = json.dumps({"steps": ["Look for each condition of the one in the other."]})
-
-    score = await measured(geval, ScriptedModel([steps, answer]))
-
-    assert (score.raw, score.value, score.passed) == (9, 0.9, True)
-    assert score.name == "geval:correctness"
-    assert score.scale == (0, 10)
-    assert score.reason == "Both say that it is free, and that it is possible once."
-
-
 # --- logprobs -----------------------------------------------------------------------------------
 
 
@@ -376,13 +356,6 @@ async def test_a_parameter_that_the_call_does_not_have(
     assert judge.requests == []
 
 
-async def test_a_call_that_is_too_long() -> None:
-    """Is not sent."""
-    call = CALL.model_copy(update={"response": "x" * 400_001})
-
-    assert (await measured(metric(), ScriptedModel([]), call)).unscored == "over_budget"
-
-
 # --- value and verdict ------------------------------------------------------------------------------
 
 
@@ -515,11 +488,9 @@ def test_repr_is_the_same_in_every_process() -> None:
         ({"criteria": "x"}, "steps"),
         ({"steps": None, "criteria": " "}, "criteria"),
         ({"steps": "Read it."}, "steps"),
-        ({"steps": ["a", " "]}, "steps"),
         ({"params": ()}, "params"),
         ({"params": ("answer",)}, "params"),
         ({"params": "response"}, "params"),
-        ({"params": ("input", "question")}, "params"),
         ({"scale": (5, 1)}, "scale"),
         ({"scale": (1, 2.5)}, "scale"),
         ({"scale": (1,)}, "scale"),
@@ -531,21 +502,22 @@ def test_repr_is_the_same_in_every_process() -> None:
         ({"rubric": {1: "", 5: "b"}}, "rubric"),
         ({"rubric": [3]}, "rubric"),
         ({"rubric": "good or bad"}, "rubric"),
-        ({"rubric": [{"range": [5, 1], "description": "a"}]}, "rubric"),
         ({"scale": (0, 10), "rubric": [{"score_range": (10, 10), "expected_outcome": "a"}]}, "rubric"),
         ({"strict": "no"}, "strict"),
         ({"threshold": 1.5}, "threshold"),
         ({"estimator": "argmax"}, "estimator"),
+        ({"temperature": -1, "estimator": "single"}, "temperature"),
+        ({"params": ("input", "question")}, "params"),
+        ({"rubric": [{"range": [5, 1], "description": "a"}]}, "rubric"),
+        ({"name": "a=b"}, "name"),
         ({"form": "xml"}, "form"),
         ({"samples": 0}, "samples"),
         ({"temperature": 0}, "temperature"),
-        ({"temperature": -1, "estimator": "single"}, "temperature"),
         ({"top_logprobs": 21}, "top_logprobs"),
         ({"max_tokens": 0}, "max_tokens"),
         ({"paper_parser": "mine"}, "paper_parser"),
         ({"paper_parser": True, "estimator": "logprobs"}, "paper_parser"),
         ({"name": ""}, "name"),
-        ({"name": "a=b"}, "name"),
         ({"judge": 3}, "judge"),
     ],
 )  # fmt: skip
@@ -720,3 +692,10 @@ def test_what_cannot_be_taken_over_says_what_to_write(given: dict[str, Any], tol
     """Also a misspelled argument."""
     with pytest.raises(ConfigurationError, match=told):
         metric(**given)
+
+
+async def test_a_call_that_is_too_long() -> None:
+    """Is not sent."""
+    call = CALL.model_copy(update={"response": "x" * 400_001})
+
+    assert (await measured(metric(), ScriptedModel([]), call)).unscored == "over_budget"

@@ -128,14 +128,6 @@ def test_no_score_is_no_score(text: str) -> None:
     assert reading.reason
 
 
-@pytest.mark.parametrize("name", ["5-star tone", "3d quality", "a " + "very " * 15 + "long name"])
-def test_the_line_of_a_name_that_is_no_usual_label(name: str) -> None:
-    """Names that begin with a digit or are long stand in the paper's form as they are."""
-    for text in (f"Reasons: 2 slips.\n{name.capitalize()}: 4", f"**{name}** (1-5): 4/5"):
-        assert read_reply(text, name, (1, 5)).score == 4
-    assert read_reply(f"{name}: 3-4", name, (1, 5)).score is None
-
-
 @pytest.mark.parametrize(
     ("text", "sure"),
     [
@@ -160,16 +152,6 @@ def test_a_quotation_in_the_reason_is_not_the_score() -> None:
 
     assert read_reply(f'{{"reason": {quoted}, "score": 2}}', "x", (1, 5)).score == 2
     assert read_reply(f'{{"score": 2, "reason": {quoted}}}', "x", (1, 5)).score == 2
-
-
-def test_a_long_reply_is_read_from_its_end() -> None:
-    """And places are still those of the whole."""
-    text = "word " * 30_000 + "\nScore: 4"
-
-    reading = read_reply(text, "x", (1, 5))
-
-    assert reading.score == 4
-    assert reading.span == (len(text) - 1, len(text))
 
 
 @pytest.mark.parametrize(

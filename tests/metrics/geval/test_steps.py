@@ -111,20 +111,6 @@ async def test_each_judge_writes_its_own() -> None:
     assert first.by.prompt_version != second.by.prompt_version
 
 
-async def test_a_second_attempt_is_made_and_no_third() -> None:
-    """One retry that says what was wrong; a second failure is unscored."""
-    replies = iter(["no steps", json.dumps({"steps": WRITTEN})])
-    judge = ScriptedModel(lambda r: next(replies) if is_for_steps(r) else writing(r))
-
-    score = await helpful().score(call(1), judge)
-
-    assert score.status == "scored"
-    asked = [request for request in judge.requests if is_for_steps(request)]
-    assert len(asked) == 2
-    assert asked[1].messages[:2] == asked[0].messages
-    assert "no JSON object" in asked[1].messages[-1].content
-
-
 async def test_a_judge_that_writes_no_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Unscored, saying how to pin them; not asked again for every call, but after a minute."""
     clock = 1000.0

@@ -94,13 +94,6 @@ def test_nothing_grows_without_end(source: str) -> None:
         render(source, x='"' * 1000, big="b" * 3_000_000)
 
 
-def test_variables_are_known_before_rendering() -> None:
-    """Also those that are only asked about; not those that the template sets itself."""
-    template = prompt("{% if a %}{{ b.c }}{% endif %}{% for d in e %}{{ d }}{% endfor %}")
-
-    assert template.variables == {"a", "b", "e"}
-
-
 def test_a_mistake_names_its_line() -> None:
     """Counted within the template."""
     with pytest.raises(ConfigurationError, match="line 2: "):
