@@ -85,6 +85,7 @@ def peak() -> float:
 def child(folder: Path, mode: str) -> None:
     """Read, or compare; print seconds, CPU seconds and bytes."""
     from rag_eval_integrations.cli import _gold_rows, agreement
+    from rag_eval_integrations.cli._arguments import AgreementOptions
 
     evals, gold = folder / "evals.jsonl", folder / "gold.jsonl"
     before, started, cpu = peak(), time.perf_counter(), time.process_time()
@@ -95,7 +96,7 @@ def child(folder: Path, mode: str) -> None:
     else:
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
-            agreement.agreement(evals, gold, human=None, baselines=False, as_json=True)
+            agreement.agreement(AgreementOptions(evals=evals, gold=gold, as_json=True))
     took = time.perf_counter() - started, time.process_time() - cpu
     print(json.dumps([*took, peak() - before]), file=sys.stderr)
 

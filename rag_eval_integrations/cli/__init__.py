@@ -1,4 +1,6 @@
-"""The command line, `rag-eval`: commands and options; each command's work is in its own module.
+"""The command line, `rag-eval`.
+
+Options are declared in `_arguments`; the work of the command `run` is `run.run`, and so on.
 
 Exit codes: 0 success; 1 a threshold or check failed, too many calls ended in an error, none was
 scored, or a judge cannot be used; 2 bad input or usage, which takes precedence over 1; 130 after
@@ -12,19 +14,24 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from collections.abc import Callable
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
 
 from rag_eval_integrations._visible import visible_traceback
-from rag_eval_integrations.cli import _comparing, _evaluating
-from rag_eval_integrations.cli._grouped import Command, Group
+from rag_eval_integrations.cli import _arguments
+from rag_eval_integrations.cli._grouped import Command, Group, grouped
 from rag_eval_integrations.cli.prompt_tests import app as prompt_tests_app
 from rag_eval_integrations.errors import ConfigurationError, JudgeError, RagEvalError
 
 app = typer.Typer(
     name="rag-eval",
     cls=Group,
+    epilog="rag-eval demo\n"
+    "rag-eval run calls.jsonl -o evals.jsonl --report report.html\n"
+    "rag-eval run --help",
     help="Evaluate RAG calls: label their sentences with evidence and score them with TRACe.",
     no_args_is_help=True,
     add_completion=False,
@@ -32,7 +39,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-app.add_typer(prompt_tests_app)
+app.add_typer(prompt_tests_app, short_help="Generate tests of a prompt, run and judge them.")
 
 
 def _print_version(wanted: bool) -> None:
@@ -55,18 +62,45 @@ def _callback(
     pass
 
 
-# In the order in which `rag-eval --help` lists them, behind `prompt-tests`.
-for _name, _command in (
-    ("demo", _evaluating.demo_command),
-    ("run", _evaluating.run_command),
-    ("score", _evaluating.score_command),
-    ("report", _comparing.report_command),
-    ("agreement", _comparing.agreement_command),
-    ("calibrate", _comparing.calibrate_command),
-    ("compare", _comparing.compare_command),
-    ("doctor", _evaluating.doctor_command),
-):
-    app.command(_name, cls=Command)(_command)
+# In the order in which `rag-eval --help` lists them, behind `prompt-tests`, with examples.
+_COMMANDS: dict[type, str] = {
+    _arguments.DemoOptions: "rag-eval demo --out rag-eval-demo",
+    _arguments.RunOptions: """\
+rag-eval run calls.jsonl -o evals.jsonl --report report.html
+rag-eval run calls.jsonl -o evals.jsonl --judge openai:gpt-4o-mini \\
+    --cache answers.sqlite --metrics trace,geval:coherence
+rag-eval run rows.csv -o evals.jsonl --map documents=passages \\
+    --fail-under adherence=0.9""",
+    _arguments.ScoreOptions: "rag-eval score labelled.jsonl -o evals.jsonl --formulas ragbench",
+    _arguments.ReportOptions: """\
+rag-eval report evals.jsonl -o report.html
+rag-eval report evals.jsonl -o - --format md""",
+    _arguments.AgreementOptions: """\
+rag-eval agreement evals.jsonl gold.jsonl -o agreement.html
+rag-eval agreement evals.jsonl rated.jsonl --human rating""",
+    _arguments.CalibrateOptions: """\
+rag-eval calibrate gold.jsonl -o calibration.json --judge embedded
+rag-eval run calls.jsonl -o evals.jsonl --calibration calibration.json""",
+    _arguments.CompareOptions: """\
+rag-eval compare before.jsonl after.jsonl -o diff.html \\
+    --fail-on-regression adherence=0.02""",
+    _arguments.DoctorOptions: "rag-eval doctor --judge openai:gpt-4o-mini",
+}
+
+
+def _command(name: str, options: type) -> Callable[..., None]:
+    def work(*, options: Any) -> None:
+        module = import_module(f"{__name__}.{name}")  # now, so that `--help` appears at once
+        raise typer.Exit(getattr(module, name)(options))
+
+    work.__annotations__ = {"options": options, "return": None}
+    work.__doc__ = options.__doc__
+    return grouped(work)
+
+
+for _options, _examples in _COMMANDS.items():
+    _name = _options.__name__.removesuffix("Options").lower()
+    app.command(_name, cls=Command, epilog=_examples)(_command(_name, _options))
 
 
 _MISTAKE, _FAILED = 2, 1

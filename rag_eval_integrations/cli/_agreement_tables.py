@@ -12,6 +12,7 @@ from rag_eval_integrations.evaluations.console import add_row, plain_table
 from rag_eval_integrations.report import _agreement_figures as figures
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
 
@@ -40,16 +41,19 @@ def foldable(title: str, *columns: str) -> Table:
 
 def show(tables: Iterable[Table]) -> None:
     """Print tables: in a terminal's width, or as wide as the widest table in a file or pipe."""
-    from rich.measure import Measurement  # noqa: PLC0415  # costs 0.1 s
-
     console = stdout()
     tables = list(tables)
     if not sys.stdout.isatty():
-        room = console.options.update(width=_UNBOUNDED)
-        needed = [Measurement.get(console, room, table).maximum for table in tables]
-        console.width = max(console.width, *needed, 1)
+        console.width = max(console.width, *(width_of(table, console) for table in tables), 1)
     for table in tables:
         console.print(table)
+
+
+def width_of(table: Table, console: Console) -> int:
+    """Return the columns that a table needs so that no cell is folded or cut."""
+    from rich.measure import Measurement  # noqa: PLC0415  # costs 0.1 s
+
+    return Measurement.get(console, console.options.update(width=_UNBOUNDED), table).maximum
 
 
 def human_tables(group: Group) -> list[Table]:

@@ -1,69 +1,462 @@
-"""Arguments and options that several commands share."""
+"""Arguments and options of all commands, each declared once.
+
+A command's options are the fields of one dataclass, whose docstring is the command's help. What
+several commands share is a base of their dataclasses. Importing this is cheap: `--help` needs it.
+"""
+
+# ruff: noqa: RUF009  # what is called makes a field
 
 from __future__ import annotations
 
+import json
+import math
+from dataclasses import MISSING, dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, NoReturn
 
 import typer
 
-Calls = Annotated[
-    Path,
-    typer.Argument(
-        metavar="CALLS",
-        help="RAG calls: JSONL, a JSON array, CSV or Parquet, plain or gzipped, with our field "
-        "names or those of ragas, deepeval, LangSmith or RAGBench; - is standard input.",
-    ),
-]
-Out = Annotated[
-    Path,
+from rag_eval_integrations.cli._grouped import OPTION
+from rag_eval_integrations.errors import ConfigurationError
+
+
+def _option(section: str, help_: str, *names: str, default: Any = None, **settings: Any) -> Any:
+    option = typer.Option(*names, help=help_, rich_help_panel=section, **settings)
+    return field(default=default, metadata={OPTION: option})
+
+
+def _argument(help_: str, metavar: str) -> Any:
+    return field(metadata={OPTION: typer.Argument(help=help_, metavar=metavar)})
+
+
+_LIMITS = "Requests and limits"
+
+# The sections of a help page, in the order of `_grouped.Command`.
+_input = partial(_option, "Input")
+_judge = partial(_option, "Judge")
+_metric = partial(_option, "Metrics")
+_trace = partial(_option, "TRACe scores")
+_limit = partial(_option, _LIMITS)
+_check = partial(_option, "Checks")
+_output = partial(_option, "Output")
+
+# --- Options that several commands have
+
+Timeout = Annotated[
+    float | None,
     typer.Option(
-        "--out",
-        "-o",
-        metavar="EVALS.jsonl",
-        help="File for the evaluations, which must not exist; - is standard output. A name that "
-        "ends in .gz is gzipped, and one in .parquet is a folder of Parquet files.",
+        metavar="SECONDS",
+        help="Time limit for one answer of an openai: model.",
+        rich_help_panel=_LIMITS,
     ),
 ]
-Overwrite = Annotated[
-    bool,
-    typer.Option(
-        "--overwrite", help="Replace an output file that exists, once the new one is whole."
-    ),
-]
-RunReport = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE.html",
-        help="Also write the report of the evaluations at the end, as one HTML file.",
-    ),
-]
-JUDGES = "embedded|openai:MODEL|onnx:PATH|transformers:NAME|cascade:A,B[,C]|MODULE:OBJECT"
-Formulas = Annotated[
-    str, typer.Option(metavar="gpt-labeling|ragbench", help="The set of TRACe formulas.")
-]
-Baseline = Annotated[
+MaxTokens = Annotated[
     int | None,
     typer.Option(
         metavar="N",
-        help="Divide relevance by N instead of the number of sentences (gpt-labeling only).",
+        min=1,
+        help="Maximum number of tokens in one answer of an openai: model.",
+        rich_help_panel=_LIMITS,
     ),
 ]
-BaseUrl = Annotated[
+ExtraBody = Annotated[
     str | None,
-    typer.Option(metavar="URL", help="The judge's OpenAI-compatible endpoint, including /v1."),
-]
-SkipInvalid = Annotated[
-    bool,
     typer.Option(
-        "--skip-invalid", help="Report invalid lines, but do not exit with 2 because of them."
+        metavar="JSON",
+        help='Additional request fields for an openai: model: \'{"reasoning_effort": "low"}\'.',
+        rich_help_panel=_LIMITS,
     ),
 ]
-MaxConcurrency = Annotated[
-    int, typer.Option(metavar="N", min=1, help="Maximum number of concurrent calls.")
-]
-Rpm = Annotated[float | None, typer.Option(metavar="N", help="Judge requests per minute.")]
-Tpm = Annotated[float | None, typer.Option(metavar="N", help="Judge tokens per minute.")]
-Cache = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Cache the judge's answers in this file.")
-]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SkipInvalid:
+    """Whether invalid lines matter."""
+
+    skip_invalid: bool = _input(
+        "Report invalid lines, but do not exit with 2 because of them.",
+        "--skip-invalid",
+        default=False,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overwrite:
+    """Whether an output may be replaced."""
+
+    overwrite: bool = _output(
+        "Replace an output file that exists, once the new one is whole.",
+        "--overwrite",
+        default=False,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluations(SkipInvalid, Overwrite):
+    """The output of `run` and `score`."""
+
+    out: Path = _output(
+        "File for the evaluations, which must not exist; - is standard output. A name "
+        "that ends in .gz is gzipped, and one in .parquet is a folder of Parquet files.",
+        "--out",
+        "-o",
+        metavar="EVALS.jsonl",
+        default=MISSING,
+    )
+    report: Path | None = _output(
+        "Also write the report of the evaluations at the end, as one HTML file.",
+        metavar="FILE.html",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Formulas:
+    """The formulas of TRACe."""
+
+    formulas: str | None = _trace(
+        "The set of TRACe formulas; by default gpt-labeling, or that of evaluations "
+        "which are given.",
+        metavar="gpt-labeling|ragbench",
+    )
+    relevance_baseline: int | None = _trace(
+        "Divide relevance by N instead of the number of sentences (gpt-labeling only).", metavar="N"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judging:
+    """The judge, and the requests of an `openai:MODEL`, alone or in a cascade."""
+
+    judge: str | None = _judge(
+        "The judge: embedded (lexical, no key, the default), openai:MODEL, onnx:PATH, "
+        "transformers:NAME, cascade:A,B[,C] (asks B only where A is unsure, and C where B is), "
+        "or MODULE:OBJECT in your own code.",
+        metavar="JUDGE",
+    )
+    base_url: str | None = _judge(
+        "The judge's OpenAI-compatible endpoint, including /v1.", metavar="URL"
+    )
+    timeout: Timeout = None
+    max_tokens: MaxTokens = None
+    extra_body: ExtraBody = None
+
+    def requests(self) -> dict[str, Any]:
+        """Check these options, and return them by the name of the field.
+
+        Raises:
+            ConfigurationError: for a value that cannot be used; names the option.
+        """
+        checked = model_options(self.timeout, self.max_tokens, self.extra_body)
+        return {"base_url": self.base_url, **checked}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asking(Judging):
+    """How a judge is asked about many calls."""
+
+    max_concurrency: int = _limit(
+        "Maximum number of concurrent calls.", metavar="N", min=1, default=32
+    )
+    rpm: float | None = _limit("Judge requests per minute.", metavar="N")
+    tpm: float | None = _limit("Judge tokens per minute.", metavar="N")
+    cache: Path | None = _judge("Cache the judge's answers in this file.", metavar="FILE")
+
+    def requests(self) -> dict[str, Any]:
+        """Check these options, and return them by name, but for the number of calls at once.
+
+        Raises:
+            ConfigurationError: for a value that cannot be used; names the option.
+        """
+        more = {"rpm": self.rpm, "tpm": self.tpm, "cache": self.cache}
+        return {**super().requests(), **more}
+
+
+# --- The commands
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoOptions:
+    """Run and score two small RAG apps; no API key needed.
+
+    One is made with LangChain, the other with LlamaIndex.
+    """
+
+    out: Path = _output("Folder for the files.", metavar="DIR", default=Path("rag-eval-demo"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(Evaluations, Formulas, Asking):
+    """Label and score every call in a file."""
+
+    calls: Path = _argument(
+        "RAG calls: JSONL, a JSON array, CSV or Parquet, plain or gzipped, with our "
+        "field names or those of ragas, deepeval, LangSmith or RAGBench; - is standard input.",
+        metavar="CALLS",
+    )
+    field_map: list[str] | None = _input(
+        "Field of the calls that holds a question, documents, response, reference, id, "
+        "history or relevant_ids under another NAME; a.b is b inside of a; repeatable.",
+        "--map",
+        metavar="FIELD=NAME",
+    )
+    limit: int | None = _input("Read only the first N lines.", metavar="N", min=1)
+    flags: bool = _judge(
+        "Look for text that addresses a judge (suspected_injection); no score needs it.",
+        "--flags/--no-flags",
+        default=True,
+    )
+    metrics: str = _metric(
+        "Metrics: trace, retrieval (needs relevant_ids in the calls), label_retrieval (a "
+        "judge), context_recall (a judge and reference), FILE.geval.yaml, "
+        "FILE.metric.prompty, and geval:NAME with coherence, consistency, fluency, relevance "
+        "(each also as NAME:summary), correctness or groundedness.",
+        metavar="NAME,NAME,…",
+        default="trace",
+    )
+    calibration: Path | None = _trace(
+        "Calibrate the estimates by a file of `rag-eval calibrate` for the same judge.",
+        metavar="CALIBRATION.json",
+    )
+    metric_var: list[str] | None = _metric(
+        "Value for a variable of the metric files, or NAME=@FILE; repeatable.", metavar="NAME=VALUE"
+    )
+    geval_estimator: str | None = _metric(
+        "How G-Eval metrics estimate a score: auto, logprobs, monte_carlo or single; by "
+        "default as each metric says (auto).",
+        metavar="HOW",
+    )
+    geval_samples: int | None = _metric(
+        "Number of answers averaged for a G-Eval score without log-probabilities.", metavar="N"
+    )
+    k: str | None = _metric(
+        "Ranks at which `retrieval` cuts (1,3,5,10 by default).", "--k", metavar="N,N,…"
+    )
+    match: str | None = _metric(
+        "Whether `relevant_ids` are the ids of documents (default) or their texts.",
+        metavar="id|text",
+    )
+    id_key: str | None = _metric(
+        "Field of a document's metadata to match, not its id.", metavar="FIELD"
+    )
+    workers: int | None = _limit(
+        "Number of processes that evaluate. The default is one per core for the embedded "
+        "judge, and 1 for judges that wait for a model.",
+        metavar="N",
+        min=1,
+    )
+    fail_under: list[str] | None = _check(
+        "Exit 1 if the mean of a score is below VALUE; repeatable.", metavar="NAME=VALUE"
+    )
+    max_error_rate: float = _check(
+        "Exit 1 if more than this share of the calls ended in an error.",
+        metavar="SHARE",
+        min=0,
+        max=1,
+        default=0.05,
+    )
+    dry_run: bool = _check(
+        "Check the input and estimate the cost; send and write nothing.", "--dry-run", default=False
+    )
+    resume: bool = _output(
+        "Continue an earlier run of the same calls to the same output file.",
+        "--resume",
+        default=False,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreOptions(Evaluations, Formulas):
+    """Score recorded labels with TRACe, without a judge."""
+
+    labelled: Path = _argument(
+        "Calls with labels, RAGBench rows, or a file of evaluations; - is standard input.",
+        metavar="LABELLED.jsonl",
+    )
+    raw_keys: bool = _trace(
+        "Count the key lists as recorded, including repeated and unknown keys.",
+        "--raw-keys",
+        default=False,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions(SkipInvalid, Overwrite):
+    """Show evaluations: figures, and every call with its evidence.
+
+    A report in HTML is one file, to open in a browser.
+    """
+
+    evals: Path = _argument("The evaluations; - is standard input.", metavar="EVALS.jsonl")
+    out: Path = _output(
+        "File for the report; - is standard output. A report in HTML replaces an earlier one.",
+        "--out",
+        "-o",
+        metavar="REPORT",
+        default=MISSING,
+    )
+    form: str | None = _output(
+        "Format: html (one page to open in a browser), md or json (the figures), csv or parquet "
+        "(one row per call), ragbench (rows with the labels in RAGBench's columns); by default "
+        "as the file's name ends.",
+        "--format",
+        metavar="FORMAT",
+    )
+    title: str | None = _output("Title of the report.", metavar="TEXT")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgreementOptions:
+    """Compare a judge's evaluations with gold labels."""
+
+    evals: Path = _argument("The judge's evaluations.", metavar="EVALS.jsonl")
+    gold: Path = _argument("Labelled rows, such as RAGBench's.", metavar="GOLD.jsonl")
+    human: str | None = _input(
+        "Field of a gold row with a human rating to compare with; a.b reads b inside a.",
+        metavar="FIELD",
+    )
+    document: str = _input(
+        "Field that identifies the source document.", metavar="FIELD", default="doc_id"
+    )
+    system: str = _input(
+        "Field that identifies the system that wrote the response.",
+        metavar="FIELD",
+        default="system_id",
+    )
+    baselines: bool = _input(
+        "Compare with the predictions published in the gold rows.", "--baselines", default=False
+    )
+    cascade: list[Path] | None = _input(
+        "A second judge's evaluations: show the quality and cost of asking it only "
+        "where the first judge is unsure. Given once more with a third judge's: of asking that "
+        "one only where the second is unsure, too.",
+        metavar="SECOND.jsonl",
+    )
+    out: Path | None = _output(
+        "Write the figures, with ROC and reliability curves, as an HTML page.",
+        "--out",
+        "-o",
+        metavar="PAGE.html",
+    )
+    plots: Path | None = _output(
+        "Write the same page as agreement.html in this folder.", metavar="DIR"
+    )
+    as_json: bool = _output("Print one JSON object instead of tables.", "--json", default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CalibrateOptions(Overwrite, Formulas, Asking):
+    """Fit a judge's estimates to your gold rows.
+
+    The result is a file for `rag-eval run --calibration`.
+    """
+
+    files: list[Path] = _argument(
+        "Labelled rows, such as RAGBench's, whose calls the judge labels; or evaluations "
+        "that you have, and the labelled rows.",
+        metavar="[EVALS.jsonl] GOLD.jsonl",
+    )
+    out: Path = _output(
+        "File for the calibration, which must not exist.",
+        "--out",
+        "-o",
+        metavar="CALIBRATION.json",
+        default=MISSING,
+    )
+    name: str | None = _output(
+        "Name that stands on every score; by default the file's.", metavar="TEXT"
+    )
+    target_error: float = _check(
+        "Standard error that a calibrated score may have for lack of rows; fewer rows "
+        "than that needs are refused.",
+        metavar="ERROR",
+        default=0.05,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareOptions(SkipInvalid):
+    """Compare runs of the same calls.
+
+    Says what became better or worse, and how sure that is.
+    """
+
+    evals: list[Path] = _argument(
+        "Evaluations of the same calls: the baseline A, and what to compare with it; one "
+        "of them may be - for standard input.",
+        metavar="A.jsonl B.jsonl [MORE.jsonl]",
+    )
+    by: str | None = _input(
+        "Pair calls by this alone; by default by your own ids where they are unique, "
+        "else by question and reference.",
+        metavar="id|question",
+    )
+    conversation: str | None = _input(
+        "Field of the metadata that names the conversation; calls of one conversation are "
+        "resampled together. Default: thread_id, conversation_id or session_id.",
+        metavar="FIELD|none",
+    )
+    allow_mixed: bool = _input(
+        "Compare scores of different judges, prompts, formulas or estimators.",
+        "--allow-mixed",
+        default=False,
+    )
+    fail_on_regression: list[str] | None = _check(
+        "Exit 1 if a score fell by more than DELTA beyond doubt: if the whole 95 % "
+        "interval of B - A is below -DELTA; repeatable.",
+        metavar="NAME=DELTA",
+    )
+    fail_on_unclear: bool = _check(
+        "Exit 1 also if there are too few calls to tell whether a score fell by more.",
+        "--fail-on-unclear",
+        default=False,
+    )
+    out: Path | None = _output(
+        "File for a page with the changed calls side by side; - is standard output.",
+        "--out",
+        "-o",
+        metavar="diff.html",
+    )
+    form: str | None = _output(
+        "Format of the file; by default as its name ends. Without -o, print it.",
+        "--format",
+        metavar="html|md|json",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoctorOptions(Judging):
+    """Show installed packages and try a judge on a small call."""
+
+
+# --- Values checked
+
+
+def model_options(
+    timeout: float | None, max_tokens: int | None, extra_body: str | None
+) -> dict[str, Any]:
+    """Check the options of an `openai:` model; return them as arguments of `judge_from`.
+
+    Raises:
+        ConfigurationError: for a value that cannot be used; names the option.
+    """
+    if timeout is not None and not (math.isfinite(timeout) and timeout > 0):
+        raise ConfigurationError("--timeout", timeout, "use a number of seconds above 0")
+    return {"timeout": timeout, "max_tokens": max_tokens, "extra_body": _json_object(extra_body)}
+
+
+def _json_object(text: str | None) -> dict[str, Any] | None:
+    if text is None:
+        return None
+    try:
+        value = json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        why = f"is not JSON ({error}); quote it for the shell, as in '{{\"top_k\": 20}}'"
+        raise ConfigurationError("--extra-body", "…", why) from None
+    if not isinstance(value, dict):
+        raise ConfigurationError("--extra-body", "…", "use a JSON object, as in '{\"top_k\": 20}'")
+    return value
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
 
 from rag_eval_integrations.cli._terminal import print_stderr
 from rag_eval_integrations.dataset import Line
@@ -16,6 +17,13 @@ _MOST_KINDS = 20
 
 _PLACE = re.compile(r"\[\d++\]")
 _WHY = re.compile(r"[^:;,`'\"\d]++")
+
+
+T = TypeVar("T")
+
+
+class NoRowsError(Exception):
+    """There is nothing to write, so whatever is there stays."""
 
 
 class BadRows:
@@ -46,17 +54,37 @@ class BadRows:
             self._untold[kind] += 1
         self._kinds[kind] += 1
 
+    def values(self, lines: Iterable[Line[T]]) -> Iterator[T]:
+        """Yield the values of lines, and tell the others."""
+        for line in lines:
+            if line.value is None:
+                self.tell(line)
+            else:
+                yield line.value
+
     def end(self, what: str) -> None:
-        """Tell how many there were, if any; and the same as `rest`.
+        """Tell how many there were, if any, and how many of them were not told one by one.
 
         Args:
             what: what became of them.
         """
-        self.rest()
+        self._rest()
         if self.count:
             print_stderr(f"{self._path}: {self.count} invalid line(s) {what}")
 
-    def rest(self) -> None:
+    def nothing(self, what: str, out: object, more: str = "") -> None:
+        """Tell that a file gave nothing to write.
+
+        Args:
+            what: what it should have, such as `call`.
+            out: the file that was not written.
+            more: the end of the sentence.
+        """
+        self._rest()
+        had = f"{self.count} invalid line(s) and no {what}" if self.count else "no rows"
+        print_stderr(f"{self._path}: has {had}, so nothing was written to {out}{more}")
+
+    def _rest(self) -> None:
         """Tell how many of each kind were not told one by one."""
         if self._untold:
             kinds = "; ".join(f"{count} × {kind}" for kind, count in self._untold.most_common())

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 from rag_eval_integrations.agreement import Gold
 from rag_eval_integrations.agreement._table import Row
 from rag_eval_integrations.cli._bad_rows import BadRows
-from rag_eval_integrations.dataset import Line, call_from, labelled_from
+from rag_eval_integrations.dataset import call_from, labelled_from
 from rag_eval_integrations.dataset._input import read_rows
 from rag_eval_integrations.dataset.rows import score_gold
 from rag_eval_integrations.errors import ConfigurationError
@@ -77,14 +77,9 @@ class RowReader:
     def _values(
         self, path: Path, read: Callable[[dict[str, Any]], Row], *, evaluations: bool = False
     ) -> Iterator[Row]:
-        line: Line[Row]
         bad = BadRows(path)
         self.bad.append(bad)
-        for line in read_rows(path, read, evaluations=evaluations):
-            if line.value is None:
-                bad.tell(line)
-            else:
-                yield line.value
+        return bad.values(read_rows(path, read, evaluations=evaluations))
 
     def no_rows(self) -> str:
         """Say that there was nothing in a file."""

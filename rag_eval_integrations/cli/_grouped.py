@@ -1,4 +1,4 @@
-"""Additions to typer: option groups that several commands share, plain usage lines and errors.
+"""Additions to typer: options from dataclasses, help pages in sections, and safe usage errors.
 
 A group is a dataclass whose fields are options:
 
@@ -19,18 +19,30 @@ from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from functools import update_wrapper
 from inspect import Parameter
-from typing import Any, cast, get_type_hints
+from typing import Annotated, Any, cast, get_type_hints
 
 from typer import BadParameter
 from typer.core import TyperCommand, TyperGroup
 
 from rag_eval_integrations._visible import hanging
 
+OPTION = "typer"
+"""Metadata of a dataclass's field: its `typer.Option` or `typer.Argument`."""
+
+_SECTIONS = (
+    "Arguments", "Input", "Judge", "Metrics", "TRACe scores", "Requests and limits", "Checks",
+    "Output", "Options",
+)  # fmt: skip
+_COLUMN = 26
+"""Width of an option's name and metavar; longer ones have a line of their own."""
+
 
 class Command(TyperCommand):
-    """A command whose usage line shows required arguments without typer's braces.
+    """A command whose help shows its options in sections, and examples at its end.
 
-    `Usage: rag-eval run [OPTIONS] CALLS.jsonl`, not `{CALLS.jsonl}`.
+    The section of an option is its `rich_help_panel`; examples are lines of the epilog. The usage
+    line shows required arguments without typer's braces: `rag-eval run [OPTIONS] CALLS.jsonl`, not
+    `{CALLS.jsonl}`.
     """
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
@@ -38,6 +50,26 @@ class Command(TyperCommand):
         # Of an argument that repeats, the dots stand behind the brace.
         pieces = super().collect_usage_pieces(ctx)
         return [piece.removeprefix("{").replace("}", "") for piece in pieces]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the sections."""
+        sections: dict[str, list[tuple[str, str]]] = {name: [] for name in _SECTIONS}
+        for parameter in sorted(self.get_params(ctx), key=lambda parameter: not parameter.required):
+            record = parameter.get_help_record(ctx)
+            panel = getattr(parameter, "rich_help_panel", None)  # `--help` itself has none
+            if parameter.param_type_name == "argument":
+                panel = "Arguments"
+            if record is not None:
+                sections.setdefault(panel or "Options", []).append(record)
+        for title, records in sections.items():
+            if records:
+                with formatter.section(title):
+                    padded = [(f"{name:<{_COLUMN}}", text) for name, text in records]
+                    formatter.write_dl(padded, col_max=_COLUMN)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write the examples as they are."""
+        _write_examples(self.epilog, formatter)
 
 
 class Group(TyperGroup):
@@ -55,6 +87,16 @@ class Group(TyperGroup):
         """Read the command's own options and run it."""
         with _escaped_usage_errors():
             return super().invoke(ctx)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write the examples as they are."""
+        _write_examples(self.epilog, formatter)
+
+
+def _write_examples(lines: str | None, formatter: Any) -> None:
+    if lines:
+        with formatter.section("Examples"):
+            formatter.write_text(f"\b\n{lines}")
 
 
 # click's `ClickException`, from the copy of click that this release of typer uses
@@ -78,7 +120,11 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     The returned function carries a signature that lists all options, because typer reads options
     from signatures.
     """
-    groups = {one.name: one.annotation for one in _parameters(command) if _is_group(one)}
+    groups: dict[str, Any] = {
+        parameter.name: parameter.annotation
+        for parameter in _parameters(command)
+        if is_dataclass(parameter.annotation)
+    }
 
     def run(**given: Any) -> None:
         for name, group in groups.items():
@@ -87,8 +133,10 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 
     shown = [
         option.replace(kind=Parameter.KEYWORD_ONLY)
-        for one in _parameters(command)
-        for option in (_parameters(one.annotation) if _is_group(one) else [one])
+        for parameter in _parameters(command)
+        for option in (
+            _parameters(parameter.annotation) if parameter.name in groups else [parameter]
+        )
     ]
     update_wrapper(run, command)
     run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
@@ -98,9 +146,9 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 
 def _parameters(of: Callable[..., Any]) -> Iterator[Parameter]:
     types = get_type_hints(of, include_extras=True)
-    for one in inspect.signature(of).parameters.values():
-        yield one.replace(annotation=types[one.name])
-
-
-def _is_group(parameter: Parameter) -> bool:
-    return is_dataclass(parameter.annotation)
+    options = {field.name: field.metadata for field in fields(of)} if is_dataclass(of) else {}
+    for parameter in inspect.signature(of).parameters.values():
+        annotation = types[parameter.name]
+        if OPTION in options.get(parameter.name, ()):
+            annotation = Annotated[annotation, options[parameter.name][OPTION]]
+        yield parameter.replace(annotation=annotation)

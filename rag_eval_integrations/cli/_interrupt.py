@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
@@ -82,40 +82,28 @@ def kept(says: Callable[[], str], *, add: str = "", drop: str = "") -> Iterator[
     """
     try:
         yield
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, OSError) as end:  # such as a full disk; its message follows
         from rag_eval_integrations.cli._terminal import print_stderr  # noqa: PLC0415  # 0.1 s
 
-        _settle()
-        words = _said(says)
-        if sys.stderr.isatty():
+        interrupted = isinstance(end, KeyboardInterrupt)
+        if interrupted:
+            _settle()
+        words = ""
+        with suppress(OSError):  # the folder is gone, for example: why the command ends is told
+            words = says()
+        if interrupted and sys.stderr.isatty():
             print_stderr("")  # after the ^C that the terminal shows
         if words:
-            print_stderr(f"Interrupted. {words} Go on with:")
-            print_stderr(_again(add, drop))
-        else:
+            print_stderr(
+                f"Interrupted. {words} Go on with:" if interrupted
+                else f"FAILED: {words} Once files can be written again, go on with:"
+            )  # fmt: skip
+            command = [word for word in sys.argv[1:] if word != drop]
+            command += [add] if add and add not in command else []
+            print_stderr(f"  {shlex.join(['rag-eval', *command])}")
+        elif interrupted:
             print_stderr("Interrupted before anything was done; nothing is kept.")
         raise
-    except OSError:  # such as a full disk; its message follows
-        from rag_eval_integrations.cli._terminal import print_stderr  # noqa: PLC0415  # 0.1 s
-
-        words = _said(says)
-        if words:
-            print_stderr(f"FAILED: {words} Once files can be written again, go on with:")
-            print_stderr(_again(add, drop))
-        raise
-
-
-def _said(says: Callable[[], str]) -> str:
-    try:
-        return says()
-    except OSError:  # the folder is gone, for example: the reason why the command ends is told
-        return ""
-
-
-def _again(add: str, drop: str) -> str:
-    command = [word for word in sys.argv[1:] if word != drop]
-    command += [add] if add and add not in command else []
-    return f"  {shlex.join(['rag-eval', *command])}"
 
 
 def kept_words(count: int, one: str, many: str, path: Path | None) -> str:

@@ -1,81 +1,132 @@
-"""The judge that a command's `--judge` names."""
+"""The judge that a command's `--judge` names, and what is told when its endpoint cannot be used."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-from rag_eval_integrations.cli._watched import WatchedModel
-from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.cli._terminal import print_stderr
+from rag_eval_integrations.errors import (
+    ConfigurationError,
+    JudgeError,
+    JudgeRejectedError,
+    JudgeUnavailableError,
+)
 from rag_eval_integrations.judges import Judge, judge_from
 from rag_eval_integrations.judges._named import named_judge
 from rag_eval_integrations.judges.judge import asks_endpoint
 from rag_eval_integrations.models import Model
-
-if TYPE_CHECKING:
-    from pydantic import JsonValue
-
-    from rag_eval_integrations.models.throttling import Waiting
+from rag_eval_integrations.models.completion import Completion, CompletionRequest, WrappedModel
 
 
-@dataclass(frozen=True)
-class Limits:
-    """Options of the judges that are endpoints: `openai:MODEL`, alone or in a cascade."""
-
-    base_url: str | None = None
-    rpm: float | None = None
-    tpm: float | None = None
-    max_concurrency: int | None = None
-    cache: Path | None = None
-    on_wait: Callable[[Waiting], None] | None = None
-    timeout: float | None = None
-    max_tokens: int | None = None
-    extra_body: Mapping[str, JsonValue] | None = None
-    api_key: str | None = None
-    deadline: float | None = None
-    on_watched: Callable[[WatchedModel], None] | None = None
-    """Receives each model, which then tells at once when it cannot be used."""
-
-    def model(self, name: str) -> Judge | Model:
-        """Make the model of `openai:MODEL`."""
-        model = judge_from(
-            name, base_url=self.base_url, rpm=self.rpm, tpm=self.tpm,
-            max_concurrency=self.max_concurrency, on_wait=self.on_wait, api_key=self.api_key,
-            timeout=self.timeout, max_tokens=self.max_tokens, extra_body=self.extra_body,
-            deadline=self.deadline,
-        )  # fmt: skip
-        if self.on_watched is not None and isinstance(model, Model):
-            model = WatchedModel(model)
-            self.on_watched(model)
-        if self.cache is None or not isinstance(model, Model):
-            return model
-        from rag_eval_integrations.models import CachedModel  # noqa: PLC0415  # SQLite, if wanted
-
-        return CachedModel(model, self.cache)
-
-
-def judge_of(name: str, limits: Limits) -> Judge | Model:
+def judge_of(
+    name: str,
+    requests: Mapping[str, Any],
+    watched: list[WatchedModel] | None = None,
+    **more: object,
+) -> Judge | Model:
     """Make the judge that `--judge` names; FORMS lists the forms.
 
     Args:
         name: the option's value.
-        limits: endpoint and limits of every `openai:MODEL` in it.
+        requests: the options of every `openai:MODEL` in it, by name: `cache` and arguments of
+            `judge_from`.
+        watched: receives each such model, which then tells at once when it cannot be used.
+        **more: arguments of `judge_from` that are not options.
 
     Raises:
-        ConfigurationError: for a judge that does not exist, naming what was looked for.
+        ConfigurationError: for a judge that does not exist, naming what was looked for; for an
+            option that such a judge does not have: a limit that is not kept is worse than none.
     """
-    found = named_judge(name, "--judge", limits.model)
-    if not asks_endpoint(name):
-        _refuse(limits, name)
-    return found
 
+    def endpoint(name: str) -> Judge | Model:
+        options: dict[str, Any] = {**requests, **more}
+        cache = options.pop("cache", None)
+        model = judge_from(name, **options)
+        if watched is not None and isinstance(model, Model):
+            model = WatchedModel(model)
+            watched.append(model)
+        if cache is None or not isinstance(model, Model):
+            return model
+        from rag_eval_integrations.models import CachedModel  # noqa: PLC0415  # SQLite, if wanted
 
-def _refuse(limits: Limits, name: str) -> None:
-    """Refuse the user's options for endpoints: a limit that is not kept is worse than none."""
-    for field in ("base_url", "rpm", "tpm", "cache", "timeout", "max_tokens", "extra_body"):
-        value = getattr(limits, field)
-        if value is not None:
+        return CachedModel(model, cache)
+
+    judge = named_judge(name, "--judge", endpoint)
+    for field, value in requests.items():
+        if value is not None and not asks_endpoint(name):
             option = f"--{field.replace('_', '-')}"
             raise ConfigurationError(option, value, f"is for openai:MODEL, not for judge {name!r}")
+    return judge
+
+
+_REFUSED = (401, 403, 404)
+"""Statuses that concern the key, the URL or the model's name, and so every request."""
+_FIRST = 3
+"""Requests refused so, and none answered, after which no more are sent. A 403 may concern one
+request: a gateway's filter answers so."""
+
+
+class WatchedModel(WrappedModel):
+    """A model that a command asks: its first failure of a kind that all requests share is shown.
+
+    Such failures are a connection that cannot be made, a wrong key, URL or name. If the model has
+    never answered, it is not asked again, and further requests fail with the same error.
+
+    Args:
+        model: the model, with its retries.
+        tell: shows a line to the user.
+    """
+
+    retries = True
+
+    def __init__(self, model: Model, tell: Callable[[str], None] = print_stderr) -> None:
+        super().__init__(model)
+        self.unusable: JudgeError | None = None
+        """Why the model is not asked any more; None while it is."""
+        self._tell = tell
+        self._answered = False
+        self._refused = 0
+
+    async def complete(self, request: CompletionRequest) -> Completion:
+        """Ask the model, unless it has turned out to be unusable.
+
+        Raises:
+            JudgeError: whatever the model raises; the error that ended it once it is unusable.
+        """
+        if self.unusable is not None:
+            raise _copy(self.unusable)
+        try:
+            completion = await super().complete(request)
+        except JudgeError as error:
+            self._failed(error)
+            raise
+        self._answered = True
+        return completion
+
+    def _failed(self, error: JudgeError) -> None:
+        unreachable = isinstance(error, JudgeUnavailableError) and not error.connected
+        refused = isinstance(error, JudgeRejectedError) and error.status in _REFUSED
+        if not (unreachable or refused):
+            # It answered something else, so the next request may fare better.
+            self._answered = self._answered or isinstance(error, JudgeRejectedError)
+            return
+        if self._answered or self.unusable is not None:
+            return
+        if not self._refused:
+            self._tell(f"{self.name}: {error}")
+        self._refused += 1
+        if unreachable or self._refused >= _FIRST:
+            self.unusable = error
+
+    @property
+    def never_answered(self) -> bool:
+        """Whether it refused every request so far, fewer perhaps than make it unusable."""
+        return self._refused > 0 and not self._answered
+
+
+def _copy(error: JudgeError) -> JudgeError:
+    # One exception raised in many tasks would collect the tracebacks of all.
+    if isinstance(error, JudgeRejectedError):
+        return JudgeRejectedError(str(error), status=error.status)
+    return JudgeUnavailableError(str(error), connected=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -15,9 +15,18 @@ from rag_eval_integrations.dataset import read_calls
 from rag_eval_integrations.dataset._names import check_field_map
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.judges import Calibration
-from rag_eval_integrations.metrics import CallMetric, Formulas, Metric, Trace
+from rag_eval_integrations.metrics import (
+    CallMetric,
+    ContextRecall,
+    Formulas,
+    LabelRetrieval,
+    Metric,
+    Retrieval,
+    Trace,
+)
 
 if TYPE_CHECKING:
+    from rag_eval_integrations.cli._arguments import RunOptions
     from rag_eval_integrations.metrics.prompty import PromptyMetric
 
 
@@ -33,55 +42,6 @@ class Threshold:
     """From 0 to 1."""
 
 
-def metrics_from(
-    words: str,
-    formulas: str,
-    relevance_baseline: int | None,
-    geval: Mapping[str, object] | None = None,
-    retrieval: Mapping[str, object] | None = None,
-    calibration: Path | None = None,
-) -> list[Metric]:
-    """Make the metrics named in `--metrics`, which are separated by commas.
-
-    Args:
-        words: the option's value; METRICS lists the forms.
-        formulas: the set of TRACe formulas.
-        relevance_baseline: divisor of relevance; None for the number of sentences.
-        geval: arguments that replace those of every G-Eval metric.
-        retrieval: arguments of `Retrieval`, `k` as written; None for a default.
-        calibration: a file of `rag-eval calibrate` for the TRACe scores; None for none.
-
-    Raises:
-        ConfigurationError: for an unknown metric, or options that contradict each other.
-        InputError: for a file that is not a metric.
-        OSError: when a file cannot be read.
-    """
-    metrics: list[Metric] = []
-    changes = {key: value for key, value in (geval or {}).items() if value is not None}
-    gold = {key: value for key, value in (retrieval or {}).items() if value is not None}
-    for word in words.split(","):
-        name = word.strip()
-        if name == "trace":
-            metrics.append(trace_from(formulas, relevance_baseline, calibration))
-            continue
-        if name in _RETRIEVAL:
-            metrics.append(_retrieval_from(name, gold))
-            continue
-        make = next((make for is_one, make in _NAMED if is_one(name)), None)
-        if make is None:
-            raise ConfigurationError("--metrics", name, f"no such metric; use {METRICS}")
-        metrics.append(make(name, changes))
-    if changes and not any(name.startswith("geval:") for m in metrics for name in m.names):
-        field, value = next(iter(changes.items()))
-        raise ConfigurationError(f"--geval-{field}", value, "--metrics names no G-Eval metric")
-    if gold and not any(isinstance(metric, CallMetric) for metric in metrics):
-        field, value = next(iter(gold.items()))
-        raise ConfigurationError(_OPTION[field], value, "--metrics does not name retrieval")
-    if calibration is not None and not any(isinstance(metric, Trace) for metric in metrics):
-        raise ConfigurationError("--calibration", str(calibration), "--metrics does not name trace")
-    return metrics
-
-
 METRICS = (
     "trace, retrieval, label_retrieval, context_recall, geval:NAME, FILE.geval.yaml or "
     "FILE.metric.prompty"
@@ -89,67 +49,88 @@ METRICS = (
 """The forms that `--metrics` accepts."""
 
 
-# Each metric's module is imported only if the option names such a metric.
+def metrics_from(options: RunOptions) -> list[Metric]:
+    """Make the metrics named in `--metrics`, which are separated by commas.
+
+    Raises:
+        ConfigurationError: for an unknown metric, or options that contradict each other.
+        InputError: for a file that is not a metric.
+        OSError: when a file cannot be read.
+    """
+    graded = _given(estimator=options.geval_estimator, samples=options.geval_samples)
+    ranked = _given(k=options.k, match=options.match, id_key=options.id_key)
+    metrics = [_metric_from(word.strip(), options, graded, ranked) for word in
+               options.metrics.split(",")]  # fmt: skip
+    if graded and not any(name.startswith("geval:") for m in metrics for name in m.names):
+        field, value = next(iter(graded.items()))
+        raise ConfigurationError(f"--geval-{field}", value, "--metrics names no G-Eval metric")
+    if ranked and not any(isinstance(metric, CallMetric) for metric in metrics):
+        field, value = next(iter(ranked.items()))
+        raise ConfigurationError(_option(field), value, "--metrics does not name retrieval")
+    if options.calibration is not None and not any(isinstance(m, Trace) for m in metrics):
+        why = "--metrics does not name trace"
+        raise ConfigurationError("--calibration", str(options.calibration), why)
+    return metrics
 
 
-_RETRIEVAL = ("retrieval", "label_retrieval", "context_recall")
-_OPTION = {"k": "--k", "match": "--match", "id_key": "--id-key"}
+def _given(**options: object) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
 
 
-def _retrieval_from(name: str, gold: Mapping[str, object]) -> Metric:
-    from rag_eval_integrations.metrics import (  # noqa: PLC0415
-        ContextRecall,
-        LabelRetrieval,
-        Retrieval,
-    )
+def _option(field: str) -> str:
+    return f"--{field.replace('_', '-')}"
 
-    if name != "retrieval":
-        return LabelRetrieval() if name == "label_retrieval" else ContextRecall()
-    settings: dict[str, Any] = dict(gold)
+
+def _metric_from(
+    name: str, options: RunOptions, graded: dict[str, Any], ranked: dict[str, Any]
+) -> Metric:
+    """Make a metric; its module is imported only if the option names such a metric."""
+    if name == "trace":
+        return trace_from(options.formulas, options.relevance_baseline, options.calibration)
+    if name == "retrieval":
+        return _retrieval_from(ranked)
+    if name == "label_retrieval":
+        return LabelRetrieval()
+    if name == "context_recall":
+        return ContextRecall()
+    if name.startswith("geval:"):
+        return _geval_from(name, graded)
+    if name.endswith((".geval.yaml", ".geval.yml")):
+        from rag_eval_integrations.metrics.geval import read_geval  # noqa: PLC0415
+
+        return read_geval(name, **graded)
+    if name.endswith(".metric.prompty"):
+        from rag_eval_integrations.metrics.prompty import PromptyMetric  # noqa: PLC0415
+
+        return PromptyMetric(name)
+    raise ConfigurationError("--metrics", name, f"no such metric; use {METRICS}")
+
+
+def _retrieval_from(ranked: dict[str, Any]) -> Metric:
+    settings = dict(ranked)
     if "k" in settings:
-        words = str(settings["k"]).split(",")
+        words = settings["k"].split(",")
         settings["k"] = [int(word) if _NUMBER.fullmatch(word.strip()) else 0 for word in words]
     try:
         return Retrieval(**settings)
     except ConfigurationError as error:
-        raise ConfigurationError(_OPTION[error.field], gold[error.field], error.why) from error
+        raise ConfigurationError(_option(error.field), ranked[error.field], error.why) from error
 
 
-def _geval_from(name: str, changes: Mapping[str, object]) -> Metric:
+def _geval_from(name: str, graded: dict[str, Any]) -> Metric:
     from rag_eval_integrations.metrics.geval import named_geval  # noqa: PLC0415
 
     try:
-        return named_geval(name.removeprefix("geval:"), **changes)
+        return named_geval(name.removeprefix("geval:"), **graded)
     except ConfigurationError as error:
         # Name the option, not the argument of the function that refused it.
-        if error.field in changes:
+        if error.field in graded:
             raise ConfigurationError(f"--geval-{error.field}", error.value, error.why) from error
         raise ConfigurationError("--metrics", name, error.why) from error
 
 
-def _geval_from_file(name: str, changes: Mapping[str, object]) -> Metric:
-    from rag_eval_integrations.metrics.geval import read_geval  # noqa: PLC0415
-
-    return read_geval(name, **changes)
-
-
-def _prompty_from_file(name: str, _: Mapping[str, object]) -> Metric:
-    from rag_eval_integrations.metrics.prompty import PromptyMetric  # noqa: PLC0415
-
-    return PromptyMetric(name)
-
-
-_Make = Callable[[str, Mapping[str, object]], Metric]
-_NAMED: tuple[tuple[Callable[[str], bool], _Make], ...] = (
-    (lambda name: name.startswith("geval:"), _geval_from),
-    (lambda name: name.endswith((".geval.yaml", ".geval.yml")), _geval_from_file),
-    (lambda name: name.endswith(".metric.prompty"), _prompty_from_file),
-)
-"""Tests of a metric's name, each with the function that makes the metric."""
-
-
 def trace_from(
-    formulas: str, relevance_baseline: int | None, calibration: Path | None = None
+    formulas: str | None, relevance_baseline: int | None, calibration: Path | None = None
 ) -> Trace:
     """Make the TRACe metric from `--formulas`, `--relevance-baseline` and `--calibration`.
 
@@ -158,13 +139,14 @@ def trace_from(
         InputError: for a file that is not a calibration.
         OSError: when it cannot be read.
     """
-    found = None
+    maps = None
     if calibration is not None:
         try:
-            found = Calibration.read(calibration)
+            maps = Calibration.read(calibration)
         except InputError as error:
             raise InputError(f"{calibration}: {error}") from error
-    return Trace(cast(Formulas, formulas), relevance_baseline, calibration=found)
+    chosen = cast(Formulas, formulas or "gpt-labeling")
+    return Trace(chosen, relevance_baseline, calibration=maps)
 
 
 def thresholds_from(words: Sequence[str], names: Sequence[str]) -> list[Threshold]:
@@ -253,21 +235,21 @@ def set_variables(metrics: Sequence[Metric], words: Sequence[str]) -> None:
             metric.variables[name] = value
 
 
-def field_map_from(given: Sequence[str]) -> dict[str, str]:
+def field_map_from(words: Sequence[str]) -> dict[str, str]:
     """Read the values of `--map`.
 
     Raises:
         ConfigurationError: one is not `FIELD=NAME`, names no field of a call, or comes twice.
     """
-    found: dict[str, str] = {}
-    for one in given:
-        ours, equals, theirs = one.partition("=")
+    names: dict[str, str] = {}
+    for word in words:
+        ours, equals, theirs = word.partition("=")
         if not (ours and equals and theirs):
-            raise ConfigurationError("--map", one, "use FIELD=NAME, such as documents=passages")
-        if ours in found:
-            raise ConfigurationError("--map", one, f"is a second name for `{ours}`")
-        found[ours] = theirs
-    return check_field_map(found, "--map")
+            raise ConfigurationError("--map", word, "use FIELD=NAME, such as documents=passages")
+        if ours in names:
+            raise ConfigurationError("--map", word, f"is a second name for `{ours}`")
+        names[ours] = theirs
+    return check_field_map(names, "--map")
 
 
 def check_rows(calls: str | os.PathLike[str], limit: int | None, metrics: Sequence[Metric]) -> None:

@@ -7,13 +7,14 @@ import sys
 import time
 from contextlib import suppress
 from io import TextIOWrapper
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from rag_eval_integrations._visible import hanging, visible
 from rag_eval_integrations.dataset._input import count_rows
 
 if TYPE_CHECKING:
+    from asyncio import Task
+
     from rich.console import Console
     from rich.progress import Progress as RichProgress
     from rich.progress import TaskID
@@ -119,6 +120,8 @@ _TICK = 1.0
 class Progress:
     """Shows how many lines of a file are done, what the run is waiting for, and the time left.
 
+    That is while it is entered (`async with`).
+
     Args:
         path: the file whose lines are processed.
         limit: number of lines that are processed at most; None for all.
@@ -134,12 +137,23 @@ class Progress:
         self._waiting: Waiting | None = None
         self._failed = False
         self._total: int | None = None
+        self._ticking: Task[None] | None = None
 
-    def __enter__(self) -> Self:
+    async def __aenter__(self) -> Self:
+        from asyncio import create_task  # noqa: PLC0415  # costs 40 ms
+
         self._started = self._printed_at = time.monotonic()
         if sys.stderr.isatty():
             self._bar, self._task = self._start()
+        else:
+            self._ticking = create_task(self._tick())
         return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        if self._ticking is not None:
+            self._ticking.cancel()
+        if self._bar is not None:
+            self._bar.stop()
 
     def _start(self) -> tuple[RichProgress, TaskID]:
         from rich.console import Console  # noqa: PLC0415  # costs 0.2 s; only for a terminal
@@ -157,15 +171,6 @@ class Progress:
         )  # fmt: skip
         bar.start()
         return bar, bar.add_task("", total=self._lines())
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
 
     def advance(self, done: int) -> None:
         """Show the number of finished lines.
@@ -189,11 +194,11 @@ class Progress:
             self._failed = True
             self._print()
 
-    async def tick(self) -> None:
-        """Print one line per ten seconds, until it is cancelled; nothing where there is a bar."""
+    async def _tick(self) -> None:
+        """Print one line per ten seconds, until it is cancelled."""
         from asyncio import sleep  # noqa: PLC0415  # costs 40 ms
 
-        while self._bar is None:
+        while True:
             await sleep(_TICK)
             if time.monotonic() - self._printed_at >= _SECONDS_PER_LINE:
                 self._print()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from rag_eval_integrations import _target
@@ -14,6 +14,7 @@ from rag_eval_integrations.agreement._curves import curves_of
 from rag_eval_integrations.agreement._table import Table
 from rag_eval_integrations.agreement.compare import agreement_of
 from rag_eval_integrations.cli._agreement_tables import print_agreement
+from rag_eval_integrations.cli._arguments import AgreementOptions
 from rag_eval_integrations.cli._gold_rows import Fields, RowReader, predicted_rows
 from rag_eval_integrations.cli._terminal import print_stderr, write_stdout
 from rag_eval_integrations.errors import ConfigurationError
@@ -21,47 +22,25 @@ from rag_eval_integrations.report._agreement_page import write_agreement
 from rag_eval_integrations.report._page import check
 
 
-def agreement(
-    evals: Path,
-    gold: Path,
-    *,
-    human: str | None,
-    baselines: bool,
-    as_json: bool,
-    document: str = "doc_id",
-    system: str = "system_id",
-    plots: Path | None = None,
-    out: Path | None = None,
-    cascade: Sequence[Path] = (),
-) -> int:
+def agreement(options: AgreementOptions) -> int:
     """Compare two files and return the exit code: 2 for invalid lines, else 0.
-
-    Args:
-        evals: the judge's evaluations.
-        gold: labelled rows, or rows with a human rating.
-        human: field of the human rating in a gold row; None for labels only.
-        baselines: whether to compare with the predictions published in the gold rows.
-        as_json: whether to print JSON instead of tables.
-        document: field that identifies the source document.
-        system: field that identifies the system that wrote the response.
-        plots: folder for a page `agreement.html`; None for none.
-        out: file for the same page; None for none.
-        cascade: the evaluations of a second judge, and of a third; empty for no cascade.
 
     Raises:
         ConfigurationError: when the rows cannot be compared, a file has no rows, no rows match,
             or no row has the human rating.
         OSError: when a file cannot be read or written.
     """
+    evals, gold, human = options.evals, options.gold, options.human
+    cascade = options.cascade or ()
     if len(cascade) > 2:
         names = ", ".join(map(str, cascade))
         raise ConfigurationError(
             "--cascade", names, "use one or two files, of judges two and three"
         )
-    pages = _pages(out, plots)
+    pages = _pages(options.out, options.plots)
     reader = RowReader()
     predicted, trace = predicted_rows(reader, evals)
-    labelled = reader.gold(gold, trace, Fields(human, document, system))
+    labelled = reader.gold(gold, trace, Fields(human, options.document, options.system))
     if human is not None and all(row.human is None for row in labelled):
         raise ConfigurationError("--human", human, f"no row of {gold} has a number in this field")
     table, joined = Table.joined(predicted, labelled)
@@ -79,8 +58,8 @@ def agreement(
         )
     later = [reader.evaluations(path) for path in cascade]
     curve = cascade_of(table, *later) if later else ()
-    found = agreement_of(table, joined, baselines=baselines)
-    if as_json:
+    found = agreement_of(table, joined, baselines=options.baselines)
+    if options.as_json:
         content = found.to_json() | ({"cascade": curve_json(curve)} if curve else {})
         write_stdout(f"{visible_json(content)}\n")
     else:

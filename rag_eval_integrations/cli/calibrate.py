@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +11,9 @@ from rag_eval_integrations._counted import counted
 from rag_eval_integrations.agreement._table import Row, Table
 from rag_eval_integrations.agreement.calibrating import calibration_of, check_enough
 from rag_eval_integrations.cli._agreement_tables import foldable, show
+from rag_eval_integrations.cli._arguments import CalibrateOptions
 from rag_eval_integrations.cli._gold_rows import RowReader, predicted_rows
-from rag_eval_integrations.cli._judges import Limits, judge_of
+from rag_eval_integrations.cli._judges import judge_of
 from rag_eval_integrations.cli._options import trace_from
 from rag_eval_integrations.cli._terminal import Progress, print_stderr, safe, stdout, write_stdout
 from rag_eval_integrations.dataset import evaluate_calls, read_calls
@@ -29,27 +28,7 @@ from rag_eval_integrations.metrics import Trace
 from rag_eval_integrations.records import Evaluation, Usage
 
 
-@dataclass(frozen=True)
-class Settings:
-    """The options of `rag-eval calibrate`, which `rag-eval calibrate --help` describes."""
-
-    files: Sequence[Path]
-    out: Path
-    judge: str | None = None
-    name: str | None = None
-    target_error: float = 0.05
-    formulas: str | None = None
-    relevance_baseline: int | None = None
-    max_concurrency: int = 32
-    base_url: str | None = None
-    rpm: float | None = None
-    tpm: float | None = None
-    cache: Path | None = None
-    model_options: Mapping[str, Any] = field(default_factory=dict)
-    overwrite: bool = False
-
-
-def calibrate_files(settings: Settings) -> int:
+def calibrate(options: CalibrateOptions) -> int:
     """Fit, write the file, print what each map is worth; return 2 for invalid lines, else 0.
 
     Raises:
@@ -57,21 +36,22 @@ def calibrate_files(settings: Settings) -> int:
         JudgeError: the judge scored no call.
         OSError: when a file cannot be read or written.
     """
-    *evals, gold = settings.files
-    _check(settings, evals)
-    for path in settings.files:
-        if settings.out.exists() and path.exists() and settings.out.samefile(path):
-            raise ConfigurationError("--out", str(settings.out), "is an input file")
-    target = check_out(settings.out, overwrite=settings.overwrite, field="--out", resumable=False)
+    requests = options.requests()
+    *evals, gold = options.files
+    _check(options, requests, evals)
+    for path in options.files:
+        if options.out.exists() and path.exists() and options.out.samefile(path):
+            raise ConfigurationError("--out", str(options.out), "is an input file")
+    target = check_out(options.out, overwrite=options.overwrite, field="--out", resumable=False)
     reader = RowReader()
     if evals:
         predicted, trace = predicted_rows(reader, evals[0])
     else:
-        trace = trace_from(settings.formulas or "gpt-labeling", settings.relevance_baseline)
+        trace = trace_from(options.formulas, options.relevance_baseline)
     rows = reader.gold(gold, trace)
-    check_enough(rows, settings.target_error)
+    check_enough(rows, options.target_error)
     if not evals:
-        predicted = [Row.of(one) for one in _judged(settings, gold, trace)]
+        predicted = [Row.of(one) for one in _judged(options, requests, gold, trace)]
     table, joined = Table.joined(predicted, rows)
     if not joined.rows:
         raise ConfigurationError(
@@ -79,74 +59,66 @@ def calibrate_files(settings: Settings) -> int:
         )
     if joined.unmatched:
         print_stderr(f"{joined.unmatched} rows are on one side only and were left out")
-    name = settings.out.stem if settings.name is None else settings.name
-    found = calibration_of(table, name=name, target_error=settings.target_error)
-    with _target.replacing(target, new=not settings.overwrite, mode=_target.PUBLIC) as stream:
+    name = options.out.stem if options.name is None else options.name
+    found = calibration_of(table, name=name, target_error=options.target_error)
+    with _target.replacing(target, new=not options.overwrite, mode=_target.PUBLIC) as stream:
         stream.write(found.to_json().encode("ascii"))
     _print(found)
-    write_stdout(f"Wrote {safe(str(settings.out))}\n")
+    write_stdout(f"Wrote {safe(str(options.out))}\n")
     return reader.exit_code()
 
 
-def _check(settings: Settings, evals: Sequence[Path]) -> None:
-    if len(settings.files) > 2:
-        names = ", ".join(map(str, settings.files))
+def _check(options: CalibrateOptions, requests: dict[str, Any], evals: Sequence[Path]) -> None:
+    if len(options.files) > 2:
+        names = ", ".join(map(str, options.files))
         raise ConfigurationError("files", names, "give GOLD.jsonl, or EVALS.jsonl GOLD.jsonl")
-    if any(str(path) == "-" for path in settings.files):
+    if any(str(path) == "-" for path in options.files):
         raise ConfigurationError("files", "-", "is read more than once; use a file")
-    if not evals:
-        return
-    for option in ("judge", "formulas", "relevance_baseline", "base_url", "rpm", "tpm", "cache"):
-        value = getattr(settings, option)
-        if value is not None:
+    asked = {"judge": options.judge, "formulas": options.formulas,
+             "relevance_baseline": options.relevance_baseline, **requests}  # fmt: skip
+    for name, value in asked.items():
+        if evals and value is not None:
             raise ConfigurationError(
-                f"--{option.replace('_', '-')}", str(value),
+                f"--{name.replace('_', '-')}", str(value),
                 f"is for a judge that is asked, and {evals[0]} holds its evaluations already",
             )  # fmt: skip
 
 
-def _judged(settings: Settings, gold: Path, trace: Trace) -> list[Evaluation]:
+def _judged(
+    options: CalibrateOptions, requests: dict[str, Any], gold: Path, trace: Trace
+) -> list[Evaluation]:
     """Have the judge label the calls of the gold rows."""
     calls = Input(gold)
     calls.check()
     progress = Progress(calls, None)
-    limits = Limits(
-        settings.base_url, settings.rpm, settings.tpm, settings.max_concurrency, settings.cache,
-        progress.wait, **settings.model_options,
+    judge = judge_of(
+        options.judge or "embedded", requests, on_wait=progress.wait,
+        max_concurrency=options.max_concurrency,
     )  # fmt: skip
-    judge = judge_of(settings.judge or "embedded", limits)
-    found = _loop.run(
-        _evaluated(calls, RagEvaluator(judge, [trace], flags=False), settings, progress)
-    )
-    failed = [one.error for one in found if one.error is not None]
-    if failed and len(failed) == len(found):
+    evaluator = RagEvaluator(judge, [trace], flags=False)
+    made = _loop.run(_evaluated(calls, evaluator, options.max_concurrency, progress))
+    failed = [evaluation.error for evaluation in made if evaluation.error is not None]
+    if failed and len(failed) == len(made):
         raise JudgeError(f"no call was scored: {failed[0].type}: {failed[0].message}")
+    every = counted(len(made), "call")
     if failed:
         left = "was left out" if len(failed) == 1 else "were left out"
-        every = counted(len(found), "call")
         print_stderr(f"{len(failed)} of {every} ended in an error and {left}")
-    usage = sum([one.usage for one in found], Usage())
-    print_stderr(
-        f"{counted(len(found), 'call')} labelled, {counted(usage.requests, 'judge request')}"
-    )
-    return [one for one in found if one.error is None]
+    usage = sum([evaluation.usage for evaluation in made], Usage())
+    print_stderr(f"{every} labelled, {counted(usage.requests, 'judge request')}")
+    return [evaluation for evaluation in made if evaluation.error is None]
 
 
 async def _evaluated(
-    calls: Input, evaluator: RagEvaluator, settings: Settings, progress: Progress
+    calls: Input, evaluator: RagEvaluator, max_concurrency: int, progress: Progress
 ) -> list[Evaluation]:
     lines = (line.value for line in read_calls(calls) if line.value is not None)
-    stream = evaluate_calls(lines, evaluator, max_concurrency=settings.max_concurrency)
-    found: list[Evaluation] = []
-    with progress:
-        ticking = asyncio.create_task(progress.tick())
-        try:
-            async for evaluation in stream:
-                found.append(evaluation)
-                progress.advance(len(found))
-        finally:
-            ticking.cancel()
-    return found
+    made: list[Evaluation] = []
+    async with progress:
+        async for evaluation in evaluate_calls(lines, evaluator, max_concurrency=max_concurrency):
+            made.append(evaluation)
+            progress.advance(len(made))
+    return made
 
 
 def _print(found: Calibration) -> None:

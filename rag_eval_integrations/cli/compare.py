@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from rag_eval_integrations import _target
 from rag_eval_integrations._visible import one_line, visible_json
+from rag_eval_integrations.cli._agreement_tables import width_of
+from rag_eval_integrations.cli._arguments import CompareOptions
 from rag_eval_integrations.cli._bad_rows import BadRows
 from rag_eval_integrations.cli._terminal import print_stderr, stdout, write_stdout
 from rag_eval_integrations.cli.report import format_of
@@ -27,11 +29,13 @@ from rag_eval_integrations.evaluations.comparison import (
     remarks,
 )
 from rag_eval_integrations.evaluations.console import add_row, plain_table
-from rag_eval_integrations.report import _page, compare
+from rag_eval_integrations.report import _page
+from rag_eval_integrations.report import compare as compare_runs
 from rag_eval_integrations.report._compare_html import compare_page
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 Format = Literal["html", "md", "json"]
 
@@ -40,28 +44,7 @@ _SHOWN = 3
 """Calls that are listed below a table; the page shows more of them, and side by side."""
 
 
-@dataclass(frozen=True)
-class Settings:
-    """The arguments of one `rag-eval compare`."""
-
-    evals: Sequence[Input]
-    """The baseline, and the runs to compare with it."""
-    out: Path | None = None
-    """File of the page; `-` is standard output; None for none."""
-    format: str | None = None
-    """`html`, `md` or `json`; None for what the name of `out` ends in, else html."""
-    by: str | None = None
-    """`id` or `question`; None for what suits."""
-    gates: Sequence[str] = ()
-    """`NAME=DELTA`, each."""
-    fail_on_unclear: bool = False
-    allow_mixed: bool = False
-    skip_invalid: bool = False
-    conversation: str | None = None
-    """Field of the metadata; `none` if every call stands alone; None for the usual fields."""
-
-
-def compare_files(settings: Settings) -> int:
+def compare(options: CompareOptions) -> int:
     """Compare the runs and return the exit code.
 
     Returns:
@@ -73,59 +56,76 @@ def compare_files(settings: Settings) -> int:
         ConfigurationError: for options or files that cannot be compared.
         OSError: when a file cannot be read or written.
     """
-    gates = regression_gates(settings.gates, fail_on_unclear=settings.fail_on_unclear)
-    form = _format(settings)
-    _check(settings)
-    invalid = [BadRows(one) for one in settings.evals]
-    found = compare(
-        *[EvaluationsFile(one, bad.tell) for one, bad in zip(settings.evals, invalid, strict=True)],
-        by=cast(PairedBy | None, settings.by),
-        conversation=False if settings.conversation == "none" else settings.conversation,
-        allow_mixed=settings.allow_mixed,
+    words = options.fail_on_regression or ()
+    gates = regression_gates(words, fail_on_unclear=options.fail_on_unclear)
+    form = cast(Format, format_of(options.form, options.out, ("html", "md", "json")))
+    evals = [Input(path) for path in options.evals]
+    _check(options, evals)
+    invalid = [BadRows(file) for file in evals]
+    found = compare_runs(
+        *[EvaluationsFile(file, bad.tell) for file, bad in zip(evals, invalid, strict=True)],
+        by=cast(PairedBy | None, options.by),
+        conversation=False if options.conversation == "none" else options.conversation,
+        allow_mixed=options.allow_mixed,
     )
     for run in found.all:
         for name in gates:
             _check_name(run, name)
     verdicts = list(_verdicts(found, gates))
-    piped = str(settings.out) == "-" or (settings.out is None and settings.format is not None)
+    piped = str(options.out) == "-" or (options.out is None and options.form is not None)
     _print(found, verdicts, stdout(to_stderr=piped))
-    if settings.out is not None or piped:
-        _write(found, form, None if piped else settings.out, [one.line for one in verdicts])
+    if options.out is not None or piped:
+        _write(found, form, None if piped else options.out, [one.line for one in verdicts])
     for bad in invalid:
         bad.end("were left out")
-    if any(bad.count for bad in invalid) and not settings.skip_invalid:
-        return max(_MISTAKE, _code(verdicts, settings))
-    return _code(verdicts, settings)
+    if any(bad.count for bad in invalid) and not options.skip_invalid:
+        return max(_MISTAKE, _code(verdicts, options))
+    return _code(verdicts, options)
 
 
-def _check(settings: Settings) -> None:
-    if len(settings.evals) < 2:
-        raise ConfigurationError("evals", str(settings.evals[0]), "name a second file to compare")
-    if sum(str(one) == "standard input" for one in settings.evals) > 1:
+def _check(options: CompareOptions, evals: Sequence[Input]) -> None:
+    if len(evals) < 2:
+        raise ConfigurationError("evals", str(evals[0]), "name a second file to compare")
+    if sum(str(path) == "-" for path in options.evals) > 1:
         raise ConfigurationError("evals", "-", "standard input can be only one of the files")
-    if settings.by not in (None, "id", "question"):
-        raise ConfigurationError("--by", settings.by, "use id or question")
-    for one in settings.evals:
-        if settings.out is not None and one.is_file(settings.out):
-            raise ConfigurationError("--out", str(settings.out), "is one of the input files")
-        one.check(folder=True)
+    if options.by not in (None, "id", "question"):
+        raise ConfigurationError("--by", options.by, "use id or question")
+    for file in evals:
+        if options.out is not None and file.is_file(options.out):
+            raise ConfigurationError("--out", str(options.out), "is one of the input files")
+        file.check(folder=True)
 
 
 def _print(found: Comparison, verdicts: Sequence[_Verdict], console: Console) -> None:
     for run in found.all:
-        table = plain_table(
-            f"A: {one_line(run.names[0])}, B: {one_line(run.names[1])}",
-            *(HEADINGS[0], *(f"{heading}>" for heading in HEADINGS[1:])),
-        )
-        for score in run.scores.values():
-            add_row(table, *cells(score))
-        console.print(table)
-        for line in remarks(run):
-            console.print(line, soft_wrap=True)
-        for line in _most_changed(run):
+        for table in _tables(run, console):
+            console.print(table)
+        for line in (*remarks(run), *_most_changed(run)):
             console.print(line, soft_wrap=True)
     for verdict in verdicts:
         console.print(verdict.line, soft_wrap=True)
+
+
+_NARROW = (0, 1, 2, 3, 7, 8), (0, 4, 5, 6, 9)
+"""Columns of the two tables that show what is too wide for one: values, and how sure they are."""
+
+
+def _tables(run: Comparison, console: Console) -> list[Table]:
+    """Tabulate the scores in one table, or two in a terminal that would cut figures or names."""
+    title = f"A: {one_line(run.names[0])}, B: {one_line(run.names[1])}"
+
+    def table_of(columns: Sequence[int], title: str) -> Table:
+        headings = (HEADINGS[0], *(f"{HEADINGS[number]}>" for number in columns[1:]))
+        table = plain_table(title, *headings)
+        for score in run.scores.values():
+            row = cells(score)
+            add_row(table, *(row[number] for number in columns))
+        return table
+
+    whole = table_of(range(len(HEADINGS)), title)
+    if width_of(whole, console) <= console.width:
+        return [whole]
+    return [table_of(columns, words) for columns, words in zip(_NARROW, (title, ""), strict=True)]
 
 
 def _most_changed(run: Comparison) -> Iterator[str]:
@@ -208,13 +208,13 @@ def _verdicts(found: Comparison, gates: dict[str, float]) -> Iterator[_Verdict]:
             yield _Verdict(run, name, verdict.outcome, line, run.scores[name].n)
 
 
-def _code(verdicts: Sequence[_Verdict], settings: Settings) -> int:
+def _code(verdicts: Sequence[_Verdict], options: CompareOptions) -> int:
     code = 0
     for one in verdicts:
         if not one.pairs:
             print_stderr(f"FAILED {one.name}: no call has a value in both runs")
             code = _MISTAKE
-        elif one.outcome == "worse" or (one.outcome == "cannot tell" and settings.fail_on_unclear):
+        elif one.outcome == "worse" or (one.outcome == "cannot tell" and options.fail_on_unclear):
             print_stderr(f"FAILED {one.line}")
             for line in worst_calls(one.run, one.name) if one.outcome == "worse" else ():
                 print_stderr(f"  {line}")
@@ -223,10 +223,6 @@ def _code(verdicts: Sequence[_Verdict], settings: Settings) -> int:
 
 
 # --- Files
-
-
-def _format(settings: Settings) -> Format:
-    return cast(Format, format_of(settings.format, settings.out, ("html", "md", "json")))
 
 
 def _write(found: Comparison, form: Format, out: Path | None, verdicts: Sequence[str]) -> None:

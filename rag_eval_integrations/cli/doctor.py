@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rag_eval_integrations import _loop
-from rag_eval_integrations.cli._judges import Limits, judge_of
+from rag_eval_integrations.cli._arguments import DoctorOptions
+from rag_eval_integrations.cli._judges import judge_of
 from rag_eval_integrations.cli._terminal import print_stderr, safe, stdout
 from rag_eval_integrations.evaluations.console import plain_table
 from rag_eval_integrations.evaluator import RagEvaluator
@@ -37,24 +38,18 @@ _REST = 5.0
 """Seconds for everything but the answer: the verdict comes within 30 s of the command."""
 
 
-def doctor(
-    judge: str | None, base_url: str | None = None, options: Mapping[str, Any] | None = None
-) -> int:
+def doctor(options: DoctorOptions) -> int:
     """Print packages and the judge's result; return 1 when the judge fails, else 0.
-
-    Args:
-        judge: the judge to try; None for the embedded judge.
-        base_url: the judge's endpoint.
-        options: more arguments of `judge_from`.
 
     Raises:
         ConfigurationError: for a judge that does not exist, or whose key is missing.
     """
-    name, given = judge or "embedded", dict(options or {})
-    seconds = given.get("timeout") or _ANSWER
+    name, requests = options.judge or "embedded", options.requests()
+    seconds = options.timeout or _ANSWER
+    deadline = None
     if "openai:" in name:
-        given |= {"timeout": seconds, "deadline": seconds + _REST / 2}
-    evaluator = RagEvaluator(judge_of(name, Limits(base_url, **given)))
+        requests["timeout"], deadline = seconds, seconds + _REST / 2
+    evaluator = RagEvaluator(judge_of(name, requests, deadline=deadline))
     console = stdout()
     console.print(_packages())
     for line in _judge_lines(evaluator):
@@ -62,22 +57,22 @@ def doctor(
     if name.startswith("openai:"):
         print_stderr(f"asking {name} (at most {seconds:g} s; --timeout changes it)")
     evaluation = _loop.run(_evaluated(evaluator, seconds + _REST))
-    if evaluation.error is not None:
-        words = f"judge {evaluator.judge.name}: FAILED: {evaluation.error.message}"
-        console.print(safe(words), soft_wrap=True)
-        return 1
-    for warning in dict.fromkeys(w for s in evaluation.scores.values() for w in s.warnings):
-        console.print(safe(f"  {warning}"), soft_wrap=True)
-    if evaluation.labels is None:
-        reason = next(iter(evaluation.scores.values())).reason
-        console.print(safe(f"judge {evaluator.judge.name}: FAILED: {reason}"), soft_wrap=True)
-        return 1
-    values = ", ".join(
-        f"{name} {score.status if score.value is None else format(score.value, '.2f')}"
-        for name, score in evaluation.scores.items()
-    )
-    console.print(safe(f"judge {evaluator.judge.name}: works ({values})"), soft_wrap=True)
-    return 0
+    scores = evaluation.scores
+    if evaluation.error is None:
+        for warning in dict.fromkeys(w for score in scores.values() for w in score.warnings):
+            console.print(safe(f"  {warning}"), soft_wrap=True)
+    if works := evaluation.error is None and evaluation.labels is not None:
+        values = (
+            f"{name} {score.status if score.value is None else format(score.value, '.2f')}"
+            for name, score in scores.items()
+        )
+        verdict = f"works ({', '.join(values)})"
+    elif evaluation.error is not None:
+        verdict = f"FAILED: {evaluation.error.message}"
+    else:
+        verdict = f"FAILED: {next(iter(scores.values())).reason}"
+    console.print(safe(f"judge {evaluator.judge.name}: {verdict}"), soft_wrap=True)
+    return 0 if works else 1
 
 
 async def _evaluated(evaluator: RagEvaluator, seconds: float) -> Evaluation:
@@ -100,23 +95,18 @@ def _packages() -> Table:
     table = plain_table("Installed packages", "package", "version")
     table.add_row("rag-eval-integrations", _installed("rag-eval-integrations"))
     table.add_row("python", f"{platform.python_version()} ({sys.platform})")
-    for name in _BASE:
+    for name in (*_BASE, *_EXTRAS):
         table.add_row(name, _installed(name))
-    for name, extra in _EXTRAS.items():
-        found = _installed(name)
-        missing = f"not installed; run: pip install 'rag-eval-integrations[{extra}]'"
-        table.add_row(name, found if found != _NOT_INSTALLED else missing)
     return table
-
-
-_NOT_INSTALLED = "not installed"
 
 
 def _installed(name: str) -> str:
     try:
         return version(name)
     except PackageNotFoundError:
-        return _NOT_INSTALLED
+        extra = _EXTRAS.get(name)
+        run = f"; run: pip install 'rag-eval-integrations[{extra}]'" if extra else ""
+        return f"not installed{run}"
 
 
 def _judge_lines(evaluator: RagEvaluator) -> Iterator[str]:

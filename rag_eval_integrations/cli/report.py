@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from rag_eval_integrations import _target
 from rag_eval_integrations._counted import counted
-from rag_eval_integrations.cli._bad_rows import BadRows
+from rag_eval_integrations.cli._arguments import ReportOptions
+from rag_eval_integrations.cli._bad_rows import BadRows, NoRowsError
 from rag_eval_integrations.cli._terminal import print_stderr, stdout, without_stdout, write_stdout
-from rag_eval_integrations.dataset import Line
 from rag_eval_integrations.dataset._input import Input, read_evaluations
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations import Summary, _written
@@ -23,24 +23,8 @@ if TYPE_CHECKING:
 FORMATS = ("html", "md", "csv", "json", "parquet", "ragbench")
 
 
-def report(
-    evals: Input,
-    out: Path,
-    *,
-    form: str | None,
-    title: str | None,
-    skip_invalid: bool,
-    overwrite: bool,
-) -> int:
+def report(options: ReportOptions) -> int:
     """Write the report of a file of evaluations and return the exit code.
-
-    Args:
-        evals: the evaluations.
-        out: file for the report, or `-`; written when all evaluations are read.
-        form: one of `FORMATS`; None for that of the output's name.
-        title: the report's title; None for one that names the file.
-        skip_invalid: whether to return 0 despite invalid lines.
-        overwrite: whether to replace a file that this program did not make.
 
     Returns:
         2 for invalid lines, unless `skip_invalid`, and for no evaluation at all; else 0.
@@ -49,25 +33,21 @@ def report(
         ConfigurationError: for another format, and for a file that would be lost.
         OSError: when a file cannot be read or written.
     """
+    evals, out = Input(options.evals), options.out
     if evals.is_file(out):
         raise ConfigurationError("--out", str(out), "is the input file")
-    form = format_of(form, out, FORMATS)
+    form = format_of(options.form, out, FORMATS)
     if form == "parquet":
         _written.check_parquet()
         if str(out) == "-":
             raise ConfigurationError("--out", "-", "a Parquet file cannot be shown; name a file")
     evals.check(folder=True)
     rows = _Rows(evals)
-    name = Path(str(evals)).name
-    content = _content(rows, form, f"Evaluations of {name}" if title is None else title)
+    title = f"Evaluations of {Path(str(evals)).name}" if options.title is None else options.title
     try:
-        size = _write(rows, content, out, form, overwrite=overwrite)
-    except _NoRowsError:
-        rows.bad.rest()
-        found = (
-            f"{rows.bad.count} invalid line(s) and no evaluation" if rows.bad.count else "no rows"
-        )
-        print_stderr(f"{evals}: has {found}, so nothing was written to {out}")
+        size = _write(rows, _content(rows, form, title), out, form, overwrite=options.overwrite)
+    except NoRowsError:
+        rows.bad.nothing("evaluation", out)
         return 2
     calls = counted(rows.count, "call")
     if str(out) != "-":
@@ -75,7 +55,7 @@ def report(
     if rows.left_out:
         print_stderr(f"{evals}: {rows.left_out} evaluation(s) have no labels, and so no row")
     rows.bad.end("are not in the report")
-    return 2 if rows.bad.count and not skip_invalid else 0
+    return 2 if rows.bad.count and not options.skip_invalid else 0
 
 
 def format_of(given: str | None, out: Path | None, formats: Sequence[str]) -> str:
@@ -104,10 +84,6 @@ def format_of(given: str | None, out: Path | None, formats: Sequence[str]) -> st
     return ending
 
 
-class _NoRowsError(Exception):
-    """There is nothing to show, so whatever is there stays."""
-
-
 class _Rows:
     """The evaluations of a file; reports and counts its invalid lines as it is read."""
 
@@ -117,21 +93,16 @@ class _Rows:
         self.count = self.left_out = 0
 
     def __iter__(self) -> Iterator[Evaluation]:
-        for line in self._lines():
-            if line.value is None:
-                self.bad.tell(line)
-            else:
-                self.count += 1
-                yield line.value
+        for evaluation in self.bad.values(read_evaluations(self._path)):
+            self.count += 1
+            yield evaluation
         if not self.count:
-            raise _NoRowsError
-
-    def _lines(self) -> Iterator[Line[Evaluation]]:
-        return read_evaluations(self._path)
+            raise NoRowsError
 
     def columns(self) -> dict[str, Column]:
         """Read the file once for the names of its scores: a table has them in its first line."""
-        return _written.columns_of(line.value for line in self._lines() if line.value is not None)
+        lines = read_evaluations(self._path)
+        return _written.columns_of(line.value for line in lines if line.value is not None)
 
 
 def _content(rows: _Rows, form: str, title: str) -> Iterator[str]:
@@ -143,7 +114,6 @@ def _content(rows: _Rows, form: str, title: str) -> Iterator[str]:
     if form == "ragbench":
         yield from _ragbench(rows)
         return
-
     if form == "csv":
         yield from _written.csv_of(rows, rows.columns())
         return

@@ -43,6 +43,23 @@ def test_figures_are_printed(rag_eval: Command, before: Path, after: Path) -> No
     assert "Intervals: bootstrap; p: sign flips; random seed" in done.out
 
 
+def test_no_name_and_no_figure_is_cut_in_80_columns(
+    rag_eval: Command, before: Path, after: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where one table is too wide, there are two: the values, and how sure they are."""
+    wide = rag_eval("compare", before, after).out
+    monkeypatch.setenv("COLUMNS", "80")
+
+    narrow = rag_eval("compare", before, after).out
+
+    name, *figures = next(line for line in wide.splitlines() if "adherence" in line).split()
+    rows = [line.split() for line in narrow.splitlines() if line.startswith(f" {name} ")]
+    assert [cell for row in rows for cell in row[1:]] == [
+        *figures[:3], *figures[7:9], *figures[3:7], figures[9],
+    ]  # fmt: skip
+    assert max(map(len, narrow.split("100 calls")[0].splitlines())) <= 80
+
+
 def test_one_changed_call_reads_well(rag_eval: Command, tmp_path: Path) -> None:
     """Neither "1 calls" nor "the 1 of 1"."""
     before, after = (write(tmp_path / f"{n}.jsonl", run([float(n)])) for n in (1, 0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from typing import Any
@@ -56,3 +57,40 @@ def test_help_is_idiomatic(rag_eval: Command, words: tuple[str, ...]) -> None:
         assert re.match(r"[A-Z].*\.$", text.splitlines()[0]), text
         assert not re.search(r"\b(is|are) no [a-z]+\b", text), text
         assert not re.search(r"[0-9a-z] a (call|row|line|rule|request|minute)\b", text), text
+
+
+def test_help_fits_80_columns_and_names_every_section(
+    rag_eval: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The options of `run` stand in sections, and no line of the list of commands is cut."""
+    monkeypatch.setenv("COLUMNS", "80")
+
+    shown = rag_eval("--help").out
+    run = rag_eval("run", "--help").out
+
+    assert "..." not in shown.split("Commands:")[1]
+    assert max(map(len, [*shown.splitlines(), *run.splitlines()])) <= 80
+    headings = re.findall(r"^([A-Z][A-Za-z ]+):$", run, re.MULTILINE)
+    assert headings == [
+        "Arguments", "Input", "Judge", "Metrics", "TRACe scores", "Requests and limits", "Checks",
+        "Output", "Options", "Examples",
+    ]  # fmt: skip
+    judge = run.split("\nJudge:")[1].split("\nMetrics:")[0]
+    assert re.findall(r"^  (--[a-z-]+)", judge, re.MULTILINE) == [
+        "--judge", "--base-url", "--cache", "--flags",
+    ]  # fmt: skip
+
+
+EXAMPLES = {words: command.epilog for words, command in COMMANDS.items() if len(words) == 1}
+
+
+@pytest.mark.parametrize("words", EXAMPLES, ids=" ".join)
+def test_examples_are_command_lines(rag_eval: Command, words: tuple[str, ...]) -> None:
+    """Each help page ends with commands that have these arguments and options."""
+    lines = rag_eval(*words, "--help").out.split("\nExamples:\n")[1].replace("\\\n", " ")
+
+    for line in lines.strip().splitlines():
+        program, name, *rest = shlex.split(line)
+        assert program == "rag-eval"
+        COMMANDS[name,].make_context(name, rest)
+    assert f"rag-eval {words[0]} " in lines

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_eval_integrations import _target
+from rag_eval_integrations.cli._arguments import DemoOptions
+from rag_eval_integrations.cli._terminal import stdout
+from rag_eval_integrations.cli.demo.corpus import LANGCHAIN_EXCHANGES, LLAMA_INDEX_EXCHANGES
 from rag_eval_integrations.evaluations.console import (
     KEYS,
     call_details,
@@ -16,12 +19,14 @@ from rag_eval_integrations.evaluations.console import (
     marks_legend,
     plain,
 )
+from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.metrics import diagnose
+from rag_eval_integrations.records import Evaluation, RagCall, to_line
+from rag_eval_integrations.report import _page
+from rag_eval_integrations.report.html import report_pieces
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from rag_eval_integrations.metrics import Diagnosis
-    from rag_eval_integrations.records import Evaluation, RagCall
 
 _EXTRAS = {"langchain": "langchain_core", "llama-index": "llama_index.core"}
 
@@ -59,6 +64,11 @@ NEXT = (
 )
 
 
+def demo(options: DemoOptions) -> int:
+    """Run the demo; see `run_demo`."""
+    return run_demo(options.out, stdout())
+
+
 def run_demo(out: Path, console: Console) -> int:
     """Run both apps, print each call as it is scored, and write calls, evaluations and report.
 
@@ -85,12 +95,12 @@ def run_demo(out: Path, console: Console) -> int:
         )
         return 2
     _target.make_folder(out, "--out")
-    _check_report(out / _REPORT)
+    _page.check(out / _REPORT, field="--out")
     console.width = min(console.width, _WIDTH)
     _introduce(console)
     calls: list[RagCall] = []
     evaluations: list[Evaluation] = []
-    evaluate = _evaluator()
+    evaluate = RagEvaluator().evaluate_sync
     failed = 0
     for name, ask in _apps():
         asked = ask()
@@ -103,7 +113,8 @@ def run_demo(out: Path, console: Console) -> int:
             failed += ended.value
     _write(out / "calls.jsonl", calls)
     _write(out / "evals.jsonl", evaluations)
-    _write_report(out / _REPORT, evaluations)
+    content = report_pieces(evaluations, title="A weather station's manual: six questions")
+    _page.write(out / _REPORT, content, field="--out")
     _print_together(evaluations, console)
     for path in ("calls.jsonl", "evals.jsonl", _REPORT):
         console.print(f"Wrote {plain(str(out / path))}", soft_wrap=True)
@@ -129,39 +140,15 @@ def _apps() -> Iterator[tuple[str, Callable[[], Generator[RagCall, None, int]]]]
     yield "LlamaIndex", llama_index_app.ask
 
 
-def _evaluator() -> Callable[[RagCall], Evaluation]:
-    from rag_eval_integrations.evaluator import RagEvaluator  # noqa: PLC0415 -- the judge
-
-    return RagEvaluator().evaluate_sync
-
-
 def _write(path: Path, records: list[RagCall] | list[Evaluation]) -> None:
-    from rag_eval_integrations.records import to_line  # noqa: PLC0415 -- pydantic
-
     text = "".join(f"{to_line(record)}\n" for record in records)
     _target.write_page(path, text, _is_ours, field="--out")
 
 
-def _check_report(path: Path) -> None:
-    from rag_eval_integrations.report import _page  # noqa: PLC0415 -- pydantic
-
-    _page.check(path, field="--out")
-
-
-def _write_report(path: Path, evaluations: list[Evaluation]) -> None:
-    from rag_eval_integrations.report import _page  # noqa: PLC0415 -- pydantic
-    from rag_eval_integrations.report.html import report_pieces  # noqa: PLC0415 -- Jinja2
-
-    content = report_pieces(evaluations, title="A weather station's manual: six questions")
-    _page.write(path, content, field="--out")
-
-
 def _is_ours(head: bytes) -> bool:
     """Whether a file begins with a row of the demo; calls of others are not replaced."""
-    from rag_eval_integrations.cli.demo import corpus  # noqa: PLC0415 -- for the demo alone
-
-    exchanges = (*corpus.LANGCHAIN_EXCHANGES, *corpus.LLAMA_INDEX_EXCHANGES)
-    return any(json.dumps(one.question).encode("ascii") in head for one in exchanges)
+    exchanges = (*LANGCHAIN_EXCHANGES, *LLAMA_INDEX_EXCHANGES)
+    return any(json.dumps(asked.question).encode("ascii") in head for asked in exchanges)
 
 
 # --- What is printed
@@ -178,15 +165,9 @@ def _print_call(name: str, number: int, evaluation: Evaluation, console: Console
     console.print()
     console.rule(f"Call {number}, {name}", align="left", characters="-", style="dim")
     console.print(call_details(evaluation))
-    patterns = [diagnosis.pattern for diagnosis in _diagnoses(evaluation)]
+    patterns = [diagnosis.pattern for diagnosis in diagnose(evaluation.scores)]
     if patterns:
         console.print(f"Diagnosis  {', '.join(patterns)}")
-
-
-def _diagnoses(evaluation: Evaluation) -> Sequence[Diagnosis]:
-    from rag_eval_integrations.metrics import diagnose  # noqa: PLC0415 -- pydantic
-
-    return diagnose(evaluation.scores)
 
 
 def _print_together(evaluations: list[Evaluation], console: Console) -> None:
@@ -195,12 +176,13 @@ def _print_together(evaluations: list[Evaluation], console: Console) -> None:
     console.print()
     console.rule("All calls", align="left", characters="-", style="dim")
     console.print(calls_overview(evaluations))
-    found = {one.pattern: one for row in evaluations for one in _diagnoses(row)}
-    if found:
+    patterns = {diagnosis.pattern: diagnosis for row in evaluations
+                for diagnosis in diagnose(row.scores)}  # fmt: skip
+    if patterns:
         console.print("What the diagnoses mean:")
-        for one in found.values():
-            console.print(f"  {one.pattern}", style="bold")
-            console.print(Padding(f"{one.problem} {one.fix}", (0, 0, 0, 4)))
+        for diagnosis in patterns.values():
+            console.print(f"  {diagnosis.pattern}", style="bold")
+            console.print(Padding(f"{diagnosis.problem} {diagnosis.fix}", (0, 0, 0, 4)))
         console.print()
     console.print(ESTIMATES, style="bold yellow")
     console.print()

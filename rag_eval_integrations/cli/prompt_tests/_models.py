@@ -15,9 +15,9 @@ from pydantic import BaseModel, Field, JsonValue, TypeAdapter, ValidationError
 
 from rag_eval_integrations._counted import counted
 from rag_eval_integrations._visible import one_line
-from rag_eval_integrations.cli._model_options import model_options
+from rag_eval_integrations.cli._arguments import model_options
+from rag_eval_integrations.cli._judges import WatchedModel
 from rag_eval_integrations.cli._terminal import print_stderr
-from rag_eval_integrations.cli._watched import WatchedModel
 from rag_eval_integrations.cli.prompt_tests._options import RequestSettings, RunSettings
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations.summary import usage_words

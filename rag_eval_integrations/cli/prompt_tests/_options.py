@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from rag_eval_integrations.cli._model_options import ExtraBody, MaxTokens, Timeout
+from rag_eval_integrations.cli._arguments import ExtraBody, MaxTokens, Timeout
 from rag_eval_integrations.errors import ConfigurationError
 
 if TYPE_CHECKING:

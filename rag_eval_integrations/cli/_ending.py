@@ -1,0 +1,184 @@
+"""The files and the end of `run` and `score`: summary, report, and what makes them fail."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rag_eval_integrations._counted import counted
+from rag_eval_integrations.cli._arguments import Evaluations
+from rag_eval_integrations.cli._options import Threshold
+from rag_eval_integrations.cli._terminal import print_stderr, safe, stdout
+from rag_eval_integrations.dataset._input import Input, read_evaluations
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.evaluations.console import KEYS, summary_tables
+from rag_eval_integrations.evaluations.summary import Summary
+from rag_eval_integrations.records import Evaluation
+from rag_eval_integrations.report import _page
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+# --- The end: the summary, and what fails
+
+
+def print_end(
+    options: Evaluations, summary: Summary, seconds: float, written: int, reused: int = 0
+) -> None:
+    """Print the summary, and write the report: reading the whole file, a resumed run's as well.
+
+    The summary has means with their counts, reasons for missing scores, warnings, errors and
+    diagnoses.
+
+    Args:
+        options: where evaluations and report go.
+        summary: of all evaluations.
+        seconds: duration of the run.
+        written: the number of evaluations in the file.
+        reused: evaluations taken from an earlier run.
+
+    Raises:
+        ConfigurationError: a file that this program did not make is now where the report goes.
+        OSError: it cannot be written.
+    """
+    piped = str(options.out) == "-"
+    console = stdout(to_stderr=piped)
+    _print_summary(console, summary, seconds, reused)
+    if not piped:
+        console.print(f"Wrote {counted(written, 'evaluation')} to {options.out}", soft_wrap=True)
+    if options.report is not None:
+        from rag_eval_integrations.report.html import report_pieces  # noqa: PLC0415  # Jinja2
+
+        content = report_pieces(_rows(options.out), title=f"Evaluations of {options.out.name}")
+        _page.write(options.report, content, field="--report")
+        console.print(f"Wrote the report to {options.report}", soft_wrap=True)
+
+
+def _rows(out: Path) -> Iterator[Evaluation]:
+    for line in read_evaluations(out):
+        if line.value is None:  # this program has just written it
+            raise ConfigurationError("--out", str(out), f"was changed meanwhile: {line.error}")
+        yield line.value
+
+
+def _print_summary(console: Console, summary: Summary, seconds: float, reused: int) -> None:
+    if not summary.calls:
+        console.print("There are no rows, and so no scores.")
+    for table in summary_tables(summary):
+        console.print(table)
+    for warning, count in summary.warnings.most_common():
+        console.print(safe(f"NOTE ({counted(count, 'call')}): {warning}"), soft_wrap=True)
+    for failure, count in summary.errors.most_common():
+        reason = f"{failure}: {summary.reasons[failure]}"
+        console.print(safe(f"ERROR ({counted(count, 'call')}): {reason}"), soft_wrap=True)
+    if summary.diagnoses:
+        console.print("Diagnoses:")
+        labelled = counted(summary.labelled, "labelled call")
+        for diagnosis, count in summary.advice():
+            console.print(
+                f"  {diagnosis.pattern} ({count:,} of {labelled}): "
+                f"{diagnosis.problem} {diagnosis.fix}",
+                soft_wrap=True,
+            )
+    if summary.calls:
+        console.print(KEYS, soft_wrap=True)
+    made = summary.calls - reused
+    rate = f", {made / seconds:.0f} per second" if made and seconds > 0 else ""
+    earlier = f", {reused:,} reused from an earlier run" if reused else ""
+    console.print(
+        f"{counted(summary.calls, 'call')} in {seconds:.1f} s{rate}{earlier}; {summary.cost()}",
+        soft_wrap=True,
+    )
+
+
+def nothing_scored(summary: Summary) -> str | None:
+    """Say that a run has no score at all; None when a call was scored."""
+    if summary.scored:
+        return None
+    if summary.calls == 1:
+        return "the call was not scored"
+    return f"none of the {summary.calls:,} calls was scored"
+
+
+def check_errors(summary: Summary, max_error_rate: float) -> int:
+    """Return 1, and say why, if too many calls ended in an error or none was scored; else 0."""
+    errors = summary.errors.total()
+    why = nothing_scored(summary)
+    if why is None and errors > max_error_rate * summary.calls:
+        why = (
+            f"{errors:,} of {counted(summary.calls, 'call')} ({errors / summary.calls:.1%}) ended "
+            f"in an error; --max-error-rate is {max_error_rate:g}"
+        )
+    if why is None:
+        return 0
+    print_stderr(f"FAILED: {why}")
+    return 1
+
+
+def check_thresholds(thresholds: Sequence[Threshold], summary: Summary) -> int:
+    """Return 1, and say why, if the mean of a score is below its threshold; else 0."""
+    code = 0
+    for threshold in thresholds:
+        try:
+            score = summary.means.mean(threshold.name)
+        except ValueError as mixed:  # the scores come from different estimators, for example
+            print_stderr(f"FAILED {threshold.name}: no single mean: {mixed}")
+            code = 1
+            continue
+        mean = None if score is None else score.mean
+        if mean is None:
+            print_stderr(f"FAILED {threshold.name}: no call has this score")
+        elif mean < threshold.value:
+            print_stderr(f"FAILED {threshold.name}: mean {mean:.4f} is below {threshold.value:g}")
+        else:
+            continue
+        code = 1
+    return code
+
+
+# --- The files, before the first row
+
+
+def check_name(option: str, path: Path | None, calls: Input, **taken: Path | None) -> None:
+    """Refuse a file to write that is the input, or a file of another option: each spoils the other.
+
+    Args:
+        option: the option that names it.
+        path: the file; None for none.
+        calls: the input.
+        **taken: files by the names of their options.
+    """
+    if path is None:
+        return
+    if calls.is_file(path):
+        raise ConfigurationError(option, str(path), "is the input file")
+    for name, other in taken.items():
+        if other is not None and os.path.realpath(path).removeprefix(os.path.realpath(other)) in (
+            "", ".partial", ".bak",
+        ):  # fmt: skip
+            why = f"is a file of --{name}; use another name"
+            raise ConfigurationError(option, str(path), why)
+
+
+def check_report(options: Evaluations, calls: Input, **taken: Path | None) -> None:
+    """Refuse a report that could not be written at the end, or that would spoil another file.
+
+    Args:
+        options: where evaluations and report go.
+        calls: the input.
+        **taken: further files of the command by the names of their options.
+
+    Raises:
+        ConfigurationError: the evaluations go to standard output, or the report is the input, an
+            output, or a file that this program did not make.
+        OSError: its folder does not exist, or it cannot be read.
+    """
+    if options.report is None:
+        return
+    if str(options.out) == "-":
+        why = "is made of a file: use one for --out"
+        raise ConfigurationError("--report", str(options.report), why)
+    check_name("--report", options.report, calls, out=options.out, **taken)
+    _page.check(options.report, field="--report")
