@@ -23,6 +23,8 @@ import typer
 from rag_eval_integrations._visible import visible_traceback
 from rag_eval_integrations.cli import _arguments
 from rag_eval_integrations.cli._grouped import Command, Group, grouped
+from rag_eval_integrations.cli._interrupt import INTERRUPTED, signals_as_ctrl_c
+from rag_eval_integrations.cli._terminal import open_standard_streams, print_stderr
 from rag_eval_integrations.cli.prompt_tests import app as prompt_tests_app
 from rag_eval_integrations.errors import ConfigurationError, JudgeError, RagEvalError
 
@@ -108,18 +110,12 @@ _MISTAKE, _FAILED = 2, 1
 
 def main() -> None:
     """Run `rag-eval` and exit: errors go to stderr in one line, without a traceback."""
-    from rag_eval_integrations.cli._interrupt import INTERRUPTED, signals_as_ctrl_c
-
     if None in (sys.stdin, sys.stdout, sys.stderr):
-        from rag_eval_integrations.cli._terminal import open_standard_streams
-
         open_standard_streams()
     with signals_as_ctrl_c() as signals:
         try:
             app()
         except (RagEvalError, OSError) as error:
-            from rag_eval_integrations.cli._terminal import print_stderr
-
             print_stderr(f"rag-eval: {_words(error)}")
             sys.exit(_FAILED if isinstance(error, JudgeError) else _MISTAKE)
         except KeyboardInterrupt:

@@ -41,6 +41,11 @@ _limit = partial(_option, _LIMITS)
 _check = partial(_option, "Checks")
 _output = partial(_option, "Output")
 
+
+def _out(help_: str, metavar: str, default: Any = None) -> Any:
+    return _output(help_, "--out", "-o", metavar=metavar, default=default)
+
+
 # --- Options that several commands have
 
 Timeout = Annotated[
@@ -96,13 +101,11 @@ class Overwrite:
 class Evaluations(SkipInvalid, Overwrite):
     """The output of `run` and `score`."""
 
-    out: Path = _output(
+    out: Path = _out(
         "File for the evaluations, which must not exist; - is standard output. A name "
         "that ends in .gz is gzipped, and one in .parquet is a folder of Parquet files.",
-        "--out",
-        "-o",
-        metavar="EVALS.jsonl",
-        default=MISSING,
+        "EVALS.jsonl",
+        MISSING,
     )
     report: Path | None = _output(
         "Also write the report of the evaluations at the end, as one HTML file.",
@@ -115,8 +118,7 @@ class Formulas:
     """The formulas of TRACe."""
 
     formulas: str | None = _trace(
-        "The set of TRACe formulas; by default gpt-labeling, or that of evaluations "
-        "which are given.",
+        "The set of TRACe formulas; by default gpt-labeling, or that of given evaluations.",
         metavar="gpt-labeling|ragbench",
     )
     relevance_baseline: int | None = _trace(
@@ -288,12 +290,10 @@ class ReportOptions(SkipInvalid, Overwrite):
     """
 
     evals: Path = _argument("The evaluations; - is standard input.", metavar="EVALS.jsonl")
-    out: Path = _output(
+    out: Path = _out(
         "File for the report; - is standard output. A report in HTML replaces an earlier one.",
-        "--out",
-        "-o",
-        metavar="REPORT",
-        default=MISSING,
+        "REPORT",
+        MISSING,
     )
     form: str | None = _output(
         "Format: html (one page to open in a browser), md or json (the figures), csv or parquet "
@@ -332,11 +332,8 @@ class AgreementOptions:
         "one only where the second is unsure, too.",
         metavar="SECOND.jsonl",
     )
-    out: Path | None = _output(
-        "Write the figures, with ROC and reliability curves, as an HTML page.",
-        "--out",
-        "-o",
-        metavar="PAGE.html",
+    out: Path | None = _out(
+        "Write the figures, with ROC and reliability curves, as an HTML page.", "PAGE.html"
     )
     plots: Path | None = _output(
         "Write the same page as agreement.html in this folder.", metavar="DIR"
@@ -356,13 +353,7 @@ class CalibrateOptions(Overwrite, Formulas, Asking):
         "that you have, and the labelled rows.",
         metavar="[EVALS.jsonl] GOLD.jsonl",
     )
-    out: Path = _output(
-        "File for the calibration, which must not exist.",
-        "--out",
-        "-o",
-        metavar="CALIBRATION.json",
-        default=MISSING,
-    )
+    out: Path = _out("File for the calibration, which must not exist.", "CALIBRATION.json", MISSING)
     name: str | None = _output(
         "Name that stands on every score; by default the file's.", metavar="TEXT"
     )
@@ -411,11 +402,8 @@ class CompareOptions(SkipInvalid):
         "--fail-on-unclear",
         default=False,
     )
-    out: Path | None = _output(
-        "File for a page with the changed calls side by side; - is standard output.",
-        "--out",
-        "-o",
-        metavar="diff.html",
+    out: Path | None = _out(
+        "File for a page with the changed calls side by side; - is standard output.", "diff.html"
     )
     form: str | None = _output(
         "Format of the file; by default as its name ends. Without -o, print it.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from rag_eval_integrations.agreement import Gold
 from rag_eval_integrations.agreement._table import Row
@@ -25,20 +25,6 @@ from rag_eval_integrations.records import (
 from rag_eval_integrations.sentences import Punkt
 
 
-class Fields(NamedTuple):
-    """Names of the fields of a gold row that hold a human rating and what was rated."""
-
-    human: str | None = None
-    """The rating; None to read no ratings."""
-    document: str = "doc_id"
-    """The source document."""
-    system: str = "system_id"
-    """The system that wrote the response."""
-
-
-_NO_HUMAN = Fields()
-
-
 class RowReader:
     """Reads files line by line; reports and counts invalid lines."""
 
@@ -57,8 +43,13 @@ class RowReader:
 
         return list(self._values(path, read, evaluations=True))
 
-    def gold(self, path: Path, trace: Trace, fields: Fields = _NO_HUMAN) -> list[Row]:
+    def gold(self, path: Path, trace: Trace, **names: str | None) -> list[Row]:
         """Read gold rows, and score their labels by a metric's formulas.
+
+        Args:
+            path: the file.
+            trace: the metric.
+            **names: fields with a human rating and what was rated, as `Gold.from_row` takes them.
 
         Raises:
             ConfigurationError: the file has no rows.
@@ -66,7 +57,7 @@ class RowReader:
         """
 
         def read(content: dict[str, Any]) -> Row:
-            gold = _gold_from(content, trace, fields)
+            gold = _gold_from(content, trace, names)
             return Row.of(gold.evaluation, gold)
 
         rows = list(self._values(path, read))
@@ -109,16 +100,16 @@ def predicted_rows(reader: RowReader, path: Path) -> tuple[list[Row], Trace]:
     )
 
 
-def _gold_from(content: dict[str, Any], trace: Trace, names: Fields) -> Gold:
+def _gold_from(content: dict[str, Any], trace: Trace, names: dict[str, Any]) -> Gold:
     """Read a gold row: labelled, or with a human rating alone."""
     metadata = content.get("metadata")
     fields = {**content, **(metadata if isinstance(metadata, dict) else {})}
     labelled = "labels" in content or "all_relevant_sentence_keys" in content
-    if names.human is not None and not labelled:
+    if names.get("human") is not None and not labelled:
         evaluation = _rated(content, trace)
     else:
         evaluation = score_gold(labelled_from(content, Punkt()), trace)
-    return Gold.from_row(evaluation, fields, **names._asdict())
+    return Gold.from_row(evaluation, fields, **names)
 
 
 def _rated(content: dict[str, Any], trace: Trace) -> Evaluation:

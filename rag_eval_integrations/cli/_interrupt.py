@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FrameType
 
 from rag_eval_integrations._counted import counted
+from rag_eval_integrations.cli._terminal import print_stderr
 
 INTERRUPTED = 128 + signal.SIGINT
 """Exit codes are 128 and the number of the signal, as shells report it."""
@@ -83,8 +84,6 @@ def kept(says: Callable[[], str], *, add: str = "", drop: str = "") -> Iterator[
     try:
         yield
     except (KeyboardInterrupt, OSError) as end:  # such as a full disk; its message follows
-        from rag_eval_integrations.cli._terminal import print_stderr  # noqa: PLC0415  # 0.1 s
-
         interrupted = isinstance(end, KeyboardInterrupt)
         if interrupted:
             _settle()

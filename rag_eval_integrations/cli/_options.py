@@ -159,23 +159,38 @@ def thresholds_from(words: Sequence[str], names: Sequence[str]) -> list[Threshol
     Raises:
         ConfigurationError: for another form, an unknown name, or a value outside 0 to 1.
     """
-    thresholds = []
+    option, thresholds = "--fail-under", []
     for word in words:
-        name, separator, value = word.partition("=")
-        if not separator:
-            raise ConfigurationError("--fail-under", word, "use NAME=VALUE")
+        name, value = named_share(option, word, "VALUE", "should be a number from 0 to 1")
         if name not in names:
-            raise ConfigurationError(
-                "--fail-under", word, f"no score {name!r}; the scores are {', '.join(names)}"
-            )
-        try:
-            number = float(value)
-        except ValueError:
-            number = -1.0
-        if not 0 <= number <= 1:
-            raise ConfigurationError("--fail-under", word, "VALUE should be a number from 0 to 1")
-        thresholds.append(Threshold(name, number))
+            why = f"no score {name!r}; the scores are {', '.join(names)}"
+            raise ConfigurationError(option, word, why)
+        thresholds.append(Threshold(name, value))
     return thresholds
+
+
+def named_share(option: str, word: str, value: str, why: str) -> tuple[str, float]:
+    """Read NAME=VALUE with a value from 0 to 1.
+
+    Args:
+        option: the option.
+        word: what was given.
+        value: what the option calls the value.
+        why: the end of the message about one that is not such a number.
+
+    Raises:
+        ConfigurationError: for another form or value.
+    """
+    name, _, text = word.rpartition("=")
+    if not name:
+        raise ConfigurationError(option, word, f"use NAME={value}")
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1:
+        raise ConfigurationError(option, word, f"{value} {why}")
+    return name, number
 
 
 # --- Variables of metric files: reading `--metric-var`, and finding missing values early

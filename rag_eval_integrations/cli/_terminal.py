@@ -10,7 +10,6 @@ from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, Self
 
 from rag_eval_integrations._visible import hanging, visible
-from rag_eval_integrations.dataset._input import count_rows
 
 if TYPE_CHECKING:
     from asyncio import Task
@@ -216,6 +215,8 @@ class Progress:
     def _lines(self) -> int | None:
         """Count the lines once, when a line or a bar is shown; None if they cannot be counted."""
         if self._total is None:
+            from rag_eval_integrations.dataset._input import count_rows  # noqa: PLC0415  # --help
+
             lines = count_rows(self._path)
             limit = self._limit
             self._total = lines if limit is None else min(lines or limit, limit)

@@ -15,7 +15,7 @@ from rag_eval_integrations.agreement._table import Table
 from rag_eval_integrations.agreement.compare import agreement_of
 from rag_eval_integrations.cli._agreement_tables import print_agreement
 from rag_eval_integrations.cli._arguments import AgreementOptions
-from rag_eval_integrations.cli._gold_rows import Fields, RowReader, predicted_rows
+from rag_eval_integrations.cli._gold_rows import RowReader, predicted_rows
 from rag_eval_integrations.cli._terminal import print_stderr, write_stdout
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.report._agreement_page import write_agreement
@@ -40,7 +40,9 @@ def agreement(options: AgreementOptions) -> int:
     pages = _pages(options.out, options.plots)
     reader = RowReader()
     predicted, trace = predicted_rows(reader, evals)
-    labelled = reader.gold(gold, trace, Fields(human, options.document, options.system))
+    labelled = reader.gold(
+        gold, trace, human=human, document=options.document, system=options.system
+    )
     if human is not None and all(row.human is None for row in labelled):
         raise ConfigurationError("--human", human, f"no row of {gold} has a number in this field")
     table, joined = Table.joined(predicted, labelled)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, cast
 
 from rag_eval_integrations import _target
 from rag_eval_integrations._visible import one_line, visible_json
 from rag_eval_integrations.cli._agreement_tables import width_of
 from rag_eval_integrations.cli._arguments import CompareOptions
 from rag_eval_integrations.cli._bad_rows import BadRows
+from rag_eval_integrations.cli._options import named_share
 from rag_eval_integrations.cli._terminal import print_stderr, stdout, write_stdout
 from rag_eval_integrations.cli.report import format_of
 from rag_eval_integrations.dataset._input import Input
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-Format = Literal["html", "md", "json"]
-
 _FAILED, _MISTAKE = 1, 2
 _SHOWN = 3
 """Calls that are listed below a table; the page shows more of them, and side by side."""
@@ -58,7 +57,7 @@ def compare(options: CompareOptions) -> int:
     """
     words = options.fail_on_regression or ()
     gates = regression_gates(words, fail_on_unclear=options.fail_on_unclear)
-    form = cast(Format, format_of(options.form, options.out, ("html", "md", "json")))
+    form = format_of(options.form, options.out, ("html", "md", "json"))
     evals = [Input(path) for path in options.evals]
     _check(options, evals)
     invalid = [BadRows(file) for file in evals]
@@ -68,9 +67,6 @@ def compare(options: CompareOptions) -> int:
         conversation=False if options.conversation == "none" else options.conversation,
         allow_mixed=options.allow_mixed,
     )
-    for run in found.all:
-        for name in gates:
-            _check_name(run, name)
     verdicts = list(_verdicts(found, gates))
     piped = str(options.out) == "-" or (options.out is None and options.form is not None)
     _print(found, verdicts, stdout(to_stderr=piped))
@@ -156,7 +152,6 @@ class _Verdict:
     name: str
     outcome: str
     line: str
-    pairs: int
 
 
 def regression_gates(words: Sequence[str], *, fail_on_unclear: bool) -> dict[str, float]:
@@ -167,7 +162,8 @@ def regression_gates(words: Sequence[str], *, fail_on_unclear: bool) -> dict[str
     """
     gates: dict[str, float] = {}
     for word in words:
-        name, delta = _gate(word)
+        why = "is the fall that does not matter: a number from 0 to 1"
+        name, delta = named_share("--fail-on-regression", word, "DELTA", why)
         if name in gates:  # one of the two would not be checked
             why = f"{name} has a DELTA already, {gates[name]:g}; give one"
             raise ConfigurationError("--fail-on-regression", word, why)
@@ -178,40 +174,23 @@ def regression_gates(words: Sequence[str], *, fail_on_unclear: bool) -> dict[str
     return gates
 
 
-def _gate(word: str) -> tuple[str, float]:
-    name, separator, value = word.rpartition("=")
-    if not separator or not name:
-        raise ConfigurationError("--fail-on-regression", word, "use NAME=DELTA")
-    try:
-        delta = float(value)
-    except ValueError:
-        delta = -1.0
-    if not 0 <= delta <= 1:
-        why = "DELTA is the fall that does not matter: a number from 0 to 1"
-        raise ConfigurationError("--fail-on-regression", word, why)
-    return name, delta
-
-
-def _check_name(run: Comparison, name: str) -> None:
-    if name not in run.scores:
-        names = ", ".join(run.scores) or "none"
-        why = f"{run.names[0]} and {run.names[1]} do not both have it; they have {names}"
-        raise ConfigurationError("--fail-on-regression", name, why)
-
-
 def _verdicts(found: Comparison, gates: dict[str, float]) -> Iterator[_Verdict]:
     for run in found.all:
         of = f" ({one_line(run.names[1])})" if found.others else ""
         for name, delta in gates.items():
+            if name not in run.scores:
+                names = ", ".join(run.scores) or "none"
+                why = f"{run.names[0]} and {run.names[1]} do not both have it; they have {names}"
+                raise ConfigurationError("--fail-on-regression", name, why)
             verdict = run.scores[name].verdict(delta)
             line = f"{verdict.outcome}: {one_line(name)}{of} {verdict.reason}"
-            yield _Verdict(run, name, verdict.outcome, line, run.scores[name].n)
+            yield _Verdict(run, name, verdict.outcome, line)
 
 
 def _code(verdicts: Sequence[_Verdict], options: CompareOptions) -> int:
     code = 0
     for one in verdicts:
-        if not one.pairs:
+        if not one.run.scores[one.name].n:
             print_stderr(f"FAILED {one.name}: no call has a value in both runs")
             code = _MISTAKE
         elif one.outcome == "worse" or (one.outcome == "cannot tell" and options.fail_on_unclear):
@@ -225,7 +204,7 @@ def _code(verdicts: Sequence[_Verdict], options: CompareOptions) -> int:
 # --- Files
 
 
-def _write(found: Comparison, form: Format, out: Path | None, verdicts: Sequence[str]) -> None:
+def _write(found: Comparison, form: str, out: Path | None, verdicts: Sequence[str]) -> None:
     if form == "html":
         page = compare_page(found, verdicts=verdicts)
         if out is None:
@@ -233,7 +212,11 @@ def _write(found: Comparison, form: Format, out: Path | None, verdicts: Sequence
         else:
             _page.write(out, page, field="--out")
     else:
-        text = _json(found, verdicts) if form == "json" else _markdown(found, verdicts)
+        text = (
+            f"{visible_json(found.to_json() | {'verdicts': list(verdicts)})}\n"
+            if form == "json"
+            else _markdown(found, verdicts)
+        )
         if out is None:
             write_stdout(text)
         else:
@@ -241,10 +224,6 @@ def _write(found: Comparison, form: Format, out: Path | None, verdicts: Sequence
             _target.write_page(out, text, lambda head: mark in head, field="--out")
     if out is not None:
         print_stderr(f"Wrote the comparison to {out}")
-
-
-def _json(found: Comparison, verdicts: Sequence[str]) -> str:
-    return f"{visible_json(found.to_json() | {'verdicts': list(verdicts)})}\n"
 
 
 def _markdown(found: Comparison, verdicts: Sequence[str]) -> str:

@@ -83,7 +83,14 @@ def run(options: RunOptions) -> int:
         if rows.piped
         else kept(lambda: _kept(file), add="--resume", drop="--overwrite")
     )
-    with _output(rows, evaluator.fingerprint) as file, keeping:
+    output = (
+        EvaluationPipe()
+        if rows.piped
+        else EvaluationFile(
+            options.out, evaluator.fingerprint, resume=options.resume, overwrite=options.overwrite
+        )
+    )
+    with output as file, keeping:
         if options.resume and isinstance(file, EvaluationFile):
             file.refuse_other_calls(line.value for line in rows.lines(tell=None))
         if file.stale:
@@ -147,25 +154,15 @@ def _nothing_written(file: EvaluationFile | EvaluationPipe, options: RunOptions)
 
 def _check_files(options: RunOptions, calls: Input) -> None:
     """Refuse files that spoil each other, before the judge is made; a dry run writes no OUT."""
-    piped = str(options.out) == "-"
     check_name("--out", options.out, calls)
-    check_name("--cache", options.cache, calls, out=None if piped else options.out)
-    if piped:
+    check_name("--cache", options.cache, calls, out=options.out)
+    if str(options.out) == "-":
         if options.resume:
             raise ConfigurationError("--resume", True, "needs a file to go on with, not `-`")
     elif not options.dry_run:
         check_form(options.out, "--out")
         check_out(options.out, resume=options.resume, overwrite=options.overwrite, field="--out")
     check_report(options, calls, cache=options.cache, calibration=options.calibration)
-
-
-def _output(rows: _Rows, fingerprint: str) -> EvaluationFile | EvaluationPipe:
-    if rows.piped:
-        return EvaluationPipe()
-    options = rows.options
-    return EvaluationFile(
-        options.out, fingerprint, resume=options.resume, overwrite=options.overwrite
-    )
 
 
 def _no_rows(rows: _Rows) -> int:
@@ -274,47 +271,55 @@ class _Rows:
 def _dry_run(rows: _Rows, evaluator: RagEvaluator) -> int:
     calls = characters = 0
     usage = Usage()
-    asking = [metric for metric in evaluator.metrics if isinstance(metric, ModelMetric)]
     of_labels = [metric for metric in evaluator.metrics if isinstance(metric, LabelMetric)]
     texts = {metric.judged for metric in of_labels}
-    labeller = evaluator.judge if of_labels else None
+    judge = evaluator.judge if of_labels else None
     about = "about"
-    while isinstance(labeller, CascadeJudge):  # its last judge is the one that asks
-        labeller, about = labeller.second, "at most"
+    while isinstance(judge, CascadeJudge):  # its last judge is the one that asks
+        judge, about = judge.second, "at most"
     for call in rows.valid():
         calls += 1
         characters += len(call.question) + len(call.response or "")
         characters += sum(len(document.text) for document in call.documents)
-        if isinstance(labeller, LLMJudge):
+        if isinstance(judge, LLMJudge):
             for judged in _judged(call, texts, evaluator.splitter):
                 if nothing_to_judge(judged) is None:
-                    usage += labeller.estimate(judged)
-    if isinstance(labeller, LLMJudge):
+                    usage += judge.estimate(judged)
+    if not calls:
+        return _no_rows(rows)
+    if isinstance(judge, LLMJudge):
         requests = counted(usage.requests, "request")
         cost = f"{about} {requests} and {usage.prompt_tokens:,} prompt tokens"
-    elif isinstance(labeller, EmbeddedJudge | ReaderJudge | None):
+    elif isinstance(judge, EmbeddedJudge | ReaderJudge | None):
         cost = "no requests, no cost"
     else:
         cost = "what it asks and costs is not known"
-    if asking:
-        # One request per score if the model returns log-probabilities or several answers per
-        # request, otherwise one per sample.
-        least, limits = len(asking) * calls, [metric.most_requests for metric in asking]
-        known = [limit for limit in limits if limit is not None]
-        most = sum(known) * calls
-        many = f"{least:,}" if most == least else f"{least:,} to {most:,}"
-        if len(known) < len(limits):
-            many = f"at least {least:,}"
-        more = f"{many} requests for metrics that send their own requests"
-        cost = f"{cost}, and {more}" if labeller is not None else more
-    if not calls:
-        return _no_rows(rows)
+    if more := _own_requests(evaluator, calls):
+        cost = f"{cost}, and {more}" if judge is not None else more
     stdout().print(
         f"{counted(calls, 'call')}, {characters:,} characters; judge {evaluator.judge.name}: "
         f"{cost}. Nothing was sent or written.",
         soft_wrap=True,
     )
     return rows.exit_code()
+
+
+def _own_requests(evaluator: RagEvaluator, calls: int) -> str:
+    """Say how many requests the metrics send that ask a model themselves; empty for none."""
+    limits = [metric.most_requests for metric in evaluator.metrics
+              if isinstance(metric, ModelMetric)]  # fmt: skip
+    # One request per score if the model returns log-probabilities or several answers per
+    # request, otherwise one per sample.
+    least = len(limits) * calls
+    most = None if None in limits else sum(limit or 0 for limit in limits) * calls
+    many = (
+        f"{least:,}"
+        if most == least
+        else f"{least:,} to {most:,}"
+        if most
+        else f"at least {least:,}"
+    )
+    return f"{many} requests for metrics that send their own requests" if limits else ""
 
 
 def _judged(call: RagCall, texts: Collection[str], splitter: Splitter) -> Iterator[SentencizedCall]:

@@ -28,62 +28,38 @@ class Exchange(NamedTuple):
     answer: str
 
 
-SECTIONS = (
-    Section(
-        "power",
-        "Power",
-        "The Larkspur weather station runs on two AA lithium batteries. A full set of batteries "
-        "lasts eighteen months. Below minus ten degrees the display dims to save power.",
-    ),
-    Section(
-        "rain",
-        "Rain gauge",
-        "The rain gauge is a tipping bucket made of aluminium. Each tip of the bucket counts 0.2 "
-        "millimetres of rain. Clean the funnel of the rain gauge every spring.",
-    ),
-    Section(
-        "wind",
-        "Wind vane",
-        "Mount the wind vane at least two metres above the roof. Point the white arrow of the wind "
-        "vane to the north before you tighten the screw. The wind vane measures gusts up to 180 "
-        "kilometres per hour.",
-    ),
-    Section(
-        "radio",
-        "Radio",
-        "The outdoor sensor sends its readings to the display every forty seconds. The radio "
-        "reaches one hundred metres in open air. Thick walls cut the range of the radio by half.",
-    ),
-    Section(
-        "reset",
-        "Reset",
-        "To reset the station, hold the blue button for eight seconds. The reset erases all stored "
-        "readings. After the reset the station searches for its outdoor sensor.",
-    ),
-    Section(
-        "memory",
-        "Memory",
-        "The display stores hourly readings for ninety days. Older readings are overwritten. A USB "
-        "cable copies the stored readings to a computer as a CSV file.",
-    ),
-    Section(
-        "alarm",
-        "Frost alarm",
-        "The frost alarm sounds when the outdoor temperature falls below three degrees. Press any "
-        "button to silence the frost alarm for one hour.",
-    ),
-    Section(
-        "care",
-        "Care",
-        "Wipe the display with a dry cloth. Do not use alcohol on the solar shield, because it "
-        "turns the plastic white.",
-    ),
-    Section(
-        "box",
-        "In the box",
-        "The box holds the display, the outdoor sensor, a rain gauge, a wind vane and four screws. "
-        "Batteries are not part of the delivery.",
-    ),
+_MANUAL = """
+## power: Power
+The Larkspur weather station runs on two AA lithium batteries. A full set of batteries lasts
+eighteen months. Below minus ten degrees the display dims to save power.
+## rain: Rain gauge
+The rain gauge is a tipping bucket made of aluminium. Each tip of the bucket counts 0.2 millimetres
+of rain. Clean the funnel of the rain gauge every spring.
+## wind: Wind vane
+Mount the wind vane at least two metres above the roof. Point the white arrow of the wind vane to
+the north before you tighten the screw. The wind vane measures gusts up to 180 kilometres per hour.
+## radio: Radio
+The outdoor sensor sends its readings to the display every forty seconds. The radio reaches one
+hundred metres in open air. Thick walls cut the range of the radio by half.
+## reset: Reset
+To reset the station, hold the blue button for eight seconds. The reset erases all stored readings.
+After the reset the station searches for its outdoor sensor.
+## memory: Memory
+The display stores hourly readings for ninety days. Older readings are overwritten. A USB cable
+copies the stored readings to a computer as a CSV file.
+## alarm: Frost alarm
+The frost alarm sounds when the outdoor temperature falls below three degrees. Press any button to
+silence the frost alarm for one hour.
+## care: Care
+Wipe the display with a dry cloth. Do not use alcohol on the solar shield, because it turns the
+plastic white.
+## box: In the box
+The box holds the display, the outdoor sensor, a rain gauge, a wind vane and four screws. Batteries
+are not part of the delivery.
+"""
+SECTIONS = tuple(
+    Section(name, title, " ".join(text.split()))
+    for name, title, text in re.findall(r"## (.*): (.*)\n([^#]*)", _MANUAL)
 )
 
 LANGCHAIN_EXCHANGES = (
