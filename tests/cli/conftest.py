@@ -7,8 +7,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
+from typer.main import get_command
 
-from rag_eval_integrations.cli import main
+from rag_eval_integrations.cli import app, main
+
+PROGRAM = get_command(app)
+"""Built once; `app()` builds it anew, which takes longer than many a command."""
 
 
 class Done(NamedTuple):
@@ -25,6 +29,7 @@ def rag_eval(
 ) -> Callable[..., Done]:
     """`rag_eval("run", path, "-o", out)` → exit code, stdout, stderr."""
     monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr("rag_eval_integrations.cli.app", PROGRAM)
 
     def run(*words: object) -> Done:
         monkeypatch.setattr(sys, "argv", ["rag-eval", *map(str, words)])

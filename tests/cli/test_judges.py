@@ -163,17 +163,6 @@ def test_a_mistake_names_what_was_looked_for(
     assert not (work / "e.jsonl").exists()
 
 
-@pytest.mark.parametrize("judge", ["embedded", "own_judges:model"])
-def test_a_limit_that_nobody_keeps_is_refused(
-    rag_eval: Callable[..., Any], work: Path, judge: str
-) -> None:
-    """Limits are for endpoints, alone or in a cascade."""
-    ran = rag_eval("run", "calls.jsonl", "-o", "e.jsonl", "--judge", judge, "--rpm", 5)
-
-    assert ran.code == 2
-    assert "`--rpm` = 5.0: is for openai:MODEL" in ran.err
-
-
 @pytest.mark.parametrize(
     ("judge", "cost"),
     [

@@ -120,14 +120,6 @@ def test_a_mistake_names_what_was_looked_for(
     assert not (work / "e.jsonl").exists()
 
 
-def test_an_option_of_endpoints_is_refused(rag_eval: Callable[..., Any], work: Path) -> None:
-    """A limit that is not kept is worse than none."""
-    ran = rag_eval("run", "calls.jsonl", "-o", "e.jsonl", "--judge", "onnx:nli", "--rpm", "5")
-
-    assert ran.code == 2
-    assert "is for openai:MODEL" in ran.err
-
-
 def test_doctor_shows_the_models_card(rag_eval: Callable[..., Any], work: Path) -> None:
     """What it is, and that its probabilities are not calibrated."""
     ran = rag_eval("doctor", "--judge", "onnx:nli")

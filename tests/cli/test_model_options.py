@@ -103,14 +103,6 @@ def test_mistakes_are_named(
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_they_are_for_models(rag_eval: Command, calls: Path, tmp_path: Path) -> None:
-    """The embedded judge has none of them."""
-    done = rag_eval("run", calls, "-o", tmp_path / "e.jsonl", "--max-tokens", "9")
-
-    assert done.code == 2
-    assert "`--max-tokens` = 9: is for openai:MODEL, not for judge 'embedded'" in done.err
-
-
 @pytest.mark.parametrize(
     ("failing", "words", "code"),
     [
@@ -150,29 +142,6 @@ def test_a_run_that_scores_nothing_exits_1(rag_eval: Command, tmp_path: Path) ->
     assert done.code == 1
     assert "FAILED: the call was not scored" in done.err
     assert out.read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("text", "words", "message", "code"),
-    [
-        ("", (), "has no rows", 2),
-        ("\n \n", ("--dry-run",), "has no rows", 2),
-        ("nonsense\n", (), "has 1 invalid line(s) and no call", 2),
-        ("nonsense\n", ("--skip-invalid",), "has 1 invalid line(s) and no call", 1),
-    ],
-)
-def test_an_input_without_calls_is_told(
-    rag_eval: Command, tmp_path: Path, text: str, words: tuple[str, ...], message: str, code: int
-) -> None:
-    """Instead of a table about nobody; bad input takes precedence."""
-    calls = tmp_path / "calls.jsonl"
-    calls.write_text(text)
-
-    done = rag_eval("run", calls, "-o", tmp_path / "e.jsonl", *words)
-
-    assert done.code == code
-    assert f"{calls}: {message}" in done.err
-    assert "Scores by" not in done.out
 
 
 def test_an_estimate_needs_no_key(

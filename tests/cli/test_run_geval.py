@@ -102,39 +102,6 @@ def test_ready_made_and_own_metrics_beside_trace(
     assert "geval:coherence" in done.out
 
 
-@pytest.mark.parametrize(
-    ("words", "why"),
-    [
-        (["--metrics", "geval:coherence"], "asks a model, and the judge embedded"),
-        (["--metrics", "geval:beauty"], "no such metric; use one of coherence"),
-        (["--metrics", "rouge"], "no such metric; use trace, retrieval"),
-        (["--metrics", "none.geval.yaml"], "none.geval.yaml"),
-        (["--metrics", "geval:fluency,geval:fluency"], "two metrics"),
-        (["--metrics", "bad.geval.yaml"], "field `scale`"),
-    ],
-)
-def test_what_cannot_work_is_found_before_the_first_row(
-    rag_eval: Command,
-    calls: Path,
-    tmp_path: Path,
-    words: list[str],
-    why: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Exit 2, nothing written, and what to pass instead."""
-    monkeypatch.chdir(tmp_path)
-    Path("bad.geval.yaml").write_text("criteria: x\nscale: [5, 1]\n")
-    with LoopbackServer() as server:
-        model = [] if "embedded" in why else judged(server)
-        done = rag_eval("run", calls, "-o", tmp_path / "out.jsonl", *words, *model)
-        requests = len(server.requests)
-
-    assert done.code == 2
-    assert why in done.err
-    assert requests == 0
-    assert not list(tmp_path.glob("out.jsonl*"))
-
-
 def test_thresholds_know_the_names(rag_eval: Command, calls: Path, tmp_path: Path) -> None:
     """`--fail-under geval:NAME=VALUE`, on the normalised value."""
     words = [
@@ -221,16 +188,6 @@ def test_the_cost_of_a_score_can_be_set(rag_eval: Command, calls: Path, tmp_path
     refused, _ = run("--geval-estimator", "guess")
     assert refused.code == 2
     assert "`--geval-estimator` = 'guess': use one of auto" in refused.err
-
-
-def test_settings_of_g_eval_need_such_a_metric(
-    rag_eval: Command, calls: Path, tmp_path: Path
-) -> None:
-    """Otherwise they would be ignored without a word."""
-    done = rag_eval("run", calls, "-o", tmp_path / "out.jsonl", "--geval-samples", 5)
-
-    assert done.code == 2
-    assert "`--geval-samples` = 5: --metrics names no G-Eval metric" in done.err
 
 
 @pytest.fixture

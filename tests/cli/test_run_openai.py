@@ -185,38 +185,6 @@ def test_doctor_tries_the_endpoint(rag_eval: Command) -> None:
     assert "401" in refused.out
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--judge", "openai:m"], "OPENAI_API_KEY"),
-        (["--judge", "openai:", "--base-url", "http://127.0.0.1:9/v1"], "`model`"),
-        (["--judge", "openai:m", "--base-url", "ftp://x"], "`base_url`"),
-        (["--judge", "openai:m", "--base-url", "http://127.0.0.1:9/v1", "--rpm", "0"], "`rpm`"),
-        (["--rpm", "30"], "`--rpm` = 30.0: is for openai:MODEL, not for judge 'embedded'"),
-        (["--cache", "c.db"], "`--cache`"),
-        (["--base-url", "http://127.0.0.1:9/v1"], "`--base-url`"),
-    ],
-)
-def test_mistakes_exit_2_before_the_first_row(
-    rag_eval: Command,
-    calls: Path,
-    tmp_path: Path,
-    words: list[str],
-    message: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Named, and nothing is left behind."""
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    monkeypatch.chdir(tmp_path)
-
-    done = rag_eval("run", calls, "-o", tmp_path / "evals.jsonl", *words)
-
-    assert done.code == 2
-    assert message in done.err
-    assert [path.name for path in tmp_path.iterdir()] == ["calls.jsonl"]
-
-
 def test_a_foreign_cache_is_refused_and_left_alone(
     rag_eval: Command, calls: Path, tmp_path: Path
 ) -> None:

@@ -140,16 +140,6 @@ def test_other_files_are_refused_before_the_run(
     assert (tmp_path / "mine.html").read_text() == "<html>mine</html>"
 
 
-def test_a_report_needs_a_file_of_evaluations(rag_eval: Command, tmp_path: Path) -> None:
-    """Not standard output, which is gone when the report is made."""
-    given = calls(tmp_path / "calls.jsonl")
-
-    done = rag_eval("run", given, "-o", "-", "--report", tmp_path / "r.html")
-
-    assert (done.code, done.out) == (2, "")
-    assert "use one for --out" in done.err
-
-
 def test_scores_of_recorded_labels_are_reported(rag_eval: Command, tmp_path: Path) -> None:
     """`rag-eval score` does the same, and refuses the same."""
     given, page = tmp_path / "labelled.jsonl", tmp_path / "r.html"

@@ -84,33 +84,6 @@ def test_what_is_matched(
     assert read(out)[0].scores["mrr@3"].value == 1 / 2
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("--metrics", "retrieval", "--k", "0"), "`--k` = '0': use whole numbers from 1"),
-        (
-            ("--metrics", "retrieval", "--k", "3,three"),
-            "`--k` = '3,three': use whole numbers from 1",
-        ),
-        (("--metrics", "retrieval", "--k", "3,3"), "`--k` = '3,3': has a number twice"),
-        (("--metrics", "retrieval", "--match", "name"), "`--match` = 'name': use id or text"),
-        (("--metrics", "retrieval", "--match", "text", "--id-key", "a"), "`--id-key` = 'a'"),
-        (("--k", "3"), "`--k` = '3': --metrics does not name retrieval"),
-        (("--metrics", "label_retrieval", "--id-key", "a"), "`--id-key` = 'a': --metrics does not"),
-        (("--metrics", "retrievals"), "no such metric; use trace, retrieval, label_retrieval"),
-    ],
-)
-def test_unusable_options_are_named(
-    rag_eval: Command, calls: Path, out: Path, options: tuple[str, ...], said: str
-) -> None:
-    """Before the first row."""
-    done = rag_eval("run", calls, "-o", out, *options)
-
-    assert done.code == 2
-    assert said in done.err
-    assert not out.exists()
-
-
 @pytest.mark.parametrize("gold", ["times", [1.5], [""], {"times": 1}])
 def test_bad_gold_is_a_bad_line(rag_eval: Command, calls: Path, out: Path, gold: object) -> None:
     """Told with its line and field; the other rows are evaluated."""

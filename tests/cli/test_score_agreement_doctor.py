@@ -102,18 +102,6 @@ def test_calls_of_any_age_are_read(rag_eval: Command, tmp_path: Path) -> None:
     assert "line 3: field `schema`: this version reads schema 1, not 2" in done.err
 
 
-def test_an_input_without_rows_is_told(rag_eval: Command, tmp_path: Path) -> None:
-    """Bad input, and no table about nobody."""
-    empty = tmp_path / "empty.jsonl"
-    empty.touch()
-
-    done = rag_eval("score", empty, "-o", tmp_path / "evals.jsonl")
-
-    assert done.code == 2
-    assert f"{empty}: has no rows" in done.err
-    assert "Scores by" not in done.out
-
-
 def test_raw_keys_reproduce_the_published_columns(
     rag_eval: Command, ragbench: list[Path], tmp_path: Path
 ) -> None:
@@ -148,79 +136,6 @@ def test_rows_without_labels_are_named(rag_eval: Command, tmp_path: Path) -> Non
     assert len(read(out)) == 1
     assert rag_eval("score", labelled, "-o", out, "--skip-invalid", "--overwrite").code == 0
     assert rag_eval("score", labelled, "-o", labelled).code == 2
-
-
-@pytest.fixture
-def judged(rag_eval: Command, ragbench: list[Path], tmp_path: Path) -> tuple[Path, Path]:
-    """Forty published rows, and what the embedded judge says of them."""
-    source = next(path for path in ragbench if path.name.startswith("delucionqa_test"))
-    gold, evals = tmp_path / "gold.jsonl", tmp_path / "evals.jsonl"
-    gold.write_bytes(b"\n".join(gzip.decompress(source.read_bytes()).splitlines()[:40]))
-    assert rag_eval("run", gold, "-o", evals, "--formulas", "ragbench").code == 0
-    return evals, gold
-
-
-def test_agreement_as_json(rag_eval: Command, judged: tuple[Path, Path]) -> None:
-    """The shape that the format promises, on real rows."""
-    done = rag_eval("agreement", *judged, "--json")
-
-    found = json.loads(done.out)
-    assert done.code == 0
-    assert (found["n"], found["unmatched"]) == (40, 0)
-    assert set(found["scores"]["adherence"]) >= {"n", "rmse", "auroc", "kappa", "ci95"}
-    assert set(found["scores"]["context_relevance"]) >= {
-        "n",
-        "rmse",
-        "pearson",
-        "spearman",
-        "kendall",
-    }
-    low, high = found["scores"]["context_relevance"]["ci95"]["rmse"]
-    assert low <= found["scores"]["context_relevance"]["rmse"] <= high
-    assert set(found["keys"]) >= {"relevant", "utilized", "supporting"}
-    assert list(found["by_dataset"]) == ["delucionqa"]
-
-
-def test_agreement_as_a_table_with_baselines(rag_eval: Command, judged: tuple[Path, Path]) -> None:
-    """Per data set, the published columns beside, and how to read it."""
-    done = rag_eval("agreement", *judged, "--baselines")
-
-    assert done.code == 0
-    assert "delucionqa" in done.out
-    assert "ragas_faithfulness" in done.out
-    assert "compare the mean over data sets" in done.out
-
-
-def test_gold_against_itself_agrees(
-    rag_eval: Command, judged: tuple[Path, Path], tmp_path: Path
-) -> None:
-    """Recorded labels against the rows they come from: no error at all."""
-    _, gold = judged
-    recorded = tmp_path / "recorded.jsonl"
-    rag_eval("score", gold, "-o", recorded, "--formulas", "ragbench", "--raw-keys")
-
-    found = json.loads(rag_eval("agreement", recorded, gold, "--json").out)
-
-    assert found["scores"]["context_relevance"]["rmse"] == pytest.approx(0, abs=1e-12)
-    assert found["scores"]["context_utilization"]["rmse"] == pytest.approx(0, abs=1e-12)
-    assert found["scores"]["completeness"]["rmse"] == pytest.approx(0, abs=1e-12)
-    assert found["scores"]["adherence"]["kappa"] in (None, 1.0)
-
-
-def test_agreement_with_a_human_field(rag_eval: Command, tmp_path: Path) -> None:
-    """A number of each gold row, on any scale; the rows need no labels then."""
-    rows = [
-        {**{k: v for k, v in ROW.items() if k != "labels"}, "id": str(n), "question": f"What is {n}?", "expert": n % 5}
-        for n in range(12)
-    ]  # fmt: skip
-    calls = write(tmp_path / "calls.jsonl", *rows)
-    evals = tmp_path / "evals.jsonl"
-    rag_eval("run", calls, "-o", evals)
-
-    done = rag_eval("agreement", evals, calls, "--human", "expert", "--json")
-
-    assert done.code == 0
-    assert "human" in json.loads(done.out)
 
 
 def test_rows_that_do_not_match_are_said(rag_eval: Command, tmp_path: Path) -> None:

@@ -1,0 +1,90 @@
+"""`rag-eval run` with options that cannot work: each is named, before anything is sent or written."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CALL = {
+    "question": "When does the ferry leave?",
+    "documents": ["The ferry leaves at nine."],
+    "response": "The ferry leaves at nine.",
+}
+NOWHERE = "http://127.0.0.1:9/v1"
+MODEL = ("--judge", "openai:m", "--base-url", NOWHERE)
+ENDPOINTS = "is for openai:MODEL, not for judge"
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        # Metrics and their settings
+        (["--metrics", "magic"], "`--metrics` = 'magic': no such metric; use trace, retrieval"),
+        (["--metrics", "geval:bogus"], "no such metric; use one of coherence"),
+        (["--metrics", "geval:coherence"], "asks a model, and the judge embedded"),
+        (["--metrics", "none.geval.yaml", *MODEL], "none.geval.yaml: no such file"),
+        (["--metrics", "bad.geval.yaml", *MODEL], "field `scale`"),
+        (["--metrics", "geval:fluency,geval:fluency", *MODEL], "two metrics"),
+        (["--geval-samples", "5"], "`--geval-samples` = 5: --metrics names no G-Eval metric"),
+        (["--metrics", "retrieval", "--k", "0"], "`--k` = '0': use whole numbers from 1"),
+        (["--metrics", "retrieval", "--k", "3,three"], "`--k` = '3,three': use whole numbers"),
+        (["--metrics", "retrieval", "--k", "3,3"], "`--k` = '3,3': has a number twice"),
+        (["--metrics", "retrieval", "--match", "name"], "`--match` = 'name': use id or text"),
+        (["--metrics", "retrieval", "--match", "text", "--id-key", "a"], "`--id-key` = 'a'"),
+        (["--k", "3"], "`--k` = '3': --metrics does not name retrieval"),
+        (["--metrics", "label_retrieval", "--id-key", "a"], "`--id-key` = 'a': --metrics does not"),
+        (["--formulas", "paper"], "`formulas` = 'paper': use one of gpt-labeling, ragbench"),
+        (["--relevance-baseline", "0"], "`relevance_baseline` = 0: use a whole number from 1"),
+        (["--formulas", "ragbench", "--relevance-baseline", "20"], "`relevance_baseline` = 20"),
+        # Thresholds
+        (["--fail-under", "adherence"], "`--fail-under` = 'adherence': use NAME=VALUE"),
+        (["--fail-under", "truth=0.5"], "no score 'truth'; the scores are context_relevance"),
+        (["--fail-under", "adherence=high"], "VALUE should be a number from 0 to 1"),
+        (["--fail-under", "adherence=1.5"], "VALUE should be a number from 0 to 1"),
+        (["--fail-under", "adherence=nan"], "VALUE should be a number from 0 to 1"),
+        # The judge and its requests
+        (["--judge", "gpt"], "`--judge` = 'gpt': no such judge: 'gpt'; use embedded"),
+        (["--judge", "openai:", "--base-url", NOWHERE], "`model`"),
+        (["--judge", "openai:m", "--base-url", "ftp://x"], "`base_url`"),
+        ([*MODEL, "--rpm", "0"], "`rpm`"),
+        (["--judge", "embedded", "--rpm", "30"], f"`--rpm` = 30.0: {ENDPOINTS} 'embedded'"),
+        (["--judge", "os:getcwd", "--rpm", "5"], "os:getcwd is an object of builtin"),
+        (["--judge", "own_model:model", "--rpm", "5"], f"`--rpm` = 5.0: {ENDPOINTS}"),
+        (["--cache", "c.db"], "`--cache`"),
+        (["--base-url", NOWHERE], "`--base-url`"),
+        (["--max-tokens", "9"], f"`--max-tokens` = 9: {ENDPOINTS} 'embedded'"),
+        (["--max-concurrency", "0"], "--max-concurrency"),
+        # Files
+        (["-o", "-", "--report", "r.html"], "is made of a file: use one for --out"),
+        (["--nonsense"], "--nonsense"),
+    ],
+)
+def test_each_is_named_before_the_first_row(
+    rag_eval: Callable[..., Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    why: str,
+) -> None:
+    """Option, value and what to use, with exit code 2; no file is made, and nothing printed."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "key")
+    Path("calls.jsonl").write_text(json.dumps(CALL) + "\n")
+    Path("bad.geval.yaml").write_text("criteria: x\nscale: [5, 1]\n")
+    Path("own_model.py").write_text(
+        "from rag_eval_integrations import CallableModel\n"
+        "model = CallableModel(lambda messages: 'no labels', name='wordy')\n"
+    )
+    before = sorted(os.listdir())
+
+    done = rag_eval("run", "calls.jsonl", "-o", "evals.jsonl", *words)
+
+    assert (done.code, done.out) == (2, "")
+    assert why in done.err
+    assert "Traceback" not in done.err
+    assert sorted(name for name in os.listdir() if name != "__pycache__") == before
