@@ -105,9 +105,6 @@ for _options, _examples in _COMMANDS.items():
     app.command(_name, cls=Command, epilog=_examples)(_command(_name, _options))
 
 
-_MISTAKE, _FAILED = 2, 1
-
-
 def main() -> None:
     """Run `rag-eval` and exit: errors go to stderr in one line, without a traceback."""
     if None in (sys.stdin, sys.stdout, sys.stderr):
@@ -117,7 +114,7 @@ def main() -> None:
             app()
         except (RagEvalError, OSError) as error:
             print_stderr(f"rag-eval: {_words(error)}")
-            sys.exit(_FAILED if isinstance(error, JudgeError) else _MISTAKE)
+            sys.exit(1 if isinstance(error, JudgeError) else 2)
         except KeyboardInterrupt:
             sys.exit(signals.code)
         except SystemExit as end:  # typer makes it of an interrupt

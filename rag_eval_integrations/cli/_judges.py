@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from rag_eval_integrations.cli._terminal import print_stderr
 from rag_eval_integrations.errors import (
@@ -15,7 +15,7 @@ from rag_eval_integrations.errors import (
 from rag_eval_integrations.judges import Judge, judge_from
 from rag_eval_integrations.judges._named import named_judge
 from rag_eval_integrations.judges.judge import asks_endpoint
-from rag_eval_integrations.models import Model
+from rag_eval_integrations.models import CachedModel, Model
 from rag_eval_integrations.models.completion import Completion, CompletionRequest, WrappedModel
 
 
@@ -39,18 +39,14 @@ def judge_of(
             option that such a judge does not have: a limit that is not kept is worse than none.
     """
 
-    def endpoint(name: str) -> Judge | Model:
+    def endpoint(name: str) -> Model:
         options: dict[str, Any] = {**requests, **more}
         cache = options.pop("cache", None)
-        model = judge_from(name, **options)
-        if watched is not None and isinstance(model, Model):
+        model = cast(Model, judge_from(name, **options))
+        if watched is not None:
             model = WatchedModel(model)
             watched.append(model)
-        if cache is None or not isinstance(model, Model):
-            return model
-        from rag_eval_integrations.models import CachedModel  # noqa: PLC0415  # SQLite, if wanted
-
-        return CachedModel(model, cache)
+        return model if cache is None else CachedModel(model, cache)
 
     judge = named_judge(name, "--judge", endpoint)
     for field, value in requests.items():

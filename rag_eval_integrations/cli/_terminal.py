@@ -155,18 +155,13 @@ class Progress:
             self._bar.stop()
 
     def _start(self) -> tuple[RichProgress, TaskID]:
-        from rich.console import Console  # noqa: PLC0415  # costs 0.2 s; only for a terminal
-        from rich.progress import (  # noqa: PLC0415
-            BarColumn,
-            MofNCompleteColumn,
-            TextColumn,
-            TimeRemainingColumn,
-        )
-        from rich.progress import Progress as Bar  # noqa: PLC0415
+        from rich import progress  # noqa: PLC0415  # costs 0.2 s; only for a terminal
+        from rich.console import Console  # noqa: PLC0415
 
-        bar = Bar(
-            TextColumn("evaluating"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
-            TextColumn("{task.description}", markup=False), console=Console(stderr=True),
+        bar = progress.Progress(
+            progress.TextColumn("evaluating"), progress.BarColumn(), progress.MofNCompleteColumn(),
+            progress.TimeRemainingColumn(),
+            progress.TextColumn("{task.description}", markup=False), console=Console(stderr=True),
         )  # fmt: skip
         bar.start()
         return bar, bar.add_task("", total=self._lines())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -205,23 +205,20 @@ def _code(verdicts: Sequence[_Verdict], options: CompareOptions) -> int:
 
 
 def _write(found: Comparison, form: str, out: Path | None, verdicts: Sequence[str]) -> None:
+    pieces: Iterable[str]
     if form == "html":
-        page = compare_page(found, verdicts=verdicts)
-        if out is None:
-            write_stdout("".join(page))
-        else:
-            _page.write(out, page, field="--out")
+        pieces = compare_page(found, verdicts=verdicts)
+    elif form == "json":
+        pieces = [f"{visible_json(found.to_json() | {'verdicts': list(verdicts)})}\n"]
     else:
-        text = (
-            f"{visible_json(found.to_json() | {'verdicts': list(verdicts)})}\n"
-            if form == "json"
-            else _markdown(found, verdicts)
-        )
-        if out is None:
-            write_stdout(text)
-        else:
-            mark = GENERATOR.encode("ascii")
-            _target.write_page(out, text, lambda head: mark in head, field="--out")
+        pieces = [_markdown(found, verdicts)]
+    if out is None:
+        write_stdout("".join(pieces))
+    elif form == "html":
+        _page.write(out, pieces, field="--out")
+    else:
+        mark = GENERATOR.encode("ascii")
+        _target.write_page(out, "".join(pieces), lambda head: mark in head, field="--out")
     if out is not None:
         print_stderr(f"Wrote the comparison to {out}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import platform
 import sys
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from rag_eval_integrations.evaluations.console import plain_table
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges._named import FORMS
 from rag_eval_integrations.judges.judge import judge_base
-from rag_eval_integrations.records import Evaluation, EvaluationError, RagCall
+from rag_eval_integrations.records import EvaluationError, RagCall
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -56,7 +57,16 @@ def doctor(options: DoctorOptions) -> int:
         console.print(safe(line), soft_wrap=True)
     if name.startswith("openai:"):
         print_stderr(f"asking {name} (at most {seconds:g} s; --timeout changes it)")
-    evaluation = _loop.run(_evaluated(evaluator, seconds + _REST))
+    limit = seconds + _REST
+    try:  # repeated questions included
+        evaluation = _loop.run(asyncio.wait_for(evaluator.evaluate(_CALL), limit))
+    except TimeoutError:
+        why = (
+            f"no usable answer within {limit:g} s; a slow server may need a longer --timeout, "
+            "or fewer --max-tokens"
+        )
+        failure = EvaluationError(type="TimeoutError", message=why, stage="judge")
+        evaluation = evaluator.without_result(_CALL, failure)
     scores = evaluation.scores
     if evaluation.error is None:
         for warning in dict.fromkeys(w for score in scores.values() for w in score.warnings):
@@ -73,22 +83,6 @@ def doctor(options: DoctorOptions) -> int:
         verdict = f"FAILED: {next(iter(scores.values())).reason}"
     console.print(safe(f"judge {evaluator.judge.name}: {verdict}"), soft_wrap=True)
     return 0 if works else 1
-
-
-async def _evaluated(evaluator: RagEvaluator, seconds: float) -> Evaluation:
-    """Evaluate the built-in call within some seconds, repeated questions included."""
-    import asyncio  # noqa: PLC0415  # 40 ms
-
-    try:
-        async with asyncio.timeout(seconds):
-            return await evaluator.evaluate(_CALL)
-    except TimeoutError:
-        why = (
-            f"no usable answer within {seconds:g} s; a slow server may need a longer --timeout, "
-            "or fewer --max-tokens"
-        )
-        failure = EvaluationError(type="TimeoutError", message=why, stage="judge")
-        return evaluator.without_result(_CALL, failure)
 
 
 def _packages() -> Table:

@@ -8,6 +8,8 @@ import os
 import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Collection, Generator, Iterable, Iterator
+from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any, cast
 
 from rag_eval_integrations import _loop
@@ -34,7 +36,7 @@ from rag_eval_integrations.cli._options import (
 from rag_eval_integrations.cli._terminal import Progress, print_stderr, stdout
 from rag_eval_integrations.dataset import EvaluationFile, Line, evaluate_calls, read_calls
 from rag_eval_integrations.dataset._input import Input
-from rag_eval_integrations.dataset._processes import Processes, Rows, default_workers
+from rag_eval_integrations.dataset._processes import Processes, default_workers
 from rag_eval_integrations.dataset.files import EvaluationPipe, check_form, check_out
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations.summary import Summary
@@ -43,7 +45,7 @@ from rag_eval_integrations.judges import CascadeJudge, EmbeddedJudge, Judge, LLM
 from rag_eval_integrations.judges._reader._judge import ReaderJudge
 from rag_eval_integrations.metrics import CallMetric, LabelMetric, ModelMetric
 from rag_eval_integrations.models import Model
-from rag_eval_integrations.records import RagCall, SentencizedCall, Usage
+from rag_eval_integrations.records import RagCall, SentencizedCall, Usage, to_line
 from rag_eval_integrations.sentences import Splitter, sentencize
 
 
@@ -78,18 +80,15 @@ def run(options: RunOptions) -> int:
     if options.dry_run:
         return _dry_run(rows, evaluator)
     started = time.perf_counter()
-    keeping = (
-        contextlib.nullcontext()
-        if rows.piped
-        else kept(lambda: _kept(file), add="--resume", drop="--overwrite")
-    )
-    output = (
-        EvaluationPipe()
-        if rows.piped
-        else EvaluationFile(
+    output: EvaluationFile | EvaluationPipe
+    keeping: AbstractContextManager[None] = contextlib.nullcontext()
+    if rows.piped:
+        output = EvaluationPipe()
+    else:
+        output = EvaluationFile(
             options.out, evaluator.fingerprint, resume=options.resume, overwrite=options.overwrite
         )
-    )
+        keeping = kept(partial(_kept, output), add="--resume", drop="--overwrite")
     with output as file, keeping:
         if options.resume and isinstance(file, EvaluationFile):
             file.refuse_other_calls(line.value for line in rows.lines(tell=None))
@@ -100,9 +99,9 @@ def run(options: RunOptions) -> int:
             )
         with contextlib.closing(rows.new_calls(file)) as calls:
             results = (
-                _in_processes(processes, calls)
+                _in_processes(processes, calls, rows.summary)
                 if processes is not None
-                else _in_this_process(evaluator, calls, options.max_concurrency, file.ordered)
+                else _in_this_process(evaluator, calls, rows, ordered=file.ordered)
             )
             _loop.run(_evaluate(results, rows, file, progress, watched))
         if watched is not None and watched.never_answered and not rows.scored:
@@ -132,10 +131,8 @@ def _judge(
     return judge, watched[0] if isinstance(judge, Model) and watched else None
 
 
-def _kept(file: EvaluationFile | EvaluationPipe) -> str:
+def _kept(file: EvaluationFile) -> str:
     """Say how many rows an interrupted run keeps; empty if there is none."""
-    if isinstance(file, EvaluationPipe):
-        return ""
     if not file.holds_rows:
         file.discard()
         return ""
@@ -180,12 +177,12 @@ def _no_rows(rows: _Rows) -> int:
 
 _A_CALL = '{"question": "…", "documents": ["…"], "response": "…"}'
 
-_Result = tuple[Iterable[int], Rows]
-"""Numbers of calls, from 0 as they were given, and their rows."""
+_Made = Iterable[tuple[str, bool, int]]
+"""Rows of EVALS, whether each has an error, and the number of its call, from 0 as it was given."""
 
 
 async def _evaluate(
-    results: AsyncGenerator[_Result],
+    results: AsyncGenerator[_Made],
     rows: _Rows,
     file: EvaluationFile | EvaluationPipe,
     progress: Progress,
@@ -194,30 +191,34 @@ async def _evaluate(
     # Everything runs on the loop's thread, because reading recorded rows and writing new ones
     # share the file's index.
     async with progress, contextlib.aclosing(results):
-        async for numbers, made in results:
-            for number, line, failed in zip(numbers, made.lines, made.failed, strict=True):
+        async for made in results:
+            for line, failed, number in made:
                 file.add_row(rows.places.pop(number), line, failed=failed)
-            rows.summary.merge(made.summary)
             progress.advance(rows.summary.calls + rows.bad.count)
             if watched is not None and watched.unusable and rows.options.cache is None:
                 break  # with a cache, further calls may still be scored
 
 
 async def _in_this_process(
-    evaluator: RagEvaluator, calls: Iterable[RagCall], max_concurrency: int, ordered: bool
-) -> AsyncGenerator[_Result]:
-    stream = evaluate_calls(calls, evaluator, max_concurrency=max_concurrency, ordered=ordered)
+    evaluator: RagEvaluator, calls: Iterable[RagCall], rows: _Rows, *, ordered: bool
+) -> AsyncGenerator[_Made]:
+    concurrency = rows.options.max_concurrency
+    stream = evaluate_calls(calls, evaluator, max_concurrency=concurrency, ordered=ordered)
     async with contextlib.aclosing(cast(AsyncGenerator[Any], stream.numbered())) as results:
         async for number, evaluation in results:
-            yield (number,), Rows.of([evaluation])
+            rows.summary.add(evaluation)
+            yield [(to_line(evaluation), evaluation.error is not None, number)]
 
 
-async def _in_processes(processes: Processes, calls: Iterable[RagCall]) -> AsyncGenerator[_Result]:
-    done = 0
+async def _in_processes(
+    processes: Processes, calls: Iterable[RagCall], summary: Summary
+) -> AsyncGenerator[_Made]:
+    numbers = itertools.count()
     try:
-        async with contextlib.aclosing(cast(AsyncGenerator[Rows], processes.rows(calls))) as made:
+        async with contextlib.aclosing(cast(AsyncGenerator[Any], processes.rows(calls))) as made:
             async for batch in made:
-                yield range(done, done := done + len(batch.lines)), batch
+                summary.merge(batch.summary)
+                yield zip(batch.lines, batch.failed, numbers, strict=False)
     finally:
         processes.close()
 
@@ -312,13 +313,8 @@ def _own_requests(evaluator: RagEvaluator, calls: int) -> str:
     # request, otherwise one per sample.
     least = len(limits) * calls
     most = None if None in limits else sum(limit or 0 for limit in limits) * calls
-    many = (
-        f"{least:,}"
-        if most == least
-        else f"{least:,} to {most:,}"
-        if most
-        else f"at least {least:,}"
-    )
+    many = f"{least:,}" if most in (least, None) else f"{least:,} to {most:,}"
+    many = many if most is not None else f"at least {many}"
     return f"{many} requests for metrics that send their own requests" if limits else ""
 
 

@@ -77,18 +77,6 @@ def test_a_cascade_goes_from_the_first_judge_to_the_second(
     assert curve[-1]["pooled"]["adherence"]["auroc"] == 1
 
 
-def test_the_table_says_when_to_ask(rag_eval: Command, judged: tuple[Path, Path, Path]) -> None:
-    """One row a share, with the band to pass as `ask_when`."""
-    first, gold, second = judged
-
-    done = rag_eval("agreement", first, gold, "--cascade", second)
-
-    assert done.code == 0
-    assert "never" in done.out
-    assert "100%" in done.out
-    assert "(0." in done.out
-
-
 def test_a_second_judge_of_other_rows_is_refused(
     rag_eval: Command, judged: tuple[Path, Path, Path], tmp_path: Path
 ) -> None:
@@ -103,74 +91,49 @@ def test_a_second_judge_of_other_rows_is_refused(
     assert "3 of 8 rows" in done.err
 
 
-def test_plots_are_written(
-    rag_eval: Command, judged: tuple[Path, Path, Path], tmp_path: Path
-) -> None:
-    """One page with all rows and each data set; stdout stays what it was."""
-    first, gold, _ = judged
-
-    done = rag_eval("agreement", first, gold, "--plots", tmp_path / "plots", "--json")
-
-    assert done.code == 0
-    json.loads(done.out)
-    page = (tmp_path / "plots" / "agreement.html").read_text(encoding="utf-8")
-    for words in ("all 8 rows", "set0", "set1", "not adherent", "relevant", "unsupported"):
-        assert words in page
-    assert "agreement.html" in done.err
-
-
 def test_the_page_goes_where_it_is_asked_for(
     rag_eval: Command, judged: tuple[Path, Path, Path], tmp_path: Path
 ) -> None:
-    """`-o PAGE` writes what `--plots DIR` writes, the cascade included."""
+    """`-o PAGE` writes what `--plots DIR` writes: all rows, each data set, the cascade."""
     first, gold, second = judged
     page, plots = tmp_path / "page.html", tmp_path / "plots"
+    words = ("agreement", first, gold, "--cascade", second, "--baselines")
 
-    done = rag_eval(
-        "agreement", first, gold, "-o", page, "--plots", plots, "--cascade", second, "--baselines"
-    )
+    done = rag_eval(*words, "-o", page, "--plots", plots)
+    as_json = rag_eval(*words, "-o", page, "--json")
 
-    assert done.code == 0
+    assert (done.code, as_json.code) == (0, 0)
     assert page.read_bytes() == (plots / "agreement.html").read_bytes()
-    text = page.read_text(encoding="utf-8")
-    for words in (
-        "Agreement of first.jsonl with gold.jsonl",
-        "share of calls escalated",
-        "constant",
-    ):
-        assert words in text
-    assert "Agreement with gold by data set" in done.out
+    shown = page.read_text(encoding="utf-8")
+    for text in (
+        "Agreement of first.jsonl with gold.jsonl", "share of calls escalated", "constant",
+        "all 8 rows", "set0", "set1", "not adherent", "relevant", "unsupported",
+    ):  # fmt: skip
+        assert text in shown
+    for text in ("Agreement with gold by data set", "never", "100%", "(0."):
+        assert text in done.out
+    assert json.loads(as_json.out)["cascade"]
+    assert "agreement.html" in done.err
 
 
-def test_a_page_of_others_is_refused_before_anything_is_printed(
+def test_what_cannot_be_written_is_refused_before_anything_is_printed(
     rag_eval: Command, judged: tuple[Path, Path, Path], tmp_path: Path
 ) -> None:
-    """Also one of the two files that are compared."""
+    """A page of others, such as an input; a failed comparison leaves no folder."""
     first, gold, _ = judged
     before = gold.read_bytes()
+    (tmp_path / "empty.jsonl").write_text("")
 
     done = rag_eval("agreement", first, gold, "-o", gold)
+    failed = rag_eval("agreement", first, tmp_path / "empty.jsonl", "--plots", tmp_path / "p")
+    onto = rag_eval("agreement", first, gold, "--plots", tmp_path / "empty.jsonl")
 
     assert (done.code, done.out) == (2, "")
     assert "--out" in done.err
     assert "was not made by this program" in done.err
     assert gold.read_bytes() == before
-
-
-def test_a_comparison_that_fails_leaves_no_folder(
-    rag_eval: Command, judged: tuple[Path, Path, Path], tmp_path: Path
-) -> None:
-    """`--plots` makes its folder for the page; a file of that name is refused."""
-    first, _, _ = judged
-    (tmp_path / "empty.jsonl").write_text("")
-    (tmp_path / "file").write_text("")
-
-    assert (
-        rag_eval("agreement", first, tmp_path / "empty.jsonl", "--plots", tmp_path / "p").code == 2
-    )
-    assert not (tmp_path / "p").exists()
-    done = rag_eval("agreement", first, judged[1], "--plots", tmp_path / "file")
-    assert (done.code, "file" in done.err) == (2, True)
+    assert (failed.code, (tmp_path / "p").exists()) == (2, False)
+    assert (onto.code, "empty.jsonl" in onto.err) == (2, True)
 
 
 def test_a_cascade_of_three_has_a_table_by_both_shares(

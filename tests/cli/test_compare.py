@@ -133,20 +133,15 @@ def test_mistakes_are_named(
     assert said in done.err
 
 
-def test_a_flag_without_a_gate_is_a_mistake(rag_eval: Command, before: Path, after: Path) -> None:
-    """--fail-on-unclear alone would pass whatever happened."""
-    done = rag_eval("compare", before, after, "--fail-on-unclear")
+def test_what_cannot_be_compared_is_told(rag_eval: Command, before: Path, after: Path) -> None:
+    """One file, standard input twice, --fail-on-unclear alone, which would pass whatever is."""
+    alone = rag_eval("compare", before, after, "--fail-on-unclear")
+    twice = rag_eval("compare", "-", "-")
 
-    assert (done.code, done.out) == (2, "")
-    assert "--fail-on-unclear needs a score: --fail-on-regression NAME=DELTA" in done.err
-
-
-def test_one_file_is_too_few(rag_eval: Command, before: Path) -> None:
-    """And standard input is there once."""
-    assert rag_eval("compare", before).code == 2
-    done = rag_eval("compare", "-", "-")
-    assert done.code == 2
-    assert "standard input can be only one" in done.err
+    assert (rag_eval("compare", before).code, alone.code, twice.code) == (2, 2, 2)
+    assert alone.out == ""
+    assert "--fail-on-unclear needs a score: --fail-on-regression NAME=DELTA" in alone.err
+    assert "standard input can be only one" in twice.err
 
 
 def test_a_gate_on_a_score_that_nobody_has_is_bad_input(

@@ -101,19 +101,6 @@ def test_runs_from_the_command_line(rag_eval: Callable[..., Any], tmp_path: Path
         assert INVENTED in ran.out
 
 
-def test_does_not_replace_calls_of_somebody_else(
-    rag_eval: Callable[..., Any], tmp_path: Path
-) -> None:
-    """`--out .` beside one's own calls.jsonl: refused, and left alone."""
-    (tmp_path / "calls.jsonl").write_text('{"question": "mine"}\n')
-
-    done = rag_eval("demo", "--out", tmp_path)
-
-    assert done.code == 2
-    assert "calls.jsonl': was not made by this program and is not replaced" in done.err
-    assert (tmp_path / "calls.jsonl").read_text() == '{"question": "mine"}\n'
-
-
 def test_ends_with_the_report(done: tuple[int, str, Path]) -> None:
     """The page of all six calls stands beside them, and the last lines say where."""
     _, screen, out = done
@@ -125,17 +112,19 @@ def test_ends_with_the_report(done: tuple[int, str, Path]) -> None:
     assert "open report.html" in screen
 
 
-def test_does_not_replace_a_page_of_somebody_else(
-    rag_eval: Callable[..., Any], tmp_path: Path
+@pytest.mark.parametrize("name", ["calls.jsonl", "report.html"])
+def test_does_not_replace_files_of_somebody_else(
+    rag_eval: Callable[..., Any], tmp_path: Path, name: str
 ) -> None:
-    """It is told before the first call, so no file is written beside it."""
-    (tmp_path / "report.html").write_text("<html>mine</html>")
+    """They are left alone; a page is refused before the first call."""
+    (tmp_path / name).write_text('{"question": "mine"}\n')
 
     done = rag_eval("demo", "--out", tmp_path)
 
-    assert (done.code, done.out) == (2, "")
-    assert "report.html': was not made by this program and is not replaced" in done.err
-    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    assert done.code == 2
+    assert f"{name}': was not made by this program and is not replaced" in done.err
+    assert (done.out == "") == (name == "report.html")
+    assert [path.read_text() for path in tmp_path.iterdir()] == ['{"question": "mine"}\n']
 
 
 @pytest.mark.parametrize(

@@ -132,18 +132,6 @@ def test_more_errors_than_allowed_exit_1(
     assert (f"FAILED: {failing} of 20 calls" in done.err) == (code == 1)
 
 
-def test_a_run_that_scores_nothing_exits_1(rag_eval: Command, tmp_path: Path) -> None:
-    """Although no call ended in an error; rows with their reasons are written."""
-    calls, out = tmp_path / "calls.jsonl", tmp_path / "e.jsonl"
-    calls.write_text(json.dumps({"question": "?", "documents": [], "response": "r"}) + "\n")
-
-    done = rag_eval("run", calls, "-o", out)
-
-    assert done.code == 1
-    assert "FAILED: the call was not scored" in done.err
-    assert out.read_bytes()
-
-
 def test_an_estimate_needs_no_key(
     rag_eval: Command, calls: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -214,16 +214,6 @@ def test_agreement_with_a_human_at_every_level(rag_eval: Command, calls: Path, e
     assert content["human_by_system"]["geval:coherence"]["systems"] == 4
 
 
-def test_agreement_is_shown_as_a_table(rag_eval: Command, calls: Path, evals: Path) -> None:
-    """Gold without labels has no other tables."""
-    done = rag_eval("agreement", evals, calls, "--human", "expert.coherence")
-
-    assert done.code == 0
-    assert "within documents" in done.out
-    assert "2 (1 skipped)" in done.out
-    assert "by data set" not in done.out
-
-
 def test_the_fields_that_name_document_and_system(
     rag_eval: Command, calls: Path, evals: Path
 ) -> None:

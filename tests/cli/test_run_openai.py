@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -137,19 +136,6 @@ def test_an_answer_that_is_no_json_is_unscored(
     codes = [e.scores["adherence"].unscored for e in read(out)]
     assert codes == [None] * 3 + ["judge_output_invalid"] + [None] * 8
     assert "11/12" in done.out
-
-
-def test_a_dry_run_estimates(rag_eval: Command, calls: Path, tmp_path: Path) -> None:
-    """Requests and tokens, asking nobody."""
-    with LoopbackServer(LABELS) as server:
-        done = rag_eval(
-            "run", calls, "-o", tmp_path / "e", "--dry-run",
-            "--judge", "openai:small", "--base-url", server.base_url,
-        )  # fmt: skip
-        assert server.requests == []
-
-    assert done.code == 0
-    assert re.search(r"about 12 requests and [\d,]+ prompt tokens", done.out)
 
 
 def test_a_dry_run_counts_what_a_run_would_ask(rag_eval: Command, tmp_path: Path) -> None:

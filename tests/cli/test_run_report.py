@@ -26,12 +26,9 @@ def calls(path: Path, count: int = 3, *, first: int = 0) -> Path:
 
 
 def test_the_report_is_of_what_was_written(rag_eval: Command, tmp_path: Path) -> None:
-    """Every call is in it, and its place is said; a later run replaces it."""
-    given, out, page = (
-        calls(tmp_path / "calls.jsonl"),
-        tmp_path / "evals.jsonl",
-        tmp_path / "r.html",
-    )
+    """The page of `rag-eval report`, with every call; a later run replaces it."""
+    given = calls(tmp_path / "calls.jsonl")
+    out, page = tmp_path / "evals.jsonl", tmp_path / "r.html"
 
     done = rag_eval("run", given, "-o", out, "--report", page)
 
@@ -40,18 +37,11 @@ def test_the_report_is_of_what_was_written(rag_eval: Command, tmp_path: Path) ->
     text = page.read_text(encoding="utf-8")
     assert all(f"call-{number}" in text for number in range(3))
     assert "Evaluations of evals.jsonl" in text
+    assert rag_eval("report", out, "-o", tmp_path / "b.html").code == 0
+    assert page.read_bytes() == (tmp_path / "b.html").read_bytes()
     calls(given, 5)
     assert rag_eval("run", given, "-o", out, "--report", page, "--overwrite").code == 0
     assert "5 calls" in page.read_text(encoding="utf-8")
-
-
-def test_it_is_the_page_of_the_command_report(rag_eval: Command, tmp_path: Path) -> None:
-    """The same bytes as `rag-eval report` makes of the file."""
-    given, out = calls(tmp_path / "calls.jsonl"), tmp_path / "evals.jsonl"
-    assert rag_eval("run", given, "-o", out, "--report", tmp_path / "a.html").code == 0
-    assert rag_eval("report", out, "-o", tmp_path / "b.html").code == 0
-
-    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
 
 
 def test_it_is_there_after_a_failed_threshold(rag_eval: Command, tmp_path: Path) -> None:
@@ -74,11 +64,8 @@ def test_it_is_there_after_a_failed_threshold(rag_eval: Command, tmp_path: Path)
 
 def test_a_resumed_run_reports_the_whole_file(rag_eval: Command, tmp_path: Path) -> None:
     """Also the rows that an earlier run made."""
-    given, out, page = (
-        calls(tmp_path / "calls.jsonl"),
-        tmp_path / "evals.jsonl",
-        tmp_path / "r.html",
-    )
+    given = calls(tmp_path / "calls.jsonl")
+    out, page = tmp_path / "evals.jsonl", tmp_path / "r.html"
     assert rag_eval("run", given, "-o", out).code == 0
     calls(given, 5)
 
@@ -92,11 +79,8 @@ def test_a_resumed_run_reports_the_whole_file(rag_eval: Command, tmp_path: Path)
 
 def test_nothing_is_written_without_evaluations(rag_eval: Command, tmp_path: Path) -> None:
     """No rows, an estimate, and a judge that cannot be reached."""
-    given, out, page = (
-        calls(tmp_path / "calls.jsonl"),
-        tmp_path / "evals.jsonl",
-        tmp_path / "r.html",
-    )
+    given = calls(tmp_path / "calls.jsonl")
+    out, page = tmp_path / "evals.jsonl", tmp_path / "r.html"
     (tmp_path / "none.jsonl").write_text("")
     words = ["-o", out, "--report", page]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Generator, Iterator
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,14 +40,13 @@ ESTIMATES = (
 
 def missing_extras() -> list[str]:
     """Return the extras whose framework is not installed."""
-    return [extra for extra, module in _EXTRAS.items() if not _is_installed(module)]
-
-
-def _is_installed(module: str) -> bool:
-    try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:  # the parent package is not installed either
-        return False
+    missing = []
+    for extra, module in _EXTRAS.items():
+        with suppress(ModuleNotFoundError):  # the parent package is not installed either
+            if find_spec(module) is not None:
+                continue
+        missing.append(extra)
+    return missing
 
 
 INTRODUCTION = (
