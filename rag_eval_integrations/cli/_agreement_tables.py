@@ -6,8 +6,9 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from rag_eval_integrations._visible import visible
 from rag_eval_integrations.agreement import Agreement, CascadePoint, Figure, Group
-from rag_eval_integrations.cli._terminal import safe, stdout
+from rag_eval_integrations.cli._terminal import stdout
 from rag_eval_integrations.evaluations.console import add_row, plain_table
 from rag_eval_integrations.report import _agreement_figures as figures
 
@@ -140,7 +141,7 @@ def print_agreement(found: Agreement, curve: tuple[CascadePoint, ...] = ()) -> N
         soft_wrap=True,
     )
     for note in found.notes:
-        console.print(safe(note), soft_wrap=True)
+        console.print(visible(note), soft_wrap=True)
 
 
 def _scores_by_dataset(found: Agreement) -> Table:

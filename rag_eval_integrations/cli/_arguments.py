@@ -80,9 +80,7 @@ class SkipInvalid:
     """Whether invalid lines matter."""
 
     skip_invalid: bool = _input(
-        "Report invalid lines, but do not exit with 2 because of them.",
-        "--skip-invalid",
-        default=False,
+        "Report invalid lines, but do not exit with 2 for them.", "--skip-invalid", default=False
     )
 
 
@@ -91,9 +89,7 @@ class Overwrite:
     """Whether an output may be replaced."""
 
     overwrite: bool = _output(
-        "Replace an output file that exists, once the new one is whole.",
-        "--overwrite",
-        default=False,
+        "Replace a file that exists, once the new one is whole.", "--overwrite", default=False
     )
 
 
@@ -107,10 +103,7 @@ class Evaluations(SkipInvalid, Overwrite):
         "EVALS.jsonl",
         MISSING,
     )
-    report: Path | None = _output(
-        "Also write the report of the evaluations at the end, as one HTML file.",
-        metavar="FILE.html",
-    )
+    report: Path | None = _output("Also write their report as one HTML file.", metavar="FILE.html")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,9 +129,7 @@ class Judging:
         "or MODULE:OBJECT in your own code.",
         metavar="JUDGE",
     )
-    base_url: str | None = _judge(
-        "The judge's OpenAI-compatible endpoint, including /v1.", metavar="URL"
-    )
+    base_url: str | None = _judge("Its OpenAI-compatible endpoint, including /v1.", metavar="URL")
     timeout: Timeout = None
     max_tokens: MaxTokens = None
     extra_body: ExtraBody = None
@@ -157,9 +148,7 @@ class Judging:
 class Asking(Judging):
     """How a judge is asked about many calls."""
 
-    max_concurrency: int = _limit(
-        "Maximum number of concurrent calls.", metavar="N", min=1, default=32
-    )
+    max_concurrency: int = _limit("Maximum of concurrent calls.", metavar="N", min=1, default=32)
     rpm: float | None = _limit("Judge requests per minute.", metavar="N")
     tpm: float | None = _limit("Judge tokens per minute.", metavar="N")
     cache: Path | None = _judge("Cache the judge's answers in this file.", metavar="FILE")
@@ -258,12 +247,10 @@ class RunOptions(Evaluations, Formulas, Asking):
         default=0.05,
     )
     dry_run: bool = _check(
-        "Check the input and estimate the cost; send and write nothing.", "--dry-run", default=False
+        "Check input and estimate cost; send and write nothing.", "--dry-run", default=False
     )
     resume: bool = _output(
-        "Continue an earlier run of the same calls to the same output file.",
-        "--resume",
-        default=False,
+        "Continue an earlier run of the same calls and output.", "--resume", default=False
     )
 
 
@@ -276,9 +263,7 @@ class ScoreOptions(Evaluations, Formulas):
         metavar="LABELLED.jsonl",
     )
     raw_keys: bool = _trace(
-        "Count the key lists as recorded, including repeated and unknown keys.",
-        "--raw-keys",
-        default=False,
+        "Count key lists as recorded, with repeated and unknown keys.", "--raw-keys", default=False
     )
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_eval_integrations._counted import counted
+from rag_eval_integrations._visible import visible
 from rag_eval_integrations.cli._arguments import Evaluations
 from rag_eval_integrations.cli._options import Threshold
-from rag_eval_integrations.cli._terminal import print_stderr, safe, stdout
+from rag_eval_integrations.cli._terminal import print_stderr, stdout
 from rag_eval_integrations.dataset._input import Input, read_evaluations
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations.console import KEYS, summary_tables
@@ -69,10 +70,10 @@ def _print_summary(console: Console, summary: Summary, seconds: float, reused: i
     for table in summary_tables(summary):
         console.print(table)
     for warning, count in summary.warnings.most_common():
-        console.print(safe(f"NOTE ({counted(count, 'call')}): {warning}"), soft_wrap=True)
+        console.print(visible(f"NOTE ({counted(count, 'call')}): {warning}"), soft_wrap=True)
     for failure, count in summary.errors.most_common():
         reason = f"{failure}: {summary.reasons[failure]}"
-        console.print(safe(f"ERROR ({counted(count, 'call')}): {reason}"), soft_wrap=True)
+        console.print(visible(f"ERROR ({counted(count, 'call')}): {reason}"), soft_wrap=True)
     if summary.diagnoses:
         console.print("Diagnoses:")
         labelled = counted(summary.labelled, "labelled call")

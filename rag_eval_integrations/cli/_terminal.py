@@ -104,11 +104,6 @@ def _encodable() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
-def safe(text: str) -> str:
-    """Escape what a terminal would interpret, and what hides; line breaks stay."""
-    return visible(text)
-
-
 # --- Progress of a run, on stderr: a bar in a terminal, otherwise one line per ten seconds
 
 
@@ -183,7 +178,7 @@ class Progress:
         """
         self._waiting = waiting
         if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, description=safe(str(waiting)))
+            self._bar.update(self._task, description=visible(str(waiting)))
         elif waiting.why and waiting.reason != "circuit open" and not self._failed:
             self._failed = True
             self._print()

@@ -8,6 +8,7 @@ from typing import Any
 
 from rag_eval_integrations import _loop, _target
 from rag_eval_integrations._counted import counted
+from rag_eval_integrations._visible import visible
 from rag_eval_integrations.agreement._table import Row, Table
 from rag_eval_integrations.agreement.calibrating import calibration_of, check_enough
 from rag_eval_integrations.cli._agreement_tables import foldable, show
@@ -15,7 +16,7 @@ from rag_eval_integrations.cli._arguments import CalibrateOptions
 from rag_eval_integrations.cli._gold_rows import RowReader, predicted_rows
 from rag_eval_integrations.cli._judges import judge_of
 from rag_eval_integrations.cli._options import trace_from
-from rag_eval_integrations.cli._terminal import Progress, print_stderr, safe, stdout, write_stdout
+from rag_eval_integrations.cli._terminal import Progress, print_stderr, stdout, write_stdout
 from rag_eval_integrations.dataset import evaluate_calls, read_calls
 from rag_eval_integrations.dataset._input import Input
 from rag_eval_integrations.dataset.files import check_out
@@ -64,7 +65,7 @@ def calibrate(options: CalibrateOptions) -> int:
     with _target.replacing(target, new=not options.overwrite, mode=_target.PUBLIC) as stream:
         stream.write(found.to_json().encode("ascii"))
     _print(found)
-    write_stdout(f"Wrote {safe(str(options.out))}\n")
+    write_stdout(f"Wrote {visible(str(options.out))}\n")
     return reader.exit_code()
 
 
@@ -140,7 +141,7 @@ def _print(found: Calibration) -> None:
     show(tables)
     console = stdout()
     for note in notes:
-        console.print(safe(note), soft_wrap=True)
+        console.print(visible(note), soft_wrap=True)
     console.print(
         f"{found.n} gold rows, {found.questions} questions, {found.formulas} formulas; errors are "
         "cross-validated in folds that hold out whole questions.",

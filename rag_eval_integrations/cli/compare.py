@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-_FAILED, _MISTAKE = 1, 2
 _SHOWN = 3
 """Calls that are listed below a table; the page shows more of them, and side by side."""
 
@@ -75,7 +74,7 @@ def compare(options: CompareOptions) -> int:
     for bad in invalid:
         bad.end("were left out")
     if any(bad.count for bad in invalid) and not options.skip_invalid:
-        return max(_MISTAKE, _code(verdicts, options))
+        return max(2, _code(verdicts, options))
     return _code(verdicts, options)
 
 
@@ -192,12 +191,12 @@ def _code(verdicts: Sequence[_Verdict], options: CompareOptions) -> int:
     for one in verdicts:
         if not one.run.scores[one.name].n:
             print_stderr(f"FAILED {one.name}: no call has a value in both runs")
-            code = _MISTAKE
+            code = 2
         elif one.outcome == "worse" or (one.outcome == "cannot tell" and options.fail_on_unclear):
             print_stderr(f"FAILED {one.line}")
             for line in worst_calls(one.run, one.name) if one.outcome == "worse" else ():
                 print_stderr(f"  {line}")
-            code = max(code, _FAILED)
+            code = max(code, 1)
     return code
 
 

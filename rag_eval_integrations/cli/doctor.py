@@ -10,9 +10,10 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from rag_eval_integrations import _loop
+from rag_eval_integrations._visible import visible
 from rag_eval_integrations.cli._arguments import DoctorOptions
 from rag_eval_integrations.cli._judges import judge_of
-from rag_eval_integrations.cli._terminal import print_stderr, safe, stdout
+from rag_eval_integrations.cli._terminal import print_stderr, stdout
 from rag_eval_integrations.evaluations.console import plain_table
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges._named import FORMS
@@ -54,7 +55,7 @@ def doctor(options: DoctorOptions) -> int:
     console = stdout()
     console.print(_packages())
     for line in _judge_lines(evaluator):
-        console.print(safe(line), soft_wrap=True)
+        console.print(visible(line), soft_wrap=True)
     if name.startswith("openai:"):
         print_stderr(f"asking {name} (at most {seconds:g} s; --timeout changes it)")
     limit = seconds + _REST
@@ -70,7 +71,7 @@ def doctor(options: DoctorOptions) -> int:
     scores = evaluation.scores
     if evaluation.error is None:
         for warning in dict.fromkeys(w for score in scores.values() for w in score.warnings):
-            console.print(safe(f"  {warning}"), soft_wrap=True)
+            console.print(visible(f"  {warning}"), soft_wrap=True)
     if works := evaluation.error is None and evaluation.labels is not None:
         values = (
             f"{name} {score.status if score.value is None else format(score.value, '.2f')}"
@@ -81,7 +82,7 @@ def doctor(options: DoctorOptions) -> int:
         verdict = f"FAILED: {evaluation.error.message}"
     else:
         verdict = f"FAILED: {next(iter(scores.values())).reason}"
-    console.print(safe(f"judge {evaluator.judge.name}: {verdict}"), soft_wrap=True)
+    console.print(visible(f"judge {evaluator.judge.name}: {verdict}"), soft_wrap=True)
     return 0 if works else 1
 
 
