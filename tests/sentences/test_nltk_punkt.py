@@ -139,6 +139,7 @@ def test_the_users_own_data_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(nltk.data, "path", [*nltk.data.path, str(tmp_path)])
     splitter = Punkt("platt")
 
+    assert splitter.name == "punkt-platt(nltk)@1"
     assert split("Hr. Meier kam. Er ging.", splitter) == ["Hr. Meier kam.", "Er ging."]
     assert split("Die Str. chen ist es. Der Hr. Der kam.", splitter) == [
         "Die Str. chen ist es.",
