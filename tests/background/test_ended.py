@@ -146,3 +146,22 @@ def test_a_captured_call_is_sampled_by_its_run() -> None:
 
     assert sorted(ended.ids, key=int) == wanted
     assert sorted(made.ids, key=int) == wanted
+
+
+def test_a_rate_that_looks_at_the_call_gets_its_record() -> None:
+    """On the app's thread, as documented."""
+    source = Source()
+    asked: list[str] = []
+
+    def rate(call: RagCall) -> float:
+        asked.append(call.id)
+        return 1.0 if call.id == "1" else 0.0
+
+    with BackgroundEvaluator(evaluator(), sample_rate=rate) as background:
+        for number in range(3):
+            background.submit_ended(source.ended(number))
+        assert background.flush(WAIT)
+
+        assert background.counters.scored == 1
+    assert asked == ["0", "1", "2"]
+    assert set(source.threads.values()) == {threading.get_ident()}

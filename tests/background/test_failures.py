@@ -358,3 +358,42 @@ def test_a_judge_that_catches_its_cancellation_holds_no_place(
     assert background.counters.failed == 2
     assert {e.error.type for e in kept.evaluations if e.error is not None} == {"TimeoutError"}
     assert len(log.records) == 1
+
+
+def test_a_sink_that_empties_its_batch_is_counted() -> None:
+    """What it was given is written, and `flush` ends."""
+
+    class Emptying(Kept):
+        def write(self, batch: Sequence[Evaluation]) -> None:
+            super().write(batch)
+            assert isinstance(batch, list)
+            batch.clear()
+
+    kept = Emptying()
+    with BackgroundEvaluator(evaluator(), [kept]) as background:
+        for number in range(5):
+            background(call(number))
+        assert background.flush(WAIT)
+
+        counts = background.counters.sinks[0]
+    assert (len(kept.ids), counts.written, counts.pending) == (5, 5, 0)
+
+
+def test_a_sink_that_hangs_does_not_hang_close(log: pytest.LogCaptureFixture) -> None:
+    """What it holds and what waits for it is said in one line."""
+    go, began = threading.Event(), threading.Event()
+
+    class Hanging:
+        def write(self, batch: Sequence[Evaluation]) -> None:
+            began.set()
+            go.wait(WAIT)
+
+    background = BackgroundEvaluator(evaluator(), [Hanging()])
+    background(call(0))
+    assert began.wait(WAIT)
+
+    assert not background.close(0.05)
+    go.set()
+    assert [record.getMessage() for record in log.records] == [
+        "0 calls were not evaluated and 1 evaluation not written at close"
+    ]

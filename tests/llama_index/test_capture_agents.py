@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent
+from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent, ReActAgent
 from llama_index.core.base.response.schema import Response
 from llama_index.core.llms import ChatMessage, ChatResponse, CompletionResponse
 from llama_index.core.memory import ChatMemoryBuffer
@@ -227,6 +227,20 @@ class TestOtherAgents:
         assert call.question == QUESTION
         assert call.response == FINAL
         assert sorted(captured.ids) == ["a", "b", "c"]  # type: ignore[type-var]  # no None
+
+    async def test_react(self, captured: Captured) -> None:
+        """An agent that reasons in text."""
+        script = [
+            'Thought: I need the manual.\nAction: docs\nAction Input: {"input": "speed"}',
+            f"Thought: I can answer without using any more tools.\nAnswer: {FINAL}",
+        ]
+        reasoner = ReActAgent(tools=[docs()], llm=ToolCaller(script=script))
+        await reasoner.run(QUESTION)
+
+        call = captured.only
+        assert call.app == "ReActAgent"
+        assert call.response == FINAL
+        assert captured.ids == ["a", "b"]
 
     async def test_agent_as_a_tool(self, captured: Captured) -> None:
         """An agent inside of another belongs to the outer one."""
