@@ -77,7 +77,7 @@ def coverage(sample: Sampler, truth: float, n: int, samples: int) -> tuple[float
         assert found is not None
         methods[found.method] += 1
         held += found.low <= truth <= found.high
-        low, high = _paired._bootstrap([_paired._Units.of(pairs, None)], seed)[0]
+        low, high = _paired._bootstrap({"score": _paired._Units.of(pairs, None)}, seed)["score"]
         held_by_bootstrap += low <= truth <= high
     shares = ", ".join(f"{name} {count / samples:.0%}" for name, count in methods.most_common())
     return held / samples, held_by_bootstrap / samples, shares

@@ -37,7 +37,7 @@ from rag_eval_integrations.records import (
 
 if TYPE_CHECKING:
     from rag_eval_integrations.evaluations import Comparison
-    from rag_eval_integrations.evaluations._compare import Source
+    from rag_eval_integrations.evaluations.comparison import Source
 publish(__name__, ["assert_scores"])
 
 Reply = str | Completion | Exception
@@ -324,7 +324,7 @@ def assert_no_regression(
         InputError: a line of a file is not an evaluation.
         OSError: a file cannot be read.
     """
-    from rag_eval_integrations.evaluations._compare import check_no_regression  # noqa: PLC0415
+    from rag_eval_integrations.evaluations.comparison import check_no_regression  # noqa: PLC0415
 
     __tracebackhide__ = True  # pytest shows the caller's line
     return check_no_regression(before, after, deltas, unclear=unclear, allow_mixed=allow_mixed)

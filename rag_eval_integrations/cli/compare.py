@@ -18,7 +18,6 @@ from rag_eval_integrations.cli.report import format_of
 from rag_eval_integrations.dataset._input import Input
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations._cells import Row, inline, markdown_table
-from rag_eval_integrations.evaluations._compare import worst_calls
 from rag_eval_integrations.evaluations._pairing import EvaluationsFile, PairedBy
 from rag_eval_integrations.evaluations.comparison import (
     GENERATOR,
@@ -28,6 +27,7 @@ from rag_eval_integrations.evaluations.comparison import (
     cells,
     decimal,
     remarks,
+    worst_calls,
 )
 from rag_eval_integrations.evaluations.console import add_row, plain_table
 from rag_eval_integrations.report import _page

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 from rag_eval_integrations._lazy import lazy
 
 if TYPE_CHECKING:
-    from rag_eval_integrations.evaluations._compare import compare
     from rag_eval_integrations.evaluations._paired import ScoreDifference, Verdict
     from rag_eval_integrations.evaluations.collection import Evaluations, MeanOf
-    from rag_eval_integrations.evaluations.comparison import Change, Comparison
+    from rag_eval_integrations.evaluations.comparison import Change, Comparison, compare
     from rag_eval_integrations.evaluations.console import (
         calls_table,
         plain,
@@ -66,7 +65,7 @@ __getattr__, __dir__ = lazy(
         "Summary": "summary",
         "Verdict": "_paired",
         "calls_table": "console",
-        "compare": "_compare",
+        "compare": "comparison",
         "plain": "console",
         "unsupported_sentences": "console",
     },

@@ -28,7 +28,7 @@ import random
 import struct
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import compress
 from numbers import Real
 from operator import itemgetter
@@ -135,13 +135,15 @@ class ScoreDifference:
             least = MIN_PAIRS
             return Verdict("cannot tell", f"{count} in both runs, at least {least} needed")
         low, high, method = self.interval.low, self.interval.high, self.interval.method
-        found = f"{self.difference:+.3f} [{low:+.3f}, {high:+.3f}] ({method})"
+        figures = f"{self.difference:+.3f} [{low:+.3f}, {high:+.3f}] ({method})"
         line = f"{-delta:g}" if delta else "0"
         if high < -delta:
-            return Verdict("worse", f"{found} is wholly below {line}")
+            return Verdict("worse", f"{figures} is wholly below {line}")
         if low >= -delta:
-            return Verdict("fine", f"{found} is not below {line}")
-        reason = f"{found} reaches across {line}; {counted(self.n, 'call')} show differences from "
+            return Verdict("fine", f"{figures} is not below {line}")
+        reason = (
+            f"{figures} reaches across {line}; {counted(self.n, 'call')} show differences from "
+        )
         return Verdict("cannot tell", f"{reason}{self.smallest_visible:.3f}{self._needed(delta)}")
 
     def _needed(self, delta: float) -> str:
@@ -178,15 +180,14 @@ def paired(
         groups: the conversation of each call; None where each call stands alone.
         seed: of the random draws.
     """
-    made = {name: _Units.of(pairs, groups) for name, pairs in scores.items()}
-    wide = [one for one in made.values() if one.method() == _BOOTSTRAP]
-    bounds = dict(zip(map(id, wide), _bootstrap(wide, seed), strict=True))
-    ps = _flips(list(made.values()), seed)
-    found = {
-        name: one.figures(name, bounds.get(id(one)), p)
-        for (name, one), p in zip(made.items(), ps, strict=True)
+    units = {name: _Units.of(pairs, groups) for name, pairs in scores.items()}
+    wide = {name: score for name, score in units.items() if score.method() == _BOOTSTRAP}
+    bounds, ps = _bootstrap(wide, seed), _flips(units, seed)
+    adjusted = _holm(ps)
+    return {
+        name: score.figures(name, bounds.get(name), ps.get(name), adjusted.get(name))
+        for name, score in units.items()
     }
-    return _holm(found)
 
 
 _BOOTSTRAP, _PRICE, _STUDENT = "bootstrap", "Bonett-Price", "Student's t"
@@ -202,30 +203,21 @@ class _Units:
     counts: list[int]
     """0 for a unit of which no pair has the score."""
     grouped: bool
-    alone: bool
-    """Whether every unit is one pair."""
-    binary: bool
 
     @staticmethod
     def of(pairs: Sequence[Values | None], groups: Sequence[Hashable] | None) -> _Units:
-        at = {group: index for index, group in enumerate(dict.fromkeys(groups or ()))}
-        size = len(at) if groups is not None else len(pairs)
-        sums, counts = [0] * size, [0] * size
-        differences = []
-        for index, pair in enumerate(pairs):
-            if pair is None:
-                continue
-            unit = index if groups is None else at[groups[index]]
-            difference = millionths(pair[1]) - millionths(pair[0])
-            differences.append(difference)
-            sums[unit] += difference
-            counts[unit] += 1
-        values = [pair for pair in pairs if pair is not None]
+        names = range(len(pairs)) if groups is None else groups
+        sums, counts = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
+        values, differences = [], []
+        for name, pair in zip(names, pairs, strict=True):
+            if pair is not None:
+                values.append(pair)
+                differences.append(millionths(pair[1]) - millionths(pair[0]))
+                sums[name] += differences[-1]
+                counts[name] += 1
         return _Units(
-            values, differences, sums, counts, grouped=groups is not None,
-            alone=groups is None or max(counts, default=0) <= 1,
-            binary=all(value in (0.0, 1.0) for pair in values for value in pair),
-        )  # fmt: skip
+            values, differences, list(sums.values()), list(counts.values()), groups is not None
+        )
 
     @property
     def size(self) -> int:
@@ -247,16 +239,20 @@ class _Units:
         )
         most = seen.most_common(1)[0][1]
         sparse = most > 1 and self.size - most < MIN_CHANGED
-        if sparse or (self.binary and self.size < MIN_BOOTSTRAP):
+        binary = all(value in (0.0, 1.0) for pair in self.values for value in pair)
+        if sparse or (binary and self.size < MIN_BOOTSTRAP):
             return _PRICE
         drawn = self.effective >= MIN_BOOTSTRAP and len(self.sums) < MANY
         return _BOOTSTRAP if drawn else _STUDENT
 
     def figures(
-        self, name: str, bounds: tuple[float, float] | None, p: float | None
+        self,
+        name: str,
+        bounds: tuple[float, float] | None,
+        p: float | None,
+        p_holm: float | None,
     ) -> ScoreDifference:
         n = len(self.differences)
-        difference = sum(self.differences) / n / _MILLIONTHS if n else None
         method = self.method()
         interval = error = None
         if method is not None:
@@ -267,56 +263,51 @@ class _Units:
             name=name, n=n,
             mean_a=math.fsum(a for a, _ in self.values) / n if n else None,
             mean_b=math.fsum(b for _, b in self.values) / n if n else None,
-            difference=difference, interval=interval, p=p, p_holm=p,
-            wins=sum(d > 0 for d in self.differences),
-            losses=sum(d < 0 for d in self.differences),
-            ties=sum(d == 0 for d in self.differences),
-            became_unscored={}, became_scored=0,
+            difference=sum(self.differences) / n / _MILLIONTHS if n else None,
+            interval=interval, p=p, p_holm=p_holm,
+            wins=sum(difference > 0 for difference in self.differences),
+            losses=sum(difference < 0 for difference in self.differences),
+            ties=self.differences.count(0), became_unscored={}, became_scored=0,
             smallest_visible=None if error is None else POWER * error,
             conversations=self.size if self.grouped else None,
         )  # fmt: skip
 
     def _normal(self, method: str) -> tuple[float, float, float]:
         """Return the standard error, the centre, and the reach in standard errors."""
-        sums, counts = self.sums, self.counts
+        units, pairs = self.size, list(zip(self.sums, self.counts, strict=True))
         if method == _PRICE:
-            length = round(sum(counts) / self.size)  # of an average conversation; 1 for pairs
-            sums = [*sums, length * _MILLIONTHS, -length * _MILLIONTHS]
-            counts = [*counts, length, length]
-        n, total, units = sum(counts), sum(sums), self.size
-        pairs = list(zip(sums, counts, strict=True))
+            length = round(sum(self.counts) / units)  # of an average conversation; 1 for pairs
+            pairs += [(length * _MILLIONTHS, length), (-length * _MILLIONTHS, length)]
+        n, total = sum(count for _, count in pairs), sum(self.sums)
         if method == _PRICE:  # in whole numbers up to the root: Σ (n·sum - count·total)² / n⁴
             error = math.sqrt(sum((n * s - c * total) ** 2 for s, c in pairs) / n**4)
         else:  # what the mean changes by, without one unit after the other
             changes = ((n * s - c * total) / (n * (n - c)) for s, c in pairs)
-            error = math.sqrt((units - 1) / units * math.fsum(one**2 for one in changes))
+            error = math.sqrt((units - 1) / units * math.fsum(change**2 for change in changes))
         # Below one degree, as where one conversation holds 70 % of all, t exceeds every range.
-        reach = Z_975 if method == _PRICE and self.alone else t_975(max(1, self.effective - 1))
+        normal = method == _PRICE and max(self.counts) == 1
+        reach = Z_975 if normal else t_975(max(1, self.effective - 1))
         return error / _MILLIONTHS, total / n / _MILLIONTHS, reach
 
 
 # --- Bootstrap
 
 
-def _bootstrap(scores: Sequence[_Units], seed: int) -> list[tuple[float, float]]:
+def _bootstrap(scores: Mapping[str, _Units], seed: int) -> dict[str, tuple[float, float]]:
     """Return the 2.5th and 97.5th percentile of each score's mean difference on the same draws."""
     generator = random.Random(seed)
-    means: list[list[float]] = [[] for _ in scores]
+    means: dict[str, list[float]] = {name: [] for name in scores}
+    size = max((len(score.sums) for score in scores.values()), default=0)  # the same of all
     for _ in range(RESAMPLES if scores else 0):
-        drawn = itemgetter(*_draw(generator, len(scores[0].sums)))
-        for score, replicates in zip(scores, means, strict=True):
+        # Units with replacement, three times as fast as by `random.choices`.
+        words = struct.unpack(f"<{size}I", generator.randbytes(4 * size))
+        drawn = itemgetter(*[word * size >> 32 for word in words])
+        for name, score in scores.items():
             n = sum(drawn(score.counts))
             if n:  # no drawn unit has the score: next to impossible from 50 that have it
-                replicates.append(sum(drawn(score.sums)) / n / _MILLIONTHS)
-    for replicates in means:
-        replicates.sort()
-    return [(_percentile(drawn, 0.025), _percentile(drawn, 0.975)) for drawn in means]
-
-
-def _draw(generator: random.Random, size: int) -> list[int]:
-    """Draw as many units with replacement, three times as fast as `random.choices`."""
-    words = struct.unpack(f"<{size}I", generator.randbytes(4 * size))
-    return [word * size >> 32 for word in words]
+                means[name].append(sum(drawn(score.sums)) / n / _MILLIONTHS)
+    ordered = {name: sorted(replicates) for name, replicates in means.items()}
+    return {name: (_percentile(r, 0.025), _percentile(r, 0.975)) for name, r in ordered.items()}
 
 
 def _percentile(ordered: Sequence[float], share: float) -> float:
@@ -330,27 +321,24 @@ def _percentile(ordered: Sequence[float], share: float) -> float:
 # --- Sign flips
 
 
-def _flips(scores: Sequence[_Units], seed: int) -> list[float | None]:
-    """Return each score's two-sided p-value; None without a pair."""
-    ps: dict[int, float | None] = {}
-    sampled = []
-    for one in scores:
-        changed = [abs(total) for total in one.sums if total]
-        if not one.differences:
-            ps[id(one)] = None
-        elif len(set(changed)) <= 1:  # as of 0/1 scores
-            ps[id(one)] = _mcnemar(sum(total > 0 for total in one.sums), len(changed))
+def _flips(scores: Mapping[str, _Units], seed: int) -> dict[str, float]:
+    """Return the two-sided p-value of each score that has a pair."""
+    ps: dict[str, float] = {}
+    sampled = {}
+    for name, score in scores.items():
+        changed, observed = [abs(total) for total in score.sums if total], abs(sum(score.sums))
+        if not score.differences:
+            continue
+        if len(set(changed)) <= 1:  # as of 0/1 scores
+            ps[name] = _mcnemar(sum(total > 0 for total in score.sums), len(changed))
         elif len(changed) <= _MOST_EXACT:
-            ps[id(one)] = _all_flips(changed, abs(sum(one.sums)))
-        elif len(one.sums) >= MANY:
+            ps[name] = _all_flips(changed, observed)
+        elif len(score.sums) >= MANY:
             deviation = math.sqrt(sum(size**2 for size in changed))
-            ps[id(one)] = max(
-                1 / (FLIPS + 1), math.erfc(abs(sum(one.sums)) / deviation / math.sqrt(2))
-            )
+            ps[name] = max(1 / (FLIPS + 1), math.erfc(observed / deviation / math.sqrt(2)))
         else:
-            sampled.append(one)
-    ps.update(zip(map(id, sampled), _sampled_flips(sampled, seed), strict=True))
-    return [ps[id(one)] for one in scores]
+            sampled[name] = score
+    return ps | _sampled_flips(sampled, seed)
 
 
 def _mcnemar(wins: int, changed: int) -> float:
@@ -364,37 +352,35 @@ def _mcnemar(wins: int, changed: int) -> float:
 
 
 def _all_flips(sizes: Sequence[int], observed: int) -> float:
-    totals = [0]
+    # The first sign is left at plus: the other half of all flips is the mirror image.
+    totals = [sizes[0]]
     for size in sizes[1:]:
         totals = [t + size for t in totals] + [t - size for t in totals]
-    # The first sign is left at plus: the other half of all flips is the mirror image.
-    first = sizes[0]
-    return sum(abs(total + first) >= observed for total in totals) / len(totals)
+    return sum(abs(total) >= observed for total in totals) / len(totals)
 
 
-def _sampled_flips(scores: Sequence[_Units], seed: int) -> list[float]:
+def _sampled_flips(scores: Mapping[str, _Units], seed: int) -> dict[str, float]:
     generator = random.Random(seed + 1)  # not the bits that the bootstrap draws by
     # The last unit first: it belongs to the highest bit, which is written first.
-    sizes = [[abs(total) for total in reversed(score.sums)] for score in scores]
-    wholes, observed = list(map(sum, sizes)), [abs(sum(score.sums)) for score in scores]
-    extreme = [0] * len(scores)
+    sizes = {name: [abs(total) for total in reversed(unit.sums)] for name, unit in scores.items()}
+    bounds = {name: (sum(sizes[name]), abs(sum(unit.sums))) for name, unit in scores.items()}
+    extreme = dict.fromkeys(scores, 0)
+    units = max(map(len, sizes.values()), default=0)  # the same of all
     for _ in range(FLIPS if scores else 0):
-        bits = f"{generator.getrandbits(len(sizes[0])):0{len(sizes[0])}b}"
+        bits = f"{generator.getrandbits(units):0{units}b}"
         flipped = bits.encode("ascii").translate(_AS_NUMBERS)
-        for index, whole in enumerate(wholes):
-            kept = sum(compress(sizes[index], flipped))
-            extreme[index] += abs(2 * kept - whole) >= observed[index]
-    return [(1 + count) / (FLIPS + 1) for count in extreme]
+        for name, (whole, observed) in bounds.items():
+            extreme[name] += abs(2 * sum(compress(sizes[name], flipped)) - whole) >= observed
+    return {name: (1 + count) / (FLIPS + 1) for name, count in extreme.items()}
 
 
 _AS_NUMBERS = bytes.maketrans(b"01", b"\0\1")
 
 
-def _holm(found: Mapping[str, ScoreDifference]) -> dict[str, ScoreDifference]:
-    ordered = sorted((one.p, name) for name, one in found.items() if one.p is not None)
+def _holm(ps: Mapping[str, float]) -> dict[str, float]:
+    """Adjust p-values by the number of scores: none falls below that of a smaller one."""
     adjusted: dict[str, float] = {}
     largest = 0.0
-    for rank, (p, name) in enumerate(ordered):
-        largest = max(largest, min(1.0, p * (len(ordered) - rank)))
-        adjusted[name] = largest
-    return {name: replace(one, p_holm=adjusted.get(name)) for name, one in found.items()}
+    for rank, (p, name) in enumerate(sorted((p, name) for name, p in ps.items())):
+        largest = adjusted[name] = max(largest, min(1.0, p * (len(ps) - rank)))
+    return adjusted

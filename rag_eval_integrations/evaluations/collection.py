@@ -319,9 +319,9 @@ class Evaluations(Sequence[Evaluation]):
         Raises:
             ConfigurationError: the calls cannot be paired, or scores were made differently.
         """
-        from rag_eval_integrations.evaluations import _compare  # noqa: PLC0415 -- statistics
+        from rag_eval_integrations.evaluations.comparison import compare  # noqa: PLC0415
 
-        return _compare.compare(self, *others, **options)
+        return compare(self, *others, **options)
 
     # --- As a person reads them
 

@@ -1,21 +1,35 @@
-"""What `compare` finds: differences of scores, verdicts, the calls that changed; their words."""
+"""`compare`: what became better or worse between runs of the same calls, and how sure that is."""
 
 from __future__ import annotations
 
 import html
+import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
 
 from rag_eval_integrations._counted import counted
 from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations import _paired
-from rag_eval_integrations.evaluations._paired import ScoreDifference, millionths
-from rag_eval_integrations.evaluations._pairing import PairedBy, Run, evaluations_at, value_of
-from rag_eval_integrations.records import Evaluation
+from rag_eval_integrations.evaluations._paired import SEED, ScoreDifference, millionths, paired
+from rag_eval_integrations.evaluations._pairing import (
+    EvaluationsFile,
+    Pair,
+    PairedBy,
+    Run,
+    conversations,
+    key_of,
+    pair,
+)
+from rag_eval_integrations.records import By, Evaluation
+from rag_eval_integrations.records._shown import unsupported
 
-# --- Two runs
+Source = Iterable[Evaluation] | str | os.PathLike[str] | EvaluationsFile
+
+# --- What is found
 
 
 @dataclass(frozen=True)
@@ -30,13 +44,19 @@ class Change:
     def scores(self, names: Iterable[str]) -> Iterator[tuple[str, float | None, float | None]]:
         """Yield the scores that differ, among some: name, value before and value after."""
         for name in names:
-            old, new = (one.scores.get(name) for one in (self.before, self.after))
-            was, now = (None if one is None else one.value for one in (old, new))
-            if was is None or now is None:
-                if was is not now:
-                    yield name, was, now
-            elif millionths(was) != millionths(now):
+            was, now = (
+                run.scores[name].value if name in run.scores else None
+                for run in (self.before, self.after)
+            )
+            if (was is None) != (now is None) or _difference(was, now):
                 yield name, was, now
+
+
+def _difference(before: float | None, after: float | None) -> float | None:
+    """Return by how much a value changed; None for a tie, and where one is missing."""
+    if before is None or after is None or millionths(before) == millionths(after):
+        return None
+    return after - before
 
 
 @dataclass(frozen=True, repr=False)
@@ -61,7 +81,7 @@ class Comparison:
     others: tuple[Comparison, ...] = ()
     """One comparison with the baseline for each run after the second."""
     _runs: tuple[Run, Run] = field(compare=False, kw_only=True)
-    _at: tuple[tuple[int, int], ...] = field(compare=False, kw_only=True)
+    _pairs: Sequence[Pair] = field(compare=False, kw_only=True)
 
     @property
     def all(self) -> tuple[Comparison, ...]:
@@ -74,11 +94,10 @@ class Comparison:
         Raises:
             ConfigurationError: the runs do not both have it; lists those they have.
         """
-        found = self.scores.get(name)
-        if found is None:
+        if name not in self.scores:
             why = f"no score {name!r} in both runs; they have {', '.join(self.scores) or 'none'}"
             raise ConfigurationError("name", name, why)
-        return found
+        return self.scores[name]
 
     def changed(self, name: str, limit: int | None = 10) -> list[Change]:
         """List the calls whose score changed most, a fall before a rise of the same size.
@@ -90,14 +109,12 @@ class Comparison:
         Raises:
             ConfigurationError: as for `score`.
         """
-        self.score(name)
-        return self._changes(self._ordered([name])[:limit])
+        return self._changes(self._ordered([self.score(name).name]), limit)
 
     def fell(self, name: str, limit: int | None = 10) -> list[Change]:
         """List the calls whose score fell most; arguments as for `changed`."""
-        self.score(name)
-        fallen = [one for one in self._ordered([name]) if one[2] is not None and one[2] < 0]
-        return self._changes(fallen[:limit])
+        changes = self._ordered([self.score(name).name])
+        return self._changes([change for change in changes if change[1] < 0], limit)
 
     def became_unscored(self, name: str, limit: int | None = 10) -> list[Change]:
         """List calls that have the score in the baseline only, in the order of the baseline.
@@ -110,39 +127,13 @@ class Comparison:
             ConfigurationError: as for `score`.
         """
         self.score(name)
-        a, b = self._runs
+        a, b = (run.calls for run in self._runs)
         lost = [
-            (i, j, None)
-            for i, j in self._at
-            if value_of(a, i, name) is not None and value_of(b, j, name) is None
+            (both, None)
+            for both in self._pairs
+            if a[both[0]].value(name) is not None and b[both[1]].value(name) is None
         ]
-        return self._changes(lost[:limit])
-
-    def _ordered(self, names: Iterable[str]) -> list[tuple[int, int, float | None]]:
-        """List pairs with their greatest change in any of the scores, the greatest first."""
-        a, b = self._runs
-        found: list[tuple[int, int, float | None]] = []
-        sizes: list[tuple[float, float, int]] = []
-        wanted = list(names)
-        for i, j in self._at:
-            moved = [
-                after - before
-                for name in wanted
-                if (before := value_of(a, i, name)) is not None
-                and (after := value_of(b, j, name)) is not None
-                and millionths(before) != millionths(after)
-            ]
-            largest = max(moved, key=lambda change: (abs(change), -change), default=None)
-            if largest is not None:
-                sizes.append((-abs(largest), largest, len(found)))
-                found.append((i, j, largest))
-        return [found[place] for _, _, place in sorted(sizes)]
-
-    def _changes(self, wanted: Sequence[tuple[int, int, float | None]]) -> list[Change]:
-        a, b = self._runs
-        before = evaluations_at(a, [i for i, _, _ in wanted])
-        after = evaluations_at(b, [j for _, j, _ in wanted])
-        return [Change(before[i], after[j], difference) for i, j, difference in wanted]
+        return self._changes(lost, limit)
 
     def changed_calls(self, limit: int | None = 20) -> list[Change]:
         """List the calls of which any score changed most; see `changed`.
@@ -150,12 +141,33 @@ class Comparison:
         Args:
             limit: number of calls; None for all that changed.
         """
-        return self._changes(self._ordered(self.scores)[:limit])
+        return self._changes(self._ordered(self.scores), limit)
 
     @property
     def changed_count(self) -> int:
         """Number of calls of which any score changed."""
         return len(self._ordered(self.scores))
+
+    def _ordered(self, names: Iterable[str]) -> list[tuple[Pair, float]]:
+        """List pairs with their greatest change in any of the scores, the greatest first."""
+        a, b = (run.calls for run in self._runs)
+        names = list(names)
+        changes = []
+        for i, j in self._pairs:
+            differences = (_difference(a[i].value(name), b[j].value(name)) for name in names)
+            moved = [difference for difference in differences if difference is not None]
+            if moved:
+                changes.append(((i, j), min(moved, key=_greatest_first)))
+        return sorted(changes, key=lambda change: _greatest_first(change[1]))
+
+    def _changes(
+        self, wanted: Sequence[tuple[Pair, float | None]], limit: int | None
+    ) -> list[Change]:
+        wanted = wanted[:limit]
+        before, after = (
+            run.some([places[side] for places, _ in wanted]) for side, run in enumerate(self._runs)
+        )
+        return [Change(before[i], after[j], difference) for (i, j), difference in wanted]
 
     def to_json(self) -> dict[str, Any]:
         """Return all figures as JSON values; `runs` has one entry for each run but the baseline."""
@@ -167,21 +179,21 @@ class Comparison:
             "flips": _paired.FLIPS,
             "runs": [
                 {
-                    "name": one.names[1], "paired_by": one.paired_by, "pairs": one.pairs,
-                    "only_baseline": one.only_a, "only_run": one.only_b,
-                    "notes": list(one.notes),
-                    "scores": [score.to_json() for score in one.scores.values()],
+                    "name": run.names[1], "paired_by": run.paired_by, "pairs": run.pairs,
+                    "only_baseline": run.only_a, "only_run": run.only_b,
+                    "notes": list(run.notes),
+                    "scores": [score.to_json() for score in run.scores.values()],
                 }
-                for one in self.all
+                for run in self.all
             ],
         }  # fmt: skip
 
     def __repr__(self) -> str:
-        found = (
-            f"{name} {decimal(one.difference, sign=True)}" for name, one in self.scores.items()
+        differences = (
+            f"{name} {decimal(score.difference, sign=True)}" for name, score in self.scores.items()
         )
         others = f", and {len(self.others)} more" if self.others else ""
-        line = f"{self.names[1]} with {self.names[0]}{others}: {', '.join(found)}"
+        line = f"{self.names[1]} with {self.names[0]}{others}: {', '.join(differences)}"
         return f"<Comparison of {one_line(line, 300)}>"
 
     def __str__(self) -> str:
@@ -193,6 +205,235 @@ class Comparison:
 
 GENERATOR = "rag-eval compare"
 """Marks files of this program, which may be replaced by newer ones."""
+
+
+def _greatest_first(difference: float) -> tuple[float, float]:
+    return -abs(difference), difference
+
+
+# --- How it is found
+
+
+def compare(
+    a: Source,
+    b: Source,
+    *more: Source,
+    names: Sequence[str] | None = None,
+    by: PairedBy | None = None,
+    conversation: str | Literal[False] | None = None,
+    allow_mixed: bool = False,
+    seed: int = SEED,
+) -> Comparison:
+    """Compare a run with a baseline: the same calls, evaluated before and after a change.
+
+    Calls are paired by `id` where the ids are your own and unique in both runs, else by question
+    and reference. Each score is compared over the calls that have it in both runs: the difference
+    of means with a 95 % interval, a p-value, and what became unscored. `docs/compare.md` says how.
+
+    Calls of one conversation (the same `thread_id`, `conversation_id` or `session_id` in `metadata`
+    or `capture.metadata`) are not independent: whole conversations are then resampled, unless all
+    calls have the same id.
+
+    Args:
+        a: the baseline: evaluations, or the path of an EVALS file, which is read in flat memory.
+        b: the run to compare with it.
+        more: further runs, each compared with the baseline.
+        names: a name for each run; by default the files' names, or A, B, C …
+        by: `id` or `question`, to pair by that alone.
+        conversation: another field of the metadata that names a call's conversation; False if
+            every call stands alone.
+        allow_mixed: compare scores although different judges, prompts, formulas or estimators
+            made them: a difference may then be the judge's.
+        seed: of the random draws.
+
+    Raises:
+        ConfigurationError: a run is empty; no call has the field `conversation`; the calls cannot
+            be paired (says how many keys repeat or are missing); scores were made differently (says
+            what differs); `names` are too few.
+        InputError: a line of a file is not an evaluation.
+        OSError: a file cannot be read.
+    """
+    if by not in (None, "id", "question"):
+        raise ConfigurationError("by", by, "use 'id' or 'question'")
+    sources = [a, b, *more]
+    runs = [
+        Run.of(name, _opened(name, source), conversation)
+        for name, source in zip(_names(sources, names), sources, strict=True)
+    ]
+    if conversation and not any(call.conversation for run in runs for call in run.calls):
+        raise ConfigurationError(
+            "conversation", conversation, "is a field of the metadata of no call"
+        )
+    first, *later = (_compared(runs[0], run, by, allow_mixed, seed) for run in runs[1:])
+    return replace(first, others=tuple(later))
+
+
+def _names(sources: Sequence[Source], given: Sequence[str] | None) -> list[str]:
+    if given is not None:
+        if isinstance(given, str) or len(given) != len(sources):
+            raise ConfigurationError("names", given, f"give one name for each of {len(sources)}")
+        if len(set(given)) < len(given) or not all(isinstance(name, str) for name in given):
+            raise ConfigurationError("names", given, "give each run another name, a text")
+        return list(given)
+    letters = [chr(ord("A") + place) if place < 26 else f"run {place + 1}"
+               for place in range(len(sources))]  # fmt: skip
+    files = [str(source.path) if isinstance(source, EvaluationsFile)
+             else os.fspath(source) if isinstance(source, str | os.PathLike) else None
+             for source in sources]  # fmt: skip
+    for shorten in (lambda path: Path(path).name, str):  # with folders where two have one name
+        names = [letter if file is None else shorten(file)
+                 for letter, file in zip(letters, files, strict=True)]  # fmt: skip
+        if len(set(names)) == len(names):
+            return names
+    return letters
+
+
+def _opened(name: str, source: Source) -> EvaluationsFile | Sequence[Evaluation]:
+    if isinstance(source, EvaluationsFile):
+        return source
+    if isinstance(source, str | os.PathLike):
+        return EvaluationsFile(source)
+    given: object = source
+    if isinstance(given, Evaluation) or not isinstance(given, Iterable):
+        why = f"should be evaluations or the path of an EVALS file, not {type(given).__name__}"
+        raise ConfigurationError("runs", name, why)
+    return tuple(source)
+
+
+def _compared(a: Run, b: Run, by: PairedBy | None, allow_mixed: bool, seed: int) -> Comparison:
+    names = [name for name in a.means.total if name in b.means.total]
+    different = "; ".join(_made_differently(a, b, names))
+    if different and not allow_mixed:
+        raise ConfigurationError(
+            "runs", f"{a.name}, {b.name}",
+            f"their scores were made differently ({different}), so a difference could be "
+            "the judge's; evaluate both in the same way, or compare them all the same with "
+            "--allow-mixed (allow_mixed=True)",
+        )  # fmt: skip
+    by, pairs = pair(a, b, by)
+    # The random draws are by position: in any order of the files, and of the two runs, the same.
+    ordered = sorted(pairs, key=lambda both: str(key_of(a.calls[both[0]], by)))
+    values = {
+        name: [
+            None if before is None or after is None else (before, after)
+            for i, j in ordered
+            for before, after in ((a.calls[i].value(name), b.calls[j].value(name)),)
+        ]
+        for name in names
+    }
+    figures = paired(values, conversations(a, b, ordered), seed=seed)
+    return Comparison(
+        names=(a.name, b.name),
+        scores={name: _with_unscored(score, a, b, pairs) for name, score in figures.items()},
+        paired_by=by, pairs=len(pairs),
+        only_a=len(a.calls) - len(pairs), only_b=len(b.calls) - len(pairs),
+        notes=tuple(_notes(a, b, pairs, different)), seed=seed, _runs=(a, b), _pairs=pairs,
+    )  # fmt: skip
+
+
+def _with_unscored(
+    score: ScoreDifference, a: Run, b: Run, pairs: Iterable[Pair]
+) -> ScoreDifference:
+    """Add which calls have the score in one run only."""
+    lost: Counter[str] = Counter()
+    gained = 0
+    for i, j in pairs:
+        before, after = a.calls[i].value(score.name), b.calls[j].value(score.name)
+        if before is not None and after is None:
+            lost[b.calls[j].why_not(score.name)] += 1
+        gained += before is None and after is not None
+    return replace(score, became_unscored=dict(lost.most_common()), became_scored=gained)
+
+
+def _made_differently(a: Run, b: Run, names: Sequence[str]) -> Iterator[str]:
+    """Say in which fields of their provenance the values of a score differ."""
+    differing: dict[str, list[str]] = {}
+    for name in names:
+        for part in [*By.model_fields, "method"]:
+            in_a, in_b = (
+                sorted({str(getattr(made if part == "method" else made.by, part))
+                        for made in run.means.made if made.name == name})
+                for run in (a, b)
+            )  # fmt: skip
+            if len({*in_a, *in_b}) > 1:
+                words = f"{part} {' and '.join(in_a)} in {a.name}, {' and '.join(in_b)} in {b.name}"
+                differing.setdefault(words, []).append(name)
+    for words, scores in differing.items():
+        yield f"{words}: {', '.join(scores)}"
+
+
+def _notes(a: Run, b: Run, pairs: Sequence[Pair], different: str) -> Iterator[str]:
+    if different:
+        yield f"The scores were made differently ({different})."
+    only_a, only_b = len(a.calls) - len(pairs), len(b.calls) - len(pairs)
+    if only_a or only_b:
+        yield f"Left out: {calls(only_a)} only in {a.name}, {only_b:,} only in {b.name}."
+    if asked := sum(a.calls[i].question != b.calls[j].question for i, j in pairs):
+        yield (
+            f"{asked:,} of {calls(len(pairs))} with the same id "
+            f"{'has' if asked == 1 else 'have'} another question or reference."
+        )
+    for run, other in ((a, b), (b, a)):
+        missing = [name for name in run.means.total if name not in other.means.total]
+        if missing:
+            yield f"Only in {run.name}: {', '.join(missing)}."
+
+
+# --- The gate: runs that became worse fail a build or a test, with the calls that fell most
+
+
+_WORST = 5
+_SENTENCES = 3
+
+
+def check_no_regression(
+    before: Source | Comparison,
+    after: Source | None,
+    deltas: Mapping[str, float],
+    *,
+    unclear: Literal["pass", "fail"],
+    allow_mixed: bool,
+) -> Comparison:
+    """Do what `testing.assert_no_regression` says."""
+    if unclear not in ("pass", "fail"):
+        raise ConfigurationError("unclear", unclear, "use 'pass' or 'fail'")
+    if not deltas:
+        why = "name a score and the fall that does not matter, as in adherence=0.02"
+        raise ConfigurationError("deltas", {}, why)
+    if isinstance(before, Comparison):
+        if after is not None:
+            raise ConfigurationError("after", type(after).__name__, "is in the comparison already")
+        comparison = before
+    elif after is None:
+        raise ConfigurationError("after", None, "give the run to check", missing=True)
+    else:
+        comparison = compare(before, after, allow_mixed=allow_mixed)
+    failed = []
+    for run in comparison.all:
+        of = f" ({one_line(run.names[1])})" if comparison.others else ""
+        for name, delta in deltas.items():
+            score = run.score(name)
+            verdict = score.verdict(delta)
+            if not score.n:
+                why = f"no call of {run.names[0]} and {run.names[1]} has a value in both"
+                raise ConfigurationError(name, delta, why)
+            if verdict.outcome == "fine" or (verdict.outcome, unclear) == ("cannot tell", "pass"):
+                continue
+            failed.append(f"{one_line(name)}{of}: {verdict}")
+            failed += [f"  {line}" for line in worst_calls(run, name)]
+    if failed:
+        raise AssertionError("\n".join(failed))
+    return comparison
+
+
+def worst_calls(run: Comparison, name: str, limit: int = _WORST) -> Iterator[str]:
+    """Describe the calls that fell most, each on a line, with their unsupported sentences."""
+    for change in run.fell(name, limit):
+        after = change.after
+        against = [sentence for sentence, *_ in unsupported(after, _SENTENCES)]
+        quoted = "; ".join(f"{key} “{one_line(text, 80)}”" for key, text, *_ in against)
+        line = f"{change.difference:+.2f} {one_line(after.id, 40)} “{one_line(after.question, 80)}”"
+        yield f"{line}: not supported: {quoted}" if quoted else line
 
 
 # --- As a person reads it
@@ -237,13 +478,13 @@ def remarks(comparison: Comparison) -> list[str]:
     for score in comparison.scores.values():
         if score.interval is not None:
             methods.setdefault(score.interval.method, []).append(score.name)
-    said = "; ".join(
+    intervals = "; ".join(
         method if len(methods) == 1 else f"{method} ({', '.join(names)})"
         for method, names in methods.items()
     )
-    if said:
+    if intervals:
         lines.append(
-            f'Intervals: {said}; p: sign flips; random seed {comparison.seed}. "Visible": '
+            f'Intervals: {intervals}; p: sign flips; random seed {comparison.seed}. "Visible": '
             "the smallest difference that so many calls show four times out of five."
         )
     grouped = {score.conversations for score in comparison.scores.values()} - {None}
@@ -280,8 +521,8 @@ def _table(comparison: Comparison) -> str:
 
     a, b = (html.escape(one_line(name)) for name in comparison.names)
     rows = "".join(row("td", cells(score)) for score in comparison.scores.values())
-    said = "<br>".join(html.escape(one_line(line)) for line in remarks(comparison))
+    sentences = "<br>".join(html.escape(one_line(line)) for line in remarks(comparison))
     return (
         f"<table><caption style='text-align:left'>A: {a}<br>B: {b}</caption>"
-        f"<thead>{row('th', HEADINGS)}</thead><tbody>{rows}</tbody></table><p>{said}</p>"
+        f"<thead>{row('th', HEADINGS)}</thead><tbody>{rows}</tbody></table><p>{sentences}</p>"
     )

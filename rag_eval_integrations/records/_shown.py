@@ -8,19 +8,21 @@ is told by colour alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from html import escape
+from itertools import islice
 from string import ascii_lowercase
-from typing import Any
+from typing import Any, Literal
 
 from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.records._patterns import patterns_in
+from rag_eval_integrations.records.call import Sentence
+from rag_eval_integrations.records.labels import Labels, SentenceSupport
 
 _ON_ONE_LINE = 200
 """Characters of a `repr`: pytest cuts the middle out of longer ones, at 240."""
 _OF_A_SENTENCE = 100
 _OF_A_REASON = 400
-
 
 Score = Any
 """A `records.Score`, whose module imports this one."""
@@ -33,14 +35,20 @@ Evaluation = Any
 
 def score_line(score: Score) -> str:
     """Show a score on one short line; what is wrong with the response comes first."""
-    why = ", ".join(_unsupported(score)) or score.reason
-    line = f"{score.name} {_figure(score)}{_verdict(score)}"
+    sentences = (score.evidence or {}).get("unsupported")
+    against = [
+        f"not supported: {sentence.get('key')} “{one_line(words, _OF_A_SENTENCE)}”"
+        for sentence in (sentences if isinstance(sentences, list) else ())
+        if isinstance(sentence, dict) and isinstance(words := sentence.get("text"), str)
+    ]
+    why = ", ".join(against) or score.reason
+    line = f"{score.name} {_verdict(score)}"
     return one_line(f"{line}: {why}" if why else line, _ON_ONE_LINE)
 
 
 def score_text(score: Score) -> str:
     """Show a score with its whole reason, on one line."""
-    line = f"{one_line(score.name)} {_figure(score)}{_verdict(score)}"
+    line = f"{one_line(score.name)} {_verdict(score)}"
     return f"{line}: {one_line(score.reason, _OF_A_REASON)}" if score.reason else line
 
 
@@ -52,16 +60,9 @@ def _figure(score: Score) -> str:
 
 def _verdict(score: Score) -> str:
     if score.passed is None:
-        return ""
-    return f" ({'passed' if score.passed else 'failed'}, threshold {score.threshold:g})"
-
-
-def _unsupported(score: Score) -> Iterator[str]:
-    """Quote the response sentences that the score's evidence lists as unsupported."""
-    sentences = (score.evidence or {}).get("unsupported")
-    for sentence in sentences if isinstance(sentences, list) else ():
-        if isinstance(sentence, dict) and isinstance(text := sentence.get("text"), str):
-            yield f"not supported: {sentence.get('key')} “{one_line(text, _OF_A_SENTENCE)}”"
+        return _figure(score)
+    verdict = "passed" if score.passed else "failed"
+    return f"{_figure(score)} ({verdict}, threshold {score.threshold:g})"
 
 
 # --- One evaluation
@@ -70,40 +71,60 @@ def _unsupported(score: Score) -> Iterator[str]:
 def evaluation_line(evaluation: Evaluation) -> str:
     """Show an evaluation on one short line."""
     scores = ", ".join(f"{name} {_figure(score)}" for name, score in evaluation.scores.items())
-    return one_line(f"“{one_line(evaluation.question, 50)}”: {failure(evaluation) or scores}", 300)
+    return one_line(f"“{one_line(evaluation.question, 50)}”: {_failure(evaluation) or scores}", 300)
 
 
 def evaluation_text(evaluation: Evaluation) -> str:
     """Show an evaluation on a line per score, with each score's reason."""
     lines = [f"Evaluation of “{one_line(evaluation.question, 200)}”"]
-    if problem := failure(evaluation):
-        lines.append(f"  {problem}")
+    if failure := _failure(evaluation):
+        lines.append(f"  {failure}")
     width = max(map(len, evaluation.scores), default=0)
     for name, score in evaluation.scores.items():
         reason = f"  {one_line(score.reason, _ON_ONE_LINE)}" if score.reason else ""
-        lines.append(f"  {one_line(name):{width}}  {_figure(score)}{_verdict(score)}{reason}")
+        lines.append(f"  {one_line(name):{width}}  {_verdict(score)}{reason}")
     lines += [f"  diagnosis  {problem}" for problem in _problems(evaluation)]
-    return "\n".join([*lines, f"  {makers(evaluation)}"])
+    return "\n".join([*lines, f"  {_makers(evaluation)}"])
 
 
 def _problems(evaluation: Evaluation) -> list[str]:
     return [f"{each.pattern}: {each.problem}" for each in patterns_in(evaluation.scores)]
 
 
-def failure(evaluation: Evaluation) -> str:
+def _failure(evaluation: Evaluation) -> str:
     """Say what failed; empty if nothing did."""
     error = evaluation.error
-    if error is None:
-        return ""
-    return one_line(f"failed ({error.stage}): {error.type}: {error.message}", 200)
+    return one_line(f"failed ({error.stage}): {error.type}: {error.message}", 200) if error else ""
 
 
-def makers(evaluation: Evaluation) -> str:
+def _makers(evaluation: Evaluation) -> str:
     """Name the judge, its model, and the flags."""
     judge = evaluation.judge
     model = f", model {judge.model}" if judge.model else ""
     flags = f"; flags: {', '.join(evaluation.flags)}" if evaluation.flags else ""
     return one_line(f"judge {judge.name}{model}{flags}", 200)
+
+
+def unsupported(
+    evaluation: Evaluation, most: int | None = None
+) -> list[tuple[Sentence, Literal["none", "partial"], SentenceSupport]]:
+    """List the first response sentences that the documents do not fully support, and why."""
+    labels = evaluation.labels
+    if labels is None:
+        return []
+    against = []
+    for sentence in evaluation.sentences.response:
+        support, entry = labels.support(sentence.key), labels.entry(sentence.key)
+        if entry is not None and (support == "none" or support == "partial"):
+            against.append((sentence, support, entry))
+    return against[:most]
+
+
+def uses_of(labels: Labels | None) -> dict[str, str]:
+    """Map document sentences to their use: `r` relevant, `u` used, `ru` both."""
+    relevant = set(labels.all_relevant_sentence_keys) if labels else set()
+    used = set(labels.all_utilized_sentence_keys) if labels else set()
+    return {key: "r" * (key in relevant) + "u" * (key in used) for key in relevant | used}
 
 
 # --- One evaluation as HTML
@@ -115,20 +136,16 @@ _OF_A_MARKED = 400
 _OF_A_CELL = 300
 _MOST_SCORES = 24
 
-SIGNS = {
-    "full": "✓", "partial": "◐", "none": "✗", "unlabelled": "?", "ru": "RU", "r": "R", "u": "U",
-}  # fmt: skip
-"""State of a sentence → its sign; the first four are of the response."""
-STATES = {
-    "full": "supported by the documents",
-    "partial": "supported in part",
-    "none": "not supported",
-    "unlabelled": "not labelled",
-    "ru": "relevant and used",
-    "r": "relevant, but not used",
-    "u": "used, but not relevant",
+_STATES = {
+    "full": ("✓", "supported by the documents"),
+    "partial": ("◐", "supported in part"),
+    "none": ("✗", "not supported"),
+    "unlabelled": ("?", "not labelled"),
+    "ru": ("RU", "relevant and used"),
+    "r": ("R", "relevant, but not used"),
+    "u": ("U", "used, but not relevant"),
 }
-"""State of a sentence → in words."""
+"""State of a sentence → its sign, and in words; the first four are of the response."""
 
 STYLE = (
     "<style>.rag-eval{line-height:1.5;overflow-wrap:anywhere}"
@@ -175,14 +192,8 @@ def call_html(evaluation: Evaluation, most: int) -> str:
 
 def answer_html(evaluation: Evaluation, sentences: int, width: int) -> str:
     """Show the answer's first sentences, highlighted, each cut at a width."""
-    labels, response = evaluation.labels, evaluation.sentences.response
-    if not response:
-        return text(evaluation.response or "(none)", width)
-    shown = "".join(
-        _marked(each.key, "" if labels is None else labels.support(each.key), each.text, width)
-        for each in response[:sentences]
-    )
-    return f"{shown}…" if len(response) > sentences else shown
+    parts = list(islice(_answer(evaluation, width), sentences + 1))
+    return f"{''.join(parts[:sentences])}{'…' if len(parts) > sentences else ''}"
 
 
 def text(words: str, width: int | None = None) -> str:
@@ -195,20 +206,17 @@ def text(words: str, width: int | None = None) -> str:
 
 def _sentences(evaluation: Evaluation) -> Iterator[tuple[str, int]]:
     """Yield parts of HTML with the number of sentences in each; a new paragraph ends the last."""
-    labels, response = evaluation.labels, evaluation.sentences.response
-    if problem := failure(evaluation):
-        yield f"<p><b>{text(problem, _OF_A_MARKED)}</b></p>", 0
+    if failure := _failure(evaluation):
+        yield f"<p><b>{text(failure, _OF_A_MARKED)}</b></p>", 0
     yield "<p><b>Answer:</b> ", 0
-    if not response:
-        yield text(evaluation.response or "(none)", _OF_A_MARKED), 0
-    for sentence in response:
-        state = "" if labels is None else labels.support(sentence.key)
-        yield _marked(sentence.key, state, sentence.text), 1
-    if labels is not None:
-        yield from _why(labels, response)
-    relevant = set(labels.all_relevant_sentence_keys) if labels else set()
-    used = set(labels.all_utilized_sentence_keys) if labels else set()
-    names = dict(enumerate(evaluation.document_ids))
+    for part in _answer(evaluation):
+        yield part, len(evaluation.sentences.response[:1])
+    for sentence, state, entry in unsupported(evaluation):
+        keys = ", ".join(entry.supporting_sentence_keys)
+        evidence = f", evidence {keys}" if keys else ""
+        why = f"{sentence.key} {' '.join(_STATES[state])}{evidence}: {entry.explanation}"
+        yield f"<p><small>{text(why.rstrip(': '), _OF_A_MARKED)}</small></p>", 1
+    uses, names = uses_of(evaluation.labels), dict(enumerate(evaluation.document_ids))
     before = None
     for sentence in evaluation.sentences.documents:
         number = sentence.key.rstrip(ascii_lowercase)
@@ -217,26 +225,22 @@ def _sentences(evaluation: Evaluation) -> Iterator[tuple[str, int]]:
             known = f" ({text(name, 60)})" if name else ""
             yield f"<p><b>Document {text(number, 20)}{known}:</b> ", 0
             before = number
-        states = (sentence.key in relevant, sentence.key in used)
-        state = {(True, True): "ru", (True, False): "r", (False, True): "u"}.get(states, "")
-        yield _marked(sentence.key, state, sentence.text), 1
+        yield _marked(sentence, uses.get(sentence.key, "")), 1
 
 
-def _marked(key: str, state: str, words: str, width: int = _OF_A_MARKED) -> str:
-    sign = f" {SIGNS[state]}" if state else ""
-    css = f' class="rag-eval-{state}" title="{STATES[state]}"' if state else ""
-    return f"<span{css}><b>{text(key, 20)}{sign}</b> {text(words, width)}</span> "
-
-
-def _why(labels: Any, response: Iterable[Any]) -> Iterator[tuple[str, int]]:
-    """Say what the judge said of the sentences that are not fully supported."""
+def _answer(evaluation: Evaluation, width: int = _OF_A_MARKED) -> Iterator[str]:
+    labels, response = evaluation.labels, evaluation.sentences.response
+    if not response:
+        yield text(evaluation.response or "(none)", width)
     for sentence in response:
-        state, entry = labels.support(sentence.key), labels.entry(sentence.key)
-        if state in ("partial", "none") and entry is not None:
-            keys = ", ".join(entry.supporting_sentence_keys)
-            evidence = f", evidence {keys}" if keys else ""
-            why = f"{sentence.key} {SIGNS[state]} {STATES[state]}{evidence}: {entry.explanation}"
-            yield f"<p><small>{text(why.rstrip(': '), _OF_A_MARKED)}</small></p>", 1
+        yield _marked(sentence, "" if labels is None else labels.support(sentence.key), width)
+
+
+def _marked(sentence: Sentence, state: str, width: int = _OF_A_MARKED) -> str:
+    sign, words = _STATES.get(state, ("", ""))
+    css = f' class="rag-eval-{state}" title="{words}"' if state else ""
+    key = f"{text(sentence.key, 20)}{sign and f' {sign}'}"
+    return f"<span{css}><b>{key}</b> {text(sentence.text, width)}</span> "
 
 
 # --- What stands below them
@@ -247,7 +251,7 @@ def _end(evaluation: Evaluation) -> Iterator[str]:
     scores = list(evaluation.scores.items())
     for name, score in scores[:_MOST_SCORES]:
         yield (
-            f"<tr><td>{text(name, 60)}</td><td>{text(_figure(score) + _verdict(score), 100)}</td>"
+            f"<tr><td>{text(name, 60)}</td><td>{text(_verdict(score), 100)}</td>"
             f"<td>{text(score.reason or '', _OF_A_CELL)}</td></tr>"
         )
     yield "</table>"
@@ -255,14 +259,14 @@ def _end(evaluation: Evaluation) -> Iterator[str]:
         yield f"<p>… {len(scores) - _MOST_SCORES} more scores</p>"
     problems = "; ".join(_problems(evaluation))
     yield f"<p><small>{f'diagnosis {escape(problems)}<br>' if problems else ''}"
-    yield f"{text(makers(evaluation), 200)}</small></p>"
+    yield f"{text(_makers(evaluation), 200)}</small></p>"
 
 
 def legend_html() -> str:
     """Explain keys and signs."""
     signs = "; ".join(
-        f'<span class="rag-eval-{state}">{sign}</span> {STATES[state]}'
-        for state, sign in SIGNS.items()
+        f'<span class="rag-eval-{state}">{sign}</span> {words}'
+        for state, (sign, words) in _STATES.items()
     )
     return (
         "<p><small>Each sentence has a key: 0a is the first sentence of the first document, b "

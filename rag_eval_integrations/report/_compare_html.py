@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from rag_eval_integrations.evaluations import ScoreDifference
-from rag_eval_integrations.evaluations._compare import unsupported
 from rag_eval_integrations.evaluations.comparison import (
     HEADINGS,
     Change,
@@ -16,6 +15,7 @@ from rag_eval_integrations.evaluations.comparison import (
     remarks,
 )
 from rag_eval_integrations.records import Evaluation
+from rag_eval_integrations.records._shown import unsupported
 from rag_eval_integrations.report._page import drawn, pieces, shown
 from rag_eval_integrations.report._word_diff import (
     MOST_CHARACTERS,
@@ -142,7 +142,8 @@ def _side(evaluation: Evaluation, diff: Sequence[Piece], other: str) -> View:
         "pieces": [(piece.kind, shown(piece.text)) for piece in diff if piece.kind != other],
         "more": max(0, len(text or "") - MOST_CHARACTERS),
         "unsupported": [
-            f"{shown(key)} {shown(text)}" for key, text in unsupported(evaluation, _MOST_SENTENCES)
+            f"{shown(sentence.key)} {shown(sentence.text)}"
+            for sentence, *_ in unsupported(evaluation, _MOST_SENTENCES)
         ],
         "error": shown(f"{evaluation.error.type}: {evaluation.error.message}")
         if evaluation.error
