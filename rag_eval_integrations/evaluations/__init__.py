@@ -49,24 +49,14 @@ __all__ = [
     "unsupported_sentences",
 ]
 
+_HOMES = {
+    "_paired": ("ScoreDifference", "Verdict"),
+    "collection": ("Evaluations", "MeanOf"),
+    "comparison": ("Change", "Comparison", "compare"),
+    "console": ("calls_table", "plain", "unsupported_sentences"),
+    "summary": ("Interval", "PatternFigures", "RankFigures", "RetrievalFigures", "ScoreFigures",
+                "Summary"),
+}  # fmt: skip
 __getattr__, __dir__ = lazy(
-    __name__,
-    {
-        "Change": "comparison",
-        "Comparison": "comparison",
-        "Evaluations": "collection",
-        "Interval": "summary",
-        "MeanOf": "collection",
-        "PatternFigures": "summary",
-        "RankFigures": "summary",
-        "RetrievalFigures": "summary",
-        "ScoreDifference": "_paired",
-        "ScoreFigures": "summary",
-        "Summary": "summary",
-        "Verdict": "_paired",
-        "calls_table": "console",
-        "compare": "comparison",
-        "plain": "console",
-        "unsupported_sentences": "console",
-    },
+    __name__, {name: home for home, names in _HOMES.items() for name in names}
 )

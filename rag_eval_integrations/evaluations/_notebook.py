@@ -32,10 +32,10 @@ def evaluations_html(evaluations: Sequence[Evaluation]) -> str:
     end = f"</table>{legend_html()}</div>"
     left = MOST_BYTES - len(head.encode()) - len(end.encode()) - _LAST_WORDS
     parts, rows = [head], 0
-    for at, evaluation in enumerate(shown):
-        row = _row(at + 1, evaluation, names)
+    for place, evaluation in enumerate(shown):
+        row = _row(place + 1, evaluation, names)
         # What one call leaves unused is the next ones'; a row without sentences still says most.
-        share = max(0, left // (len(shown) - at) - len(row.encode()) - _LAST_WORDS)
+        share = max(0, left // (len(shown) - place) - len(row.encode()) - _LAST_WORDS)
         details = call_html(evaluation, share)
         details = (
             f'<tr><td></td><td colspan="{len(names) + 2}"><details><summary>documents and reasons'
@@ -59,13 +59,14 @@ def evaluations_html(evaluations: Sequence[Evaluation]) -> str:
 def _head(summary: Summary, names: Sequence[str]) -> Iterator[str]:
     yield f'<div class="rag-eval">{STYLE}<p>{text(summary.headline())}</p>'
     yield "<table><tr><th>score</th><th>mean</th><th>95 %</th><th>scored</th><th>by</th></tr>"
-    for one in summary.scores[:_MOST_FIGURES]:
-        mean = "–" if one.mean is None else f"{one.mean:.3f}"
-        interval = "–" if one.interval is None else f"{one.interval:.2f}"
-        made = ", ".join(filter(None, (one.by.judge, one.by.model, one.by.formulas, one.method)))
+    for score in summary.scores[:_MOST_FIGURES]:
+        mean = "–" if score.mean is None else f"{score.mean:.3f}"
+        interval = "–" if score.interval is None else f"{score.interval:.2f}"
+        by = score.by
+        made = ", ".join(filter(None, (by.judge, by.model, by.formulas, score.method)))
         yield (
-            f"<tr><td>{text(one.name, 60)}</td><td>{mean}</td><td>{interval}</td>"
-            f"<td>{one.scored:,} of {one.total:,}</td><td>{text(made, 100)}</td></tr>"
+            f"<tr><td>{text(score.name, 60)}</td><td>{mean}</td><td>{interval}</td>"
+            f"<td>{score.scored:,} of {score.total:,}</td><td>{text(made, 100)}</td></tr>"
         )
     yield "</table><table><tr><th></th><th>question and answer</th>"
     yield from (f"<th>{text(name.removeprefix('context_'), 30)}</th>" for name in names)
@@ -74,11 +75,11 @@ def _head(summary: Summary, names: Sequence[str]) -> Iterator[str]:
 
 def _row(number: int, evaluation: Evaluation, names: Sequence[str]) -> str:
     values = "".join(f"<td>{text(cell(evaluation.scores.get(name)), 30)}</td>" for name in names)
-    found = ", ".join(one.pattern.replace("_", " ") for one in diagnose(evaluation))
-    if evaluation.error is not None:
-        found = f"failed: {evaluation.error.type}"
+    patterns = ", ".join(each.pattern.replace("_", " ") for each in diagnose(evaluation))
+    error = evaluation.error
+    words = patterns if error is None else f"failed: {error.type}"
     return (
         f"<tr><td>{number}</td><td><b>{text(evaluation.question, 120)}</b><br>"
         f"{answer_html(evaluation, _MOST_SENTENCES, 160)}</td>{values}"
-        f"<td>{text(found, 80)}</td></tr>"
+        f"<td>{text(words, 80)}</td></tr>"
     )

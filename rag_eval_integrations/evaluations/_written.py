@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import islice
 from typing import Any, BinaryIO, Literal
 
@@ -16,7 +17,8 @@ from rag_eval_integrations.errors import MissingDependencyError
 from rag_eval_integrations.evaluations._cells import Cell, Row, csv_pieces, inline, markdown_table
 from rag_eval_integrations.evaluations.summary import ScoreFigures, Summary
 from rag_eval_integrations.metrics import diagnose
-from rag_eval_integrations.records import SCHEMA, By, Evaluation, Score
+from rag_eval_integrations.records import SCHEMA, Evaluation
+from rag_eval_integrations.records._shown import unsupported
 from rag_eval_integrations.records.mean import Interval
 
 # --- One row per call
@@ -37,14 +39,14 @@ def columns_of(evaluations: Iterable[Evaluation]) -> dict[str, Column]:
 
     A score whose name another column has is called `score:NAME`.
     """
-    scores = dict.fromkeys(name for one in evaluations for name in one.scores)
+    scores = dict.fromkeys(name for evaluation in evaluations for name in evaluation.scores)
     columns = dict(_BEFORE)
     for name in scores:
         shown = name
         while {shown, f"{shown}:unscored"} & (columns.keys() | _AFTER.keys()):
             shown = f"score:{shown}"
-        columns[shown] = Column(_value_of(name), "float64")
-        columns[f"{shown}:unscored"] = Column(_unscored_of(name))
+        columns[shown] = Column(partial(_value, name), "float64")
+        columns[f"{shown}:unscored"] = Column(partial(_unscored, name))
     return columns | _AFTER
 
 
@@ -53,54 +55,45 @@ def row_of(evaluation: Evaluation, columns: Mapping[str, Column]) -> list[Cell]:
     return [column.of(evaluation) for column in columns.values()]
 
 
-def _value_of(name: str) -> Callable[[Evaluation], Cell]:
-    def value(evaluation: Evaluation) -> Cell:
-        score = evaluation.scores.get(name)
-        return None if score is None else score.value
-
-    return value
+def _value(name: str, evaluation: Evaluation) -> Cell:
+    return evaluation.scores[name].value if name in evaluation.scores else None
 
 
-def _unscored_of(name: str) -> Callable[[Evaluation], Cell]:
-    def unscored(evaluation: Evaluation) -> Cell:
-        score: Score | None = evaluation.scores.get(name)
-        return None if score is None or score.value is not None else score.unscored or score.status
-
-    return unscored
+def _unscored(name: str, evaluation: Evaluation) -> Cell:
+    score = evaluation.scores.get(name)
+    return None if score is None or score.value is not None else score.unscored or score.status
 
 
 def _unsupported(evaluation: Evaluation) -> Cell:
-    labels = evaluation.labels
-    if labels is None:
+    if evaluation.labels is None:
         return None
-    keys = (sentence.key for sentence in evaluation.sentences.response)
-    return " ".join(key for key in keys if labels.support(key) in ("none", "partial"))
+    return " ".join(sentence.key for sentence, *_ in unsupported(evaluation))
 
 
 def _error(evaluation: Evaluation) -> Cell:
     error = evaluation.error
-    return None if error is None else f"{error.stage}: {error.type}: {error.message}"
+    return f"{error.stage}: {error.type}: {error.message}" if error else None
 
 
 _BEFORE = {
-    "id": Column(lambda one: one.id),
-    "question": Column(lambda one: one.question),
-    "response": Column(lambda one: one.response),
-    "reference": Column(lambda one: one.reference),
-    "documents": Column(lambda one: len(one.document_ids), "int64"),
+    "id": Column(lambda call: call.id),
+    "question": Column(lambda call: call.question),
+    "response": Column(lambda call: call.response),
+    "reference": Column(lambda call: call.reference),
+    "documents": Column(lambda call: len(call.document_ids), "int64"),
 }
 _AFTER = {
-    "diagnosis": Column(lambda one: " ".join(found.pattern for found in diagnose(one)) or None),
+    "diagnosis": Column(lambda call: " ".join(each.pattern for each in diagnose(call)) or None),
     "unsupported": Column(_unsupported),
-    "judge": Column(lambda one: one.judge.name),
-    "model": Column(lambda one: one.judge.model),
-    "flags": Column(lambda one: " ".join(one.flags)),
+    "judge": Column(lambda call: call.judge.name),
+    "model": Column(lambda call: call.judge.model),
+    "flags": Column(lambda call: " ".join(call.flags)),
     "error": Column(_error),
-    "requests": Column(lambda one: one.usage.requests, "int64"),
-    "prompt_tokens": Column(lambda one: one.usage.prompt_tokens, "int64"),
-    "completion_tokens": Column(lambda one: one.usage.completion_tokens, "int64"),
-    "cost_usd": Column(lambda one: one.usage.cost_usd, "float64"),
-    "row_key": Column(lambda one: one.row_key),
+    "requests": Column(lambda call: call.usage.requests, "int64"),
+    "prompt_tokens": Column(lambda call: call.usage.prompt_tokens, "int64"),
+    "completion_tokens": Column(lambda call: call.usage.completion_tokens, "int64"),
+    "cost_usd": Column(lambda call: call.usage.cost_usd, "float64"),
+    "row_key": Column(lambda call: call.row_key),
 }
 
 
@@ -116,7 +109,7 @@ def csv_of(evaluations: Iterable[Evaluation], columns: Mapping[str, Column]) -> 
 
     Cells are visible on one line, and none is read as a formula.
     """
-    return csv_pieces(list(columns), (row_of(one, columns) for one in evaluations))
+    return csv_pieces(list(columns), (row_of(evaluation, columns) for evaluation in evaluations))
 
 
 def check_parquet() -> None:
@@ -145,11 +138,11 @@ def write_parquet(
 
     kinds = {"float64": pa.float64(), "int64": pa.int64(), None: pa.string()}
     schema = pa.schema([(name, kinds[column.dtype]) for name, column in columns.items()])
-    rows = (row_of(one, columns) for one in evaluations)
+    rows = (row_of(evaluation, columns) for evaluation in evaluations)
     with pq.ParquetWriter(out, schema, compression="zstd") as file:
         while group := list(islice(rows, _GROUP)):
-            cells = zip(*group, strict=True)
-            arrays = [pa.array(held, kind) for held, kind in zip(cells, schema.types, strict=True)]
+            typed = zip(zip(*group, strict=True), schema.types, strict=True)
+            arrays = [pa.array(cells, kind) for cells, kind in typed]
             file.write_table(pa.Table.from_arrays(arrays, schema=schema))
 
 
@@ -164,8 +157,11 @@ def to_json(summary: Summary) -> str:
         "scored": summary.scored,
         "failed": summary.failed,
         "labelled": summary.labelled,
-        "scores": [{**asdict(one), "by": _by(one.by)} for one in summary.scores],
-        "patterns": [asdict(one) for one in summary.patterns],
+        "scores": [
+            {**asdict(score), "by": score.by.model_dump(exclude_none=True)}
+            for score in summary.scores
+        ],
+        "patterns": [asdict(pattern) for pattern in summary.patterns],
         "retrieval": asdict(summary.retrieval),
         "errors": [
             {"kind": kind, "calls": calls, "message": summary.reasons.get(kind)}
@@ -177,14 +173,10 @@ def to_json(summary: Summary) -> str:
             {**judge.model_dump(), "calls": calls}
             for judge, calls in summary.judges.most_common()
         ],
-        "versions": {name: dict(found) for name, found in summary.versions.items()},
+        "versions": {name: dict(values) for name, values in summary.versions.items()},
         "usage": summary.usage.model_dump(),
     }  # fmt: skip
     return visible_json(content) + "\n"
-
-
-def _by(by: By) -> dict[str, Any]:
-    return by.model_dump(exclude_none=True)
 
 
 def to_markdown(summary: Summary, title: str = "Evaluations") -> str:
@@ -195,68 +187,56 @@ def to_markdown(summary: Summary, title: str = "Evaluations") -> str:
         title: heading of the page; any text.
     """
     lines = [f"# {inline(title)}", "", inline(summary.headline(), most=None)]
-    lines += ["", "## Scores", "", *markdown_table([_score_row(one) for one in summary.scores])]
+    lines += _section("Scores", map(_score_row, summary.scores))
     if summary.patterns:
-        lines += [
-            "", f"## Diagnoses of {summary.labelled:,} labelled calls", "",
-            "A call may show several.", "",
-            *markdown_table(
-                [
-                    {"pattern": one.pattern.replace("_", " "), "calls": one.calls,
-                     "share": f"{one.share:.1%}", "95 %": _ends(one.interval, ".1%"),
-                     "meaning": one.meaning, "fix": one.fix}
-                    for one in summary.patterns
-                ]
-            ),
+        rows: list[Row] = [
+            {"pattern": each.pattern.replace("_", " "), "calls": each.calls,
+             "share": f"{each.share:.1%}", "95 %": _ends(each.interval, ".1%"),
+             "meaning": each.meaning, "fix": each.fix}
+            for each in summary.patterns
         ]  # fmt: skip
-    lines += _retrieval(summary)
+        heading = f"Diagnoses of {summary.labelled:,} labelled calls"
+        lines += _section(heading, rows, "A call may show several.")
+    retrieval = summary.retrieval
+    if retrieval.share is not None and retrieval.interval is not None:
+        mean = retrieval.first_relevant
+        first = "" if mean is None else f", on average at rank {mean:.2f}"
+        lines += _section(
+            "Retrieval", map(asdict, retrieval.ranks),
+            f"In {retrieval.share:.1%} of {retrieval.calls:,} labelled calls (95 %: "
+            f"{retrieval.interval:.1%}) a document holds a relevant sentence{first}.",
+        )  # fmt: skip
     if summary.errors:
-        failed: list[Row] = [
+        lines += _section("Failures", (
             {"calls": calls, "failure": kind, "first message": summary.reasons.get(kind)}
             for kind, calls in summary.errors.most_common()
-        ]
-        lines += ["", "## Failures", "", *markdown_table(failed)]
-    for heading, found in (("Notes", summary.warnings), ("Flags", summary.flags)):
-        if found:
-            rows: list[Row] = [
-                {"calls": calls, "text": text} for text, calls in found.most_common()
-            ]
-            lines += ["", f"## {heading}", "", *markdown_table(rows)]
+        ))  # fmt: skip
+    for heading, counts in (("Notes", summary.warnings), ("Flags", summary.flags)):
+        if counts:
+            lines += _section(
+                heading, ({"calls": calls, "text": text} for text, calls in counts.most_common())
+            )
     return "\n".join(lines) + "\n"
+
+
+def _section(heading: str, rows: Iterable[Row], *words: str) -> list[str]:
+    above = [line for sentence in words for line in (sentence, "")]
+    return ["", f"## {heading}", "", *above, *markdown_table(list(rows))]
 
 
 def _ends(interval: Interval, spec: str) -> str:
     return f"{interval.low:{spec}} to {interval.high:{spec}}"
 
 
-def _score_row(one: ScoreFigures) -> Row:
-    verdict = f"{one.passed:,} of {one.with_threshold:,}" if one.with_threshold else ""
-    made = (one.by.judge, one.by.model, one.by.formulas, one.method)
+def _score_row(score: ScoreFigures) -> Row:
+    passed = f"{score.passed:,} of {score.with_threshold:,}" if score.with_threshold else ""
+    made = (score.by.judge, score.by.model, score.by.formulas, score.method)
     return {
-        "score": one.name,
-        "mean": "–" if one.mean is None else f"{one.mean:.3f}",
-        "95 %": "–" if one.interval is None else _ends(one.interval, ".3f"),
-        "scored": f"{one.scored:,} of {one.total:,}",
-        "passed": verdict,
-        "unscored because": ", ".join(f"{code} {count}" for code, count in one.unscored.items()),
+        "score": score.name,
+        "mean": "–" if score.mean is None else f"{score.mean:.3f}",
+        "95 %": "–" if score.interval is None else _ends(score.interval, ".3f"),
+        "scored": f"{score.scored:,} of {score.total:,}",
+        "passed": passed,
+        "unscored because": ", ".join(f"{code} {count}" for code, count in score.unscored.items()),
         "by": " ".join(filter(None, made)),
     }
-
-
-def _retrieval(summary: Summary) -> list[str]:
-    found = summary.retrieval
-    if found.share is None or found.interval is None:
-        return []
-    first = (
-        "" if found.first_relevant is None else f", on average at rank {found.first_relevant:.2f}"
-    )
-    rows: list[Row] = [
-        {"rank": one.rank, "calls": one.calls, "relevant": one.relevant, "used": one.used}
-        for one in found.ranks
-    ]
-    return [
-        "", "## Retrieval", "",
-        f"In {found.share:.1%} of {found.calls:,} labelled calls (95 %: {found.interval:.1%}) a "
-        f"document holds a relevant sentence{first}.",
-        "", *markdown_table(rows),
-    ]  # fmt: skip

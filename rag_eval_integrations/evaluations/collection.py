@@ -16,7 +16,7 @@ from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.errors import ConfigurationError, MissingDependencyError
 from rag_eval_integrations.evaluations._hook import above
 from rag_eval_integrations.evaluations.summary import ScoreFigures, Summary
-from rag_eval_integrations.records import By, Evaluation
+from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.records.mean import Interval
 
 if TYPE_CHECKING:
@@ -95,8 +95,8 @@ class Evaluations(Sequence[Evaluation]):
     def __getitem__(self, place: slice) -> Evaluations: ...
 
     def __getitem__(self, place: int | slice) -> Evaluation | Evaluations:
-        found = self._items[place]
-        return Evaluations(found) if isinstance(found, tuple) else found
+        items = self._items[place]
+        return Evaluations(items) if isinstance(items, tuple) else items
 
     def __iter__(self) -> Iterator[Evaluation]:
         return iter(self._items)
@@ -121,18 +121,17 @@ class Evaluations(Sequence[Evaluation]):
         Raises:
             ConfigurationError: none or several have it; an id may repeat.
         """
-        found = [one for one in self._items if one.id == id]
-        if len(found) == 1:
-            return found[0]
-        if not found:
+        matching = [evaluation for evaluation in self._items if evaluation.id == id]
+        if len(matching) == 1:
+            return matching[0]
+        why = f"{len(matching)} evaluations have it; select them yourself"
+        if not matching:
             # Comparing long ids takes quadratic time, and shows nothing that helps.
-            ids = [one.id for one in self._items[:1_000] if len(one.id) <= _LONGEST_ID]
+            ids = [each.id for each in self._items[:1_000] if len(each.id) <= _LONGEST_ID]
             near = get_close_matches(str(id), ids, 1) if len(str(id)) <= _LONGEST_ID else []
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise ConfigurationError("id", id, f"none of {len(self)} evaluations has it{hint}")
-        raise ConfigurationError(
-            "id", id, f"{len(found)} evaluations have it; select them yourself"
-        )
+            why = f"none of {len(self)} evaluations has it{hint}"
+        raise ConfigurationError("id", id, why)
 
     # --- Figures
 
@@ -151,20 +150,20 @@ class Evaluations(Sequence[Evaluation]):
                 other judges, prompts, formulas or estimators), so that it has no common mean: the
                 message says which.
         """
-        held = [one for one in self.summary().scores if one.name == name]
-        if not held:
-            known = list(dict.fromkeys(key for one in self._items for key in one.scores))
+        figures = [score for score in self.summary().scores if score.name == name]
+        if not figures:
+            known = list(dict.fromkeys(key for each in self._items for key in each.scores))
             near = get_close_matches(str(name), known, 1, 0.4)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             names = f"; they have {', '.join(known[:20])}" if known and not near else ""
             why = f"is a score of none of {len(self)} evaluations{hint}{names}"
             raise ConfigurationError("name", name, why)
-        scored = [one for one in held if one.scored] or held
-        if len(scored) > 1 and scored[0].scored:
-            raise ConfigurationError("name", name, _mixed(scored))
-        one = scored[0]
-        total = sum(each.total for each in held)
-        return MeanOf(name, one.mean, one.interval, one.scored, total)
+        scored = [score for score in figures if score.scored]
+        if len(scored) > 1:
+            raise ConfigurationError("name", name, _made_in_ways(scored))
+        score = (scored or figures)[0]
+        total = sum(each.total for each in figures)
+        return MeanOf(name, score.mean, score.interval, score.scored, total)
 
     # --- Files
 
@@ -224,8 +223,8 @@ class Evaluations(Sequence[Evaluation]):
         from rag_eval_integrations.evaluations._written import columns_of, row_of  # noqa: PLC0415
 
         columns = columns_of(self._items)
-        frame = pd.DataFrame([row_of(one, columns) for one in self._items], columns=list(columns))
-        return frame.astype({name: one.dtype for name, one in columns.items() if one.dtype})
+        frame = pd.DataFrame([row_of(each, columns) for each in self._items], columns=list(columns))
+        return frame.astype({name: each.dtype for name, each in columns.items() if each.dtype})
 
     def to_csv(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write a CSV file with a row per evaluation and the columns of `to_pandas`.
@@ -326,16 +325,15 @@ class Evaluations(Sequence[Evaluation]):
     # --- As a person reads them
 
     def __repr__(self) -> str:
-        scores = self.summary().scores
-        ways = Counter(one.name for one in scores if one.mean is not None)
-        shown = {one.name: f"{one.name} {one.mean:.2f}" for one in scores if one.mean is not None}
+        scores = [score for score in self.summary().scores if score.mean is not None]
+        ways = Counter(score.name for score in scores)
+        values = {score.name: f"{score.name} {score.mean:.2f}" for score in scores}
         means = [
-            shown[name] if count == 1 else f"{name} made in {count} ways"
+            values[name] if count == 1 else f"{name} made in {count} ways"
             for name, count in ways.items()
         ]
         more = [", ".join([*means[:6], *["…"][: len(means) - 6]])] if means else []
-        calls = counted(len(self), "call")
-        return f"<Evaluations of {one_line(': '.join([calls, *more]), 240)}>"
+        return f"<Evaluations of {one_line(': '.join([counted(len(self), 'call'), *more]), 240)}>"
 
     def __str__(self) -> str:
         from rag_eval_integrations.evaluations.console import summary_text  # noqa: PLC0415 -- slow
@@ -349,25 +347,23 @@ class Evaluations(Sequence[Evaluation]):
 
 
 def _opened(
-    what: str, path: str | os.PathLike[str], overwrite: bool
+    action: str, path: str | os.PathLike[str], overwrite: bool
 ) -> AbstractContextManager[Any]:
-    opened: AbstractContextManager[Any] = above(what)(
+    opened: AbstractContextManager[Any] = above(action)(
         Path(path).absolute(), overwrite=overwrite, field="path"
     )
     return opened
 
 
-def _mixed(figures: Sequence[ScoreFigures]) -> str:
+def _made_in_ways(figures: Sequence[ScoreFigures]) -> str:
     """Say what the makers of a score differ in."""
-    fields = [*By.model_fields, "method"]
-    makers = [one.by.model_dump() | {"method": one.method} for one in figures]
-    differing = [name for name in fields if len({str(maker[name]) for maker in makers}) > 1]
-    said = [
-        ", ".join(f"{name} {maker[name]}" for name in differing) + f": {one.scored} calls"
-        for one, maker in zip(figures, makers, strict=True)
-    ]
-    hint = "select those of one maker, such as Evaluations(e for e in evaluations if …)"
-    counts = Counter(said)
+    makers = [score.by.model_dump() | {"method": score.method} for score in figures]
+    differing = [name for name in makers[0] if len({str(maker[name]) for maker in makers}) > 1]
+    ways = dict.fromkeys(
+        ", ".join(f"{name} {maker[name]}" for name in differing) + f": {score.scored} calls"
+        for score, maker in zip(figures, makers, strict=True)
+    )
     return (
-        f"was made in {len(figures)} ways, which have no common mean ({'; '.join(counts)}); {hint}"
+        f"was made in {len(figures)} ways, which have no common mean ({'; '.join(ways)}); "
+        "select those of one maker, such as Evaluations(e for e in evaluations if …)"
     )

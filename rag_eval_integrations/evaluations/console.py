@@ -19,7 +19,8 @@ from rich.text import Text
 
 from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.evaluations.summary import ScoreFigures, Summary, may_be_of
-from rag_eval_integrations.records import By, Evaluation, Labels, Score, Sentence
+from rag_eval_integrations.records import By, Evaluation, Score, Sentence
+from rag_eval_integrations.records._shown import unsupported, uses_of
 
 # --- The common style of tables
 
@@ -88,7 +89,7 @@ def calls_table(evaluations: Iterable[Evaluation], width: int | None = None) -> 
         [
             plain(row.capture.framework if row.capture else "–"),
             *(plain(cell(row.scores.get(name))) for name in names),
-            _keys([key for key, *_ in _unsupported(row)]),
+            _keys([sentence.key for sentence, *_ in unsupported(row)]),
         ]
         for row in rows
     ]
@@ -117,14 +118,12 @@ def unsupported_sentences(evaluation: Evaluation) -> Text:
     explanation.
     """
     lines = Text()
-    for key, support, sentence, explanation in _unsupported(evaluation):
-        if lines:
-            lines.append("\n")
-        lines.append(f"  {plain(key)} ", style="bold red")
-        lines.append(f"{support}: ")
-        lines.append(f"“{plain(sentence, 300)}”")
-        if explanation:
-            lines.append(f"\n     {plain(explanation, 300)}", style="dim")
+    for sentence, support, entry in unsupported(evaluation):
+        lines.append("\n" if lines else "")
+        lines.append(f"  {plain(sentence.key)} ", style="bold red")
+        lines.append(f"{_IN_WORDS[support]}: “{plain(sentence.text, 300)}”")
+        if entry.explanation:
+            lines.append(f"\n     {plain(entry.explanation, 300)}", style="dim")
     return lines
 
 
@@ -136,13 +135,14 @@ def summary_tables(summary: Summary) -> list[Table]:
 
     A score that has a value in no call is listed in the first table that it may belong to.
     """
-    figures = summary.scores
-    makers = list(dict.fromkeys(one.by for one in figures if one.scored)) or [By()][: len(figures)]
-    of_maker: dict[By, list[ScoreFigures]] = {by: [] for by in makers}
-    for one in figures:
-        agreeing = (by for by in makers if may_be_of(one.by, by))
-        of_maker[one.by if one.scored else next(agreeing, makers[0])].append(one)
-    return [_scores_table(by, found) for by, found in of_maker.items()]
+    makers = list(dict.fromkeys(score.by for score in summary.scores if score.scored))
+    of_maker: dict[By, list[ScoreFigures]] = {
+        by: [] for by in makers or [By()][: len(summary.scores)]
+    }
+    for score in summary.scores:
+        agreeing = (by for by in of_maker if may_be_of(score.by, by))
+        of_maker[score.by if score.scored else next(agreeing, next(iter(of_maker)))].append(score)
+    return [_scores_table(by, figures) for by, figures in of_maker.items()]
 
 
 def summary_text(summary: Summary, width: int = 100) -> str:
@@ -162,14 +162,14 @@ def summary_text(summary: Summary, width: int = 100) -> str:
 
 def patterns_tables(summary: Summary) -> list[Table]:
     """Render the patterns that calls show as one table, or none."""
-    found = [one for one in summary.patterns if one.calls]
-    if not found:
+    patterns = [pattern for pattern in summary.patterns if pattern.calls]
+    if not patterns:
         return []
     title = f"Diagnoses of {summary.labelled:,} labelled calls"
     table = plain_table(title, "pattern", "calls>", "share>", "95 %>", "meaning")
-    for one in found:
-        add_row(table, one.pattern, str(one.calls), f"{one.share:.1%}", f"{one.interval:.1%}",
-                one.meaning)  # fmt: skip
+    for each in patterns:
+        add_row(table, each.pattern, str(each.calls), f"{each.share:.1%}", f"{each.interval:.1%}",
+                each.meaning)  # fmt: skip
     return [table]
 
 
@@ -181,15 +181,16 @@ def _scores_table(by: By, figures: Sequence[ScoreFigures]) -> Table:
         f"Scores by {who}{formulas}" if who else "Scores",
         "score", "mean>", "95 %>", "scored>", "unscored because",
     )  # fmt: skip
-    several = Counter(one.name for one in figures if one.scored)
-    for one in figures:
+    several = Counter(score.name for score in figures if score.scored)
+    for score in figures:
+        twice = score.scored and several[score.name] > 1
         add_row(
             table,
-            f"{one.name} ({one.method})" if one.scored and several[one.name] > 1 else one.name,
-            "–" if one.mean is None else f"{one.mean:.3f}",
-            "–" if one.interval is None else f"{one.interval:.2f}",
-            f"{one.scored}/{one.total}",
-            ", ".join(f"{code} {count}" for code, count in one.unscored.items()),
+            f"{score.name} ({score.method})" if twice else score.name,
+            "–" if score.mean is None else f"{score.mean:.3f}",
+            "–" if score.interval is None else f"{score.interval:.2f}",
+            f"{score.scored}/{score.total}",
+            ", ".join(f"{code} {count}" for code, count in score.unscored.items()),
         )
     return table
 
@@ -230,24 +231,25 @@ def call_details(evaluation: Evaluation) -> Group:
     Long sentences are folded, whatever the terminal's width. A call without labels is shown without
     marks.
     """
-    labels = evaluation.labels
+    against = {s.key: (support, entry) for s, support, entry in unsupported(evaluation)}
     answer = _grid()
     for sentence in evaluation.sentences.response:
-        support = "full" if labels is None else labels.support(sentence.key)
-        mark = {"none": "!", "partial": "?"}.get(support or "", "")
-        _add_sentence(answer, mark, sentence)
-        entry = None if labels is None or not mark else labels.entry(sentence.key)
+        support, entry = against.get(sentence.key, ("", None))
+        _add_sentence(answer, {"none": "!", "partial": "?"}.get(support, ""), sentence)
         if entry is not None and entry.explanation:
             answer.add_row("", "", "", Text(plain(entry.explanation, 300), style="dim"))
     documents = _grid()
+    uses = uses_of(evaluation.labels)
+    names = {str(place): name for place, name in enumerate(evaluation.document_ids)}
     before = ""
     for sentence in evaluation.sentences.documents:
         number = sentence.key.rstrip(ascii_lowercase)
         if number != before:
             before = number
-            name = _document_name(evaluation, number)
+            name = plain(names.get(number) or "", 60)
             documents.add_row("", Text(plain(number), style="bold"), "", Text(name, style="bold"))
-        _add_sentence(documents, _mark(labels, sentence.key), sentence)
+        mark = {"ru": "*", "r": "+", "u": "~"}.get(uses.get(sentence.key, ""), "")
+        _add_sentence(documents, mark, sentence)
     if is_missed(evaluation):
         style = _STYLES["!"]
         documents.add_row("", Text("!", style=style), "", Text(MISSED, style=style))
@@ -276,8 +278,10 @@ def is_missed(evaluation: Evaluation) -> bool:
 
 def call_findings(evaluation: Evaluation) -> str:
     """Say in a few words what is marked in a call; empty when nothing is."""
-    found = [f"{key} {words}" for key, words, *_ in _unsupported(evaluation)]
-    return plain("; ".join([*found, *(["retrieval missed"] if is_missed(evaluation) else [])]), 200)
+    marked = [
+        f"{sentence.key} {_IN_WORDS[state]}" for sentence, state, _ in unsupported(evaluation)
+    ]
+    return plain("; ".join(marked + ["retrieval missed"] * is_missed(evaluation)), 200)
 
 
 def calls_overview(evaluations: Iterable[Evaluation]) -> Table:
@@ -297,7 +301,6 @@ _STYLES = {"*": "green", "+": "yellow", "~": "yellow", "!": "bold red", "?": "bo
 
 
 def _grid() -> Table:
-
     table = Table.grid(padding=(0, 1, 0, 0))
     table.add_column(width=1)
     table.add_column(width=1)
@@ -307,7 +310,6 @@ def _grid() -> Table:
 
 
 def _add_sentence(table: Table, mark: str, sentence: Sentence) -> None:
-
     style = _STYLES.get(mark, "")
     table.add_row(
         "", Text(mark, style=style), Text(plain(sentence.key), style=style),
@@ -315,33 +317,7 @@ def _add_sentence(table: Table, mark: str, sentence: Sentence) -> None:
     )  # fmt: skip
 
 
-def _mark(labels: Labels | None, key: str) -> str:
-    if labels is None:
-        return ""
-    relevant = key in labels.all_relevant_sentence_keys
-    used = key in labels.all_utilized_sentence_keys
-    return {(True, True): "*", (True, False): "+", (False, True): "~"}.get((relevant, used), "")
-
-
-def _document_name(evaluation: Evaluation, number: str) -> str:
-    names = {str(at): name for at, name in enumerate(evaluation.document_ids)}
-    return plain(names.get(number) or "", 60)
-
-
 _IN_WORDS = {"none": "not supported", "partial": "partly supported"}
-
-
-def _unsupported(evaluation: Evaluation) -> list[tuple[str, str, str, str]]:
-    labels = evaluation.labels
-    if labels is None:
-        return []
-    found = []
-    for sentence in evaluation.sentences.response:
-        words = _IN_WORDS.get(labels.support(sentence.key))
-        if words is not None:
-            entry = labels.entry(sentence.key)
-            found.append((sentence.key, words, sentence.text, entry.explanation if entry else ""))
-    return found
 
 
 def score_names(rows: Sequence[Evaluation]) -> list[str]:

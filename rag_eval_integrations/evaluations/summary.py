@@ -27,12 +27,12 @@ from rag_eval_integrations.records import (
     Usage,
 )
 from rag_eval_integrations.records._patterns import DIAGNOSES, Pattern
-from rag_eval_integrations.records.mean import Interval, makers_of, wilson
+from rag_eval_integrations.records.mean import Interval, RunningMean, makers_of, wilson
 from rag_eval_integrations.sentences import document_number
 
 BINS = 10
 """Number of bins of a score's histogram."""
-_EDGES = [at / BINS for at in range(1, BINS)]
+_EDGES = [edge / BINS for edge in range(1, BINS)]
 _MOST_KINDS = 1_000
 """Kinds of warnings, failures, flags … that are counted apart, so that memory is bounded."""
 OTHERS = "(others)"
@@ -146,10 +146,8 @@ class _Tally:
             self.unscored[score.unscored or score.status] += 1
             return
         self.bins[bisect_right(_EDGES, score.value)] += 1
-        passed = score.passed
-        if passed is not None:
-            self.with_threshold += 1
-            self.passed += passed
+        self.with_threshold += score.passed is not None
+        self.passed += bool(score.passed)
 
     def merge(self, other: _Tally) -> None:
         self.bins = [sum(both) for both in zip(self.bins, other.bins, strict=True)]
@@ -248,20 +246,17 @@ class Summary:
         self._retrieval.merge(other._retrieval)
 
     def _add_scores(self, evaluation: Evaluation) -> None:
-        scored = False
         makers: list[By] = []
         last: By | None = None
         for made, score in makers_of(evaluation):
-            scored = scored or score.value is not None
             self.means.count(made, score)
-            tally = self._tallies.get(made)
-            if tally is None:
-                tally = self._tallies[made] = _Tally()
-            tally.add(score)
+            if made not in self._tallies:
+                self._tallies[made] = _Tally()
+            self._tallies[made].add(score)
             if made.by is not last:  # the scores of one metric share it
                 last = made.by
                 makers.append(score.by)
-        self.scored += scored
+        self.scored += any(score.value is not None for score in evaluation.scores.values())
         made_by = [("fingerprint", evaluation.fingerprint)]
         made_by += [(name, getattr(by, name)) for by in makers for name in _VERSIONS]
         for name, value in dict.fromkeys(made_by):  # in an order that is the same in every process
@@ -272,28 +267,26 @@ class Summary:
     def scores(self) -> tuple[ScoreFigures, ...]:
         """The figures of every score, in the order of the metrics; empty without calls."""
         unscored = {made: Counter(tally.unscored) for made, tally in self._tallies.items()}
-        with_values = self.means.made
-        for made in unscored.keys() - with_values.keys():
-            candidates = [
-                one for one in with_values if one.name == made.name and may_be_of(made.by, one.by)
+        means = self.means.made
+        for made in unscored.keys() - means.keys():
+            makers = [
+                maker for maker in means if maker.name == made.name and may_be_of(made.by, maker.by)
             ]
-            if len(candidates) == 1:
-                unscored[candidates[0]] += unscored.pop(made)
-        order = {name: at for at, name in enumerate(self.means.total)}
+            if len(makers) == 1:
+                unscored[makers[0]] += unscored.pop(made)
+        names = list(self.means.total)
         figures = []
         for made in sorted(
-            (made for made in self._tallies if made in unscored), key=lambda one: order[one.name]
+            (made for made in self._tallies if made in unscored),
+            key=lambda made: names.index(made.name),
         ):
-            tally, mean, lost = self._tallies[made], with_values.get(made), unscored[made]
-            scored = 0 if mean is None else mean.n
+            tally, mean = self._tallies[made], means.get(made, RunningMean())
             figures.append(
                 ScoreFigures(
                     name=made.name, by=made.by, method=made.method,
-                    total=scored + lost.total(), scored=scored,
-                    mean=None if mean is None else mean.mean,
-                    interval=None if mean is None else mean.interval,
-                    deviation=None if mean is None else mean.deviation,
-                    bins=tuple(tally.bins), unscored=dict(lost.most_common()),
+                    total=mean.n + unscored[made].total(), scored=mean.n,
+                    mean=mean.mean, interval=mean.interval, deviation=mean.deviation,
+                    bins=tuple(tally.bins), unscored=dict(unscored[made].most_common()),
                     passed=tally.passed, with_threshold=tally.with_threshold,
                 )
             )  # fmt: skip
@@ -311,7 +304,7 @@ class Summary:
                 meaning=diagnosis.problem, fix=diagnosis.fix,
             )
             for pattern, diagnosis in DIAGNOSES.items()
-            for calls in (self.diagnoses[pattern],)
+            for calls in [self.diagnoses[pattern]]
         )  # fmt: skip
 
     @property
@@ -329,7 +322,9 @@ class Summary:
         counts = [counted(self.calls, "call"), f"{self.scored:,} scored"]
         if self.failed:
             counts.append(f"{self.failed:,} failed")
-        judges = [" ".join(filter(None, (one.name, one.model))) for one in list(self.judges)[:4]]
+        judges = [
+            " ".join(filter(None, (judge.name, judge.model))) for judge in list(self.judges)[:4]
+        ]
         names = f"; judged by {', '.join(judges)}" if judges else ""
         names += " and others" if len(self.judges) > 4 else ""
         return one_line(f"{', '.join(counts)}{names}; {self.cost()}", 400)
@@ -379,13 +374,15 @@ def may_be_of(unscored: By, by: By) -> bool:
 
 @dataclass
 class _Retrieval:
-    """Running totals of the documents by rank."""
+    """Running totals of the documents by rank, from 0."""
 
-    calls: int = 0
-    relevant: int = 0
+    calls: Counter[int] = field(default_factory=Counter)
+    relevant: Counter[int] = field(default_factory=Counter)
+    used: Counter[int] = field(default_factory=Counter)
+    hits: int = 0
+    """Calls with a relevant document."""
     first: int = 0
-    ranks: list[list[int]] = field(default_factory=list)
-    """Per rank: calls, relevant, used."""
+    """Sum of the ranks, from 1, of their first relevant documents."""
 
     def add(self, evaluation: Evaluation, labels: Labels) -> None:
         sentences = evaluation.sentences.documents
@@ -395,37 +392,31 @@ class _Retrieval:
         # An empty document has no sentence, and a row of another program perhaps no ids.
         last = max({-1, *relevant, *used, *_numbers(s.key for s in sentences[-1:])})
         documents = max(last + 1, len(evaluation.document_ids))
-        if not documents:
-            return
-        self.calls += 1
         if relevant:
-            self.relevant += 1
+            self.hits += 1
             self.first += min(relevant) + 1
-        while len(self.ranks) < min(documents, _MOST_RANKS):
-            self.ranks.append([0, 0, 0])
-        for counts in self.ranks[:documents]:
-            counts[0] += 1
-        for place, found in ((1, relevant), (2, used)):
-            for document in found:
-                if document < _MOST_RANKS:
-                    self.ranks[document][place] += 1
+        self.calls.update(range(min(documents, _MOST_RANKS)))
+        self.relevant.update(rank for rank in relevant if rank < _MOST_RANKS)
+        self.used.update(rank for rank in used if rank < _MOST_RANKS)
 
     def merge(self, other: _Retrieval) -> None:
-        self.calls += other.calls
-        self.relevant += other.relevant
+        self.calls.update(other.calls)
+        self.relevant.update(other.relevant)
+        self.used.update(other.used)
+        self.hits += other.hits
         self.first += other.first
-        while len(self.ranks) < len(other.ranks):
-            self.ranks.append([0, 0, 0])
-        for counts, more in zip(self.ranks, other.ranks, strict=False):
-            counts[:] = map(sum, zip(counts, more, strict=True))
 
     def figures(self) -> RetrievalFigures:
-        share = self.relevant / self.calls if self.calls else None
+        calls = self.calls[0]
+        share = self.hits / calls if calls else None
         return RetrievalFigures(
-            calls=self.calls, relevant=self.relevant, share=share,
-            interval=None if share is None else wilson(share, self.calls),
-            first_relevant=self.first / self.relevant if self.relevant else None,
-            ranks=tuple(RankFigures(rank, *counts) for rank, counts in enumerate(self.ranks, 1)),
+            calls=calls, relevant=self.hits, share=share,
+            interval=None if share is None else wilson(share, calls),
+            first_relevant=self.first / self.hits if self.hits else None,
+            ranks=tuple(
+                RankFigures(rank + 1, self.calls[rank], self.relevant[rank], self.used[rank])
+                for rank in range(len(self.calls))
+            ),
         )  # fmt: skip
 
 
