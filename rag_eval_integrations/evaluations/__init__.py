@@ -16,11 +16,7 @@ if TYPE_CHECKING:
     from rag_eval_integrations.evaluations._paired import ScoreDifference, Verdict
     from rag_eval_integrations.evaluations.collection import Evaluations, MeanOf
     from rag_eval_integrations.evaluations.comparison import Change, Comparison, compare
-    from rag_eval_integrations.evaluations.console import (
-        calls_table,
-        plain,
-        unsupported_sentences,
-    )
+    from rag_eval_integrations.evaluations.console import calls_table, plain, unsupported_sentences
     from rag_eval_integrations.evaluations.summary import (
         PatternFigures,
         RankFigures,

@@ -34,23 +34,21 @@ def evaluations_html(evaluations: Sequence[Evaluation]) -> str:
     parts, rows = [head], 0
     for place, evaluation in enumerate(shown):
         row = _row(place + 1, evaluation, names)
+        left -= len(row.encode())
         # What one call leaves unused is the next ones'; a row without sentences still says most.
-        share = max(0, left // (len(shown) - place) - len(row.encode()) - _LAST_WORDS)
-        details = call_html(evaluation, share)
+        share = (left + len(row.encode())) // (len(shown) - place) - len(row.encode()) - _LAST_WORDS
+        if left < 0:
+            break
         details = (
             f'<tr><td></td><td colspan="{len(names) + 2}"><details><summary>documents and reasons'
-            f"</summary>{details}</details></td></tr>"
+            f"</summary>{call_html(evaluation, max(0, share))}</details></td></tr>"
         )
-        if len(row.encode()) > left:
-            break
-        left -= len(row.encode())
         parts.append(row)
         rows += 1
         if len(details.encode()) <= left:
             left -= len(details.encode())
             parts.append(details)
-    more = len(evaluations) - rows
-    if more:
+    if more := len(evaluations) - rows:
         note = f"<p>{more:,} more: <code>.report(path)</code></p>"
         end = end.replace("</table>", f"</table>{note}", 1)
     return "".join([*parts, end])

@@ -246,11 +246,7 @@ class _Units:
         return _BOOTSTRAP if drawn else _STUDENT
 
     def figures(
-        self,
-        name: str,
-        bounds: tuple[float, float] | None,
-        p: float | None,
-        p_holm: float | None,
+        self, name: str, bounds: tuple[float, float] | None, p: float | None, p_holm: float | None
     ) -> ScoreDifference:
         n = len(self.differences)
         method = self.method()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,7 +24,7 @@ from rag_eval_integrations.evaluations._pairing import (
     pair,
 )
 from rag_eval_integrations.records import By, Evaluation
-from rag_eval_integrations.records._shown import unsupported
+from rag_eval_integrations.records._shown import text, unsupported
 
 Source = Iterable[Evaluation] | str | os.PathLike[str] | EvaluationsFile
 
@@ -128,11 +127,8 @@ class Comparison:
         """
         self.score(name)
         a, b = (run.calls for run in self._runs)
-        lost = [
-            (both, None)
-            for both in self._pairs
-            if a[both[0]].value(name) is not None and b[both[1]].value(name) is None
-        ]
+        lost = [((i, j), None) for i, j in self._pairs
+                if a[i].value(name) is not None and b[j].value(name) is None]  # fmt: skip
         return self._changes(lost, limit)
 
     def changed_calls(self, limit: int | None = 20) -> list[Change]:
@@ -261,9 +257,8 @@ def compare(
         for name, source in zip(_names(sources, names), sources, strict=True)
     ]
     if conversation and not any(call.conversation for run in runs for call in run.calls):
-        raise ConfigurationError(
-            "conversation", conversation, "is a field of the metadata of no call"
-        )
+        why = "is a field of the metadata of no call"
+        raise ConfigurationError("conversation", conversation, why)
     first, *later = (_compared(runs[0], run, by, allow_mixed, seed) for run in runs[1:])
     return replace(first, others=tuple(later))
 
@@ -431,7 +426,7 @@ def worst_calls(run: Comparison, name: str, limit: int = _WORST) -> Iterator[str
     for change in run.fell(name, limit):
         after = change.after
         against = [sentence for sentence, *_ in unsupported(after, _SENTENCES)]
-        quoted = "; ".join(f"{key} “{one_line(text, 80)}”" for key, text, *_ in against)
+        quoted = "; ".join(f"{key} “{one_line(words, 80)}”" for key, words, *_ in against)
         line = f"{change.difference:+.2f} {one_line(after.id, 40)} “{one_line(after.question, 80)}”"
         yield f"{line}: not supported: {quoted}" if quoted else line
 
@@ -487,8 +482,7 @@ def remarks(comparison: Comparison) -> list[str]:
             f'Intervals: {intervals}; p: sign flips; random seed {comparison.seed}. "Visible": '
             "the smallest difference that so many calls show four times out of five."
         )
-    grouped = {score.conversations for score in comparison.scores.values()} - {None}
-    if grouped:
+    if any(score.conversations is not None for score in comparison.scores.values()):
         lines.append("Calls of one conversation were kept together.")
     for score in comparison.scores.values():
         if lost := score.became_unscored:
@@ -512,16 +506,13 @@ def _text(comparison: Comparison) -> str:
 
 def _table(comparison: Comparison) -> str:
     def row(tag: str, values: Sequence[str]) -> str:
-        first, *others = (html.escape(one_line(value)) for value in values)
-        return (
-            f"<tr><th style='text-align:left'>{first}</th>"
-            + "".join(f"<{tag} style='text-align:right'>{value}</{tag}>" for value in others)
-            + "</tr>"
-        )
+        first, *others = map(text, values)
+        more = "".join(f"<{tag} style='text-align:right'>{value}</{tag}>" for value in others)
+        return f"<tr><th style='text-align:left'>{first}</th>{more}</tr>"
 
-    a, b = (html.escape(one_line(name)) for name in comparison.names)
+    a, b = map(text, comparison.names)
     rows = "".join(row("td", cells(score)) for score in comparison.scores.values())
-    sentences = "<br>".join(html.escape(one_line(line)) for line in remarks(comparison))
+    sentences = "<br>".join(map(text, remarks(comparison)))
     return (
         f"<table><caption style='text-align:left'>A: {a}<br>B: {b}</caption>"
         f"<thead>{row('th', HEADINGS)}</thead><tbody>{rows}</tbody></table><p>{sentences}</p>"

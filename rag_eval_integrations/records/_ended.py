@@ -3,40 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from rag_eval_integrations.records.call import CaptureStatus, RagCall
 
 
+@dataclass(slots=True, eq=False)
 class EndedCall:
     """What capture has read of a call, which needs none of the app's objects any more.
 
     Finding the documents in the prompt and hashing the texts is a third of what capture adds to a
     call: an evaluator in the background leaves that to its own thread.
-
-    Args:
-        run_id: the framework's id of the outermost run.
-        status: how the call ended.
-        make: makes the record; called once at most.
-        release: frees what the record is made of.
-        failed: called with the exception if `make` raises one.
     """
 
-    __slots__ = ("_failed", "_make", "_record", "_release", "run_id", "status")
-
-    def __init__(
-        self,
-        run_id: object,
-        status: CaptureStatus,
-        make: Callable[[], RagCall],
-        release: Callable[[], object],
-        failed: Callable[[Exception], object],
-    ) -> None:
-        self.run_id = run_id
-        self.status = status
-        self._make: Callable[[], RagCall] | None = make
-        self._release = release
-        self._failed = failed
-        self._record: RagCall | None = None
+    run_id: object
+    """The framework's id of the outermost run."""
+    status: CaptureStatus
+    _make: Callable[[], RagCall] | None
+    """Makes the record; called once at most."""
+    _release: Callable[[], object]
+    """Frees what the record is made of."""
+    _failed: Callable[[Exception], object]
+    """Called with the exception if the record cannot be made."""
+    _record: RagCall | None = None
 
     def record(self) -> RagCall | None:
         """Make the record, or return the one made before; None if that failed."""

@@ -19,20 +19,24 @@ PATH = Path(__file__).with_name("evals.schema.json")
 def evals_schema() -> dict[str, Any]:
     """Describe a line: what `Evaluation` reads, changed where the line differs from its fields."""
     schema = _without_prose(Evaluation.model_json_schema())
-    kinds = schema["$defs"]
-    fields = schema.pop("properties")
-    properties: dict[str, Any] = {"schema": {"const": EVALS_SCHEMA}}
-    for name, described in fields.items():
-        if name == "scores":  # what the scores share stands before them
-            properties["by"] = {"$ref": "#/$defs/By"}
-            properties["warnings"] = {"type": "array", "items": {"type": "string"}}
-        properties[name] = described
-    schema["properties"] = properties
+    kinds, fields = schema["$defs"], schema.pop("properties")
+    names = list(fields)
+    # What the scores share stands before them.
+    before = {name: fields[name] for name in names[: names.index("scores")]}
+    warnings = {"type": "array", "items": {"type": "string"}}
+    shared = {"by": {"$ref": "#/$defs/By"}, "warnings": warnings}
+    schema["properties"] = {"schema": {"const": EVALS_SCHEMA}} | before | shared | fields
     schema["required"].insert(0, "schema")
     for name in ("Labels", "SentenceSupport"):  # a reply may have more fields, a line has not
         kinds[name]["additionalProperties"] = False
     kinds["Sentence"]["minItems"] = 4
-    _describe_score(kinds["Score"])
+    score = kinds["Score"]
+    del score["properties"]["name"]  # the key in `scores`
+    score["required"].remove("name")
+    score["properties"]["passed"] = {"anyOf": [{"type": "boolean"}, {"type": "null"}]}
+    for name in shared:
+        del score["properties"][name]["default"]  # the row's
+    score["allOf"] = [_only_if("scored", "value"), _only_if("unscored", "unscored")]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A line of EVALS.jsonl",
@@ -40,16 +44,6 @@ def evals_schema() -> dict[str, Any]:
         "default; `by` and `warnings` of the row hold for every score.",
         **schema,
     }
-
-
-def _describe_score(score: dict[str, Any]) -> None:
-    fields = score["properties"]
-    del fields["name"]  # the key in `scores`
-    score["required"].remove("name")
-    fields["passed"] = {"anyOf": [{"type": "boolean"}, {"type": "null"}]}
-    for name in ("by", "warnings"):
-        del fields[name]["default"]  # the row's
-    score["allOf"] = [_only_if("scored", "value"), _only_if("unscored", "unscored")]
 
 
 def _only_if(status: str, name: str) -> dict[str, Any]:
@@ -73,10 +67,5 @@ def _without_prose(schema: Any) -> Any:
     }
 
 
-def rendered() -> str:
-    """Render the schema as the file holds it."""
-    return json.dumps(evals_schema(), indent=1) + "\n"
-
-
 if __name__ == "__main__":
-    PATH.write_text(rendered(), encoding="ascii")
+    PATH.write_text(json.dumps(evals_schema(), indent=1) + "\n", encoding="ascii")

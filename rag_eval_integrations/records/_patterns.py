@@ -10,11 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 Pattern = Literal[
-    "hallucination",
-    "nothing_relevant_retrieved",
-    "context_ignored",
-    "incomplete",
-    "healthy",
+    "hallucination", "nothing_relevant_retrieved", "context_ignored", "incomplete", "healthy"
 ]
 
 
@@ -29,36 +25,29 @@ class Diagnosis:
     """The first thing to change."""
 
 
-DIAGNOSES: dict[Pattern, Diagnosis] = {
-    diagnosis.pattern: diagnosis
-    for diagnosis in (
-        Diagnosis(
-            "hallucination",
-            "The response says something that the documents do not support.",
-            "Check the unsupported sentences; tell the model to answer from the documents only.",
-        ),
-        Diagnosis(
-            "nothing_relevant_retrieved",
-            "No retrieved sentence is relevant to the question.",
-            "Tune the retriever (query, chunking, top-k, filters), or add the missing documents.",
-        ),
-        Diagnosis(
-            "context_ignored",
-            "Relevant text was retrieved, but the response leaves most of it unused.",
-            "Instruct the model in the prompt to answer from the documents.",
-        ),
-        Diagnosis(
-            "incomplete",
-            "The response is grounded but leaves out half of the relevant text or more.",
-            "Ask the model for a more complete answer, or retrieve less that repeats itself.",
-        ),
-        Diagnosis(
-            "healthy",
-            "Relevant text was found and used, and the response is grounded in it.",
-            "Nothing to change.",
-        ),
-    )
+_WORDS: dict[Pattern, tuple[str, str]] = {
+    "hallucination": (
+        "The response says something that the documents do not support.",
+        "Check the unsupported sentences; tell the model to answer from the documents only.",
+    ),
+    "nothing_relevant_retrieved": (
+        "No retrieved sentence is relevant to the question.",
+        "Tune the retriever (query, chunking, top-k, filters), or add the missing documents.",
+    ),
+    "context_ignored": (
+        "Relevant text was retrieved, but the response leaves most of it unused.",
+        "Instruct the model in the prompt to answer from the documents.",
+    ),
+    "incomplete": (
+        "The response is grounded but leaves out half of the relevant text or more.",
+        "Ask the model for a more complete answer, or retrieve less that repeats itself.",
+    ),
+    "healthy": (
+        "Relevant text was found and used, and the response is grounded in it.",
+        "Nothing to change.",
+    ),
 }
+DIAGNOSES = {pattern: Diagnosis(pattern, *words) for pattern, words in _WORDS.items()}
 """Every pattern, the gravest first."""
 
 
@@ -75,11 +64,13 @@ def patterns_in(
     incomplete: float = 0.5,
 ) -> list[Diagnosis]:
     """Return the patterns that hold, the gravest first; `metrics.diagnose` tells the cut-offs."""
-    relevance, complete, grounded = (
+    relevance, used, complete, grounded = (
         scores[name].value if name in scores else None
-        for name in ("context_relevance", "completeness", "adherence")
+        for name in ("context_relevance", "context_utilization", "completeness", "adherence")
     )
-    used = _used(scores)
+    if used is not None and scores["context_utilization"].by.formulas == "ragbench":
+        # These formulas give the used share of all sentences; that of the relevant ones is meant.
+        used = min(1.0, used / relevance) if relevance else None
     patterns: list[Pattern] = []
     if grounded is not None and grounded < adherent:
         patterns.append("hallucination")
@@ -92,12 +83,3 @@ def patterns_in(
     if not patterns and None not in (relevance, used, complete, grounded):
         patterns.append("healthy")
     return [DIAGNOSES[pattern] for pattern in patterns]
-
-
-def _used(scores: Mapping[str, Scored]) -> float | None:
-    """Return the used share of the relevant sentences under either set of formulas."""
-    score = scores.get("context_utilization")
-    if score is None or score.value is None or score.by.formulas != "ragbench":
-        return None if score is None else score.value
-    relevance = scores["context_relevance"].value if "context_relevance" in scores else None
-    return min(1.0, score.value / relevance) if relevance else None

@@ -25,22 +25,19 @@ def t_975(freedom: float) -> float:
         raise ValueError(f"degrees of freedom = {freedom!r}: use a number above 0")
     if freedom > 1e7:
         return Z_975
+    log_scale = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)
+    log_scale -= 0.5 * math.log(freedom * math.pi)
     # The tail falls ever slower in t, so it is solved for in its logarithm.
     x = math.log(Z_975 + 2.4 / freedom + (8 / freedom**2 if freedom < 2 else 0))
     for _ in range(100):
         t = math.exp(x)
         tail = _tail(t, freedom)
-        step = math.log(tail / 0.025) * tail / (_density(t, freedom) * t)
+        density = math.exp(log_scale - (freedom + 1) / 2 * math.log1p(t * t / freedom))
+        step = math.log(tail / 0.025) * tail / (density * t)
         x += max(-1.0, min(1.0, step))
         if abs(step) < 1e-13:
             break
     return math.exp(x)
-
-
-def _density(t: float, freedom: float) -> float:
-    log_scale = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)
-    log_scale -= 0.5 * math.log(freedom * math.pi)
-    return math.exp(log_scale - (freedom + 1) / 2 * math.log1p(t * t / freedom))
 
 
 def _tail(t: float, freedom: float) -> float:

@@ -9,13 +9,7 @@ from functools import cached_property
 from json.encoder import encode_basestring_ascii as _quoted
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    Field,
-    JsonValue,
-    model_validator,
-)
+from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, model_validator
 
 from rag_eval_integrations.records._frameworks import document_from
 from rag_eval_integrations.records._json import JsonObject, Record, Text
@@ -116,13 +110,10 @@ class Capture(Record):
 def _as_document(value: object) -> object:
     if isinstance(value, str):
         return Document(text=value)
-    if isinstance(value, Document | dict):
-        return value
-    document = document_from(value)
+    document = value if isinstance(value, Document | dict) else document_from(value)
     if document is None:
-        raise ValueError(
-            "should be a string, a Document, a LangChain document or a LlamaIndex node"
-        )
+        why = "should be a string, a Document, a LangChain document or a LlamaIndex node"
+        raise ValueError(why)
     return document
 
 

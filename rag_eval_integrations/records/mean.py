@@ -184,13 +184,11 @@ class Means:
         """Add one score, as `makers_of` yields it."""
         self.total[made.name] += 1
         if score.value is None:
-            codes = self.unscored.setdefault(made.name, Counter())
-            codes[score.unscored or score.status] += 1
+            self.unscored.setdefault(made.name, Counter())[score.unscored or score.status] += 1
             return
-        mean = self.made.get(made)
-        if mean is None:
-            mean = self.made[made] = RunningMean()
-        mean.add(score.value, weight)
+        if made not in self.made:
+            self.made[made] = RunningMean()
+        self.made[made].add(score.value, weight)
 
     def merge(self, other: Means) -> None:
         """Add the scores that other means were made of."""
@@ -216,7 +214,6 @@ def only_mean(name: str, means: Sequence[T]) -> T | None:
         ValueError: there are several, because the score was made in different ways.
     """
     if len(means) > 1:
-        raise ValueError(
-            f"{name} was made by {len(means)} different judges, formulas or estimators"
-        )
+        why = f"{name} was made by {len(means)} different judges, formulas or estimators"
+        raise ValueError(why)
     return means[0] if means else None

@@ -16,20 +16,8 @@ from pydantic import (
 )
 
 from rag_eval_integrations.errors import InputError, SchemaError
-from rag_eval_integrations.records._json import (
-    Count,
-    JsonObject,
-    Record,
-    Text,
-    shown,
-)
-from rag_eval_integrations.records._shown import (
-    evaluation_html,
-    evaluation_line,
-    evaluation_text,
-    score_line,
-    score_text,
-)
+from rag_eval_integrations.records import _shown
+from rag_eval_integrations.records._json import Count, JsonObject, Record, Text, shown
 from rag_eval_integrations.records.call import Capture, Sentences, Turn
 from rag_eval_integrations.records.labels import JudgeInfo, Labels, Probability, UnscoredCode, Usage
 
@@ -124,10 +112,10 @@ class Score(Record):
         return self.value >= self.threshold
 
     def __repr__(self) -> str:
-        return f"<Score {score_line(self)}>"
+        return f"<Score {_shown.score_line(self)}>"
 
     def __str__(self) -> str:
-        return score_text(self)
+        return _shown.score_text(self)
 
 
 # --- The end of the flow: one call's scores with all that they rest on. Evaluation
@@ -205,13 +193,13 @@ class Evaluation(Record):
         )
 
     def __repr__(self) -> str:
-        return f"<Evaluation of {evaluation_line(self)}>"
+        return f"<Evaluation of {_shown.evaluation_line(self)}>"
 
     def __str__(self) -> str:
-        return evaluation_text(self)
+        return _shown.evaluation_text(self)
 
     def _repr_html_(self) -> str:
-        return evaluation_html(self)
+        return _shown.evaluation_html(self)
 
     @model_serializer(mode="wrap")
     def _row(
@@ -230,11 +218,8 @@ class Evaluation(Record):
         if schema != EVALS_SCHEMA:
             raise _other_schema(schema)
         scores = content.get("scores")
-        if (
-            isinstance(scores, dict)
-            and scores
-            and all(isinstance(s, dict) for s in scores.values())
-        ):
+        scores = scores if isinstance(scores, dict) else {}
+        if scores and all(isinstance(score, dict) for score in scores.values()):
             by, warnings = content.pop("by", {}), content.pop("warnings", ())
             if not isinstance(by, dict) or not isinstance(warnings, list | tuple):
                 raise ValueError("`by` should be an object and `warnings` a list")
@@ -268,8 +253,11 @@ def _factored(row: dict[str, Any]) -> dict[str, Any]:
         return row
     makers = [score.pop("by", {}) for score in scores]
     warned = [list(score.pop("warnings", ())) for score in scores]
-    shared = makers[0].items()
-    by = {name: value for name, value in shared if all(m.get(name, m) == value for m in makers)}
+    by = {
+        name: value
+        for name, value in makers[0].items()
+        if all(m.get(name, m) == value for m in makers)
+    }
     columns = zip(*warned, strict=False)
     warnings = [column[0] for column in takewhile(lambda column: len(set(column)) == 1, columns)]
     for score, maker, warning in zip(scores, makers, warned, strict=True):
@@ -280,12 +268,10 @@ def _factored(row: dict[str, Any]) -> dict[str, Any]:
             score["by"] = {name: value for name, value in maker.items() if name not in by}
         if own := warning[len(warnings) :]:
             score["warnings"] = own
-    line: dict[str, Any] = {}
-    for name, value in row.items():
-        if name == "scores":  # what the scores share stands before them
-            line |= {key: part for key, part in (("by", by), ("warnings", warnings)) if part}
-        line[name] = value
-    return line
+    shared_parts = {key: part for key, part in (("by", by), ("warnings", warnings)) if part}
+    names = list(row)
+    before = names[: names.index("scores")]  # what the scores share stands before them
+    return {name: row[name] for name in before} | shared_parts | row
 
 
 _UNIT_SCALE = [0.0, 1.0]
