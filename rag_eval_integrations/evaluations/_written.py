@@ -7,10 +7,10 @@ one row per call with the columns of `Evaluations.to_pandas()`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from itertools import islice
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO, Literal, NamedTuple
 
 from rag_eval_integrations._visible import visible_json
 from rag_eval_integrations.errors import MissingDependencyError
@@ -24,8 +24,7 @@ from rag_eval_integrations.records.mean import Interval
 # --- One row per call
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(NamedTuple):
     """One column of the rows of calls."""
 
     of: Callable[[Evaluation], Cell]

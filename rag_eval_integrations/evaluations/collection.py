@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -346,13 +345,8 @@ class Evaluations(Sequence[Evaluation]):
         return evaluations_html(self)
 
 
-def _opened(
-    action: str, path: str | os.PathLike[str], overwrite: bool
-) -> AbstractContextManager[Any]:
-    opened: AbstractContextManager[Any] = above(action)(
-        Path(path).absolute(), overwrite=overwrite, field="path"
-    )
-    return opened
+def _opened(action: str, path: str | os.PathLike[str], overwrite: bool) -> Any:
+    return above(action)(Path(path).absolute(), overwrite=overwrite, field="path")
 
 
 def _made_in_ways(figures: Sequence[ScoreFigures]) -> str:

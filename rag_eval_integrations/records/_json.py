@@ -180,24 +180,22 @@ def input_error(error: ValidationError) -> InputError:
     """Turn a validation error's first complaint into one sentence that names the field."""
     every = error.errors(include_url=False)
     first = every[0]
-    location = first["loc"]
     cause = first.get("ctx", {}).get("error")
     if isinstance(cause, InputError):
         return cause
     if first["type"] == "missing":
-        missing = [field_path(each["loc"]) for each in every if each["type"] == "missing"]
-        extra = [field_path(each["loc"]) for each in every if each["type"] == "extra_forbidden"]
+        missing, extra = (
+            [field_path(each["loc"]) for each in every if each["type"] == kind]
+            for kind in ("missing", "extra_forbidden")
+        )
         rename = rename_hint(extra, missing)
         why = f"is missing; {rename}" if rename else "is missing"
     elif first["type"] == "extra_forbidden":
         why = "is not a field of this record"
     else:
-        message = first["msg"].removeprefix("Value error, ")
-        why = f"{message}, not {shown(first['input'])}"
-    others = error.error_count() - 1
-    return InputError(
-        why + (f" (and {others} more)" if others else ""), field=field_path(location) or None
-    )
+        why = f"{first['msg'].removeprefix('Value error, ')}, not {shown(first['input'])}"
+    others = f" (and {len(every) - 1} more)" if len(every) > 1 else ""
+    return InputError(f"{why}{others}", field=field_path(first["loc"]) or None)
 
 
 _ELSEWHERE = {

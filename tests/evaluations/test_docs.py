@@ -1,4 +1,4 @@
-"""The code in docs/evaluations.md runs, and what the page says of it is so."""
+"""docs/evaluations.md and docs/compare.md: their code runs, and what they say of it is so."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from rag_eval_integrations import Evaluations
+from rag_eval_integrations.evaluations import _paired
 from rag_eval_integrations.evaluations._written import columns_of, to_json
+from rag_eval_integrations.evaluations.comparison import HEADINGS
 from rag_eval_integrations.records import RunningMean
 
 
@@ -46,3 +48,41 @@ def test_equal_values_leave_room_for_what_the_page_says(calls: int, percent: int
         mean.add(0.5)
     assert mean.interval is not None
     assert round(100 * (mean.interval.high - mean.interval.low)) == percent
+
+
+@pytest.fixture
+def compare_page(root: Path) -> str:
+    """The page's text."""
+    return (root / "docs" / "compare.md").read_text(encoding="utf-8")
+
+
+def test_the_example_prints_what_it_shows(
+    compare_page: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Offline, without a key; the first two lines are shown."""
+    (code,) = re.findall(r"```python\n(.*?)```", compare_page, re.S)
+    exec(compile(code, "docs/compare.md", "exec"), {"__name__": "docs"})
+
+    printed = capsys.readouterr().out.splitlines()
+    shown = [line.removeprefix("# ") for line in code.splitlines() if line.startswith("# ")]
+    assert shown
+    assert printed[: len(shown)] == shown
+
+
+def test_the_numbers_are_those_of_the_code(compare_page: str) -> None:
+    """Limits, resamples, flips, power, and the headings that need words."""
+    for said in (
+        f"from {_paired.MIN_BOOTSTRAP} calls of which {_paired.MIN_CHANGED} differ",
+        f"fewer than {_paired.MIN_PAIRS} calls",
+        f"{_paired.RESAMPLES:,} resamples",
+        f"else {_paired.FLIPS:,}",
+        f"{_paired.POWER:.2f} standard errors",
+    ):
+        assert said in compare_page
+    assert {"Holm p", "visible"} <= set(HEADINGS)
+
+
+def test_links_lead_somewhere(compare_page: str, root: Path) -> None:
+    """Files beside the page."""
+    for link in re.findall(r"\]\(([^)]+)\)", compare_page):
+        assert (root / "docs" / link).exists(), link

@@ -16,9 +16,9 @@ from hostile import HOSTILE, acting
 from own_rows import made_rows
 
 from rag_eval_integrations import Evaluation, Evaluations, RagCall, RagEvaluator, Trace
-from rag_eval_integrations.dataset import labelled_from, read_lines, score_labelled
+from rag_eval_integrations.dataset import labelled_from, score_labelled
 from rag_eval_integrations.errors import ConfigurationError, InputError, MissingDependencyError
-from rag_eval_integrations.records import JudgeInfo, Score, Sentences, from_object
+from rag_eval_integrations.records import JudgeInfo, Score, Sentences
 from rag_eval_integrations.report import Interval
 from rag_eval_integrations.sentences import Punkt
 
@@ -179,13 +179,6 @@ def test_what_is_saved_loads_equal(name: str, evaluations: Evaluations, tmp_path
     evaluations.save(path, overwrite=True)
     assert path.read_bytes() == content
     assert [one.name for one in tmp_path.iterdir()] == [name]
-
-
-def test_it_is_the_file_that_the_commands_read(evaluations: Evaluations, tmp_path: Path) -> None:
-    """Line by line, through the reader of all files."""
-    path = evaluations.save(tmp_path / "evals.jsonl")
-    lines = read_lines(path, lambda content: from_object(Evaluation, content))
-    assert [line.value for line in lines] == list(evaluations)
 
 
 def test_a_file_is_not_replaced_by_chance(evaluations: Evaluations, tmp_path: Path) -> None:

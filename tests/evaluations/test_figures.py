@@ -1,11 +1,13 @@
-"""The figures as Markdown, JSON and CSV say what the summary says, and texts stay texts."""
+"""Figures and rows as Markdown, JSON, CSV and Parquet say the same, and texts stay texts."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hostile import HOSTILE, acting, formulas
@@ -13,10 +15,11 @@ from own_rows import made_rows
 
 from rag_eval_integrations import Evaluation, Evaluations, Trace
 from rag_eval_integrations.dataset import labelled_from, score_labelled
+from rag_eval_integrations.errors import ConfigurationError, MissingDependencyError
+from rag_eval_integrations.evaluations import _written
 from rag_eval_integrations.evaluations._written import (
     columns_of,
     csv_of,
-    row_of,
     to_json,
     to_markdown,
 )
@@ -29,11 +32,16 @@ def to_csv(evaluations: Sequence[Evaluation]) -> str:
     return "".join(csv_of(evaluations, columns_of(evaluations)))
 
 
+def scored(rows: Iterable[Mapping[str, Any]]) -> Evaluations:
+    splitter = Punkt()
+    return Evaluations(
+        score_labelled(labelled_from(dict(row), splitter), [Trace()]) for row in rows
+    )
+
+
 @pytest.fixture(scope="module")
 def evaluations() -> Evaluations:
-    splitter = Punkt()
-    rows = (labelled_from(dict(row), splitter) for row in made_rows(25))
-    return Evaluations(score_labelled(row, [Trace()]) for row in rows)
+    return scored(made_rows(25))
 
 
 def hostile(text: str) -> Evaluation:
@@ -100,14 +108,6 @@ def test_csv_is_one_row_per_call(evaluations: Evaluations) -> None:
     assert to_csv([]).startswith("id,question,response,")
 
 
-def test_cells_of_a_row_are_those_of_its_columns(evaluations: Evaluations) -> None:
-    """Texts as they are: only a file makes them visible."""
-    columns = columns_of(evaluations)
-    row = dict(zip(columns, row_of(evaluations[0], columns), strict=True))
-    assert row["response"] == evaluations[0].response
-    assert row["documents"] == len(evaluations[0].document_ids)
-
-
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_texts_stay_texts(text: str) -> None:
     """No formula for a spreadsheet, no markup for Markdown, nothing that acts."""
@@ -120,3 +120,56 @@ def test_hostile_texts_stay_texts(text: str) -> None:
     assert [line for line in lines if line.startswith("#")] == [
         "# Evaluations", "## Scores", "## Failures", "## Notes", "## Flags",
     ]  # fmt: skip
+
+
+def test_parquet_is_the_data_frame(
+    evaluations: Evaluations, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also over several groups of rows; nothing is missing but what is missing there."""
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    monkeypatch.setattr(_written, "_GROUP", 10)
+    path = evaluations.to_parquet(tmp_path / "rows.parquet")
+
+    read, frame = pd.read_parquet(path), evaluations.to_pandas()
+    assert list(read.columns) == list(frame.columns)
+    for name in frame.columns:
+        assert list(read[name].isna()) == list(frame[name].isna()), name
+        kept = frame[name].notna()
+        assert list(read[name][kept]) == list(frame[name][kept]), name
+    assert str(read["adherence"].dtype) == "float64"
+    assert str(read["requests"].dtype) == "int64"
+    empty = Evaluations().to_parquet(tmp_path / "none.parquet")
+    assert len(pd.read_parquet(empty)) == 0
+
+
+@pytest.mark.parametrize("name", ["to_csv", "to_parquet"])
+def test_files_that_exist_are_kept(evaluations: Evaluations, tmp_path: Path, name: str) -> None:
+    """Unless they may be overwritten."""
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "rows"
+    path.write_text("mine")
+    with pytest.raises(ConfigurationError, match="exists"):
+        getattr(evaluations, name)(path)
+    assert path.read_text() == "mine"
+    getattr(evaluations, name)(path, overwrite=True)
+    assert path.read_bytes() != b"mine"
+
+
+def test_hostile_texts_are_kept_in_parquet(tmp_path: Path) -> None:
+    """Byte by byte: only a spreadsheet reads formulas."""
+    pq = pytest.importorskip("pyarrow.parquet")
+    made = zip(made_rows(len(HOSTILE)), HOSTILE, strict=True)
+    evaluations = scored({**row, "question": text} for row, text in made)
+    table = pq.read_table(evaluations.to_parquet(tmp_path / "rows.parquet"))
+    assert table["question"].to_pylist() == [each.question for each in evaluations]
+
+
+def test_without_pyarrow_the_extra_is_named(
+    evaluations: Evaluations, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And no file is made."""
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    with pytest.raises(MissingDependencyError, match=r"\[parquet\]"):
+        evaluations.to_parquet(tmp_path / "rows.parquet")
+    assert list(tmp_path.iterdir()) == []

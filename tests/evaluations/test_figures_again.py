@@ -245,3 +245,22 @@ def test_totals_are_the_same(file: Path) -> None:
         if made is not None
     )
     assert summary.versions["formulas"] == formulas
+
+
+def test_parts_add_up_to_the_whole() -> None:
+    """As the processes of one run count theirs: ranks, patterns, bins, reasons, versions."""
+    evaluations = made_evaluations()
+    whole, total = Summary.of(evaluations), Summary()
+    for start in range(0, len(evaluations), 50):
+        total.merge(Summary.of(evaluations[start : start + 50]))
+
+    assert total.headline() == whole.headline()
+    assert (total.retrieval, total.patterns) == (whole.retrieval, whole.patterns)
+    assert (total.errors, total.reasons, total.versions, total.judges) == (
+        whole.errors, whole.reasons, whole.versions, whole.judges,
+    )  # fmt: skip
+    for part, score in zip(total.scores, whole.scores, strict=True):
+        assert (part.name, part.by, part.bins, part.total) == (
+            score.name, score.by, score.bins, score.total,
+        )  # fmt: skip
+        assert (part.unscored, part.mean) == (score.unscored, pytest.approx(score.mean))

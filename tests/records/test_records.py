@@ -14,13 +14,9 @@ from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.records import (
     Capture,
     Document,
-    Evaluation,
-    JudgeInfo,
     Labels,
     RagCall,
     Score,
-    Sentence,
-    Sentences,
     SentenceSupport,
     Turn,
     Usage,
@@ -80,42 +76,6 @@ def test_a_call_survives_json_unchanged(call: RagCall) -> None:
     assert json.loads(line)["schema"] == 1
 
 
-def test_an_evaluation_survives_json_unchanged() -> None:
-    """Scores get their names back from their keys; `passed` is computed, not read."""
-    evaluation = Evaluation(
-        id="1",
-        row_key="ab",
-        question="q",
-        response="r",
-        metadata={"a": [1, None, {"b": "c"}]},
-        scores={
-            "adherence": Score(
-                name="adherence", status="scored", value=0.0, threshold=0.5, probability=0.2,
-                evidence={"unsupported": [{"key": "a"}]}, warnings=("w",),
-            ),
-            "completeness": Score(name="completeness", status="unscored", unscored="no_context"),
-        },
-        labels=Labels(
-            all_relevant_sentence_keys=("0a",),
-            all_utilized_sentence_keys=(),
-            sentence_support_information=(SentenceSupport(response_sentence_key="a"),),
-            estimates={"adherence": (0.2, None)},
-        ),
-        sentences=Sentences(documents=(Sentence("0a", "x", 0, 1),), response=(Sentence("a", "r"),)),
-        document_ids=("d", None),
-        judge=JudgeInfo(name="embedded", version="1"),
-        usage=Usage(requests=1),
-    )  # fmt: skip
-
-    line = to_line(evaluation)
-
-    assert from_line(Evaluation, line) == evaluation
-    row = json.loads(line)
-    assert row["sentences"]["documents"] == [["0a", "x", 0, 1]]
-    assert row["scores"]["adherence"]["passed"] is False
-    assert "name" not in row["scores"]["adherence"]
-
-
 def test_a_score_has_every_field_of_the_file_format() -> None:
     """A score alone has exactly the fields that the format names, null where they do not apply."""
     row = json.loads(Score(name="x", status="scored", value=1).model_dump_json())
@@ -167,15 +127,6 @@ def test_metadata_is_a_copy() -> None:
     source["a"].append(2)
 
     assert document.metadata == {"a": [1]}
-
-
-def test_the_id_defaults_to_the_row_key() -> None:
-    """Without a label a row is known by 16 hex digits of its identity; numbers become text."""
-    call = RagCall(question="q", documents=(), response="r")
-
-    assert call.id == call.row_key[:16]
-    assert len(call.row_key) == 64
-    assert from_line(RagCall, '{"question":"q","documents":[],"response":"r","id":7}').id == "7"
 
 
 def test_the_row_key_is_what_is_judged_and_nothing_else() -> None:

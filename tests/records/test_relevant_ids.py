@@ -63,7 +63,7 @@ def test_the_key_of_a_row_is_what_is_judged() -> None:
 
 @pytest.mark.parametrize("gold", [None, (), ("a", "b")])
 def test_it_survives_files(gold: tuple[str, ...] | None) -> None:
-    """Of calls and of evaluations; none differs from an empty list."""
+    """Of calls and of evaluations; none differs from an empty list. Others are not valid."""
     assert from_line(RagCall, to_line(call(gold))).relevant_ids == gold
 
     evaluation = RagEvaluator(metrics=[Retrieval(k=1)]).evaluate_sync(call(gold))
@@ -72,13 +72,5 @@ def test_it_survives_files(gold: tuple[str, ...] | None) -> None:
     assert Evaluation.model_validate_json(line).relevant_ids == gold
     assert ('"relevant_ids"' in line) == (gold is not None)
     SCHEMA.validate(json.loads(line))
-
-
-def test_a_line_has_a_list_of_strings() -> None:
-    """By the schema that ships with the package."""
-    line = json.loads(
-        RagEvaluator(metrics=[Retrieval(k=1)]).evaluate_sync(call([])).model_dump_json()
-    )
-
     for wrong in ("a", [1], {"a": 1}):
-        assert not SCHEMA.is_valid({**line, "relevant_ids": wrong})
+        assert not SCHEMA.is_valid({**json.loads(line), "relevant_ids": wrong})

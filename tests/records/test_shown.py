@@ -118,14 +118,6 @@ def test_a_failing_assertion_shows_the_sentence(wrong: str, tmp_path: Path) -> N
     assert "adherence 0.00" in ran.stdout
 
 
-def test_json_is_as_before(evaluation: Evaluation) -> None:
-    """What is shown changes nothing of what is written."""
-    again = Evaluation.model_validate_json(evaluation.model_dump_json())
-
-    assert again == evaluation
-    assert again.model_dump_json() == evaluation.model_dump_json()
-
-
 def test_a_repr_leaves_out_defaults() -> None:
     """A record's own words are not lost among its empty fields."""
     assert repr(By(judge="mine")) == "By(judge='mine')"
