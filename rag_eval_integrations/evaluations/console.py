@@ -13,7 +13,7 @@ from string import ascii_lowercase
 
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
@@ -253,20 +253,19 @@ def call_details(evaluation: Evaluation) -> Group:
     if is_missed(evaluation):
         style = _STYLES["!"]
         documents.add_row("", Text("!", style=style), "", Text(MISSED, style=style))
-    parts: list[RenderableType] = [
-        Text(f"Question  {plain(evaluation.question, 400)}", style="bold"),
-        Text("Answer"),
-        answer if evaluation.sentences.response else Text(plain(evaluation.response or "  (none)")),
-        Text("Documents, as the model saw them"),
-        documents if evaluation.sentences.documents else Text("  (none)"),
-    ]
     scores = [
         f"{plain(name.removeprefix('context_'))} {plain(cell(score))}"
         for name, score in evaluation.scores.items()
         if name not in _LEFT_OUT
     ]
-    parts.append(Text(f"Scores  {', '.join(scores)}"))
-    return Group(*parts)
+    return Group(
+        Text(f"Question  {plain(evaluation.question, 400)}", style="bold"),
+        Text("Answer"),
+        answer if evaluation.sentences.response else Text(plain(evaluation.response or "  (none)")),
+        Text("Documents, as the model saw them"),
+        documents if evaluation.sentences.documents else Text("  (none)"),
+        Text(f"Scores  {', '.join(scores)}"),
+    )
 
 
 def is_missed(evaluation: Evaluation) -> bool:
@@ -276,23 +275,17 @@ def is_missed(evaluation: Evaluation) -> bool:
     return retrieved and labels is not None and not labels.all_relevant_sentence_keys
 
 
-def call_findings(evaluation: Evaluation) -> str:
-    """Say in a few words what is marked in a call; empty when nothing is."""
-    marked = [
-        f"{sentence.key} {_IN_WORDS[state]}" for sentence, state, _ in unsupported(evaluation)
-    ]
-    return plain("; ".join(marked + ["retrieval missed"] * is_missed(evaluation)), 200)
-
-
 def calls_overview(evaluations: Iterable[Evaluation]) -> Table:
     """Build a narrow table: a call's number from 1, its scores, and what is marked in it."""
     rows = list(evaluations)
     names = score_names(rows)
-    headings = [plain(_HEADINGS.get(name, name)) for name in names]
-    table = plain_table("", "call>", *(f"{heading}>" for heading in headings), "marked")
+    headings = (f"{plain(_HEADINGS.get(name, name))}>" for name in names)
+    table = plain_table("", "call>", *headings, "marked")
     for number, row in enumerate(rows, 1):
-        cells = [cell(row.scores.get(name)) for name in names]
-        add_row(table, str(number), *cells, call_findings(row))
+        marked = [f"{sentence.key} {_IN_WORDS[state]}" for sentence, state, _ in unsupported(row)]
+        words = "; ".join(marked + ["retrieval missed"] * is_missed(row))
+        cells = (cell(row.scores.get(name)) for name in names)
+        add_row(table, str(number), *cells, plain(words, 200))
     table.title = None
     return table
 
