@@ -86,7 +86,7 @@ async def captured(
     output, error = await attempted(ask(calls.append), seconds)
     if calls:
         # Top-level alternatives (`with_fallbacks`) are captured as one call each.
-        fine = [one for one in calls if one.capture is None or one.capture.status == "ok"]
+        fine = [call for call in calls if call.capture is None or call.capture.status == "ok"]
         call = (fine or calls)[-1]
         # The app may have rewritten the question, and a stream may have broken off.
         known: dict[str, Any] = {"question": question.text or call.question}

@@ -66,7 +66,7 @@ def table_of(lines: Iterable[str], names: Sequence[str] = ()) -> Any:
     }  # fmt: skip
     arrays = {name: pa.array([row.get(name) for row in rows], kinds[name]) for name in kinds}
     for name in dict.fromkeys([*names, *(name for values in scores for name in values)]):
-        arrays[score_column(name)] = pa.array([one.get(name) for one in scores], pa.float64())
+        arrays[score_column(name)] = pa.array([values.get(name) for values in scores], pa.float64())
     return pa.table(arrays | {LINE: pa.array(texts, pa.string())})
 
 
@@ -86,11 +86,11 @@ def write_parquet(lines: Callable[[], Iterator[bytes]], out: BinaryIO) -> None:
     with pq.ParquetWriter(
         out, schema, compression="zstd", use_dictionary=False, write_statistics=cells.column_names
     ) as file:
-        at = 0
+        start = 0
         for group in _groups(lines()):
-            columns = cells.slice(at, len(group)).columns
+            columns = cells.slice(start, len(group)).columns
             file.write_table(pa.table([*columns, pa.array(group, pa.string())], schema=schema))
-            at += len(group)
+            start += len(group)
 
 
 def _groups(lines: Iterator[bytes]) -> Iterator[list[str]]:

@@ -20,7 +20,7 @@ import tempfile
 import weakref
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -29,7 +29,7 @@ from typing import Any, BinaryIO, Generic, Literal, TypeVar, cast
 from rag_eval_integrations import _target
 from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.dataset._evaluation_table import LINE, check_pyarrow
-from rag_eval_integrations.dataset._names import field_names, folded
+from rag_eval_integrations.dataset._names import KNOWN, folded
 from rag_eval_integrations.dataset._values import plain
 from rag_eval_integrations.errors import ConfigurationError, InputError, SchemaError
 from rag_eval_integrations.records import (
@@ -101,13 +101,14 @@ class Input(os.PathLike[str]):
             ConfigurationError: there is no standard input.
             OSError: it cannot be read.
         """
-        if self._copy is None and self._path == "-":
-            if sys.stdin is None:
+        if self._copy is None and (self._path == "-" or Path(self._path).is_fifo()):
+            if self._path == "-" and sys.stdin is None:
                 raise ConfigurationError("file", "-", "there is no standard input")
-            self._copy_of(sys.stdin.buffer)
-        elif self._copy is None and stat.S_ISFIFO(_mode(self._path)):
-            with open(self._path, "rb") as fifo:
-                self._copy_of(fifo)
+            file, self._copy = tempfile.mkstemp(prefix="rag-eval-input-")
+            weakref.finalize(self, Path(self._copy).unlink, missing_ok=True)
+            stdin = nullcontext(sys.stdin.buffer) if self._path == "-" else None
+            with os.fdopen(file, "wb") as copy, stdin or open(self._path, "rb") as source:
+                shutil.copyfileobj(source, copy, _BLOCK)
         return self._copy or self._path
 
     def check(self, *, folder: bool = False) -> None:
@@ -130,21 +131,8 @@ class Input(os.PathLike[str]):
         except OSError:
             return False
 
-    def _copy_of(self, source: BinaryIO) -> None:
-        file, self._copy = tempfile.mkstemp(prefix="rag-eval-input-")
-        weakref.finalize(self, Path(self._copy).unlink, missing_ok=True)
-        with os.fdopen(file, "wb") as copy:
-            shutil.copyfileobj(source, copy, _BLOCK)
-
 
 # --- Opening
-
-
-def _mode(name: str) -> int:
-    try:
-        return os.stat(name).st_mode
-    except OSError as error:
-        raise _target.readable(error, name) from error
 
 
 def open_lines(path: str | os.PathLike[str]) -> BinaryIO:
@@ -155,10 +143,10 @@ def open_lines(path: str | os.PathLike[str]) -> BinaryIO:
         OSError: it cannot be opened.
     """
     name = os.fspath(path)
-    mode = _mode(name)
-    if not stat.S_ISREG(mode) and not stat.S_ISFIFO(mode):
-        raise ConfigurationError("file", name, f"is {_target.kind(mode)}, not a file of rows")
     try:
+        mode = os.stat(name).st_mode
+        if not stat.S_ISREG(mode) and not stat.S_ISFIFO(mode):
+            raise ConfigurationError("file", name, f"is {_target.kind(mode)}, not a file of rows")
         stream = open(name, "rb", _BLOCK)  # noqa: SIM115  # the caller closes it
     except OSError as error:
         raise _target.readable(error, name) from error
@@ -240,9 +228,9 @@ def _raw_lines(stream: BinaryIO, longest: int) -> Iterator[tuple[int, bytes | In
 
 
 def _damage(error: Exception) -> InputError:
-    lost = "this line and all after it are lost"
-    if isinstance(error, gzip.BadGzipFile):
-        lost = "lines above may have changed"
+    # A checksum that does not fit is found at the end of the file.
+    bad_sum = isinstance(error, gzip.BadGzipFile)
+    lost = "lines above may have changed" if bad_sum else "this line and all after it are lost"
     return InputError(f"the gzip data is damaged ({error}); {lost}")
 
 
@@ -309,14 +297,13 @@ def lines_from(
 
 
 Format = Literal["jsonl", "json", "csv", "parquet"]
-Found = tuple[int, Any]
-"""Number of a row from 1, and the row or why it is none. A row of CSV has that of its line."""
+Numbered = Iterator[tuple[int, Any]]
+"""Numbers of rows from 1, and the rows or why they are none. A row of CSV has that of its line."""
 
 _SUFFIXES: dict[str, Format] = {
-    ".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet",
+    ".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet", ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
 }  # fmt: skip
-_LINES, _PARQUET = (".jsonl", ".ndjson"), (".parquet", ".pq")
-_HEAD = 1 << 16
 _DELIMITERS = ",;\t|"
 _SEPARATOR = re.compile(r'"?sep=([,;|\t])"?[ \t]*\r?\n', re.I)
 """The line with which a spreadsheet says what separates the cells of those below."""
@@ -327,38 +314,35 @@ def format_of(name: str, stream: BinaryIO, known: Iterable[str] = ()) -> Format:
 
     Args:
         name: the file's name; may be empty.
-        stream: the file, at its beginning; it is at its beginning afterwards.
+        stream: the file, at its beginning, also afterwards.
         known: further names of fields; a line that holds one, between separators, is the head of a
             table.
     """
-    plain_name = name.lower().removesuffix(".gz")
-    for suffix, found in _SUFFIXES.items():
-        if plain_name.endswith(suffix):
-            return found
-    begin = stream.tell()
+    form = _SUFFIXES.get(Path(name.lower().removesuffix(".gz")).suffix)
+    if form in ("csv", "parquet"):
+        return form
     try:
-        head = stream.read(_HEAD)
+        head = stream.read(1 << 16)
     except DAMAGE:
         head = b""  # told by the reader of lines
-    stream.seek(begin)
+    stream.seek(0)
     text = head.removeprefix(codecs.BOM_UTF8).lstrip()
     first, _, rest = text.partition(b"\n")
     # An object whose fields have lines of their own; there may be one behind the other.
     spread = first.rstrip()[-1:] in (b"{", b",", b"[") and rest.lstrip()[:1] == b'"'
     if text.startswith(b"{") and spread:
         return "json"
-    if plain_name.endswith(_LINES):
-        return "jsonl"
+    if form is not None:
+        return form
     if head.startswith(b"PAR1"):
         return "parquet"
     if text.startswith(b"["):
         return "json"
-    return "csv" if _is_table(text, {*field_names(), *known}) else "jsonl"
+    return "csv" if _is_table(first, KNOWN.union(map(folded, known))) else "jsonl"
 
 
-def _is_table(head: bytes, known: Iterable[str]) -> bool:
-    first = head.partition(b"\n")[0]
-    if first.startswith(b"{") or b"\0" in first or len(first) == _HEAD:
+def _is_table(first: bytes, known: frozenset[str]) -> bool:
+    if first.startswith(b"{") or b"\0" in first:
         return False
     try:
         line = first.decode("utf-8")
@@ -367,7 +351,7 @@ def _is_table(head: bytes, known: Iterable[str]) -> bool:
         return False
     if _SEPARATOR.match(line + "\n"):
         return True
-    return len(names) > 1 and not set(map(folded, names)).isdisjoint(map(folded, known))
+    return len(names) > 1 and not known.isdisjoint(map(folded, names))
 
 
 def rows_of(
@@ -377,7 +361,7 @@ def rows_of(
     tell: Callable[[str], object],
     parse: Callable[[bytes], Any] | None = None,
     evaluations: bool = False,
-) -> Iterator[Found]:
+) -> Numbered:
     """Read the rows of a file in a format; the last two arguments are those of `opened_rows`.
 
     Raises:
@@ -396,9 +380,8 @@ def unit_of(form: Format) -> str:
     return "line" if form in ("jsonl", "csv") else "row"
 
 
-def _objects(stream: BinaryIO, longest: int, parse: Callable[[bytes], Any]) -> Iterator[Found]:
-    for number, _, line in lines_of(stream, longest):
-        yield number, _parsed(line, parse)
+def _objects(stream: BinaryIO, longest: int, parse: Callable[[bytes], Any]) -> Numbered:
+    return ((number, _parsed(line, parse)) for number, _, line in lines_of(stream, longest))
 
 
 def _parsed(line: bytes | InputError, parse: Any) -> Any:
@@ -412,7 +395,7 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 _STRICT = json.JSONDecoder(parse_constant=refuse_constant)
 
 
-def _json(stream: BinaryIO) -> Iterator[Found]:
+def _json(stream: BinaryIO) -> Numbered:
     """Read the rows of an array, or objects one behind the other, as `jq` prints them."""
     number = 1
     try:
@@ -439,31 +422,30 @@ def _json(stream: BinaryIO) -> Iterator[Found]:
 
 
 def _values(text: str) -> Iterator[Any]:
-    at = _behind_space(text, 0)
-    in_array = text.startswith("[", at)
-    at = _behind_space(text, at + in_array)
-    more = at < len(text) and not (in_array and text[at] == "]")
+    def behind_space(place: int) -> int:
+        match = _SPACE.match(text, place)
+        assert match is not None
+        return match.end()
+
+    place = behind_space(0)
+    in_array = text.startswith("[", place)
+    place = behind_space(place + in_array)
+    more = place < len(text) and not (in_array and text[place] == "]")
     while more:
         try:
-            row, end = _STRICT.raw_decode(text, at)
+            row, end = _STRICT.raw_decode(text, place)
         except InputError as error:  # NaN, which spoils this row alone
-            row, end = error, json.JSONDecoder().raw_decode(text, at)[1]
+            row, end = error, json.JSONDecoder().raw_decode(text, place)[1]
         if not isinstance(row, dict | InputError):
             row = InputError(f"not a JSON object, but {shown(row)}")
         yield row
-        at = _behind_space(text, end)
-        more = text.startswith(",", at) if in_array else at < len(text)
-        at = _behind_space(text, at + (more and in_array))
-    if in_array and not text.startswith("]", at):
-        raise json.JSONDecodeError("Expecting ',' delimiter", text, at)
-    if _behind_space(text, at + in_array) < len(text):
-        raise json.JSONDecodeError("Extra data", text, at + in_array)
-
-
-def _behind_space(text: str, at: int) -> int:
-    match = _SPACE.match(text, at)
-    assert match is not None
-    return match.end()
+        place = behind_space(end)
+        more = text.startswith(",", place) if in_array else place < len(text)
+        place = behind_space(place + (more and in_array))
+    if in_array and not text.startswith("]", place):
+        raise json.JSONDecodeError("Expecting ',' delimiter", text, place)
+    if behind_space(place + in_array) < len(text):
+        raise json.JSONDecodeError("Extra data", text, place + in_array)
 
 
 # --- Tables
@@ -504,7 +486,7 @@ class _Cells:
             csv.field_size_limit(earlier)
 
 
-def _table(stream: BinaryIO, longest: int, tell: Callable[[str], object]) -> Iterator[Found]:
+def _table(stream: BinaryIO, longest: int, tell: Callable[[str], object]) -> Numbered:
     """Read the rows of a table whose first line has the names of the columns."""
     names: list[str] = []
     try:
@@ -553,7 +535,7 @@ def check_names(names: list[str]) -> None:
 
 def _parquet(
     sources: Iterable[BinaryIO | Path], parse: Callable[[bytes], Any] | None, evaluations: bool
-) -> Iterator[Found]:
+) -> Numbered:
     """Read the rows of Parquet files, batch by batch; with `parse`, lines of EVALS they hold."""
     check_pyarrow()
     import pyarrow as pa  # noqa: PLC0415 -- large, and only whoever has such a file needs it
@@ -602,7 +584,7 @@ def opened_rows(
     parse: Callable[[bytes], Any] = parse_object,
     *,
     evaluations: bool = False,
-) -> Iterator[tuple[str, Iterator[Found]]]:
+) -> Iterator[tuple[str, Numbered]]:
     """Open a file of any format, or a folder of Parquet files in the order of their names.
 
     Args:
@@ -625,8 +607,12 @@ def opened_rows(
             yield unit_of(form), rows
         return
     parts = sorted(
-        (one for one in place.iterdir() if one.suffix in _PARQUET and one.name[0] not in "._"),
-        key=lambda one: [int(x) if x.isdigit() else x for x in re.split("([0-9]+)", one.name)],
+        (
+            part
+            for part in place.iterdir()
+            if _SUFFIXES.get(part.suffix) == "parquet" and part.name[0] not in "._"
+        ),
+        key=lambda part: [int(x) if x.isdigit() else x for x in re.split("([0-9]+)", part.name)],
     )
     if not parts:
         why = "is a folder, not a file of rows, and holds no Parquet"

@@ -11,19 +11,21 @@ row. `docs/data.md` lists the names.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
+from itertools import chain
 from typing import Any, NamedTuple
 
 from rag_eval_integrations.dataset._values import (
-    attributes,
     conversation,
     documents_from,
+    fields_of,
     ids_from,
     is_foreign,
     is_messages,
     json_part,
     list_in,
+    metadata_from,
     named_ids,
     object_in,
     text_from,
@@ -46,10 +48,6 @@ _TOOLS = (
         "question": "input", "documents": "retrieval_context", "response": "actual_output",
         "reference": "expected_output",
     }),
-    ("deepeval", {
-        "question": "input", "documents": "retrievalContext", "response": "actualOutput",
-        "reference": "expectedOutput",
-    }),
 )  # fmt: skip
 """Tools whose rows are known by all of their names, so that other fields are no rivals."""
 
@@ -59,16 +57,16 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     ),
     "documents": (
         "documents", "contexts", "context", "retrieved_documents", "retrieved_contexts",
-        "retrieved_context", "retrieval_context", "retrievalContext", "source_documents",
-        "sourceDocuments", "source_nodes", "retrieved_docs", "docs", "chunks", "passages",
+        "retrieved_context", "retrieval_context", "source_documents", "source_nodes",
+        "retrieved_docs", "docs", "chunks", "passages",
     ),
     "response": (
-        "response", "answer", "output", "actual_output", "actualOutput", "generated_answer",
-        "result", "prediction", "completion",
+        "response", "answer", "output", "actual_output", "generated_answer", "result",
+        "prediction", "completion",
     ),
     "reference": (
-        "reference", "reference_answer", "expected", "expected_output", "expectedOutput",
-        "expected_answer", "ground_truth", "gold_answer",
+        "reference", "reference_answer", "expected", "expected_output", "expected_answer",
+        "ground_truth", "gold_answer",
     ),
     "relevant_ids": ("relevant_ids", "reference_context_ids"),
     "document_ids": ("document_ids", "retrieved_context_ids"),
@@ -77,10 +75,19 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "metadata": ("metadata",),
 }  # fmt: skip
 """Names in common use, our own first. A row with two of them for one field is ambiguous, unless one
-is our own."""
+is our own. Other spellings (`Ground Truth`, `sourceDocuments`) count where no name is exact."""
 
 _GROUPS = ("inputs", "outputs", "reference_outputs")
 """Fields of LangSmith that hold the others, also as columns such as `inputs.question`."""
+_LANGSMITH = (
+    ("question", "inputs", NAMES["question"]),
+    ("documents", "outputs", NAMES["documents"]),
+    ("documents", "inputs", NAMES["documents"]),
+    ("response", "outputs", (*NAMES["response"], "messages", "text", "content")),
+    ("reference", "reference_outputs", (*NAMES["reference"], *NAMES["response"])),
+    ("reference", "outputs", ("reference",)),
+)
+"""Where fields are in these groups, the likeliest first, and by which names."""
 _RUNS = "child_runs"
 """Field of a LangSmith run that holds the runs below it."""
 _NOISE = frozenset(
@@ -107,20 +114,13 @@ class Shape(NamedTuple):
     ways: Ways
 
 
-def field_names() -> Iterator[str]:
-    """Yield every name that is known without a mapping."""
-    for names in NAMES.values():
-        yield from names
-    yield from _GROUPS
-
-
 def folded(name: str) -> str:
     """Fold what spellings of one name differ in: case, spaces, underscores and hyphens."""
     return re.sub(r"[\s_-]+", "", name[:_LONGEST_NAME]).lower()
 
 
-_FOLDED = {folded(name): name for name in reversed([*field_names()])}
-"""The first of the names that differ in spelling only."""
+KNOWN = frozenset(map(folded, chain(_GROUPS, *NAMES.values())))
+"""Every name that is known without a mapping, folded."""
 
 
 def check_field_map(field_map: object, name: str = "field_map") -> dict[str, str]:
@@ -151,9 +151,6 @@ def check_field_map(field_map: object, name: str = "field_map") -> dict[str, str
 def shape_of(row: Mapping[str, Any], given: Mapping[str, str]) -> Shape:
     """Decide where the fields of a call are, by the names that a row has.
 
-    Names in another spelling (`Ground Truth`, `sourceDocuments`) count where the exact ones do not
-    suffice.
-
     Args:
         row: the first row.
         given: field of a call → name of a field in the rows; `a.b` is `b` inside of `a`.
@@ -161,80 +158,75 @@ def shape_of(row: Mapping[str, Any], given: Mapping[str, str]) -> Shape:
     Raises:
         InputError: a required field has no name that is known, or several.
     """
-    spelt: dict[str, list[str]] = {}
-    for theirs in row:
-        name = _FOLDED.get(folded(theirs))
-        if name is not None and name not in row:
-            spelt.setdefault(name, []).append(theirs)
-    once = {name: theirs[0] for name, theirs in spelt.items() if len(theirs) == 1}
-    try:
-        shape = _exact(row, given)
-    except InputError:
-        if not once:
-            raise
-        try:
-            shape = _exact({**row, **{name: row[theirs] for name, theirs in once.items()}}, given)
-        except InputError:
-            shape = _exact(row, given)  # says what is wrong with the names that are there
-    ways = {ours: (once.get(way[0], way[0]), *way[1:]) for ours, way in shape.ways.items()}
-    if shape.name != "calls" or ways != shape.ways:
-        more = {**row, **{name: None for name in once}}
-        for ours in OPTIONAL:
-            if ours not in ways and (name := _one_of(more, ours, NAMES[ours])):
-                ways[ours] = (once.get(name, name),)
-        shape = Shape("common" if shape.name == "calls" else shape.name, ways)
-    return shape
-
-
-def _exact(row: Mapping[str, Any], given: Mapping[str, str]) -> Shape:
-    """Decide by the exact names, without those of optional fields that no tool's rows have."""
     fixed = {ours: way for ours, theirs in given.items() if (way := way_to(row, theirs))}
-    needed = [name for name in REQUIRED if name not in fixed]
-    if all(name in row for name in needed):
-        own: Ways = {name: (name,) for name in (*REQUIRED, *OPTIONAL) if name in row}
-        return Shape("calls" if not given else "common", {**own, **fixed})
-    fitting: list[tuple[str, Ways]] = [
-        (name, {ours: (theirs,) for ours, theirs in names.items() if theirs in row})
-        for name, names in _TOOLS
-        if all(names[ours] in row for ours in needed)
-        # A conversation holds its own answer, and perhaps its documents.
-        or (name == "ragas" and "question" in needed and is_messages(row.get("user_input")))
-    ]
-    if not fitting and {"inputs", "outputs"} <= (groups := _groups(row)).keys():
-        fitting = [("langsmith", _langsmith(row, groups, needed))]
-    if len(fitting) > 1:
-        tools = " or ".join(
-            f"{name} ({', '.join(way[0] for way in ways.values())})" for name, ways in fitting
-        )
-        raise InputError(f"is ambiguous: the row is {tools}; {_SAY}", field=needed[0])
-    name, ways = fitting[0] if fitting else ("common", _common(row, needed, fixed))
-    return Shape(name, {**ways, **fixed})
-
-
-def _one_of(row: Mapping[str, Any], ours: str, names: Sequence[str]) -> str | None:
-    present = [name for name in names if name in row]
-    if len(present) > 1 and present[0] != ours:
-        rivals = " and ".join(f"`{name}`" for name in present)
-        raise InputError(f"is ambiguous: the row has {rivals}; {_SAY}", field=ours)
-    return present[0] if present else None
+    needed = [ours for ours in REQUIRED if ours not in fixed]
+    is_own = all(ours in row for ours in needed)
+    if is_own and not given:
+        return Shape("calls", {ours: (ours,) for ours in (*REQUIRED, *OPTIONAL) if ours in row})
+    tool = None if is_own else _of_tool(row, needed)
+    name, ways = tool or ("common", _common(row, needed, fixed))
+    ways |= fixed
+    return Shape(name, ways | _optional(row, ways))
 
 
 def _common(row: Mapping[str, Any], needed: Sequence[str], fixed: Ways) -> Ways:
     ways: Ways = {}
-    of_deepeval = "actual_output" in row or "actualOutput" in row
     for ours in needed:
         # The `context` of deepeval is gold, and was not retrieved.
-        names = [name for name in NAMES[ours] if not (of_deepeval and name == "context")]
-        name = _one_of(row, ours, names)
-        if name is not None:
-            ways[ours] = (name,)
+        is_gold = ours == "documents" and _spelt(row, ("actual_output",))
+        names = [name for name in NAMES[ours] if not (is_gold and name == "context")]
+        if theirs := _only(row, ours, names):
+            ways[ours] = (theirs,)
     asked: Any = row
-    for name in fixed.get("question") or ways.get("question") or ("",):
-        asked = object_in(asked).get(name)
-    for ours in needed:
-        if ours not in ways and not is_messages(asked):
-            raise InputError(_missing(row, ours), field=ours)
+    for part in (fixed | ways).get("question", ("",)):
+        asked = object_in(asked).get(part)
+    missing = [] if is_messages(asked) else [ours for ours in needed if ours not in ways]
+    if missing:
+        raise InputError(_missing(row, missing[0]), field=missing[0])
     return ways
+
+
+def _spelt(row: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+    """List the fields of a row with one of some names; in other spellings if none is exact."""
+    exact = [name for name in names if name in row]
+    folds = [] if exact else [folded(name) for name in names]
+    return exact or sorted(
+        (name for name in row if folded(name) in folds), key=lambda name: folds.index(folded(name))
+    )
+
+
+def _only(row: Mapping[str, Any], ours: str, names: Sequence[str]) -> str | None:
+    present = _spelt(row, names)
+    rivals = [name for name in present if folded(name) == folded(ours)] or present
+    if len(rivals) > 1:
+        listed = " and ".join(f"`{name}`" for name in present)
+        raise InputError(f"is ambiguous: the row has {listed}; {_SAY}", field=ours)
+    return rivals[0] if rivals else None
+
+
+def _optional(row: Mapping[str, Any], ways: Ways) -> Ways:
+    names = {ours: _only(row, ours, NAMES[ours]) for ours in OPTIONAL if ours not in ways}
+    return {ours: (theirs,) for ours, theirs in names.items() if theirs}
+
+
+def _of_tool(row: Mapping[str, Any], needed: Sequence[str]) -> tuple[str, Ways] | None:
+    """Return the tool that names its fields like this row, and where they are."""
+    fitting: list[tuple[str, Ways]] = []
+    for tool, names in _TOOLS:
+        ways: Ways = {o: (t,) for o, name in names.items() if (t := _only(row, o, (name,)))}
+        if all(ours in ways for ours in needed) or (
+            # A conversation holds its own answer, and perhaps its documents.
+            tool == "ragas" and "question" in needed and is_messages(row.get("user_input"))
+        ):
+            fitting.append((tool, ways))
+    if not fitting and {"inputs", "outputs"} <= (groups := _groups(row)).keys():
+        return "langsmith", _langsmith(row, groups, needed)
+    if len(fitting) > 1:
+        tools = " or ".join(
+            f"{tool} ({', '.join(way[0] for way in ways.values())})" for tool, ways in fitting
+        )
+        raise InputError(f"is ambiguous: the row is {tools}; {_SAY}", field=needed[0])
+    return fitting[0] if fitting else None
 
 
 def _missing(row: Mapping[str, Any], ours: str) -> str:
@@ -249,42 +241,30 @@ def _missing(row: Mapping[str, Any], ours: str) -> str:
     )
 
 
-def _groups(row: Mapping[str, Any]) -> dict[str, dict[str, tuple[Way, Any]]]:
-    """Collect what LangSmith's groups hold: name → the way to it, and its value."""
-    groups: dict[str, dict[str, tuple[Way, Any]]] = {}
+def _groups(row: Mapping[str, Any]) -> dict[str, Ways]:
+    """Collect what LangSmith's groups hold: name → the way to it."""
+    groups: dict[str, Ways] = {}
     for name, value in row.items():
         side, dot, below = name.partition(".")
-        if dot and side == "reference":
-            side = "reference_outputs"
+        side = "reference_outputs" if dot and side == "reference" else side
         if side in _GROUPS:
-            inside = {below: ((name,), value)} if dot else {
-                key: ((side, key), held) for key, held in object_in(value).items()
-            }  # fmt: skip
+            inside = {below: (name,)} if dot else {key: (side, key) for key in object_in(value)}
             groups.setdefault(side, {}).update(inside)
     return groups
 
 
-def _langsmith(
-    row: Mapping[str, Any], groups: Mapping[str, dict[str, Any]], needed: Sequence[str]
-) -> Ways:
+def _langsmith(row: Mapping[str, Any], groups: Mapping[str, Ways], needed: Sequence[str]) -> Ways:
     """Look for the fields inside of `inputs` and `outputs`."""
     ways: Ways = {}
-    for ours, side in (
-        ("question", "inputs"), ("documents", "outputs"), ("documents", "inputs"),
-        ("response", "outputs"), ("reference", "reference_outputs"), ("reference", "outputs"),
-    ):  # fmt: skip
-        names, group = NAMES[ours], groups.get(side, {})
-        if ours in ways or (ours == "reference" and side == "outputs" and "reference" in row):
+    for ours, side, names in _LANGSMITH:
+        group = groups.get(side, {})
+        if ours in ways or (names == ("reference",) and "reference" in row):
             continue
-        if ours == "reference":
-            names = (*names, *NAMES["response"]) if side == "reference_outputs" else names[:1]
-        elif ours == "response":
-            names = (*names, "messages", "text", "content")
-        name = _one_of(group, ours, names)
+        name = _only(group, ours, names)
         if name is None and ours != "documents" and side != "outputs" and len(group) == 1:
-            name = next((one for one in group if 0 < len(one) <= _LONGEST_NAME), None)
+            name = next((name for name in group if 0 < len(name) <= _LONGEST_NAME), None)
         if name is not None:
-            ways[ours] = group[name][0]
+            ways[ours] = group[name]
     if "documents" not in ways and row.get(_RUNS):
         ways["documents"] = (_RUNS,)
     for ours in needed:
@@ -307,11 +287,10 @@ def way_to(row: Mapping[str, Any], path: str) -> Way | None:
     """
     if path in row:
         return (path,)
-    parts = path.split(".")
-    for at in range(1, len(parts)):
-        head = ".".join(parts[:at])
+    for dot in re.finditer(r"\.", path):
+        head = path[: dot.start()]
         if head in row:
-            below = way_to(object_in(row[head]), ".".join(parts[at:]))
+            below = way_to(object_in(row[head]), path[dot.end() :])
             return None if below is None else (head, *below)
     return None
 
@@ -358,11 +337,7 @@ class Reader:
             if self._shape.name != "calls":
                 self._told(self._shape.ways)
         elif not self._later.isdisjoint(row):  # not every writer writes a null
-            more: Ways = {
-                ours: (name,)
-                for ours in OPTIONAL
-                if ours not in self._shape.ways and (name := _one_of(row, ours, NAMES[ours]))
-            }
+            more = _optional(row, self._shape.ways)
             self._shape.ways.update(more)
             self._told(more, later=True)
         name, ways = self._shape
@@ -452,12 +427,6 @@ def _read(row: Mapping[str, Any], name: str, ways: Ways, cells: bool) -> dict[st
     return {**(json_part(rest) if cells else rest), **kept}
 
 
-def _metadata_from(value: object, where: str) -> object:
-    if isinstance(value, str):
-        return (object_in(value) or {"metadata": value}) if value else None  # a column of texts
-    return value  # the record refuses anything but an object
-
-
 _READERS: Mapping[str, Callable[[object, str], object]] = {
     "question": lambda value, where: text_from(value, where) or "",
     "documents": documents_from,
@@ -466,7 +435,7 @@ _READERS: Mapping[str, Callable[[object, str], object]] = {
     "id": lambda value, where: None if value == "" else value,
     "history": turns_from,
     "relevant_ids": ids_from,
-    "metadata": _metadata_from,
+    "metadata": metadata_from,
 }
 
 _ABSENT: Any = object()
@@ -490,10 +459,10 @@ def _retrieved(runs: object) -> list[Any]:
     """Collect what the outermost retrievers below a run returned."""
     documents: list[Any] = []
     for run in runs if isinstance(runs, list | tuple) else ():
-        fields = run if isinstance(run, Mapping) else attributes(run) or {}
+        fields = fields_of(run) or {}
         if fields.get("run_type") == "retriever":
-            held = object_in(fields.get("outputs")).get("documents")
-            documents += held if isinstance(held, list | tuple) else ()
+            returned = object_in(fields.get("outputs")).get("documents")
+            documents += returned if isinstance(returned, list | tuple) else ()
         else:
             documents += _retrieved(fields.get(_RUNS))
     return documents

@@ -16,7 +16,7 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
@@ -24,10 +24,13 @@ from functools import lru_cache
 from itertools import islice
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import wait
+from typing import cast
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations._contain import words_of
-from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations._scoring import failure_of
+from rag_eval_integrations.dataset._input import Line
+from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.evaluations.summary import Summary
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges import EmbeddedJudge
@@ -63,8 +66,8 @@ class Rows:
     def of(cls, evaluations: Sequence[Evaluation]) -> Rows:
         """Render and sum up evaluations."""
         return cls(
-            [to_line(one) for one in evaluations],
-            [one.error is not None for one in evaluations],
+            [to_line(evaluation) for evaluation in evaluations],
+            [evaluation.error is not None for evaluation in evaluations],
             Summary.of(evaluations),
         )
 
@@ -139,7 +142,7 @@ class Processes:
     def __post_init__(self) -> None:
         self._packed = packed(self.evaluator, self.workers, self.option)
 
-    async def rows(self, calls: Iterable[RagCall]) -> AsyncIterator[Rows]:
+    async def rows(self, calls: Iterable[RagCall | Line[RagCall]]) -> AsyncIterator[Rows]:
         """Yield the rows of the calls, batch by batch, in the order of the calls.
 
         Calls are read from the iterable when they are needed.
@@ -147,7 +150,8 @@ class Processes:
         Raises:
             ConfigurationError: the processes cannot start.
         """
-        batches = _batches(calls)
+        remaining = iter(calls)
+        batches = iter(lambda: list(islice(remaining, _BATCH)), [])
         spent = 0.0
         for batch in islice(batches, -(-self.alone // _BATCH)):
             began = time.monotonic()
@@ -157,32 +161,26 @@ class Processes:
             await asyncio.sleep(0)
             if spent > _ALONE_S:
                 break
-        given: deque[tuple[list[RagCall], asyncio.Future[Rows]]] = deque()
+        given: deque[tuple[list[RagCall | Line[RagCall]], asyncio.Future[Rows]]] = deque()
         try:
             while True:
-                while len(given) < _AHEAD * self.workers:
-                    following = next(batches, None)
-                    if following is None:
-                        break
-                    if self._pool is None:
-                        await self._start()
-                    given.append((following, self._send(following)))
+                for batch in islice(batches, _AHEAD * self.workers - len(given)):
+                    given.append((batch, await self._send(batch)))
                 if not given:
                     return
-                batch, future = given.popleft()
                 try:
-                    rows = await future
+                    rows = await given[0][1]
                 except BrokenProcessPool:
                     # All that was given out is lost. One call at a time shows which is to blame.
-                    lost = [batch, *(one for one, _ in given)]
                     for _, other in given:
                         other.cancel()
-                    given.clear()
                     self.close()
-                    for one in lost:
-                        yield await self._one_by_one(one)
-                    continue
-                yield rows
+                    while given:
+                        batch, _ = given.popleft()
+                        yield Rows.of([await self._alone(call) for call in batch])
+                else:
+                    given.popleft()
+                    yield rows
         finally:
             for _, other in given:
                 other.cancel()
@@ -193,11 +191,11 @@ class Processes:
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
 
-    async def _start(self) -> None:
+    async def _start(self) -> ProcessPoolExecutor:
         # A forked process would have the locks of threads that it does not have.
-        self._pool = ProcessPoolExecutor(self.workers, get_context("spawn"), _begin)
+        pool = self._pool = ProcessPoolExecutor(self.workers, get_context("spawn"), _begin)
         try:
-            await asyncio.get_running_loop().run_in_executor(self._pool, _is_ready, self._packed)
+            await asyncio.get_running_loop().run_in_executor(pool, _is_ready, self._packed)
         except BrokenProcessPool as error:
             raise ConfigurationError(
                 self.option, self.workers, "the processes end as they start; a script that uses "
@@ -206,28 +204,44 @@ class Processes:
         except Exception as error:  # whatever an object of the user's raises
             why = f"the evaluator cannot be made in another process: {words_of(error)}"
             raise ConfigurationError(self.option, self.workers, why) from error
+        return pool
 
-    def _send(self, batch: Sequence[RagCall]) -> asyncio.Future[Rows]:
+    async def _send(self, batch: Sequence[RagCall | Line[RagCall]]) -> asyncio.Future[Rows]:
+        pool = self._pool or await self._start()
+        calls = [item.value if isinstance(item, Line) else item for item in batch]
         try:
-            lines = [to_line(call) for call in batch]
-        except Exception:  # noqa: BLE001 -- not JSON, such as metadata that was changed since
+            lines = [to_line(cast(RagCall, call)) for call in calls]
+        except Exception:  # noqa: BLE001 -- a bad row, or metadata that was changed since
             return asyncio.ensure_future(_evaluated(self.evaluator, batch))
-        return asyncio.get_running_loop().run_in_executor(
-            self._pool, _evaluate, self._packed, lines
-        )
+        return asyncio.get_running_loop().run_in_executor(pool, _evaluate, self._packed, lines)
 
-    async def _one_by_one(self, batch: Sequence[RagCall]) -> Rows:
-        found = []
-        for call in batch:
-            if self._pool is None:
-                await self._start()
-            try:
-                rows = await self._send([call])
-                found += [from_line(Evaluation, line) for line in rows.lines]
-            except BrokenProcessPool:
-                self.close()
-                found.append(self.evaluator.without_result(call, DIED))
-        return Rows.of(found)
+    async def _alone(self, item: RagCall | Line[RagCall]) -> Evaluation:
+        try:
+            rows = await (await self._send([item]))
+        except BrokenProcessPool:
+            self.close()
+            call = item.value if isinstance(item, Line) else item
+            assert call is not None  # a bad row is not sent
+            return self.evaluator.without_result(call, DIED)
+        return from_line(Evaluation, rows.lines[0])
+
+
+@dataclass(frozen=True)
+class OfLines:
+    """Evaluates calls, also where they are lines of a file."""
+
+    evaluator: RagEvaluator
+
+    async def evaluate(self, item: RagCall | Line[RagCall], /) -> Evaluation:
+        """Evaluate a call; a bad row gives an evaluation with its error."""
+        if not isinstance(item, Line):
+            return await self.evaluator.evaluate(item)
+        if item.value is not None:
+            return await self.evaluator.evaluate(item.value)
+        error = item.error or InputError("is not a call", line=item.number)
+        nothing = RagCall(question="", documents=(), response=None, id=f"row {item.number}")
+        evaluation = await self.evaluator.evaluate(nothing)  # asks no judge about an empty call
+        return evaluation.model_copy(update={"error": failure_of(nothing, "app", error)})
 
 
 DIED = EvaluationError(
@@ -237,14 +251,9 @@ DIED = EvaluationError(
 )
 
 
-def _batches(calls: Iterable[RagCall]) -> Iterator[list[RagCall]]:
-    remaining = iter(calls)
-    while batch := list(islice(remaining, _BATCH)):
-        yield batch
-
-
-async def _evaluated(evaluator: RagEvaluator, calls: Sequence[RagCall]) -> Rows:
-    return Rows.of([await evaluator.evaluate(call) for call in calls])
+async def _evaluated(evaluator: RagEvaluator, items: Sequence[RagCall | Line[RagCall]]) -> Rows:
+    lines = OfLines(evaluator)
+    return Rows.of([await lines.evaluate(item) for item in items])
 
 
 # --- In the other processes
@@ -266,8 +275,8 @@ def _end_with_parent() -> None:
 @lru_cache(1)
 def _unpacked(evaluator: bytes) -> RagEvaluator:
     # From the process that started this one.
-    found: RagEvaluator = pickle.loads(evaluator)
-    return found
+    unpacked: RagEvaluator = pickle.loads(evaluator)
+    return unpacked
 
 
 def _is_ready(evaluator: bytes) -> bool:

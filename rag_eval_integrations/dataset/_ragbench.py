@@ -48,13 +48,7 @@ def ragbench_row(evaluation: Evaluation) -> dict[str, Any] | None:
         "documents_sentences": by_document,
         "response_sentences": [_pair(sentence) for sentence in evaluation.sentences.response],
         "sentence_support_information": [
-            {
-                "response_sentence_key": one.response_sentence_key,
-                "explanation": one.explanation,
-                "supporting_sentence_keys": list(one.supporting_sentence_keys),
-                "fully_supported": one.fully_supported,
-            }
-            for one in labels.sentence_support_information
+            support.model_dump(mode="json") for support in labels.sentence_support_information
         ],
         "unsupported_response_sentence_keys": _unsupported(evaluation, labels),
         "adherence_score": None if adherence is None else adherence == 1,

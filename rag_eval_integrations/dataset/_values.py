@@ -11,8 +11,9 @@ import json
 import math
 import re
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
+from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -41,7 +42,7 @@ def text_from(value: object, where: str) -> str | None:
             return text_from(value[0], where)
         if messages := is_messages(value):
             return conversation(messages, where, answered=True).response
-        if all(isinstance(one, Mapping) and "text" in one for one in value):
+        if all(isinstance(part, Mapping) and "text" in part for part in value):
             return _content(value)
     message = _message(value)
     if message is not None:
@@ -130,19 +131,22 @@ def documents_from(value: object, where: str) -> list[Any]:
     if value is None:
         raise InputError("is null: an empty list says that nothing was retrieved", field=where)
     if isinstance(value, str):
-        found = list_in(value, where)
-        if found is None:
-            return [value] if value.strip() else []
-        value = found
+        cell = list_in(value, where)
+        value = ([value] if value.strip() else []) if cell is None else cell
     if isinstance(value, Mapping):
-        inner = next((value[name] for name in ("documents", "nodes") if name in value), None)
-        value = [value] if inner is None else inner
-    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
-        raise InputError(f"should be a list of documents, not {shown(value)}", field=where)
-    items = list(value)
+        value = next((value[name] for name in ("documents", "nodes") if name in value), [value])
+    items = _items(value, where, "documents")
     if len(items) == 1 and isinstance(items[0], list):  # a batch of one question
         items = items[0]
-    return [_document(item, f"{where}[{at}]") for at, item in enumerate(items)]
+    return [_document(item, f"{where}[{index}]") for index, item in enumerate(items)]
+
+
+def _items(value: object, where: str, kind: str) -> list[Any]:
+    if isinstance(value, str):
+        value = list_in(value, where) or value
+    if isinstance(value, Mapping | str | bytes) or not isinstance(value, Iterable):
+        raise InputError(f"should be a list of {kind}, not {shown(value)}", field=where)
+    return list(value)
 
 
 _FOREIGN = {*_TEXTS[1:], "node", "text_resource", "kwargs"}
@@ -155,54 +159,47 @@ def is_foreign(document: object) -> bool:
     )
 
 
-def _document(item: Any, where: str, score: object = None) -> Any:
+def _document(item: Any, where: str, score: Any = None) -> Any:
     if isinstance(item, Document) or (isinstance(item, str) and score is None):
         return item
     if isinstance(item, list | tuple) and len(item) == 2 and _is_number(item[1]):
         return _document(item[0], where, item[1])  # with the score of a search
     if framework_of(item) is not None:
         return item  # the record reads it, with what the framework shows the model
-    if isinstance(item, str):
-        item = {"text": item}
-    if not isinstance(item, Mapping):
-        fields = attributes(item)
-        if fields is None:
-            raise InputError(f"is not a document: {shown(item)}", field=where)
-        item = fields
-    if item.get("lc") and isinstance(item.get("kwargs"), Mapping):  # as LangChain serialises it
-        item = item["kwargs"]
-    if isinstance(node := item.get("node"), Mapping):
-        return _document(node, where, item.get("score"))
-    resource = item.get("text_resource")
-    if isinstance(resource, Mapping) and not isinstance(item.get("text"), str):
-        item = {**item, "text": resource.get("text")}
-    name = next((name for name in _TEXTS if isinstance(item.get(name), str)), None)
+    fields = {"text": item} if isinstance(item, str) else fields_of(item)
+    if fields is None:
+        raise InputError(f"is not a document: {shown(item)}", field=where)
+    if isinstance(node := fields.get("node"), Mapping):
+        return _document(node, where, fields.get("score"))
+    resource = fields.get("text_resource")
+    if isinstance(resource, Mapping) and not isinstance(fields.get("text"), str):
+        fields = {**fields, "text": resource.get("text")}
+    name = next((name for name in _TEXTS if isinstance(fields.get(name), str)), None)
     if name is None:
-        had = ", ".join(f"`{key:.40}`" for key in list(map(str, item))[:20]) or "nothing"
-        why = f"is not a document: it has {had}, and no text under {', '.join(_TEXTS[:4])}"
+        names = ", ".join(f"`{key:.40}`" for key in list(map(str, fields))[:20]) or "nothing"
+        why = f"is not a document: it has {names}, and no text under {', '.join(_TEXTS[:4])}"
         raise InputError(why, field=where)
-    return _made_of(item, name, item.get("score") if score is None else score)
+    return _made_of(fields, name, fields.get("score") if score is None else score)
 
 
-def _made_of(item: Mapping[str, Any], name: str, score: Any) -> dict[str, Any]:
-    made: dict[str, Any] = {"text": item[name]}
-    label = next((item[key] for key in _IDS if item.get(key) is not None), None)
+def _made_of(fields: Mapping[str, Any], name: str, score: Any) -> dict[str, Any]:
+    document: dict[str, Any] = {"text": fields[name]}
+    label = next((fields[key] for key in _IDS if fields.get(key) is not None), None)
     if label is not None and not isinstance(label, bool):
-        made["id"] = str(label)
-    given = item.get("metadata")
-    if isinstance(given, str):
-        given = object_in(given) or {"metadata": given}
-    metadata = dict(given) if isinstance(given, Mapping) else {}
-    if "id_" not in item:  # a node's other fields say how to show it
+        document["id"] = str(label)
+    metadata = metadata_from(fields.get("metadata"), "")
+    if not isinstance(metadata, Mapping):
+        metadata = {}
+    if "id_" not in fields:  # a node's other fields say how to show it
         used = {name, "metadata", "score", "header", "type", "lc", "text_resource", *_IDS}
-        metadata = {**{key: value for key, value in item.items() if key not in used}, **metadata}
-    if kept := json_part(metadata):
-        made["metadata"] = kept
+        metadata = {**{key: fields[key] for key in fields if key not in used}, **metadata}
+    if metadata := json_part(metadata):
+        document["metadata"] = metadata
     if _is_number(score) and is_finite(score):
-        made["score"] = float(score)
-    if isinstance(item.get("header"), str):
-        made["header"] = item["header"]
-    return made
+        document["score"] = float(score)
+    if isinstance(fields.get("header"), str):
+        document["header"] = fields["header"]
+    return document
 
 
 def _is_number(value: Any) -> bool:
@@ -221,10 +218,10 @@ def named_ids(documents: list[Any], ids: object, where: str) -> list[Any]:
     if len(names) != len(documents):
         why = f"has {len(names)} ids for {len(documents)} documents"
         raise InputError(why, field=where)
-    texts = [{"text": one} if isinstance(one, str) else one for one in documents]
+    texts = [{"text": text} if isinstance(text, str) else text for text in documents]
     return [
-        {**one, "id": name} if isinstance(one, dict) else one
-        for one, name in zip(texts, names, strict=True)
+        {**document, "id": name} if isinstance(document, dict) else document
+        for document, name in zip(texts, names, strict=True)
     ]
 
 
@@ -232,17 +229,19 @@ def ids_from(value: object, where: str) -> list[Any] | None:
     """Read a list of ids, also one in a cell; None where there is none.
 
     Raises:
-        InputError: it is not a list.
+        InputError: it is not a list; for one id or several, a wrong guess would be a wrong score.
     """
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
-    if isinstance(value, str):  # one id, or several: a wrong guess would be a wrong score
-        parts = list_in(value, where)
-        value = value if parts is None else parts
-    if isinstance(value, Mapping | str | bytes) or not isinstance(value, Iterable):
-        why = f'should be a list of ids, such as ["a", "b"], not {shown(value)}'
-        raise InputError(why, field=where)
-    return [str(one) if _is_number(one) else one for one in value]
+    ids = _items(value, where, 'ids, such as ["a", "b"]')
+    return [str(label) if _is_number(label) else label for label in ids]
+
+
+def metadata_from(value: object, where: str) -> object:
+    """Read metadata, also a cell that holds it or a text; the record refuses other values."""
+    if isinstance(value, str):
+        return (object_in(value) or {"metadata": value}) if value else None
+    return value
 
 
 # --- Messages
@@ -297,20 +296,21 @@ def conversation(messages: list[Any], where: str, *, answered: bool) -> Conversa
     Raises:
         InputError: an item is not a message, or there is no question or no answer.
     """
-    turns = [_turn(item, f"{where}[{at}]") for at, item in enumerate(messages)]
-    last = len(turns)
-    response = None
+    turns = [_turn(item, f"{where}[{index}]") for index, item in enumerate(messages)]
+
+    def last(role: str, before: int, lack: str) -> int:
+        for index in reversed(range(before)):
+            if turns[index][0] == role and turns[index][1]:
+                return index
+        raise InputError(lack, field=where)
+
+    end = len(turns)
     if answered:
-        last = _last(turns, "assistant", last)
-        if last < 0:
-            raise InputError("has no answer: no message of the assistant has text", field=where)
-        response = turns[last][1]
-    asked = _last(turns, "user", last)
-    if asked < 0:
-        raise InputError("has no question: no message of the user has text", field=where)
+        end = last("assistant", end, "has no answer: no message of the assistant has text")
+    asked = last("user", end, "has no question: no message of the user has text")
     history = [{"role": role, "content": text} for role, text in turns[:asked] if text]
-    tools = [text for role, text in turns[asked:last] if role == "tool" and text]
-    return Conversation(turns[asked][1], response, history, tools)
+    tools = [text for role, text in turns[asked:end] if role == "tool" and text]
+    return Conversation(turns[asked][1], turns[end][1] if answered else None, history, tools)
 
 
 def turns_from(value: object, where: str) -> list[dict[str, str]] | None:
@@ -321,15 +321,11 @@ def turns_from(value: object, where: str) -> list[dict[str, str]] | None:
     """
     if value is None or value == "":
         return None
-    if isinstance(value, str):
-        value = list_in(value, where) or value
-    if not isinstance(value, list | tuple):
-        raise InputError(f"should be a list of messages, not {shown(value)}", field=where)
     turns: list[tuple[str, str]] = []
-    for at, item in enumerate(value):
+    for index, item in enumerate(_items(value, where, "messages")):
         pair = isinstance(item, list | tuple) and [type(part) for part in item] == [str, str]
         if not pair:
-            turns.append(_turn(item, f"{where}[{at}]"))
+            turns.append(_turn(item, f"{where}[{index}]"))
         elif item[0] in _ROLES:  # a message's role and text, or else a question and its answer
             turns.append((_ROLES[item[0]], item[1]))
         else:
@@ -345,23 +341,14 @@ def _turn(item: Any, where: str) -> tuple[str, str]:
     return turn
 
 
-def _last(turns: list[tuple[str, str]], role: str, before: int) -> int:
-    return next(
-        (at for at in range(before - 1, -1, -1) if turns[at][0] == role and turns[at][1]), -1
-    )
-
-
 def _message(item: Any) -> tuple[str, str] | None:
     """Read a message's role and text; None for anything else. A message without text has ""."""
     if isinstance(item, Mapping):
-        if item.get("lc") and isinstance(item.get("kwargs"), Mapping):
-            item = {"type": (item.get("id") or [""])[-1], **item["kwargs"]}
-        role, content = item.get("role") or item.get("type"), item.get("content")
-        if content is None and isinstance(item.get("data"), Mapping):  # LangChain's older dumps
-            content = item["data"].get("content")
-        known = "content" in item or "data" in item or "tool_calls" in item
-    elif isinstance(item, str | bytes | int | float | list | tuple) or item is None:
-        return None
+        fields = fields_of(item) or {}
+        # `data` is of LangChain's older dumps.
+        data = fields["data"] if isinstance(fields.get("data"), Mapping) else fields
+        role, content = fields.get("role") or fields.get("type"), data.get("content")
+        known = not {"content", "data", "tool_calls"}.isdisjoint(fields)
     else:
         role, content = getattr(item, "role", None), getattr(item, "content", None)
         role = role if isinstance(role, str) else getattr(item, "type", None)
@@ -387,20 +374,25 @@ def _content(content: object) -> str:
 _MOST_DEEP = 64
 
 
-def attributes(item: object) -> dict[str, Any] | None:
-    """Return an object's fields: of a pydantic model, a dataclass, or any object with `__dict__`.
+def fields_of(item: object) -> Mapping[str, Any] | None:
+    """Return the fields of an object: a mapping, what LangChain serialised, or any Python object.
 
     None for an object without any.
     """
+    if isinstance(item, Mapping):
+        inner, path = item.get("kwargs"), item.get("id")
+        if not item.get("lc") or not isinstance(inner, Mapping):
+            return item
+        return {"type": path[-1] if isinstance(path, list) and path else None, **inner}
     fields = getattr(type(item), "model_fields", None) or getattr(
         type(item), "__dataclass_fields__", None
     )
     if isinstance(fields, Mapping):
         return {name: getattr(item, name, None) for name in fields if name[:1] != "_"}
-    held = getattr(item, "__dict__", None)
-    if not isinstance(held, dict):
+    fields = getattr(item, "__dict__", None)
+    if not isinstance(fields, dict):
         return None
-    return {name: value for name, value in held.items() if name[:1] != "_"} or None
+    return {name: value for name, value in fields.items() if name[:1] != "_"} or None
 
 
 _GONE: Any = object()
@@ -408,9 +400,9 @@ _GONE: Any = object()
 
 def json_part(value: Mapping[Any, Any]) -> dict[str, Any]:
     """Return the part of an object that JSON has a form for; dates as text, NaN as null."""
-    found = plain(value, keep=False)
-    assert isinstance(found, dict)
-    return found
+    part = plain(value, keep=False)
+    assert isinstance(part, dict)
+    return part
 
 
 def plain(value: Any, *, keep: bool = True, depth: int = 0) -> Any:
@@ -421,42 +413,33 @@ def plain(value: Any, *, keep: bool = True, depth: int = 0) -> Any:
         keep: whether to leave other objects as they are, for who knows them; else drop them.
         depth: of nesting.
     """
-    if value is None or isinstance(value, str | bool | int):
-        return value if type(value).__module__ == "builtins" else _unboxed(value)
-    if isinstance(value, float):
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)  # of numpy's text, or an enumeration's member
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float | Decimal):
         return float(value) if math.isfinite(value) else None
     if depth > _MOST_DEEP:
         return value if keep else None
+    inner = partial(plain, keep=keep, depth=depth + 1)
     if isinstance(value, Mapping):
-        made = {str(key): plain(held, keep=keep, depth=depth + 1) for key, held in value.items()}
-        return {key: held for key, held in made.items() if held is not _GONE}
-    if isinstance(value, list | tuple | set | frozenset):
-        items = sorted(value, key=str) if isinstance(value, set | frozenset) else value
-        found = [plain(item, keep=keep, depth=depth + 1) for item in items]
-        return [item for item in found if item is not _GONE]
-    return _plain_object(value, keep, depth)
+        fields = ((str(key), inner(field)) for key, field in value.items())
+        return {key: field for key, field in fields if field is not _GONE}
+    if isinstance(value, set | frozenset):
+        value = sorted(value, key=str)
+    if isinstance(value, list | tuple):
+        return [item for item in map(inner, value) if item is not _GONE]
+    return _plain_object(value, inner, value if keep else _GONE)
 
 
-def _plain_object(value: Any, keep: bool, depth: int) -> Any:
+def _plain_object(value: Any, inner: Callable[[Any], Any], other: Any) -> Any:
     if isinstance(value, datetime.date | datetime.time):
         return None if value != value else value.isoformat()  # NaT is not itself
-    if isinstance(value, Decimal):
-        return float(value) if value.is_finite() else None
     if isinstance(value, UUID):
         return str(value)
-    module = type(value).__module__.partition(".")[0]
-    if module in ("numpy", "polars", "pyarrow") and hasattr(value, "tolist"):
-        return plain(value.tolist(), keep=keep, depth=depth + 1)
-    if module == "polars" and hasattr(value, "to_list"):
-        return plain(value.to_list(), keep=keep, depth=depth + 1)
-    if type(value).__name__ in ("NAType", "NaTType"):
-        return None
-    return value if keep else _GONE
-
-
-def _unboxed(value: Any) -> Any:
-    """Return the plain value of an enumeration's member, or of numpy's text."""
-    for kind in (bool, str, int):
-        if isinstance(value, kind):
-            return kind.__str__(value) if kind is str else kind(value)
-    return value
+    if type(value).__module__.partition(".")[0] in ("numpy", "polars", "pyarrow"):
+        as_list = getattr(value, "tolist", None) or getattr(value, "to_list", None)
+        return inner(as_list()) if as_list else other
+    return None if type(value).__name__ in ("NAType", "NaTType") else other

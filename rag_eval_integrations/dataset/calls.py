@@ -11,7 +11,7 @@ from rag_eval_integrations._contain import words_of
 from rag_eval_integrations.dataset import _input
 from rag_eval_integrations.dataset._input import Input, Line, lines_from
 from rag_eval_integrations.dataset._names import Reader, check_field_map
-from rag_eval_integrations.dataset._values import attributes, plain
+from rag_eval_integrations.dataset._values import fields_of, plain
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.records import RagCall
 from rag_eval_integrations.records._json import shown
@@ -123,9 +123,7 @@ def _row(item: Any) -> Any:
         return item.value if item.value is not None else item.error
     try:
         if not isinstance(item, Mapping):
-            fields = (
-                None if isinstance(item, str | bytes | int | float | list) else attributes(item)
-            )
+            fields = fields_of(item)
             if fields is None:
                 return InputError(f"is not a row: {shown(item)}")
             # An object has all of its fields; those that nobody set say nothing.

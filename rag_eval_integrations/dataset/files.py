@@ -11,7 +11,9 @@ from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
+from functools import partial
 from gzip import GzipFile
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Self, cast
 
@@ -19,11 +21,18 @@ from rag_eval_integrations import _target
 from rag_eval_integrations._counted import counted
 from rag_eval_integrations._lines import LineFile
 from rag_eval_integrations.dataset._evaluation_table import check_pyarrow, write_parquet
-from rag_eval_integrations.dataset._input import LONGEST_ROW, is_torn, lines_of, opened_rows
-from rag_eval_integrations.errors import ConfigurationError, InputError, SchemaError
+from rag_eval_integrations.dataset._input import (
+    LONGEST_ROW,
+    is_torn,
+    lines_from,
+    lines_of,
+    opened_rows,
+)
+from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.records import Evaluation, RagCall, from_line, to_line
 
 _PARTIAL, _OUT = 0, 1
+"""Sources of rows. The place of a row is twice its offset, plus its source; -1 for none."""
 
 
 def is_parquet(path: Path) -> bool:
@@ -114,12 +123,12 @@ class EvaluationFile:
         """Rows of an earlier run that failed or cannot be read, and are made again."""
         self.holds_rows = False
         """Whether OUT.partial holds an evaluation without an error, to resume from."""
-        self.in_partial, self._tidy = 0, True
-        self._done = False
+        self.in_partial = 0
+        self._done, self._resumed = False, resume
         self._fingerprint = fingerprint
-        self._offsets = array("q")
-        self._recorded: dict[bytes, list[tuple[int, int]]] = defaultdict(list)
-        self._failed: dict[bytes, tuple[int, int]] = {}
+        self._places = array("q")
+        self._recorded: dict[bytes, list[int]] = defaultdict(list)
+        self._failed: dict[bytes, int] = {}
         self._backup: Path | None = None
         with ExitStack() as opened:
             self._file = opened.enter_context(self._open(resume))
@@ -208,18 +217,17 @@ class EvaluationFile:
 
     def earlier(self) -> Iterator[Evaluation]:
         """Yield the rows of the earlier run, in the order of its files; also those that failed."""
-        places = [place for places in self._recorded.values() for place in places]
-        for source, offset in sorted([*places, *self._failed.values()]):
-            yield from_line(Evaluation, self._line(source, offset))
+        places = [*chain(*self._recorded.values()), *self._failed.values()]
+        for place in sorted(places, key=lambda place: (place & 1, place)):
+            yield from_line(Evaluation, self._line(place))
 
     def take(self, index: int, row: RagCall | Evaluation) -> Evaluation | None:
         """Take over an earlier run's evaluation of a call; None when there is none left."""
         places = self._recorded.get(_identity(row))
         if not places:
             return None
-        source, offset = places.pop(0)
-        self._place(index, source, offset)
-        return from_line(Evaluation, self._line(source, offset))
+        self._keep(index, places.pop(0))
+        return from_line(Evaluation, self._line(self._places[index]))
 
     def add(self, index: int, evaluation: Evaluation) -> None:
         """Append the evaluation of the call at `index` (from 0)."""
@@ -227,9 +235,8 @@ class EvaluationFile:
 
     def add_row(self, index: int, line: str, *, failed: bool) -> None:
         """Append the row of EVALS of the call at `index` (from 0); *failed* if it has an error."""
-        offset = self._file.append(line.encode("ascii"))
+        self._keep(index, self._file.append(line.encode("ascii")) << 1 | _PARTIAL)
         self.in_partial += 1
-        self._place(index, _PARTIAL, offset)
         self.holds_rows = self.holds_rows or not failed
 
     def finish(self) -> int:
@@ -241,20 +248,17 @@ class EvaluationFile:
             ConfigurationError: when an OUT has appeared that was not there at the beginning.
             OSError: when OUT cannot be written; the rows are in OUT.partial.
         """
-        places = [place for place in self._offsets if place >= 0]
-        if places:
-            # OUT.partial may be what OUT has to be, and needs no copy.
-            in_order = places == sorted(places) and not any(place & 1 for place in places)
-            whole = in_order and self._tidy and len(places) == self.in_partial
-            try:
-                if whole and self.path.suffix != ".gz" and not is_parquet(self.path):
-                    self._file.take_place(self.path, new=self._new)
-                else:
-                    with _target.replacing(self.path, new=self._new) as out:
-                        self._write(out)
-            except FileExistsError as error:
-                why = f"has appeared since the run began; the rows are in {self.partial}"
-                raise ConfigurationError("out", str(self.path), why) from error
+        places = [place for place in self._places if place >= 0]
+        is_lines = self.path.suffix != ".gz" and not is_parquet(self.path)
+        try:
+            if places and is_lines and not self._resumed and places == sorted(places):
+                self._file.take_place(self.path, new=self._new)  # it is what OUT has to be
+            elif places:
+                with _target.replacing(self.path, new=self._new) as out:
+                    self._write(out)
+        except FileExistsError as error:
+            why = f"has appeared since the run began; the rows are in {self.partial}"
+            raise ConfigurationError("out", str(self.path), why) from error
         self.discard()
         return len(places)
 
@@ -267,11 +271,10 @@ class EvaluationFile:
                 lines.write(line + b"\n")
 
     def _ordered(self) -> Iterator[bytes]:
-        for place in self._offsets:
+        for place in self._places:
             if place >= 0:
                 # An edited OUT may begin with a byte order mark, or lack its last line end.
-                line = self._line(place & 1, place >> 1)
-                yield line.removeprefix(b"\xef\xbb\xbf").rstrip(b"\r\n")
+                yield self._line(place).removeprefix(b"\xef\xbb\xbf").rstrip(b"\r\n")
 
     def discard(self) -> None:
         """Remove OUT.partial, and OUT.bak if this run made it; OUT stays as it is."""
@@ -284,14 +287,14 @@ class EvaluationFile:
         if not self._done and not self._file.head(1):
             self.discard()  # a refused or idle run leaves nothing to resume
 
-    def _place(self, index: int, source: int, offset: int) -> None:
-        if index >= len(self._offsets):
-            self._offsets.extend([-1] * (index + 1 - len(self._offsets)))
-        self._offsets[index] = offset << 1 | source
+    def _keep(self, index: int, place: int) -> None:
+        if index >= len(self._places):
+            self._places.extend([-1] * (index + 1 - len(self._places)))
+        self._places[index] = place
 
-    def _line(self, source: int, offset: int) -> bytes:
-        stream = self._sources[source]
-        stream.seek(offset)
+    def _line(self, place: int) -> bytes:
+        stream = self._sources[place & 1]
+        stream.seek(place >> 1)
         return stream.readline()
 
     def _index(self, source: int) -> None:
@@ -303,20 +306,10 @@ class EvaluationFile:
         """
         name = str(self.partial if source == _PARTIAL else self.path)
         evaluations = foreign = 0
-        for _, offset, line in lines_of(self._sources[source], LONGEST_ROW):
-            if source == _PARTIAL and isinstance(line, bytes):
-                if is_torn(line):
-                    break  # the row that a killed run was writing
-                # An edited file may begin with a byte order mark, or have other line ends.
-                self._tidy = self._tidy and line[:1] == b"{" and line[-2:] == b"}\n"
-            self.in_partial += source == _PARTIAL
-            try:
-                if isinstance(line, InputError):
-                    raise line
-                evaluation = from_line(Evaluation, line)
-            except SchemaError as error:
-                raise ConfigurationError("out", name, error.why) from error
-            except (ArithmeticError, RecursionError, ValueError):
+        rows = self._rows(source)
+        for line in lines_from(rows, partial(from_line, Evaluation), "byte", name):
+            evaluation, place = line.value, line.number << 1 | source
+            if evaluation is None:
                 foreign += 1
                 continue
             evaluations += 1
@@ -328,15 +321,22 @@ class EvaluationFile:
                     "metrics and formulas that it was made with, or use another file",
                 )  # fmt: skip
             if evaluation.error is None:
-                self._recorded[_identity(evaluation)].append((source, offset))
+                self._recorded[_identity(evaluation)].append(place)
                 self.holds_rows = self.holds_rows or source == _PARTIAL
             else:
-                self._failed[_identity(evaluation)] = (source, offset)
+                self._failed[_identity(evaluation)] = place
                 self.stale += 1
         if foreign and not evaluations:
             why = "holds no evaluations, so there is nothing to resume"
             raise ConfigurationError("out", name, why)
         self.stale += foreign
+
+    def _rows(self, source: int) -> Iterator[tuple[int, bytes | InputError]]:
+        for _, offset, line in lines_of(self._sources[source], LONGEST_ROW):
+            if source == _PARTIAL and isinstance(line, bytes) and is_torn(line):
+                return  # the row that a killed run was writing
+            self.in_partial += source == _PARTIAL
+            yield offset, line
 
 
 def _identity(row: RagCall | Evaluation) -> bytes:

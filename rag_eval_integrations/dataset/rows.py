@@ -53,11 +53,7 @@ _LABEL_FIELDS = (
 """Fields of the labelling JSON, which RAGBench publishes as columns."""
 
 _REQUIRED_LABELS = frozenset(
-    {
-        "all_relevant_sentence_keys",
-        "all_utilized_sentence_keys",
-        "sentence_support_information",
-    }
+    name for name, field in Labels.model_fields.items() if field.is_required()
 )
 
 _PUBLISHED = (
@@ -75,9 +71,7 @@ _PUBLISHED = (
 )
 """RAGBench's score and predictor columns; they are gold and baselines, and not part of a call."""
 
-_ALL_LABEL_FIELDS = frozenset({"labels", *_LABEL_FIELDS})
-
-_KEY = re.compile(r"(\d*)([a-z]+)")
+_RESPONSE_KEY = re.compile("[a-z]+")
 
 _MOST_DOCUMENTS = 100_000
 """Documents of a row without `document_ids`: a key alone must not take the memory of millions."""
@@ -96,6 +90,18 @@ class Row:
     """RAGBench's score and predictor columns, by name."""
 
 
+@contextmanager
+def _as_input_error() -> Iterator[None]:
+    """Let a row that is beyond what Python can handle be one bad row."""
+    try:
+        with contained:
+            yield
+    except InputError:
+        raise
+    except Exception as error:  # a nesting or number beyond Python's limits, a user's splitter
+        raise InputError(f"not usable: {type(error).__name__}: {words_of(error)}") from error
+
+
 def call_from(content: dict[str, Any]) -> RagCall:
     """Read the call of a parsed line and ignore its labels.
 
@@ -103,10 +109,11 @@ def call_from(content: dict[str, Any]) -> RagCall:
         InputError: a field is missing or wrong; names the field.
     """
     # In the order of the line, because the order of a set changes with the process's hash seed.
-    unlabelled = {name: held for name, held in content.items() if name not in _ALL_LABEL_FIELDS}
-    return row_from(unlabelled).call
+    labels = ("labels", *_LABEL_FIELDS)
+    return row_from({name: value for name, value in content.items() if name not in labels}).call
 
 
+@_as_input_error()
 def row_from(content: dict[str, Any]) -> Row:
     """Read a parsed line with its recorded labels.
 
@@ -116,11 +123,6 @@ def row_from(content: dict[str, Any]) -> Row:
     Raises:
         InputError: a field is missing or wrong; names the field.
     """
-    with _as_input_error():
-        return _row_from(content)
-
-
-def _row_from(content: dict[str, Any]) -> Row:
     rest = dict(content)
     check_schema(rest)
     recorded = {name: rest.pop(name, None) for name in _SENTENCE_FIELDS}
@@ -134,21 +136,8 @@ def _row_from(content: dict[str, Any]) -> Row:
         raise InputError(f"is missing{hint}{': ' + rename if rename else ''}", field=missing[0])
     if any(value is not None for value in recorded.values()):
         call.pop("sentences", None)
-        made = from_object(RagCall, call)
-        call["sentences"] = _recorded_sentences(made, **recorded)
+        call["sentences"] = _recorded_sentences(from_object(RagCall, call), recorded)
     return Row(from_object(RagCall, call), labels, labeller, published)
-
-
-@contextmanager
-def _as_input_error() -> Iterator[None]:
-    """Let a row that is beyond what Python can handle be one bad row."""
-    try:
-        with contained:
-            yield
-    except InputError:
-        raise
-    except Exception as error:  # a nesting or number beyond Python's limits, a user's splitter
-        raise InputError(f"not usable: {type(error).__name__}: {words_of(error)}") from error
 
 
 def _with_unknown(metadata: Any, unknown: dict[str, JsonValue]) -> Any:
@@ -179,65 +168,43 @@ def _labels(rest: dict[str, Any]) -> tuple[Labels | None, JudgeInfo | None]:
     labeller = JudgeInfo(name="recorded", model=model if isinstance(model, str) else None)
     written = rest.pop("labels", None)
     if written is not None:
-        return labels_from(written, "labels"), labeller
-    if columns.keys() >= _REQUIRED_LABELS:
-        return labels_from(columns, None), labeller
-    if columns and not _REQUIRED_LABELS.isdisjoint(columns):
-        missing = sorted(_REQUIRED_LABELS - columns.keys())
+        try:
+            return from_object(Labels, written), labeller
+        except InputError as error:
+            path = ".".join(part for part in ("labels", error.field) if part)
+            raise InputError(error.why, field=path) from error
+    missing = sorted(_REQUIRED_LABELS - columns.keys())
+    if len(missing) == len(_REQUIRED_LABELS):
+        return None, None
+    if missing:
         raise InputError(
             f"is missing; the line has {', '.join(sorted(columns))}, so it should have all label "
             "columns",
             field=missing[0],
         )
-    return None, None
+    return from_object(Labels, columns), labeller
 
 
-def labels_from(written: object, name: str | None) -> Labels:
-    """Read labels.
-
-    Args:
-        written: the labelling JSON.
-        name: name of the field that holds it, for error messages; None for none.
-
-    Raises:
-        InputError: a field is missing or wrong; names the field, below `name`.
-    """
-    try:
-        return from_object(Labels, written)
-    except InputError as error:
-        path = ".".join(part for part in (name, error.field) if part)
-        raise InputError(error.why, field=path or None) from error
-
-
-def _recorded_sentences(
-    call: RagCall, documents_sentences: object, response_sentences: object
-) -> Sentences:
+def _recorded_sentences(call: RagCall, recorded: Mapping[str, object]) -> Sentences:
     by_document: list[list[tuple[str, str]]] = [[] for _ in call.documents]
+    response: list[tuple[str, str]] = []
     seen: set[str] = set()
-    for path, key, text in _pairs(documents_sentences, "documents_sentences"):
-        match = _KEY.fullmatch(key)
-        number = None if match is None else document_number(key)
-        if number is None or number >= len(by_document):
-            raise InputError(f"{shown(key)} is not a key of a document sentence", field=path)
-        _once(key, seen, path)
-        by_document[number].append((key, text))
-    answers: list[tuple[str, str]] = []
-    for path, key, text in _pairs(response_sentences, "response_sentences"):
-        match = _KEY.fullmatch(key)
-        if match is None or match[1]:
-            raise InputError(f"{shown(key)} is not a key of a response sentence", field=path)
-        _once(key, seen, path)
-        answers.append((key, text))
+    for field_name, kind in zip(_SENTENCE_FIELDS, ("document", "response"), strict=True):
+        for path, key, text in _pairs(recorded[field_name], field_name):
+            number = document_number(key)
+            is_known = _RESPONSE_KEY.fullmatch(key) is not None
+            if kind == "document":
+                is_known = number is not None and number < len(by_document)
+            if not is_known:
+                raise InputError(f"{shown(key)} is not a key of a {kind} sentence", field=path)
+            if key in seen:
+                raise InputError(f"the key {shown(key)} occurs twice", field=path)
+            seen.add(key)
+            (response if number is None else by_document[number]).append((key, text))
     documents: list[Sentence] = []
     for document, keyed in zip(call.documents, by_document, strict=True):
         documents += locate(keyed, document.text)
-    return Sentences(documents=tuple(documents), response=locate(answers, call.response or ""))
-
-
-def _once(key: str, seen: set[str], path: str) -> None:
-    if key in seen:
-        raise InputError(f"the key {shown(key)} occurs twice", field=path)
-    seen.add(key)
+    return Sentences(documents=tuple(documents), response=locate(response, call.response or ""))
 
 
 def _pairs(value: object, path: str) -> list[tuple[str, str, str]]:
@@ -276,6 +243,7 @@ class Labelled:
     """RAGBench's score and predictor columns, by name."""
 
 
+@_as_input_error()
 def labelled_from(content: dict[str, Any], splitter: Splitter) -> Labelled:
     """Read a parsed LABELLED, RAGBench or EVALS row.
 
@@ -287,11 +255,6 @@ def labelled_from(content: dict[str, Any], splitter: Splitter) -> Labelled:
         InputError: a field is missing or wrong, or the row holds no labels; names the field.
         SchemaError: an evaluation in another version's format.
     """
-    with _as_input_error():
-        return _labelled_from(content, splitter)
-
-
-def _labelled_from(content: dict[str, Any], splitter: Splitter) -> Labelled:
     if "scores" in content and "judge" in content:
         return labelled_from_evaluation(from_object(Evaluation, content))
     row = row_from(content)
@@ -317,22 +280,14 @@ def labelled_from_evaluation(evaluation: Evaluation) -> Labelled:
     texts: list[list[str]] = [[] for _ in range(count)]
     for number, sentence in zip(numbers, evaluation.sentences.documents, strict=True):
         texts[number].append(sentence.text)
+    documents = tuple(
+        Document(text=" ".join(sentences), id=name)
+        for sentences, name in zip_longest(texts, evaluation.document_ids)
+    )
     # An EVALS row holds sentences instead of documents. Joining them is close enough, because only
     # the number of documents and their ids matter from here on. The row keeps its identity.
-    call = RagCall(
-        question=evaluation.question,
-        documents=tuple(
-            Document(text=" ".join(sentences), id=name)
-            for sentences, name in zip_longest(texts, evaluation.document_ids)
-        ),
-        response=evaluation.response,
-        id=evaluation.id,
-        reference=evaluation.reference,
-        history=evaluation.history,
-        metadata=evaluation.metadata,
-        capture=evaluation.capture,
-        relevant_ids=evaluation.relevant_ids,
-    )
+    same = RagCall.model_fields.keys() & Evaluation.model_fields.keys() - {"sentences"}
+    call = RagCall(documents=documents, **{name: getattr(evaluation, name) for name in same})
     first = next(iter(evaluation.scores.values()), None)
     by = first.by if first else None
     warnings = dict.fromkeys(w for s in evaluation.scores.values() for w in s.warnings)

@@ -6,15 +6,14 @@ import asyncio
 import math
 import os
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 from typing import Generic, Protocol, TypeVar
 
 from rag_eval_integrations import _loop
-from rag_eval_integrations._scoring import failure_of
 from rag_eval_integrations.dataset._input import Line
-from rag_eval_integrations.dataset._processes import Processes
-from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.dataset._processes import OfLines, Processes
+from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations import Evaluations
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.records import Evaluation, RagCall, from_line
@@ -89,23 +88,49 @@ class EvaluationStream(Generic[T]):
 
     async def numbered(self) -> AsyncIterator[tuple[int, Evaluation]]:
         """Yield (index of the call, from 0, and its evaluation), in the order of the stream."""
-        work = _Workers(enumerate(self._calls), self._evaluator, self._max_concurrency)
+        calls = enumerate(self._calls)
+        done: asyncio.Queue[tuple[int, Evaluation] | None] = asyncio.Queue()
+        room = asyncio.Semaphore(_AHEAD * self._max_concurrency)
+        workers: list[asyncio.Task[None]] = []
+
+        async def work() -> None:
+            try:
+                while True:
+                    await room.acquire()
+                    if (numbered := next(calls, None)) is None:
+                        return
+                    start()  # with each call at most one, so there are never more than calls
+                    index, call = numbered
+                    done.put_nowait((index, await self._evaluator.evaluate(call)))
+                    # A judge that never waits would otherwise keep the consumer from running.
+                    await asyncio.sleep(0)
+            finally:
+                done.put_nowait(None)
+
+        def start() -> None:
+            if len(workers) < self._max_concurrency:
+                workers.append(asyncio.create_task(work()))
+
+        start()
         waiting: dict[int, Evaluation] = {}
-        position = 0
+        position = ended = 0
         try:
-            work.start()
-            async for index, evaluation in work.results():
-                if not self._ordered:
-                    work.room.release()
-                    yield index, evaluation
+            while ended < len(workers):
+                if (result := await done.get()) is None:
+                    ended += 1
                     continue
-                waiting[index] = evaluation
+                waiting[result[0]] = result[1]
+                position = position if self._ordered else result[0]
                 while position in waiting:
-                    work.room.release()
+                    room.release()
                     yield position, waiting.pop(position)
                     position += 1
+            for worker in workers:
+                worker.result()  # raises what the iterable of calls raised
         finally:
-            await work.stop()
+            for worker in workers:
+                worker.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)
 
     def numbered_sync(self) -> Iterator[tuple[int, Evaluation]]:
         """Yield the same as `numbered`, for synchronous code."""
@@ -124,105 +149,28 @@ class EvaluationStream(Generic[T]):
             _loop.run(close())
 
 
-@dataclass
-class _Workers(Generic[T]):
-    """The worker tasks of one iteration."""
-
-    calls: Iterator[tuple[int, T]]
-    evaluator: Evaluates[T]
-    concurrency: int
-    done: asyncio.Queue[tuple[int, Evaluation] | None] = field(default_factory=asyncio.Queue)
-    tasks: list[asyncio.Task[None]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.room = asyncio.Semaphore(_AHEAD * self.concurrency)
-        self.working = 0
-
-    def start(self) -> None:
-        """Start a worker, unless there are as many as may be.
-
-        Each worker that finds a call starts the next, so there are never more than calls.
-        """
-        if len(self.tasks) < self.concurrency:
-            self.working += 1
-            self.tasks.append(asyncio.create_task(self._worker()))
-
-    async def _worker(self) -> None:
-        fresh = True
-        try:
-            while True:
-                await self.room.acquire()
-                numbered = next(self.calls, None)
-                if numbered is None:
-                    return
-                if fresh:
-                    fresh = False
-                    self.start()
-                index, call = numbered
-                self.done.put_nowait((index, await self.evaluator.evaluate(call)))
-                # A judge that never waits would otherwise keep the consumer from running.
-                await asyncio.sleep(0)
-        finally:
-            self.done.put_nowait(None)
-
-    async def results(self) -> AsyncIterator[tuple[int, Evaluation]]:
-        while self.working:
-            item = await self.done.get()
-            if item is None:
-                self.working -= 1
-            else:
-                yield item
-        for task in self.tasks:
-            task.result()  # raises what the iterable of calls raised
-
-    async def stop(self) -> None:
-        for task in self.tasks:
-            task.cancel()
-        await asyncio.gather(*self.tasks, return_exceptions=True)
-
-
 class _InProcesses(EvaluationStream[RagCall | Line[RagCall]]):
     """The evaluations that several processes make, always in order."""
 
     def __init__(
-        self,
-        calls: Iterable[RagCall | Line[RagCall]],
-        evaluator: RagEvaluator,
-        workers: int,
+        self, calls: Iterable[RagCall | Line[RagCall]], evaluator: RagEvaluator, workers: int,
         max_concurrency: int,
-    ) -> None:
-        super().__init__(calls, _OfLines(evaluator), max_concurrency=max_concurrency)
+    ) -> None:  # fmt: skip
+        super().__init__(calls, OfLines(evaluator), max_concurrency=max_concurrency)
         self._processes = partial(Processes, evaluator, workers)
         self._processes()  # raises what is wrong with the arguments
 
     async def numbered(self) -> AsyncIterator[tuple[int, Evaluation]]:
-        broken: dict[int, Line[RagCall]] = {}
         processes = self._processes()
-        position = 0
-        rows = processes.rows(self._of(broken))
+        rows = processes.rows(self._calls)
+        position = count()
         try:
             async for batch in rows:
                 for line in batch.lines:
-                    while position in broken:
-                        yield position, await self._evaluator.evaluate(broken.pop(position))
-                        position += 1
-                    yield position, from_line(Evaluation, line)
-                    position += 1
-            for at in sorted(broken):
-                yield at, await self._evaluator.evaluate(broken[at])
+                    yield next(position), from_line(Evaluation, line)
         finally:
             await rows.aclose()  # type: ignore[attr-defined]  # an async generator
             processes.close()
-
-    def _of(self, broken: dict[int, Line[RagCall]]) -> Iterator[RagCall]:
-        """Yield the calls, and put the lines that hold none aside, by their number."""
-        for number, item in enumerate(self._calls):
-            if not isinstance(item, Line):
-                yield item
-            elif item.value is not None:
-                yield item.value
-            else:
-                broken[number] = item
 
 
 def evaluate_calls(
@@ -263,7 +211,7 @@ def evaluate_calls(
     _check_arguments(calls, evaluator)
     if workers != 1:
         return _InProcesses(calls, evaluator, workers, max_concurrency)
-    lines = _OfLines(evaluator)
+    lines = OfLines(evaluator)
     return EvaluationStream(
         calls, lines, max_concurrency=max_concurrency, ordered=ordered,
         ahead=_ahead(evaluator, max_concurrency),
@@ -283,20 +231,3 @@ def _ahead(evaluator: RagEvaluator, max_concurrency: int) -> int:
     """Return how many calls may be begun beyond `max_concurrency` without a request more."""
     requests = evaluator.max_concurrency
     return 0 if requests is None or requests > max_concurrency else math.ceil(requests / _READY)
-
-
-@dataclass(frozen=True)
-class _OfLines:
-    """Evaluates calls, also where they are lines of a file."""
-
-    evaluator: RagEvaluator
-
-    async def evaluate(self, item: RagCall | Line[RagCall], /) -> Evaluation:
-        if not isinstance(item, Line):
-            return await self.evaluator.evaluate(item)
-        if item.value is not None:
-            return await self.evaluator.evaluate(item.value)
-        error = item.error or InputError("is not a call", line=item.number)
-        nothing = RagCall(question="", documents=(), response=None, id=f"row {item.number}")
-        evaluation = await self.evaluator.evaluate(nothing)  # asks no judge about an empty call
-        return evaluation.model_copy(update={"error": failure_of(nothing, "app", error)})

@@ -466,23 +466,6 @@ def test_a_row_without_a_line_end_stays_a_row_of_its_own(tmp_path: Path) -> None
     assert path.read_bytes().startswith(b"{")
 
 
-def test_a_resumed_run_in_order_is_not_copied(tmp_path: Path) -> None:
-    """What the earlier run wrote in order is continued, and OUT.partial becomes OUT."""
-    out = tmp_path / "evals.jsonl"
-    with EvaluationFile(out, EVALUATOR.fingerprint) as file:
-        for number in (0, 1):
-            file.add(number, evaluated(number))
-
-    with EvaluationFile(out, EVALUATOR.fingerprint, resume=True) as file:
-        assert all(file.take(number, call(number)) for number in (0, 1))
-        file.add(2, evaluated(2))
-        written = file.partial.stat().st_ino
-        assert file.finish() == 3
-
-    assert out.stat().st_ino == written
-    assert questions(out) == ["q0", "q1", "q2"]
-
-
 # --- Gzip and Parquet, which are made from OUT.partial at the end
 
 
