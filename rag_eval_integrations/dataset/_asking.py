@@ -294,24 +294,21 @@ class _AskingEvaluator:
 
     async def _asked(self, question: Question) -> Answered:
         answered = await self.ask(question)
-        known = {
-            "id": question.label, "reference": question.reference, "metadata": question.metadata,
-            "relevant_ids": question.relevant_ids,
-        }  # fmt: skip
         fields = {name: getattr(answered.call, name) for name in RagCall.model_fields}
-        return Answered(RagCall(**{**fields, **known}), answered.error)
+        return Answered(RagCall(**{**fields, **_fields(question)}), answered.error)
+
+
+def _fields(question: Question) -> dict[str, Any]:
+    return {
+        "id": question.label, "reference": question.reference, "metadata": question.metadata,
+        "relevant_ids": question.relevant_ids,
+    }  # fmt: skip
 
 
 def _unasked(question: Question) -> RagCall:
     """Make the call of a question whose call could not be made, as far as its fields are usable."""
     fields: dict[str, Any] = {"question": "", "documents": (), "response": None}
-    for name, value in (
-        ("question", question.text),
-        ("id", question.label),
-        ("reference", question.reference),
-        ("metadata", question.metadata),
-        ("relevant_ids", question.relevant_ids),
-    ):
+    for name, value in {"question": question.text, **_fields(question)}.items():
         with suppress(InputError):
             from_object(RagCall, {**fields, name: value})
             fields[name] = value

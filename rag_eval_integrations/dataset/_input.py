@@ -22,6 +22,7 @@ import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, Literal, TypeVar, cast
@@ -204,27 +205,21 @@ def lines_of(stream: BinaryIO, longest: int) -> Iterator[tuple[int, int, bytes |
 def _raw_lines(stream: BinaryIO, longest: int) -> Iterator[tuple[int, bytes | InputError]]:
     """Yield every line with its size."""
     first = True
-    while True:
-        try:
-            line = stream.readline(longest)
-            size = len(line)
-            whole = size < longest or line.endswith(b"\n")
-            while not whole:
-                rest = stream.readline(_BLOCK)
-                size += len(rest)
-                whole = len(rest) < _BLOCK or rest.endswith(b"\n")
-        except DAMAGE as error:
-            yield 0, _damage(error)
-            return
-        if not line:
-            return
-        if size > longest:
-            yield size, InputError(f"is {size:,} bytes long; the limit is {longest:,}")
-        elif first and line.startswith(_UTF_16):
-            yield size, InputError(_IS_UTF_16)
-        else:
-            yield size, line
-        first = False
+    try:
+        while line := stream.readline(longest):
+            size, part, limit = len(line), line, longest
+            while len(part) == limit and not part.endswith(b"\n"):
+                part, limit = stream.readline(_BLOCK), _BLOCK
+                size += len(part)
+            if size > longest:
+                yield size, InputError(f"is {size:,} bytes long; the limit is {longest:,}")
+            elif first and line.startswith(_UTF_16):
+                yield size, InputError(_IS_UTF_16)
+            else:
+                yield size, line
+            first = False
+    except DAMAGE as error:
+        yield 0, _damage(error)
 
 
 def _damage(error: Exception) -> InputError:
@@ -634,13 +629,9 @@ def read_rows(
         yield from lines_from(rows, read, unit, path)
 
 
-def _evaluation(content: dict[str, Any]) -> Evaluation:
-    return from_object(Evaluation, content)
-
-
 def read_evaluations(path: str | os.PathLike[str]) -> Iterator[Line[Evaluation]]:
     """Read EVALS: lines, a Parquet file or a folder of Parquet; errors as for `opened_rows`."""
-    return read_rows(path, _evaluation, evaluations=True)
+    return read_rows(path, partial(from_object, Evaluation), evaluations=True)
 
 
 def evaluations_at(path: str | os.PathLike[str], numbers: Collection[int]) -> dict[int, Evaluation]:
