@@ -41,21 +41,6 @@ def questions(path: Path) -> list[str]:
     return [from_line(Evaluation, line).question for line in path.read_bytes().splitlines()]
 
 
-def test_rows_are_put_in_input_order(tmp_path: Path) -> None:
-    """They are written as they finish and ordered at the end; gaps are left out."""
-    out = tmp_path / "evals.jsonl"
-
-    with EvaluationFile(out, EVALUATOR.fingerprint) as file:
-        for number in (4, 0, 2, 1):
-            file.add(number, evaluated(number))
-        assert not out.exists()
-        assert questions(tmp_path / "evals.jsonl.partial") == ["q4", "q0", "q2", "q1"]
-        file.finish()
-
-    assert questions(out) == ["q0", "q1", "q2", "q4"]
-    assert [path.name for path in tmp_path.iterdir()] == ["evals.jsonl"]
-
-
 def test_rows_in_input_order_are_not_copied(tmp_path: Path) -> None:
     """OUT.partial becomes OUT: the disk never holds the rows twice."""
     out = tmp_path / "evals.jsonl"
@@ -71,32 +56,21 @@ def test_rows_in_input_order_are_not_copied(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["evals.jsonl"]
 
 
-def test_rows_that_failed_before_do_not_come_back(tmp_path: Path) -> None:
-    """A run that makes every row of an earlier one again, in order, has each of them once."""
+def test_rows_that_failed_are_made_again(tmp_path: Path) -> None:
+    """They are counted, not taken over, and OUT has each row once."""
     out = tmp_path / "evals.jsonl"
     with EvaluationFile(out, EVALUATOR.fingerprint) as file:
         for number in (0, 1):
             file.add(number, evaluated(number).model_copy(update={"error": FAILURE}))
 
     with EvaluationFile(out, EVALUATOR.fingerprint, resume=True) as file:
+        assert file.stale == 2
         for number in (0, 1):
             assert file.take(number, call(number)) is None
             file.add(number, evaluated(number))
         assert file.finish() == 2
 
     assert questions(out) == ["q0", "q1"]
-
-
-def test_a_run_that_did_not_end_is_not_overwritten(tmp_path: Path) -> None:
-    """What was paid for stays until it is resumed or deleted."""
-    out = tmp_path / "evals.jsonl"
-    with EvaluationFile(out, EVALUATOR.fingerprint) as file:
-        file.add(0, evaluated(0))
-
-    with pytest.raises(ConfigurationError, match="go on with --resume, or delete it"):
-        EvaluationFile(out, EVALUATOR.fingerprint)
-
-    assert questions(tmp_path / "evals.jsonl.partial") == ["q0"]
 
 
 def test_resuming_takes_over_and_orders(tmp_path: Path) -> None:
@@ -117,35 +91,6 @@ def test_resuming_takes_over_and_orders(tmp_path: Path) -> None:
 
     assert [t.question if t else None for t in taken] == ["q0", None, "q2", None]
     assert questions(out) == ["q0", "q1", "q2", "q3"]
-
-
-def test_resuming_reads_the_finished_file_too(tmp_path: Path) -> None:
-    """A finished OUT is taken over when the input has grown."""
-    out = tmp_path / "evals.jsonl"
-    with EvaluationFile(out, EVALUATOR.fingerprint) as file:
-        file.add(0, evaluated(0))
-        file.finish()
-
-    with EvaluationFile(out, EVALUATOR.fingerprint, resume=True) as file:
-        assert file.take(0, call(0)) is not None
-        file.add(1, evaluated(1))
-        file.finish()
-
-    assert questions(out) == ["q0", "q1"]
-
-
-def test_rows_that_failed_are_made_again(tmp_path: Path) -> None:
-    """Errors are not taken over, and are counted."""
-    out = tmp_path / "evals.jsonl"
-    failed = evaluated(1).model_copy(update={"error": FAILURE})
-    with EvaluationFile(out, EVALUATOR.fingerprint) as file:
-        file.add(0, evaluated(0))
-        file.add(1, failed)
-
-    with EvaluationFile(out, EVALUATOR.fingerprint, resume=True) as file:
-        assert file.take(0, call(0)) is not None
-        assert file.take(1, call(1)) is None
-        assert file.stale == 1
 
 
 def snapshot(folder: Path) -> dict[str, bytes]:
@@ -322,17 +267,6 @@ def test_a_planted_link_is_not_written_through(tmp_path: Path) -> None:
     assert (tmp_path / "evals.jsonl.partial").is_symlink()
 
 
-def test_new_files_are_private(tmp_path: Path) -> None:
-    """OUT and OUT.partial hold what users asked and were answered."""
-    out = tmp_path / "evals.jsonl"
-    with EvaluationFile(out, EVALUATOR.fingerprint) as file:
-        file.add(0, evaluated(0))
-        assert (tmp_path / "evals.jsonl.partial").stat().st_mode & 0o777 == 0o600
-        file.finish()
-
-    assert out.stat().st_mode & 0o777 == 0o600
-
-
 def test_what_a_killed_finish_left_is_removed(tmp_path: Path) -> None:
     """The unfinished copy of a run that died as it ordered its rows; files of other names stay."""
     (tmp_path / "evals.jsonl.0123abcd.unfinished").write_text("half")
@@ -466,21 +400,23 @@ def test_a_row_without_a_line_end_stays_a_row_of_its_own(tmp_path: Path) -> None
     assert path.read_bytes().startswith(b"{")
 
 
-# --- Gzip and Parquet, which are made from OUT.partial at the end
+# --- Every form of OUT: gzip and Parquet are made from OUT.partial at the end
 
 
-ZIPPED_AND_PARQUET = pytest.mark.parametrize("name", ["evals.jsonl.gz", "evals.parquet"])
+NAMES = ["evals.jsonl", "evals.jsonl.gz", "evals.parquet"]
+EVERY_FORM = pytest.mark.parametrize("name", NAMES)
 
 
-@ZIPPED_AND_PARQUET
+@EVERY_FORM
 def test_rows_are_lines_in_partial_whatever_the_form(tmp_path: Path, name: str) -> None:
-    """A killed run is resumed from them; OUT has the rows in order, and reads back."""
+    """A killed run is resumed from them; OUT has the rows in order, is private, and reads back."""
     out, partial = tmp_path / name, tmp_path / f"{name}.partial"
     with EvaluationFile(out, EVALUATOR.fingerprint) as file:
         for number in (2, 0):
             file.add(number, evaluated(number))
         assert questions(partial) == ["q2", "q0"]
     assert sorted(snapshot(tmp_path)) == [partial.name]
+    assert partial.stat().st_mode & 0o777 == 0o600
 
     with EvaluationFile(out, EVALUATOR.fingerprint, resume=True) as file:
         assert [file.take(number, call(number)) is not None for number in range(3)] == [
@@ -497,7 +433,7 @@ def test_rows_are_lines_in_partial_whatever_the_form(tmp_path: Path, name: str) 
     assert again.read_bytes() == out.read_bytes()
 
 
-@ZIPPED_AND_PARQUET
+@EVERY_FORM
 def test_a_finished_file_of_any_form_is_resumed(tmp_path: Path, name: str) -> None:
     """What it holds is taken over, and rows that failed are made again."""
     out = tmp_path / name
@@ -530,7 +466,7 @@ def test_a_finished_file_of_any_form_is_resumed(tmp_path: Path, name: str) -> No
     assert len(Evaluations.load(out)) == 1
 
 
-@ZIPPED_AND_PARQUET
+@pytest.mark.parametrize("name", NAMES[1:])
 def test_a_damaged_file_is_refused_and_left(tmp_path: Path, name: str) -> None:
     """Its rows would be lost."""
     out = tmp_path / name

@@ -21,7 +21,7 @@ from rag_eval_integrations.errors import ConfigurationError
 ROW = b'{"question": "q", "documents": ["d"], "response": "r"}\n'
 
 
-def found(path: Path, longest: int = 100) -> list[tuple[int, str]]:
+def values(path: Path, longest: int = 100) -> list[tuple[int, str]]:
     """Number of each line, and its value or its fault."""
     return [
         (line.number, str(line.value["a"]) if line.value else str(line.error))
@@ -43,7 +43,7 @@ def test_a_line_that_is_too_long_is_one_bad_line(
     path.write_bytes(pack(row(1) + b"x" * (size - 1) + b"\n" + row(2) + b"y" * size))
 
     fault = f"is {size:,} bytes long; the limit is 100"
-    assert found(path) == [
+    assert values(path) == [
         (1, "1"), (2, f"line 2: {fault}"), (3, "2"), (4, f"line 4: {fault}"),
     ]  # fmt: skip
 
@@ -55,7 +55,7 @@ def test_a_line_of_just_the_limit_is_read(tmp_path: Path) -> None:
         (row(1).strip() + b" " * 100)[:99] + b"\n" + (row(2).strip() + b" " * 100)[:100]
     )
 
-    assert found(path) == [(1, "1"), (2, "2")]
+    assert values(path) == [(1, "1"), (2, "2")]
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
@@ -67,7 +67,7 @@ def test_blank_lines_are_counted_and_skipped(
     content = b"\n" * 70_000 + b" \t\r\n\n" + row(1) + b"\n\n  " + row(2) + b"\n" * 10
     path.write_bytes(pack(content))
 
-    assert found(path) == [(70_003, "1"), (70_006, "2")]
+    assert values(path) == [(70_003, "1"), (70_006, "2")]
 
 
 @pytest.mark.parametrize(
@@ -86,15 +86,16 @@ def test_what_is_no_row_is_said(tmp_path: Path, content: bytes, fault: str) -> N
     path = tmp_path / "rows"
     path.write_bytes(content)
 
-    assert found(path, 10_000)[0][1].startswith(fault)
+    assert values(path, 10_000)[0][1].startswith(fault)
 
 
 def test_a_byte_order_mark_is_not_part_of_a_row(tmp_path: Path) -> None:
-    """And alone not a row."""
+    """Nor are the line ends of Windows; alone it is not a row."""
     path = tmp_path / "rows"
-    for content, rows in ((row(1), [(1, "1")]), (b"\n" + row(1), [(2, "1")]), (b"", [])):
+    windows = row(1).replace(b"\n", b"\r\n")
+    for content, rows in ((windows, [(1, "1")]), (b"\n" + row(1), [(2, "1")]), (b"", [])):
         path.write_bytes(b"\xef\xbb\xbf" + content)
-        assert found(path) == rows
+        assert values(path) == rows
 
 
 def test_what_a_reader_raises_for_a_number_is_a_bad_line(tmp_path: Path) -> None:
@@ -200,8 +201,8 @@ def test_standard_input_is_an_input(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "a").write_bytes(ROW)
     (tmp_path / "b").write_bytes(ROW)
     with (tmp_path / "a").open("rb") as stdin:
-        said = subprocess.run(command, stdin=stdin, capture_output=True, text=True, check=True)
-    assert said.stdout == "True False\n"
+        done = subprocess.run(command, stdin=stdin, capture_output=True, text=True, check=True)
+    assert done.stdout == "True False\n"
 
 
 SAME = """

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rag_eval_integrations.dataset import Labelled, labelled_from, read_lines, score_labelled
+from rag_eval_integrations.dataset import labelled_from, read_lines, score_labelled
 from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.metrics import Trace
 from rag_eval_integrations.records import Evaluation, from_line, parse_object, to_line
@@ -34,45 +34,26 @@ ROW: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def rows(ragbench: list[Path]) -> list[Labelled]:
-    """All rows of the development data, read once."""
-    splitter = Punkt()
-    found: list[Labelled] = []
+@pytest.mark.slow
+def test_raw_keys_reproduce_every_published_score(ragbench: list[Path]) -> None:
+    """All rows, to 1e-9; less than 1 % hold odd keys that change a score, by at most .17."""
+    splitter, trace = Punkt(), Trace("ragbench")
+    raw: list[float] = []
+    clean: list[float] = []
     for path in ragbench:
         for line in read_lines(path, lambda content: labelled_from(content, splitter)):
             assert line.value is not None
-            found.append(line.value)
-    return found
-
-
-def differences(rows: list[Labelled], *, raw_keys: bool) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {name: [] for name in PUBLISHED}
-    trace = Trace("ragbench")
-    for row in rows:
-        scores = score_labelled(row, [trace], raw_keys=raw_keys).scores
-        for name, column in PUBLISHED.items():
-            value, published = scores[name].value, row.published[column]
-            assert value is not None
-            assert published is not None
-            found[name].append(abs(value - published))
-    return found
-
-
-@pytest.mark.slow
-def test_raw_keys_reproduce_every_published_score(rows: list[Labelled]) -> None:
-    """Relevance, utilization, completeness and adherence of all rows, to 1e-9."""
-    for values in differences(rows, raw_keys=True).values():
-        assert len(values) == 2697
-        assert max(values) < 1e-9
-
-
-@pytest.mark.slow
-def test_cleaned_keys_differ_on_few_rows_and_by_little(rows: list[Labelled]) -> None:
-    """Less than 1 % of rows hold odd keys that change a score, by at most .17."""
-    for values in differences(rows, raw_keys=False).values():
-        assert max(values) < 0.17
-        assert sum(value > 1e-9 for value in values) < 0.01 * len(values)
+            for differences, raw_keys in ((raw, True), (clean, False)):
+                scores = score_labelled(line.value, [trace], raw_keys=raw_keys).scores
+                for name, column in PUBLISHED.items():
+                    value, published = scores[name].value, line.value.published[column]
+                    assert value is not None
+                    assert published is not None
+                    differences.append(abs(value - published))
+    assert len(raw) == 2697 * 4
+    assert max(raw) < 1e-9
+    assert max(clean) < 0.17
+    assert sum(difference > 1e-9 for difference in clean) < 0.01 * len(clean)
 
 
 def test_a_calls_row_with_labels_is_split_and_scored() -> None:

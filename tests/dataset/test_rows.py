@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ from fuzz import disturbed, fuzz, mangled, written
 from rag_eval_integrations.dataset import (
     call_from,
     labelled_from,
-    read_calls,
     read_lines,
     row_from,
     score_labelled,
@@ -222,35 +220,6 @@ def test_other_tools_names_are_answered_with_ours(names: tuple[str, ...], said: 
 
     assert str(of_a_line.value).endswith(said)
     assert said in str(of_a_call.value)
-
-
-def test_lines_keep_their_numbers(tmp_path: Path) -> None:
-    """Bad lines are errors in their place; blank lines are none; the rest goes on."""
-    path = tmp_path / "calls.jsonl"
-    good = json.dumps(PLAIN)
-    path.write_text(f"{good}\n\nnope\n{good}\n[]\n{good}", encoding="utf-8")
-
-    lines = list(read_calls(path))
-
-    assert [line.number for line in lines] == [1, 3, 4, 5, 6]
-    assert [line.value is None for line in lines] == [False, True, False, True, False]
-    assert str(lines[1].error) == "line 3: not JSON: Expecting value at column 1"
-
-
-def test_gzip_is_recognised(tmp_path: Path) -> None:
-    """By its first bytes, whatever its name."""
-    path = tmp_path / "calls.jsonl"
-    path.write_bytes(gzip.compress(json.dumps(PLAIN).encode() + b"\n"))
-
-    assert [line.value.question for line in read_calls(path) if line.value] == ["q"]
-
-
-def test_windows_line_ends_and_a_byte_order_mark(tmp_path: Path) -> None:
-    """Files from elsewhere are read as they are."""
-    path = tmp_path / "calls.jsonl"
-    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(PLAIN).encode() + b"\r\n")
-
-    assert [line.error for line in read_calls(path)] == [None]
 
 
 def test_unknown_fields_keep_the_order_of_the_line() -> None:
