@@ -413,7 +413,7 @@ def plain(value: Any, *, keep: bool = True, depth: int = 0) -> Any:
         keep: whether to leave other objects as they are, for who knows them; else drop them.
         depth: of nesting.
     """
-    if value is None or isinstance(value, bool):
+    if value is None or type(value) in (str, int, bool):
         return value
     if isinstance(value, str):
         return str.__str__(value)  # of numpy's text, or an enumeration's member

@@ -125,11 +125,11 @@ def test_options_at_their_limits_are_taken(options: AskingOptions) -> None:
 
 async def test_a_slow_answer_holds_no_other_back() -> None:
     """A row is done, and said to be, when it comes; the list is in the order of the questions."""
-    said: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
     first_row = asyncio.Event()
 
     def progress(done: int, of: int) -> None:
-        said.append((done, of))
+        reported.append((done, of))
         first_row.set()
 
     async def ask(question: Question) -> Answered:
@@ -143,7 +143,7 @@ async def test_a_slow_answer_holds_no_other_back() -> None:
     asked = evaluate_asked(questions, ask, evaluator, {"progress": progress})
     slow, quick = await asyncio.wait_for(asked, 20)
 
-    assert said == [(1, 2), (2, 2)]
+    assert reported == [(1, 2), (2, 2)]
     assert (slow.id, slow.error) == ("slow", None)
     assert (quick.id, quick.reference) == ("quick", "It was.")
     assert quick.error is not None

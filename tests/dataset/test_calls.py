@@ -85,7 +85,7 @@ FOREIGN: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def one(source: Any, **options: Any) -> RagCall:
+def call_of(source: Any, **options: Any) -> RagCall:
     """The only call of a source."""
     (line,) = read_calls(source, **options)
     assert line.value is not None, line.error
@@ -103,7 +103,7 @@ def why(source: Any, **options: Any) -> list[str]:
 @pytest.mark.parametrize("name", FOREIGN)
 def test_rows_of_other_tools_are_the_same_call(name: str) -> None:
     """Question, documents, response and reference of each; a conversation has its history."""
-    call = one([FOREIGN[name]])
+    call = call_of([FOREIGN[name]])
 
     if name in ("ragas_turns", "messages"):
         assert call.history
@@ -113,7 +113,7 @@ def test_rows_of_other_tools_are_the_same_call(name: str) -> None:
 
 def test_a_conversation_is_its_last_answered_question() -> None:
     """What came before is history; tools' messages in between are documents; the rest is left."""
-    call = one([RAGAS_TURNS])
+    call = call_of([RAGAS_TURNS])
 
     assert call.history == (
         Turn(role="user", content="Hello"), Turn(role="assistant", content="Hello to you."),
@@ -138,13 +138,13 @@ def test_a_conversation_without_question_or_answer_is_a_bad_row(
 
 def test_the_mapping_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     """In words; nothing is told of our own names; without `tell` it is logged."""
-    told: list[str] = []
-    list(read_calls([RAGAS, RAGAS], tell=told.append))
-    assert told == [
+    notes: list[str] = []
+    list(read_calls([RAGAS, RAGAS], tell=notes.append))
+    assert notes == [
         "read as ragas: user_input → question, retrieved_contexts → documents, response, reference"
     ]
-    list(read_calls([{"question": "q", "documents": [], "response": "r"}], tell=told.append))
-    assert len(told) == 1
+    list(read_calls([{"question": "q", "documents": [], "response": "r"}], tell=notes.append))
+    assert len(notes) == 1
     with caplog.at_level("INFO"):
         list(read_calls([LANGSMITH]))
     assert "read as langsmith: inputs.question → question" in caplog.text
@@ -152,13 +152,13 @@ def test_the_mapping_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_other_fields_are_metadata() -> None:
     """A run's trace is not: it would fill every row."""
-    assert one([DEEPEVAL]).metadata == {"context": ["At nine sharp."]}
-    assert one([LANGSMITH]).metadata == {"run_type": "chain"}
+    assert call_of([DEEPEVAL]).metadata == {"context": ["At nine sharp."]}
+    assert call_of([LANGSMITH]).metadata == {"run_type": "chain"}
 
 
 def test_ids_of_ragas_are_gold_ids() -> None:
     """Of the documents, in their order, and of those that are relevant."""
-    call = one([{**RAGAS, "retrieved_context_ids": ["a", 2], "reference_context_ids": ["a"]}])
+    call = call_of([{**RAGAS, "retrieved_context_ids": ["a", 2], "reference_context_ids": ["a"]}])
 
     assert [document.id for document in call.documents] == ["a", "2"]
     assert call.relevant_ids == ("a",)
@@ -173,8 +173,8 @@ def test_two_names_for_one_field_are_refused_by_both() -> None:
         "row 1: field `documents`: is ambiguous: the row has `contexts` and `context`; say which "
         "with field_map= or --map FIELD=NAME"
     ]
-    assert one([row], field_map={"documents": "context"}).documents == (Document("Else."),)
-    assert one([{**row, "documents": ["Own."]}]).documents == (Document("Own."),)
+    assert call_of([row], field_map={"documents": "context"}).documents == (Document("Else."),)
+    assert call_of([{**row, "documents": ["Own."]}]).documents == (Document("Own."),)
     assert "ragas (user_input" in why([{**RAGAS, **DEEPEVAL}])[0]
 
 
@@ -198,8 +198,10 @@ def test_a_field_map_reads_any_names() -> None:
     """Also inside of objects, and names with dots; the rest is found by name."""
     row = {"q": "When?", "hits": {"list": ["At nine.", "Or ten."]}, "out.text": "At nine."}
     names = {"question": "q", "documents": "hits.list", "response": "out.text"}
-    assert one([row], field_map=names).row_key == PLAIN.row_key
-    assert one([{**COMMON, "gold": "Else."}], field_map={"reference": "gold"}).reference == "Else."
+    assert call_of([row], field_map=names).row_key == PLAIN.row_key
+    assert (
+        call_of([{**COMMON, "gold": "Else."}], field_map={"reference": "gold"}).reference == "Else."
+    )
 
 
 @pytest.mark.parametrize(
@@ -231,7 +233,7 @@ def test_mistakes_in_a_field_map_are_named(names: Any, fault: str) -> None:
 )
 def test_a_history_is_read_in_every_form(history: object) -> None:
     """Pairs of question and answer, pairs of role and text, messages; text alone is none."""
-    call = one([{**COMMON, "chat_history": history}])
+    call = call_of([{**COMMON, "chat_history": history}])
     assert [turn.content for turn in call.history] == ["Hello", "Hello to you."]
     assert [turn.role for turn in call.history] == ["user", "assistant"]
     assert "should be a list of messages" in why([{**COMMON, "chat_history": "Hello"}])[0]
@@ -240,8 +242,8 @@ def test_a_history_is_read_in_every_form(history: object) -> None:
 def test_metadata_may_be_an_object_its_json_or_a_text() -> None:
     """Nothing of it is lost; a number is refused by the record."""
     for given_metadata in ({"a": 1}, '{"a": 1}'):
-        assert one([{**COMMON, "metadata": given_metadata}]).metadata == {"a": 1}
-    assert one([{**COMMON, "metadata": "note"}]).metadata == {"metadata": "note"}
+        assert call_of([{**COMMON, "metadata": given_metadata}]).metadata == {"a": 1}
+    assert call_of([{**COMMON, "metadata": "note"}]).metadata == {"metadata": "note"}
     assert "field `metadata`" in why([{**COMMON, "metadata": 5}])[0]
 
 
@@ -282,7 +284,7 @@ def test_documents_are_read_in_every_form(documents: object) -> None:
     """Strings, objects of LangChain and LlamaIndex as JSON, a cell of a table."""
     row = {"query": "q", "contexts": documents, "answer": "r"}
 
-    assert one([row]).documents == (Document("At nine."),)
+    assert call_of([row]).documents == (Document("At nine."),)
 
 
 def test_what_is_known_about_a_document_is_kept() -> None:
@@ -290,7 +292,7 @@ def test_what_is_known_about_a_document_is_kept() -> None:
     node = {"node": {"id_": "n1", "text": "At nine.", "metadata": {"page": 3}, "start_char_idx": 0},
             "score": 0.5}  # fmt: skip
     pair = ({"page_content": "Or ten.", "metadata": {"p": 1}, "source": "s"}, 0.25)
-    call = one([{"query": "q", "contexts": [node, pair], "answer": "r"}])
+    call = call_of([{"query": "q", "contexts": [node, pair], "answer": "r"}])
 
     assert call.documents == (
         Document("At nine.", "n1", {"page": 3}, 0.5),
@@ -323,7 +325,7 @@ def test_documents_of_our_own_rows_may_be_langchains(tmp_path: Path) -> None:
            "response": "r"}  # fmt: skip
     path.write_text(json.dumps(row))
 
-    assert one(path).documents == (Document("d", None, {"a": 1}),)
+    assert call_of(path).documents == (Document("d", None, {"a": 1}),)
 
 
 @pytest.mark.parametrize(
@@ -342,18 +344,18 @@ def test_documents_of_our_own_rows_may_be_langchains(tmp_path: Path) -> None:
 )
 def test_names_may_be_spelt_in_other_ways(row: dict[str, Any]) -> None:
     """Spreadsheets and JavaScript write them so; what they were read as is told."""
-    told: list[str] = []
-    (line,) = read_calls([row], tell=told.append)
+    notes: list[str] = []
+    (line,) = read_calls([row], tell=notes.append)
 
     assert line.value == RagCall("q", ["d"], "r", reference="g")
-    assert all(f"{name} → " in told[0] or name == "input" for name in row)
+    assert all(f"{name} → " in notes[0] or name == "input" for name in row)
 
 
 def test_the_exact_name_counts_more_than_a_spelling() -> None:
     """A row that is clear does not become ambiguous; of two other spellings none is chosen."""
     row = {"query": "q", "contexts": ["d"], "answer": "r"}
 
-    assert one([{**row, "Question": "?", "Contexts": 5}]).question == "q"
+    assert call_of([{**row, "Question": "?", "Contexts": 5}]).question == "q"
     (fault,) = why([{"Query": "q", "QUERY": "p", "contexts": ["d"], "answer": "r"}])
     assert "`question`: is ambiguous: the row has `Query` and `QUERY`" in fault
 
@@ -363,21 +365,21 @@ def test_a_table_with_capitals_is_known_without_its_name(tmp_path: Path) -> None
     path = tmp_path / "calls"
     path.write_text("Question,Contexts,Answer\nq,d,r\n")
 
-    assert one(path).question == "q"
+    assert call_of(path).question == "q"
     path.write_text("Question\tContexts\tAnswer\nq\td\tr\n")
-    told: list[str] = []
-    assert len(list(read_calls(path, tell=told.append))) == 1
-    assert told[0] == "columns are separated by tabs"
+    notes: list[str] = []
+    assert len(list(read_calls(path, tell=notes.append))) == 1
+    assert notes[0] == "columns are separated by tabs"
 
 
 def test_a_reference_may_come_with_a_later_row() -> None:
     """Not every writer writes a null, and objects hold nothing but None."""
     row = {"query": "q", "contexts": ["d"], "answer": "r"}
-    told: list[str] = []
-    lines = list(read_calls([row, {**row, "ground_truth": "g"}, row], tell=told.append))
+    notes: list[str] = []
+    lines = list(read_calls([row, {**row, "ground_truth": "g"}, row], tell=notes.append))
 
     assert [line.value and line.value.reference for line in lines] == [None, "g", None]
-    assert told[1:] == ["a later row has also: ground_truth → reference"]
+    assert notes[1:] == ["a later row has also: ground_truth → reference"]
 
 
 def test_the_gold_context_of_deepeval_was_not_retrieved() -> None:
@@ -386,7 +388,7 @@ def test_the_gold_context_of_deepeval_was_not_retrieved() -> None:
 
     assert "field `documents`: is missing" in fault
     assert "deepeval's `context` is the expected one" in fault
-    assert one([{"input": "q", "output": "r", "context": ["d"]}]).documents == (Document("d"),)
+    assert call_of([{"input": "q", "output": "r", "context": ["d"]}]).documents == (Document("d"),)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl"])
@@ -404,15 +406,15 @@ def test_documents_that_deepeval_joined_are_several(tmp_path: Path, suffix: str)
             writer.writerows(rows)
         else:
             file.writelines(json.dumps(row) + "\n" for row in rows)
-    told: list[str] = []
+    notes: list[str] = []
 
-    calls = [line.value for line in read_calls(path, tell=told.append)]
+    calls = [line.value for line in read_calls(path, tell=notes.append)]
 
     assert [[document.text for document in call.documents] for call in calls if call] == [
         ["At nine."], ["At nine.", "Or ten."], ["Or ten.", "At nine."], ["a|b"], [],
     ]  # fmt: skip
-    assert len(told) == 2
-    assert "`retrieval_context` is split at `|`" in told[1]
+    assert len(notes) == 2
+    assert "`retrieval_context` is split at `|`" in notes[1]
 
 
 def test_only_documents_that_deepeval_joined_are_split() -> None:
@@ -420,9 +422,9 @@ def test_only_documents_that_deepeval_joined_are_split() -> None:
     joined = {"input": "q", "actual_output": "r", "retrieval_context": "a|b"}
     whole = (Document("a|b"),)
 
-    assert one([{**joined, "retrieval_context": ["a|b"]}]).documents == whole
-    assert one([{"query": "q", "answer": "r", "contexts": "a|b"}]).documents == whole
-    assert one([joined], field_map={"documents": "retrieval_context"}).documents == whole
+    assert call_of([{**joined, "retrieval_context": ["a|b"]}]).documents == whole
+    assert call_of([{"query": "q", "answer": "r", "contexts": "a|b"}]).documents == whole
+    assert call_of([joined], field_map={"documents": "retrieval_context"}).documents == whole
 
 
 def test_a_mapped_conversation_holds_its_answer() -> None:
@@ -448,11 +450,11 @@ def test_frames_of_langsmith_have_a_column_for_each_name(reference: str) -> None
     """As the results of an experiment are written."""
     row = {"inputs.question": "q", "outputs.answer": "r", "outputs.documents": ["d"],
            f"{reference}.answer": "g", "feedback.x": 1.0}  # fmt: skip
-    told: list[str] = []
-    (line,) = read_calls([row], tell=told.append)
+    notes: list[str] = []
+    (line,) = read_calls([row], tell=notes.append)
 
     assert line.value == RagCall("q", ["d"], "r", reference="g", metadata={"feedback.x": 1.0})
-    assert told[0].startswith("read as langsmith: inputs.question → question, outputs.documents →")
+    assert notes[0].startswith("read as langsmith: inputs.question → question, outputs.documents →")
 
 
 # --- Cells of a table
@@ -466,11 +468,11 @@ def test_cells_hold_what_pandas_writes(tmp_path: Path) -> None:
     pd = pytest.importorskip("pandas")
     pd.DataFrame([{"user_input": asked, "retrieved_contexts": documents}]).to_csv(path)
 
-    call = one(path)
+    call = call_of(path)
 
     assert (call.question, call.response) == ("When?", "Nine.")
-    found = Document('It\'s "nine".\n', "1", {"a": None, "b": [True, 0.5]})
-    assert call.documents == (found,)
+    result = Document('It\'s "nine".\n', "1", {"a": None, "b": [True, 0.5]})
+    assert call.documents == (result,)
 
 
 def test_a_cell_of_objects_is_read_as_pandas_writes_it(tmp_path: Path) -> None:
@@ -480,7 +482,7 @@ def test_a_cell_of_objects_is_read_as_pandas_writes_it(tmp_path: Path) -> None:
     pd = pytest.importorskip("pandas")
     pd.DataFrame([row]).to_csv(path)
 
-    call = one(path)
+    call = call_of(path)
 
     assert (call.question, call.documents, call.response) == ("q", (Document("d"),), "r")
 
@@ -505,7 +507,7 @@ def test_every_value_in_pythons_notation_is_read(value: Any) -> None:
     cell = {"query": "q", "contexts": ["d"], "answer": "r", "metadata": repr({"m": [value]})}
     expected = {**cell, "metadata": json.dumps({"m": [value]})}
 
-    assert one([cell]).metadata == one([expected]).metadata
+    assert call_of([cell]).metadata == call_of([expected]).metadata
 
 
 @pytest.mark.parametrize("ids", ["times", "a,b", "{}"])
@@ -560,14 +562,14 @@ class Thing:
 
 def test_objects_are_read_by_their_attributes() -> None:
     """What JSON has no form for is left out; an unset reference is none."""
-    case = one([TestCase("When?", "At nine.", ["At nine.", "Or ten."])])
+    case = call_of([TestCase("When?", "At nine.", ["At nine.", "Or ten."])])
     assert case.row_key == PLAIN.row_key
-    run = one([Run()])
+    run = call_of([Run()])
     assert run.row_key == PLAIN.row_key
     assert run.id == str(UUID(int=7))
     assert run.metadata == {"start_time": "2026-01-02T00:00:00+00:00"}
     assert run.documents[0].metadata == {"n": 1}
-    assert one([PLAIN]) is PLAIN
+    assert call_of([PLAIN]) is PLAIN
 
 
 def test_langsmiths_own_objects_are_read() -> None:
@@ -589,7 +591,7 @@ def test_langsmiths_own_objects_are_read() -> None:
         outputs={"output": "At nine."}, child_runs=[below],
     )  # fmt: skip
     for thing in (example, run):
-        assert one([thing]).row_key == PLAIN.row_key
+        assert call_of([thing]).row_key == PLAIN.row_key
 
 
 def rows() -> list[dict[str, Any]]:
@@ -607,10 +609,10 @@ def test_frames_and_data_sets_are_read() -> None:
     nested = pd.DataFrame(rows())
     nested["contexts"] = [np.array(["At nine.", "Or ten."], dtype=object)] * 2
     nested["at"] = [pd.Timestamp("2026-01-02"), pd.NaT]
-    held = datasets.Dataset.from_list(rows())
+    kept = datasets.Dataset.from_list(rows())
     for source in (
-        rows(), iter(rows()), nested, pl.DataFrame(rows()), pa.Table.from_pylist(rows()), held,
-        held.to_iterable_dataset(), held.with_format("numpy"),
+        rows(), iter(rows()), nested, pl.DataFrame(rows()), pa.Table.from_pylist(rows()), kept,
+        kept.to_iterable_dataset(), kept.with_format("numpy"),
     ):  # fmt: skip
         first, second = (line.value for line in read_calls(source))
         assert first is not None, source
@@ -619,7 +621,7 @@ def test_frames_and_data_sets_are_read() -> None:
         assert first.metadata["n"] == 1.5
         assert second.response is None
         assert second.metadata["n"] is None
-    assert one(nested[:1]).metadata["at"] == "2026-01-02T00:00:00"
+    assert call_of(nested[:1]).metadata["at"] == "2026-01-02T00:00:00"
 
 
 @pytest.mark.parametrize("source", [{"train": []}, 5, b"x", object(), None])
@@ -666,13 +668,13 @@ def test_open_files_are_read(tmp_path: Path) -> None:
 async def test_evaluations_of_what_was_read() -> None:
     """A bad row is an evaluation with an error, in its place, and asks no judge."""
     lines = read_calls([RAGAS, {"x": 1}, RAGAS])
-    found = await evaluate_calls(lines, RagEvaluator()).collect()
+    result = await evaluate_calls(lines, RagEvaluator()).collect()
 
-    assert [one.error is None for one in found] == [True, False, True]
-    assert found[1].error is not None
-    assert found[1].error.type == "InputError"
-    assert "row 2: field `user_input`: is missing" in found[1].error.message
-    assert found[1].usage.requests == 0
+    assert [call_of.error is None for call_of in result] == [True, False, True]
+    assert result[1].error is not None
+    assert result[1].error.type == "InputError"
+    assert "row 2: field `user_input`: is missing" in result[1].error.message
+    assert result[1].usage.requests == 0
 
 
 def test_parquet_without_pyarrow_names_the_extra(

@@ -55,9 +55,9 @@ def test_every_block_runs(
             commands(block, monkeypatch)
         else:
             exec(compile(block, name, "exec"), names)
-    said = "".join(capsys.readouterr())
+    output = "".join(capsys.readouterr())
     for shown in re.findall(r"^```text\n(ragas\.jsonl: .*?)^```", page(root, name), re.M | re.S):
-        assert shown in said
+        assert shown in output
 
 
 def test_the_page_lists_every_name(root: Path) -> None:
@@ -77,8 +77,8 @@ def test_the_page_lists_every_column_of_ragbench(root: Path, tmp_path: Path) -> 
     from rag_eval_integrations import RagEvaluator, evaluate_calls
     from rag_eval_integrations.dataset import read_calls
 
-    found: Evaluations = evaluate_calls(read_calls(path), RagEvaluator()).collect_sync()
-    row = ragbench_row(found[0])
+    result: Evaluations = evaluate_calls(read_calls(path), RagEvaluator()).collect_sync()
+    row = ragbench_row(result[0])
     assert row is not None
     text = page(root, "data.md")
     assert [name for name in row if f"`{name}`" not in text] == []
@@ -92,5 +92,7 @@ def test_links_lead_somewhere(root: Path, name: str) -> None:
         target = root / "docs" / file
         assert target.exists(), link
         titles = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.M)
-        anchors = [re.sub(r"[^\w -]", "", one).strip().lower().replace(" ", "-") for one in titles]
+        anchors = [
+            re.sub(r"[^\w -]", "", each).strip().lower().replace(" ", "-") for each in titles
+        ]
         assert not heading or heading in anchors, link

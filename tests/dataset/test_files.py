@@ -125,9 +125,9 @@ def test_rows_of_other_calls_are_not_resumed(tmp_path: Path, finished: bool) -> 
             file.finish()
     before = snapshot(tmp_path)
 
-    one, two = "1 call that is", "2 calls that are"
+    single, two = "1 call that is", "2 calls that are"
     some: list[tuple[list[RagCall | None], str]] = [
-        ([call(1), call(2)], one), ([call(0), None], one), ([], two),
+        ([call(1), call(2)], single), ([call(0), None], single), ([], two),
     ]  # fmt: skip
     for calls, others in some:
         with (
@@ -303,7 +303,7 @@ def test_the_same_row_twice_is_taken_over_twice(tmp_path: Path) -> None:
         file.add(2, evaluated(0, id="x"))
 
     with EvaluationFile(out, EVALUATOR.fingerprint, resume=True) as file:
-        found = [
+        result = [
             file.take(0, call(0)),
             file.take(1, call(0)),
             file.take(2, call(0)),
@@ -311,7 +311,7 @@ def test_the_same_row_twice_is_taken_over_twice(tmp_path: Path) -> None:
             file.take(4, call(0, id="x")),
         ]
 
-    assert [f is not None for f in found] == [True, True, False, False, True]
+    assert [f is not None for f in result] == [True, True, False, False, True]
 
 
 def test_what_holds_no_evaluations_is_refused_and_left_alone(tmp_path: Path) -> None:
@@ -485,15 +485,15 @@ def test_a_damaged_file_is_refused_and_left(tmp_path: Path, name: str) -> None:
 def test_a_parquet_file_has_what_queries_ask_for(tmp_path: Path) -> None:
     """Numbers as in the evaluation, null where there is none; a name is that of one column."""
     pq = pytest.importorskip("pyarrow.parquet")
-    one, two = evaluated(0), evaluated(1)
+    first_row, second_row = evaluated(0), evaluated(1)
     usage = Usage(requests=2, prompt_tokens=30, completion_tokens=4, cost_usd=0.5)
     odd = {
-        "id": two.scores["adherence"].model_copy(update={"name": "id"}),
+        "id": second_row.scores["adherence"].model_copy(update={"name": "id"}),
         "adherence": Score(name="adherence", status="error", reason="r"),
     }
     rows = [
-        one.model_copy(update={"usage": usage}),
-        two.model_copy(update={"error": FAILURE, "scores": odd, "usage": Usage()}),
+        first_row.model_copy(update={"usage": usage}),
+        second_row.model_copy(update={"error": FAILURE, "scores": odd, "usage": Usage()}),
     ]
     Evaluations(rows).save(tmp_path / "e.parquet")
 
@@ -517,8 +517,8 @@ def test_a_folder_of_parquet_is_read_in_order(tmp_path: Path) -> None:
     """By the numbers in the names of its files, whatever else lies beside them."""
     pytest.importorskip("pyarrow.parquet")
     rows = [evaluated(number) for number in range(6)]
-    for at, name in enumerate(("7_000000.parquet", "7_000009.parquet", "10_000001.pq")):
-        Evaluations(rows[2 * at : 2 * at + 2]).save(tmp_path / name)
+    for index, name in enumerate(("7_000000.parquet", "7_000009.parquet", "10_000001.pq")):
+        Evaluations(rows[2 * index : 2 * index + 2]).save(tmp_path / name)
     for name in ("_SUCCESS", ".7_000000.parquet.crc", "_metadata", "notes.txt"):
         (tmp_path / name).write_text("not Parquet")
 

@@ -196,8 +196,8 @@ def test_objects_over_several_lines_are_calls(
     """One that was written to be read, or one behind the other, as `jq` prints them."""
     path = tmp_path / name
     for rows in (ROWS[:1], ROWS):
-        told = "\n".join(json.dumps(row, indent=indent) for row in rows)
-        path.write_bytes(pack(f"{told}\n".encode()))
+        messages = "\n".join(json.dumps(row, indent=indent) for row in rows)
+        path.write_bytes(pack(f"{messages}\n".encode()))
         assert keys(path) == keys(rows)
 
 
@@ -270,7 +270,7 @@ def test_any_table_is_read_as_it_was_written(cells: list[str], delimiter: str, e
     out = io.StringIO(newline="")
     writer = csv.writer(out, delimiter=delimiter, lineterminator=end, quoting=csv.QUOTE_ALL)
     writer.writerows(
-        [["question", "documents", "response", "x"], *(["q", "d", "r", one] for one in cells)]
+        [["question", "documents", "response", "x"], *(["q", "d", "r", each] for each in cells)]
     )
     lines = read_calls(io.BytesIO(out.getvalue().encode()))
     assert [line.value and line.value.metadata["x"] for line in lines] == cells

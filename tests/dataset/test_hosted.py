@@ -21,8 +21,8 @@ async def ask_app(calls: list[RagCall], *, fail: bool = False) -> Answered:
     """Ask an app that captures these calls, and answers or fails."""
 
     async def ask(capture: Callable[[RagCall], object]) -> object:
-        for one in calls:
-            capture(one)
+        for made in calls:
+            capture(made)
         if fail:
             raise ZeroDivisionError("app")
         return 7
@@ -50,29 +50,29 @@ async def test_the_last_call_that_ended_well_is_the_answers(
     """Of alternatives the one that answered; of none that did the last; as it was asked."""
     made = [call(str(number), status) for number, status in enumerate(statuses)]
 
-    found = await ask_app(made)
+    result = await ask_app(made)
 
-    assert found.call.response == str(answer)
-    assert (found.call.question, found.error) == ("asked", None)
+    assert result.call.response == str(answer)
+    assert (result.call.question, result.error) == ("asked", None)
 
 
 async def test_a_failed_app_has_no_response() -> None:
     """Whatever was captured of it before."""
     for calls in ([call("half", "ok")], []):
-        found = await ask_app(calls, fail=True)
+        result = await ask_app(calls, fail=True)
 
-        assert found.call.response is None
-        assert found.error is not None
-        assert found.call.question == "asked"
+        assert result.call.response is None
+        assert result.error is not None
+        assert result.call.question == "asked"
 
 
 async def test_what_nothing_captured_is_what_the_app_gave() -> None:
     """A call without documents, by the host's name."""
-    found = await ask_app([])
+    result = await ask_app([])
 
-    assert (found.call.response, found.call.documents) == ("7", ())
-    assert found.call.capture is not None
-    assert (found.call.capture.framework, found.call.capture.status) == ("app", "ok")
+    assert (result.call.response, result.call.documents) == ("7", ())
+    assert result.call.capture is not None
+    assert (result.call.capture.framework, result.call.capture.status) == ("app", "ok")
 
 
 async def test_what_has_not_begun_is_given_up_at_the_end() -> None:

@@ -80,18 +80,18 @@ def changed(value: Any, chance: random.Random) -> Any:
         if chance.random() < 0.1:
             return {**value, str(chance.choice(ODD))[:50]: chance.choice(ODD)}
         return {**value, name: changed(value[name], chance)}
-    at = chance.randrange(len(value))
-    return [*value[:at], changed(value[at], chance), *value[at + 1 :]]
+    index = chance.randrange(len(value))
+    return [*value[:index], changed(value[index], chance), *value[index + 1 :]]
 
 
 def torn(line: bytes, chance: random.Random) -> bytes:
     """Change, remove, repeat or insert bytes."""
-    at = chance.randrange(len(line) + 1)
-    to = min(len(line), at + chance.choice((1, 1, 3, 40)))
+    index = chance.randrange(len(line) + 1)
+    to = min(len(line), index + chance.choice((1, 1, 3, 40)))
     middle = chance.choice(
-        (chance.randbytes(to - at), b"", line[at:to] * 2, chance.choice(TOKENS), line[to:])
+        (chance.randbytes(to - index), b"", line[index:to] * 2, chance.choice(TOKENS), line[to:])
     )
-    return line[:at] + middle + line[to:]
+    return line[:index] + middle + line[to:]
 
 
 def line_of(chance: random.Random) -> bytes:

@@ -124,16 +124,16 @@ def test_any_row_is_scored_as_worked_out(row: dict[str, Any]) -> None:
 def test_recorded_sentences_are_found_in_their_texts() -> None:
     """Each in its own document, behind the one before it; those of the response likewise."""
     for row in [made.row for made in HAND_MADE] + MADE[:60]:
-        found = labelled_from(row, Punkt()).call.sentences
-        at = dict.fromkeys(range(len(row["documents"])), 0)
-        for sentence in found.documents:
+        result = labelled_from(row, Punkt()).call.sentences
+        place = dict.fromkeys(range(len(row["documents"])), 0)
+        for sentence in result.documents:
             number = int(sentence.key.rstrip("abcdefghijklmnopqrstuvwxyz"))
-            assert row["documents"][number].index(sentence.text, at[number]) == sentence.start
+            assert row["documents"][number].index(sentence.text, place[number]) == sentence.start
             assert sentence.end == (sentence.start or 0) + len(sentence.text)
-            at[number] = sentence.end
-        texts = [row["response"][sentence.start : sentence.end] for sentence in found.response]
+            place[number] = sentence.end
+        texts = [row["response"][sentence.start : sentence.end] for sentence in result.response]
         assert texts == [text for _, text in row["response_sentences"]]
-        assert [s.key for s in found.documents] == naive.document_keys(row)
+        assert [s.key for s in result.documents] == naive.document_keys(row)
 
 
 def test_the_published_columns_are_reproduced() -> None:
@@ -194,11 +194,11 @@ def test_probabilities_are_estimates_beside_the_labels_values(formulas: str) -> 
     """|R|, |U| and |R∩U| are sums of probabilities; adherence says how likely it is."""
     source = random.Random(11)
     for row in MADE:
-        said = second_opinion(source, row, probabilities=True)
-        evaluation = scored(said, formulas)
+        opinion = second_opinion(source, row, probabilities=True)
+        evaluation = scored(opinion, formulas)
 
-        assert_same(evaluation, naive.trace(said, formulas))
-        expected = naive.estimates(said, formulas)
+        assert_same(evaluation, naive.trace(opinion, formulas))
+        expected = naive.estimates(opinion, formulas)
         for name in ("context_relevance", "context_utilization", "completeness"):
             estimate = evaluation.scores[name].estimate
             assert (name in expected) == (estimate is not None)
@@ -207,5 +207,5 @@ def test_probabilities_are_estimates_beside_the_labels_values(formulas: str) -> 
                 assert estimate.value == pytest.approx(float(expected[name]), abs=1e-12)
         adherence = evaluation.scores["adherence"]
         if adherence.value is not None:
-            assert adherence.probability == float(naive.adherence_probability(said) or 0)
+            assert adherence.probability == float(naive.adherence_probability(opinion) or 0)
         assert evaluation.scores["completeness"].method == "labels"

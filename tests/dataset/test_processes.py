@@ -53,21 +53,21 @@ def test_the_rows_are_those_of_one_process() -> None:
     ]
     evaluator = RagEvaluator("embedded", [Trace(), Retrieval()])
 
-    one = list(evaluate_calls(items, evaluator))
-    two = list(evaluate_calls(items, evaluator, workers=2))
+    of_one = list(evaluate_calls(items, evaluator))
+    of_two = list(evaluate_calls(items, evaluator, workers=2))
 
-    assert [to_line(row) for row in two] == [to_line(row) for row in one]
-    assert [at for at, row in enumerate(two) if row.error] == [ALONE + 5, ALONE + 46]
+    assert [to_line(row) for row in of_two] == [to_line(row) for row in of_one]
+    assert [index for index, row in enumerate(of_two) if row.error] == [ALONE + 5, ALONE + 46]
 
 
 def test_several_processes_do_the_work(tmp_path: Path) -> None:
     """Neither of them is this one, but for the first calls, which are not worth a start."""
     log = tmp_path / "log"
 
-    found = rows_of(Told(log), calls(80), alone=16)
+    result = rows_of(Told(log), calls(80), alone=16)
 
     workers = {line.split()[0] for line in log.read_text().splitlines()[16:]}
-    assert [row.id for row in found] == [str(number) for number in range(80)]
+    assert [row.id for row in result] == [str(number) for number in range(80)]
     assert {line.split()[0] for line in log.read_text().splitlines()[:16]} == {str(os.getpid())}
     assert 1 <= len(workers) <= 2
     assert str(os.getpid()) not in workers
@@ -75,22 +75,22 @@ def test_several_processes_do_the_work(tmp_path: Path) -> None:
 
 def test_a_call_that_kills_its_process_is_an_error(tmp_path: Path) -> None:
     """It is told; every other call is evaluated, also those that were lost with it."""
-    found = rows_of(Told(tmp_path / "log"), calls(100, {37: "die", 60: "fail"}))
+    result = rows_of(Told(tmp_path / "log"), calls(100, {37: "die", 60: "fail"}))
 
-    failed = {row.id: row.error for row in found if row.error}
-    assert [row.id for row in found] == [str(number) for number in range(100)]
+    failed = {row.id: row.error for row in result if row.error}
+    assert [row.id for row in result] == [str(number) for number in range(100)]
     assert set(failed) == {"37", "60"}
     assert failed["37"] is not None
     assert "twice" in failed["37"].message
-    assert all(row.scores["adherence"].value == 1 for row in found if not row.error)
+    assert all(row.scores["adherence"].value == 1 for row in result if not row.error)
 
 
 def test_a_process_that_is_killed_once_loses_nothing(tmp_path: Path) -> None:
     """Its calls are evaluated once more."""
-    found = rows_of(Told(tmp_path / "log"), calls(60, {20: "die once"}))
+    result = rows_of(Told(tmp_path / "log"), calls(60, {20: "die once"}))
 
-    assert [row.id for row in found if row.error] == []
-    assert len(found) == 60
+    assert [row.id for row in result if row.error] == []
+    assert len(result) == 60
 
 
 def test_a_call_that_is_not_json_is_evaluated_here(tmp_path: Path) -> None:
@@ -98,9 +98,9 @@ def test_a_call_that_is_not_json_is_evaluated_here(tmp_path: Path) -> None:
     odd = RagCall(question="q", documents=["A b."], response="A b.", metadata={"a": 1})
     odd.metadata["a"] = float("nan")
 
-    found = rows_of(Told(tmp_path / "log"), iter([*calls(3), odd]))
+    result = rows_of(Told(tmp_path / "log"), iter([*calls(3), odd]))
 
-    assert len(found) == 4
+    assert len(result) == 4
 
 
 @pytest.mark.parametrize(
@@ -159,10 +159,10 @@ def test_slow_calls_are_shared_out_after_a_second(tmp_path: Path) -> None:
     """A judge that reads would keep one core busy for minutes with as many as are quick."""
     log = tmp_path / "log"
 
-    found = rows_of(Told(log), calls(32, {3: "wait"}), alone=ALONE)
+    result = rows_of(Told(log), calls(32, {3: "wait"}), alone=ALONE)
 
     asked = [int(line.split()[0]) for line in log.read_text().splitlines()]
-    assert [row.id for row in found] == [str(number) for number in range(32)]
+    assert [row.id for row in result] == [str(number) for number in range(32)]
     assert set(asked[:16]) == {os.getpid()}
     assert os.getpid() not in asked[16:]
 

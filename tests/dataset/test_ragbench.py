@@ -25,8 +25,8 @@ def evaluations(formulas: Formulas = "gpt-labeling") -> Evaluations:
     return Evaluations(score_labelled(row, [Trace(formulas)]) for row in rows)
 
 
-def figures(one: Evaluation) -> dict[str, tuple[float | None, str | None]]:
-    return {name: (score.value, score.unscored) for name, score in one.scores.items()}
+def figures(evaluation: Evaluation) -> dict[str, tuple[float | None, str | None]]:
+    return {name: (score.value, score.unscored) for name, score in evaluation.scores.items()}
 
 
 @pytest.mark.parametrize("formulas", ["gpt-labeling", "ragbench"])
@@ -38,23 +38,25 @@ def test_rows_read_back_with_equal_labels_and_scores(tmp_path: Path, formulas: F
     lines = list(read_lines(path, lambda row: labelled_from(row, PUNKT)))
 
     assert len(lines) == len(ours) == 60
-    for line, one in zip(lines, ours, strict=True):
+    for line, evaluation in zip(lines, ours, strict=True):
         assert line.value is not None, line.error
-        assert one.labels is not None
+        assert evaluation.labels is not None
         again = score_labelled(line.value, [Trace(formulas)])
-        assert figures(again) == figures(one)
+        assert figures(again) == figures(evaluation)
         assert again.labels is not None
         same = dict.fromkeys(FOUND)
-        held = [found.model_dump(exclude=set(same)) for found in (again.labels, one.labels)]
-        for labels in held:
+        kept = [
+            result.model_dump(exclude=set(same)) for result in (again.labels, evaluation.labels)
+        ]
+        for labels in kept:
             labels.pop("unsupported_response_sentence_keys")
-        assert held[0] == held[1]
-        assert again.sentences.response == one.sentences.response
-        assert (again.id, again.row_key) == (one.id, one.row_key)
+        assert kept[0] == kept[1]
+        assert again.sentences.response == evaluation.sentences.response
+        assert (again.id, again.row_key) == (evaluation.id, evaluation.row_key)
         if formulas == "ragbench":
             published = line.value.published
-            assert published["relevance_score"] == one.scores["context_relevance"].value
-            assert published["adherence_score"] == one.scores["adherence"].value
+            assert published["relevance_score"] == evaluation.scores["context_relevance"].value
+            assert published["adherence_score"] == evaluation.scores["adherence"].value
 
 
 async def test_columns_are_those_that_are_published() -> None:
@@ -86,7 +88,7 @@ def test_a_file_is_not_lost(tmp_path: Path) -> None:
     assert path.read_text() == "mine"
     assert evaluations()[:2].to_ragbench(path, overwrite=True) == path
     assert [json.loads(line)["id"] for line in path.read_text().splitlines()] == [
-        one.id for one in evaluations()[:2]
+        evaluation.id for evaluation in evaluations()[:2]
     ]
 
 

@@ -195,7 +195,7 @@ def test_a_missing_field_is_named_with_what_is_there(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "said"),
+    ("names", "advice"),
     [
         (
             ("user_input", "retrieved_contexts", "response"),
@@ -209,7 +209,7 @@ def test_a_missing_field_is_named_with_what_is_there(name: str) -> None:
         (("qestion", "documents", "response"), "write `qestion` as `question`"),
     ],
 )
-def test_other_tools_names_are_answered_with_ours(names: tuple[str, ...], said: str) -> None:
+def test_other_tools_names_are_answered_with_ours(names: tuple[str, ...], advice: str) -> None:
     """A line and a call in code say what to write, for other tools' names and for slips."""
     given: dict[str, Any] = dict(zip(names, ("q", ["d"], "r"), strict=True))
 
@@ -218,8 +218,8 @@ def test_other_tools_names_are_answered_with_ours(names: tuple[str, ...], said: 
     with pytest.raises(InputError) as of_a_call:
         RagCall(**given)
 
-    assert str(of_a_line.value).endswith(said)
-    assert said in str(of_a_call.value)
+    assert str(of_a_line.value).endswith(advice)
+    assert advice in str(of_a_call.value)
 
 
 def test_unknown_fields_keep_the_order_of_the_line() -> None:

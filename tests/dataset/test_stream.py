@@ -51,18 +51,18 @@ async def test_all_are_collected_in_order() -> None:
     stream = evaluate_calls(numbered(5), RagEvaluator(judge))
     assert judge.most == 0
 
-    found = await stream.collect()
+    result = await stream.collect()
 
-    assert isinstance(found, Evaluations)
-    assert [one.id for one in found] == ["0", "1", "2", "3", "4"]
-    assert found.mean("adherence").n == 5
+    assert isinstance(result, Evaluations)
+    assert [each.id for each in result] == ["0", "1", "2", "3", "4"]
+    assert result.mean("adherence").n == 5
 
 
 def test_all_are_collected_in_synchronous_code() -> None:
     """By `collect_sync`, or by making `Evaluations` of the stream."""
     calls = list(numbered(3))
     stream = evaluate_calls(calls, RagEvaluator(ScriptedJudge(LABELS)))
-    assert [one.id for one in stream.collect_sync()] == ["0", "1", "2"]
+    assert [each.id for each in stream.collect_sync()] == ["0", "1", "2"]
     assert Evaluations(stream) == stream.collect_sync()
 
 
