@@ -340,6 +340,7 @@ def test_documents_of_our_own_rows_may_be_langchains(tmp_path: Path) -> None:
             "result": "r",
             "groundTruth": "g",
         },
+        {"query": "q", "contexts": ["d"], "answer": "r", "expectedOutput": "g"},
     ],
 )
 def test_names_may_be_spelt_in_other_ways(row: dict[str, Any]) -> None:
