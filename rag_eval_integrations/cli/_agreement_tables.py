@@ -8,20 +8,15 @@ from typing import TYPE_CHECKING
 
 from rag_eval_integrations._visible import visible
 from rag_eval_integrations.agreement import Agreement, CascadePoint, Figure, Group
-from rag_eval_integrations.cli._terminal import stdout
+from rag_eval_integrations.cli._terminal import stdout, width_of
 from rag_eval_integrations.evaluations.console import add_row, plain_table
 from rag_eval_integrations.report import _agreement_figures as figures
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.table import Table
 
 
 # --- Cells and tables: values, intervals, tables that fold, human ratings, cascades
-
-
-_UNBOUNDED = 10_000
-"""Width, in columns, at which a table is measured, so that no cell is folded."""
 
 
 def cell_of(figure: Figure | None) -> str:
@@ -48,13 +43,6 @@ def show(tables: Iterable[Table]) -> None:
         console.width = max(console.width, *(width_of(table, console) for table in tables), 1)
     for table in tables:
         console.print(table)
-
-
-def width_of(table: Table, console: Console) -> int:
-    """Return the columns that a table needs so that no cell is folded or cut."""
-    from rich.measure import Measurement  # noqa: PLC0415  # costs 0.1 s
-
-    return Measurement.get(console, console.options.update(width=_UNBOUNDED), table).maximum
 
 
 def human_tables(group: Group) -> list[Table]:

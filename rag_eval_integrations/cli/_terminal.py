@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress as RichProgress
     from rich.progress import TaskID
+    from rich.table import Table
 
     from rag_eval_integrations.models.throttling import Waiting
 
@@ -52,6 +53,17 @@ def stdout(*, to_stderr: bool = False) -> Console:
     stream = sys.stderr if to_stderr else sys.stdout
     width = None if stream.isatty() or "COLUMNS" in os.environ else _WIDTH
     return Results(markup=False, highlight=False, emoji=False, width=width, stderr=to_stderr)
+
+
+_UNBOUNDED = 10_000
+"""Width, in columns, at which a table is measured, so that no cell is folded."""
+
+
+def width_of(table: Table, console: Console) -> int:
+    """Return the columns that a table needs so that no cell is folded or cut."""
+    from rich.measure import Measurement  # noqa: PLC0415  # costs 0.1 s
+
+    return Measurement.get(console, console.options.update(width=_UNBOUNDED), table).maximum
 
 
 def print_stderr(text: str) -> None:

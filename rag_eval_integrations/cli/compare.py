@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, cast
 
 from rag_eval_integrations import _target
 from rag_eval_integrations._visible import one_line, visible_json
-from rag_eval_integrations.cli._agreement_tables import width_of
 from rag_eval_integrations.cli._arguments import CompareOptions
 from rag_eval_integrations.cli._bad_rows import BadRows
 from rag_eval_integrations.cli._options import named_share
-from rag_eval_integrations.cli._terminal import print_stderr, stdout, write_stdout
+from rag_eval_integrations.cli._terminal import print_stderr, stdout, width_of, write_stdout
 from rag_eval_integrations.cli.report import format_of
 from rag_eval_integrations.dataset._input import Input
 from rag_eval_integrations.errors import ConfigurationError
