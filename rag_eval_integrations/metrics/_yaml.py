@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import yaml
 from yaml.composer import ComposerError
 from yaml.constructor import ConstructorError
-from yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent, ScalarEvent
+from yaml.events import (
+    AliasEvent,
+    CollectionEndEvent,
+    CollectionStartEvent,
+    MappingStartEvent,
+    NodeEvent,
+    ScalarEvent,
+)
 
 _MOST_CHARACTERS = 1_000_000
 _MOST_VALUES = 100_000
@@ -88,15 +95,43 @@ def _read(text: str) -> YamlText:
     return YamlText(value, {} if node is None else _lines(node))
 
 
+@dataclass(slots=True)
+class _Open:
+    """A mapping or list of which the end has not been read."""
+
+    anchor: str | None
+    values: int
+    characters: int
+    keys: set[str] | None
+    is_key: bool = False
+
+    def check_key(self, event: Any) -> None:
+        """Refuse a key of a mapping that comes for the second time, when a node begins in it."""
+        if self.keys is None:
+            return
+        self.is_key = not self.is_key
+        if not self.is_key or not isinstance(event, ScalarEvent):
+            return
+        if event.value in self.keys:  # in JSON, 1 and "1" are the same key
+            why = f"the key {event.value[:40]!r} for the second time"
+            mark: Any = event.start_mark
+            raise ConstructorError(None, None, why, mark)
+        if event.value != "<<" or event.style:  # unquoted, it merges other mappings
+            self.keys.add(event.value)
+
+
 def _check_events(text: str) -> None:
-    """Refuse a text that is too deep, too large, or has too many aliases, before it is built."""
+    """Refuse a text that is too deep or too large, or repeats a key, before it is built."""
     sizes: dict[Any, tuple[int, int] | None] = {}  # of anchored values; None while one is read
-    opened: list[tuple[str | None, int, int]] = []
+    opened: list[_Open] = []
     values = characters = aliases = 0
     for event in yaml.parse(text, _Loader):
         mark: Any = event.start_mark
+        if opened and isinstance(event, NodeEvent):
+            opened[-1].check_key(event)
         if isinstance(event, CollectionEndEvent):
-            anchor, before, earlier = opened.pop()
+            ended = opened.pop()
+            anchor, before, earlier = ended.anchor, ended.values, ended.characters
             if anchor is not None:
                 sizes[anchor] = values - before, characters - earlier
             continue
@@ -107,7 +142,8 @@ def _check_events(text: str) -> None:
                 raise ComposerError(None, None, "a value that holds itself", mark)
             values, characters = values + repeated[0], characters + repeated[1]
         elif isinstance(event, CollectionStartEvent):
-            opened.append((event.anchor, values, characters))
+            keys: set[str] | None = set() if isinstance(event, MappingStartEvent) else None
+            opened.append(_Open(event.anchor, values, characters, keys))
             values += 1
             if event.anchor is not None:
                 sizes[event.anchor] = None
@@ -143,7 +179,7 @@ else:
 
 
 class _Loader(_Base):
-    """PyYAML's safe loader with JSON's types only, which refuses keys that are repeated."""
+    """PyYAML's safe loader with JSON's types only."""
 
     yaml_implicit_resolvers: ClassVar = {  # type: ignore[misc]  # a class variable there, too
         first: [known for known in every if known[0] not in (f"{_TAG}timestamp", f"{_TAG}value")]
@@ -154,10 +190,6 @@ class _Loader(_Base):
         for tag, make in yaml.SafeLoader.yaml_constructors.items()
         if tag is None or tag in [_TAG + name for name in _TYPES]
     }
-
-    def construct_document(self, node: yaml.Node) -> Any:
-        self._check_keys(node, set())  # before merging, which repeats keys
-        return super().construct_document(node)
 
     def construct_scalar(self, node: Any) -> Any:
         text = super().construct_scalar(node)
@@ -177,20 +209,3 @@ class _Loader(_Base):
         if isinstance(value, float) and not math.isfinite(value):
             raise ConstructorError(None, None, "not a finite number", node.start_mark)
         return value
-
-    def _check_keys(self, node: Any, seen: set[int]) -> None:
-        if isinstance(node, yaml.ScalarNode) or id(node) in seen:
-            return
-        seen.add(id(node))
-        keys = set()
-        for item in node.value:
-            if isinstance(node, yaml.SequenceNode):
-                self._check_keys(item, seen)
-                continue
-            key, value = item
-            if key.tag != f"{_TAG}merge" and isinstance(key, yaml.ScalarNode):
-                if key.value in keys:  # in JSON, 1 and "1" are the same key
-                    why = f"the key {key.value[:40]!r} for the second time"
-                    raise ConstructorError(None, None, why, key.start_mark)
-                keys.add(key.value)
-            self._check_keys(value, seen)

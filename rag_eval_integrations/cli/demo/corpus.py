@@ -59,7 +59,9 @@ are not part of the delivery.
 """
 SECTIONS = tuple(
     Section(name, title, " ".join(text.split()))
-    for name, title, text in re.findall(r"## (.*): (.*)\n([^#]*)", _MANUAL)
+    for part in _MANUAL.split("## ")[1:]
+    for heading, _, text in [part.partition("\n")]
+    for name, _, title in [heading.partition(": ")]
 )
 
 LANGCHAIN_EXCHANGES = (
