@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 from rag_eval_integrations import _loop
 from rag_eval_integrations._contain import contained, words_of
 from rag_eval_integrations._scoring import (
-    NO_CALL,
     Outcome,
     about_reference,
     bare,
@@ -183,7 +182,9 @@ class RagEvaluator:
         text = "\n".join([*judges[:2], self.splitter.name, *judges[2:], *metrics])
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
-    async def evaluate(self, call: RagCall, *, only: Collection[str] | None = None) -> Evaluation:
+    async def evaluate(
+        self, call: RagCall | None = None, /, *, only: Collection[str] | None = None, **fields: Any
+    ) -> Evaluation:
         """Evaluate one call; failures are recorded in the evaluation, never raised.
 
         That holds for whatever the judge, a model, a metric or the splitter raises, `SystemExit`
@@ -194,19 +195,17 @@ class RagEvaluator:
         that need labels are unscored.
 
         Args:
-            call: the captured call.
+            call: the captured call; None if its fields are given instead.
             only: names of scores; metrics that produce none of them are skipped. All by default.
+            fields: of the `RagCall`: `question`, `documents`, `response` …
 
         Raises:
-            ConfigurationError: the evaluator does not have a score of `only`.
+            ConfigurationError: the evaluator does not have a score of `only`; the call is not a
+                `RagCall`; there are both a call and fields, or neither.
+            InputError: the fields do not make a call.
         """
         metrics = self._metrics_for(only)
-        if not isinstance(call, RagCall):  # one wrong item of a stream ends no run either
-            kind = type(call).__name__
-            why = f"a call should be a RagCall(question, documents, response), not {kind}"
-            return bare(
-                NO_CALL, metrics, EvaluationError(type="TypeError", message=why, stage="app")
-            )
+        call = call_of(call, fields)
         try:
             with contained:
                 return await self._evaluated(call, metrics)
@@ -241,9 +240,11 @@ class RagEvaluator:
             self._speaks,
         )  # fmt: skip
 
-    def evaluate_sync(self, call: RagCall, *, only: Collection[str] | None = None) -> Evaluation:
-        """Evaluate one call from synchronous code, notebooks included."""
-        return _loop.run(self.evaluate(call, only=only))
+    def evaluate_sync(
+        self, call: RagCall | None = None, /, *, only: Collection[str] | None = None, **fields: Any
+    ) -> Evaluation:
+        """Evaluate one call, as `evaluate` does, from synchronous code, notebooks included."""
+        return _loop.run(self.evaluate(call, only=only, **fields))
 
     def without_result(
         self,
@@ -418,6 +419,24 @@ class RagEvaluator:
             raise JudgeError(f"the metric returned {kind} instead of a Measured with its Usage")
         usage = measured.usage if is_own(metric) else sound(measured.usage)
         return Measured(given_by(metric, measured.scores), usage)
+
+
+def call_of(call: RagCall | None, fields: Mapping[str, Any]) -> RagCall:
+    """Return the call that was given, or make the one with these fields.
+
+    Raises:
+        ConfigurationError: there are both, or neither, or it is not a `RagCall`.
+        InputError: the fields do not make a call.
+    """
+    if (call is None) == (not fields):
+        why = "pass a RagCall, or its fields question=…, documents=…, response=…"
+        raise ConfigurationError("call", call, why, missing=True)
+    if call is None:
+        return RagCall(**fields)
+    if not isinstance(call, RagCall):
+        why = "is not a RagCall; pass its fields question=…, documents=…, response=…"
+        raise ConfigurationError("call", f"a {type(call).__name__}", why)
+    return call
 
 
 class _Asked(NamedTuple):

@@ -202,16 +202,9 @@ class RagEvalFixture:
         assert_scores(self.evaluations, minimums, allow_unscored=allow_unscored, **named)
 
     def _call(self, call: RagCall | None, fields: Mapping[str, Any]) -> RagCall:
-        from rag_eval_integrations.errors import ConfigurationError  # noqa: PLC0415  # when used
-        from rag_eval_integrations.records import RagCall  # noqa: PLC0415
+        from rag_eval_integrations.evaluator import call_of  # noqa: PLC0415  # when used
 
-        if (call is None) == (not fields):
-            why = "pass a RagCall, or its fields question=…, documents=…, response=…"
-            raise ConfigurationError("call", call, why, missing=True)
-        call = RagCall(**fields) if call is None else call
-        if not isinstance(call, RagCall):
-            kind = type(call).__name__
-            raise ConfigurationError("call", f"a {kind}", "is not a RagCall; pass its fields")
+        call = call_of(call, fields)
         number = next(self._state.numbers)  # at once: several may be evaluated at the same time
         if "id" in call.model_fields_set:
             return call

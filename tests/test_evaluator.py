@@ -6,13 +6,15 @@ import asyncio
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from by_hand import ScriptedJudge, labels_of
 
 from rag_eval_integrations._suppress import suppressed
 from rag_eval_integrations.background import BackgroundEvaluator
-from rag_eval_integrations.errors import ConfigurationError, JudgeRejectedError
+from rag_eval_integrations.dataset import evaluate_calls
+from rag_eval_integrations.errors import ConfigurationError, InputError, JudgeRejectedError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges import CascadeJudge, EmbeddedJudge, LLMJudge
 from rag_eval_integrations.judges.judge import JudgeBase
@@ -115,9 +117,13 @@ async def test_what_cannot_be_judged_is_unscored_without_asking(
 ) -> None:
     """No response, no documents, no question: a reason, no request, no zero."""
     judge = ScriptedJudge(LABELS)
-    fields = {"question": CALL.question, "documents": CALL.documents, "response": CALL.response}
+    fields: dict[str, Any] = {
+        "question": CALL.question,
+        "documents": CALL.documents,
+        "response": CALL.response,
+    }
 
-    evaluation = await RagEvaluator(judge).evaluate(RagCall(**{**fields, **change}))  # type: ignore[arg-type]
+    evaluation = await RagEvaluator(judge).evaluate(RagCall(**{**fields, **change}))
 
     assert judge.asked == []
     assert {score.unscored for score in evaluation.scores.values()} == {code}
@@ -723,14 +729,35 @@ async def test_a_cancelled_evaluation_is_cancelled() -> None:
         await task
 
 
-async def test_something_that_is_no_call_gives_a_row_as_well() -> None:
-    """One wrong item of a stream is not the end of it."""
-    evaluation = await RagEvaluator(ScriptedJudge(LABELS)).evaluate(None)  # type: ignore[arg-type]  # on purpose
+def test_the_fields_of_a_call_are_taken_as_well() -> None:
+    """As by the pytest fixture; a programming mistake raises, since nobody would see the row."""
+    evaluator = RagEvaluator(ScriptedJudge(LABELS))
+    fields: dict[str, Any] = {
+        "question": CALL.question,
+        "documents": CALL.documents,
+        "response": CALL.response,
+    }
 
-    assert evaluation.error is not None
-    assert evaluation.error.message == (
+    assert evaluator.evaluate_sync(**fields).scores == evaluator.evaluate_sync(CALL).scores
+    for wrong in (None, fields, [CALL]):
+        with pytest.raises(ConfigurationError, match="documents=…, response=…"):
+            evaluator.evaluate_sync(wrong)  # type: ignore[arg-type]  # on purpose
+    with pytest.raises(ConfigurationError, match="documents=…, response=…"):
+        evaluator.evaluate_sync(CALL, question="?")
+    with pytest.raises(InputError, match="documents"):
+        evaluator.evaluate_sync(question="?", response=None)
+
+
+def test_something_else_than_a_call_gives_a_row_of_a_stream() -> None:
+    """One wrong item is not the end of it."""
+    evaluator = RagEvaluator(ScriptedJudge(LABELS))
+    wrong, right = evaluate_calls([None, CALL], evaluator).collect_sync()  # type: ignore[list-item]  # on purpose
+
+    assert wrong.error is not None
+    assert wrong.error.message == (
         "a call should be a RagCall(question, documents, response), not NoneType"
     )
+    assert right.error is None
 
 
 async def test_usage_beyond_every_count_is_kept_as_the_largest() -> None:

@@ -56,7 +56,7 @@ def check_hooks(**hooks: object) -> None:
 
 
 Target = Callable[[RagCall], object]
-TargetOrEvaluator: TypeAlias = "Target | RagEvaluator"
+TargetOrEvaluator: TypeAlias = "Target | RagEvaluator | str"
 
 _LOGGER = logger_of("rag_eval_integrations.capture")
 
@@ -97,7 +97,10 @@ class TargetDelivery:
         self._given = target
         taker = target if background is None else background
         if not callable(taker):
-            raise ConfigurationError("target", taker, "should be a callable that takes a RagCall")
+            why = "use a RagEvaluator, a judge's name or a function that takes a RagCall"
+            if any(hasattr(taker, name) for name in ("invoke", "query", "retrieve", "chat")):
+                why += "; the handler is given to a chain or engine, and not the other way round"
+            raise ConfigurationError("target", taker, why)
         if isinstance(taker, type):
             raise ConfigurationError("target", taker, "is a class; pass an object of it")
         if is_async(taker):
@@ -161,7 +164,8 @@ def delivery_to(
     """Make the delivery to the user's target; a `RagEvaluator` is run in the background.
 
     Args:
-        target: a callable that takes a `RagCall`, a `BackgroundEvaluator`, or a `RagEvaluator`.
+        target: a callable that takes a `RagCall`, a `BackgroundEvaluator`, a `RagEvaluator`, or
+            the name of its judge, such as `embedded`.
         logger: the framework's logger, for failures.
         on_evaluation: called with every evaluation, in order, from a thread of its own; only with
             a `RagEvaluator` as target.
@@ -173,12 +177,18 @@ def delivery_to(
     failures = LogOnce(logger, logging.ERROR)
     # Evaluation costs more to import than all of capture. Whoever makes an evaluator has imported
     # it; if it is not imported, the target cannot be an evaluator.
-    if on_evaluation is None and not sys.modules.keys() & _EVALUATING:
+    if (
+        on_evaluation is None
+        and not isinstance(target, str)
+        and not sys.modules.keys() & _EVALUATING
+    ):
         return TargetDelivery(target, failures)
     from rag_eval_integrations.background.runner import BackgroundEvaluator  # noqa: PLC0415
     from rag_eval_integrations.evaluator import RagEvaluator  # noqa: PLC0415
     from rag_eval_integrations.sinks import CallbackSink  # noqa: PLC0415
 
+    if isinstance(target, str):
+        target = RagEvaluator(target)
     if isinstance(target, RagEvaluator):
         sinks = [] if on_evaluation is None else [CallbackSink(on_evaluation)]
         return TargetDelivery(target, failures, BackgroundEvaluator(target, sinks))

@@ -28,7 +28,7 @@ from typing import cast
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations._contain import words_of
-from rag_eval_integrations._scoring import failure_of
+from rag_eval_integrations._scoring import NO_CALL, failure_of
 from rag_eval_integrations.dataset._input import Line
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.evaluations.summary import Summary
@@ -234,8 +234,13 @@ class OfLines:
 
     async def evaluate(self, item: RagCall | Line[RagCall], /) -> Evaluation:
         """Evaluate a call; a bad row gives an evaluation with its error."""
-        if not isinstance(item, Line):
+        if isinstance(item, RagCall):
             return await self.evaluator.evaluate(item)
+        if not isinstance(item, Line):  # one wrong item ends no run
+            kind = type(item).__name__
+            why = f"a call should be a RagCall(question, documents, response), not {kind}"
+            failure = EvaluationError(type="TypeError", message=why, stage="app")
+            return self.evaluator.without_result(NO_CALL, failure)
         if item.value is not None:
             return await self.evaluator.evaluate(item.value)
         error = item.error or InputError("is not a call", line=item.number)

@@ -118,7 +118,7 @@ class RagEvalCallbackHandler(Captures, CallEvents):
 
         Args:
             target: takes the `RagCall`: a plain callable, a `BackgroundEvaluator`, or a
-                `RagEvaluator`, which is then run in the background.
+                `RagEvaluator` or its judge's name, which is then run in the background.
             question: hook that returns the question, from a root's inputs.
             documents: hook that returns the documents, from a root's inputs and outputs.
             response: hook that returns the response, from a root's outputs.

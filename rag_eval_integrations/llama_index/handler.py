@@ -161,7 +161,7 @@ class RagEvalHandler(Captures):
 
         Args:
             target: takes the `RagCall`: a plain callable, a `BackgroundEvaluator`, or a
-                `RagEvaluator`, which is then run in the background.
+                `RagEvaluator` or its judge's name, which is then run in the background.
             question: hook that returns the question, from the arguments of the outermost method
                 by name; for agents and workflows, from the fields of the start event.
             documents: hook that returns the documents (nodes, records or strings), from the result

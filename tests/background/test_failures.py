@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from by_hand import ScriptedJudge
@@ -60,7 +61,8 @@ def test_a_broken_evaluator_is_counted(log: pytest.LogCaptureFixture) -> None:
     """Also where the evaluator breaks its promise; a timeout of its own is not taken for ours."""
 
     class Broken(RagEvaluator):
-        async def evaluate(self, call: RagCall, **options: object) -> Evaluation:
+        async def evaluate(self, call: RagCall | None = None, /, **options: Any) -> Evaluation:
+            assert call is not None
             raise (asyncio.CancelledError, TimeoutError, KeyError, KeyError)[int(call.id)]
 
     kept = Kept()

@@ -1,0 +1,40 @@
+"""What handlers of both frameworks take as target: an evaluator, a judge's name, a function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from langchain_core.runnables import RunnableLambda
+from llama_index.core import VectorStoreIndex
+from llama_index.core.embeddings import MockEmbedding
+
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.langchain import RagEvalCallbackHandler
+from rag_eval_integrations.llama_index import RagEvalHandler
+
+HANDLERS = pytest.mark.parametrize("make", [RagEvalCallbackHandler, RagEvalHandler])
+
+
+@HANDLERS
+def test_a_judges_name_is_enough(make: Callable[[object], Any]) -> None:
+    """It makes the evaluator that a reader would make of it."""
+    handler = make("embedded")
+
+    assert handler.flush()
+    assert "RagEvaluator(EmbeddedJudge()" in repr(handler._delivery)
+    with pytest.raises(ConfigurationError, match="no such judge"):
+        make("embeded")
+
+
+@HANDLERS
+def test_what_is_captured_is_no_target(make: Callable[[object], Any]) -> None:
+    """A chain or an engine in the handler's place is told what goes where."""
+    index = VectorStoreIndex([], embed_model=MockEmbedding(8))
+    engine = index.as_retriever()
+    for wrong in (RunnableLambda(str), engine):
+        with pytest.raises(ConfigurationError, match="is given to a chain"):
+            make(wrong)
+    with pytest.raises(ConfigurationError, match="a judge's name or a function"):
+        make(7)
