@@ -258,6 +258,8 @@ def _find(
             places[i] = PromptPlace(start, whole)
     if accept_heads and any(len(texts[i]) > _HEAD and places[i] is None for i in longest_first):
         _find_cut(texts, searched, others, places, taken)
+        if None in places:  # the prompt may show a header once, or not at all
+            _find_cut(_behind_headers(texts), searched, others, places, taken)
     return places
 
 
@@ -283,8 +285,8 @@ def _find_cut(
         if all(places[i] for i in numbers):
             continue
         numbers.sort(key=lambda i: texts[i])
-        shared = _shared([texts[i] for i in numbers])
-        enough = {i: max(_HEAD, length) for i, length in zip(numbers, shared, strict=True)}
+        shared = _shared(texts[i] for i in numbers)
+        enough = {i: max(_HEAD, min(shared[texts[i]] + _TELLING, len(texts[i]))) for i in numbers}
         lost = [i for i in numbers if places[i] is None]
         containing = [other for other in others if head in other]
         blocked = (taken, _occurrences(containing, prompt)) if containing else (taken,)
@@ -305,21 +307,17 @@ def _find_cut(
                 lost.remove(best)
 
 
-def _shared(texts: Sequence[str]) -> list[int]:
-    """Return for every text the characters with which it goes beyond all others that begin alike.
-
-    Args:
-        texts: the texts, sorted; equal ones count as one.
-    """
-    distinct = list(dict.fromkeys(texts))
+def _shared(texts: Iterable[str]) -> dict[str, int]:
+    """Return for every text how many characters at its start another one has; -1 if it is alone."""
+    distinct = sorted(set(texts))
     same = [_same(text, other, 0) for text, other in pairwise(distinct)]
-    beyond = {
-        text: max(before, after) + _TELLING
-        for text, before, after in zip(
-            distinct, [-_TELLING, *same], [*same, -_TELLING], strict=True
-        )
-    }
-    return [min(beyond[text], len(text)) for text in texts]
+    return dict(zip(distinct, map(max, [-1, *same], [*same, -1]), strict=True))
+
+
+def _behind_headers(texts: Sequence[str]) -> list[str]:
+    """Return what follows the whole words with which other texts begin as well; else nothing."""
+    shared = _shared(texts)
+    return [text[text.rfind(" ", 0, max(shared[text], 0)) + 1 or len(text) :] for text in texts]
 
 
 _ESCAPES: tuple[Callable[[str], str], ...] = (

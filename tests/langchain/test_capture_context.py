@@ -200,6 +200,31 @@ class TestPrompt:
         assert captured.how.documents_from == "dataflow"
         assert captured.left_out == ["c"]
 
+    @pytest.mark.parametrize("header", ["Manual of kitchen appliances, part two\n", "The manual: "])
+    @pytest.mark.parametrize("shown", ["with each", "once", "not at all"])
+    def test_cut_behind_a_common_header(self, captured: Captured, header: str, shown: str) -> None:
+        """Two of four chunks are shown, the second cut: it is known by what follows the header."""
+        bodies = {
+            "a": "The kettle boils a litre of water in four minutes, and then switches itself off.",
+            "b": "The toaster has six levels of browning, and a tray for the crumbs that slides.",
+            "c": "The mixer should not run for longer than two minutes; let it cool down then.",
+            "d": "The blender crushes ice and frozen fruit, but never stones of any kind.",
+        }
+        more = dict(a="Boiled. ", b="Browned. ", c="Mixed. ", d="Crushed. ")
+        found = [
+            Document(id=name, page_content=f"{header}{body} {more[name] * 9}")
+            for name, body in bodies.items()
+        ]
+        first = "" if shown == "not at all" else header
+        second = header if shown == "with each" else ""
+
+        def text(_: object) -> str:
+            return f"{first}{bodies['a']}\n{second}{bodies['b'][:54]}"
+
+        rag_chain(Sections(found=found), fmt=text).invoke(QUESTION, captured.config)
+
+        assert captured.found == (["a", "b"], "dataflow", ["c", "d"])
+
     def test_text_of_the_history(self, captured: Captured) -> None:
         """A short document that only an earlier turn contains did not reach the prompt."""
         found = [Document(id="yes", page_content="boils"), *sections()[1:]]
