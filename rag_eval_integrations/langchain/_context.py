@@ -7,6 +7,7 @@ generated. Runs that failed, such as the first attempts of a retry, do not count
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from operator import itemgetter
 
@@ -21,6 +22,8 @@ from rag_eval_integrations.langchain._tree import ModelRequest, RootRun, Sightin
 from rag_eval_integrations.langchain._values import is_no_answer
 from rag_eval_integrations.records import DocumentsFrom
 
+_GRADE = re.compile("score|grad|relevan|ground", re.IGNORECASE)
+_WHY = re.compile("expla|reason", re.IGNORECASE)
 _MIN_TELLING = 16  # characters from which a generated text does not occur elsewhere by chance
 
 
@@ -143,6 +146,22 @@ def only_retrieved(
         # The text of one document may be the answer of an app without a model, such as a FAQ.
         return copies > (0 if asked else 1)
     return bool(copies or documents_of(outputs) or single_documents(outputs)) or _is_empty(outputs)
+
+
+def is_grade(outputs: object, question: str) -> bool:
+    """Return whether outputs are the verdict of a grader that is called by itself.
+
+    They hold a grade and no other text but an explanation. To a question, "yes" may be the answer,
+    unless its key says that it is a grade.
+    """
+    texts = list(texts_beside(outputs))
+    grades = [name for name, text in texts if is_no_answer("", text)]
+    return (
+        bool(grades)
+        and not documents_of(outputs)
+        and all(not question or _GRADE.search(name) for name in grades)
+        and all(is_no_answer(name, text) or _WHY.search(name) for name, text in texts)
+    )
 
 
 def _documents_copied(text: str, call: RootRun, asked: Sequence[ModelRequest]) -> int:

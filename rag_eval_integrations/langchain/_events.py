@@ -212,6 +212,8 @@ class CallRuns(BaseCallbackHandler):
         if call.left_to_wrapper or open_call() is not None:
             return
         if root.kind == "chain":
+            if call.given:
+                return  # a grader
             self._uncaptured.note_answered(call.tools, call.prompts() if call.question else ())
         elif call.found_any:
             self._uncaptured.note("retriever", call.name or root.kind)

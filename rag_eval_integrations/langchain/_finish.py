@@ -12,16 +12,19 @@ from rag_eval_integrations.langchain._context import (
     context_given,
     context_of,
     context_out,
+    is_grade,
     only_retrieved,
     writers_of,
 )
 from rag_eval_integrations.langchain._hooks import FAILED
 from rag_eval_integrations.langchain._tree import ModelRequest, RootRun, Run
 from rag_eval_integrations.langchain._values import (
+    HUMAN,
     LISTS,
     answer_of,
     answers_in,
     history_of,
+    last_text,
     question_in_state,
     question_of,
     starts_stream,
@@ -61,6 +64,8 @@ def finish(
     if not (call.retrievals or call.given or hooked or _documents_passed(call)) or (
         root.kind != "chain" and _is_bare(root, call)
     ):
+        return None
+    if call.given and not (call.retrievals or hooked) and is_grade(outputs, call.question):
         return None
     asked, retrievals = call.asked, call.retrievals
     if call.any_failed:
@@ -136,15 +141,17 @@ def _answer_and_context(
     if status == "ok" and asked and isinstance(outputs, str) and outputs == asked[-1].text:
         text = asked[-1].text  # the usual case
         return text, partial(context_of, call, asked, asked[-1:], known=True, question=question)
+    inquiries = {question, *(queries or ())}
+    answer = _answer_as_users(outputs, asked, inquiries) or answer_of(outputs)
     if (
         status == "ok"
         and queries is not None
-        and (isinstance(outputs, str) or answer_of(outputs) is None)
-        and only_retrieved(call, outputs, asked, {question, *queries})
+        and (isinstance(outputs, str) or answer is None)
+        and only_retrieved(call, outputs, asked, inquiries)
     ):
         out = context_out(call, outputs)  # now: the app may change its outputs
         return None, lambda: out
-    response, writers, known = _response(status, outputs, asked, queries or set())
+    response, writers, known = _response(status, outputs, answer, asked, queries or set())
     return response, partial(context_of, call, asked, writers, known=known, question=question)
 
 
@@ -163,9 +170,23 @@ def _is_bare(root: Run, call: RootRun) -> bool:
 
 def _history_in_state(messages: object, question: str) -> tuple[Turn, ...]:
     """Find the earlier turns in a graph's final state; with a checkpointer only that has them."""
-    if isinstance(messages, LISTS) and question and question_of(messages) == question:
-        return history_of(messages)
+    if isinstance(messages, LISTS) and question:
+        for earlier in (messages, messages[:-1]):  # the last one may be the answer, see below
+            if question_of(earlier) == question:
+                return history_of(earlier)
     return ()
+
+
+def _answer_as_users(
+    outputs: object, asked: Sequence[ModelRequest], inquiries: set[str]
+) -> str | None:
+    """Return what a model wrote last if it is the last message, though as the user's.
+
+    LangGraph makes a user's message of a node's `str`.
+    """
+    messages = outputs.get("messages") if type(outputs) is dict else None
+    text = last_text(messages[-1:], HUMAN) if isinstance(messages, LISTS) else None
+    return text if text and text not in inquiries and writers_of(text, asked)[1] else None
 
 
 def _status(
@@ -185,12 +206,15 @@ def _status(
 
 
 def _response(
-    status: CaptureStatus, outputs: object, asked: Sequence[ModelRequest], queries: set[str]
+    status: CaptureStatus,
+    outputs: object,
+    answer: str | None,
+    asked: Sequence[ModelRequest],
+    queries: set[str],
 ) -> tuple[str | None, Sequence[ModelRequest], bool]:
     """Return the answer, the models that wrote it, and whether these are known for certain."""
     if status == "error":
         return None, asked[-1:], False
-    answer = answer_of(outputs)
     if status == "interrupted":
         return _interrupted_answer(outputs, answer), asked[-1:], False
     if status == "aborted":

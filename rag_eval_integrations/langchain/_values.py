@@ -88,7 +88,7 @@ def last_text(items: Sequence[object], roles: frozenset[str]) -> str | None:
 
 
 def last_answer(items: Sequence[object]) -> str | None:
-    """Return the text of the last AI message; None when there is none.
+    """Return the text of the last AI message; None when there is none, or it only calls tools.
 
     If a tool's message is the last one (`return_direct`), its text is the answer. AI messages alone
     are several answers, and give None.
@@ -99,7 +99,8 @@ def last_answer(items: Sequence[object]) -> str | None:
     last = messages[-1] if messages else None
     if last is not None and _ROLES.get(last.role) == "tool":
         return last.text
-    return last_text(items, AI)
+    by_models = (i for i, message in enumerate(messages) if message and message.role in AI)
+    return next((answer_of(items[i]) for i in reversed([*by_models])), None)
 
 
 def turns_of(items: object) -> tuple[Turn, ...]:
@@ -198,6 +199,7 @@ _NO_ANSWER = re.compile(
     re.IGNORECASE,
 )
 _ANSWER = re.compile("answer|response|reply|result|summary|output", re.IGNORECASE)
+_FINAL = re.compile("final_(?!.*(?:context|doc|source|prompt|input))", re.IGNORECASE)
 _GRADES = frozenset(
     {"yes", "no", "true", "false", "relevant", "irrelevant", "not relevant", "useful", "not useful"}
 )
@@ -280,9 +282,14 @@ def answer_of(outputs: object, depth: int = 0) -> str | None:
         return None
     message = message_of(outputs)
     if message is not None:
-        return message.text
+        return None if not message.text and _field(outputs, "tool_calls") else message.text
     if isinstance(outputs, LISTS):
         return last_answer(outputs)
+    for key, value in outputs.items() if isinstance(outputs, dict) else ():
+        if _FINAL.match(str(key)):
+            answer = answer_of(value, depth + 1)
+            if answer and not is_no_answer(str(key), answer):
+                return answer
     for key in _ANSWER_KEYS:
         answer = answer_of(_field(outputs, key), depth + 1)
         if answer is not None:
@@ -332,7 +339,7 @@ def structured_answer(outputs: object, arguments: object) -> str | None:
     """
     if type(outputs) is dict and "raw" in outputs and "parsed" in outputs:
         outputs = outputs["parsed"]
-    if hasattr(type(outputs), "__pydantic_fields__"):
+    if hasattr(type(outputs), "__pydantic_fields__") and message_of(outputs) is None:
         return _as_json(outputs)
     if type(outputs) is dict and type(arguments) is dict and arguments:
         for value in (outputs, *outputs.values()):

@@ -9,13 +9,16 @@ from typing import Any
 import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage
+from langchain_core.output_parsers import StrOutputParser
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
-from langchain_core.tools import tool
+from langchain_core.tools import create_retriever_tool, tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import MessagesState
+from langgraph.prebuilt import ToolNode
 from pydantic import BaseModel
 
 from .apps import QUESTION, Named, Scripted, State, calls_tool, graph, ids, says
-from .conftest import ANSWER, PROMPT, Captured, Sections, joined, model, rag_chain, sections
+from .conftest import ANSWER, PROMPT, Captured, Sections, joined, model, rag_chain, run, sections
 
 
 class Minutes(BaseModel):
@@ -151,6 +154,131 @@ class TestResponse:
         app.invoke({"question": QUESTION}, captured.config)
 
         assert captured.only.response == ANSWER
+
+    @pytest.mark.parametrize("key", ["final_summary", "final_answer"])
+    def test_final_key(self, captured: Captured, key: str) -> None:
+        """Of several texts that models wrote, the one under a `final_…` key is the answer."""
+
+        class Wider(State, total=False):
+            drafts: list[str]
+            final_summary: str
+            final_answer: str
+            final_context: str
+            final_grade: str
+
+        app = graph(
+            Wider,
+            find=lambda s: {"context": Sections().invoke(s["question"])},
+            draft=lambda s: {"drafts": [model("A draft of it.").invoke(joined(s["context"])).text]},
+            gather=lambda s: {"final_context": joined(s["context"]), "final_grade": "yes"},
+            write=lambda s: {key: model().invoke(joined(s["context"])).text},
+        )
+        app.invoke({"question": QUESTION}, captured.config)
+
+        assert captured.only.response == ANSWER
+        assert captured.ids == ["a", "b", "c"]
+
+
+def agentic(*replies: AIMessage, **options: Any) -> Any:
+    """An agent's graph whose last node returns the `str` of a parser, as LangGraph's notebook."""
+    scripted = Scripted(replies=list(replies))
+    search = create_retriever_tool(Sections(), "search", "Searches.")
+
+    def generate(state: MessagesState) -> Any:
+        question, found = state["messages"][0].text, state["messages"][-1].text
+        chain = PROMPT | scripted | StrOutputParser()
+        return {"messages": [chain.invoke({"context": found, "question": question})]}
+
+    return graph(
+        MessagesState,
+        agent=lambda state: {"messages": [scripted.invoke(state["messages"])]},
+        search=ToolNode([search]),
+        generate=generate,
+        **options,
+    )
+
+
+class TestLastMessage:
+    @pytest.mark.parametrize("thought", ["", "Let me search the manual."])
+    @pytest.mark.parametrize("answer", [ANSWER, "Fast."])
+    @pytest.mark.parametrize("way", ["invoke", "astream"])
+    async def test_written_as_users(
+        self, captured: Captured, thought: str, answer: str, way: str
+    ) -> None:
+        """What a model wrote last is the answer, though LangGraph made a user's message of it."""
+        app = agentic(calls_tool("kettle", text=thought), says(answer))
+        await run(app, {"messages": [("user", QUESTION)]}, way, captured.config)
+
+        assert (captured.only.question, captured.only.response) == (QUESTION, answer)
+        assert captured.ids == ["a", "b", "c"]
+
+    def test_second_turn(self, captured: Captured) -> None:
+        """Neither is the answer that of the turn before, nor is the history lost."""
+        app = agentic(
+            calls_tool("lid"),
+            says("It opens with a hand."),
+            calls_tool("base"),
+            says("It turns all the way."),
+            checkpointer=InMemorySaver(),
+        )
+        config: Any = {**captured.config, "configurable": {"thread_id": "1"}}
+        app.invoke({"messages": [("user", "And the lid?")]}, config)
+        app.invoke({"messages": [("user", "And the base?")]}, config)
+
+        first, second = captured.calls
+        assert (first.response, first.history) == ("It opens with a hand.", ())
+        assert (second.question, second.response) == ("And the base?", "It turns all the way.")
+        assert [turn.content for turn in second.history][::2] == [
+            "And the lid?",
+            "It opens with a hand.",
+        ]
+
+    def test_call_of_a_tool(self, captured: Captured) -> None:
+        """A message that calls a tool and says nothing is no answer."""
+        chain = Sections() | RunnableLambda(joined) | Scripted(replies=[calls_tool("order")])
+        chain.invoke(QUESTION, captured.config)
+
+        assert captured.only.response is None
+
+
+class Graded(BaseModel):
+    """Verdict of a grader."""
+
+    binary_score: str
+    explanation: str = "It is in the documents."
+
+
+class TestGrader:
+    @pytest.mark.parametrize("asks", [{}, {"question": QUESTION}])
+    @pytest.mark.parametrize(
+        "verdict", [Graded(binary_score="yes"), {"score": "no"}, {"binary_score": "Yes."}], ids=str
+    )
+    def test_by_itself_is_no_call(
+        self, captured: Captured, asks: dict[str, str], verdict: object
+    ) -> None:
+        """Grading a generation against documents, as a test of that step does, answers nobody."""
+        grader = model("yes") | RunnableLambda(lambda _: verdict)
+        prompt: Any = RunnableLambda(lambda given: f"Context:\n{joined(given['documents'])}")
+        (prompt | grader).invoke({"documents": sections(), **asks}, captured.config)
+
+        assert captured.calls == []
+        assert captured.handler.uncaptured == 0
+
+    @pytest.mark.parametrize(
+        ("asks", "verdict"),
+        [
+            ({"question": "Is it fast?"}, "Yes"),
+            ({"question": "Is it fast?"}, {"answer": "yes", "score": "yes"}),
+            ({}, {"summary": "A kettle.", "relevant": "yes"}),
+        ],
+    )
+    def test_answer_is_one(self, captured: Captured, asks: dict[str, str], verdict: object) -> None:
+        """A yes to a question, and a text beside a grade, are answers."""
+        prompt: Any = RunnableLambda(lambda given: joined(given["documents"]))
+        chain = prompt | model("yes") | RunnableLambda(lambda _: verdict)
+        chain.invoke({"documents": sections(), **asks}, captured.config)
+
+        assert captured.ids == ["a", "b", "c"]
 
 
 def two_turns(captured: Captured, find: Any, write: Any) -> None:
