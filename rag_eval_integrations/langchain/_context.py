@@ -247,7 +247,7 @@ def _seen(
     else:
         before = list(sightings)
     verified = _in_prompt(call, candidates, writers, question)
-    if candidates and writers and len(verified) < len(candidates):
+    if candidates and writers and not (len(verified) == len(candidates) and _whole(verified)):
         verified = _through_others(call, candidates, asked, writers, verified, before, question)
     if not verified and not known:
         verified = _in_prompt(call, candidates, asked, question)
@@ -303,22 +303,32 @@ def _through_others(
     Map-reduce: the prompt holds summaries, and the prompt of each summary holds a document.
     Refine: the prompt holds the last document and an answer that was made from the others. If the
     prompt holds documents itself, only documents of the same list are added, so that the input of
-    a compressor is not.
+    a compressor is not. They have the order of their list, since summaries may be made in any.
     """
-    feeding = _feeding(asked, writers)
+    feeding = _feeding(candidates, asked, writers)
     if not feeding:
         return verified
+    lists = [
+        {seen.text: place for place, seen in enumerate(documents)}
+        for documents in (*(sighting.documents for sighting in reversed(before)), call.given)
+        if len(documents) > 1  # chains go over the documents of a list one by one
+    ]
     direct = {seen.text for seen, _ in verified}
     pool = candidates
     if direct:
-        lists = [{seen.text for seen in sighting.documents} for sighting in before]
-        same = next((texts for texts in reversed(lists) if direct <= texts), set())
+        same = next((texts for texts in lists if direct <= texts.keys()), {})
         pool = [seen for seen in candidates if seen.text in same]
-    reached_through = _in_prompt(call, pool, [*feeding, *writers], question)
-    return reached_through if len(reached_through) > len(verified) else verified
+    through = _in_prompt(call, pool, [*feeding, *writers], question)
+    if (len(through), _whole(through)) <= (len(verified), _whole(verified)):
+        return verified
+    reached_texts = {seen.text for seen, _ in through}
+    order = next((texts for texts in lists if reached_texts <= texts.keys()), None)
+    return through if order is None else sorted(through, key=lambda item: order[item[0].text])
 
 
-def _feeding(asked: Sequence[ModelRequest], writers: Sequence[ModelRequest]) -> list[ModelRequest]:
+def _feeding(
+    candidates: Sequence[Snapshot], asked: Sequence[ModelRequest], writers: Sequence[ModelRequest]
+) -> list[ModelRequest]:
     """Return the models whose texts are in the writers' prompts, or in prompts of such models."""
     prompts = [(text, request.begun) for request in writers for text in request.prompt]
     feeding: list[ModelRequest] = []
@@ -328,9 +338,13 @@ def _feeding(asked: Sequence[ModelRequest], writers: Sequence[ModelRequest]) -> 
             continue
         if any(request.ended < begun and text in prompt for prompt, begun in prompts):
             # What a prompt said before a model wrote it, an example's words for instance, stands in
-            # the writers' prompts for its own sake.
+            # the writers' prompts for its own sake; but not the words of a document that does not.
+            quoted = any(
+                text in seen.text and not any(seen.text in prompt for prompt, _ in prompts)
+                for seen in candidates
+            )
             first = min(other.ended for other in asked if (other.written() or "").strip() == text)
-            if any(
+            if not quoted and any(
                 text in message
                 for other in asked
                 if other.begun < first

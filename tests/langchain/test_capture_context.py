@@ -9,6 +9,7 @@ import pytest
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.output_parsers import StrOutputParser
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnableParallel, RunnablePassthrough
 
@@ -298,6 +299,56 @@ class TestManyModels:
         assert captured.found == (["a", "b", "c"], "prompt", [])
         written = "Summary number 2 of the manual." if refine else ANSWER
         assert captured.only.response == written
+
+    @pytest.mark.parametrize("way", ["given", "retrieved", "sent"])
+    @pytest.mark.parametrize("refine", [False, True], ids=["map-reduce", "refine"])
+    @pytest.mark.parametrize("quotes", [(), (0,), (0, 2), (0, 1, 2)], ids=str)
+    def test_keeps_all_documents_in_order(
+        self, captured: Captured, way: str, refine: bool, quotes: tuple[int, ...]
+    ) -> None:
+        """Also where a summary quotes a document's first sentence, and in whatever turn."""
+        firsts = [
+            "Apples are grown in most of the temperate parts of the world.",
+            "Berries of many kinds are blue, and some of them may be eaten.",
+            "Bananas are harvested while they are green, and sold yellow.",
+        ]
+        found = [
+            Document(id=str(n), page_content=f"{first} This is all that page {n} has to say.")
+            for n, first in enumerate(firsts, 1)
+        ]
+        said = [firsts[n] if n in quotes else f"Sums up part {n} of it." for n in range(3)]
+        writer = Scripted(replies=[says(text) for text in said] + [says("All in all, fruit.")])
+        prompt: Any = RunnableLambda(
+            lambda part: f"Sum up: {part['doc'].page_content} {part['so_far']}"
+        )
+        step: Any = prompt | writer | StrOutputParser()
+
+        def answer(given: Any) -> dict[str, str]:
+            documents = given["documents"] if way == "given" else Sections(found=found).invoke("q")
+            parts: list[str] = []
+            for document in reversed(documents) if way == "sent" else documents:
+                parts.append(step.invoke({"doc": document, "so_far": parts[-1:] if refine else ""}))
+            return {"output_text": parts[-1] if refine else writer.invoke("\n".join(parts)).text}
+
+        given = {"question": QUESTION, **({"documents": found} if way == "given" else {})}
+        RunnableLambda(answer).invoke(given, captured.config)
+
+        assert captured.found == (["1", "2", "3"], "prompt", [])
+
+    def test_choice_by_a_quote(self, captured: Captured) -> None:
+        """A document that a model was asked about, and that was not chosen, was not shown."""
+        first = sections()[0].page_content
+        writer = Scripted(replies=[says(first), says("It boils soon.")])
+
+        def choose(question: str) -> str:
+            found = Sections().invoke(question)
+            best = writer.invoke(f"Quote the best of these: {joined(found)}").text
+            (chosen,) = [one for one in found if best in one.page_content]
+            return writer.invoke(f"{chosen.page_content} {question}").text
+
+        RunnableLambda(choose).invoke(QUESTION, captured.config)
+
+        assert captured.found == (["a"], "prompt", ["b", "c"])
 
     def test_retrieved_for_citations(self, captured: Captured) -> None:
         """What is retrieved after the answer was written was not its context."""
