@@ -83,12 +83,12 @@ class Uncaptured:
 
     Args:
         logger: the framework's logger.
-        page: the page of the documentation to read.
+        handler: full name of the handler, whose docstring says what is not captured.
     """
 
-    def __init__(self, logger: logging.Logger, page: str) -> None:
+    def __init__(self, logger: logging.Logger, handler: str) -> None:
         self._runs = LogOnce(logger, logging.WARNING)
-        self._page = page
+        self._handler = handler
 
     @property
     def count(self) -> int:
@@ -106,10 +106,10 @@ class Uncaptured:
         names = [name] * message.count("%r")
         self._runs.log(
             kind,
-            message + ". See %s, What is not captured. Further runs of this kind are counted in "
-            "`handler.uncaptured`, and not logged.",
+            message + ". `python -m pydoc %s` says what is not captured. Further runs of this kind "
+            "are counted in `handler.uncaptured`, and not logged.",
             *names,
-            self._page,
+            self._handler,
         )
 
     def note_answered(self, tools: Iterable[str], prompts: Iterable[str]) -> None:

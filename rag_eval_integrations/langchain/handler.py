@@ -100,6 +100,16 @@ class RagEvalCallbackHandler(Captures, CallEvents):
     `inputs` and `outputs` are those of the outermost runnable. If a hook raises, the failure is
     logged and counted in `failed`; its field stays empty (the question `""`, no documents, no
     response), and `capture.metadata["rag_eval_hook_failed"]` names the hook.
+
+    Not captured, but counted in `uncaptured` where it is noticed, and the first of its kind logged:
+
+    * plain code that calls a retriever and then a model: put it into a block of `call`, or of
+      `capture_call`;
+    * a bare retriever: use `EvaluatedRetriever`;
+    * a tool that searches by itself and returns text: have it use a retriever or
+      `response_format="content_and_artifact"`, or name it in `tool_documents`;
+    * a search that only the prompt shows, in a middleware or inside one function: use a retriever,
+      the hook `documents`, or `capture_call`.
     """
 
     def __init__(
@@ -138,7 +148,7 @@ class RagEvalCallbackHandler(Captures, CallEvents):
             hooks if hooks else None,
             max_open,
             ttl,
-            uncaptured=Uncaptured(_LOGGER, "docs/langchain.md"),
+            uncaptured=Uncaptured(_LOGGER, f"{__package__}.RagEvalCallbackHandler"),
             takes_text=takes_text_of(tool_documents),
         )
 

@@ -140,6 +140,15 @@ class RagEvalHandler(Captures):
 
     `target` is called once per call, when the call has ended, in the thread of its last event: it
     should only pass the record on. Its exceptions are logged and counted, and never reach the app.
+
+    Not captured, but counted in `uncaptured` where it is noticed, and the first of its kind logged:
+
+    * plain code that calls a retriever and then a synthesizer or a model: make it a
+      `CustomQueryEngine` or a workflow, or use `capture_call`;
+    * a bare retriever: use `EvaluatedRetriever`;
+    * a tool that searches by itself and returns text: have it return nodes or a response, or name
+      it in `tool_documents`;
+    * a query in which no retriever ran and no node was seen: set the hook `documents`.
     """
 
     def __init__(
@@ -181,7 +190,7 @@ class RagEvalHandler(Captures):
         hooks = LlamaIndexHooks(
             self._delivery, question=question, documents=documents, response=response
         )
-        self._uncaptured = Uncaptured(_LOGGER, "docs/llama-index.md")
+        self._uncaptured = Uncaptured(_LOGGER, f"{__package__}.RagEvalHandler")
         self._takes_text = takes_text_of(tool_documents)
         self._recorder = self._make_recorder(OpenCalls(max_open, ttl), hooks if hooks else None)
         self._span_handler = SpanObserver(self._recorder)

@@ -59,8 +59,9 @@ INTRODUCTION = (
 
 NEXT = (
     "Next: open report.html in a browser. `rag-eval run CALLS.jsonl -o EVALS.jsonl --report "
-    "REPORT.html` scores calls of your own, and README.md shows how to attach a handler to your "
-    "app."
+    "REPORT.html` scores calls of your own, and `python -m pydoc "
+    "rag_eval_integrations.langchain.RagEvalCallbackHandler` (or `rag_eval_integrations.llama_index"
+    ".RagEvalHandler`) says how to attach a handler to your app."
 )
 
 
