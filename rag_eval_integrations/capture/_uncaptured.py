@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import islice
 from typing import Literal
 
@@ -39,7 +39,7 @@ def takes_text_of(tool_documents: ToolDocuments | None) -> Callable[[str], bool]
 # --- Calls that look like RAG
 
 
-Kind = Literal["prompt", "retriever", "tool"]
+Kind = Literal["prompt", "retriever", "tool", "turn"]
 
 _SEARCHES = re.compile(
     r"search|retriev|look_?up|knowledge|vector|(?:^|_)(?:rag|kb|faq|docs?|documents?)(?:_|$)"
@@ -68,6 +68,9 @@ _MESSAGES: dict[Kind, str] = {
     "tool": "a run ended in which the tool %r was called, but no retriever ran and no documents "
     "passed: it is not evaluated. If the tool finds documents, have it return them, or give the "
     "handler tool_documents=(%r,)",
+    "turn": "a run ended in which a model was given what the tool %r had found in an earlier turn, "
+    "but no retriever ran and no documents passed: it is not evaluated. Use a hook `documents=`, "
+    "or `capture_call`",
     "prompt": "a run ended in which a model was given what looks like documents (%r), but no "
     "retriever ran and no documents passed: it is not evaluated. Use a retriever, a hook "
     "`documents=`, or `capture_call`",
@@ -112,17 +115,25 @@ class Uncaptured:
             self._handler,
         )
 
-    def note_answered(self, tools: Iterable[str], prompts: Iterable[str]) -> None:
+    def note_answered(
+        self, tools: Iterable[str], prompts: Iterable[str], earlier: Mapping[str, bool]
+    ) -> None:
         """Count a run in which a model answered, if there are signs of a retrieval.
 
         Args:
             tools: names of the tools that were called.
             prompts: prompts of the models.
+            earlier: names of the tools whose earlier results the model was given, and whether these
+                are known to be documents.
         """
         name = next((tool for tool in tools if _SEARCHES.search(tool)), None)
         if name is not None:
             self.note("tool", name)
             return
+        for name, sure in earlier.items():
+            if sure or _SEARCHES.search(name):
+                self.note("turn", name)
+                return
         for prompt in islice(prompts, _MOST_PROMPTS):
             if heading := _heading(prompt):
                 self.note("prompt", heading)

@@ -90,7 +90,7 @@ def context_of(
         candidates = [call.candidates.get(document.text, document) for document in seen]
     else:
         candidates = list(call.candidates.values())
-    if candidates and writers and not call.history:
+    if candidates and writers and not (call.history or call.earlier):
         prompt = "\n".join(
             writers[0].prompt
             if len(writers) == 1
@@ -100,10 +100,28 @@ def context_of(
             return Context(candidates, "prompt", ())
 
     documents, source = _seen(call, sightings, candidates, asked, writers, known, question)
-    if len(documents) == len(candidates):
-        return Context(documents, source, ())
     used = {seen.text for seen in documents}
-    return Context(documents, source, _not_in(used, sightings, candidates))
+    unused = _not_in(used, sightings, candidates) if len(documents) < len(candidates) else ()
+    older = _of_earlier_turns(call, writers, documents)
+    if older and not documents:
+        source = "prompt"
+    return Context(distinct([*documents, *older]) if older else documents, source, unused)
+
+
+def _of_earlier_turns(
+    call: RootRun, writers: Sequence[ModelRequest], documents: Sequence[Snapshot]
+) -> list[Snapshot]:
+    """Return what tools found in earlier turns and the writers were shown beside the documents."""
+    older: list[Snapshot] = []
+    for name, text, known, is_document in call.earlier:
+        if not any(text in message for request in writers for message in request.prompt):
+            continue
+        older += known
+        if is_document and not known:
+            for seen in documents:
+                text = text.replace(seen.text, "") if seen.text else text
+            older += [Snapshot(text.strip(), None, {"tool": name}, None)] if text.strip() else []
+    return older
 
 
 def context_given(

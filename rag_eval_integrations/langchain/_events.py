@@ -57,6 +57,7 @@ class CallRuns(BaseCallbackHandler):
         self._uncaptured = uncaptured
         self._takes_text = takes_text
         self._hooks = hooks
+        self._document_tools: set[str] = set()
         self._calls: OpenCalls[RootRun] = OpenCalls(max_open, ttl)
         # By `UUID.int`: hashing a UUID runs Python code, 47 times per call for a chain of 9 runs.
         self._runs: dict[int, Run] = {}
@@ -154,10 +155,18 @@ class CallRuns(BaseCallbackHandler):
     def _open_call(self, kind: Kind, inputs: object, run_id: UUID, about: dict[str, Any]) -> None:
         if kind == "llm":  # nothing runs under a model, and alone it is not a RAG call
             if open_call() is None and asks(prompts := prompt_texts(inputs)):
-                self._uncaptured.note_answered((), prompts)
+                self._uncaptured.note_answered((), prompts, {})
             return
         name = about.get("name")
-        call = RootRun(run_id, name, inputs, about.get("tags"), about.get("metadata"), self._hooks)
+        call = RootRun(
+            run_id,
+            name,
+            inputs,
+            about.get("tags"),
+            about.get("metadata"),
+            self._hooks,
+            self._document_tools,
+        )
         call.takes_text = self._takes_text
         key = run_id.int
         run = self._runs[key] = Run(call, None, kind)
@@ -214,7 +223,10 @@ class CallRuns(BaseCallbackHandler):
         if root.kind == "chain":
             if call.given:
                 return  # a grader
-            self._uncaptured.note_answered(call.tools, call.prompts() if call.question else ())
+            call.read_earlier()
+            earlier = {old.name: bool(old.documents) or old.is_document for old in call.earlier}
+            prompts = call.prompts() if call.question else ()
+            self._uncaptured.note_answered(call.tools, prompts, earlier)
         elif call.found_any:
             self._uncaptured.note("retriever", call.name or root.kind)
 

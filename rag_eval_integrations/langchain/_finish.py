@@ -94,6 +94,7 @@ def finish(
         context = partial(context_given, call, asked, hooked, question)
     if hooked_response is not None:
         response = hooked_response[0]
+    call.read_earlier()
     metadata = json_object(call.metadata) if call.metadata else {}
     if hooks is not None and hooks.failed:
         metadata[FAILED] = [*hooks.failed]

@@ -19,6 +19,7 @@ from rag_eval_integrations.langchain._documents import (
     is_document,
     may_hold_documents,
     single_documents,
+    snapshot,
     text_and_metadata,
 )
 from rag_eval_integrations.langchain._hooks import HooksOfCall
@@ -32,8 +33,11 @@ from rag_eval_integrations.langchain._values import (
     question_of,
     starts_stream,
     tool_arguments,
+    tool_messages,
 )
 from rag_eval_integrations.records import Turn
+
+_MAX_TOOLS = 1_000  # whose names are remembered
 
 Kind = Literal["chain", "retriever", "llm", "tool"]
 
@@ -134,6 +138,17 @@ class ModelRequest:
         return self.text or "".join(self.tokens) or None
 
 
+class EarlierResult(NamedTuple):
+    """What a tool found in an earlier turn, as a model is shown it in this one."""
+
+    name: str
+    text: str
+    documents: Sequence[Snapshot]
+    """The documents in the text, from the message's artifact."""
+    is_document: bool
+    """Whether the text of this tool is taken as a document."""
+
+
 class RootRun:
     """A root run and everything seen under it.
 
@@ -144,6 +159,7 @@ class RootRun:
         tags: the root's tags.
         metadata: the root's metadata.
         hooks: the user's extractors, if any.
+        document_tools: names of the tools whose text was seen to hold documents, in any call.
     """
 
     left_to_wrapper = False
@@ -152,6 +168,10 @@ class RootRun:
     """Decides by a tool's name whether its text is a document."""
     tools: Sequence[str] = ()
     """Names of the tools that were called."""
+    shown_before: Sequence[Any] = ()
+    """Results of earlier turns' tools among the messages of the first model."""
+    earlier: Sequence[EarlierResult] = ()
+    """The same as they were read at the end of the call."""
 
     def __init__(
         self,
@@ -161,7 +181,9 @@ class RootRun:
         tags: Iterable[str] | None,
         metadata: Mapping[Any, object] | None,
         hooks: Hooks | None,
+        document_tools: set[str],
     ) -> None:
+        self._document_tools = document_tools
         self.began = time.monotonic()
         self.run_id = run_id
         self.started_at = time.time()
@@ -233,6 +255,8 @@ class RootRun:
             return
         kind = run.kind
         if kind == "llm":
+            if not self.tools and not self.shown_before:
+                self.shown_before = tool_messages(inputs)
             self._turn += 1
             run.asked = ModelRequest(run, prompt_texts(inputs), len(self.sightings), self._turn)
             self.asked.append(run.asked)
@@ -289,8 +313,13 @@ class RootRun:
                 self.passed(run, outputs)
             if run.kind == "tool":
                 self.passed(run, getattr(outputs, "artifact", None))
+                text = content_text(getattr(outputs, "content", outputs))
                 if self.takes_text is not None and self.takes_text(run.name):
-                    self._take_text(run, content_text(getattr(outputs, "content", outputs)))
+                    self._take_text(run, text)
+                if text and len(self._document_tools) < _MAX_TOOLS:
+                    below = (s.documents for s in self.sightings if s.run.is_below(run))
+                    if any(seen.text in text for documents in below for seen in documents):
+                        self._document_tools.add(run.name)
 
     def take(self, documents: Sequence[object]) -> tuple[Snapshot, ...]:
         """Copy documents, or pairs of a document and a score, as they are now."""
@@ -315,6 +344,20 @@ class RootRun:
             taken.append(known[3])
         return tuple(taken)
 
+    def read_earlier(self) -> None:
+        """Read the results of earlier turns' tools, and which of them are documents."""
+        self.earlier = [
+            EarlierResult(
+                name,
+                text,
+                [seen for seen in _copies(message.artifact) if seen.text in text],
+                name in self._document_tools
+                or (self.takes_text is not None and self.takes_text(name)),
+            )
+            for message in self.shown_before
+            if (text := content_text(message.content)) and (name := message.name or "tool")
+        ]
+
     def _take_text(self, tool: Run, text: str | None) -> None:
         """Record a tool's text as a document, unless its documents were seen."""
         if not text or any(sighting.run.is_below(tool) for sighting in self.sightings):
@@ -335,6 +378,7 @@ class RootRun:
         """Release the app's own objects, once the call has ended; what was read of them stays."""
         self._snapshots.clear()
         self.inputs = None
+        self.shown_before = ()
 
     def clear(self) -> None:
         """Release everything.
@@ -345,6 +389,11 @@ class RootRun:
         for kept in (self.sightings, self.asked, self.retrievals):
             kept.clear()
         self.let_go()
+
+
+def _copies(value: object) -> Iterator[Snapshot]:
+    for item in documents_of(value):
+        yield snapshot(*item) if type(item) is tuple else snapshot(item, None)
 
 
 def _failure(error: BaseException) -> tuple[bool, bool]:

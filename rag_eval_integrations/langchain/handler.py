@@ -108,6 +108,7 @@ class RagEvalCallbackHandler(Captures, CallEvents):
     * a bare retriever: use `EvaluatedRetriever`;
     * a tool that searches by itself and returns text: have it use a retriever or
       `response_format="content_and_artifact"`, or name it in `tool_documents`;
+    * a follow-up that is answered from what a tool found in an earlier turn;
     * a search that only the prompt shows, in a middleware or inside one function: use a retriever,
       the hook `documents`, or `capture_call`.
     """

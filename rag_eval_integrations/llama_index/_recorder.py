@@ -336,7 +336,7 @@ class Recorder:
         if stage == "retrieve":
             uncaptured.note("retriever", call.key[:-37])
         elif stage == "answer":
-            uncaptured.note_answered(call.tools, call.prompts_of_question())
+            uncaptured.note_answered(call.tools, call.prompts_of_question(), {})
 
     # --- releasing calls --------------------------------------------------------------------
 

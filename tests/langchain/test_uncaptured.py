@@ -11,16 +11,19 @@ from typing import Any
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import dynamic_prompt
+from langchain_core.documents import Document
+from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import BaseTool, create_retriever_tool, tool
+from langgraph.checkpoint.memory import InMemorySaver
 
 from rag_eval_integrations import capture_call
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.langchain import EvaluatedRetriever, RagEvalCallbackHandler
 from rag_eval_integrations.records import RagCall
 
-from .apps import QUESTION, Scripted, Store, calls_tool, ids, says
+from .apps import QUESTION, Named, Scripted, Store, calls_tool, ids, says
 from .conftest import ANSWER, Captured, Sections, joined, model, rag_chain, sections
 
 MESSAGES = {"messages": [("human", QUESTION)]}
@@ -165,3 +168,82 @@ class TestToolDocuments:
 
         with pytest.raises(ConfigurationError, match="async"):
             RagEvalCallbackHandler(print, tool_documents=chosen)  # type: ignore[arg-type]  # wrong
+
+
+def finds_one_more(response_format: Any, name: str = "manual") -> BaseTool:
+    """A retriever's tool that finds the kettle in every turn, and what is asked for."""
+    kettle = sections()[0]
+
+    class Both(Named):
+        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+            return [kettle, *super()._get_relevant_documents(query, run_manager=run_manager)]
+
+    return create_retriever_tool(Both(), name, "Finds.", response_format=response_format)
+
+
+class TestEarlierTurns:
+    @pytest.mark.parametrize("response_format", ["content", "content_and_artifact"])
+    @pytest.mark.parametrize("kept_by", ["checkpointer", "app"])
+    def test_follow_up_without_a_search(
+        self,
+        captured: Captured,
+        caplog: pytest.LogCaptureFixture,
+        response_format: str,
+        kept_by: str,
+    ) -> None:
+        """A turn that is answered from what an earlier one found is counted, and told once."""
+        replies = [calls_tool("lid", name="manual"), *(says(text) for text in "123")]
+        options: dict[str, Any] = (
+            {"checkpointer": InMemorySaver()} if kept_by == "checkpointer" else {}
+        )
+        app: Any = create_agent(
+            Scripted(replies=replies), [finds_one_more(response_format)], **options
+        )
+        config = {**captured.config, "configurable": {"thread_id": "1"}}
+        state = app.invoke(MESSAGES, config)
+        for _ in range(2):
+            before = [] if options else state["messages"]
+            state = app.invoke({"messages": [*before, ("human", "And then?")]}, config)
+
+        assert len(captured.calls) == 1
+        assert captured.handler.uncaptured == 2
+        assert [record.levelno for record in caplog.records] == [logging.WARNING]
+        assert "the tool 'manual' had found in an earlier turn" in caplog.text
+
+    def test_by_the_name_of_the_tool(self, captured: Captured) -> None:
+        """What another process found is known by its tool's name; the weather is no document."""
+        for name, count in (("weather", 0), ("search", 1)):
+            past = [
+                HumanMessage("When?"),
+                calls_tool("k", name=name),
+                ToolMessage("The kettle boils soon.", name=name, tool_call_id=f"{name}-0-k"),
+                says("Soon."),
+            ]
+            agent().invoke({"messages": [*past, HumanMessage("Sure?")]}, captured.config)
+
+            assert (captured.calls, captured.handler.uncaptured) == ([], count)
+
+    @pytest.mark.parametrize("response_format", ["content", "content_and_artifact"])
+    def test_documents_of_earlier_turns_were_seen(
+        self, captured: Captured, response_format: str
+    ) -> None:
+        """They follow those of this turn; what both turns found is there once."""
+        replies = [calls_tool("lid", name="manual"), says("1"), calls_tool("base", name="manual")]
+        app: Any = create_agent(
+            Scripted(replies=[*replies, says("2")]),
+            [finds_one_more(response_format), weather],
+            checkpointer=InMemorySaver(),
+        )
+        config = {**captured.config, "configurable": {"thread_id": "1"}}
+        app.invoke(MESSAGES, config)
+        app.invoke({"messages": [("human", "And the base?")]}, config)
+
+        first, second = captured.calls
+        lid = "All about lid, and no more."
+        assert [one.text for one in first.documents] == [ANSWER, lid]
+        assert [one.text for one in second.documents] == [
+            ANSWER, "All about base, and no more.", lid,
+        ]  # fmt: skip
+        assert second.documents[2].id == (None if response_format == "content" else "lid")
+        assert second.capture is not None
+        assert second.capture.not_in_prompt == ()
