@@ -112,15 +112,15 @@ def _of_earlier_turns(
     call: RootRun, writers: Sequence[ModelRequest], documents: Sequence[Snapshot]
 ) -> list[Snapshot]:
     """Return what tools found in earlier turns and the writers were shown beside the documents."""
-    older: list[Snapshot] = []
-    for name, text, known, is_document in call.earlier:
-        if not any(text in message for request in writers for message in request.prompt):
-            continue
-        older += known
-        if is_document and not known:
-            for seen in documents:
-                text = text.replace(seen.text, "") if seen.text else text
-            older += [Snapshot(text.strip(), None, {"tool": name}, None)] if text.strip() else []
+    shown = [message for request in writers for message in request.prompt]
+    older = []
+    for result in call.earlier:
+        if any(result.text in message for message in shown):
+            for old in result.documents:
+                text = old.text
+                for seen in documents:
+                    text = text.replace(seen.text, "") if len(seen.text) >= _MIN_TELLING else text
+                older += [old._replace(text=text.strip())] if text.strip() else []
     return older
 
 

@@ -158,15 +158,8 @@ class CallRuns(BaseCallbackHandler):
                 self._uncaptured.note_answered((), prompts, {})
             return
         name = about.get("name")
-        call = RootRun(
-            run_id,
-            name,
-            inputs,
-            about.get("tags"),
-            about.get("metadata"),
-            self._hooks,
-            self._document_tools,
-        )
+        call = RootRun(run_id, name, inputs, about.get("tags"), about.get("metadata"), self._hooks)
+        call.document_tools = self._document_tools
         call.takes_text = self._takes_text
         key = run_id.int
         run = self._runs[key] = Run(call, None, kind)
@@ -224,8 +217,8 @@ class CallRuns(BaseCallbackHandler):
             if call.given:
                 return  # a grader
             call.read_earlier()
-            earlier = {old.name: bool(old.documents) or old.is_document for old in call.earlier}
             prompts = call.prompts() if call.question else ()
+            earlier = {result.name: bool(result.documents) for result in call.earlier}
             self._uncaptured.note_answered(call.tools, prompts, earlier)
         elif call.found_any:
             self._uncaptured.note("retriever", call.name or root.kind)

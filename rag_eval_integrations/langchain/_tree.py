@@ -144,9 +144,6 @@ class EarlierResult(NamedTuple):
     name: str
     text: str
     documents: Sequence[Snapshot]
-    """The documents in the text, from the message's artifact."""
-    is_document: bool
-    """Whether the text of this tool is taken as a document."""
 
 
 class RootRun:
@@ -159,7 +156,6 @@ class RootRun:
         tags: the root's tags.
         metadata: the root's metadata.
         hooks: the user's extractors, if any.
-        document_tools: names of the tools whose text was seen to hold documents, in any call.
     """
 
     left_to_wrapper = False
@@ -168,10 +164,10 @@ class RootRun:
     """Decides by a tool's name whether its text is a document."""
     tools: Sequence[str] = ()
     """Names of the tools that were called."""
+    document_tools: set[str]
+    """Names of the tools whose text was seen to hold documents, in this call or another one."""
     shown_before: Sequence[Any] = ()
     """Results of earlier turns' tools among the messages of the first model."""
-    earlier: Sequence[EarlierResult] = ()
-    """The same as they were read at the end of the call."""
 
     def __init__(
         self,
@@ -181,9 +177,7 @@ class RootRun:
         tags: Iterable[str] | None,
         metadata: Mapping[Any, object] | None,
         hooks: Hooks | None,
-        document_tools: set[str],
     ) -> None:
-        self._document_tools = document_tools
         self.began = time.monotonic()
         self.run_id = run_id
         self.started_at = time.time()
@@ -198,6 +192,8 @@ class RootRun:
         self.sightings: list[Sighting] = []
         self.retrievals: list[RetrieverStart] = []
         self.asked: list[ModelRequest] = []
+        self.earlier: list[EarlierResult] = []
+        """What earlier turns' tools found and models were shown, from `read_earlier` on."""
         self._turn = 0
         self.candidates: dict[str, Snapshot] = {}
         """All documents seen, by text, in the order of their first appearance."""
@@ -316,10 +312,10 @@ class RootRun:
                 text = content_text(getattr(outputs, "content", outputs))
                 if self.takes_text is not None and self.takes_text(run.name):
                     self._take_text(run, text)
-                if text and len(self._document_tools) < _MAX_TOOLS:
+                if text and len(self.document_tools) < _MAX_TOOLS:
                     below = (s.documents for s in self.sightings if s.run.is_below(run))
                     if any(seen.text in text for documents in below for seen in documents):
-                        self._document_tools.add(run.name)
+                        self.document_tools.add(run.name)
 
     def take(self, documents: Sequence[object]) -> tuple[Snapshot, ...]:
         """Copy documents, or pairs of a document and a score, as they are now."""
@@ -346,17 +342,17 @@ class RootRun:
 
     def read_earlier(self) -> None:
         """Read the results of earlier turns' tools, and which of them are documents."""
-        self.earlier = [
-            EarlierResult(
-                name,
-                text,
-                [seen for seen in _copies(message.artifact) if seen.text in text],
-                name in self._document_tools
-                or (self.takes_text is not None and self.takes_text(name)),
-            )
-            for message in self.shown_before
-            if (text := content_text(message.content)) and (name := message.name or "tool")
-        ]
+        for message in self.shown_before:
+            name, text = message.name or "tool", content_text(message.content) or ""
+            found = [
+                item if type(item) is tuple else (item, None)
+                for item in documents_of(message.artifact)
+            ]
+            documents = [seen for item in found if (seen := snapshot(*item)).text in text]
+            known = name in self.document_tools or (self.takes_text and self.takes_text(name))
+            if text and known and not documents:
+                documents = [Snapshot(text, None, {"tool": name}, None)]
+            self.earlier.append(EarlierResult(name, text, documents))
 
     def _take_text(self, tool: Run, text: str | None) -> None:
         """Record a tool's text as a document, unless its documents were seen."""
@@ -389,11 +385,6 @@ class RootRun:
         for kept in (self.sightings, self.asked, self.retrievals):
             kept.clear()
         self.let_go()
-
-
-def _copies(value: object) -> Iterator[Snapshot]:
-    for item in documents_of(value):
-        yield snapshot(*item) if type(item) is tuple else snapshot(item, None)
 
 
 def _failure(error: BaseException) -> tuple[bool, bool]:

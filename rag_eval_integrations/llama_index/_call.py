@@ -30,6 +30,7 @@ from rag_eval_integrations.llama_index._values import (
 from rag_eval_integrations.records import CaptureStatus, RagCall, Turn
 from rag_eval_integrations.records._ended import EndedCall
 
+_MAX_TOOL_TEXTS = 4_096
 _MAX_PROMPT_CHARS = 8_000_000  # of all prompts of a call together; the oldest are dropped
 
 
@@ -69,6 +70,8 @@ class RootSpan:
     """Decides by a tool's name whether its text is a document."""
     tools: tuple[str, ...] = ()
     """Names of the tools that were called."""
+    tool_texts: dict[int, str]
+    """Hashes of the texts of tools in which nodes were seen, in any call → the tool's name."""
     _messages: Sequence[Any] = ()
     """The messages of the last chat model."""
     _asked_retriever: object = None
@@ -151,6 +154,10 @@ class RootSpan:
         elif stage == "tool":
             nodes = self._take(getattr(result, "raw_output", None))
             self._found.append(FoundNodes(span, nodes or self._tool_text(span, result)))
+            if any(sighting.nodes and sighting.span.is_below(span) for sighting in self._found):
+                self.tool_texts[hash(text_of(result))] = str(getattr(result, "tool_name", "tool"))
+                if len(self.tool_texts) > _MAX_TOOL_TEXTS:
+                    self.tool_texts.pop(next(iter(self.tool_texts)), None)
         elif stage == "begin":
             messages = getattr(result, "input", None)
             if span.scope is self.root and isinstance(messages, list):
@@ -214,6 +221,12 @@ class RootSpan:
         """Yield the prompts of a call that asks something, which an ingestion does not."""
         if question_of(self._arguments):
             yield from (prompt for _, prompt in self._prompts)
+
+    def earlier_tools(self) -> dict[str, bool]:
+        """Return the tools whose texts of earlier turns the last model was given; all had nodes."""
+        results = [message for message in self._messages if getattr(message, "role", "") == "tool"]
+        texts = [hash(text_of(message)) for message in results]
+        return {self.tool_texts[text]: True for text in texts if text in self.tool_texts}
 
     def _take(self, value: object) -> tuple[Snapshot, ...]:
         taken = []

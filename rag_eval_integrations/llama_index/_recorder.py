@@ -114,6 +114,7 @@ class Recorder:
         # Spans that go on after their call has ended or was dropped: a span that starts under them
         # is not a new call. Only ids, and a limited number, since some spans never end.
         self._late: dict[str, None] = {}
+        self._tool_texts: dict[int, str] = {}
         # Whether a call has ever left its stream to the app: an app without streams does not pay
         # for looking, at every span, whether a stream is being read (27,000 of the 646,000
         # instructions that were added to a query; 497,000 are left).
@@ -279,6 +280,7 @@ class Recorder:
             stage = "judge"
         call = RootSpan(span_id, stage, bound_args.arguments, instance, tags, self._hooks)
         call.takes_text = self._takes_text
+        call.tool_texts = self._tool_texts
         with self.lock:
             self.forget(self.calls.add(span_id, call))
         self.spans[span_id] = call.root
@@ -336,7 +338,8 @@ class Recorder:
         if stage == "retrieve":
             uncaptured.note("retriever", call.key[:-37])
         elif stage == "answer":
-            uncaptured.note_answered(call.tools, call.prompts_of_question(), {})
+            prompts = call.prompts_of_question()
+            uncaptured.note_answered(call.tools, prompts, call.earlier_tools())
 
     # --- releasing calls --------------------------------------------------------------------
 

@@ -148,6 +148,7 @@ class RagEvalHandler(Captures):
     * a bare retriever: use `EvaluatedRetriever`;
     * a tool that searches by itself and returns text: have it return nodes or a response, or name
       it in `tool_documents`;
+    * a follow-up that is answered from what a tool found in an earlier turn;
     * a query in which no retriever ran and no node was seen: set the hook `documents`.
     """
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from llama_index.core.agent.workflow import FunctionAgent
+from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.query_engine import CustomQueryEngine
-from llama_index.core.tools import FunctionTool, QueryEngineTool
+from llama_index.core.tools import FunctionTool, QueryEngineTool, RetrieverTool
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.llama_index import EvaluatedRetriever, RagEvalHandler
@@ -78,6 +79,25 @@ class TestLooksLikeRag:
         assert captured.handler.uncaptured == 2
         assert "'Sections.retrieve' ran by itself" in caplog.text
         assert "capture_call" in caplog.text
+
+    @pytest.mark.parametrize("make", [RetrieverTool.from_defaults, QueryEngineTool.from_defaults])
+    async def test_earlier_turn(
+        self, captured: Captured, caplog: pytest.LogCaptureFixture, make: Any
+    ) -> None:
+        """A follow-up that an agent answers from what a tool found before is counted, told once."""
+        source = Sections(nodes()) if make.__self__ is RetrieverTool else engine()
+        tool = make(source, name="manual", description="Finds.")
+        script = [[("manual", {"input": "k"})], ANSWER, "Two.", "Three."]
+        memory = ChatMemoryBuffer.from_defaults(token_limit=10_000)
+        asked = FunctionAgent(tools=[tool], llm=ToolCaller(script=script))
+        for question in (QUESTION, "And then?", "And then?"):
+            await asked.run(question, memory=memory)
+
+        assert len(captured.calls) == 1
+        assert captured.handler.uncaptured == 2
+        lines = [one for one in caplog.records if one.name == "rag_eval_integrations.llama_index"]
+        assert [one.levelno for one in lines] == [logging.WARNING]
+        assert "the tool 'manual' had found in an earlier turn" in lines[0].getMessage()
 
     async def test_other_runs_are_not(self, captured: Captured) -> None:
         """A chat, another tool, a captured query and an `EvaluatedRetriever` are no such runs."""
