@@ -103,9 +103,9 @@ def context_of(
     used = {seen.text for seen in documents}
     unused = _not_in(used, sightings, candidates) if len(documents) < len(candidates) else ()
     older = _of_earlier_turns(call, writers, documents)
-    if older and not documents:
-        source = "prompt"
-    return Context(distinct([*documents, *older]) if older else documents, source, unused)
+    if not older:
+        return Context(documents, source, unused)
+    return Context(distinct([*documents, *older]), source if documents else "prompt", unused)
 
 
 def _of_earlier_turns(
@@ -114,9 +114,9 @@ def _of_earlier_turns(
     """Return what tools found in earlier turns and the writers were shown beside the documents."""
     shown = [message for request in writers for message in request.prompt]
     older = []
-    for result in call.earlier:
-        if any(result.text in message for message in shown):
-            for old in result.documents:
+    for _, result, found in call.earlier:
+        if any(result in message for message in shown):
+            for old in found:
                 text = old.text
                 for seen in documents:
                     text = text.replace(seen.text, "") if len(seen.text) >= _MIN_TELLING else text

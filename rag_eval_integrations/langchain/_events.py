@@ -218,7 +218,7 @@ class CallRuns(BaseCallbackHandler):
                 return  # a grader
             call.read_earlier()
             prompts = call.prompts() if call.question else ()
-            earlier = {result.name: bool(result.documents) for result in call.earlier}
+            earlier = {name: bool(documents) for name, _, documents in call.earlier}
             self._uncaptured.note_answered(call.tools, prompts, earlier)
         elif call.found_any:
             self._uncaptured.note("retriever", call.name or root.kind)

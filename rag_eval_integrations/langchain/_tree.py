@@ -37,8 +37,6 @@ from rag_eval_integrations.langchain._values import (
 )
 from rag_eval_integrations.records import Turn
 
-_MAX_TOOLS = 1_000  # whose names are remembered
-
 Kind = Literal["chain", "retriever", "llm", "tool"]
 
 
@@ -138,14 +136,6 @@ class ModelRequest:
         return self.text or "".join(self.tokens) or None
 
 
-class EarlierResult(NamedTuple):
-    """What a tool found in an earlier turn, as a model is shown it in this one."""
-
-    name: str
-    text: str
-    documents: Sequence[Snapshot]
-
-
 class RootRun:
     """A root run and everything seen under it.
 
@@ -192,8 +182,8 @@ class RootRun:
         self.sightings: list[Sighting] = []
         self.retrievals: list[RetrieverStart] = []
         self.asked: list[ModelRequest] = []
-        self.earlier: list[EarlierResult] = []
-        """What earlier turns' tools found and models were shown, from `read_earlier` on."""
+        self.earlier: list[tuple[str, str, list[Snapshot]]] = []
+        """Name, text and documents of the results in `shown_before`, from `read_earlier` on."""
         self._turn = 0
         self.candidates: dict[str, Snapshot] = {}
         """All documents seen, by text, in the order of their first appearance."""
@@ -312,7 +302,7 @@ class RootRun:
                 text = content_text(getattr(outputs, "content", outputs))
                 if self.takes_text is not None and self.takes_text(run.name):
                     self._take_text(run, text)
-                if text and len(self.document_tools) < _MAX_TOOLS:
+                if text:
                     below = (s.documents for s in self.sightings if s.run.is_below(run))
                     if any(seen.text in text for documents in below for seen in documents):
                         self.document_tools.add(run.name)
@@ -344,15 +334,13 @@ class RootRun:
         """Read the results of earlier turns' tools, and which of them are documents."""
         for message in self.shown_before:
             name, text = message.name or "tool", content_text(message.content) or ""
-            found = [
-                item if type(item) is tuple else (item, None)
-                for item in documents_of(message.artifact)
-            ]
-            documents = [seen for item in found if (seen := snapshot(*item)).text in text]
+            artifact = documents_of(message.artifact)
+            found = (item[0] if type(item) is tuple else item for item in artifact)
+            documents = [seen for item in found if (seen := snapshot(item, None)).text in text]
             known = name in self.document_tools or (self.takes_text and self.takes_text(name))
             if text and known and not documents:
                 documents = [Snapshot(text, None, {"tool": name}, None)]
-            self.earlier.append(EarlierResult(name, text, documents))
+            self.earlier.append((name, text, documents))
 
     def _take_text(self, tool: Run, text: str | None) -> None:
         """Record a tool's text as a document, unless its documents were seen."""

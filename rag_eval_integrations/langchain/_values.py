@@ -157,7 +157,8 @@ def prompt_texts(started: object) -> tuple[str, ...]:
 def tool_messages(started: object) -> list[Any]:
     """Return the results of tools among the messages of a chat model's request."""
     messages = started[0] if isinstance(started, list) and started else ()
-    return [item for item in messages if getattr(item, "type", "") == "tool"]
+    messages = messages if isinstance(messages, list) else ()  # a completion model has a text
+    return [item for item in messages if hasattr(item, "artifact")]
 
 
 def _texts_within(content: object, depth: int = 0) -> Iterator[str]:

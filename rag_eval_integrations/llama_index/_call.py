@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from rag_eval_integrations.capture._calls import Context, Snapshot, json_object, to_call
+from rag_eval_integrations.capture._calls import Context, Snapshot, distinct, json_object, to_call
 from rag_eval_integrations.llama_index._chat import Writing, earlier_messages, template_messages
 from rag_eval_integrations.llama_index._context import FoundNodes, context
 from rag_eval_integrations.llama_index._hooks import LlamaIndexHooks
@@ -30,7 +30,7 @@ from rag_eval_integrations.llama_index._values import (
 from rag_eval_integrations.records import CaptureStatus, RagCall, Turn
 from rag_eval_integrations.records._ended import EndedCall
 
-_MAX_TOOL_TEXTS = 4_096
+_MAX_TOOL_RESULTS = 256
 _MAX_PROMPT_CHARS = 8_000_000  # of all prompts of a call together; the oldest are dropped
 
 
@@ -70,8 +70,10 @@ class RootSpan:
     """Decides by a tool's name whether its text is a document."""
     tools: tuple[str, ...] = ()
     """Names of the tools that were called."""
-    tool_texts: dict[int, str]
-    """Hashes of the texts of tools in which nodes were seen, in any call → the tool's name."""
+    tool_results: dict[int, tuple[str, list[Snapshot]]]
+    """Hashes of the texts of tools in which nodes were seen, in any call → name, nodes in them."""
+    earlier: Sequence[tuple[str, list[Snapshot]]] = ()
+    """The same for texts of earlier turns that the first chat model was given."""
     _messages: Sequence[Any] = ()
     """The messages of the last chat model."""
     _asked_retriever: object = None
@@ -154,10 +156,19 @@ class RootSpan:
         elif stage == "tool":
             nodes = self._take(getattr(result, "raw_output", None))
             self._found.append(FoundNodes(span, nodes or self._tool_text(span, result)))
-            if any(sighting.nodes and sighting.span.is_below(span) for sighting in self._found):
-                self.tool_texts[hash(text_of(result))] = str(getattr(result, "tool_name", "tool"))
-                if len(self.tool_texts) > _MAX_TOOL_TEXTS:
-                    self.tool_texts.pop(next(iter(self.tool_texts)), None)
+            below = [found for found in self._found if found.nodes and found.span.is_below(span)]
+            if below and (text := text_of(result)):
+                self.tool_results[hash(text)] = (
+                    str(getattr(result, "tool_name", "tool")),
+                    [
+                        headed(seen, self._bodies.get(seen.text))
+                        for found in below
+                        for seen in found.nodes
+                        if isinstance(seen, Snapshot) and seen.text in text
+                    ],
+                )
+                if len(self.tool_results) > _MAX_TOOL_RESULTS:
+                    self.tool_results.pop(next(iter(self.tool_results)), None)
         elif stage == "begin":
             messages = getattr(result, "input", None)
             if span.scope is self.root and isinstance(messages, list):
@@ -169,6 +180,11 @@ class RootSpan:
         if span.stage in HELPERS:
             return
         if messages:
+            if not self._messages:
+                texts = [
+                    hash(text_of(one)) for one in messages if getattr(one, "role", "") == "tool"
+                ]
+                self.earlier = [self.tool_results[key] for key in texts if key in self.tool_results]
             self._messages = messages
         request = (span, prompt)
         if self._prompts and self._prompts[-1] == request:
@@ -221,12 +237,6 @@ class RootSpan:
         """Yield the prompts of a call that asks something, which an ingestion does not."""
         if question_of(self._arguments):
             yield from (prompt for _, prompt in self._prompts)
-
-    def earlier_tools(self) -> dict[str, bool]:
-        """Return the tools whose texts of earlier turns the last model was given; all had nodes."""
-        results = [message for message in self._messages if getattr(message, "role", "") == "tool"]
-        texts = [hash(text_of(message)) for message in results]
-        return {self.tool_texts[text]: True for text in texts if text in self.tool_texts}
 
     def _take(self, value: object) -> tuple[Snapshot, ...]:
         taken = []
@@ -316,10 +326,13 @@ class RootSpan:
         chosen = context(
             self._sources, sightings, prompts, question, bodies, self._given, last=last
         )
-        if not bodies:
+        older = [seen for _, nodes in self.earlier for seen in nodes if self._given is None]
+        if not bodies and not older:
             return chosen
+        documents = [headed(seen, bodies.get(seen.text)) for seen in chosen.documents]
         return chosen._replace(
-            documents=[headed(seen, bodies.get(seen.text)) for seen in chosen.documents],
+            documents=distinct([*documents, *older]) if older else documents,
+            source="prompt" if older and not documents else chosen.source,
             unused=[headed(seen, bodies.get(seen.text)) for seen in chosen.unused],
         )
 

@@ -14,7 +14,7 @@ from types import AsyncGeneratorType, GeneratorType
 from typing import Any
 
 from rag_eval_integrations._suppress import suppress_capture, suppressed
-from rag_eval_integrations.capture._calls import OpenCalls
+from rag_eval_integrations.capture._calls import OpenCalls, Snapshot
 from rag_eval_integrations.capture._delivery import TargetDelivery
 from rag_eval_integrations.capture._retrieval import in_retrieval
 from rag_eval_integrations.capture._uncaptured import Uncaptured
@@ -114,7 +114,7 @@ class Recorder:
         # Spans that go on after their call has ended or was dropped: a span that starts under them
         # is not a new call. Only ids, and a limited number, since some spans never end.
         self._late: dict[str, None] = {}
-        self._tool_texts: dict[int, str] = {}
+        self._tool_results: dict[int, tuple[str, list[Snapshot]]] = {}
         # Whether a call has ever left its stream to the app: an app without streams does not pay
         # for looking, at every span, whether a stream is being read (27,000 of the 646,000
         # instructions that were added to a query; 497,000 are left).
@@ -280,7 +280,7 @@ class Recorder:
             stage = "judge"
         call = RootSpan(span_id, stage, bound_args.arguments, instance, tags, self._hooks)
         call.takes_text = self._takes_text
-        call.tool_texts = self._tool_texts
+        call.tool_results = self._tool_results
         with self.lock:
             self.forget(self.calls.add(span_id, call))
         self.spans[span_id] = call.root
@@ -338,8 +338,8 @@ class Recorder:
         if stage == "retrieve":
             uncaptured.note("retriever", call.key[:-37])
         elif stage == "answer":
-            prompts = call.prompts_of_question()
-            uncaptured.note_answered(call.tools, prompts, call.earlier_tools())
+            earlier = {name: True for name, _ in call.earlier}
+            uncaptured.note_answered(call.tools, call.prompts_of_question(), earlier)
 
     # --- releasing calls --------------------------------------------------------------------
 

@@ -99,6 +99,24 @@ class TestLooksLikeRag:
         assert [one.levelno for one in lines] == [logging.WARNING]
         assert "the tool 'manual' had found in an earlier turn" in lines[0].getMessage()
 
+    async def test_documents_of_earlier_turns_were_seen(self, captured: Captured) -> None:
+        """Where this turn searches as well, what the model was shown again counts, after it."""
+        names = ("manual", "other")
+        found = (nodes()[:2], nodes()[1:])
+        tools: list[Any] = [
+            RetrieverTool.from_defaults(Sections(part), name=name, description="Finds.")
+            for name, part in zip(names, found, strict=True)
+        ]
+        calls = [[(name, {"input": "k"})] for name in names]
+        asked = FunctionAgent(
+            tools=tools, llm=ToolCaller(script=[calls[0], ANSWER, calls[1], ANSWER])
+        )
+        memory = ChatMemoryBuffer.from_defaults(token_limit=10_000)
+        await asked.run(QUESTION, memory=memory)
+        await asked.run("And then?", memory=memory)
+
+        assert [ids(call) for call in captured.calls] == [["a", "b"], ["b", "c", "a"]]
+
     async def test_other_runs_are_not(self, captured: Captured) -> None:
         """A chat, another tool, a captured query and an `EvaluatedRetriever` are no such runs."""
         Says(template="{query}").query(QUESTION)
