@@ -143,16 +143,16 @@ def _answer_and_context(
         text = asked[-1].text  # the usual case
         return text, partial(context_of, call, asked, asked[-1:], known=True, question=question)
     inquiries = {question, *(queries or ())}
-    answer = _answer_as_users(outputs, asked, inquiries) or answer_of(outputs)
+    outputs = _answer_as_users(outputs, asked, inquiries) or outputs
     if (
         status == "ok"
         and queries is not None
-        and (isinstance(outputs, str) or answer is None)
+        and (isinstance(outputs, str) or answer_of(outputs) is None)
         and only_retrieved(call, outputs, asked, inquiries)
     ):
         out = context_out(call, outputs)  # now: the app may change its outputs
         return None, lambda: out
-    response, writers, known = _response(status, outputs, answer, asked, queries or set())
+    response, writers, known = _response(status, outputs, asked, queries or set())
     return response, partial(context_of, call, asked, writers, known=known, question=question)
 
 
@@ -207,15 +207,12 @@ def _status(
 
 
 def _response(
-    status: CaptureStatus,
-    outputs: object,
-    answer: str | None,
-    asked: Sequence[ModelRequest],
-    queries: set[str],
+    status: CaptureStatus, outputs: object, asked: Sequence[ModelRequest], queries: set[str]
 ) -> tuple[str | None, Sequence[ModelRequest], bool]:
     """Return the answer, the models that wrote it, and whether these are known for certain."""
     if status == "error":
         return None, asked[-1:], False
+    answer = answer_of(outputs)
     if status == "interrupted":
         return _interrupted_answer(outputs, answer), asked[-1:], False
     if status == "aborted":

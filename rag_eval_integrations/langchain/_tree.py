@@ -33,7 +33,6 @@ from rag_eval_integrations.langchain._values import (
     question_of,
     starts_stream,
     tool_arguments,
-    tool_messages,
 )
 from rag_eval_integrations.records import Turn
 
@@ -241,8 +240,9 @@ class RootRun:
             return
         kind = run.kind
         if kind == "llm":
-            if not self.tools and not self.shown_before:
-                self.shown_before = tool_messages(inputs)
+            if not self.tools and not self.shown_before and type(inputs) is list:
+                messages = [item for part in inputs if type(part) is list for item in part]
+                self.shown_before = [item for item in messages if hasattr(item, "artifact")]
             self._turn += 1
             run.asked = ModelRequest(run, prompt_texts(inputs), len(self.sightings), self._turn)
             self.asked.append(run.asked)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from rag_eval_integrations.capture._calls import json_object
 from rag_eval_integrations.records import Turn
@@ -152,13 +152,6 @@ def prompt_texts(started: object) -> tuple[str, ...]:
             elif (message := message_of(item)) is not None:
                 texts.append(message.text)
     return tuple(texts)
-
-
-def tool_messages(started: object) -> list[Any]:
-    """Return the results of tools among the messages of a chat model's request."""
-    messages = started[0] if isinstance(started, list) and started else ()
-    messages = messages if isinstance(messages, list) else ()  # a completion model has a text
-    return [item for item in messages if hasattr(item, "artifact")]
 
 
 def _texts_within(content: object, depth: int = 0) -> Iterator[str]:
