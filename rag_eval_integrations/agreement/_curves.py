@@ -68,7 +68,7 @@ def curves(pairs: Sequence[Pair]) -> Mapping[str, Curves]:
 def curves_of(table: Table) -> Mapping[str, Curves]:
     """Compute the curves of a table, as `curves` does of pairs."""
     rows = table.compared(ADHERENCE)
-    chances = column(table.predicted, ADHERENCE, "probability")[rows.at]
+    chances = column(table.predicted, ADHERENCE, "probability")[rows.places]
     known = ~np.isnan(chances)
     verdicts = {"not adherent": (1 - chances[known], not_adherent(rows)[known])}
     for kind in ("relevant", "utilized"):

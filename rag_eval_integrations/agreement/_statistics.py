@@ -37,7 +37,7 @@ class Places(NamedTuple):
     Scores with gaps, sentences and whole rows are thus all resampled by the same draws.
     """
 
-    at: Array
+    rows: Array
     size: int
     """Number of rows of the group."""
 
@@ -48,7 +48,7 @@ class Places(NamedTuple):
 
     def spread(self, values: Array | None = None) -> Array:
         """Sum a column by row; without one, count the observations."""
-        return np.bincount(self.at, values, self.size)
+        return np.bincount(self.rows, values, self.size)
 
 
 def exact_sum(values: Array) -> float:
@@ -303,7 +303,7 @@ def auroc(scores: Array, positive: Array, places: Places) -> Statistic:
     None unless there is at least one positive and one negative (Hanley and McNeil 1982).
     """
     wins = _Wins.of(scores, positive)
-    ones, zeros = places.at[wins.ones], places.at[wins.zeros]
+    ones, zeros = places.rows[wins.ones], places.rows[wins.zeros]
 
     def on_draws(weights: Array) -> Array:
         drawn = weights[:, ones]
@@ -312,7 +312,7 @@ def auroc(scores: Array, positive: Array, places: Places) -> Statistic:
         twice = (drawn * (cumulated[:, wins.below] + cumulated[:, wins.up_to])).sum(axis=1)
         return twice / (2 * drawn.sum(axis=1) * cumulated[:, -1])
 
-    return Statistic(wins.auroc, len(places.at), on_draws)
+    return Statistic(wins.auroc, len(places.rows), on_draws)
 
 
 def clustered_auroc(scores: Array, positive: Array, places: Places) -> Statistic:

@@ -208,14 +208,14 @@ class Compared(NamedTuple):
     """The rows in which one score has a value on both sides."""
 
     name: str
-    at: Array
-    """Places of the rows in their table."""
+    places: Array
+    """Indices of the rows in their table."""
     predicted: Array
     gold: Array
 
     def some(self, chosen: Array) -> Compared:
         """Return the rows that are marked."""
-        return Compared(self.name, self.at[chosen], self.predicted[chosen], self.gold[chosen])
+        return Compared(self.name, self.places[chosen], self.predicted[chosen], self.gold[chosen])
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ def check_one_provenance(table: Table) -> dict[str, Provenance]:
     """
     made: dict[str, Provenance] = {}
     for name in table.names():
-        rows = table.compared(name).at.tolist()
+        rows = table.compared(name).places.tolist()
         if not rows:
             continue
         predicted = _predictor([table.predicted[row] for row in rows], name)
@@ -145,7 +145,7 @@ def score_blocks(table: Table) -> Iterator[tuple[Path, Block]]:
     """Compute the statistics of every score that both sides have."""
     for name in table.names():
         rows = table.compared(name)
-        places = Places(rows.at, len(table))
+        places = Places(rows.places, len(table))
         if name == ADHERENCE:
             yield ("scores", name), _adherence(table, rows, places)
         else:
@@ -162,11 +162,11 @@ def _estimate_blocks(table: Table) -> Iterator[tuple[Path, Block]]:
     for name in table.names():
         rows = table.compared(name)
         predicted, gold = (
-            column(side, name, "estimate")[rows.at] for side in (table.predicted, table.gold)
+            column(side, name, "estimate")[rows.places] for side in (table.predicted, table.gold)
         )
         if name != ADHERENCE and not np.isnan(predicted).all():
             xs, ys = _else(predicted, rows.predicted), _else(gold, rows.gold)
-            yield ("estimates", name), _continuous(xs, ys, Places(rows.at, len(table)))
+            yield ("estimates", name), _continuous(xs, ys, Places(rows.places, len(table)))
 
 
 def _else(numbers: Array, others: Array) -> Array:
@@ -185,9 +185,9 @@ def _adherence(table: Table, rows: Compared, places: Places) -> Block:
     figures = {
         "rmse": statistics.rmse(rows.predicted, rows.gold, places),
         "auroc": statistics.auroc(_hallucination_scores(table, rows), positive, places),
-        **statistics.of_cells(np.array(cells), len(rows.at), "kappa"),
+        **statistics.of_cells(np.array(cells), len(rows.places), "kappa"),
     }
-    return Block({"n": len(rows.at), "positives": int(positive.sum())}, figures)
+    return Block({"n": len(rows.places), "positives": int(positive.sum())}, figures)
 
 
 def not_adherent(rows: Compared) -> Array:
@@ -197,7 +197,7 @@ def not_adherent(rows: Compared) -> Array:
 
 def _hallucination_scores(table: Table, rows: Compared) -> Array:
     """Return the judge's confidence in "not adherent": 1 - `probability`, else 1 - `value`."""
-    probabilities = column(table.predicted, rows.name, "probability")[rows.at]
+    probabilities = column(table.predicted, rows.name, "probability")[rows.places]
     return 1 - _else(probabilities, rows.predicted)
 
 
@@ -249,7 +249,7 @@ def _baseline_blocks(table: Table, left_out: Mapping[str, str]) -> Iterator[tupl
     """
     for name, baseline in BASELINE_COLUMNS.items():
         rows = table.compared(baseline.score)
-        published = np.array([row.baselines.get(name) for row in table.gold], "f8")[rows.at]
+        published = np.array([row.baselines.get(name) for row in table.gold], "f8")[rows.places]
         known = ~np.isnan(published)
         if name in left_out or not known.any():
             continue
@@ -261,33 +261,33 @@ def _baseline_blocks(table: Table, left_out: Mapping[str, str]) -> Iterator[tupl
         figures = _against_gold(table, rows, published)
         own = _against_gold(table, rows, judge)
         figures |= {f"judge_{name}": statistic for name, statistic in own.items()}
-        yield ("baselines", name, baseline.score), Block({"n": len(rows.at)}, figures)
+        yield ("baselines", name, baseline.score), Block({"n": len(rows.places)}, figures)
     for name in table.names():
         rows = table.compared(name)
-        constant = _dataset_means(table, rows) if name != ADHERENCE else np.zeros(len(rows.at))
+        constant = _dataset_means(table, rows) if name != ADHERENCE else np.zeros(len(rows.places))
         figures = _against_gold(table, rows, constant)
-        yield ("baselines", "constant", name), Block({"n": len(rows.at)}, figures)
+        yield ("baselines", "constant", name), Block({"n": len(rows.places)}, figures)
     if ADHERENCE in table.names():
         responses = [row.response for row in table.predicted]
         lengths = np.array(
             [None if response is None else len(response) for response in responses], "f8"
         )
         rows = table.compared(ADHERENCE)
-        rows = rows.some(~np.isnan(lengths[rows.at]))
-        figures = _against_gold(table, rows, lengths[rows.at])
-        yield ("baselines", "response_length", ADHERENCE), Block({"n": len(rows.at)}, figures)
+        rows = rows.some(~np.isnan(lengths[rows.places]))
+        figures = _against_gold(table, rows, lengths[rows.places])
+        yield ("baselines", "response_length", ADHERENCE), Block({"n": len(rows.places)}, figures)
 
 
 def _against_gold(table: Table, rows: Compared, predictions: Array) -> dict[str, Statistic]:
     """Compute the AUROC of adherence, of which what is not adherent is to be found, else RMSE."""
-    places = Places(rows.at, len(table))
+    places = Places(rows.places, len(table))
     if rows.name == ADHERENCE:
         return {"auroc": statistics.auroc(predictions, not_adherent(rows), places)}
     return {"rmse": statistics.rmse(predictions, rows.gold, places)}
 
 
 def _dataset_means(table: Table, rows: Compared) -> Array:
-    datasets = [table.gold[row].dataset for row in rows.at]
+    datasets = [table.gold[row].dataset for row in rows.places]
     groups = np.array([dataset or "" for dataset in datasets])
     means = np.zeros(len(groups))
     for dataset in np.unique(groups):

@@ -109,33 +109,35 @@ def _cost_cells(point: CascadePoint) -> list[str]:
 # --- The output of `rag-eval agreement`
 
 
-def print_agreement(found: Agreement, curve: tuple[CascadePoint, ...] = ()) -> None:
+def print_agreement(agreement: Agreement, curve: tuple[CascadePoint, ...] = ()) -> None:
     """Print an agreement and, if there is one, the curve of a cascade."""
-    humans = human_tables(found.pooled)
-    rows = found.matched.rows
-    if figures.humans_only(found):
+    humans = human_tables(agreement.pooled)
+    rows = agreement.matched.rows
+    if figures.humans_only(agreement):
         show(humans)  # the gold rows have no labels, so there is nothing else to compare
         stdout().print(f"{rows} rows; 95 % intervals by bootstrap.")
         return
-    compared = [_scores_by_dataset(found), _scores_with_intervals(found)]
-    show([*humans, *compared, *_sentences(found), *_baselines(found), *cascade_tables(curve)])
+    compared = [_scores_by_dataset(agreement), _scores_with_intervals(agreement)]
+    show(
+        [*humans, *compared, *_sentences(agreement), *_baselines(agreement), *cascade_tables(curve)]
+    )
     console = stdout()
     console.print(figures.LEGEND, soft_wrap=True)
-    if any(path[0] == "baselines" for path in found.pooled.blocks):
+    if any(path[0] == "baselines" for path in agreement.pooled.blocks):
         console.print(figures.BASELINE_NOTE, soft_wrap=True)
     console.print(
-        f"{rows} rows; {figures.formulas_of(found)} formulas; 95 % intervals by bootstrap over "
+        f"{rows} rows; {figures.formulas_of(agreement)} formulas; 95 % intervals by bootstrap over "
         f"rows. {figures.POOLED_NOTE}",
         soft_wrap=True,
     )
-    for note in found.notes:
+    for note in agreement.notes:
         console.print(visible(note), soft_wrap=True)
 
 
-def _scores_by_dataset(found: Agreement) -> Table:
+def _scores_by_dataset(agreement: Agreement) -> Table:
     titles = (f"{short}>" for short, *_ in figures.SCORES)
     table = foldable("Agreement with gold by data set", "data set", "n>", *titles)
-    for name, group in figures.groups_of(found):
+    for name, group in figures.groups_of(agreement):
         cells = (
             figures.value_of(figures.figure_of(group, "scores", *where))
             for _, *where in figures.SCORES
@@ -144,30 +146,30 @@ def _scores_by_dataset(found: Agreement) -> Table:
     return table
 
 
-def _scores_with_intervals(found: Agreement) -> Table:
+def _scores_with_intervals(agreement: Agreement) -> Table:
     table = foldable("Scores with 95 % intervals", "score", "mean over data sets", "pooled")
     for _, score, statistic in figures.SCORES:
         add_row(
             table,
             f"{score} {figures.STATISTICS[statistic]}",
-            *_cells(found, "scores", score, statistic),
+            *_cells(agreement, "scores", score, statistic),
         )
-        if statistic == "rmse" and ("estimates", score) in found.pooled.blocks:
-            table.add_row("  its estimate RMSE", *_cells(found, "estimates", score, "rmse"))
+        if statistic == "rmse" and ("estimates", score) in agreement.pooled.blocks:
+            table.add_row("  its estimate RMSE", *_cells(agreement, "estimates", score, "rmse"))
     return table
 
 
-def _cells(found: Agreement, section: str, name: str, statistic: str) -> Iterator[str]:
-    for group in (found.mean_over_datasets, found.pooled):
+def _cells(agreement: Agreement, section: str, name: str, statistic: str) -> Iterator[str]:
+    for group in (agreement.mean_over_datasets, agreement.pooled):
         yield cell_of(figures.figure_of(group, section, name, statistic))
 
 
-def _sentences(found: Agreement) -> Iterator[Table]:
+def _sentences(agreement: Agreement) -> Iterator[Table]:
     """Yield one table per statistic, by data set, then one of all statistics with intervals."""
     for statistic in figures.OF_SENTENCES:
         title = f"Sentences by data set: {figures.STATISTICS[statistic]}"
         table = foldable(title, "data set", *(f"{kind}>" for kind in figures.SENTENCES))
-        for name, group in figures.groups_of(found):
+        for name, group in figures.groups_of(agreement):
             cells = (
                 figures.value_of(figures.figure_of(group, "keys", kind, statistic))
                 for kind in figures.SENTENCES
@@ -179,15 +181,15 @@ def _sentences(found: Agreement) -> Iterator[Table]:
     for kind in figures.SENTENCES:
         for statistic in figures.OF_SENTENCES:
             if (kind, statistic) != ("supporting", "auroc"):
-                ends = _cells(found, "keys", kind, statistic)
+                ends = _cells(agreement, "keys", kind, statistic)
                 add_row(table, kind, figures.STATISTICS[statistic], *ends)
     yield table
 
 
-def _baselines(found: Agreement) -> Iterator[Table]:
+def _baselines(agreement: Agreement) -> Iterator[Table]:
     """Yield one table per score: each baseline's figure next to the judge's on the same rows."""
-    mean, scores = figures.baselines_of(found)
-    over = "mean over data sets" if found.by_dataset else "pooled"
+    mean, scores = figures.baselines_of(agreement)
+    over = "mean over data sets" if agreement.by_dataset else "pooled"
     for score, statistic in scores.items():
         name = figures.STATISTICS[statistic]
         title = f"Baselines: {score} {name}, {over}"
@@ -195,10 +197,10 @@ def _baselines(found: Agreement) -> Iterator[Table]:
         for baseline, theirs, own in figures.against(mean, score):
             add_row(table, baseline, cell_of(theirs), cell_of(own))
         yield table
-        if len(found.by_dataset) > 1:
+        if len(agreement.by_dataset) > 1:
             title = f"Baselines: {score} {name} by data set"
             table = foldable(title, "data set", "baseline", "baseline's>", "judge's>")
-            for dataset, group in (*found.by_dataset.items(), ("pooled", found.pooled)):
+            for dataset, group in (*agreement.by_dataset.items(), ("pooled", agreement.pooled)):
                 for baseline, theirs, own in figures.against(group, score):
                     add_row(
                         table, dataset, baseline, figures.value_of(theirs), figures.value_of(own)

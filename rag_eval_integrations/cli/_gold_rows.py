@@ -74,13 +74,13 @@ class RowReader:
 
     def no_rows(self) -> str:
         """Say that there was nothing in a file."""
-        return "has no valid rows" if any(one.count for one in self.bad) else "has no rows"
+        return "has no valid rows" if any(problem.count for problem in self.bad) else "has no rows"
 
     def exit_code(self) -> int:
         """Tell how many lines were invalid; return 2 after one, else 0."""
-        for one in self.bad:
-            one.end("were left out")
-        return 2 if any(one.count for one in self.bad) else 0
+        for problem in self.bad:
+            problem.end("were left out")
+        return 2 if any(problem.count for problem in self.bad) else 0
 
 
 def predicted_rows(reader: RowReader, path: Path) -> tuple[list[Row], Trace]:
@@ -94,7 +94,7 @@ def predicted_rows(reader: RowReader, path: Path) -> tuple[list[Row], Trace]:
     if not rows:
         raise ConfigurationError("evals", str(path), f"the evaluations file {reader.no_rows()}")
     scores = (row.scores[name] for row in rows for name in TRACE_SCORES if name in row.scores)
-    by = next((one.by for one in scores if one.by.formulas), None)
+    by = next((score.by for score in scores if score.by.formulas), None)
     return rows, Trace() if by is None else Trace(
         cast(Formulas, by.formulas), by.relevance_baseline
     )

@@ -105,9 +105,9 @@ def kept(says: Callable[[], str], *, add: str = "", drop: str = "") -> Iterator[
         raise
 
 
-def kept_words(count: int, one: str, many: str, path: Path | None) -> str:
+def kept_words(count: int, singular: str, plural: str, path: Path | None) -> str:
     """Say how many records are kept in which file."""
-    return f"{counted(count, f'{one} is', f'{many} are')} kept in {path}."
+    return f"{counted(count, f'{singular} is', f'{plural} are')} kept in {path}."
 
 
 def _settle() -> None:

@@ -38,7 +38,7 @@ def stdout(*, to_stderr: bool = False) -> Console:
         """Escapes every string that is printed, alone or in a table."""
 
         def print(self, *objects: object, **options: Any) -> None:
-            shown = [hanging(one) if isinstance(one, str) else one for one in objects]
+            shown = [hanging(item) if isinstance(item, str) else item for item in objects]
             super().print(*shown, **options)
 
         def on_broken_pipe(self) -> None:

@@ -60,18 +60,18 @@ def agreement(options: AgreementOptions) -> int:
         )
     later = [reader.evaluations(path) for path in cascade]
     curve = cascade_of(table, *later) if later else ()
-    found = agreement_of(table, joined, baselines=options.baselines)
+    agreement = agreement_of(table, joined, baselines=options.baselines)
     if options.as_json:
-        content = found.to_json() | ({"cascade": curve_json(curve)} if curve else {})
+        content = agreement.to_json() | ({"cascade": curve_json(curve)} if curve else {})
         write_stdout(f"{visible_json(content)}\n")
     else:
-        print_agreement(found, curve)
+        print_agreement(agreement, curve)
     drawn = _drawn(table) if pages else {}
     for option, page in pages:
         if option == "--plots":
             _target.make_folder(page.parent, option)
         title = f"Agreement of {evals.name} with {gold.name}"
-        write_agreement(found, page, title=title, curves=drawn, cascade=curve, field=option)
+        write_agreement(agreement, page, title=title, curves=drawn, cascade=curve, field=option)
         print_stderr(f"Wrote {page}")
     return reader.exit_code()
 

@@ -52,7 +52,7 @@ def calibrate(options: CalibrateOptions) -> int:
     rows = reader.gold(gold, trace)
     check_enough(rows, options.target_error)
     if not evals:
-        predicted = [Row.of(one) for one in _judged(options, requests, gold, trace)]
+        predicted = [Row.of(evaluation) for evaluation in _judged(options, requests, gold, trace)]
     table, joined = Table.joined(predicted, rows)
     if not joined.rows:
         raise ConfigurationError(
@@ -61,10 +61,10 @@ def calibrate(options: CalibrateOptions) -> int:
     if joined.unmatched:
         print_stderr(f"{joined.unmatched} rows are on one side only and were left out")
     name = options.out.stem if options.name is None else options.name
-    found = calibration_of(table, name=name, target_error=options.target_error)
+    calibration = calibration_of(table, name=name, target_error=options.target_error)
     with _target.replacing(target, new=not options.overwrite, mode=_target.PUBLIC) as stream:
-        stream.write(found.to_json().encode("ascii"))
-    _print(found)
+        stream.write(calibration.to_json().encode("ascii"))
+    _print(calibration)
     write_stdout(f"Wrote {visible(str(options.out))}\n")
     return reader.exit_code()
 
@@ -122,29 +122,29 @@ async def _evaluated(
     return made
 
 
-def _print(found: Calibration) -> None:
+def _print(calibration: Calibration) -> None:
     """Print a table per judge, and why scores are left as they are."""
     tables, notes = [], []
-    for maps in found.judges:
+    for maps in calibration.judges:
         title = f"Calibration of {maps}: errors on held-out questions, before → after"
         table = foldable(
             title, "score", "n>", "questions>", "needed>", "RMSE>", "calibration error>", "map"
         )
-        for name, one in maps.scores.items():
+        for name, score_map in maps.scores.items():
             add_row(
-                table, name, str(one.n), str(one.questions), str(one.needed),
-                _change(one.rmse), _change(one.calibration_error), _map_of(one),
+                table, name, str(score_map.n), str(score_map.questions), str(score_map.needed),
+                _change(score_map.rmse), _change(score_map.calibration_error), _map_of(score_map),
             )  # fmt: skip
-            if one.why:
-                notes.append(f"{name} is left as it is: {one.why}")
+            if score_map.why:
+                notes.append(f"{name} is left as it is: {score_map.why}")
         tables.append(table)
     show(tables)
     console = stdout()
     for note in notes:
         console.print(visible(note), soft_wrap=True)
     console.print(
-        f"{found.n} gold rows, {found.questions} questions, {found.formulas} formulas; errors are "
-        "cross-validated in folds that hold out whole questions.",
+        f"{calibration.n} gold rows, {calibration.questions} questions, {calibration.formulas} "
+        "formulas; errors are cross-validated in folds that hold out whole questions.",
         soft_wrap=True,
     )
 
@@ -156,9 +156,9 @@ def _change(errors: tuple[float, float] | None) -> str:
     return f"{before:.3f}" if before == after else f"{before:.3f} → {after:.3f}"
 
 
-def _map_of(one: ScoreMap) -> str:
-    if one.method == "identity":
+def _map_of(score_map: ScoreMap) -> str:
+    if score_map.method == "identity":
         return "as it is"
-    if one.method == "platt":
-        return f"Platt: slope {one.slope:.2f}, intercept {one.intercept:+.2f}"
-    return f"isotonic, {len(one.knots)} knots"
+    if score_map.method == "platt":
+        return f"Platt: slope {score_map.slope:.2f}, intercept {score_map.intercept:+.2f}"
+    return f"isotonic, {len(score_map.knots)} knots"

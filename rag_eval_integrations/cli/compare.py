@@ -59,17 +59,19 @@ def compare(options: CompareOptions) -> int:
     evals = [Input(path) for path in options.evals]
     _check(options, evals)
     invalid = [BadRows(file) for file in evals]
-    found = compare_runs(
+    comparison = compare_runs(
         *[EvaluationsFile(file, bad.tell) for file, bad in zip(evals, invalid, strict=True)],
         by=cast(PairedBy | None, options.by),
         conversation=False if options.conversation == "none" else options.conversation,
         allow_mixed=options.allow_mixed,
     )
-    verdicts = list(_verdicts(found, gates))
+    verdicts = list(_verdicts(comparison, gates))
     piped = str(options.out) == "-" or (options.out is None and options.form is not None)
-    _print(found, verdicts, stdout(to_stderr=piped))
+    _print(comparison, verdicts, stdout(to_stderr=piped))
     if options.out is not None or piped:
-        _write(found, form, None if piped else options.out, [one.line for one in verdicts])
+        _write(
+            comparison, form, None if piped else options.out, [verdict.line for verdict in verdicts]
+        )
     for bad in invalid:
         bad.end("were left out")
     if any(bad.count for bad in invalid) and not options.skip_invalid:
@@ -90,8 +92,8 @@ def _check(options: CompareOptions, evals: Sequence[Input]) -> None:
         file.check(folder=True)
 
 
-def _print(found: Comparison, verdicts: Sequence[_Verdict], console: Console) -> None:
-    for run in found.all:
+def _print(comparison: Comparison, verdicts: Sequence[_Verdict], console: Console) -> None:
+    for run in comparison.all:
         for table in _tables(run, console):
             console.print(table)
         for line in (*remarks(run), *_most_changed(run)):
@@ -172,9 +174,9 @@ def regression_gates(words: Sequence[str], *, fail_on_unclear: bool) -> dict[str
     return gates
 
 
-def _verdicts(found: Comparison, gates: dict[str, float]) -> Iterator[_Verdict]:
-    for run in found.all:
-        of = f" ({one_line(run.names[1])})" if found.others else ""
+def _verdicts(comparison: Comparison, gates: dict[str, float]) -> Iterator[_Verdict]:
+    for run in comparison.all:
+        of = f" ({one_line(run.names[1])})" if comparison.others else ""
         for name, delta in gates.items():
             if name not in run.scores:
                 names = ", ".join(run.scores) or "none"
@@ -187,13 +189,17 @@ def _verdicts(found: Comparison, gates: dict[str, float]) -> Iterator[_Verdict]:
 
 def _code(verdicts: Sequence[_Verdict], options: CompareOptions) -> int:
     code = 0
-    for one in verdicts:
-        if not one.run.scores[one.name].n:
-            print_stderr(f"FAILED {one.name}: no call has a value in both runs")
+    for verdict in verdicts:
+        if not verdict.run.scores[verdict.name].n:
+            print_stderr(f"FAILED {verdict.name}: no call has a value in both runs")
             code = 2
-        elif one.outcome == "worse" or (one.outcome == "cannot tell" and options.fail_on_unclear):
-            print_stderr(f"FAILED {one.line}")
-            for line in worst_calls(one.run, one.name) if one.outcome == "worse" else ():
+        elif verdict.outcome == "worse" or (
+            verdict.outcome == "cannot tell" and options.fail_on_unclear
+        ):
+            print_stderr(f"FAILED {verdict.line}")
+            for line in (
+                worst_calls(verdict.run, verdict.name) if verdict.outcome == "worse" else ()
+            ):
                 print_stderr(f"  {line}")
             code = max(code, 1)
     return code
@@ -202,14 +208,14 @@ def _code(verdicts: Sequence[_Verdict], options: CompareOptions) -> int:
 # --- Files
 
 
-def _write(found: Comparison, form: str, out: Path | None, verdicts: Sequence[str]) -> None:
+def _write(comparison: Comparison, form: str, out: Path | None, verdicts: Sequence[str]) -> None:
     pieces: Iterable[str]
     if form == "html":
-        pieces = compare_page(found, verdicts=verdicts)
+        pieces = compare_page(comparison, verdicts=verdicts)
     elif form == "json":
-        pieces = [f"{visible_json(found.to_json() | {'verdicts': list(verdicts)})}\n"]
+        pieces = [f"{visible_json(comparison.to_json() | {'verdicts': list(verdicts)})}\n"]
     else:
-        pieces = [_markdown(found, verdicts)]
+        pieces = [_markdown(comparison, verdicts)]
     if out is None:
         write_stdout("".join(pieces))
     elif form == "html":
@@ -221,10 +227,10 @@ def _write(found: Comparison, form: str, out: Path | None, verdicts: Sequence[st
         print_stderr(f"Wrote the comparison to {out}")
 
 
-def _markdown(found: Comparison, verdicts: Sequence[str]) -> str:
+def _markdown(comparison: Comparison, verdicts: Sequence[str]) -> str:
     """Write tables for a pull request or a job's summary; no text in them acts as Markdown."""
     lines = [f"<!-- {GENERATOR} -->", *(f"- {inline(line, most=None)}" for line in verdicts), ""]
-    for run in found.all:
+    for run in comparison.all:
         rows: list[Row] = [
             dict(zip(HEADINGS, cells(score), strict=True)) for score in run.scores.values()
         ]

@@ -335,11 +335,11 @@ class Reader:
         if self._shape is None:
             self._shape = shape_of(row, self.given)
             if self._shape.name != "calls":
-                self._told(self._shape.ways)
+                self._tell_names(self._shape.ways)
         elif not self._later.isdisjoint(row):  # not every writer writes a null
             more = _optional(row, self._shape.ways)
             self._shape.ways.update(more)
-            self._told(more, later=True)
+            self._tell_names(more, later=True)
         name, ways = self._shape
         documents = row.get("documents")
         foreign = isinstance(documents, list) and any(map(is_foreign, documents))
@@ -371,7 +371,7 @@ class Reader:
                 raise ConfigurationError(self._option, f"{ours}={theirs}", why)
         self._checked = True
 
-    def _told(self, ways: Ways, *, later: bool = False) -> None:
+    def _tell_names(self, ways: Ways, *, later: bool = False) -> None:
         assert self._shape is not None
         words = ", ".join(
             ours if ways[ours] == (ours,) else f"{'.'.join(ways[ours])} → {ours}"

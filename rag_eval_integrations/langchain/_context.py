@@ -114,9 +114,9 @@ def _of_earlier_turns(
     """Return what tools found in earlier turns and the writers were shown beside the documents."""
     shown = [message for request in writers for message in request.prompt]
     older = []
-    for _, result, found in call.earlier:
+    for _, result, earlier in call.earlier:
         if any(result in message for message in shown):
-            for old in found:
+            for old in earlier:
                 text = old.text
                 for seen in documents:
                     text = text.replace(seen.text, "") if len(seen.text) >= _MIN_TELLING else text

@@ -335,8 +335,8 @@ class RootRun:
         for message in self.shown_before:
             name, text = message.name or "tool", content_text(message.content) or ""
             artifact = documents_of(message.artifact)
-            found = (item[0] if type(item) is tuple else item for item in artifact)
-            documents = [seen for item in found if (seen := snapshot(item, None)).text in text]
+            items = (item[0] if type(item) is tuple else item for item in artifact)
+            documents = [seen for item in items if (seen := snapshot(item, None)).text in text]
             known = name in self.document_tools or (self.takes_text and self.takes_text(name))
             if text and known and not documents:
                 documents = [Snapshot(text, None, {"tool": name}, None)]

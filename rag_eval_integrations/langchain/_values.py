@@ -199,7 +199,7 @@ _NO_ANSWER = re.compile(
     re.IGNORECASE,
 )
 _ANSWER = re.compile("answer|response|reply|result|summary|output", re.IGNORECASE)
-_FINAL = re.compile("final_(?!.*(?:context|doc|source|prompt|input))", re.IGNORECASE)
+_NOT_FINAL = re.compile("context|doc|source|prompt|input", re.IGNORECASE)
 _GRADES = frozenset(
     {"yes", "no", "true", "false", "relevant", "irrelevant", "not relevant", "useful", "not useful"}
 )
@@ -286,7 +286,7 @@ def answer_of(outputs: object, depth: int = 0) -> str | None:
     if isinstance(outputs, LISTS):
         return last_answer(outputs)
     for key, value in outputs.items() if isinstance(outputs, dict) else ():
-        if _FINAL.match(str(key)):
+        if str(key).lower().startswith("final_") and not _NOT_FINAL.search(str(key)):
             answer = answer_of(value, depth + 1)
             if answer and not is_no_answer(str(key), answer):
                 return answer

@@ -156,14 +156,18 @@ class RootSpan:
         elif stage == "tool":
             nodes = self._take(getattr(result, "raw_output", None))
             self._found.append(FoundNodes(span, nodes or self._tool_text(span, result)))
-            below = [found for found in self._found if found.nodes and found.span.is_below(span)]
+            below = [
+                retrieval
+                for retrieval in self._found
+                if retrieval.nodes and retrieval.span.is_below(span)
+            ]
             if below and (text := text_of(result)):
                 self.tool_results[hash(text)] = (
                     str(getattr(result, "tool_name", "tool")),
                     [
                         headed(seen, self._bodies.get(seen.text))
-                        for found in below
-                        for seen in found.nodes
+                        for retrieval in below
+                        for seen in retrieval.nodes
                         if isinstance(seen, Snapshot) and seen.text in text
                     ],
                 )
@@ -182,7 +186,9 @@ class RootSpan:
         if messages:
             if not self._messages:
                 texts = [
-                    hash(text_of(one)) for one in messages if getattr(one, "role", "") == "tool"
+                    hash(text_of(message))
+                    for message in messages
+                    if getattr(message, "role", "") == "tool"
                 ]
                 self.earlier = [self.tool_results[key] for key in texts if key in self.tool_results]
             self._messages = messages

@@ -86,7 +86,7 @@ class Journal:
         line = self.get_line(key)
         return None if line in (None, FORGOTTEN) else json.loads(str(line)).get("value")
 
-    def put(self, key: str, who: str, value: Any) -> None:
+    def record(self, key: str, who: str, value: Any) -> None:
         """Record a JSON value, which is in the file when this returns.
 
         Args:

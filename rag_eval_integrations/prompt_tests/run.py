@@ -344,7 +344,7 @@ class _AskApp:
             output = call.response or ""
             contexts = tuple(document.shown for document in call.documents)
             journal.spend(app.name, Usage(requests=1))
-            journal.put(key, app.name, {"output": output, "contexts": list(contexts)})
+            journal.record(key, app.name, {"output": output, "contexts": list(contexts)})
             return output, contexts
 
         return await self._flights.get(key, make)

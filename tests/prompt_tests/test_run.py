@@ -238,7 +238,7 @@ def test_any_json_value_can_be_recorded(
     assert (journal.get("a"), len(journal), list(tmp_path.iterdir())) == (None, 0, [])
     values = {"a": {"x": 1}, "b": "é\ud800", "c": [], "d": {"value": 1, "schema": 2}, "e": 0}
     for key, value in values.items():
-        journal.put(key, "m", value)
+        journal.record(key, "m", value)
         journal.close()
 
     again = journal if path is None else Journal(path)
@@ -254,12 +254,12 @@ def test_a_file_that_cannot_keep_replies_raises(tmp_path: Path) -> None:
     assert (tmp_path / "text.sqlite").read_text() == "mine"
 
     journal = Journal(tmp_path / "r.sqlite")
-    journal.put("a", "m", 1)
+    journal.record("a", "m", 1)
     database = sqlite3.connect(tmp_path / "r.sqlite")
     database.execute("ALTER TABLE completions RENAME TO other")
     database.close()
     with pytest.raises(OSError, match="no such table"):
-        journal.put("b", "m", 2)
+        journal.record("b", "m", 2)
 
 
 _KILLED = """

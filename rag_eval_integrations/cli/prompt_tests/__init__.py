@@ -25,7 +25,7 @@ from rag_eval_integrations.cli.prompt_tests._options import (
     Muts,
     Out,
     Overwrite,
-    Put,
+    PromptFile,
     ReportSettings,
     RequestSettings,
     RunSettings,
@@ -45,7 +45,11 @@ app = typer.Typer(
 @app.command("generate", cls=Command)
 @grouped
 def generate_command(
-    put: Put, out: Out, model: Generator, settings: GenerateSettings, requests: RequestSettings
+    prompt_file: PromptFile,
+    out: Out,
+    model: Generator,
+    settings: GenerateSettings,
+    requests: RequestSettings,
 ) -> None:
     """Generate rules and tests; a stage whose file exists is not run again.
 
@@ -62,7 +66,7 @@ def generate_command(
     """  # noqa: D301  # the sign itself keeps the lines of the table
     from rag_eval_integrations.cli.prompt_tests import commands
 
-    raise typer.Exit(commands.generate(put, out, model, settings, requests))
+    raise typer.Exit(commands.generate(prompt_file, out, model, settings, requests))
 
 
 @app.command("run", cls=Command)
@@ -104,26 +108,26 @@ def report_command(
 @app.command("all", cls=Command)
 @grouped
 def all_command(
-    put: Put, out: Out, model: Generator, mut: Muts, judge: Judges, settings: GenerateSettings,
-    running: RunSettings, judging: JudgeSettings, reporting: ReportSettings,
-    requests: RequestSettings,
+    prompt_file: PromptFile, out: Out, model: Generator, mut: Muts, judge: Judges,
+    settings: GenerateSettings, running: RunSettings, judging: JudgeSettings,
+    reporting: ReportSettings, requests: RequestSettings,
 ) -> None:  # fmt: skip
     """Generate, run, evaluate and report in one command."""
     from rag_eval_integrations.cli.prompt_tests import commands
 
     raise typer.Exit(
         commands.all_stages(
-            put, out, model, mut, judge, settings, running, judging, reporting, requests
+            prompt_file, out, model, mut, judge, settings, running, judging, reporting, requests
         )
     )
 
 
 @app.command("metrics", cls=Command)
-def metrics_command(put: Put) -> None:
+def metrics_command(prompt_file: PromptFile) -> None:
     """List the metric files next to a prompt, with warnings."""
     from rag_eval_integrations.cli.prompt_tests import commands
 
-    raise typer.Exit(commands.metrics(put))
+    raise typer.Exit(commands.metrics(prompt_file))
 
 
 @app.command("import", cls=Command)

@@ -21,14 +21,14 @@ from rag_eval_integrations.prompt_tests.project import Project
 from rag_eval_integrations.prompt_tests.prompt import AuthorWords, read_samples
 
 
-def created(put: Path, out: Path, author: GenerateSettings) -> Project:
+def created(prompt_file: Path, out: Path, author: GenerateSettings) -> Project:
     """Make or continue the folder of a prompt, with its author's words and metric.
 
     Raises:
         RagEvalError: for words that cannot be used, or a folder that they contradict.
         OSError: when a file cannot be read or written.
     """
-    project = Project.create(put, out, print_stderr, author=_author_words(author))
+    project = Project.create(prompt_file, out, print_stderr, author=_author_words(author))
     if author.custom_metric is not None:
         project.add_metric(text_of(author.custom_metric, "--custom-metric"))
     return project

@@ -26,7 +26,7 @@ def flag(names: str, help_: str) -> Any:
     return typer.Option(names, help=help_)
 
 
-Put = Annotated[
+PromptFile = Annotated[
     Path, typer.Argument(metavar="PUT", help="The prompt under test (.prompty, .md, .prompt.yml).")
 ]
 Dir = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the prompt's tests.")]

@@ -45,7 +45,7 @@ _NOTHING = "Nothing was sent or written."
 
 
 def generate(
-    put: Path,
+    prompt_file: Path,
     out: Path,
     model: str,
     settings: GenerateSettings,
@@ -58,13 +58,13 @@ def generate(
         RagEvalError: for a user's mistake, or a generator that does not answer.
         OSError: when a file cannot be read or written.
     """
-    PromptUnderTest.of(put)  # a wrong file is reported before a missing key
+    PromptUnderTest.of(prompt_file)  # a wrong file is reported before a missing key
     bill = bill or Bill(requests.prices)
     strong = None
     if settings.groundtruth is not None:
         strong = model_from_option(settings.groundtruth, "--groundtruth", requests)
     generation, project = _generation(
-        put, out, model, settings, requests, make=not requests.dry_run
+        prompt_file, out, model, settings, requests, make=not requests.dry_run
     )
     _, words = bill.generation(generation, groundtruth=strong is not None)
     if project is None:
@@ -95,7 +95,7 @@ def generate(
 
 
 def _generation(
-    put: Path,
+    prompt_file: Path,
     out: Path,
     model: str,
     settings: GenerateSettings,
@@ -109,9 +109,9 @@ def _generation(
     options = GenerateOptions.of(settings.effort, **explicit)
     # Its failure ends the command, which then says it.
     generator = model_from_option(model, "--model", requests, tell=lambda _: None)
-    project = created(put, out, settings) if make else None
+    project = created(prompt_file, out, settings) if make else None
     generation = Generation(
-        put if project is None else project.prompt, out, generator, options,
+        prompt_file if project is None else project.prompt, out, generator, options,
         scenarios=settings.scenario, max_concurrency=requests.max_concurrency, tell=print_stderr,
     )  # fmt: skip
     return generation, project
@@ -226,7 +226,7 @@ def evaluate(
 
 
 def all_stages(
-    put: Path,
+    prompt_file: Path,
     out: Path,
     model: str,
     muts: Sequence[str],
@@ -245,8 +245,8 @@ def all_stages(
     """
     bill = Bill(requests.prices)
     parameters_of(muts, running, requests)  # a mistake is found before the first request
-    prompt = PromptUnderTest.of(put)
-    generation, _ = _generation(put, out, model, settings, requests, make=False)
+    prompt = PromptUnderTest.of(prompt_file)
+    generation, _ = _generation(prompt_file, out, model, settings, requests, make=False)
     most, words = bill.generation(generation, groundtruth=settings.groundtruth is not None)
     print_stderr(words)
     runs = min(most, running.max_tests or most) * running.runs
@@ -260,7 +260,7 @@ def all_stages(
     if requests.dry_run:
         stdout().print(_NOTHING)
         return 0
-    if generate(put, out, model, settings, requests, bill):
+    if generate(prompt_file, out, model, settings, requests, bill):
         return _FAILED
     # Continue when models or judges failed: the report shows the failures best.
     without_baseline = settings.baseline is False
@@ -277,15 +277,15 @@ def _nothing(project: Project) -> int:
     return 0
 
 
-def metrics(put: Path) -> int:
+def metrics(prompt_file: Path) -> int:
     """List the metric files next to a prompt, with warnings about each.
 
     Raises:
         RagEvalError: for a file that is not a prompt.
         OSError: when a file cannot be read.
     """
-    prompt = PromptUnderTest.of(put)
-    paths = metric_files(put.parent)
+    prompt = PromptUnderTest.of(prompt_file)
+    paths = metric_files(prompt_file.parent)
     names = Counter(prompt_name(path) for path in paths)
     table = plain_table(
         f"Metric files next to {prompt.name}", "metric", "variables", "tags", "warnings"
@@ -300,7 +300,9 @@ def metrics(put: Path) -> int:
     if paths:
         stdout().print(table)
     else:
-        stdout().print(f"no metric files (*.metric.prompty) in {put.parent}", soft_wrap=True)
+        stdout().print(
+            f"no metric files (*.metric.prompty) in {prompt_file.parent}", soft_wrap=True
+        )
     return 0
 
 
