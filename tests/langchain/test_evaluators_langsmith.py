@@ -346,7 +346,7 @@ def scores_of(row: Any) -> dict[str, tuple[Any, Any]]:
     return {one.key: (one.score, one.comment) for one in row["evaluation_results"]["results"]}
 
 
-@pytest.mark.filterwarnings("ignore:'upload_results' parameter is in beta")
+@pytest.mark.filterwarnings("ignore:'upload_(results|runs)' parameter is in beta")
 class TestRunners:
     def test_one_evaluator_gives_all_scores(self, client: Client, server: Server) -> None:
         """`langsmith.evaluate` over a LangChain target: the tree has the documents.
