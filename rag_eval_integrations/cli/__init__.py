@@ -76,7 +76,8 @@ rag-eval run rows.csv -o evals.jsonl --map documents=passages \\
     _arguments.ScoreOptions: "rag-eval score labelled.jsonl -o evals.jsonl --formulas ragbench",
     _arguments.ReportOptions: """\
 rag-eval report evals.jsonl -o report.html
-rag-eval report evals.jsonl -o - --format md""",
+rag-eval report evals.jsonl -o - --format md
+rag-eval report evals.jsonl -o wrong.html --where pattern=hallucination""",
     _arguments.AgreementOptions: """\
 rag-eval agreement evals.jsonl gold.jsonl -o agreement.html
 rag-eval agreement evals.jsonl rated.jsonl --human rating""",

@@ -85,6 +85,19 @@ class SkipInvalid:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Where:
+    """Which evaluations a command is about; `Filters` reads it."""
+
+    where: list[str] | None = _input(
+        "Only the evaluations for which this holds: a field of the metadata (or id, judge, model, "
+        "flags, framework, tags), a pattern, or a score, as in 'adherence<1'; repeatable, and "
+        "then all have to hold.",
+        "--where",
+        metavar="FIELD=VALUE|pattern=NAME|SCORE<x",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Overwrite:
     """Whether an output may be replaced."""
 
@@ -268,7 +281,7 @@ class ScoreOptions(Evaluations, Formulas):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReportOptions(SkipInvalid, Overwrite):
+class ReportOptions(SkipInvalid, Where, Overwrite):
     """Show evaluations: figures, and every call with its evidence.
 
     A report in HTML is one file, to open in a browser.

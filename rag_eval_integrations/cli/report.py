@@ -15,6 +15,7 @@ from rag_eval_integrations.cli._terminal import print_stderr, stdout, without_st
 from rag_eval_integrations.dataset._input import Input, read_evaluations
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations import Summary, _written
+from rag_eval_integrations.evaluations._filters import Filters
 from rag_eval_integrations.records import Evaluation
 
 if TYPE_CHECKING:
@@ -42,8 +43,10 @@ def report(options: ReportOptions) -> int:
         if str(out) == "-":
             raise ConfigurationError("--out", "-", "a Parquet file cannot be shown; name a file")
     evals.check(folder=True)
-    rows = _Rows(evals)
+    rows = _Rows(evals, Filters(options.where))
     title = f"Evaluations of {Path(str(evals)).name}" if options.title is None else options.title
+    if options.where:
+        title += f", where {' and '.join(options.where)}"
     try:
         size = _write(rows, _content(rows, form, title), out, form, overwrite=options.overwrite)
     except NoRowsError:
@@ -85,24 +88,26 @@ def format_of(given: str | None, out: Path | None, formats: Sequence[str]) -> st
 
 
 class _Rows:
-    """The evaluations of a file; reports and counts its invalid lines as it is read."""
+    """The chosen evaluations of a file; tells and counts its invalid lines as it is read."""
 
-    def __init__(self, path: Input) -> None:
+    def __init__(self, path: Input, filters: Filters) -> None:
         self._path = path
+        self._filters = filters
         self.bad = BadRows(path)
         self.count = self.left_out = 0
 
     def __iter__(self) -> Iterator[Evaluation]:
-        for evaluation in self.bad.values(read_evaluations(self._path)):
+        for evaluation in self._filters.keep(self.bad.values(read_evaluations(self._path))):
             self.count += 1
             yield evaluation
         if not self.count:
-            raise NoRowsError
+            raise self._filters.none_kept() or NoRowsError
 
     def columns(self) -> dict[str, Column]:
         """Read the file once for the names of its scores: a table has them in its first line."""
         lines = read_evaluations(self._path)
-        return _written.columns_of(line.value for line in lines if line.value is not None)
+        rows = (line.value for line in lines if line.value is not None)
+        return _written.columns_of(self._filters.keep(rows))
 
 
 def _content(rows: _Rows, form: str, title: str) -> Iterator[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report_rows import evaluations
+from report_rows import evaluations, labelled, oven
 
 from rag_eval_integrations.records import to_line
 from rag_eval_integrations.report import Summary, write_report
@@ -24,6 +24,27 @@ def evals(tmp_path: Path) -> Path:
     """A file of evaluations."""
     path = tmp_path / "evals.jsonl"
     path.write_text("".join(f"{to_line(one)}\n" for one in evaluations()))
+    return path
+
+
+@pytest.fixture
+def chosen_from(tmp_path: Path) -> Path:
+    """Two calls with something unsupported, one without, one without a response."""
+    bridge = labelled("bridge", ["It is of stone. It is old."], "It is of stone. It sways.",
+                      relevant="0a 0b", used="0a",
+                      support=(("a", "0a", True, ""), ("b", "", False, "")))  # fmt: skip
+    stove = labelled("stove", ["It is of iron."], "It is of iron.", relevant="0a", used="0a",
+                     support=(("a", "0a", True, ""),))  # fmt: skip
+    user = {"team": "kitchen", "user": {"roles": ["chef", "cook"], "guest": False}}
+    none = labelled("unanswered", ["It is of iron."], "")
+    calls = [
+        oven(),
+        bridge.model_copy(update={"metadata": {"a.b": 2}}),
+        stove.model_copy(update={"metadata": user}),
+        none,
+    ]
+    path = tmp_path / "evals.jsonl"
+    path.write_text("".join(f"{to_line(call)}\n" for call in calls))
     return path
 
 
@@ -139,3 +160,66 @@ def test_the_format_is_that_of_the_name(
     assert out.read_text().startswith(start)
     assert rag_eval("report", evals, "-o", out, "--format", "csv", "--overwrite").code == 0
     assert out.read_text().startswith("id,")
+
+
+@pytest.mark.parametrize(
+    ("where", "ids"),
+    [
+        (["pattern=hallucination"], ["oven", "bridge"]),
+        (["adherence<1"], ["oven", "bridge"]),
+        (["adherence>=1"], ["stove"]),
+        (["adherence=0.0"], ["oven", "bridge"]),
+        (["adherence=unscored"], ["unanswered"]),
+        (["adherence=empty_response"], ["unanswered"]),
+        (["supported_fraction<=0.5", "supported_fraction>0.2"], ["bridge"]),
+        (["team=kitchen"], ["oven", "stove"]),
+        (["id=bridge"], ["bridge"]),
+        (["thread=t-7"], ["oven"]),
+        (["framework=langchain"], ["oven"]),
+        (["user.roles=chef", "adherence<1"], []),
+        (["user.roles=chef"], ["stove"]),
+        (["user.guest=false"], ["stove"]),
+        (["a.b=2"], ["bridge"]),
+    ],
+)
+def test_where_chooses_the_calls(
+    rag_eval: Command, chosen_from: Path, where: list[str], ids: list[str]
+) -> None:
+    """By pattern, score, and field of the metadata, given or captured; all have to hold."""
+    options = [part for condition in where for part in ("--where", condition)]
+
+    done = rag_eval("report", chosen_from, "-o", "-", "--format", "csv", *options)
+
+    rows = csv.DictReader(io.StringIO(done.out, newline=""))
+    assert [row["id"] for row in rows] == ids
+    assert done.code == (0 if ids else 2)
+
+
+def test_a_report_says_what_it_was_chosen_by(rag_eval: Command, chosen_from: Path) -> None:
+    """A figure of some calls is not read as that of all."""
+    done = rag_eval("report", chosen_from, "-o", "-", "--format", "md", "--where", "adherence<1")
+
+    assert "Evaluations of evals.jsonl, where adherence<1" in done.out.splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("where", "words"),
+    [
+        ("adherence", "has no =, <, <=, > or >=; write FIELD=VALUE, pattern=NAME or 'SCORE<0.5'"),
+        ("adherence<90", "a score is compared with a number from 0 to 1"),
+        ("pattern=halucination", "use pattern= with hallucination, nothing_relevant_retrieved"),
+        ("adherance<1", "is a score of none of 4 calls; did you mean adherence?"),
+        ("teem=kitchen", "is a field of none of 4 calls; did you mean team?"),
+        ("zzz=kitchen", "is a field of none of 4 calls; use a.b, adherence, completeness"),
+        ("team=cellar", "none of 4 calls is so"),
+    ],
+)
+def test_a_condition_that_keeps_no_call_says_what_to_type(
+    rag_eval: Command, chosen_from: Path, where: str, words: str
+) -> None:
+    """A misspelt name is not the same as a value that no call has."""
+    done = rag_eval("report", chosen_from, "-o", "x.html", "--where", where)
+
+    assert done.code == 2
+    assert words in done.err
+    assert not Path("x.html").exists()

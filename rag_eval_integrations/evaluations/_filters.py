@@ -1,0 +1,167 @@
+"""The conditions that choose evaluations: `--where`, of every command that has it.
+
+    pattern=hallucination    a pattern of `diagnose` that the call shows
+    route=billing            a field of the metadata, given or captured; a.b is b inside of a
+    id=7                     likewise judge, model, flags, framework and tags
+    adherence<1              a score that has a value; also <=, >, >= and =
+    adherence=unscored       a score without one: unscored, error, or a code such as no_context
+
+Where a field holds a list, one of its items is enough. Numbers, true, false and null are written as
+in JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, get_args
+
+from rag_eval_integrations._counted import counted
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.metrics import diagnose
+from rag_eval_integrations.records import Evaluation
+from rag_eval_integrations.records._patterns import Pattern
+
+_FORMS = "write FIELD=VALUE, pattern=NAME or 'SCORE<0.5', in quotes because of the <"
+_CONDITION = re.compile(r"([^=<>]+)(<=|>=|<|>|=)(.*)", re.DOTALL)
+_ORDERS: dict[str, Callable[[float, float], bool]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq,
+}  # fmt: skip
+_MOST_NAMES = 1_000
+"""Names of scores and fields that are kept for a message."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One condition on an evaluation."""
+
+    text: str
+    """As it was written."""
+    field: str
+    """Name of a score, or of a field."""
+    sign: str
+    """`=`, or an order: `<`, `<=`, `>`, `>=`."""
+    value: str
+    """Text that a field equals, or the number that a score is compared with."""
+
+    def holds(self, evaluation: Evaluation) -> bool:
+        """Return whether an evaluation keeps the condition; one without the field does not."""
+        score = evaluation.scores.get(self.field)
+        if score is None:
+            return self.sign == "=" and self.value in _texts(evaluation, self.field)
+        if score.value is None:
+            return self.sign == "=" and self.value in (score.status, score.unscored)
+        return _is_share(self.value) and _ORDERS[self.sign](score.value, float(self.value))
+
+
+class Filters:
+    """Conditions that all have to hold; without any, every evaluation is kept.
+
+    Args:
+        conditions: each as a user writes it; None for no condition.
+        option: name of the argument, for errors.
+
+    Raises:
+        ConfigurationError: a condition has no sign; a pattern is unknown; a limit is not a number
+            from 0 to 1.
+    """
+
+    def __init__(self, conditions: Iterable[str] | None, option: str = "--where") -> None:
+        self._option = option
+        self.conditions = tuple(_parsed(text, option) for text in conditions or ())
+        self._names: set[str] = set()
+        self._asked = 0
+
+    def keep(self, evaluations: Iterable[Evaluation]) -> Iterator[Evaluation]:
+        """Yield the evaluations for which all conditions hold, one by one as they are read."""
+        self._asked = 0
+        for evaluation in evaluations:
+            self._asked += 1
+            if all(condition.holds(evaluation) for condition in self.conditions):
+                yield evaluation
+            elif len(self._names) < _MOST_NAMES:
+                self._names.update(evaluation.scores, *_metadata(evaluation))
+
+    def none_kept(self) -> ConfigurationError | None:
+        """Say why nothing was kept, and the name that was meant; None if nothing was read."""
+        if not self._asked:
+            return None
+        calls = counted(self._asked, "call")
+        for condition in self.conditions:
+            field = condition.field
+            if {field, field.partition(".")[0]} & {*self._names, *_OWN}:
+                continue
+            near = get_close_matches(field, self._names, 1)
+            known = ", ".join(sorted(self._names)[:20])
+            hint = f"did you mean {near[0]}?" if near else f"use {known}"
+            kind = "field" if condition.sign == "=" else "score"
+            return ConfigurationError(
+                self._option, field, f"is a {kind} of none of {calls}; {hint}"
+            )
+        written = " ".join(condition.text for condition in self.conditions)
+        return ConfigurationError(self._option, written, f"none of {calls} is so")
+
+
+def _parsed(text: str, option: str) -> Condition:
+    parts = _CONDITION.fullmatch(text)
+    if parts is None:
+        raise ConfigurationError(option, text, f"has no =, <, <=, > or >=; {_FORMS}")
+    field, sign, value = (part.strip() for part in parts.groups())
+    patterns = get_args(Pattern)
+    if field == "pattern" and (sign != "=" or value not in patterns):
+        why = f"is not a pattern; use pattern= with {', '.join(patterns[:-1])} or {patterns[-1]}"
+        raise ConfigurationError(option, text, why)
+    if sign != "=" and not _is_share(value):
+        why = f"a score is compared with a number from 0 to 1; {_FORMS}"
+        raise ConfigurationError(option, text, why)
+    return Condition(text, field, sign, value)
+
+
+def _is_share(text: str) -> bool:
+    try:
+        return 0 <= float(text) <= 1
+    except ValueError:
+        return False
+
+
+# --- Fields of an evaluation
+
+_OWN: dict[str, Callable[[Evaluation], object]] = {
+    "pattern": lambda evaluation: [found.pattern for found in diagnose(evaluation)],
+    "id": lambda evaluation: evaluation.id,
+    "judge": lambda evaluation: evaluation.judge.name,
+    "model": lambda evaluation: evaluation.judge.model,
+    "flags": lambda evaluation: evaluation.flags,
+    "framework": lambda evaluation: evaluation.capture and evaluation.capture.framework,
+    "tags": lambda evaluation: evaluation.capture and evaluation.capture.tags,
+}
+
+
+def _metadata(evaluation: Evaluation) -> list[dict[str, Any]]:
+    capture = evaluation.capture
+    return [evaluation.metadata, capture.metadata if capture else {}]
+
+
+def _texts(evaluation: Evaluation, field: str) -> list[str]:
+    """Return all values of a field as texts; none where the evaluation does not have it."""
+    if field in _OWN:
+        values = [_OWN[field](evaluation)]
+    else:
+        values = [value for fields in _metadata(evaluation) for value in _inside(fields, field)]
+    items = [
+        item for value in values for item in (value if isinstance(value, list | tuple) else [value])
+    ]
+    return [item if isinstance(item, str) else json.dumps(item) for item in items]
+
+
+def _inside(fields: dict[str, Any], path: str) -> list[object]:
+    """Look up a field that may itself have dots in its name, or else `b` inside of `a`."""
+    if path in fields:
+        return [fields[path]]
+    name, _, rest = path.partition(".")
+    inner = fields.get(name)
+    return _inside(inner, rest) if rest and isinstance(inner, dict) else []
