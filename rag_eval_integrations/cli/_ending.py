@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 # --- The end: the summary, and what fails
 
+_ENOUGH = 30
+"""Calls from which labels that are all alike say more of the judge than of the calls."""
+
 
 def print_end(
     options: Evaluations, summary: Summary, seconds: float, written: int, reused: int = 0
@@ -71,6 +74,11 @@ def _print_summary(console: Console, summary: Summary, seconds: float, reused: i
         console.print(table)
     for warning, count in summary.warnings.most_common():
         console.print(visible(f"NOTE ({counted(count, 'call')}): {warning}"), soft_wrap=True)
+    by_labels = [figures for figures in summary.scores if figures.method == "labels"]
+    if by_labels and all(f.scored >= _ENOUGH and f.deviation == 0 for f in by_labels):
+        same = ", ".join(f"{figures.name} {figures.mean:.2f}" for figures in by_labels)
+        note = f"NOTE: all calls have the same scores ({same}); does the judge read them?"
+        console.print(visible(note), soft_wrap=True)
     for failure, count in summary.errors.most_common():
         reason = f"{failure}: {summary.reasons[failure]}"
         console.print(visible(f"ERROR ({counted(count, 'call')}): {reason}"), soft_wrap=True)

@@ -18,7 +18,7 @@ from rag_eval_integrations.evaluations.console import plain_table
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges._named import FORMS
 from rag_eval_integrations.judges.judge import judge_base
-from rag_eval_integrations.records import EvaluationError, RagCall
+from rag_eval_integrations.records import EvaluationError, Labels, RagCall
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -30,8 +30,9 @@ _EXTRAS = {"langchain-core": "langchain", "llama-index-core": "llama-index", "nl
 _CALL = RagCall(
     question="When does the ferry leave?",
     documents=("The ferry leaves at nine. It carries forty passengers.",),
-    response="The ferry leaves at nine.",
+    response="The ferry leaves at nine. An admiral built it.",
 )
+"""A copied sentence, and one that is invented: a judge that calls all supported is of no use."""
 
 
 _ANSWER = 20.0
@@ -72,18 +73,28 @@ def doctor(options: DoctorOptions) -> int:
     if evaluation.error is None:
         for warning in dict.fromkeys(w for score in scores.values() for w in score.warnings):
             console.print(visible(f"  {warning}"), soft_wrap=True)
-    if works := evaluation.error is None and evaluation.labels is not None:
+    works = evaluation.error is None and evaluation.labels is not None
+    if evaluation.error is None and evaluation.labels is not None:
         values = (
             f"{name} {score.status if score.value is None else format(score.value, '.2f')}"
             for name, score in scores.items()
         )
-        verdict = f"works ({', '.join(values)})"
+        verdict = f"works{_tells_apart(evaluation.labels)} ({', '.join(values)})"
     elif evaluation.error is not None:
         verdict = f"FAILED: {evaluation.error.message}"
     else:
         verdict = f"FAILED: {next(iter(scores.values())).reason}"
     console.print(visible(f"judge {evaluator.judge.name}: {verdict}"), soft_wrap=True)
     return 0 if works else 1
+
+
+def _tells_apart(labels: Labels) -> str:
+    """Say whether the judge tells the copied sentence from the invented one."""
+    if labels.support("b") == "full":
+        return ", but calls an invented sentence supported"
+    if labels.support("a") != "full":
+        return ", but does not call a copied sentence supported"
+    return ": calls a copied sentence supported, and an invented one not"
 
 
 def _packages() -> Table:

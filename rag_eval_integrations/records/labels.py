@@ -202,3 +202,6 @@ class Labelling(Record):
     """`unscored` in words."""
     prompt_version: Text | None = None
     """Version of the labelling prompt; None for a judge without one."""
+    adherence_threshold: Probability | None = None
+    """Lowest P(adherent) with which the judge labels a response as supported; None where it has
+    none."""

@@ -158,15 +158,15 @@ def test_a_dry_run_counts_what_a_run_would_ask(rag_eval: Command, tmp_path: Path
 
 
 def test_doctor_tries_the_endpoint(rag_eval: Command) -> None:
-    """Works, or says why not."""
-    call = Behaviour(content=labels_reply(["0a", "0b"], ["a"]))
+    """Works, or says why not; calling an invented sentence supported is said."""
+    call = Behaviour(content=labels_reply(["0a", "0b"], ["a", "b"]))
     with LoopbackServer(call) as server:
         done = rag_eval("doctor", "--judge", "openai:small", "--base-url", server.base_url)
     with LoopbackServer(Behaviour(statuses=(401,) * 50)) as server:
         refused = rag_eval("doctor", "--judge", "openai:small", "--base-url", server.base_url)
 
     assert done.code == 0
-    assert "openai:small: works" in done.out
+    assert "openai:small: works, but calls an invented sentence supported" in done.out
     assert refused.code == 1
     assert "401" in refused.out
 

@@ -31,6 +31,9 @@ ROW: dict[str, Any] = {
 }  # fmt: skip
 
 
+SUPPORTED = ROW["labels"]["sentence_support_information"][:1]
+
+
 def write(path: Path, *rows: object) -> Path:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
@@ -153,8 +156,28 @@ def test_rows_that_do_not_match_are_said(rag_eval: Command, tmp_path: Path) -> N
     assert none.code == 2
 
 
+@pytest.mark.parametrize(("rows", "noted"), [(30, True), (29, False)])
+def test_labels_that_are_all_alike_are_noted(
+    rag_eval: Command, tmp_path: Path, rows: int, noted: bool
+) -> None:
+    """A judge that calls everything supported has no bad score to be noticed by."""
+    alike = [{**ROW, "id": str(number)} for number in range(rows)]
+    differs = {**ROW, "id": "x", "response": "Alpha is one."}
+    differs["labels"] = {**ROW["labels"], "sentence_support_information": SUPPORTED}
+    note = "NOTE: all calls have the same scores (context_relevance 0.67, "
+
+    same = rag_eval("score", write(tmp_path / "a.jsonl", *alike), "-o", tmp_path / "a.out.jsonl")
+    other = rag_eval(
+        "score", write(tmp_path / "b.jsonl", *alike, differs), "-o", tmp_path / "b.out.jsonl"
+    )
+
+    assert same.code == other.code == 0
+    assert (note in same.out) is noted
+    assert note not in other.out
+
+
 def test_doctor(rag_eval: Command) -> None:
-    """What is installed, the judge tried on a call."""
+    """What is installed, the judge tried on a copied sentence and an invented one."""
     done = rag_eval("doctor")
 
     assert done.code == 0
@@ -163,7 +186,7 @@ def test_doctor(rag_eval: Command) -> None:
         "langchain-core",
         "llama-index-core",
         "nltk",
-        "judge embedded: works",
+        "judge embedded: works: calls a copied sentence supported, and an invented one not",
         "punkt",
     ):
         assert word in done.out

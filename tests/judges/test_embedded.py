@@ -156,6 +156,15 @@ def test_invented_details_lower_support() -> None:
     assert invented.overall_supported is False
 
 
+def test_a_reason_says_what_probability_was_needed() -> None:
+    """An even chance is not enough, and 0.74 alone would seem to speak for the response."""
+    call = RagCall(QUESTION, [" ".join(part) for part in DOCUMENTS], "Bring an umbrella to Rome.")
+    score = RagEvaluator().evaluate_sync(call).scores["adherence"]
+
+    assert score.value == 0
+    assert (score.reason or "").endswith(f" {score.probability:.2f}; needs 0.78.")
+
+
 def test_explanations_name_sentences_and_missing_words() -> None:
     """The reader sees which sentences matched and which words were not found."""
     labels = labels_of(call_of(DOCUMENTS, ["The Eiffel Tower is in Paris near Lyon."]))

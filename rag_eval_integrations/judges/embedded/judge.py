@@ -151,7 +151,8 @@ def label_call(
     strange = not_covered(
         call.call.question, call.call.response or "", [" ".join(part[:3]) for part in texts[:10]]
     )
-    judge = JudgeInfo(name=EmbeddedJudge.name, version=load_model().version)
+    model = load_model()
+    judge = JudgeInfo(name=EmbeddedJudge.name, version=model.version)
     labelling = partial(Labelling, judge=judge, warnings=(WARNING,), flags=(FLAG,))
     if documents and not any(_WORD.search(sentence.text) for sentence in documents):
         reason = "no document has a letter or digit, and the embedded judge compares words"
@@ -161,7 +162,8 @@ def label_call(
         reason += "use a judge that asks a model, such as OpenAIModel"
         return labelling(labels=None, unscored="judge_incapable", reason=reason)
     labels, flags = _labels(_asked(call.call), documents, response, texts, words, read)
-    return labelling(labels=labels, flags=(FLAG, *flags))
+    needed = model.thresholds["adherent"]
+    return labelling(labels=labels, flags=(FLAG, *flags), adherence_threshold=needed)
 
 
 _REFER = """

@@ -136,11 +136,19 @@ def adherence_reason(
     formulas: Formulas,
     value: float,
     probability: float | None,
+    threshold: float | None = None,
     gold_rows: int | None = None,
 ) -> str:
     """Write the reason of adherence: the sentences that speak against it, with their verdicts.
 
-    `gold_rows` is the number of rows that the probability was calibrated on; None for the judge's.
+    Args:
+        labels: the judge's labels.
+        call: the call that they are of.
+        formulas: the set of formulas.
+        value: the score.
+        probability: P(adherent); None where the judge gives none.
+        threshold: the lowest with which the judge labels a response as supported, if it has one.
+        gold_rows: number of rows that the probability was calibrated on; None for the judge's own.
     """
     recorded = labels.unsupported_response_sentence_keys
     if formulas == "ragbench" and recorded is not None:
@@ -158,10 +166,12 @@ def adherence_reason(
         # A probability made of words would speak against what was found in spite of it.
         return f"{text} Contradicted in {'; '.join(sentences[:_MOST_KEYS])}."
     if probability is not None:
-        # Labels need more than an even chance; unsaid, 0.8 would seem to speak against them.
-        low = ", below what this judge asks for" if value == 0 and probability >= 0.5 else ""
         by = "" if gold_rows is None else f", calibrated on {gold_rows} gold rows"
-        text += f" Probability that all are supported{by}: {probability:.2f}{low}."
+        text += f" Probability that all are supported{by}: {probability:.2f}"
+        if value == 0 and gold_rows is None and threshold is not None:
+            # More than an even chance: unsaid, 0.66 would seem to speak for the response.
+            text += f"; needs {threshold:.2f}"
+        text += "."
     return text
 
 

@@ -163,11 +163,13 @@ class Trace(LabelMetric):
             # Why there are no labels may stand there: a schema that the endpoint ignored.
             warned = {"warnings": labelling.warnings}
             return tuple(score.model_copy(update=warned) for score in unscored)
-        return self._scored(_CallScorer(self, call, labels, labelling.warnings, self._stamp(by)))
+        made = _CallScorer(self, call, labels, self._stamp(by), labelling.warnings)
+        made.threshold = labelling.adherence_threshold
+        return self._scored(made)
 
     def numbers(self, call: SentencizedCall, labels: Labels, by: By) -> tuple[Score, ...]:
         """Score one call as `score` does, by the formulas alone: without reasons and evidence."""
-        return self._scored(_CallScorer(self, call, labels, (), self._stamp(by), words=False))
+        return self._scored(_CallScorer(self, call, labels, self._stamp(by), words=False))
 
     def _scored(self, made: _CallScorer) -> tuple[Score, ...]:
         if made.call.call.response is None:
@@ -206,8 +208,8 @@ class _CallScorer:
         trace: Trace,
         call: SentencizedCall,
         labels: Labels,
-        warnings: tuple[str, ...],
         by: By,
+        warnings: tuple[str, ...] = (),
         *,
         words: bool = True,
     ) -> None:
@@ -217,6 +219,7 @@ class _CallScorer:
         self.warnings = warnings
         self.by = by
         self.words = words
+        self.threshold: float | None = None
         keys = [sentence.key for sentence in call.documents]
         self.counts: Counts = labelled_counts(labels, len(keys))
         self.expected = None if trace.hard else expected_counts(labels, keys)
@@ -380,7 +383,7 @@ class _CallScorer:
             probability=probability, estimate=estimate,
             reason=self._worded(
                 evidence.adherence_reason, self.labels, self.call, self.trace.formulas, value,
-                probability, None if fit is None else fit.n,
+                probability, self.threshold, None if fit is None else fit.n,
             ),
         )  # fmt: skip
 
