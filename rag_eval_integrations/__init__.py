@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         RagCall,
         Score,
     )
+    from rag_eval_integrations.store import Spool
 
 __version__ = "0.1.0"
 
@@ -54,6 +55,7 @@ __all__ = [
     "RagCall",
     "RagEvaluator",
     "Score",
+    "Spool",
     "Trace",
     "capture_call",
     "diagnose",
@@ -81,6 +83,7 @@ __getattr__, __dir__ = lazy(
         "RagCall": "records",
         "RagEvaluator": "evaluator",
         "Score": "records",
+        "Spool": "store",
         "Trace": "metrics",
         "capture_call": "capture",
         "diagnose": "metrics",

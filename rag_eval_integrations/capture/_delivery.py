@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from rag_eval_integrations._once import LogOnce
 from rag_eval_integrations._suppress import SUPPRESSED
 from rag_eval_integrations._visible import logger_of
-from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.errors import ConfigurationError, RagEvalError
 from rag_eval_integrations.records import RagCall
 from rag_eval_integrations.records._ended import EndedCall
 
@@ -230,9 +230,20 @@ class Captures:
 
         With a `BackgroundEvaluator` as target, the ones that it keeps, of all that it is given;
         empty for a plain callable.
+
+        Raises:
+            RagEvalError: the target is a `Spool`; the evaluations are in a store.
         """
         if self._delivery.background is not None:
             return self._delivery.background.evaluations
+        from rag_eval_integrations.store.spool import Spool  # noqa: PLC0415 -- SQLite, as above
+
+        if isinstance(self._delivery.target, Spool):
+            raise RagEvalError(
+                f"the calls are in the spool {self._delivery.target.folder}, and their evaluations "
+                "in the store of its worker: `rag-eval worker --store URL --spool DIR` makes them, "
+                "and `rag_eval_integrations.store.Store(URL).evaluations()` reads them"
+            )
         from rag_eval_integrations.evaluations import Evaluations  # noqa: PLC0415 -- as above
 
         return Evaluations()

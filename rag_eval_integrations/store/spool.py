@@ -1,0 +1,302 @@
+"""`Spool`: calls in files of SQLite, one writer each, which `rag-eval worker` imports.
+
+A process locks its file for as long as it lives, so that a worker that gets the lock knows that
+the file is closed, or its writer dead. A rollback journal that is kept (`PERSIST`) costs less than
+a write-ahead log: no log has to be copied, in the app's thread, when a file is closed.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from rag_eval_integrations import _process, _target
+from rag_eval_integrations._contain import contained, words_of
+from rag_eval_integrations._once import LogOnce
+from rag_eval_integrations._visible import logger_of, visible
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.records import RagCall, to_line
+
+_logger = logger_of("rag_eval_integrations.store")
+
+_SUFFIX = ".spool"
+_FILE_BYTES = 16 * 2**20
+_FILE_SECONDS = 60.0
+_AGAIN = 1.0
+"""Seconds between attempts to open a file where the last one failed."""
+_ABANDONED = 86_400.0
+"""Seconds after which a file without tables is removed: its writer died as it made it."""
+_TABLES = (
+    "CREATE TABLE call (n INTEGER PRIMARY KEY, call_uid TEXT, at REAL, body TEXT)",
+    "CREATE TABLE refusal (uid TEXT PRIMARY KEY, at REAL, why TEXT, calls INTEGER)",
+)
+
+Redact = Callable[[RagCall], RagCall]
+
+
+class SpooledCall(NamedTuple):
+    """A call that was accepted."""
+
+    call_uid: str
+    at: float
+    """When it was accepted, in seconds since 1970."""
+    body: str
+    """The call as a line of JSON."""
+
+
+class Refusal(NamedTuple):
+    """Calls that a spool did not accept."""
+
+    uid: str
+    at: float
+    why: str
+    calls: int
+
+
+def new_uid() -> str:
+    """Make an id that no other call has."""
+    return os.urandom(16).hex()
+
+
+class Spool(_process.ProcessObserver):
+    """Writes calls to files in a folder, for `rag-eval worker --store URL --spool DIR`.
+
+    A target for handlers and for `capture_call`: `RagEvalCallbackHandler(Spool("spool/"))`. It
+    needs no judge, no key and no thread, and may be used from any thread. A call is accepted when
+    `submit` has returned its id: if the process is killed after that, the call is judged all the
+    same. Each process writes files of its own, which it closes after 16 MB or 60 s, at the next
+    call then, or at its end; a worker imports what is closed, and what dead processes left.
+
+    Calls that cannot be written (the folder holds `max_bytes`, the disk is full, `redact` failed)
+    are refused: counted, also in the next file, and logged once per reason. `submit` never raises.
+
+    Args:
+        folder: the folder, on a local disk; made when absent. Its files are readable by their owner
+            only.
+        redact: changes a call before anything is written, such as to mask names. It runs in the
+            app's thread.
+        max_bytes: size of all files in the folder above which calls are refused, above 0.
+        durable: force each call to the disk before it is acknowledged, so that it outlives a loss
+            of power, too. Takes milliseconds per call.
+
+    Raises:
+        ConfigurationError: an argument cannot be used, or there is something else than a folder.
+        OSError: the folder cannot be made, or not be written.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        redact: Redact | None = None,
+        max_bytes: int = 2**30,
+        durable: bool = False,
+    ) -> None:
+        self.folder = _target.path_from(folder, "folder").absolute()
+        if redact is not None and not callable(redact):
+            raise ConfigurationError("redact", redact, "use a function from a call to a call")
+        if type(max_bytes) is not int or max_bytes < 1:
+            raise ConfigurationError("max_bytes", max_bytes, "use a whole number from 1")
+        _target.make_folder(self.folder)
+        if not os.access(self.folder, os.W_OK | os.X_OK):
+            why = os.strerror(errno.EACCES)
+            raise PermissionError(errno.EACCES, why, str(self.folder))
+        self._redact, self._max_bytes, self._durable = redact, max_bytes, durable
+        self._failures = LogOnce(_logger)
+        self._start_empty()
+        _process.register(self)
+
+    def _start_empty(self) -> None:
+        # Re-entrant: a garbage collection in here may finalise a stream, which submits its call.
+        self._lock = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
+        self._room, self._until = 0, 0.0
+        self._failed: tuple[OSError | sqlite3.Error, float] | None = None
+        self._unwritten: Counter[str] = Counter()
+        self.accepted = self.refused = 0
+        """Calls of this process that were accepted, and those that were not."""
+
+    def __repr__(self) -> str:
+        return f"Spool({str(self.folder)!r}; {self.accepted} accepted, {self.refused} refused)"
+
+    def __call__(self, call: RagCall) -> None:
+        """Submit a call; handlers call the spool in this form."""
+        self.submit(call)
+
+    def submit(self, call: RagCall) -> str | None:
+        """Write a call; takes some ten microseconds and never raises.
+
+        Returns:
+            The call's id in the store (`call_uid`); None if the call was refused.
+        """
+        try:
+            if self._redact is not None:
+                with contained:
+                    call = self._redact(call)
+            if not isinstance(call, RagCall):
+                raise TypeError(f"an object of type {type(call).__name__} is not a RagCall")
+            line = to_line(call)
+        except Exception as error:  # noqa: BLE001 -- the app's call goes on
+            self._refuse("not written: " + type(error).__name__, error)
+            return None
+        uid = new_uid()
+        with self._lock:
+            try:
+                file = self._file()
+                file.execute(
+                    "INSERT INTO call (call_uid, at, body) VALUES (?, ?, ?)",
+                    (uid, time.time(), line),
+                )
+            except (OSError, sqlite3.Error) as error:
+                self._failed = error, time.monotonic() + _AGAIN
+                self._close()
+                self._refuse(words_of(error), None)
+                return None
+            self._room -= len(line) + 512  # of a row's pages
+            self.accepted += 1
+            if self._unwritten:
+                self._write_refusals()
+        return uid
+
+    def close(self) -> None:
+        """Close this process's file, so that a worker may import it; the next call opens one."""
+        with self._lock:
+            if self._unwritten:
+                self._failed = None  # there may be room by now
+                with suppress(OSError, sqlite3.Error):
+                    self._file()
+                    self._write_refusals()
+            self._close()
+
+    def _file(self) -> sqlite3.Connection:
+        """Return the open file; close a full one, and open the next."""
+        now = time.monotonic()
+        if self._connection is not None and self._room > 0 and now < self._until:
+            return self._connection
+        self._close()
+        if self._failed is not None and now < self._failed[1]:
+            raise self._failed[0]
+        used = sum(entry.stat().st_size for entry in os.scandir(self.folder))
+        if used >= self._max_bytes:
+            raise OSError(f"the spool {self.folder} is full: it holds {self._max_bytes:,} bytes")
+        path = self.folder / f"{time.time_ns()}-{os.getpid()}-{os.urandom(4).hex()}{_SUFFIX}"
+        os.close(_target.create(path))  # private; SQLite gives its journal the same mode
+        connection = sqlite3.connect(
+            path, timeout=1.0, isolation_level=None, check_same_thread=False
+        )
+        try:
+            for pragma in (
+                "locking_mode = EXCLUSIVE",
+                "journal_mode = PERSIST",
+                f"synchronous = {'FULL' if self._durable else 'OFF'}",
+            ):
+                connection.execute(f"PRAGMA {pragma}")
+            connection.execute("BEGIN EXCLUSIVE")
+            for table in _TABLES:
+                connection.execute(table)
+            connection.execute("COMMIT")
+        except sqlite3.Error:
+            connection.close()
+            raise
+        self._connection, self._failed = connection, None
+        self._room, self._until = min(_FILE_BYTES, self._max_bytes - used), now + _FILE_SECONDS
+        return connection
+
+    def _close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(sqlite3.Error):
+                connection.close()
+
+    def _refuse(self, why: str, error: BaseException | None) -> None:
+        with self._lock:
+            self.refused += 1
+            self._unwritten[why] += 1
+        message = "a call was not accepted: %s; further ones are counted but not logged"
+        self._failures.log(why, message, visible(why), error=error)
+
+    def _write_refusals(self) -> None:
+        unwritten, self._unwritten = self._unwritten, Counter()
+        rows = [(new_uid(), time.time(), why, calls) for why, calls in unwritten.items()]
+        try:
+            self._file().executemany("INSERT INTO refusal VALUES (?, ?, ?, ?)", rows)
+        except (OSError, sqlite3.Error):
+            self._unwritten.update(unwritten)  # with the next call
+
+    # --- the process
+
+    def before_fork(self) -> None:
+        """Close the file: a connection that two processes have damages it."""
+        self._lock.acquire()
+        self._close()
+
+    def after_fork_in_parent(self) -> None:
+        """Go on with a new file."""
+        self._lock.release()
+
+    def after_fork(self) -> None:
+        """Start with counts of 0 and a file of its own."""
+        self._start_empty()
+
+    def at_exit(self) -> None:
+        """Close the file, with the counts of refused calls."""
+        self.close()
+
+
+# --- The other end: what a worker reads
+
+
+def finished_files(folder: Path) -> list[Path]:
+    """List the files of a spool, those of running processes too, the oldest first."""
+    return sorted(folder.glob(f"*{_SUFFIX}"))
+
+
+@contextmanager
+def finished(path: Path) -> Iterator[sqlite3.Connection | None]:
+    """Lock a file whose writer has closed it or is dead; None where it is still written.
+
+    The caller reads it whole and removes it (`remove`) before the lock ends.
+
+    Raises:
+        sqlite3.DatabaseError: it is damaged, as after a loss of power.
+    """
+    with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as connection:
+        try:
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+            connection.execute("BEGIN EXCLUSIVE")
+            tables = connection.execute("SELECT count(*) FROM sqlite_master WHERE type = 'table'")
+            if tables.fetchone()[0] < len(_TABLES):  # its writer is about to make them
+                if time.time() - path.stat().st_mtime > _ABANDONED:
+                    remove(path)
+                yield None
+                return
+        except sqlite3.OperationalError:  # locked, or gone
+            yield None
+            return
+        yield connection
+
+
+def calls_in(connection: sqlite3.Connection, most: int) -> Iterator[list[SpooledCall]]:
+    """Yield the calls of a file in lists of at most so many."""
+    rows = connection.execute("SELECT call_uid, at, body FROM call ORDER BY n")
+    while batch := rows.fetchmany(most):
+        yield [SpooledCall(*row) for row in batch]
+
+
+def refusals_in(connection: sqlite3.Connection) -> list[Refusal]:
+    """Return the counts of refused calls in a file."""
+    return [Refusal(*row) for row in connection.execute("SELECT * FROM refusal")]
+
+
+def remove(path: Path) -> None:
+    """Remove a file and its journal."""
+    for name in (path, path.with_name(f"{path.name}-journal")):
+        name.unlink(missing_ok=True)

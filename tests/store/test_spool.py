@@ -1,0 +1,213 @@
+"""`Spool`: calls in files, one writer each; acknowledged means that the call is in a file."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+import tempfile
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from rag_eval_integrations import RagCall, Spool, capture_call
+from rag_eval_integrations.errors import ConfigurationError, RagEvalError
+from rag_eval_integrations.langchain import RagEvalCallbackHandler
+from rag_eval_integrations.records import from_line
+
+CALL = RagCall("When does the ferry leave?", ["It leaves at nine."], "At nine.")
+
+
+def rows(folder: Path, table: str = "call") -> list[tuple[object, ...]]:
+    """What the closed files of a folder hold."""
+    found: list[tuple[object, ...]] = []
+    for path in sorted(folder.glob("*.spool")):
+        with closing(sqlite3.connect(path)) as file:
+            found += file.execute(f"SELECT * FROM {table}").fetchall()
+    return found
+
+
+def test_a_call_is_in_a_file_that_only_its_owner_reads(tmp_path: Path) -> None:
+    """The id that `submit` returns stands with the whole call; two equal calls are two rows."""
+    spool = Spool(tmp_path / "spool")
+    uids = [spool.submit(CALL), spool.submit(CALL)]
+    spool.close()
+
+    (_, first, _, body), (_, second, *_) = rows(tmp_path / "spool")
+    assert [first, second] == uids
+    assert first != second
+    assert from_line(RagCall, str(body)) == CALL
+    for path in (tmp_path / "spool").iterdir():
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert repr(spool).endswith("2 accepted, 0 refused)")
+
+
+def test_it_is_a_target_of_handlers_and_of_plain_code(tmp_path: Path) -> None:
+    """And says where the evaluations are, which the app's process does not have."""
+    spool = Spool(tmp_path)
+    with capture_call(spool, question="When?") as call:
+        call.documents = ["It leaves at nine."]
+        call.response = "At nine."
+    handler = RagEvalCallbackHandler(spool)
+
+    assert handler.flush()
+    assert spool.accepted == 1
+    with pytest.raises(RagEvalError, match=r"in the store of its worker: `rag-eval worker --store"):
+        _ = handler.evaluations
+
+
+def test_what_cannot_be_written_is_refused_counted_and_told_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Beyond the bound, and where `redact` fails: unredacted, nothing is written."""
+
+    def redact(call: RagCall) -> RagCall:
+        if "ferry" in call.question:
+            raise LookupError("no rule")
+        return call.model_copy(update={"response": "***"})
+
+    spool = Spool(tmp_path, redact=redact, max_bytes=1)
+    plain = CALL.model_copy(update={"question": "When?"})
+    assert spool.submit(plain)
+    assert [spool.submit(plain), spool.submit(CALL), spool.submit(CALL)] == [None, None, None]
+    spool.close()
+
+    assert (spool.accepted, spool.refused) == (1, 3)
+    assert [record.getMessage().partition(";")[0] for record in caplog.records] == [
+        f"a call was not accepted: the spool {tmp_path} is full: it holds 1 bytes",
+        "a call was not accepted: not written: LookupError",
+    ]
+    assert '"response":"***"' in str(rows(tmp_path))
+    roomy = Spool(tmp_path)
+    roomy.submit(plain)
+    roomy.close()
+
+
+def test_the_counts_of_refused_calls_are_in_the_next_file(tmp_path: Path) -> None:
+    """So that a page can say why calls were not judged."""
+
+    def redact(call: RagCall) -> RagCall:
+        raise LookupError(call.question)
+
+    spool = Spool(tmp_path, redact=redact)
+    for _ in range(3):
+        spool.submit(CALL)
+    spool.close()
+
+    assert [row[2:] for row in rows(tmp_path, "refusal")] == [("not written: LookupError", 3)]
+
+
+def test_a_child_process_writes_files_of_its_own(tmp_path: Path) -> None:
+    """After a fork neither process uses the other's file, and no call is lost."""
+    spool = Spool(tmp_path)
+    spool.submit(CALL)
+    child = os.fork()
+    if not child:
+        code = 0 if spool.submit(CALL) and spool.accepted == 1 else 1
+        spool.close()
+        os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    spool.submit(CALL)
+    spool.close()
+
+    assert len(rows(tmp_path)) == 3
+    assert len(list(tmp_path.glob("*.spool"))) == 3
+
+
+FULL = """
+import resource, signal, sys
+from rag_eval_integrations import RagCall, Spool
+resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
+spool = Spool(sys.argv[1])
+call = RagCall("When?", ["It leaves at nine. " * 200], "At nine.")
+accepted = sum(spool.submit(call) is not None for _ in range(100))
+print(accepted, spool.refused)
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+"""
+
+
+def test_on_a_full_disk_calls_are_refused_and_none_is_torn(tmp_path: Path) -> None:
+    """Files may not grow beyond 200 kB here: what was acknowledged can be read, the rest is counted."""
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, tmp_path], capture_output=True, text=True, check=True
+    )
+
+    accepted, refused = map(int, done.stdout.split())
+    assert accepted > 20
+    assert accepted + refused == 100
+    assert len(rows(tmp_path)) == accepted
+    assert sum(int(str(row[3])) for row in rows(tmp_path, "refusal")) == refused
+    assert done.stderr.count("a call was not accepted") == 1
+
+
+def test_mistakes_are_told_when_it_is_made(tmp_path: Path) -> None:
+    """They name the argument."""
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(ConfigurationError, match=r"`folder` = .*is not a folder"):
+        Spool(tmp_path / "file")
+    with pytest.raises(ConfigurationError, match=r"`max_bytes` = 0: use a whole number from 1"):
+        Spool(tmp_path, max_bytes=0)
+    with pytest.raises(ConfigurationError, match=r"`redact` = 'names'"):
+        Spool(tmp_path, redact="names")  # type: ignore[arg-type]
+
+
+READ_ONLY = """
+import os, sys
+from rag_eval_integrations import Spool
+import rag_eval_integrations.store.spool
+if os.getuid() == 0:
+    os.setuid(65534)  # root may write everywhere
+try:
+    Spool(sys.argv[1])
+except PermissionError as error:
+    print("refused", error)
+"""
+
+
+def test_a_folder_that_cannot_be_written_is_told_at_once() -> None:
+    """Not with the first call, which would be lost."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o555)
+        done = subprocess.run(
+            [sys.executable, "-c", READ_ONLY, folder], capture_output=True, text=True, check=True
+        )
+        Path(folder).chmod(0o755)
+
+    assert done.stdout == f"refused [Errno 13] Permission denied: '{folder}'\n"
+
+
+KILLED = """
+import sys, threading
+from rag_eval_integrations import RagCall, Spool
+spool = Spool(sys.argv[1])
+def serve(name):
+    for number in range(10**9):
+        uid = spool.submit(RagCall(f"{name} {number}", ["It leaves at nine."] * 20, "At nine."))
+        print(uid, flush=True)
+for name in range(2):
+    threading.Thread(target=serve, args=(name,)).start()
+"""
+
+
+@pytest.mark.parametrize("lines", [1, 40, 150, 333, 700])
+def test_what_a_killed_app_was_told_is_in_its_file(tmp_path: Path, lines: int) -> None:
+    """SIGKILL at five instants: every id that came back is there, and no file is damaged."""
+    app = subprocess.Popen(
+        [sys.executable, "-c", KILLED, tmp_path], stdout=subprocess.PIPE, text=True
+    )
+    assert app.stdout is not None
+    told = {app.stdout.readline() for _ in range(lines)}
+    app.send_signal(signal.SIGKILL)
+    told |= set(app.stdout)
+    app.stdout.close()
+    app.wait()
+
+    written = [str(row[1]) for row in rows(tmp_path)]
+    whole = {line.strip() for line in told if len(line) == 33}
+    assert whole <= set(written)
+    assert len(written) == len(set(written))
