@@ -102,13 +102,11 @@ def test_estimates_are_calibrated_and_values_stay() -> None:
     assert score.estimate is not None
     assert score.probability == score.estimate.value == PLATT(raw.probability)
     assert score.estimate.method == "calibration"
-    assert f"calibrated on 200 gold rows: {score.probability:.2f}" in (score.reason or "")
     completeness, own = after.scores["completeness"], before.scores["completeness"]
     assert own.estimate is not None
     assert completeness.estimate is not None
     assert completeness.estimate.value == STEPS(own.estimate.value)
     assert completeness.estimate.std_error == 0.1
-    assert "by a calibration on 300 gold rows" in (completeness.reason or "")
     assert after.scores["context_relevance"].estimate == before.scores["context_relevance"].estimate
     assert plain.fingerprint != fitted.fingerprint
     assert Evaluation.model_validate_json(after.model_dump_json()) == after

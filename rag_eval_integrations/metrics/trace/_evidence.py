@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pydantic import JsonValue
 
 from rag_eval_integrations.metrics.trace.formulas import Formulas
-from rag_eval_integrations.records import Labels, ScoreEstimate, Sentence, SentencizedCall
+from rag_eval_integrations.records import Labels, Sentence, SentencizedCall
 from rag_eval_integrations.sentences._sentencize import document_number
 
 _MOST_KEYS = 12  # a reason is read by a person; the evidence beside it holds all keys
@@ -116,20 +116,6 @@ def completeness_reason(labels: Labels, formulas: Formulas) -> str:
     return f"{both} of {_sentences(len(relevant), 'relevant')} {were} used{_unused(labels)}."
 
 
-def estimate_reason(estimate: ScoreEstimate, gold_rows: int | None = None) -> str:
-    """Write the sentence that stands after a reason for the estimate beside the value.
-
-    Args:
-        estimate: the estimate.
-        gold_rows: number of gold rows that it was calibrated on; None for the judge's own.
-    """
-    within = "" if estimate.std_error is None else f" ± {estimate.std_error:.2f}"
-    by = "from the judge's probabilities"
-    if gold_rows is not None:
-        by = f"by a calibration on {gold_rows} gold rows"
-    return f" Estimated {by}: {estimate.value:.2f}{within}."
-
-
 def adherence_reason(
     labels: Labels,
     call: SentencizedCall,
@@ -137,7 +123,6 @@ def adherence_reason(
     value: float,
     probability: float | None,
     threshold: float | None = None,
-    gold_rows: int | None = None,
 ) -> str:
     """Write the reason of adherence: the sentences that speak against it, with their verdicts.
 
@@ -146,9 +131,8 @@ def adherence_reason(
         call: the call that they are of.
         formulas: the set of formulas.
         value: the score.
-        probability: P(adherent); None where the judge gives none.
+        probability: P(adherent); None where the judge gives none, or it was calibrated.
         threshold: the lowest with which the judge labels a response as supported, if it has one.
-        gold_rows: number of rows that the probability was calibrated on; None for the judge's own.
     """
     recorded = labels.unsupported_response_sentence_keys
     if formulas == "ragbench" and recorded is not None:
@@ -165,13 +149,9 @@ def adherence_reason(
         ]
         # A probability made of words would speak against what was found in spite of it.
         return f"{text} Contradicted in {'; '.join(sentences[:_MOST_KEYS])}."
-    if probability is not None:
-        by = "" if gold_rows is None else f", calibrated on {gold_rows} gold rows"
-        text += f" Probability that all are supported{by}: {probability:.2f}"
-        if value == 0 and gold_rows is None and threshold is not None:
-            # More than an even chance: unsaid, 0.66 would seem to speak for the response.
-            text += f"; needs {threshold:.2f}"
-        text += "."
+    if value == 0 and probability is not None and threshold is not None:
+        # Unsaid, an estimate above an even chance would seem to speak for the response.
+        text += f" Probability that all are supported: {probability:.2f}; needs {threshold:.2f}."
     return text
 
 

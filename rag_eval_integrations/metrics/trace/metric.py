@@ -33,7 +33,7 @@ from rag_eval_integrations.records._json import MOST
 from rag_eval_integrations.records._trusted import trusted
 
 if TYPE_CHECKING:
-    from rag_eval_integrations.judges.calibration import Calibration, JudgeMaps, ScoreMap
+    from rag_eval_integrations.judges.calibration import Calibration, JudgeMaps
 
 TRACE_SCORES = (
     "context_relevance",
@@ -251,25 +251,23 @@ class _CallScorer:
         proof: dict[str, JsonValue] | None,
         expected: tuple[float, float | None] | None,
     ) -> Score:
-        estimate, fit = self._calibrated(name, value, self._estimate(name, expected))
-        if estimate is not None and reason is not None:
-            reason += evidence.estimate_reason(estimate, None if fit is None else fit.n)
+        estimate = self._calibrated(name, value, self._estimate(name, expected))
         return self._score(name, value, method="labels", reason=reason, evidence=proof,
                            n=self.counts.total, estimate=estimate)  # fmt: skip
 
     def _calibrated(
         self, name: str, value: float, estimate: ScoreEstimate | None
-    ) -> tuple[ScoreEstimate | None, ScoreMap | None]:
-        """Map an estimate, or of a judge without any the value; also return the map, if any."""
+    ) -> ScoreEstimate | None:
+        """Map an estimate, or of a judge without any the value."""
         fit = None if self.maps is None else self.maps.scores.get(name)
         if fit is None or fit.method == "identity" or self.call.call.response is None:
-            return estimate, None  # of a retrieval alone, judges estimate in another way
+            return estimate  # of a retrieval alone, judges estimate in another way
         if estimate is None and name in self._ratios and self._is_empty:
-            return None, None  # the formulas decide, not a fit
+            return None  # the formulas decide, not a fit
         if fit.estimator == "labels":
             mapped = value
         elif estimate is None:
-            return None, None
+            return None
         else:
             mapped = estimate.value
         fitted = fit(mapped)
@@ -280,7 +278,7 @@ class _CallScorer:
                 "calibration", name, f"was fitted on the estimator {fit.estimator!r}, and this "
                 f"judge now gives {kind}",
             )  # fmt: skip
-        return _score_estimate(fitted, error, "calibration"), fit
+        return _score_estimate(fitted, error, "calibration")
 
     def _estimate(
         self, name: str, expected: tuple[float, float | None] | None
@@ -375,15 +373,16 @@ class _CallScorer:
             return self._unlabelled("adherence", proof)
         probability = None if self.trace.hard else self.labels.adherence_probability()
         expected = None if probability is None else (probability, None)
-        estimate, fit = self._calibrated("adherence", value, self._estimate("adherence", expected))
-        if fit is not None and estimate is not None:
+        estimate = self._calibrated("adherence", value, self._estimate("adherence", expected))
+        calibrated = estimate is not None and estimate.method == "calibration"
+        if calibrated and estimate is not None:
             probability = estimate.value
         return self._score(
             "adherence", value, method="labels", evidence=proof, n=len(keys),
             probability=probability, estimate=estimate,
             reason=self._worded(
                 evidence.adherence_reason, self.labels, self.call, self.trace.formulas, value,
-                probability, self.threshold, None if fit is None else fit.n,
+                None if calibrated else probability, self.threshold,
             ),
         )  # fmt: skip
 
