@@ -168,8 +168,9 @@ def _name(evaluation: Evaluation, given: str) -> str:
     if names_with:
         why = f"may be {' or '.join(names_with)}; give the whole name, in a mapping"
     else:
-        names = ", ".join(evaluation.scores) or "no scores"
-        why = f"is not a score of the evaluation, which has {names}"
+        from rag_eval_integrations.records.score import score_hint  # noqa: PLC0415  # as above
+
+        why = f"is not a score of the evaluation: {score_hint(given, evaluation.scores)}"
     raise ConfigurationError("minimums", given, why)
 
 

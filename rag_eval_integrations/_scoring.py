@@ -35,7 +35,7 @@ from rag_eval_integrations.records import (
     from_object,
     json_copy,
 )
-from rag_eval_integrations.records.score import Stage
+from rag_eval_integrations.records.score import Scores, Stage
 
 logger = logger_of(__name__)
 
@@ -300,7 +300,7 @@ def evaluation_of(
     return Evaluation.model_construct(
         id=source.id, row_key=source.row_key, question=source.question, response=source.response,
         reference=source.reference, history=source.history, metadata=metadata,
-        capture=source.capture, scores=scores,
+        capture=source.capture, scores=Scores(scores),
         labels=labelling.labels, sentences=call.sentences,
         document_ids=tuple(d.id for d in source.documents), relevant_ids=source.relevant_ids,
         judge=labelling.judge,

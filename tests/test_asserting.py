@@ -120,7 +120,7 @@ def test_a_whole_name_is_preferred() -> None:
 
 def test_an_unknown_name_is_a_mistake_with_the_names_there_are() -> None:
     """Not an AssertionError: it says nothing of the app."""
-    with pytest.raises(ConfigurationError, match=r"'adherance'.*which has adherence, completeness"):
+    with pytest.raises(ConfigurationError, match=r"'adherance'.*did you mean 'adherence'"):
         assert_scores(made({"adherence": 1.0, "completeness": None}), adherance=1.0)
 
 

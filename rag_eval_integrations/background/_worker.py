@@ -13,7 +13,7 @@ from typing import Literal
 
 from rag_eval_integrations._suppress import suppress_capture
 from rag_eval_integrations.records import RagCall
-from rag_eval_integrations.records._ended import EndedCall
+from rag_eval_integrations.records.call import EndedCall
 
 WhenFull = Literal["drop_newest", "drop_oldest", "block"]
 _Queued = tuple[int, RagCall | EndedCall, float]

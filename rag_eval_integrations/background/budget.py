@@ -18,8 +18,8 @@ from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.models.throttling._limits import MINUTE, RollingWindow
 from rag_eval_integrations.records import Evaluation, EvaluationError, RagCall, Usage
-from rag_eval_integrations.records._ended import EndedCall
 from rag_eval_integrations.records._json import is_amount
+from rag_eval_integrations.records.call import EndedCall
 
 _DAY = 86_400
 

@@ -37,8 +37,8 @@ from rag_eval_integrations.evaluations import Evaluations
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges.judge import judge_base
 from rag_eval_integrations.records import Evaluation, RagCall
-from rag_eval_integrations.records._ended import EndedCall
 from rag_eval_integrations.records._json import is_amount
+from rag_eval_integrations.records.call import EndedCall
 from rag_eval_integrations.sinks import Sink
 
 OnSigterm = Literal["leave", "drain"]

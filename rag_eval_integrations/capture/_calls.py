@@ -21,8 +21,7 @@ from rag_eval_integrations.records import (
     Turn,
     whole_text,
 )
-from rag_eval_integrations.records._json import is_whole
-from rag_eval_integrations.records._trusted import trusted
+from rag_eval_integrations.records._json import is_whole, trusted
 from rag_eval_integrations.records.call import row_key_of
 
 # --- JSON values of a framework's objects

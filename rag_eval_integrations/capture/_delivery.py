@@ -14,7 +14,7 @@ from rag_eval_integrations._suppress import SUPPRESSED
 from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.errors import ConfigurationError, RagEvalError
 from rag_eval_integrations.records import RagCall
-from rag_eval_integrations.records._ended import EndedCall
+from rag_eval_integrations.records.call import EndedCall
 
 if TYPE_CHECKING:
     from rag_eval_integrations.background.runner import BackgroundEvaluator

@@ -24,6 +24,7 @@ from rag_eval_integrations.metrics import (
     Retrieval,
     Trace,
 )
+from rag_eval_integrations.records.score import score_hint
 
 if TYPE_CHECKING:
     from rag_eval_integrations.cli._arguments import RunOptions
@@ -163,7 +164,7 @@ def thresholds_from(words: Sequence[str], names: Sequence[str]) -> list[Threshol
     for word in words:
         name, value = named_share(option, word, "VALUE", "should be a number from 0 to 1")
         if name not in names:
-            why = f"no score {name!r}; the scores are {', '.join(names)}"
+            why = f"no score {name!r}; {score_hint(name, names)}"
             raise ConfigurationError(option, word, why)
         thresholds.append(Threshold(name, value))
     return thresholds

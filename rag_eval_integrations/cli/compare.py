@@ -29,6 +29,7 @@ from rag_eval_integrations.evaluations.comparison import (
     worst_calls,
 )
 from rag_eval_integrations.evaluations.console import add_row, plain_table
+from rag_eval_integrations.records.score import score_hint
 from rag_eval_integrations.report import _page
 from rag_eval_integrations.report import compare as compare_runs
 from rag_eval_integrations.report._compare_html import compare_page
@@ -179,8 +180,8 @@ def _verdicts(comparison: Comparison, gates: dict[str, float]) -> Iterator[_Verd
         of = f" ({one_line(run.names[1])})" if comparison.others else ""
         for name, delta in gates.items():
             if name not in run.scores:
-                names = ", ".join(run.scores) or "none"
-                why = f"{run.names[0]} and {run.names[1]} do not both have it; they have {names}"
+                hint = score_hint(name, run.scores)
+                why = f"{run.names[0]} and {run.names[1]} do not both have it; {hint}"
                 raise ConfigurationError("--fail-on-regression", name, why)
             verdict = run.scores[name].verdict(delta)
             line = f"{verdict.outcome}: {one_line(name)}{of} {verdict.reason}"

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from typing import Any
 
 from pydantic import JsonValue
@@ -22,7 +21,6 @@ from rag_eval_integrations.judges import reconcile
 from rag_eval_integrations.judges.suspicion import Suspicion
 from rag_eval_integrations.metrics import CallMetric, LabelMetric, Trace
 from rag_eval_integrations.records import (
-    Document,
     Evaluation,
     JudgeInfo,
     Labelling,
@@ -276,18 +274,11 @@ def labelled_from_evaluation(evaluation: Evaluation) -> Labelled:
         if number >= most:
             place = f"sentences.documents[{index}]"
             raise InputError(f"names document {number}, and the row has fewer", field=place)
-    count = max([len(evaluation.document_ids), *(number + 1 for number in numbers)], default=0)
-    texts: list[list[str]] = [[] for _ in range(count)]
-    for number, sentence in zip(numbers, evaluation.sentences.documents, strict=True):
-        texts[number].append(sentence.text)
-    documents = tuple(
-        Document(text=" ".join(sentences), id=name)
-        for sentences, name in zip_longest(texts, evaluation.document_ids)
-    )
     # An EVALS row holds sentences instead of documents. Joining them is close enough, because only
     # the number of documents and their ids matter from here on. The row keeps its identity.
     same = RagCall.model_fields.keys() & Evaluation.model_fields.keys() - {"sentences"}
-    call = RagCall(documents=documents, **{name: getattr(evaluation, name) for name in same})
+    fields = {name: getattr(evaluation, name) for name in same}
+    call = RagCall(documents=evaluation.documents, **fields)
     first = next(iter(evaluation.scores.values()), None)
     by = first.by if first else None
     warnings = dict.fromkeys(w for s in evaluation.scores.values() for w in s.warnings)

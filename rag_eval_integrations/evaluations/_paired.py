@@ -36,8 +36,7 @@ from typing import Any, Literal, NamedTuple
 
 from rag_eval_integrations._counted import counted
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.records._student import Z_975, t_975
-from rag_eval_integrations.records.mean import Interval
+from rag_eval_integrations.records.mean import Z_975, Interval, t_975
 
 SEED = 20240707
 """Default seed; any number would do."""

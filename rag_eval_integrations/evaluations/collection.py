@@ -17,6 +17,7 @@ from rag_eval_integrations.evaluations._hook import above
 from rag_eval_integrations.evaluations.summary import ScoreFigures, Summary
 from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.records.mean import Interval
+from rag_eval_integrations.records.score import score_hint
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -151,11 +152,8 @@ class Evaluations(Sequence[Evaluation]):
         """
         figures = [score for score in self.summary().scores if score.name == name]
         if not figures:
-            known = list(dict.fromkeys(key for each in self._items for key in each.scores))
-            near = get_close_matches(str(name), known, 1, 0.4)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            names = f"; they have {', '.join(known[:20])}" if known and not near else ""
-            why = f"is a score of none of {len(self)} evaluations{hint}{names}"
+            hint = score_hint(name, (key for each in self._items for key in each.scores))
+            why = f"is a score of none of {len(self)} evaluations; {hint}"
             raise ConfigurationError("name", name, why)
         scored = [score for score in figures if score.scored]
         if len(scored) > 1:

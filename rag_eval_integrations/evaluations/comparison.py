@@ -25,6 +25,7 @@ from rag_eval_integrations.evaluations._pairing import (
 )
 from rag_eval_integrations.records import By, Evaluation
 from rag_eval_integrations.records._shown import text, unsupported
+from rag_eval_integrations.records.score import score_hint
 
 Source = Iterable[Evaluation] | str | os.PathLike[str] | EvaluationsFile
 
@@ -94,7 +95,7 @@ class Comparison:
             ConfigurationError: the runs do not both have it; lists those they have.
         """
         if name not in self.scores:
-            why = f"no score {name!r} in both runs; they have {', '.join(self.scores) or 'none'}"
+            why = f"is not a score of both runs; {score_hint(name, self.scores)}"
             raise ConfigurationError("name", name, why)
         return self.scores[name]
 

@@ -26,8 +26,8 @@ from rag_eval_integrations.records import (
     Score,
     Usage,
 )
-from rag_eval_integrations.records._patterns import DIAGNOSES, Pattern
 from rag_eval_integrations.records.mean import Interval, RunningMean, makers_of, wilson
+from rag_eval_integrations.records.score import DIAGNOSES, Pattern
 from rag_eval_integrations.sentences import document_number
 
 BINS = 10

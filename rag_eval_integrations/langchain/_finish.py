@@ -32,7 +32,7 @@ from rag_eval_integrations.langchain._values import (
     values_of,
 )
 from rag_eval_integrations.records import CaptureStatus, RagCall, Turn
-from rag_eval_integrations.records._ended import EndedCall
+from rag_eval_integrations.records.call import EndedCall
 
 
 def finish(

@@ -28,7 +28,7 @@ from rag_eval_integrations.llama_index._values import (
     unwrapped,
 )
 from rag_eval_integrations.records import CaptureStatus, RagCall, Turn
-from rag_eval_integrations.records._ended import EndedCall
+from rag_eval_integrations.records.call import EndedCall
 
 _MAX_TOOL_RESULTS = 256
 _MAX_PROMPT_CHARS = 8_000_000  # of all prompts of a call together; the oldest are dropped

@@ -15,7 +15,6 @@ from string import ascii_lowercase
 from typing import Any, Literal
 
 from rag_eval_integrations._visible import one_line
-from rag_eval_integrations.records._patterns import patterns_in
 from rag_eval_integrations.records.call import Sentence
 from rag_eval_integrations.records.labels import Labels, SentenceSupport
 
@@ -23,6 +22,9 @@ _ON_ONE_LINE = 200
 """Characters of a `repr`: pytest cuts the middle out of longer ones, at 240."""
 _OF_A_SENTENCE = 100
 _OF_A_REASON = 400
+
+LEXICAL = "lexical_estimate"
+"""Flag of an evaluation whose judge compared words, and asked no model."""
 
 Score = Any
 """A `records.Score`, whose module imports this one."""
@@ -88,7 +90,7 @@ def evaluation_text(evaluation: Evaluation) -> str:
 
 
 def _problems(evaluation: Evaluation) -> list[str]:
-    return [f"{each.pattern}: {each.problem}" for each in patterns_in(evaluation.scores)]
+    return [f"{each.pattern}: {each.problem}" for each in evaluation.diagnosis]
 
 
 def _failure(evaluation: Evaluation) -> str:
@@ -98,11 +100,13 @@ def _failure(evaluation: Evaluation) -> str:
 
 
 def _makers(evaluation: Evaluation) -> str:
-    """Name the judge, its model, and the flags."""
+    """Name the judge, its model, and the flags; say where no model read the call."""
     judge = evaluation.judge
     model = f", model {judge.model}" if judge.model else ""
-    flags = f"; flags: {', '.join(evaluation.flags)}" if evaluation.flags else ""
-    return one_line(f"judge {judge.name}{model}{flags}", 200)
+    flags = [flag for flag in evaluation.flags if flag != LEXICAL]
+    lexical = ", which compares words: no model read this" if LEXICAL in evaluation.flags else ""
+    more = f"; flags: {', '.join(flags)}" if flags else ""
+    return one_line(f"judge {judge.name}{model}{lexical}{more}", 200)
 
 
 def unsupported(

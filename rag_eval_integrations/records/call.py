@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from json.encoder import encode_basestring_ascii as _quoted
@@ -271,3 +272,41 @@ class SentencizedCall(Record):
     def response(self) -> tuple[Sentence, ...]:
         """All response sentences, in order; empty without a response."""
         return self.sentences.response
+
+
+@dataclass(slots=True, eq=False)
+class EndedCall:
+    """What capture has read of a call, which needs none of the app's objects any more.
+
+    Finding the documents in the prompt and hashing the texts is a third of what capture adds to a
+    call: an evaluator in the background leaves that to its own thread.
+    """
+
+    run_id: object
+    """The framework's id of the outermost run."""
+    status: CaptureStatus
+    _make: Callable[[], RagCall] | None
+    """Makes the record; called once at most."""
+    _release: Callable[[], object]
+    """Frees what the record is made of."""
+    _failed: Callable[[Exception], object]
+    """Called with the exception if the record cannot be made."""
+    _record: RagCall | None = None
+
+    def record(self) -> RagCall | None:
+        """Make the record, or return the one made before; None if that failed."""
+        make, self._make = self._make, None
+        if make is not None:
+            try:
+                self._record = make()
+            except Exception as error:  # noqa: BLE001 -- the boundary: told and counted by capture
+                self._failed(error)
+            finally:
+                self._release()
+        return self._record
+
+    def drop(self) -> None:
+        """Free what the record would be made of: nobody wants it."""
+        if self._make is not None:
+            self._make = None
+            self._release()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
 from itertools import takewhile
+from string import ascii_lowercase
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
+    AfterValidator,
     Field,
     SerializationInfo,
     SerializerFunctionWrapHandler,
@@ -15,10 +19,11 @@ from pydantic import (
     model_validator,
 )
 
+from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.errors import InputError, SchemaError
 from rag_eval_integrations.records import _shown
 from rag_eval_integrations.records._json import Count, JsonObject, Record, Text, shown
-from rag_eval_integrations.records.call import Capture, Sentences, Turn
+from rag_eval_integrations.records.call import Capture, Document, Sentences, Turn
 from rag_eval_integrations.records.labels import JudgeInfo, Labels, Probability, UnscoredCode, Usage
 
 EVALS_SCHEMA = 2
@@ -118,6 +123,147 @@ class Score(Record):
         return _shown.score_text(self)
 
 
+# --- Scores by their names
+
+
+_AS_OTHERS_SAY = {
+    "faithfulness": "supported_fraction",
+    "groundedness": "supported_fraction",
+    "hallucination": "adherence",
+    "contextualrelevancy": "context_relevance",
+    "contextrelevancy": "context_relevance",
+    "contextprecision": "document_precision",
+    "contextualprecision": "document_precision",
+    "contextualrecall": "context_recall",
+    "answerrelevancy": "geval:relevance",
+    "answerrelevance": "geval:relevance",
+    "responserelevancy": "geval:relevance",
+    "answercorrectness": "geval:correctness",
+    "factualcorrectness": "geval:correctness",
+    "contextprecisionwithreference": "document_precision",
+    "contextprecisionwithoutreference": "document_precision",
+    "contextrecall": "context_recall",
+}
+"""Letters of names that ragas, deepeval and TruLens give to scores and metrics → the nearest score
+of ours, as in `docs/coming-from.md`."""
+_MADE_BY = {
+    "document_precision": "LabelRetrieval",
+    "context_recall": "ContextRecall",
+    "geval:relevance": "GEval.relevance",
+    "geval:correctness": "GEval.correctness",
+}
+
+
+def score_hint(name: object, names: Iterable[str]) -> str:
+    """Say which score may be meant by a name that is none, and which scores there are.
+
+    Args:
+        name: what was asked for, perhaps by the name that another tool gives it.
+        names: the scores that there are.
+    """
+    known = list(dict.fromkeys(names))[:_MOST_NAMES]
+    word = str(name)[:_MOST_NAME].lower()
+    letters = "".join(filter(str.isalpha, word)).removeprefix("llm").removesuffix("metric")
+    ours = _AS_OTHERS_SAY.get(letters)
+    if ours in known:
+        return f"`{ours}` is nearest to it"
+    if ours is not None and ours in _MADE_BY:
+        return f"`{ours}` is nearest to it, by the metric `{_MADE_BY[ours]}`"
+    if near := get_close_matches(word, known, 1):
+        return f"did you mean {near[0]!r}?"
+    return f"the scores are {', '.join(map(one_line, known))}" if known else "there are no scores"
+
+
+_MOST_DIGITS = 5
+"""Digits of a document's number."""
+_MOST_NAME = 100
+_MOST_NAMES = 20
+
+
+class Scores(dict[str, Score]):
+    """Scores by name; asked for another one, it says which it has."""
+
+    __slots__ = ()
+
+    def __missing__(self, name: object) -> Score:
+        raise KeyError(f"no score {shown(name)}: {score_hint(name, self)}")
+
+
+# --- What the scores of a call show
+
+
+Pattern = Literal[
+    "hallucination", "nothing_relevant_retrieved", "context_ignored", "incomplete", "healthy"
+]
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """One pattern found in the scores of a call."""
+
+    pattern: Pattern
+    problem: str
+    """The problem, in one sentence."""
+    fix: str
+    """The first thing to change."""
+
+
+_WORDS: dict[Pattern, tuple[str, str]] = {
+    "hallucination": (
+        "The response says something that the documents do not support.",
+        "Check the unsupported sentences; tell the model to answer from the documents only.",
+    ),
+    "nothing_relevant_retrieved": (
+        "No retrieved sentence is relevant to the question.",
+        "Tune the retriever (query, chunking, top-k, filters), or add the missing documents.",
+    ),
+    "context_ignored": (
+        "Relevant text was retrieved, but the response leaves most of it unused.",
+        "Instruct the model in the prompt to answer from the documents.",
+    ),
+    "incomplete": (
+        "The response is grounded but leaves out half of the relevant text or more.",
+        "Ask the model for a more complete answer, or retrieve less that repeats itself.",
+    ),
+    "healthy": (
+        "Relevant text was found and used, and the response is grounded in it.",
+        "Nothing to change.",
+    ),
+}
+DIAGNOSES = {pattern: Diagnosis(pattern, *words) for pattern, words in _WORDS.items()}
+"""Every pattern, the gravest first."""
+
+
+def patterns_in(
+    scores: Mapping[str, Score],
+    *,
+    adherent: float = 1.0,
+    irrelevant: float = 0.0,
+    ignored: float = 0.4,
+    incomplete: float = 0.5,
+) -> list[Diagnosis]:
+    """Return the patterns that hold, the gravest first; `metrics.diagnose` tells the cut-offs."""
+    relevance, used, complete, grounded = (
+        scores[name].value if name in scores else None
+        for name in ("context_relevance", "context_utilization", "completeness", "adherence")
+    )
+    if used is not None and scores["context_utilization"].by.formulas == "ragbench":
+        # These formulas give the used share of all sentences; that of the relevant ones is meant.
+        used = min(1.0, used / relevance) if relevance else None
+    patterns: list[Pattern] = []
+    if grounded is not None and grounded < adherent:
+        patterns.append("hallucination")
+    if relevance is not None and relevance <= irrelevant:
+        patterns.append("nothing_relevant_retrieved")
+    elif relevance is not None and used is not None and used <= ignored:
+        patterns.append("context_ignored")
+    elif not patterns and grounded is not None and complete is not None and complete <= incomplete:
+        patterns.append("incomplete")
+    if not patterns and None not in (relevance, used, complete, grounded):
+        patterns.append("healthy")
+    return [DIAGNOSES[pattern] for pattern in patterns]
+
+
 # --- The end of the flow: one call's scores with all that they rest on. Evaluation
 
 
@@ -163,7 +309,7 @@ class Evaluation(Record):
     """Earlier turns of the conversation, oldest first."""
     metadata: JsonObject = Field(default_factory=dict)
     capture: Capture | None = None
-    scores: dict[Text, Score]
+    scores: Annotated[dict[Text, Score], AfterValidator(Scores)]
     """By score name, in the order of the metrics."""
     labels: Labels | None
     """None when the judge was not asked, or gave none."""
@@ -181,6 +327,25 @@ class Evaluation(Record):
     flags: tuple[Text, ...] = ()
     """Words that a reader should know before trusting the scores, such as `lexical_estimate`."""
     error: EvaluationError | None = None
+
+    @property
+    def documents(self) -> tuple[Document, ...]:
+        """The documents, without headers, metadata and scores: sentences joined by a space."""
+        texts: dict[int, list[str]] = {number: [] for number in range(len(self.document_ids))}
+        for sentence in self.sentences.documents:
+            number = sentence.key.rstrip(ascii_lowercase)
+            if number.isdecimal() and len(number) <= _MOST_DIGITS:
+                texts.setdefault(int(number), []).append(sentence.text)
+        ids = dict(enumerate(self.document_ids))
+        return tuple(
+            Document(text=" ".join(texts.get(number, ())), id=ids.get(number))
+            for number in range(max(texts, default=-1) + 1)
+        )
+
+    @property
+    def diagnosis(self) -> list[Diagnosis]:
+        """The patterns that the scores show, the gravest first; `metrics.diagnose` has cut-offs."""
+        return patterns_in(self.scores)
 
     def model_dump_json(self, **options: Any) -> str:
         """Write the evaluation as a line of EVALS.jsonl, without the line end.

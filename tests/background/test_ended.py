@@ -11,7 +11,7 @@ from rag_eval_integrations.background import BackgroundEvaluator
 from rag_eval_integrations.background.budget import chosen
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.records import Capture, CaptureStatus, RagCall
-from rag_eval_integrations.records._ended import EndedCall
+from rag_eval_integrations.records.call import EndedCall
 
 from .conftest import WAIT, Gate, Kept, call, evaluator, until
 

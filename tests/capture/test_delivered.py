@@ -21,7 +21,7 @@ from rag_eval_integrations.capture import _delivery
 from rag_eval_integrations.capture._calls import to_call
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import Evaluation, RagCall
-from rag_eval_integrations.records._ended import EndedCall
+from rag_eval_integrations.records.call import EndedCall
 from rag_eval_integrations.sinks import CallbackSink
 
 from ..langchain import conftest as langchain_app

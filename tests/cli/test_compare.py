@@ -113,7 +113,11 @@ def test_too_few_calls_pass_unless_told(rag_eval: Command, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--fail-on-regression", "adherance=0.1"], "do not both have it; they have adherence"),
+        (
+            ["--fail-on-regression", "adherance=0.1"],
+            "do not both have it; did you mean 'adherence'?",
+        ),
+        (["--fail-on-regression", "Hallucination=0"], "`adherence` is nearest to it"),
         (["--fail-on-regression", "adherence=-0.1"], "a number from 0 to 1"),
         (["--fail-on-regression", "adherence=much"], "a number from 0 to 1"),
         (["--fail-on-regression", "adherence=nan"], "a number from 0 to 1"),

@@ -144,11 +144,13 @@ def test_a_mean_of_mixed_makers_is_refused() -> None:
 
 
 def test_a_mean_of_an_unknown_score_names_those_there_are(evaluations: Evaluations) -> None:
-    """A near name, else all; of nothing at all, that there is nothing."""
+    """A near name or meaning, else all; of nothing at all, that there is nothing."""
     with pytest.raises(ConfigurationError, match="did you mean 'adherence'"):
         evaluations.mean("adherance")
-    with pytest.raises(ConfigurationError, match="they have context_relevance, "):
+    with pytest.raises(ConfigurationError, match="the scores are context_relevance, "):
         evaluations.mean("zzz")
+    with pytest.raises(ConfigurationError, match="; `supported_fraction` is nearest to it"):
+        evaluations.mean("faithfulness")
     with pytest.raises(ConfigurationError, match="none of 0 evaluations"):
         Evaluations().mean("adherence")
 

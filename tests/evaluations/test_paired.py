@@ -19,7 +19,7 @@ from rag_eval_integrations.evaluations._paired import (
     Values,
     paired,
 )
-from rag_eval_integrations.records._student import t_975
+from rag_eval_integrations.records.mean import t_975
 
 Pairs = Sequence[Values | None]
 

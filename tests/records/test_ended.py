@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rag_eval_integrations.records import RagCall
-from rag_eval_integrations.records._ended import EndedCall
+from rag_eval_integrations.records.call import EndedCall
 
 
 class Made:

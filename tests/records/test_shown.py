@@ -35,6 +35,7 @@ def test_an_evaluation_prints_as_a_line_per_score(evaluation: Evaluation) -> Non
     assert [line.split()[0] for line in lines[1:-2]] == list(evaluation.scores)
     assert lines[-2].startswith("  diagnosis  hallucination: The response says something")
     assert INVENTED in str(evaluation)
+    assert lines[-1] == "  judge embedded, which compares words: no model read this"
     assert len(lines) <= 9
     assert max(map(len, lines)) <= 240
     assert "row_key" not in str(evaluation)
@@ -48,6 +49,43 @@ def test_reprs_are_one_short_line(evaluation: Evaluation) -> None:
     assert repr(evaluation.scores["adherence"]) == (
         f"<Score adherence 0.00: not supported: b “{INVENTED}”>"
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("faithfulness", "`supported_fraction` is nearest to it"),
+        ("Faithfulness", "`supported_fraction` is nearest to it"),
+        ("FaithfulnessMetric", "`supported_fraction` is nearest to it"),
+        ("Contextual Relevancy", "`context_relevance` is nearest to it"),
+        ("hallucination", "`adherence` is nearest to it"),
+        ("answer_relevancy", "`geval:relevance` is nearest to it, by the metric `GEval.relevance`"),
+        ("LLMContextRecall", "`context_recall` is nearest to it, by the metric `ContextRecall`"),
+        ("adherance", "did you mean 'adherence'?"),
+        ("zzz", "the scores are context_relevance, "),
+    ],
+)
+def test_a_score_that_is_missing_is_told_with_the_nearest(
+    evaluation: Evaluation, name: str, hint: str
+) -> None:
+    """Other tools' names by their meaning, misspelt ones by their letters, else all scores."""
+    with pytest.raises(KeyError) as refused:
+        evaluation.scores[name]
+
+    assert refused.value.args[0].startswith(f"no score {name!r}: {hint}")
+    assert evaluation.scores.get(name) is None
+    assert name not in evaluation.scores
+
+
+def test_an_evaluation_has_documents_and_diagnosis(evaluation: Evaluation) -> None:
+    """As the call had them; a document without a sentence keeps its place, an id its document."""
+    documents = [Document("", id="a"), Document("The pier is long. It is old.", id="b")]
+    other = RagEvaluator().evaluate_sync(RagCall("How long is the pier?", documents, "Long."))
+
+    assert evaluation.documents == CALL.documents
+    assert other.documents == tuple(documents)
+    assert other.model_copy(update={"document_ids": ()}).documents[1].text == documents[1].text
+    assert [each.pattern for each in evaluation.diagnosis] == ["hallucination"]
 
 
 def test_a_score_says_why_it_has_no_value() -> None:

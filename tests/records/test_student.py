@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_eval_integrations.records._student import t_975
+from rag_eval_integrations.records.mean import t_975
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import Evaluation, Score
-from rag_eval_integrations.records._patterns import Diagnosis, Pattern, patterns_in
+from rag_eval_integrations.records.score import Diagnosis, Pattern, patterns_in
 
 __all__ = ["Diagnosis", "Pattern", "diagnose"]
 

@@ -29,8 +29,7 @@ from rag_eval_integrations.records import (
     SentencizedCall,
     UnscoredCode,
 )
-from rag_eval_integrations.records._json import MOST
-from rag_eval_integrations.records._trusted import trusted
+from rag_eval_integrations.records._json import MOST, trusted
 
 if TYPE_CHECKING:
     from rag_eval_integrations.judges.calibration import Calibration, JudgeMaps
