@@ -24,7 +24,7 @@ from rag_eval_integrations._counted import counted
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.metrics import diagnose
 from rag_eval_integrations.records import Evaluation
-from rag_eval_integrations.records._patterns import Pattern
+from rag_eval_integrations.records.score import Pattern
 
 _FORMS = "write FIELD=VALUE, pattern=NAME or 'SCORE<0.5', in quotes because of the <"
 _CONDITION = re.compile(r"([^=<>]+)(<=|>=|<|>|=)(.*)", re.DOTALL)
