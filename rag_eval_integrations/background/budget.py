@@ -233,7 +233,9 @@ class BoundedEvaluator:
             )
             return evaluation, "failed"
         scored = any(score.value is not None for score in evaluation.scores.values())
-        return evaluation, "scored" if scored else "unscored"
+        if scored:
+            return evaluation, "scored"
+        return evaluation, "unscored" if evaluation.sentences.documents else "no_documents"
 
     async def _evaluated_in_time(self, call: RagCall) -> Evaluation:
         # In a task of its own, which can be left behind: a judge may catch its cancellation.

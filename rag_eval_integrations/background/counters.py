@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
-from typing import Literal
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, get_args
 
 from rag_eval_integrations._counted import counted
 from rag_eval_integrations._once import LogOnce
@@ -26,6 +28,19 @@ class SinkCounters:
     """Evaluations that were not passed to the sink, because its queue was full or it was closed."""
     pending: int
     """Evaluations that are waiting for the sink or being written."""
+
+
+NotJudged = Literal[
+    "sampled_out",
+    "over_budget",
+    "queue_full",
+    "closed",
+    "run_failed",
+    "aborted",
+    "interrupted",
+    "no_documents",
+]
+"""Why a call was not judged."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +68,10 @@ class Counters:
     """Evaluations without an error in which no score has a value."""
     pending: int = 0
     """Calls that are waiting or being evaluated."""
+    not_judged: Mapping[NotJudged, int] = field(default_factory=dict)
+    """Calls that were not judged, per reason; every reason is there. `queue_full` and `closed` are
+    counted in `dropped` as well; `run_failed`, `aborted` and `interrupted` in `skipped`;
+    `no_documents` in `unscored`; the others under their own name."""
     sinks: tuple[SinkCounters, ...] = ()
     """The counts of each sink, in order."""
 
@@ -60,7 +79,16 @@ class Counters:
 # --- Counting, from any thread; the counts add up at any time
 
 
-Fate = Literal["sampled_out", "skipped", "dropped", "over_budget", "failed", "scored", "unscored"]
+Fate = NotJudged | Literal["failed", "scored", "unscored"]
+
+_COUNTED_AS = {
+    "queue_full": "dropped",
+    "closed": "dropped",
+    "run_failed": "skipped",
+    "aborted": "skipped",
+    "interrupted": "skipped",
+    "no_documents": "unscored",
+}
 
 
 class Tally:
@@ -70,31 +98,37 @@ class Tally:
         # Reentrant: a garbage collection in here may finalise a stream and so submit its call.
         self._lock = threading.RLock()
         self._captured = 0
-        self._fates: dict[Fate, int] = {}
+        self._fates: Counter[Fate] = Counter()
 
     def captured(self, fate: Fate | None = None) -> None:
         """Count a submitted call, with its fate if that is known at once."""
         with self._lock:
             self._captured += 1
             if fate is not None:
-                self._fates[fate] = self._fates.get(fate, 0) + 1
+                self._fates[fate] += 1
 
     def met(self, fate: Fate, calls: int = 1) -> None:
         """Count the fate of calls that were captured before."""
         with self._lock:
-            self._fates[fate] = self._fates.get(fate, 0) + calls
+            self._fates[fate] += calls
 
     @property
     def pending(self) -> int:
         """Number of calls that are waiting or being evaluated."""
         with self._lock:
-            return self._captured - sum(self._fates.values())
+            return self._captured - self._fates.total()
 
     def counters(self, sinks: tuple[SinkCounters, ...]) -> Counters:
         """Return a snapshot of the counts, with those of the sinks."""
         with self._lock:
-            pending = self._captured - sum(self._fates.values())
-            return Counters(captured=self._captured, pending=pending, sinks=sinks, **self._fates)
+            captured, fates = self._captured, self._fates.copy()
+        counts = Counter({"captured": captured, "pending": captured - fates.total()})
+        for fate, calls in fates.items():
+            counts[_COUNTED_AS.get(fate, fate)] += calls
+        reasons: tuple[NotJudged, ...] = get_args(NotJudged)
+        return Counters(
+            sinks=sinks, not_judged={reason: fates[reason] for reason in reasons}, **counts
+        )
 
 
 # --- Logging, once per kind of failure: a judge that is down must not fill the app's log

@@ -230,8 +230,9 @@ class BackgroundEvaluator(_process.ProcessObserver):
             self._failures.log(("queue", type(error).__name__), "a call was not queued", error)
             return
         if dropped:
-            self._tally.met("dropped", dropped)
-            why = "it is closed" if self._worker.stopping else "its queue is full"
+            closed = self._worker.stopping
+            self._tally.met("closed" if closed else "queue_full", dropped)
+            why = "it is closed" if closed else "its queue is full"
             self._failures.log(("dropped", why), f"background evaluation dropped a call: {why}")
 
     def submit_ended(self, call: EndedCall) -> None:
@@ -243,14 +244,16 @@ class BackgroundEvaluator(_process.ProcessObserver):
 
     def _refuse(self, call: object) -> Fate | None:
         if isinstance(call, EndedCall):
-            incomplete = call.status != "ok"
+            status = call.status
         elif isinstance(call, RagCall):
-            incomplete = call.capture is not None and call.capture.status != "ok"
+            status = "ok" if call.capture is None else call.capture.status
         else:
             kind = type(call).__name__
             self._failures.log(("no call", kind), f"an object of type {kind} is not a RagCall")
             return "failed"
-        return "skipped" if incomplete and not self._judge_incomplete else None
+        if status == "ok" or self._judge_incomplete:
+            return None
+        return "run_failed" if status == "error" else status
 
     # --- the worker's loop ----------------------------------------------------------------------
 
@@ -267,7 +270,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
                 delivery.enqueue(evaluation)
         except asyncio.CancelledError as error:
             if self._worker.stopping:
-                self._tally.met("dropped")
+                self._tally.met("closed")
                 raise
             self._failed(error)  # the worker did not cancel it: something in the evaluation did
         except BaseException as error:  # noqa: BLE001 -- also SystemExit: the loop must go on
@@ -277,7 +280,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
 
     def _lost(self, error: BaseException, calls: int) -> None:
         if self._worker.stopping:
-            self._tally.met("dropped", calls)
+            self._tally.met("closed", calls)
         else:
             self._failed(error, calls)
 
@@ -367,7 +370,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
         done = self._drain(timeout)
         before = self.counters
         end = time.monotonic() + _LAST_BATCH
-        self._tally.met("dropped", self._worker.stop(_LAST_BATCH))
+        self._tally.met("closed", self._worker.stop(_LAST_BATCH))
         for delivery in self._deliveries:
             delivery.stop(end - time.monotonic())
         if not done:

@@ -18,6 +18,7 @@ from rag_eval_integrations.records import (
     Document,
     DocumentsFrom,
     RagCall,
+    TraceSource,
     Turn,
     whole_text,
 )
@@ -146,6 +147,7 @@ def to_call(
     reference: str | None = None,
     history: tuple[Turn, ...] = (),
     label: str = "",
+    traces: dict[TraceSource, tuple[str, str]] | None = None,
 ) -> RagCall:
     """Make the record of a call from values that are already valid, except for lone surrogates.
 
@@ -165,6 +167,7 @@ def to_call(
         reference: the expected answer.
         history: earlier turns.
         label: the user's id of the call; empty for the default.
+        traces: a field of `Capture`.
     """
     documents, source, unused = context
     # One look at all texts together takes 6,000 instructions for two documents; 18 calls that
@@ -190,6 +193,7 @@ def to_call(
         "metadata": metadata,
         "retrievers": retrievers,
         "not_in_prompt": _documents(unused) if unused else (),
+        "traces": traces or {},
     }
     content: dict[str, Any] = {
         "question": question,

@@ -27,6 +27,7 @@ from rag_eval_integrations.records.call import (
     Sentence,
     Sentences,
     SentencizedCall,
+    TraceSource,
     Turn,
 )
 from rag_eval_integrations.records.labels import (
@@ -79,6 +80,7 @@ __all__ = [
     "SentencizedCall",
     "Support",
     "Text",
+    "TraceSource",
     "Turn",
     "UnscoredCode",
     "Usage",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from json.encoder import encode_basestring_ascii as _quoted
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, model_validator
 
@@ -17,6 +17,7 @@ from rag_eval_integrations.records._json import JsonObject, Record, Text
 
 CaptureStatus = Literal["ok", "error", "aborted", "interrupted"]
 DocumentsFrom = Literal["prompt", "dataflow", "retriever", "none"]
+TraceSource = Literal["openinference", "openllmetry", "langfuse", "mlflow", "otel", "langsmith"]
 
 
 class Sentence(NamedTuple):
@@ -106,6 +107,29 @@ class Capture(Record):
     """Names of the retrievers that ran, outermost only, in order."""
     not_in_prompt: tuple[Document, ...] = ()
     """Retrieved documents that never reached the prompt."""
+    traces: dict[TraceSource, tuple[Text, Text]] = Field(default_factory=dict)
+    """The tracers that recorded the call → its trace id and the id of its outermost span there.
+    OpenTelemetry's ids are lower-case hex of 32 and 16 digits; MLflow's trace id begins with
+    `tr-`; LangSmith's are UUIDs. `otel` is a span that none of the named libraries made, such as
+    that of the web request around the call. Empty where nothing traced the call, or where its
+    tracer does not tell."""
+
+    @property
+    def trace_id(self) -> str | None:
+        """The first trace id of `traces`, in the order of `TraceSource`; None without one."""
+        return self._first_trace[0]
+
+    @property
+    def span_id(self) -> str | None:
+        """The span id that belongs to `trace_id`; None without one."""
+        return self._first_trace[1]
+
+    @property
+    def _first_trace(self) -> tuple[str, str] | tuple[None, None]:
+        for source in get_args(TraceSource):
+            if source in self.traces:
+                return self.traces[source]
+        return None, None
 
 
 def _as_document(value: object) -> object:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 
-from rag_eval_integrations.background import BackgroundEvaluator, WhenFull
+from rag_eval_integrations.background import BackgroundEvaluator, Budget, Counters, WhenFull
 from rag_eval_integrations.background.budget import chosen
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
@@ -47,6 +48,8 @@ def test_only_calls_that_ended_well_are_judged() -> None:
 
             counters = background.counters
         assert (counters.scored, counters.skipped) == (scored, 5 - scored)
+        reasons = [counters.not_judged[name] for name in ("run_failed", "aborted", "interrupted")]
+        assert reasons == [0 if judge_incomplete else 1] * 3
 
 
 def test_what_is_no_call_is_counted_and_logged_once_a_kind(log: pytest.LogCaptureFixture) -> None:
@@ -246,7 +249,30 @@ def test_a_call_that_is_dropped_says_why(log: pytest.LogCaptureFixture) -> None:
     background(call(3))
 
     said = [record.getMessage() for record in log.records]
-    assert background.counters.dropped == 2
-    assert len(said) == 2
+    counters = background.counters
+    assert (counters.dropped, len(said)) == (2, 2)
+    assert (counters.not_judged["queue_full"], counters.not_judged["closed"]) == (1, 1)
     assert said[0].startswith("background evaluation dropped a call: its queue is full")
     assert said[1].startswith("background evaluation dropped a call: it is closed")
+
+
+def test_every_call_that_is_not_judged_has_a_reason() -> None:
+    """Sample, budget and missing documents are told apart, and every reason is always there."""
+    limits = Budget(per_minute=1)
+    silent = RagCall("Question?", (), "It is so.")
+    with BackgroundEvaluator(evaluator(), budget=limits, sample_rate=share) as background:
+        for submitted in (silent, call(1), call(0)):
+            background(submitted)
+            assert background.flush(WAIT)
+        counters = background.counters
+
+    assert sum(counters.not_judged.values()) == counters.captured == 3
+    assert {reason for reason, calls in counters.not_judged.items() if calls} == {
+        "no_documents", "over_budget", "sampled_out",
+    }  # fmt: skip
+    assert (counters.unscored, counters.over_budget, counters.sampled_out) == (1, 1, 1)
+    assert Counters(**asdict(counters)) == counters
+
+
+def share(call: RagCall) -> float:
+    return 0.0 if call.id == "0" else 1.0

@@ -6,7 +6,7 @@ import json
 import re
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import jsonschema  # type: ignore[import-untyped]
 import pytest
@@ -30,6 +30,7 @@ from rag_eval_integrations.records import (
     Sentence,
     Sentences,
     SentenceSupport,
+    TraceSource,
     Turn,
     Usage,
     from_line,
@@ -133,6 +134,9 @@ EVALUATIONS = st.builds(
         tags=TUPLES,
         metadata=OBJECTS,
         not_in_prompt=st.lists(st.builds(Document, text=TEXTS, metadata=OBJECTS), max_size=1),
+        traces=st.dictionaries(
+            st.sampled_from(get_args(TraceSource)), st.tuples(TEXTS, TEXTS), max_size=2
+        ),
     ),
     scores=scores(),
     labels=st.none() | LABELS,

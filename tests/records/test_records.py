@@ -294,3 +294,16 @@ def test_a_header_is_part_of_the_row_key() -> None:
     assert from_line(RagCall, to_line(headed)) == headed
     assert headed.documents[0].shown == "page: 3\n\nFour minutes."
     assert plain.documents[0].shown == "Four minutes."
+
+
+def test_traces() -> None:
+    """The shortcuts give the first trace in the order of the sources; only known sources pass."""
+    capture = Capture(
+        framework="langchain", traces={"langsmith": ("r", "s"), "mlflow": ("tr-1", "m")}
+    )
+
+    assert (capture.trace_id, capture.span_id) == ("tr-1", "m")
+    assert Capture.model_validate_json(capture.model_dump_json()) == capture
+    assert Capture(framework="plain").trace_id is Capture(framework="plain").span_id is None
+    with pytest.raises(InputError, match=r"traces\.phoenix"):
+        Capture(framework="plain", traces={"phoenix": ("t", "s")})  # type: ignore[dict-item]  # the point
