@@ -301,6 +301,12 @@ class ReportOptions(SkipInvalid, Where, Overwrite):
         metavar="FORMAT",
     )
     title: str | None = _output("Title of the report.", metavar="TEXT")
+    calls: int | None = _output(
+        "Number of calls that a page holds at most, 2,000 by default: of more, the newest, the "
+        "gravest, and a sample of the others. Its figures are of all.",
+        metavar="N",
+        min=1,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

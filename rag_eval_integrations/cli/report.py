@@ -17,6 +17,8 @@ from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations import Summary, _written
 from rag_eval_integrations.evaluations._filters import Filters
 from rag_eval_integrations.records import Evaluation
+from rag_eval_integrations.report import _page
+from rag_eval_integrations.report.html import MOST_CALLS, report_pieces
 
 if TYPE_CHECKING:
     from rag_eval_integrations.evaluations._written import Column
@@ -42,19 +44,26 @@ def report(options: ReportOptions) -> int:
         _written.check_parquet()
         if str(out) == "-":
             raise ConfigurationError("--out", "-", "a Parquet file cannot be shown; name a file")
+    most = options.calls or MOST_CALLS
+    if options.calls is not None and form != "html":
+        why = f"is of a page, and {form} has figures or rows of all calls; choose with --where"
+        raise ConfigurationError("--calls", options.calls, why)
     evals.check(folder=True)
     rows = _Rows(evals, Filters(options.where))
     title = f"Evaluations of {Path(str(evals)).name}" if options.title is None else options.title
     if options.where:
         title += f", where {' and '.join(options.where)}"
     try:
-        size = _write(rows, _content(rows, form, title), out, form, overwrite=options.overwrite)
+        content = _content(rows, form, title, most)
+        size = _write(rows, content, out, form, overwrite=options.overwrite)
     except NoRowsError:
         rows.bad.nothing("evaluation", out)
         return 2
     calls = counted(rows.count, "call")
     if str(out) != "-":
-        stdout().print(f"Wrote the report of {calls} to {out} ({_megabytes(size)})", soft_wrap=True)
+        part = f", which shows {most:,} of them" if form == "html" and rows.count > most else ""
+        words = f"Wrote the report of {calls} to {out}{part} ({_megabytes(size)})"
+        stdout().print(words, soft_wrap=True)
     if rows.left_out:
         print_stderr(f"{evals}: {rows.left_out} evaluation(s) have no labels, and so no row")
     rows.bad.end("are not in the report")
@@ -110,11 +119,9 @@ class _Rows:
         return _written.columns_of(self._filters.keep(rows))
 
 
-def _content(rows: _Rows, form: str, title: str) -> Iterator[str]:
+def _content(rows: _Rows, form: str, title: str, most: int) -> Iterator[str]:
     if form == "html":
-        from rag_eval_integrations.report.html import report_pieces  # noqa: PLC0415  # templates
-
-        yield from report_pieces(rows, title=title)
+        yield from report_pieces(rows, title=title, calls=most)
         return
     if form == "ragbench":
         yield from _ragbench(rows)
@@ -144,8 +151,6 @@ def _write(rows: _Rows, content: Iterable[str], out: Path, form: str, *, overwri
             _print(piece, form)
         return 0
     if form == "html" and not overwrite:
-        from rag_eval_integrations.report import _page  # noqa: PLC0415
-
         return _page.write(out, content, field="--out").stat().st_size
     target = _target.resolved(out, "--out")
     if target.exists() and not overwrite:

@@ -286,12 +286,12 @@ class Evaluations(Sequence[Evaluation]):
                 out.write(line.encode("ascii"))
         return Path(path)
 
-    def report(self, path: str | os.PathLike[str], *, title: str = "RAG evaluation") -> Path:
-        """Write an HTML page with the figures and every call.
+    def report(self, path: str | os.PathLike[str], **options: Any) -> Path:
+        """Write an HTML page with the figures and the calls.
 
         Args:
             path: the page; an earlier page of this program is replaced.
-            title: its title; any text.
+            **options: of `report.write_report`, such as `title`.
 
         Returns:
             The path.
@@ -300,7 +300,7 @@ class Evaluations(Sequence[Evaluation]):
             ConfigurationError: there is a file that this program did not make.
             OSError: it cannot be written.
         """
-        page: Path = above("write a page")(self, path, title=title)
+        page: Path = above("write a page")(self, path, **options)
         return page
 
     def compare(

@@ -66,20 +66,12 @@ def verdict(score: Score) -> str:
     return f"{'✓ passed' if score.passed else '✗ failed'} (threshold {score.threshold:g})"
 
 
-def view_of(evaluation: Evaluation, number: int, row: str) -> View:
-    """Gather what a page shows of a call.
-
-    Args:
-        evaluation: the call.
-        number: its place on the page, from 1.
-        row: its name in links, which no other call of the page has.
-    """
+def view_of(evaluation: Evaluation) -> View:
+    """Gather what a page shows of a call, but for its place (`at`) and its link (`row`)."""
     labels, error = evaluation.labels, evaluation.error
     response = list(_response(evaluation))
     unlabelled = None if response or evaluation.response is None else shown(evaluation.response)
     return {
-        "at": number,
-        "row": row,
         "id": one_line(evaluation.id, _ID),
         "question": shown(evaluation.question),
         "turns": [[turn.role, shown(turn.content)] for turn in evaluation.history],

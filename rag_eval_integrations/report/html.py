@@ -1,9 +1,9 @@
 """`write_report`: evaluations ─▶ one HTML file that a person reads, sorts, filters and prints.
 
 The figures and the calls to look at first are plain HTML, readable where no script may run. The
-page's script adds the table of all calls: its index is JSON, a line per call; the calls' details
+page's script adds the table of the calls: its index is JSON, a line per call; the calls' details
 are JSON in compressed pieces of a hundred calls, unpacked when one of them is opened. The
-evaluations are read once, and only their compressed details are kept.
+evaluations are read once, and only the calls that the page holds are kept, compressed.
 """
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ from __future__ import annotations
 import os
 import zlib
 from base64 import b64encode
-from bisect import insort
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from heapq import heappush, heappushpop, nlargest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from random import Random
+from typing import Any, NamedTuple
 
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from rag_eval_integrations._visible import one_line
+from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations.summary import Summary
+from rag_eval_integrations.metrics import diagnose
 from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.report._html_call import SIGNS, STATES, View, view_of
 from rag_eval_integrations.report._html_figures import overview
 from rag_eval_integrations.report._page import data, pieces, shown, write
 
-if TYPE_CHECKING:
-    from markupsafe import Markup
-
+MOST_CALLS = 2_000
+"""Calls that a page holds: 5 MB of RAGBench's rows, which a browser opens within a second."""
 _WORST = 20
 """Calls that are shown in full without a script."""
 _CHUNK = 100
@@ -51,6 +51,7 @@ def write_report(
     path: str | os.PathLike[str],
     *,
     title: str = "RAG evaluation",
+    calls: int = MOST_CALLS,
 ) -> Path:
     """Write evaluations as one HTML file, which opens from disk and asks nothing of a network.
 
@@ -61,38 +62,48 @@ def write_report(
         evaluations: any iterable; it is read once.
         path: the file. A report that this program wrote is replaced when the new one is whole.
         title: the title; any text.
+        calls: number of calls that the page holds at most, from 1; its figures are of all. Of more
+            calls it holds the newest (the last of the iterable), the gravest, and a sample of the
+            others, and says so.
 
     Returns:
         The path.
 
     Raises:
-        ConfigurationError: there is a file that this program did not write, or no regular file.
+        ConfigurationError: there is a file that this program did not write, or no regular file;
+            `calls` is below 1.
         OSError: the file cannot be written; an earlier report is as it was.
     """
-    return write(Path(path), report_pieces(evaluations, title=title))
+    return write(Path(path), report_pieces(evaluations, title=title, calls=calls))
 
 
 def report_pieces(
-    evaluations: Iterable[Evaluation], *, title: str = "RAG evaluation"
+    evaluations: Iterable[Evaluation], *, title: str = "RAG evaluation", calls: int = MOST_CALLS
 ) -> Iterator[str]:
     """Render the report in pieces, for standard output; arguments as for `write_report`."""
-    # zlib releases the interpreter, so one thread compresses while the next calls are read.
-    with ThreadPoolExecutor(1, "rag-eval-report") as pool:
-        calls = _Calls(pool)
-        for evaluation in evaluations:
-            calls.add(evaluation)
-        calls.end_chunk()
+    if calls < 1:
+        raise ConfigurationError("calls", calls, "use a number from 1")
+    summary, held, table = Summary(), _HeldCalls(calls), _Table()
+    for evaluation in evaluations:
+        summary.add(evaluation)
+        held.add(evaluation)
+    worst: dict[int, View] = {number: {} for number in held.gravest()}
+    for number, packed in held.in_order():
+        view = table.add(packed)
+        if number in worst:
+            worst[number] = {**view, "findings": list(_findings(view))}
     yield from pieces(
         "report.html",
         script="report.js",
         style="report.css",
         title=title,
-        **overview(calls.summary),
-        settings=calls.settings(),
-        index=calls.index,
-        chunks=(chunk.result() for chunk in calls.chunks),
-        worst=[call for *_, call in calls.worst],
-        worst_lead=_worst_lead(len(calls.worst)),
+        **overview(summary),
+        settings=table.settings(summary),
+        index=table.index,
+        chunks=table.chunks(),
+        held=held.words(),
+        worst=list(worst.values()),
+        worst_lead=_worst_lead(len(worst)),
         signs=SIGNS,
         states=STATES,
         evidence_of=_evidence_of,
@@ -115,49 +126,167 @@ def _evidence_of(call: View, key: str) -> list[str]:
     return evidence
 
 
-def _packed(text: bytes) -> str:
-    # zlib's format, because that of gzip holds the name of a system.
-    return b64encode(zlib.compress(text, _LEVEL)).decode("ascii")
+# --- The calls that a page holds
 
 
-@dataclass
-class _Calls:
-    """What the page needs of the calls, gathered one by one."""
+class _Call(NamedTuple):
+    """A call that was read; of two, the graver one is the larger, and of equals the earlier."""
 
-    pool: ThreadPoolExecutor
-    summary: Summary = field(default_factory=Summary)
-    index: list[Markup] = field(default_factory=list)
-    chunks: list[Future[str]] = field(default_factory=list)
-    worst: list[tuple[int, float, float, int, View]] = field(default_factory=list)
-    _names: dict[str, int] = field(default_factory=dict)
-    """Score → its column."""
-    _codes: dict[str, int] = field(default_factory=dict)
-    """Why a score has no value → its number."""
-    _patterns: dict[str, int] = field(default_factory=dict)
-    _rows: Counter[str] = field(default_factory=Counter)
-    _chunk: list[bytes] = field(default_factory=list)
+    urgency: tuple[float, ...]
+    place: int
+    """Minus its number."""
+    packed: bytes
+
+
+class _HeldCalls:
+    """All calls, or of more than `most` the newest, the gravest, and a sample of the others.
+
+    A call is first one of the newest, then perhaps one of the gravest, then perhaps in the sample.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._share = most // 4
+        """Number of the newest, and of the sample; the gravest are twice as many."""
+        self._grave = most - 2 * self._share
+        self._count = 0
+        self._newest: deque[tuple[int, Evaluation]] = deque()
+        self._gravest: list[_Call] = []
+        """A heap, the least grave call first."""
+        self._others = 0
+        self._sample: list[tuple[int, bytes]] = []
+        self._random = Random(0)  # the same calls each time
 
     def add(self, evaluation: Evaluation) -> None:
-        self.summary.add(evaluation)
-        call = view_of(evaluation, len(self.index) + 1, self._row_name(evaluation.id))
+        self._count += 1
+        self._newest.append((self._count, evaluation))
+        if len(self._newest) <= self._share:
+            return
+        number, evaluation = self._newest.popleft()
+        rank = (_urgency(evaluation), -number)
+        if len(self._gravest) < self._grave:
+            heappush(self._gravest, _Call(*rank, _packed(evaluation)))
+        elif rank < self._gravest[0][:2]:
+            self._draw(number, evaluation)
+        else:
+            least = heappushpop(self._gravest, _Call(*rank, _packed(evaluation)))
+            self._draw(-least.place, least.packed)
+
+    def _draw(self, number: int, content: Evaluation | bytes) -> None:
+        """Let chance decide whether a call is in the sample, each alike."""
+        self._others += 1
+        place = len(self._sample)
+        if place == self._share:
+            place = self._random.randrange(self._others)
+        if place < self._share:
+            packed = content if isinstance(content, bytes) else _packed(content)
+            self._sample[place : place + 1] = [(number, packed)]
+
+    def gravest(self) -> list[int]:
+        """Return the numbers of the calls to look at first, the gravest first."""
+        newest = [_Call(_urgency(evaluation), -number, b"") for number, evaluation in self._newest]
+        first = nlargest(_WORST, [*self._gravest, *newest])
+        return [-call.place for call in first if call.urgency != _WELL]
+
+    def in_order(self) -> Iterator[tuple[int, bytes]]:
+        """Yield all calls that are held with their numbers, in the order of the evaluations."""
+        held = [(-call.place, call.packed) for call in self._gravest]
+        yield from sorted([*held, *self._sample])
+        for number, evaluation in self._newest:
+            yield number, _packed(evaluation)
+
+    def words(self) -> str:
+        """Say which calls are held; empty where all are."""
+        held = len(self._newest) + len(self._gravest) + len(self._sample)
+        if held == self._count:
+            return ""
+        sample = f", and {len(self._sample):,} of the others by chance" if self._sample else ""
+        return (
+            f"The figures above are of all {self._count:,} calls. This page holds {held:,} of "
+            f"them: the last {len(self._newest):,}, the {len(self._gravest):,} gravest of those "
+            f"before{sample}. `rag-eval report` holds more with --calls, and chooses with --where."
+        )
+
+
+_WELL: tuple[float, ...] = ()
+
+
+def _urgency(evaluation: Evaluation) -> tuple[float, ...]:
+    """Say how urgently a person should look at a call; empty, the least, for not at all."""
+    patterns = [diagnosis.pattern for diagnosis in diagnose(evaluation)]
+    values = {
+        name: score.value for name, score in evaluation.scores.items() if score.value is not None
+    }
+    mean = sum(values.values()) / len(values) if values else 1.0
+    degrees = (-values.get("supported_fraction", 1.0), -mean)
+    for gravity, pattern in enumerate(_GRAVEST_FIRST):
+        if pattern in patterns:
+            return -gravity, *degrees
+    if any(score.passed is False for score in evaluation.scores.values()):
+        return -len(_GRAVEST_FIRST), *degrees
+    if not patterns and mean < 1:
+        return -len(_GRAVEST_FIRST) - 1, *degrees
+    return _WELL
+
+
+def _packed(evaluation: Evaluation) -> bytes:
+    """Compress what the page shows of a call, with its scores as the table sorts them."""
+    scores = [
+        (name, score.unscored or score.status if score.value is None else score.value, score.passed)
+        for name, score in evaluation.scores.items()
+    ]
+    return zlib.compress(to_json((view_of(evaluation), scores)), 1)
+
+
+# --- The table of the calls
+
+
+class _Table:
+    """The index of the calls, and their details in pieces."""
+
+    def __init__(self) -> None:
+        self.index: list[Any] = []
+        self._pieces: list[str] = []
+        self._piece: list[bytes] = []
+        self._names: dict[str, int] = {}
+        """Score → its column."""
+        self._codes: dict[str, int] = {}
+        """Why a score has no value → its number."""
+        self._patterns: dict[str, int] = {}
+        self._links: Counter[str] = Counter()
+
+    def add(self, packed: bytes) -> View:
+        """Add the next call, and return what is shown of it."""
+        view, scores = from_json(zlib.decompress(packed))
+        view = {"at": len(self.index) + 1, "row": self._link(view["id"]), **view}
+        self.index.append(data(self._row(view, scores)))
         # As bytes at once: a hundred calls are too many objects for the garbage collector.
-        self._chunk.append(to_json(call))
-        if len(self._chunk) == _CHUNK:
-            self.end_chunk()
-        self.index.append(data(self._row(evaluation, call)))
-        self._look_at(evaluation, call)
+        self._piece.append(to_json(view))
+        if len(self._piece) == _CHUNK:
+            self._end_piece()
+        return view
 
-    def end_chunk(self) -> None:
-        """Compress the calls that were added since the last piece."""
-        if self._chunk:
-            self.chunks.append(self.pool.submit(_packed, b"[%b]" % b",".join(self._chunk)))
-            self._chunk = []
+    def _end_piece(self) -> None:
+        # zlib's format, because that of gzip holds the name of a system.
+        piece = zlib.compress(b"[%b]" % b",".join(self._piece), _LEVEL)
+        self._pieces.append(b64encode(piece).decode("ascii"))
+        self._piece = []
 
-    def settings(self) -> dict[str, Any]:
+    def chunks(self) -> list[str]:
+        """Return the compressed pieces of the details."""
+        if self._piece:
+            self._end_piece()
+        return self._pieces
+
+    def settings(self, summary: Summary) -> dict[str, Any]:
         """Gather what the script needs beside the calls."""
+        several = Counter(score.name for score in summary.scores)
         return {
             "scores": [shown(name) for name in self._names],
-            "means": self._means(),
+            "means": {  # of every score that was made in one way
+                shown(score.name): f"{score.mean:.3f}"
+                for score in summary.scores
+                if score.mean is not None and several[score.name] == 1
+            },
             "codes": [shown(code) for code in self._codes],
             "patterns": list(self._patterns),
             "gravest": [*_GRAVEST_FIRST, "healthy"],
@@ -165,84 +294,38 @@ class _Calls:
             "states": STATES,
             "chunk": _CHUNK,
             "printed": _PRINTED,
+            "part": len(self.index) < summary.calls,
         }
 
-    def _means(self) -> dict[str, str]:
-        """Return the mean of every score that was made in one way."""
-        figures = self.summary.scores
-        several = Counter(score.name for score in figures)
-        return {
-            shown(score.name): f"{score.mean:.3f}"
-            for score in figures
-            if score.mean is not None and several[score.name] == 1
-        }
-
-    def _row_name(self, name: str) -> str:
+    def _link(self, name: str) -> str:
         """Name a call as its user does; a name that was there before gets its number."""
-        name = one_line(name) or "call"
-        self._rows[name] += 1
-        while self._rows[name] > 1:
-            name = f"{name} ({self._rows[name]})"
-            self._rows[name] += 1
+        name = name or "call"
+        self._links[name] += 1
+        while self._links[name] > 1:
+            name = f"{name} ({self._links[name]})"
+            self._links[name] += 1
         return name
 
-    def _row(self, evaluation: Evaluation, call: View) -> list[object]:
+    def _row(self, view: View, scores: list[tuple[str, float | str, bool | None]]) -> list[object]:
         """Make a line of the index: the table's cells, and what is sorted and filtered by."""
         values: list[float | None] = [None] * len(self._names)
         failed = []
-        for name, score in evaluation.scores.items():
+        for name, value, passed in scores:
             column = self._names.setdefault(name, len(self._names))
-            value = score.value
-            if value is None:
-                code = score.unscored or score.status
-                value = -1 - self._codes.setdefault(code, len(self._codes))
-            if column == len(values):
-                values.append(value)
-            else:
-                values[column] = value
-            if score.passed is False:
+            if isinstance(value, str):
+                value = -1 - self._codes.setdefault(value, len(self._codes))
+            values[column : column + 1] = [value]
+            if passed is False:
                 failed.append(column)
-        patterns = [
-            self._patterns.setdefault(name, len(self._patterns)) for name in call["patterns"]
-        ]
-        question = one_line(evaluation.question, _QUESTION)
         return [
-            call["row"],
-            question,
-            patterns,
+            view["row"],
+            one_line(view["question"], _QUESTION),
+            [self._patterns.setdefault(name, len(self._patterns)) for name in view["patterns"]],
             values,
             failed,
-            _marks(call),
-            int(call["error"] is not None),
+            _marks(view),
+            int(view["error"] is not None),
         ]
-
-    def _look_at(self, evaluation: Evaluation, call: View) -> None:
-        rank = _rank(evaluation, call["patterns"])
-        if rank is None:
-            return
-        place = (*rank, call["at"], call)
-        if len(self.worst) == _WORST and place[:4] > self.worst[-1][:4]:
-            return
-        call = {**call, "findings": list(_findings(call, evaluation))}
-        insort(self.worst, (*rank, call["at"], call), key=lambda entry: entry[:4])
-        del self.worst[_WORST:]
-
-
-def _rank(evaluation: Evaluation, patterns: list[str]) -> tuple[int, float, float] | None:
-    """Say how urgently a person should look at a call, least first; None for not at all."""
-    values = {
-        name: score.value for name, score in evaluation.scores.items() if score.value is not None
-    }
-    mean = sum(values.values()) / len(values) if values else 1.0
-    supported = values.get("supported_fraction", 1.0)
-    for gravity, pattern in enumerate(_GRAVEST_FIRST):
-        if pattern in patterns:
-            return gravity, supported, mean
-    if any(score.passed is False for score in evaluation.scores.values()):
-        return len(_GRAVEST_FIRST), supported, mean
-    if not patterns and mean < 1:
-        return len(_GRAVEST_FIRST) + 1, supported, mean
-    return None
 
 
 def _marks(call: View) -> str:
@@ -256,9 +339,9 @@ def _marks(call: View) -> str:
     return "  ".join(marks)
 
 
-def _findings(call: View, evaluation: Evaluation) -> Iterator[dict[str, str]]:
+def _findings(call: View) -> Iterator[dict[str, str]]:
     """List the sentences that are not fully supported, with the judge's words about them."""
-    texts = {shown(sentence.key): sentence.text for sentence in evaluation.sentences.response}
+    texts = {key: "".join(pieces) for key, _, _, pieces in call["response"]}
     for sentence in call["support"]:
         if sentence["state"] in ("none", "partial"):
             why = "; ".join(

@@ -223,3 +223,18 @@ def test_a_condition_that_keeps_no_call_says_what_to_type(
     assert done.code == 2
     assert words in done.err
     assert not Path("x.html").exists()
+
+
+def test_a_page_holds_as_many_calls_as_are_asked_for(
+    rag_eval: Command, evals: Path, tmp_path: Path
+) -> None:
+    """`--calls` is of a page; the other formats are of all calls, and say how to choose."""
+    out = tmp_path / "report.html"
+
+    done = rag_eval("report", evals, "-o", out, "--calls", 20)
+    refused = rag_eval("report", evals, "-o", tmp_path / "x.csv", "--calls", 20)
+
+    assert f"Wrote the report of {len(evaluations())} calls to {out}, which shows 20" in done.out
+    assert "This page holds 20 of them" in out.read_text()
+    assert refused.code == 2
+    assert "csv has figures or rows of all calls; choose with --where" in refused.err

@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import json
 import re
+import weakref
 import zlib
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,8 @@ from rag_eval_integrations import Evaluation
 from rag_eval_integrations.report import Summary, write_report
 from rag_eval_integrations.report._html_call import view_of
 from rag_eval_integrations.report.html import report_pieces
+
+GRAVEST = "hallucination"
 
 
 class Page(HTMLParser):
@@ -105,13 +109,14 @@ def test_the_figures_are_those_of_the_evaluations(page: Page) -> None:
         assert cells[at : at + 4] == [str(rank.rank), str(rank.calls), relevant, used]
 
 
-def test_every_call_is_in_the_page_as_it_is(page: Page) -> None:
+def test_every_call_is_in_the_page_as_it_is(page: Page, text: str) -> None:
     """The index has all values to the last bit, and the details have all texts."""
     index = json.loads(page.data["index"])
     settings = json.loads(page.data["page-data"])
     calls = calls_of(page)
 
     assert len(index) == len(calls) == len(evaluations())
+    assert "This page holds" not in text
     for evaluation, row, call in zip(evaluations(), index, calls, strict=True):
         assert row[0] == call["row"]
         assert call["id"] == evaluation.id
@@ -139,11 +144,63 @@ def test_the_same_evaluations_give_the_same_bytes(tmp_path: Path, text: str) -> 
     assert (tmp_path / "a.html").stat().st_mode & 0o777 == 0o600
 
 
+def test_a_page_of_few_calls_has_the_newest_the_gravest_and_some_of_the_others(page: Page) -> None:
+    """Its figures and its calls to look at first are of all, and it says what it holds."""
+    made = evaluations()
+    places = {evaluation.id: place for place, evaluation in enumerate(made)}
+    text = "".join(report_pieces(made, calls=40))
+    some = Page(text)
+    held = [places[call["id"]] for call in calls_of(some)]
+    unsupported = [at for at, one in enumerate(made) if view_of(one)["patterns"][:1] == [GRAVEST]]
+
+    assert held == sorted(set(held))
+    assert held[-10:] == list(range(len(made) - 10, len(made)))
+    assert len({*unsupported} & {*held[:-10]}) >= 20
+    others = {*held[:-10]} - {*unsupported}
+    assert min(others) < len(made) / 3
+    assert max(others) > len(made) / 2
+    assert f"are of all {len(made)} calls. This page holds 40 of them: the last 10, the 20" in text
+    figures = [cells.index("Held something used") for cells in (some.cells, page.cells)]
+    assert some.cells[: figures[0]] == page.cells[: figures[1]]
+    assert "".join(report_pieces(made, calls=40)) == text
+
+
+def test_however_many_are_read_few_evaluations_are_alive() -> None:
+    """Memory holds the newest, and of the other calls of the page what it shows, compressed."""
+    alive = most = 0
+
+    def gone() -> None:
+        nonlocal alive
+        alive -= 1
+
+    def read() -> Iterator[Evaluation]:
+        nonlocal alive, most
+        for number in range(400):
+            made = oven().model_copy(update={"id": str(number)})
+            weakref.finalize(made, gone)
+            alive += 1
+            most = max(most, alive)
+            yield made
+
+    "".join(report_pieces(read(), calls=20))
+
+    assert most <= 20 // 4 + 2
+
+
+@pytest.mark.parametrize("calls", [1, 2, 3, 7, 228, 229, 230])
+def test_a_page_holds_as_many_calls_as_it_may(calls: int) -> None:
+    """Also where they cannot be shared out evenly."""
+    text = "".join(report_pieces(evaluations(), calls=calls))
+
+    assert len(calls_of(Page(text))) == min(calls, len(evaluations()))
+    assert ("This page holds" in text) == (calls < len(evaluations()))
+
+
 def test_the_gravest_calls_come_first_and_healthy_ones_not_at_all(text: str) -> None:
     """Unsupported answers first, at most twenty, each with the judge's words."""
     worst = re.findall(r'<details class="worst" id="call-(\d+)"', text)
     listed = [evaluations()[int(number) - 1] for number in worst]
-    patterns = [view_of(one, 1, "row")["patterns"] for one in listed]
+    patterns = [view_of(one)["patterns"] for one in listed]
 
     assert len(worst) == 20
     assert all(found[0] == "hallucination" for found in patterns)
@@ -188,7 +245,7 @@ def test_text_that_recorded_sentences_leave_out_is_shown() -> None:
     made = oven()
     first, *_ = made.sentences.response
     kept = made.sentences.model_copy(update={"response": (first,)})
-    view = view_of(made.model_copy(update={"sentences": kept}), 1, "x")
+    view = view_of(made.model_copy(update={"sentences": kept}))
 
     shown = "".join(gap + "".join(pieces) for _, _, gap, pieces in view["response"])
     assert shown == made.response
@@ -196,7 +253,7 @@ def test_text_that_recorded_sentences_leave_out_is_shown() -> None:
 
 def test_details_that_a_document_contradicts_are_marked_in_the_sentence() -> None:
     """Also where the detail is a kind, a name or a negation; others stay as they are."""
-    view = view_of(oven(), 1, "oven")
+    view = view_of(oven())
     marked: dict[str, list[str]] = {one[0]: one[3][1::2] for one in view["response"]}
 
     assert marked == {"a": ["nine"], "b": [], "c": ["five"], "d": [], "e": []}

@@ -326,10 +326,8 @@
       else column.head.removeAttribute("aria-sort");
       column.head.firstChild.textContent = `${column.label}${direction ? (direction === "ascending" ? " ▲" : " ▼") : ""}`;
     }
-    const total = rows.length.toLocaleString("en");
-    status.textContent = shownRows.length === rows.length
-      ? `${total} ${rows.length === 1 ? "call" : "calls"}`
-      : `${shownRows.length.toLocaleString("en")} of ${total} calls`;
+    const total = `${rows.length.toLocaleString("en")} ${rows.length === 1 ? "call" : "calls"}${page.part ? " on this page" : ""}`;
+    status.textContent = shownRows.length === rows.length ? total : `${shownRows.length.toLocaleString("en")} of ${total}`;
     printed.textContent = past.size
       ? `Printed: the first ${page.printed} of ${shownRows.length.toLocaleString("en")} calls that the table shows.`
       : "";
