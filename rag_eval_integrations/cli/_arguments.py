@@ -200,7 +200,8 @@ class RunOptions(Evaluations, Formulas, Asking):
     )
     field_map: list[str] | None = _input(
         "Field of the calls that holds a question, documents, response, reference, id, "
-        "history or relevant_ids under another NAME; a.b is b inside of a; repeatable.",
+        "history or relevant_ids under another NAME; a.b is b inside of a, or of every item of "
+        "the list a; repeatable, also for documents in several fields.",
         "--map",
         metavar="FIELD=NAME",
     )

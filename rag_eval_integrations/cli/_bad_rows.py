@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
@@ -11,12 +10,12 @@ from rag_eval_integrations.cli._terminal import print_stderr
 from rag_eval_integrations.dataset import Line
 from rag_eval_integrations.errors import InputError
 
-_TOLD = 1_000
-"""Rows of one kind that are told one by one: nobody reads more, and a file may have millions."""
 _MOST_KINDS = 20
+_LISTED = 10
+"""Rows of one kind whose numbers are told."""
 
 _PLACE = re.compile(r"\[\d++\]")
-_WHY = re.compile(r"[^:;,`'\"\d]++")
+_WHY = re.compile(r"(?:UTF-8|[^:;,`'\"\d])++")
 
 
 T = TypeVar("T")
@@ -29,8 +28,8 @@ class NoRowsError(Exception):
 class BadRows:
     """The bad rows of a file.
 
-    Each is told with its place, field and reason; of more than 1,000 of one kind, the others are
-    counted by kind, which `end` tells.
+    The first of each kind is told with its place, field and reason; the others are counted, which
+    `end` tells.
 
     Args:
         path: the file.
@@ -39,8 +38,13 @@ class BadRows:
     def __init__(self, path: object) -> None:
         self._path = path
         self.count = 0
-        self._kinds: Counter[str] = Counter()
-        self._untold: Counter[str] = Counter()
+        self._kinds: dict[str, tuple[int, list[str]]] = {}
+        """Of each kind: how many there are, and the places of the first ones."""
+
+    @property
+    def is_text(self) -> bool:
+        """Whether a row was JSON or a table's, whatever is wrong with its fields."""
+        return not all(kind.startswith("not ") for kind in self._kinds)
 
     def tell(self, line: Line[Any]) -> None:
         """Tell a line without a value."""
@@ -48,11 +52,12 @@ class BadRows:
         kind = _kind_of(line.error)
         if kind not in self._kinds and len(self._kinds) >= _MOST_KINDS:
             kind = "other reasons"
-        if self._kinds[kind] < _TOLD:
+        count, places = self._kinds.get(kind, (0, []))
+        if not count:
             print_stderr(f"{self._path}: {line.error}")
-        else:
-            self._untold[kind] += 1
-        self._kinds[kind] += 1
+        if len(places) <= _LISTED:
+            places.append(str(line.number))
+        self._kinds[kind] = (count + 1, places)
 
     def values(self, lines: Iterable[Line[T]]) -> Iterator[T]:
         """Yield the values of lines, and tell the others."""
@@ -63,7 +68,7 @@ class BadRows:
                 yield line.value
 
     def end(self, what: str) -> None:
-        """Tell how many there were, if any, and how many of them were not told one by one.
+        """Tell how many there were, if any, and which of them were not told one by one.
 
         Args:
             what: what became of them.
@@ -80,16 +85,18 @@ class BadRows:
             out: the file that was not written.
             more: the end of the sentence.
         """
-        self._rest()
+        if len(self._kinds) > 1:  # else the count of all lines says it
+            self._rest()
         had = f"{self.count} invalid line(s) and no {what}" if self.count else "no rows"
         print_stderr(f"{self._path}: has {had}, so nothing was written to {out}{more}")
 
     def _rest(self) -> None:
-        """Tell how many of each kind were not told one by one."""
-        if self._untold:
-            kinds = "; ".join(f"{count} × {kind}" for kind, count in self._untold.most_common())
-            more = self._untold.total()
-            print_stderr(f"{self._path}: {more} of the invalid lines are not listed: {kinds}")
+        """Tell how many of each kind were not told one by one, and where the first of them are."""
+        for kind, (count, places) in self._kinds.items():
+            if count > 1:
+                more = f" and {count - len(places):,} more" if count > len(places) else ""
+                where = f"{', '.join(places[1:])}{more}"
+                print_stderr(f"{self._path}: {count - 1:,} more like {places[0]} ({kind}): {where}")
 
 
 def _kind_of(error: InputError | None) -> str:

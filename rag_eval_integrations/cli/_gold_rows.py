@@ -10,7 +10,7 @@ from rag_eval_integrations.agreement import Gold
 from rag_eval_integrations.agreement._table import Row
 from rag_eval_integrations.cli._bad_rows import BadRows
 from rag_eval_integrations.dataset import call_from, labelled_from
-from rag_eval_integrations.dataset._input import read_rows
+from rag_eval_integrations.dataset._input import evaluation_from, read_rows
 from rag_eval_integrations.dataset.rows import score_gold
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.metrics import TRACE_SCORES, Formulas, Trace
@@ -20,7 +20,6 @@ from rag_eval_integrations.records import (
     JudgeInfo,
     RagCall,
     Sentences,
-    from_object,
 )
 from rag_eval_integrations.sentences import Punkt
 
@@ -39,7 +38,7 @@ class RowReader:
         """
 
         def read(content: dict[str, Any]) -> Row:
-            return Row.of(from_object(Evaluation, content))
+            return Row.of(evaluation_from(content))
 
         return list(self._values(path, read, evaluations=True))
 

@@ -251,20 +251,19 @@ def set_variables(metrics: Sequence[Metric], words: Sequence[str]) -> None:
             metric.variables[name] = value
 
 
-def field_map_from(words: Sequence[str]) -> dict[str, str]:
+def field_map_from(words: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Read the values of `--map`.
 
     Raises:
-        ConfigurationError: one is not `FIELD=NAME`, names no field of a call, or comes twice.
+        ConfigurationError: one is not `FIELD=NAME`, names no field of a call, or is a second name
+            for another field than `documents`.
     """
-    names: dict[str, str] = {}
+    names: dict[str, list[str]] = {}
     for word in words:
         ours, equals, theirs = word.partition("=")
         if not (ours and equals and theirs):
             raise ConfigurationError("--map", word, "use FIELD=NAME, such as documents=passages")
-        if ours in names:
-            raise ConfigurationError("--map", word, f"is a second name for `{ours}`")
-        names[ours] = theirs
+        names.setdefault(ours, []).append(theirs)
     return check_field_map(names, "--map")
 
 

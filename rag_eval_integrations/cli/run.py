@@ -168,10 +168,11 @@ def _no_rows(rows: _Rows) -> int:
     rows.bad.nothing("call", out, left)
     if not rows.bad.count:
         return 2
-    print_stderr(
-        f"A file of calls has one JSON object per line: {_A_CALL}; or it is a JSON array, CSV "
-        "or Parquet. Say what other fields are with --map FIELD=NAME"
-    )
+    if not rows.bad.is_text:
+        print_stderr(
+            f"A file of calls has one JSON object per line: {_A_CALL}; or it is a JSON array, CSV "
+            "or Parquet"
+        )
     return 1 if rows.options.skip_invalid else 2
 
 

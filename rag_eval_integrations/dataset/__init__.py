@@ -3,7 +3,7 @@
 stream    `evaluate_calls`: calls ─▶ evaluations; _processes: in several processes
 calls     `read_calls`: files, frames, data sets and lists ─▶ calls, bad rows included
 _input    files of JSON lines, other JSON, CSV, Parquet and EVALS ─▶ their rows, bad ones included
-_names    rows ─▶ calls, by the names of fields in other tools; _values: what they hold
+_names    the names of fields in other tools; _values: what they hold
 files     `EvaluationFile`: evaluations ─▶ an EVALS file; _evaluation_table: as Parquet
 rows      a row ─▶ a call with its recorded labels; scores of recorded labels
 _asking   questions ─▶ an app ─▶ calls ─▶ evaluations

@@ -19,10 +19,9 @@ import sys
 import tempfile
 import weakref
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, Literal, TypeVar, cast
@@ -30,7 +29,7 @@ from typing import Any, BinaryIO, Generic, Literal, TypeVar, cast
 from rag_eval_integrations import _target
 from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.dataset._evaluation_table import LINE, check_pyarrow
-from rag_eval_integrations.dataset._names import KNOWN, folded
+from rag_eval_integrations.dataset._names import KNOWN, FieldMap, folded
 from rag_eval_integrations.dataset._values import plain
 from rag_eval_integrations.errors import ConfigurationError, InputError, SchemaError
 from rag_eval_integrations.records import (
@@ -40,7 +39,7 @@ from rag_eval_integrations.records import (
     from_object,
     parse_object,
 )
-from rag_eval_integrations.records._json import refuse_constant, shown
+from rag_eval_integrations.records._json import not_utf_8, refuse_constant, shown
 
 T = TypeVar("T")
 
@@ -85,9 +84,7 @@ class Input(os.PathLike[str]):
         field_map: where fields of calls are in its rows, see `read_calls`.
     """
 
-    def __init__(
-        self, path: str | os.PathLike[str], field_map: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, path: str | os.PathLike[str], field_map: FieldMap | None = None) -> None:
         self._path = os.fspath(path)
         self.field_map = field_map
         self._copy: str | None = None
@@ -327,6 +324,8 @@ def format_of(name: str, stream: BinaryIO, known: Iterable[str] = ()) -> Format:
     spread = first.rstrip()[-1:] in (b"{", b",", b"[") and rest.lstrip()[:1] == b'"'
     if text.startswith(b"{") and spread:
         return "json"
+    if text.startswith(b"{") and name.lower().endswith((".json", ".json.gz")) and not rest.strip():
+        return "json"  # one object on one line, which may hold all rows
     if form is not None:
         return form
     if head.startswith(b"PAR1"):
@@ -408,7 +407,7 @@ def _json(stream: BinaryIO) -> Numbered:
     except InputError as error:
         yield number, error
     except UnicodeDecodeError as error:
-        yield number, InputError(f"not UTF-8 at byte {error.start}")
+        yield number, not_utf_8(error)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno} column {error.colno}"
         yield number, InputError(f"not JSON: {error.msg} at {place}; what follows is lost")
@@ -468,7 +467,7 @@ class _Cells:
         try:
             return line.decode("utf-8-sig" if self.number == 1 else "utf-8")
         except UnicodeDecodeError as error:
-            raise InputError(f"not UTF-8 at byte {error.start}") from error
+            raise not_utf_8(error) from error
 
     def row(self) -> list[str] | None:
         # The limit is the whole process's, and its default is less than documents need.
@@ -631,7 +630,19 @@ def read_rows(
 
 def read_evaluations(path: str | os.PathLike[str]) -> Iterator[Line[Evaluation]]:
     """Read EVALS: lines, a Parquet file or a folder of Parquet; errors as for `opened_rows`."""
-    return read_rows(path, partial(from_object, Evaluation), evaluations=True)
+    return read_rows(path, evaluation_from, evaluations=True)
+
+
+def evaluation_from(content: dict[str, Any]) -> Evaluation:
+    """Read a parsed row of EVALS.
+
+    Raises:
+        InputError: a field is missing or wrong, or the row is a call.
+    """
+    if "scores" not in content and not KNOWN.isdisjoint(map(folded, content)):
+        why = "a call, not an evaluation: `rag-eval run CALLS -o EVALS` makes evaluations of calls"
+        raise InputError(f"{why}, and `rag-eval score` of labelled rows")
+    return from_object(Evaluation, content)
 
 
 def evaluations_at(path: str | os.PathLike[str], numbers: Collection[int]) -> dict[int, Evaluation]:

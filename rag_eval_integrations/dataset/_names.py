@@ -1,39 +1,24 @@
 """Field names of other tools: which field of a row is the question, the documents, the response.
 
-A source has one shape, decided by its first row that has one and told once; nothing is guessed per
-row. `docs/data.md` lists the names.
+A source has one shape, decided by its first row that has one; nothing is guessed per row.
+`docs/data.md` lists the names.
 
-    NAMES    the table: names in common use; _TOOLS: rows that are known by all of their names
-    shape_of a row ─▶ where the fields of a call are in the rows of its source
-    Reader   rows of a source ─▶ calls
+    NAMES          the table: names in common use; _TOOLS: rows that are known by all of their names
+    Naming.shape   where the fields of a call are in the rows of a source
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher, get_close_matches
 from itertools import chain
 from typing import Any, NamedTuple
 
-from rag_eval_integrations.dataset._values import (
-    conversation,
-    documents_from,
-    fields_of,
-    ids_from,
-    is_foreign,
-    is_messages,
-    json_part,
-    list_in,
-    metadata_from,
-    named_ids,
-    object_in,
-    text_from,
-    turns_from,
-)
-from rag_eval_integrations.dataset.rows import call_from
+from rag_eval_integrations.dataset._values import is_messages, items_in, object_in
 from rag_eval_integrations.errors import ConfigurationError, InputError
-from rag_eval_integrations.records import RagCall
 
 REQUIRED = ("question", "documents", "response")
 OPTIONAL = ("reference", "id", "history", "relevant_ids", "document_ids", "metadata")
@@ -47,6 +32,9 @@ _TOOLS = (
     ("deepeval", {
         "question": "input", "documents": "retrieval_context", "response": "actual_output",
         "reference": "expected_output",
+    }),
+    ("LlamaIndex (contexts and answers of the data set, not of an app)", {
+        "question": "query", "documents": "reference_contexts", "response": "reference_answer",
     }),
 )  # fmt: skip
 """Tools whose rows are known by all of their names, so that other fields are no rivals."""
@@ -66,7 +54,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     ),
     "reference": (
         "reference", "reference_answer", "expected", "expected_output", "expected_answer",
-        "ground_truth", "gold_answer",
+        "ground_truth", "ground_truths", "gold_answer",
     ),
     "relevant_ids": ("relevant_ids", "reference_context_ids"),
     "document_ids": ("document_ids", "retrieved_context_ids"),
@@ -77,6 +65,11 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 """Names in common use, our own first. A row with two of them for one field is ambiguous, unless one
 is our own. Other spellings (`Ground Truth`, `sourceDocuments`) count where no name is exact."""
 
+ROWS = ("examples", "results", "testCases", "test_cases", "samples", "goldens")
+"""Names under which tools write the rows of a data set into one object."""
+
+_TURNS = "turns"
+"""Field of deepeval's conversations that holds the messages."""
 _GROUPS = ("inputs", "outputs", "reference_outputs")
 """Fields of LangSmith that hold the others, also as columns such as `inputs.question`."""
 _LANGSMITH = (
@@ -88,22 +81,20 @@ _LANGSMITH = (
     ("reference", "outputs", ("reference",)),
 )
 """Where fields are in these groups, the likeliest first, and by which names."""
-_RUNS = "child_runs"
+RUNS = "child_runs"
 """Field of a LangSmith run that holds the runs below it."""
-_NOISE = frozenset(
-    {_RUNS, "serialized", "events", "manifest", "attachments", "extra", "feedback_stats",
-     "parent_run_ids", "child_run_ids", "dotted_order"}
-)  # fmt: skip
-"""Fields of a LangSmith run that are about its trace, and would fill every line of EVALS."""
 
 _LONGEST_NAME = 100
 """Characters of a name that is taken for what it stands beside, and shown."""
-_SAY = "say which with field_map= or --map FIELD=NAME"
+_LIKE = 0.75
+"""Likeness, from 0 to 1, of a name that is proposed for a field."""
 
 Way = tuple[str, ...]
 """The way to a value in a row, a name for each level."""
 Ways = dict[str, Way]
 """Field of a call → the way to its value."""
+FieldMap = Mapping[str, str | Sequence[str]]
+"""Field of a call → the name of the field that holds it; of `documents`, also several names."""
 
 
 class Shape(NamedTuple):
@@ -112,6 +103,8 @@ class Shape(NamedTuple):
     name: str
     """The tool whose names they are; `calls` for our own, `common` for names in common use."""
     ways: Ways
+    more: tuple[Way, ...] = ()
+    """The ways to further documents, behind those of `ways`."""
 
 
 def folded(name: str) -> str:
@@ -123,346 +116,265 @@ KNOWN = frozenset(map(folded, chain(_GROUPS, *NAMES.values())))
 """Every name that is known without a mapping, folded."""
 
 
-def check_field_map(field_map: object, name: str = "field_map") -> dict[str, str]:
+def check_field_map(field_map: object, name: str = "field_map") -> dict[str, tuple[str, ...]]:
     """Check a mapping that a user gave, before a row is read.
 
     Raises:
-        ConfigurationError: it is not a mapping of names, or names a field that a call lacks.
+        ConfigurationError: it is not a mapping of names, names a field that a call lacks, or gives
+            two names for another field than `documents`.
     """
     if field_map is None:
         return {}
     if not isinstance(field_map, Mapping):
         raise ConfigurationError(name, field_map, 'use a dict such as {"documents": "passages"}')
-    known = (*REQUIRED, *OPTIONAL)
+    known, checked = (*REQUIRED, *OPTIONAL), {}
     for ours, theirs in field_map.items():
+        names = tuple(theirs) if isinstance(theirs, list | tuple) else (theirs,)
         if ours not in known:
             near = get_close_matches(str(ours), known, 1)
             hint = f"; did you mean `{near[0]}`?" if near else f"; use {', '.join(known)}"
-            raise ConfigurationError(name, f"{ours}={theirs}", f"is not a field of a call{hint}")
-        if not isinstance(theirs, str) or not theirs:
+            why = f"is not a field of a call{hint}"
+            raise ConfigurationError(name, f"{ours}={', '.join(map(str, names))}", why)
+        if not names or not all(isinstance(given, str) and given for given in names):
             why = f"should give the name of a field of the rows for `{ours}`"
             raise ConfigurationError(name, theirs, why)
-    return dict(field_map)
+        if len(names) > 1 and ours != "documents":
+            why = f"is a second name for `{ours}`; only `documents` may have several"
+            raise ConfigurationError(name, f"{ours}={names[1]}", why)
+        checked[ours] = names
+    return checked
 
 
-# --- Deciding
-
-
-def shape_of(row: Mapping[str, Any], given: Mapping[str, str]) -> Shape:
-    """Decide where the fields of a call are, by the names that a row has.
-
-    Args:
-        row: the first row.
-        given: field of a call → name of a field in the rows; `a.b` is `b` inside of `a`.
-
-    Raises:
-        InputError: a required field has no name that is known, or several.
-    """
-    fixed = {ours: way for ours, theirs in given.items() if (way := way_to(row, theirs))}
-    needed = [ours for ours in REQUIRED if ours not in fixed]
-    is_own = all(ours in row for ours in needed)
-    if is_own and not given:
-        return Shape("calls", {ours: (ours,) for ours in (*REQUIRED, *OPTIONAL) if ours in row})
-    tool = None if is_own else _of_tool(row, needed)
-    name, ways = tool or ("common", _common(row, needed, fixed))
-    ways |= fixed
-    return Shape(name, ways | _optional(row, ways))
-
-
-def _common(row: Mapping[str, Any], needed: Sequence[str], fixed: Ways) -> Ways:
-    ways: Ways = {}
-    for ours in needed:
-        # The `context` of deepeval is gold, and was not retrieved.
-        is_gold = ours == "documents" and _spelt(row, ("actual_output",))
-        names = [name for name in NAMES[ours] if not (is_gold and name == "context")]
-        if theirs := _only(row, ours, names):
-            ways[ours] = (theirs,)
-    asked: Any = row
-    for part in (fixed | ways).get("question", ("",)):
-        asked = object_in(asked).get(part)
-    missing = [] if is_messages(asked) else [ours for ours in needed if ours not in ways]
-    if missing:
-        raise InputError(_missing(row, missing[0]), field=missing[0])
-    return ways
-
-
-def _spelt(row: Mapping[str, Any], names: Sequence[str]) -> list[str]:
-    """List the fields of a row with one of some names; in other spellings if none is exact."""
-    exact = [name for name in names if name in row]
-    folds = [] if exact else [folded(name) for name in names]
-    return exact or sorted(
-        (name for name in row if folded(name) in folds), key=lambda name: folds.index(folded(name))
-    )
-
-
-def _only(row: Mapping[str, Any], ours: str, names: Sequence[str]) -> str | None:
-    present = _spelt(row, names)
-    rivals = [name for name in present if folded(name) == folded(ours)] or present
-    if len(rivals) > 1:
-        listed = " and ".join(f"`{name}`" for name in present)
-        raise InputError(f"is ambiguous: the row has {listed}; {_SAY}", field=ours)
-    return rivals[0] if rivals else None
-
-
-def _optional(row: Mapping[str, Any], ways: Ways) -> Ways:
-    names = {ours: _only(row, ours, NAMES[ours]) for ours in OPTIONAL if ours not in ways}
-    return {ours: (theirs,) for ours, theirs in names.items() if theirs}
-
-
-def _of_tool(row: Mapping[str, Any], needed: Sequence[str]) -> tuple[str, Ways] | None:
-    """Return the tool that names its fields like this row, and where they are."""
-    fitting: list[tuple[str, Ways]] = []
-    for tool, names in _TOOLS:
-        ways: Ways = {o: (t,) for o, name in names.items() if (t := _only(row, o, (name,)))}
-        if all(ours in ways for ours in needed) or (
-            # A conversation holds its own answer, and perhaps its documents.
-            tool == "ragas" and "question" in needed and is_messages(row.get("user_input"))
-        ):
-            fitting.append((tool, ways))
-    if not fitting and {"inputs", "outputs"} <= (groups := _groups(row)).keys():
-        return "langsmith", _langsmith(row, groups, needed)
-    if len(fitting) > 1:
-        tools = " or ".join(
-            f"{tool} ({', '.join(way[0] for way in ways.values())})" for tool, ways in fitting
-        )
-        raise InputError(f"is ambiguous: the row is {tools}; {_SAY}", field=needed[0])
-    return fitting[0] if fitting else None
-
-
-def _missing(row: Mapping[str, Any], ours: str) -> str:
-    names = ", ".join(f"{name:.40}" for name in sorted(map(str, row))[:20])
-    near = get_close_matches(ours, [str(name) for name in row][:100], 1, 0.8)
-    rename = f"; write `{near[0][:40]}` as `{ours}`" if near else ""
-    if ours == "documents" and "context" in row:
-        rename = "; deepeval's `context` is the expected one, and was not retrieved"
-    return (
-        f"is missing; the line has {names or 'no fields'}{rename}; known names are "
-        f"{', '.join(NAMES[ours][1:4])} …; for others {_SAY}"
-    )
-
-
-def _groups(row: Mapping[str, Any]) -> dict[str, Ways]:
-    """Collect what LangSmith's groups hold: name → the way to it."""
-    groups: dict[str, Ways] = {}
-    for name, value in row.items():
-        side, dot, below = name.partition(".")
-        side = "reference_outputs" if dot and side == "reference" else side
-        if side in _GROUPS:
-            inside = {below: (name,)} if dot else {key: (side, key) for key in object_in(value)}
-            groups.setdefault(side, {}).update(inside)
-    return groups
-
-
-def _langsmith(row: Mapping[str, Any], groups: Mapping[str, Ways], needed: Sequence[str]) -> Ways:
-    """Look for the fields inside of `inputs` and `outputs`."""
-    ways: Ways = {}
-    for ours, side, names in _LANGSMITH:
-        group = groups.get(side, {})
-        if ours in ways or (names == ("reference",) and "reference" in row):
-            continue
-        name = _only(group, ours, names)
-        if name is None and ours != "documents" and side != "outputs" and len(group) == 1:
-            name = next((name for name in group if 0 < len(name) <= _LONGEST_NAME), None)
-        if name is not None:
-            ways[ours] = group[name]
-    if "documents" not in ways and row.get(_RUNS):
-        ways["documents"] = (_RUNS,)
-    for ours in needed:
-        if ours not in ways:
-            side = "inputs" if ours == "question" else "outputs"
-            why = f"is missing: `{side}` has {_listed(groups[side])}; {_SAY}"
-            raise InputError(why, field=ours)
-    return ways
-
-
-def _listed(names: Mapping[str, object]) -> str:
-    shown = ", ".join(f"`{name!s:.40}`" for name in sorted(map(str, names))[:20])
-    return (shown or "none") + (f" and {len(names) - 20} more" if len(names) > 20 else "")
-
-
-def way_to(row: Mapping[str, Any], path: str) -> Way | None:
+def way_to(value: Any, path: str) -> Way | None:
     """Find a field by its name, or by a dotted path; None when the row lacks it.
 
-    Names may hold dots themselves, as in a table with the column `outputs.answer`.
+    `a.b` is `b` inside of `a`, or of every item of the list `a`. Names may hold dots themselves, as
+    in a table with the column `outputs.answer`.
     """
-    if path in row:
+    fields: dict[str, Any] = {}
+    for item in reversed(items_in(value) or [value]):
+        fields.update(object_in(item))
+    if path in fields:
         return (path,)
     for dot in re.finditer(r"\.", path):
         head = path[: dot.start()]
-        if head in row:
-            below = way_to(object_in(row[head]), path[dot.end() :])
+        if head in fields:
+            below = way_to(fields[head], path[dot.end() :])
             return None if below is None else (head, *below)
     return None
 
 
-# --- Reading
+def listed(names: Mapping[str, object]) -> str:
+    """List the names of some fields, twenty at most."""
+    shown = ", ".join(f"`{name!s:.40}`" for name in sorted(map(str, names))[:20])
+    return (shown or "none") + (f" and {len(names) - 20} more" if len(names) > 20 else "")
 
 
-class Reader:
-    """Makes calls of the rows of one source.
+@dataclass(frozen=True)
+class Naming:
+    """Finds the fields of a call by the names in the first row of a source.
 
     Args:
-        given: where fields of calls are, for those that are not found by their names.
-        option: what the user gave it by: `field_map` or `--map`.
-        tell: called once with the mapping in words, if the names are not our own.
+        row: the row.
+        given: field of a call → names of fields in the rows, as a user gave them.
+        option: what the user gave them by: `field_map` or `--map`.
     """
 
-    cells = True
-    """Whether values may be texts of a table's cells, which hold lists as JSON, or objects."""
+    row: Mapping[str, Any]
+    given: Mapping[str, Sequence[str]]
+    option: str
 
-    def __init__(
-        self, given: Mapping[str, str], option: str, tell: Callable[[str], object]
-    ) -> None:
-        self.given = given
-        self.tell = tell
-        self._option = option
-        self._checked = self._has_split = False
-        self._shape: Shape | None = None
-        self._later: frozenset[str] = frozenset()
-
-    def call(self, row: Any) -> RagCall:
-        """Make a call of a row, which may be one already.
+    def shape(self) -> Shape:
+        """Decide where the fields are.
 
         Raises:
-            InputError: a field is missing or wrong, or nothing says which field it is.
-            ConfigurationError: the first row lacks a field that the field map names.
+            ConfigurationError: the row lacks a field that was given.
+            InputError: a required field has no name that is known, or several.
         """
-        if isinstance(row, RagCall):
-            return row
-        if not isinstance(row, Mapping):
-            raise InputError("not a JSON object")
-        self._check_given(row)
-        if self._shape is None:
-            self._shape = shape_of(row, self.given)
-            if self._shape.name != "calls":
-                self._tell_names(self._shape.ways)
-        elif not self._later.isdisjoint(row):  # not every writer writes a null
-            more = _optional(row, self._shape.ways)
-            self._shape.ways.update(more)
-            self._tell_names(more, later=True)
-        name, ways = self._shape
-        documents = row.get("documents")
-        foreign = isinstance(documents, list) and any(map(is_foreign, documents))
-        if name == "calls" and not self.cells and not foreign:
-            return call_from(dict(row))
-        if name == "deepeval" and "documents" not in self.given:
-            row = self._split(row, ways["documents"][0])
-        return call_from(_read(row, name, ways, self.cells))
+        ways = {ours: [self._given(ours, name) for name in names]
+                for ours, names in self.given.items()}  # fmt: skip
+        fixed = {ours: first for ours, (first, *_) in ways.items()}
+        needed = [ours for ours in REQUIRED if ours not in fixed]
+        is_own = all(ours in self.row for ours in needed)
+        if is_own and not fixed:
+            own: Ways = {ours: (ours,) for ours in (*REQUIRED, *OPTIONAL) if ours in self.row}
+            return Shape("calls", own)
+        tool = None if is_own else self._of_tool(needed)
+        name, known = tool or ("common", self._common(needed, fixed))
+        known |= fixed
+        return Shape(name, known | self.optional(known), tuple(ways.get("documents", ())[1:]))
 
-    def _split(self, row: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-        """Split documents that are one text, as deepeval writes them into CSV and JSONL."""
-        text = row.get(name)
-        if not isinstance(text, str) or "|" not in text or list_in(text, name) is not None:
-            return row
-        if not self._has_split:
-            self._has_split = True
-            self.tell(
-                f"`{name}` is split at `|`, with which deepeval joins documents in CSV and JSONL; "
-                f"to keep its texts whole, say documents={name} with {self._option}"
+    def optional(self, ways: Ways) -> Ways:
+        """Find the optional fields that have no way yet."""
+        names = {ours: self._only(ours, NAMES[ours]) for ours in OPTIONAL if ours not in ways}
+        return {ours: (theirs,) for ours, theirs in names.items() if theirs}
+
+    def _given(self, ours: str, name: str) -> Way:
+        way = way_to(self.row, name)
+        if way is None:
+            near = get_close_matches(name, [str(name) for name in self.row][:100], 1, 0.6)
+            hint = f"; did you mean `{near[0]}`?" if near else ""
+            why = f"the first row has {listed(self.row)}, and no field `{name}`{hint}"
+            raise ConfigurationError(self.option, f"{ours}={name}", why)
+        return way
+
+    def _common(self, needed: Sequence[str], fixed: Ways) -> Ways:
+        ways: Ways = {}
+        for ours in needed:
+            no_name = "context" if self._has_gold_context() else None
+            names = [name for name in NAMES[ours] if name != no_name]
+            if theirs := self._only(ours, names):
+                ways[ours] = (theirs,)
+        if "question" in needed and "question" not in ways and is_messages(self.row.get(_TURNS)):
+            ways["question"] = (_TURNS,)
+        asked: Any = self.row
+        for part in (fixed | ways).get("question", ("",)):
+            asked = object_in(asked).get(part)
+        missing = [] if is_messages(asked) else [ours for ours in needed if ours not in ways]
+        if missing:
+            raise self._missing(missing)
+        return ways
+
+    def _has_gold_context(self) -> bool:
+        """Whether `context` is deepeval's, which is gold, and was not retrieved."""
+        return "context" in self.row and bool(self._spelt(("actual_output",)))
+
+    def _spelt(self, names: Sequence[str]) -> list[str]:
+        """List the fields with one of some names; in other spellings if none is exact."""
+        exact = [name for name in names if name in self.row]
+        folds = [] if exact else [folded(name) for name in names]
+        near = [name for name in self.row if folded(name) in folds]
+        return exact or sorted(near, key=lambda name: folds.index(folded(name)))
+
+    def _only(self, ours: str, names: Sequence[str]) -> str | None:
+        present = self._spelt(names)
+        rivals = [name for name in present if folded(name) == folded(ours)] or present
+        if len(rivals) > 1:
+            both = " and ".join(f"`{name}`" for name in present)
+            why = f"is ambiguous: the row has {both}; {self._say(ours, present[0])}"
+            raise InputError(why, field=ours)
+        return rivals[0] if rivals else None
+
+    def _of_tool(self, needed: Sequence[str]) -> tuple[str, Ways] | None:
+        """Return the tool that names its fields like this row, and where they are."""
+        fitting: list[tuple[str, Ways]] = []
+        for tool, names in _TOOLS:
+            if names["response"] in NAMES["reference"] and self._spelt(NAMES["response"]):
+                continue  # an app's answers stand beside those of the data set
+            ways: Ways = {o: (t,) for o, name in names.items() if (t := self._only(o, (name,)))}
+            if all(ours in ways for ours in needed) or (
+                # A conversation holds its own answer, and perhaps its documents.
+                tool == "ragas" and "question" in needed and is_messages(self.row.get("user_input"))
+            ):
+                fitting.append((tool, ways))
+        groups = self._groups()
+        if not fitting and {"inputs", "outputs"} <= groups.keys():
+            return "langsmith", self._langsmith(groups, needed)
+        if len(fitting) > 1:
+            tools = " or ".join(
+                f"{tool} ({', '.join(way[0] for way in ways.values())})" for tool, ways in fitting
             )
-        return {**row, name: [part for part in text.split("|") if part.strip()]}
+            why = f"is ambiguous: the row is {tools}; {self._say(needed[0])}"
+            raise InputError(why, field=needed[0])
+        return fitting[0] if fitting else None
 
-    def _check_given(self, row: Mapping[str, Any]) -> None:
-        for ours, theirs in () if self._checked else self.given.items():
-            if way_to(row, theirs) is None:
-                near = get_close_matches(theirs, [str(name) for name in row][:100], 1, 0.6)
-                hint = f"; did you mean `{near[0]}`?" if near else ""
-                why = f"the first row has {_listed(row)}, and no field `{theirs}`{hint}"
-                raise ConfigurationError(self._option, f"{ours}={theirs}", why)
-        self._checked = True
+    def _groups(self) -> dict[str, Ways]:
+        """Collect what LangSmith's groups hold: name → the way to it."""
+        groups: dict[str, Ways] = {}
+        for name, value in self.row.items():
+            side, dot, below = name.partition(".")
+            side = "reference_outputs" if dot and side == "reference" else side
+            if side in _GROUPS:
+                inside = {below: (name,)} if dot else {key: (side, key) for key in object_in(value)}
+                groups.setdefault(side, {}).update(inside)
+        return groups
 
-    def _tell_names(self, ways: Ways, *, later: bool = False) -> None:
-        assert self._shape is not None
-        words = ", ".join(
-            ours if ways[ours] == (ours,) else f"{'.'.join(ways[ours])} → {ours}"
-            for ours in (*REQUIRED, *OPTIONAL)
-            if ours in ways
+    def _langsmith(self, groups: Mapping[str, Ways], needed: Sequence[str]) -> Ways:
+        """Look for the fields inside of `inputs` and `outputs`."""
+        ways: Ways = {}
+        for ours, side, names in _LANGSMITH:
+            group = groups.get(side, {})
+            if ours in ways or (names == ("reference",) and "reference" in self.row):
+                continue
+            name = Naming(group, {}, self.option)._only(ours, names)
+            if name is None and ours != "documents" and side != "outputs" and len(group) == 1:
+                name = next((name for name in group if 0 < len(name) <= _LONGEST_NAME), None)
+            if name is not None:
+                ways[ours] = group[name]
+        if "documents" not in ways and self.row.get(RUNS):
+            ways["documents"] = (RUNS,)
+        for ours in needed:
+            if ours not in ways:
+                side = "inputs" if ours == "question" else "outputs"
+                why = f"is missing: `{side}` has {listed(groups[side])}; {self._say(ours)}"
+                raise InputError(why, field=ours)
+        return ways
+
+    # --- What to say
+
+    def _say(self, ours: str, name: str = "NAME") -> str:
+        return f"say which with {self._mapping([(ours, name)])}"
+
+    def _mapping(self, pairs: Sequence[tuple[str, str]]) -> str:
+        """Write a mapping as it is given: on the command line, or in Python."""
+        if self.option.startswith("-"):
+            return " ".join(f"{self.option} {shlex.quote(f'{o}={name}')}" for o, name in pairs)
+        names: dict[str, Any] = {}
+        for ours, name in pairs:
+            names[ours] = name if ours not in names else [*_as_list(names[ours]), name]
+        return f"{self.option}={names!r}"
+
+    def _missing(self, missing: Sequence[str]) -> InputError:
+        if {"scores", "fingerprint"} <= self.row.keys():
+            why = "an evaluation, not a call: `rag-eval report` shows evaluations"
+            return InputError(f"{why}; give the calls that they were made of")
+        others = " and ".join(f"`{ours}`" for ours in missing[1:])
+        also = f", and so {'is' if len(missing) == 2 else 'are'} {others}" if others else ""
+        gold = ""
+        if "documents" in missing and self._has_gold_context():
+            gold = "; deepeval's `context` is the expected one, and was not retrieved"
+        return InputError(
+            f"is missing{also}; the row has {listed(self.row)}{gold}; "
+            f"try {self._mapping(self._likely(missing))}",
+            field=missing[0],
         )
-        lacking = [ours for ours in REQUIRED if ours not in ways]
-        if later:
-            self.tell(f"a later row has also: {words}")
-        else:
-            source = "calls" if self._shape.name == "common" else self._shape.name
-            more = f"; {' and '.join(lacking)} from the messages" if lacking else ""
-            self.tell(f"read as {source}: {words}{more}")
-        absent = (ours for ours in OPTIONAL if ours not in self._shape.ways)
-        self._later = frozenset(name for ours in absent for name in NAMES[ours])
+
+    def _likely(self, missing: Sequence[str]) -> list[tuple[str, str]]:
+        """Propose the likeliest field of the row for each that is missing; NAME for none."""
+        free = [name for name in map(str, list(self.row)[:100]) if 0 < len(name) < _LONGEST_NAME]
+        if self._has_gold_context():
+            free.remove("context")
+        pairs: list[tuple[str, str]] = []
+        for ours in missing:
+            by_likeness = {name: max(_likeness(name, known) for known in NAMES[ours])
+                           for name in free}  # fmt: skip
+            best = max(free, key=by_likeness.__getitem__, default="")
+            if not best or by_likeness[best] < _LIKE:
+                pairs.append((ours, self._texts() if ours == "documents" else "NAME"))
+                continue
+            bare = re.sub(r"\d+", "", best)
+            names = [name for name in free if name == best
+                     or (ours == "documents" and re.sub(r"\d+", "", name) == bare)]  # fmt: skip
+            pairs += [(ours, name) for name in names]
+            free = [name for name in free if name not in names]
+        return pairs
+
+    def _texts(self) -> str:
+        """Propose the text of a list of objects as documents; NAME without any."""
+        for name, value in self.row.items():
+            first = (items_in(value) or [None])[0]
+            for key in first if isinstance(first, Mapping) else ():
+                if re.search("text|content|snippet|passage|chunk", folded(str(key))):
+                    return f"{name}.{key}"
+        return "NAME"
 
 
-def _read(row: Mapping[str, Any], name: str, ways: Ways, cells: bool) -> dict[str, Any]:
-    """Bring a row into the form of CALLS; fields that are none of a call's stay as they are.
-
-    Raises:
-        InputError: a field is missing, or holds what cannot be read as such.
-    """
-    rest = dict(row)
-    values: dict[str, Any] = {}
-    for ours, way in ways.items():
-        value = _take(rest, way)
-        if value is _ABSENT:
-            value = _take(dict(row), way)  # a field that is mapped twice
-        if value is not _ABSENT:
-            values[ours] = _retrieved(value) if way == (_RUNS,) else value
-        elif ours in REQUIRED:
-            raise InputError(f"is missing; the row has {_listed(row)}", field=".".join(way))
-    places = {ours: ".".join(way) for ours, way in ways.items()}
-    if messages := is_messages(values.get("question")):
-        where = places["question"]
-        talk = conversation(messages, where, answered="response" not in values)
-        own = {"question": talk.question, "response": talk.response, "documents": talk.tools}
-        values = {"history": talk.history, **own, **values, "question": talk.question}
-    call: dict[str, Any] = {}
-    for ours in REQUIRED:
-        if ours not in values:
-            raise InputError("is missing: the messages have none", field=ours)
-    for ours, value in values.items():
-        if ours != "document_ids":
-            call[ours] = _READERS[ours](value, places.get(ours, ours))
-    if "document_ids" in values:
-        where = places["document_ids"]
-        call["documents"] = named_ids(call["documents"], values["document_ids"], where)
-    if name == "langsmith":
-        rest = {name: value for name, value in rest.items() if name not in _NOISE}
-    kept = {ours: value for ours, value in call.items() if value is not None or ours in REQUIRED}
-    return {**(json_part(rest) if cells else rest), **kept}
+def _as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
-_READERS: Mapping[str, Callable[[object, str], object]] = {
-    "question": lambda value, where: text_from(value, where) or "",
-    "documents": documents_from,
-    "response": text_from,
-    "reference": lambda value, where: text_from(value, where) or None,
-    "id": lambda value, where: None if value == "" else value,
-    "history": turns_from,
-    "relevant_ids": ids_from,
-    "metadata": metadata_from,
-}
-
-_ABSENT: Any = object()
-
-
-def _take(rest: dict[str, Any], way: Way) -> Any:
-    """Take a value out of a row, whose nested objects are copied first."""
-    name, *below = way
-    if name not in rest or not below:
-        return rest.pop(name, _ABSENT)
-    inner = dict(object_in(rest[name]))
-    value = _take(inner, tuple(below))
-    if inner and value is not _ABSENT:
-        rest[name] = inner
-    elif value is not _ABSENT:
-        del rest[name]
-    return value
-
-
-def _retrieved(runs: object) -> list[Any]:
-    """Collect what the outermost retrievers below a run returned."""
-    documents: list[Any] = []
-    for run in runs if isinstance(runs, list | tuple) else ():
-        fields = fields_of(run) or {}
-        if fields.get("run_type") == "retriever":
-            returned = object_in(fields.get("outputs")).get("documents")
-            documents += returned if isinstance(returned, list | tuple) else ()
-        else:
-            documents += _retrieved(fields.get(_RUNS))
-    return documents
+def _likeness(name: str, known: str) -> float:
+    name, known = folded(name), folded(known)
+    if known in name or (name and known.startswith(name)):
+        return 1.0
+    return SequenceMatcher(None, name, known).ratio()

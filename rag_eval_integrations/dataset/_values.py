@@ -57,6 +57,13 @@ def object_in(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
+def items_in(value: object) -> list[Any] | None:
+    """Return the items of a list, also of one in a cell; None for anything else."""
+    if isinstance(value, str) and value[:1] == "[":
+        value = _parsed(value)
+    return list(value) if isinstance(value, list | tuple) else None
+
+
 def _parsed(text: str) -> Any:
     """Parse the JSON in a cell, or a value in Python's notation; None for anything else."""
     try:
@@ -264,8 +271,9 @@ class Conversation(NamedTuple):
     """The last answer."""
     history: list[dict[str, str]]
     """The turns before the question, oldest first."""
-    tools: list[str]
-    """What tools returned between question and answer."""
+    documents: list[Any]
+    """What tools returned between question and answer, and what the answer's `retrieval_context`
+    holds, as in deepeval's conversations."""
 
 
 _CONTENT = re.compile(r"""["']content["']""")
@@ -309,8 +317,12 @@ def conversation(messages: list[Any], where: str, *, answered: bool) -> Conversa
         end = last("assistant", end, "has no answer: no message of the assistant has text")
     asked = last("user", end, "has no question: no message of the user has text")
     history = [{"role": role, "content": text} for role, text in turns[:asked] if text]
-    tools = [text for role, text in turns[asked:end] if role == "tool" and text]
-    return Conversation(turns[asked][1], turns[end][1] if answered else None, history, tools)
+    documents: list[Any] = [text for role, text in turns[asked:end] if role == "tool" and text]
+    for item in messages[asked : end + 1]:
+        context = (fields_of(item) or {}).get("retrieval_context")
+        documents += context if isinstance(context, list | tuple) else ()
+    response = turns[end][1] if answered else None
+    return Conversation(turns[asked][1], response, history, documents)
 
 
 def turns_from(value: object, where: str) -> list[dict[str, str]] | None:

@@ -3,15 +3,45 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain, islice
 from typing import IO, Any, BinaryIO, cast
 
 from rag_eval_integrations._contain import words_of
 from rag_eval_integrations.dataset import _input
 from rag_eval_integrations.dataset._input import Input, Line, lines_from
-from rag_eval_integrations.dataset._names import Reader, check_field_map
-from rag_eval_integrations.dataset._values import fields_of, plain
+from rag_eval_integrations.dataset._names import (
+    NAMES,
+    OPTIONAL,
+    REQUIRED,
+    ROWS,
+    RUNS,
+    FieldMap,
+    Naming,
+    Shape,
+    Ways,
+    check_field_map,
+    listed,
+)
+from rag_eval_integrations.dataset._values import (
+    conversation,
+    documents_from,
+    fields_of,
+    ids_from,
+    is_foreign,
+    is_messages,
+    items_in,
+    json_part,
+    list_in,
+    metadata_from,
+    named_ids,
+    object_in,
+    plain,
+    text_from,
+    turns_from,
+)
+from rag_eval_integrations.dataset.rows import call_from
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.records import RagCall
 from rag_eval_integrations.records._json import shown
@@ -23,14 +53,14 @@ _CHUNK = 512
 def read_calls(
     source: str | os.PathLike[str] | IO[Any] | Iterable[Any],
     *,
-    field_map: Mapping[str, str] | None = None,
+    field_map: FieldMap | None = None,
     tell: Callable[[str], object] | None = None,
 ) -> Iterator[Line[RagCall]]:
     """Read calls; a bad row is an error in its place, not the end.
 
-    Names of fields of ragas, deepeval, LangSmith, OpenAI-style messages and names in common use
-    (`query`, `contexts`, `answer` …) are understood. The first row decides which they are, and the
-    mapping is told once. `docs/data.md` has every form with an example.
+    Names of fields of ragas, deepeval, LangSmith, LlamaIndex, OpenAI-style messages and names in
+    common use (`query`, `contexts`, `answer` …) are understood. The first row decides which they
+    are, and the mapping is told once. `docs/data.md` has every form with an example.
 
     Args:
         source: one of
@@ -39,9 +69,11 @@ def read_calls(
             - an open file, what is left of which is copied first;
             - a pandas or polars data frame, or a pyarrow table;
             - an iterable of rows: a list of dicts, a Hugging Face data set, test cases of deepeval,
-              samples of ragas, runs or examples of LangSmith, or calls.
+              samples of ragas, runs or examples of LangSmith, or calls;
+            - a data set object of deepeval or LlamaIndex, or one test case, sample or call.
         field_map: field of a call → name of the field that holds it, where names are others:
-            `{"documents": "passages", "question": "inputs.text"}`. `a.b` is `b` inside of `a`.
+            `{"documents": "passages", "question": "inputs.text"}`. `a.b` is `b` inside of `a`, or
+            of every item of the list `a`. `documents` may have a list of names.
         tell: called with the mapping in words; by default it is logged.
 
     Yields:
@@ -57,28 +89,42 @@ def read_calls(
     if field_map is None and isinstance(source, Input):
         field_map = source.field_map
     option = "--map" if isinstance(source, Input) else "field_map"
-    reader = Reader(check_field_map(field_map), option, tell or _input.logger.info)
+    reader = _Reader(check_field_map(field_map), option, tell or _input.logger.info)
     if isinstance(source, str | os.PathLike):
         return _of_file(os.fspath(source), partial(_input.open_lines, source), reader)
     if hasattr(source, "read"):
         if not isinstance(source.read(0), str | bytes):
             raise ConfigurationError("source", shown(source), "should be a file of bytes or text")
         return _of_file("", lambda: _input.unpacked(_input.copied(source)), reader)
-    return lines_from(_objects(source), reader.call, "row")
+    return lines_from(_objects(source, reader.tell), reader.call, "row")
 
 
-def _of_file(name: str, opened: Callable[[], BinaryIO], reader: Reader) -> Iterator[Line[RagCall]]:
+def _of_file(name: str, opened: Callable[[], BinaryIO], reader: _Reader) -> Iterator[Line[RagCall]]:
     with opened() as stream:
-        form = _input.format_of(name, stream, reader.given.values())
+        form = _input.format_of(name, stream, chain(*reader.given.values()))
         rows = _input.rows_of(stream, form, _input.LONGEST_CALL, reader.tell)
+        unit = _input.unit_of(form)
         reader.cells = form in ("csv", "parquet")
-        yield from lines_from(rows, reader.call, _input.unit_of(form))
+        first = list(islice(rows, 2))
+        if len(first) == 1 and (inside := _rows_inside(first[0][1], reader.tell)):
+            unit, first = "row", list(enumerate(inside, 1))
+        yield from lines_from(chain(first, rows), reader.call, unit)
+
+
+def _rows_inside(item: Any, tell: Callable[[str], object]) -> list[Any]:
+    """Return the rows that an object holds under one of the names that tools give them."""
+    for name in ROWS:
+        rows = item.get(name) if isinstance(item, Mapping) else getattr(item, name, None)
+        if isinstance(rows, list) and rows and not any(isinstance(r, str | int) for r in rows):
+            tell(f"rows are read from `{name}`")
+            return rows
+    return []
 
 
 # --- Rows in memory
 
 
-def _objects(source: Any) -> Iterator[tuple[int, Any]]:
+def _objects(source: Any, tell: Callable[[str], object]) -> Iterator[tuple[int, Any]]:
     """Number the rows of a frame, a data set or a list, each as a dict of plain values or a call.
 
     Raises:
@@ -92,11 +138,15 @@ def _objects(source: Any) -> Iterator[tuple[int, Any]]:
         why = "is lazy: pass what its collect() gives"
         raise ConfigurationError("source", type(source).__name__, why)
     rows = _frame_rows(source)
+    is_record = hasattr(type(source), "model_fields")  # which iterates over its fields
+    if rows is None and isinstance(source, Iterable) and not is_record:
+        rows = None if isinstance(source, bytes) else iter(source)
+    elif rows is None:
+        inside = _rows_inside(source, tell)
+        rows = iter(inside or [source]) if inside or fields_of(source) is not None else None
     if rows is None:
-        if isinstance(source, bytes) or not isinstance(source, Iterable):
-            why = "should be a path, a file, a data frame, a data set or an iterable of rows"
-            raise ConfigurationError("source", shown(source), why)
-        rows = iter(source)
+        why = "should be a path, a file, a data frame, a data set, an iterable of rows, or a row"
+        raise ConfigurationError("source", shown(source), why)
     return ((number, _row(row)) for number, row in enumerate(rows, 1))
 
 
@@ -126,8 +176,221 @@ def _row(item: Any) -> Any:
             fields = fields_of(item)
             if fields is None:
                 return InputError(f"is not a row: {shown(item)}")
+            # A row of ragas' test set holds the sample.
+            fields = {**fields, **(fields_of(fields.get("eval_sample")) or {})}
             # An object has all of its fields; those that nobody set say nothing.
             item = {name: value for name, value in fields.items() if value is not None}
         return plain(item)
     except Exception as error:  # noqa: BLE001 -- of a user's object
         return InputError(f"not usable: {type(error).__name__}: {words_of(error)}")
+
+
+# --- From a row to a call
+
+
+class _Reader:
+    """Makes calls of the rows of one source.
+
+    Args:
+        given: where fields of calls are, for those that are not found by their names.
+        option: what the user gave it by: `field_map` or `--map`.
+        tell: called once with the mapping in words, if the names are not our own.
+    """
+
+    cells = True
+    """Whether values may be texts of a table's cells, which hold lists as JSON, or objects."""
+
+    def __init__(
+        self, given: Mapping[str, tuple[str, ...]], option: str, tell: Callable[[str], object]
+    ) -> None:
+        self.given = given
+        self.tell = tell
+        self._option = option
+        self._has_split = False
+        self._shape: Shape | None = None
+        self._later: frozenset[str] = frozenset()
+
+    def call(self, row: Any) -> RagCall:
+        """Make a call of a row, which may be one already.
+
+        Raises:
+            InputError: a field is missing or wrong, or nothing says which field it is.
+            ConfigurationError: the first row lacks a field that the field map names.
+        """
+        if isinstance(row, RagCall):
+            return row
+        if not isinstance(row, Mapping):
+            raise InputError("not a JSON object")
+        if self._shape is None:
+            self._shape = Naming(row, self.given, self._option).shape()
+            if self._shape.name != "calls":
+                self._tell_names(self._shape.ways)
+        elif not self._later.isdisjoint(row):  # not every writer writes a null
+            more = Naming(row, self.given, self._option).optional(self._shape.ways)
+            self._shape.ways.update(more)
+            self._tell_names(more, later=True)
+        shape = self._shape
+        documents = row.get("documents")
+        foreign = not isinstance(documents, list) or any(map(is_foreign, documents))
+        if shape.name == "calls" and not self.cells and not foreign:
+            return call_from(dict(row))
+        if shape.name == "deepeval" and "documents" not in self.given:
+            row = self._split(row, shape.ways["documents"][0])
+        return call_from(_read(row, shape, self.cells))
+
+    def _split(self, row: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+        """Split documents that are one text, as deepeval writes them into CSV and JSONL."""
+        text = row.get(name)
+        if not isinstance(text, str) or "|" not in text or list_in(text, name) is not None:
+            return row
+        if not self._has_split:
+            self._has_split = True
+            self.tell(
+                f"`{name}` is split at `|`, with which deepeval joins documents in CSV and JSONL; "
+                f"to keep its texts whole, say documents={name} with {self._option}"
+            )
+        return {**row, name: [part for part in text.split("|") if part.strip()]}
+
+    def _tell_names(self, ways: Ways, *, later: bool = False) -> None:
+        assert self._shape is not None
+        more = "".join(f" + {'.'.join(way)}" for way in self._shape.more)
+        words = ", ".join(
+            ours
+            if ways[ours] == (ours,)
+            else f"{'.'.join(ways[ours])}{more if ours == 'documents' else ''} → {ours}"
+            for ours in (*REQUIRED, *OPTIONAL)
+            if ours in ways
+        )
+        lacking = [ours for ours in REQUIRED if ours not in ways]
+        if later:
+            self.tell(f"a later row has also: {words}")
+        else:
+            source = "calls" if self._shape.name == "common" else self._shape.name
+            rest = f"; {' and '.join(lacking)} from the messages" if lacking else ""
+            self.tell(f"read as {source}: {words}{rest}")
+        absent = (ours for ours in OPTIONAL if ours not in self._shape.ways)
+        self._later = frozenset(name for ours in absent for name in NAMES[ours])
+
+
+def _read(row: Mapping[str, Any], shape: Shape, cells: bool) -> dict[str, Any]:
+    """Bring a row into the form of CALLS; fields that are none of a call's stay as they are.
+
+    Raises:
+        InputError: a field is missing, or holds what cannot be read as such.
+    """
+    values, rest, places = _taken(row, shape)
+    call: dict[str, Any] = {}
+    for ours in REQUIRED:
+        if ours not in values:
+            raise InputError("is missing: the messages have none", field=ours)
+    if shape.more:  # of several columns, not every one needs to have a document
+        values["documents"] = values["documents"] or ""
+    for ours, value in values.items():
+        if ours != "document_ids":
+            call[ours] = _READERS[ours](value, places.get(ours, ours))
+    for way in shape.more:
+        place = ".".join(way)
+        value, rest = _value(row, way, place), _without(rest, way)
+        if value is not _ABSENT:
+            call["documents"] += documents_from(value or "", place)
+    if "document_ids" in values:
+        where = places["document_ids"]
+        call["documents"] = named_ids(call["documents"], values["document_ids"], where)
+    if shape.name == "langsmith":
+        rest = {name: value for name, value in rest.items() if name not in _NOISE}
+    kept = {ours: value for ours, value in call.items() if value is not None or ours in REQUIRED}
+    return {**(json_part(rest) if cells else rest), **kept}
+
+
+def _taken(
+    row: Mapping[str, Any], shape: Shape
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
+    """Return the values of a call's fields, what is left of the row, and where the values were."""
+    rest = dict(row)
+    values: dict[str, Any] = {}
+    places = {ours: ".".join(way) for ours, way in shape.ways.items()}
+    for ours, way in shape.ways.items():
+        value = _value(row, way, places[ours])
+        if value is not _ABSENT:
+            rest = _without(rest, way)
+            values[ours] = _retrieved(value) if way == (RUNS,) else value
+        elif ours in REQUIRED:
+            raise InputError(f"is missing; the row has {listed(row)}", field=places[ours])
+    if messages := is_messages(values.get("question")):
+        where = places["question"]
+        talk = conversation(messages, where, answered="response" not in values)
+        own = {"question": talk.question, "response": talk.response, "documents": talk.documents}
+        values = {"history": talk.history, **own, **values, "question": talk.question}
+    return values, rest, places
+
+
+def _reference_from(value: object, where: str) -> str | None:
+    several = isinstance(value, list | tuple) and all(isinstance(text, str) for text in value)
+    if several and value:
+        return "\n".join(cast(Sequence[str], value))
+    return text_from(value, where) or None
+
+
+_READERS: Mapping[str, Callable[[object, str], object]] = {
+    "question": lambda value, where: text_from(value, where) or "",
+    "documents": documents_from,
+    "response": text_from,
+    "reference": _reference_from,
+    "id": lambda value, where: None if value == "" else value,
+    "history": turns_from,
+    "relevant_ids": ids_from,
+    "metadata": metadata_from,
+}
+
+_NOISE = frozenset(
+    {RUNS, "serialized", "events", "manifest", "attachments", "extra", "feedback_stats",
+     "parent_run_ids", "child_run_ids", "dotted_order"}
+)  # fmt: skip
+"""Fields of a LangSmith run that are about its trace, and would fill every line of EVALS."""
+
+_ABSENT: Any = object()
+
+
+def _value(value: Any, way: Sequence[str], place: str) -> Any:
+    """Return what is at a way in a row: of a list on the way, that of all of its items.
+
+    Raises:
+        InputError: an item lacks it; names the field by its place.
+    """
+    if not way:
+        return value
+    items = items_in(value)
+    if items is None:
+        inside = object_in(value)
+        return _value(inside[way[0]], way[1:], place) if way[0] in inside else _ABSENT
+    values: list[Any] = []
+    for number, item in enumerate(items):
+        inner = _value(item, way, place)
+        if inner is _ABSENT:
+            raise InputError(f"is missing in item {number}", field=place)
+        values += inner if isinstance(inner, list) else [inner]
+    return values
+
+
+def _without(fields: Mapping[str, Any], way: Sequence[str]) -> dict[str, Any]:
+    """Copy an object without the value at a way, and without a list that is on it."""
+    name, *below = way
+    left = dict(fields)
+    if below and (inner := _without(object_in(left.get(name)), below)):
+        left[name] = inner
+    else:
+        left.pop(name, None)
+    return left
+
+
+def _retrieved(runs: object) -> list[Any]:
+    """Collect what the outermost retrievers below a run returned."""
+    documents: list[Any] = []
+    for run in runs if isinstance(runs, list | tuple) else ():
+        fields = fields_of(run) or {}
+        if fields.get("run_type") == "retriever":
+            returned = object_in(fields.get("outputs")).get("documents")
+            documents += returned if isinstance(returned, list | tuple) else ()
+        else:
+            documents += _retrieved(fields.get(RUNS))
+    return documents

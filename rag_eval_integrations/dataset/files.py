@@ -35,6 +35,10 @@ _PARTIAL, _OUT = 0, 1
 """Sources of rows. The place of a row is twice its offset, plus its source; -1 for none."""
 
 
+_DERIVED = (".html", ".htm", ".md", ".csv", ".tsv", ".xlsx")
+"""Ends of names of what is made of evaluations."""
+
+
 def is_parquet(path: Path) -> bool:
     """Return whether a file that is going to be written is Parquet, by its name."""
     return path.suffix.lower() in (".parquet", ".pq")
@@ -44,11 +48,17 @@ def check_form(path: Path, field: str = "out") -> None:
     """Refuse a name whose form cannot be written.
 
     Raises:
-        ConfigurationError: it says gzipped Parquet.
+        ConfigurationError: it says a page, a table, or gzipped Parquet.
         MissingDependencyError: it says Parquet, and pyarrow is not installed.
     """
     if path.suffix == ".gz" and is_parquet(path.with_suffix("")):
         why = "would be gzipped Parquet, which is compressed already; leave out the `.gz`"
+        raise ConfigurationError(field, str(path), why)
+    if path.suffix.lower() in _DERIVED:
+        made = "Evaluations.report makes pages, and to_csv tables"
+        if field.startswith("-"):
+            made = f"a page is --report {path}, and `rag-eval report EVALS -o` makes tables"
+        why = f"is for evaluations: use a name such as evals.jsonl or evals.parquet; {made}"
         raise ConfigurationError(field, str(path), why)
     if is_parquet(path):
         check_pyarrow()
@@ -80,9 +90,12 @@ def check_out(
         raise ConfigurationError("resume", resume, "goes on with a file; do not overwrite it")
     target = _target.resolved(path, field)
     if target.exists() and not (resume or overwrite):
-        ways = ["exists; use another name", "--overwrite (overwrite=True) to replace it"]
+        on_command_line = field.startswith("-")
+        ways = ["exists; use another name"]
+        ways.append(f"{'--overwrite' if on_command_line else 'overwrite=True'} to replace it")
         if resumable:
-            ways.append("--resume (resume=True) to go on with the same calls")
+            resuming = "--resume" if on_command_line else "resume=True"
+            ways.append(f"{resuming} to go on with the same calls")
         raise ConfigurationError(field, str(path), f"{', '.join(ways[:-1])}, or {ways[-1]}")
     return target
 
@@ -157,7 +170,7 @@ class EvaluationFile:
             raise ConfigurationError("out", str(self.partial), why) from error
         try:
             if file.head(1) and not resume:
-                why = "is there from a run that did not end; go on with --resume, or delete it"
+                why = "is there from a run that did not end; go on with it (resume), or delete it"
                 raise ConfigurationError("out", str(self.partial), why)
             if not file.head(1) and not file.is_own():
                 # Of another user, or with another name: rows in it would be there, too.

@@ -257,7 +257,8 @@ def labelled_from(content: dict[str, Any], splitter: Splitter) -> Labelled:
         return labelled_from_evaluation(from_object(Evaluation, content))
     row = row_from(content)
     if row.labels is None or row.labeller is None:
-        raise InputError("is missing: the row has no recorded labels", field="labels")
+        why = "is missing: the row has no recorded labels; `rag-eval run` has a judge label calls"
+        raise InputError(why, field="labels")
     labelling = Labelling(labels=row.labels, judge=row.labeller)
     return Labelled(sentencize(row.call, splitter), labelling, published=row.published)
 

@@ -291,6 +291,12 @@ def to_line(record: Record) -> str:
     return f'{{"schema":{SCHEMA},{record.model_dump_json(ensure_ascii=True)[1:]}'
 
 
+def not_utf_8(error: UnicodeDecodeError) -> InputError:
+    """Make the error of a text in another encoding."""
+    why = f"not UTF-8 at byte {error.start}; save it as UTF-8, or convert it with iconv"
+    return InputError(why)
+
+
 def parse_object(line: str | bytes) -> dict[str, Any]:
     """Read a line as a JSON object, its `"schema"` included.
 
@@ -300,7 +306,7 @@ def parse_object(line: str | bytes) -> dict[str, Any]:
     try:
         text = line.decode("utf-8-sig") if isinstance(line, bytes) else line
     except UnicodeDecodeError as error:
-        raise InputError(f"not UTF-8 at byte {error.start}") from error
+        raise not_utf_8(error) from error
     try:
         content = _DECODER.decode(text)
     except json.JSONDecodeError as error:

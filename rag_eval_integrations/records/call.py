@@ -144,7 +144,7 @@ def _as_document(value: object) -> object:
 
 def _as_list(value: object) -> object:
     # pydantic would take a string or a mapping for a sequence of characters or keys.
-    if isinstance(value, str | bytes | Mapping):
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         raise ValueError("should be a list of documents")
     return value
 

@@ -109,7 +109,7 @@ BAD: list[tuple[bytes | dict[str, Any], str]] = [
     (b"\xff\xfe", "not UTF-8 at byte 0"),
     (b"[1, 2]", "not a JSON object, but [1, 2]"),
     ({"documents": [], "response": "r"}, "field `question`: is missing"),
-    ({**CALL, "documents": "text"}, "field `documents`: should be a list of documents, not 'text'"),
+    ({**CALL, "documents": 5}, "field `documents`: should be a list of documents, not 5"),
     ({**CALL, "documents": [{"txt": "x"}]}, "field `documents[0].text`: is missing"),
     ({**CALL, "response": 5}, "field `response`: Input should be a valid string, not 5"),
     (b'{"question": "q", "documents": [], "response": "r", "metadata": {"x": NaN}}', "not JSON: NaN is not a number"),

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -80,7 +81,7 @@ def test_an_existing_file_is_replaced_only_on_request(
     refused = rag_eval(command, calls, "-o", out)
     assert refused.code == 2
     assert f"`--out` = {str(out)!r}: exists; use another name, " in refused.err
-    assert "--overwrite (overwrite=True) to replace it" in refused.err
+    assert "--overwrite to replace it" in refused.err
     assert ("--resume" in refused.err) == (command == "run")  # `score` has none
     assert snapshot(tmp_path) == before
 
@@ -342,16 +343,17 @@ def test_damaged_lines_are_counted_and_lose_no_other(
     told = [line.partition("calls.jsonl: ")[2] for line in done.err.splitlines()]
     assert told[0] == "line 2: is 5,001 bytes long; the limit is 2,000"
     assert [line.partition(":")[0] for line in told] == [
-        "line 2", "line 3", "line 4", "line 5", "line 7", "5 invalid line(s) were left out of the output",
+        "line 2", "line 3", "line 4", "1 more like 3 (not JSON)", "1 more like 4 (not UTF-8 at byte)",
+        "5 invalid line(s) were left out of the output",
     ]  # fmt: skip
     assert ids((tmp_path / "out.jsonl").read_bytes()) == ["0", "1"]
 
 
 @BOTH
-def test_of_many_bad_rows_the_first_are_told_and_all_are_counted(
+def test_of_many_bad_rows_one_of_each_kind_is_told_and_all_are_counted(
     rag_eval: Command, tmp_path: Path, command: str
 ) -> None:
-    """A thousand of a kind; another kind behind them is told as well, and each row is counted."""
+    """With the places of ten more; another kind behind them is told as well."""
     calls, out = tmp_path / "calls.jsonl", tmp_path / "out.jsonl"
     odd = json.dumps({"question": "Q", "documents": 5, "response": "r"}).encode()
     calls.write_bytes(
@@ -362,15 +364,15 @@ def test_of_many_bad_rows_the_first_are_told_and_all_are_counted(
 
     told = done.err.replace(f"{calls}: ", "").splitlines()
     assert done.code == 2
-    assert told[:1_000] == [
-        f"line {n}: not JSON: Expecting value at column 1" for n in range(2, 1_002)
-    ]
-    assert [line.partition(": is")[0].partition(" Input")[0] for line in told[1_000:1_008]] == [
-        *(f"line {n}: field `question`" for n in range(1_202, 1_207)),
-        *(f"line {n}: field `documents`:" for n in range(1_207, 1_210)),
-    ]
-    assert told[1_008] == "200 of the invalid lines are not listed: 200 × not JSON"
-    assert told[1_009] == "1208 invalid line(s) were left out of the output"
+    assert told[0] == "line 2: not JSON: Expecting value at column 1"
+    assert told[1].startswith("line 1202: field `question`: is missing")
+    assert told[2].startswith("line 1207: field `documents`: ")
+    assert told[3] == (
+        "1,199 more like 2 (not JSON): 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 and 1,189 more"
+    )
+    assert told[4] == "4 more like 1202 (`question` is missing): 1203, 1204, 1205, 1206"
+    assert told[5].startswith("2 more like 1207 (`documents` ")
+    assert told[6:7] == ["1208 invalid line(s) were left out of the output"]
     assert ids(out.read_bytes()) == ["0", "1"]
 
 
@@ -561,18 +563,83 @@ def test_the_cache_is_not_a_file_of_the_run(
     assert calls.read_bytes() == before
 
 
-@pytest.mark.parametrize("content", ["question,answer\nWhen?,At nine\n", '[{"question": "q"}]\n'])
-def test_a_file_in_another_format_is_answered_with_a_line_to_copy(
+@pytest.mark.parametrize("content", ["When? At nine.\n", "\x89PNG\r\n\x1a\n" * 9])
+def test_what_is_no_file_of_rows_is_answered_with_a_line_to_copy(
     rag_eval: Command, tmp_path: Path, content: str
 ) -> None:
-    """A table or array without the fields of calls; the message shows what a line looks like."""
+    """The message shows what a line looks like, and that a page or a table is another option."""
     calls = tmp_path / "calls"
-    calls.write_text(content, "utf-8")
+    calls.write_text(content, "latin-1", newline="")
 
     done = rag_eval("run", calls, "-o", tmp_path / "evals.jsonl")
 
     assert done.code == 2
     assert 'one JSON object per line: {"question": "…", "documents": ["…"], "response"' in done.err
+    assert len(done.err.splitlines()) <= 6
+
+
+@pytest.mark.parametrize(
+    ("content", "tried"),
+    [
+        (
+            "Q,C,A\n" + "q,c,a\n" * 3_000,
+            "the row has `A`, `C`, `Q`; try --map question=Q --map documents=C --map response=A",
+        ),
+        (
+            "Frage an Bot;Kontext 1;Kontext 2;Antwort\n" + "q;c;d;a\n" * 30,
+            "try --map question=NAME --map 'documents=Kontext 1' --map 'documents=Kontext 2' "
+            "--map response=NAME",
+        ),
+    ],
+)
+def test_a_table_without_the_columns_is_one_message(
+    rag_eval: Command, tmp_path: Path, content: str, tried: str
+) -> None:
+    """All missing fields, the names that the file has, the option to try, and the number of rows."""
+    calls = tmp_path / "calls.csv"
+    calls.write_text(content, "utf-8")
+
+    done = rag_eval("run", calls, "-o", tmp_path / "evals.jsonl")
+
+    assert done.code == 2
+    *_, message, count = done.err.splitlines()
+    assert "`question`: is missing, and so are `documents` and `response`; the row has" in message
+    assert message.endswith(tried)
+    assert f"has {content.count(chr(10)) - 1} invalid line(s) and no call" in count
+    assert done.err.count("is missing") == 1
+    mapping = shlex.split(tried.partition("try ")[2].replace("NAME", "Antwort"))
+    assert rag_eval("run", calls, "-o", tmp_path / "evals.jsonl", *mapping).code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["run", "{evals}", "-o", "x.jsonl"], "an evaluation, not a call: `rag-eval report` shows"),
+        (["report", "{calls}", "-o", "x.html"], "a call, not an evaluation: `rag-eval run CALLS"),
+        (["compare", "{calls}", "{evals}"], "a call, not an evaluation: `rag-eval run CALLS"),
+        (["agreement", "{calls}", "{evals}"], "a call, not an evaluation: `rag-eval run CALLS"),
+        (["score", "bare.jsonl", "-o", "x.jsonl"], "`rag-eval run` has a judge label calls"),
+        (["run", "{calls}", "-o", "y.html"], "a page is --report y.html"),
+        (["run", "{calls}", "-o", "y.csv"], "`rag-eval report EVALS -o` makes tables"),
+        (["score", "{evals}", "-o", "y.md"], "use a name such as evals.jsonl"),
+    ],
+)
+def test_files_in_each_others_place_are_told(
+    rag_eval: Command, calls: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    words: list[str], hint: str,
+) -> None:  # fmt: skip
+    """Calls where evaluations belong, and a page where evaluations go; nothing is written."""
+    monkeypatch.chdir(tmp_path)
+    evals = tmp_path / "evals.jsonl"
+    assert rag_eval("run", calls, "-o", evals).code == 0
+    (tmp_path / "bare.jsonl").write_text(json.dumps(CALL))
+    before = snapshot(tmp_path)
+
+    done = rag_eval(*(word.format(calls=calls, evals=evals) for word in words))
+
+    assert done.code == 2
+    assert hint in done.err
+    assert snapshot(tmp_path) == before
 
 
 # --- Gzip, and Parquet

@@ -15,6 +15,7 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from rag_eval_integrations import Document, RagCall, RagEvaluator, evaluate_calls
 from rag_eval_integrations.dataset import read_calls
@@ -171,7 +172,7 @@ def test_two_names_for_one_field_are_refused_by_both() -> None:
     row = {**COMMON, "context": "Else."}
     assert why([row]) == [
         "row 1: field `documents`: is ambiguous: the row has `contexts` and `context`; say which "
-        "with field_map= or --map FIELD=NAME"
+        "with field_map={'documents': 'contexts'}"
     ]
     assert call_of([row], field_map={"documents": "context"}).documents == (Document("Else."),)
     assert call_of([{**row, "documents": ["Own."]}]).documents == (Document("Own."),)
@@ -220,6 +221,117 @@ def test_mistakes_in_a_field_map_are_named(names: Any, fault: str) -> None:
     with pytest.raises(ConfigurationError, match="field_map") as raised:
         list(read_calls([{"q": "When?"}], field_map=names))
     assert fault in str(raised.value)
+
+
+CRAG = {
+    "query": "When?", "answer": "At nine.",
+    "search_results": [
+        {"page_name": "p1", "page_snippet": "At nine.", "page_result": "<html>"},
+        {"page_name": "p2", "page_snippet": "Or ten.", "page_result": "<html>"},
+    ],
+}  # fmt: skip
+TWO_COLUMNS = {"question": "When?", "Text 1": "At nine.", "Text 2": "Or ten.", "answer": "At nine."}
+
+
+@pytest.mark.parametrize("cell", [False, True])
+def test_a_dotted_name_goes_through_lists(cell: bool) -> None:
+    """`a.b` is `b` of every item, also in a cell; nothing else of the list is kept."""
+    hits = CRAG["search_results"]
+    row = {**CRAG, "search_results": json.dumps(hits) if cell else hits}
+    names = {"documents": "search_results.page_snippet", "document_ids": "search_results.page_name"}
+    call = call_of([row], field_map=names)
+    assert call.documents == (Document("At nine.", "p1"), Document("Or ten.", "p2"))
+    assert call.metadata == {}
+    deep = {**CRAG, "search_results": {"pages": [{"hits": [{"t": "At nine."}, {"t": "Or ten."}]}]}}
+    texts = call_of([deep], field_map={"documents": "search_results.pages.hits.t"}).documents
+    assert [document.text for document in texts] == ["At nine.", "Or ten."]
+
+
+def test_an_item_of_a_list_without_the_field_is_a_bad_row() -> None:
+    """A document is not left out without a word."""
+    row = {**CRAG, "search_results": [{"page_snippet": "At nine."}, {"page_name": "p"}]}
+    names = {"documents": "search_results.page_snippet"}
+    (line,) = read_calls([row], field_map=names)
+    assert str(line.error) == "row 1: field `search_results.page_snippet`: is missing in item 1"
+
+
+def test_documents_may_lie_in_several_fields() -> None:
+    """In the order of the names; a field that is empty or null holds none."""
+    heard: list[str] = []
+    names = {"documents": ["Text 1", "Text 2"]}
+    rows = [TWO_COLUMNS, {**TWO_COLUMNS, "Text 1": ""}, {**TWO_COLUMNS, "Text 2": None}]
+    calls = [line.value for line in read_calls(rows, field_map=names, tell=heard.append)]
+    texts = [[document.text for document in call.documents] for call in calls if call is not None]
+    assert texts == [["At nine.", "Or ten."], ["Or ten."], ["At nine."]]
+    assert heard == ["read as calls: question, Text 1 + Text 2 → documents, answer → response"]
+
+
+def test_a_row_without_known_names_says_what_to_try() -> None:
+    """In the caller's language: all missing fields, the names of the row, and a mapping."""
+    (fault,) = why([{"user_question": "q", "Kontext 1": "c", "Kontext 2": "d", "text": "a"}])
+    assert fault == (
+        "row 1: field `question`: is missing, and so are `documents` and `response`; the row has "
+        "`Kontext 1`, `Kontext 2`, `text`, `user_question`; try field_map={'question': "
+        "'user_question', 'documents': ['Kontext 1', 'Kontext 2'], 'response': 'NAME'}"
+    )
+    (fault,) = why([CRAG])
+    assert fault.endswith("try field_map={'documents': 'search_results.page_snippet'}")
+    (fault,) = why([{"user_input": "q", "reference_contexts": ["c"], "reference": "a"}])
+    assert "'documents': 'reference_contexts'" in fault
+
+
+PLAIN_FIELDS = (PLAIN.question, PLAIN.documents, PLAIN.response)
+TURNS = [
+    {"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hello to you."},
+    {"role": "user", "content": "When?"},
+    {"role": "assistant", "content": "At nine.", "retrieval_context": ["At nine.", "Or ten."]},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("turns", [TURNS, json.dumps(TURNS)])
+def test_conversations_of_deepeval_are_read(turns: object) -> None:
+    """The last exchange, with the documents of its answer."""
+    call = call_of([{"scenario": "s", "turns": turns, "expected_outcome": "o"}])
+    assert (call.question, call.documents, call.response) == PLAIN_FIELDS
+    assert [turn.content for turn in call.history] == ["Hello", "Hello to you."]
+
+
+def test_several_references_are_a_text() -> None:
+    """As ragas wrote them before `ground_truth`."""
+    row = {name: value for name, value in COMMON.items() if name != "expected_answer"}
+    assert call_of([{**row, "ground_truths": ["Nine."]}]).reference == "Nine."
+    assert call_of([{**row, "ground_truths": ["Nine.", "9."]}]).reference == "Nine.\n9."
+
+
+@pytest.mark.parametrize("name", ["examples", "results", "testCases", "samples", "goldens"])
+@pytest.mark.parametrize("ending", [".json", ".jsonl"])
+def test_rows_under_one_key_are_read_and_told(tmp_path: Path, name: str, ending: str) -> None:
+    """As LlamaIndex, RAGChecker, deepeval and ragas write their data sets, on one line or many."""
+    path = tmp_path / f"rows{ending}"
+    rows = [DEEPEVAL if name == "testCases" else RAGAS, "text"]
+    for indent in (None, 1):
+        heard: list[str] = []
+        path.write_text(json.dumps({"version": 1, name: rows[:1] * 2}, indent=indent))
+        lines = list(read_calls(path, tell=heard.append))
+        assert [line.value and line.value.question for line in lines] == ["When?", "When?"]
+        assert heard[0] == f"rows are read from `{name}`"
+    path.write_text(json.dumps({name: rows}))  # which are not all rows
+    assert "is missing" in why(path)[0]
+
+
+def test_a_labelled_data_set_of_llama_index_is_read(tmp_path: Path) -> None:
+    """Its own contexts and answers, which is told; an app's answers beside them are not gold."""
+    example = {"query": "When?", "query_by": None, "reference_contexts": ["At nine.", "Or ten."],
+               "reference_answer": "At nine."}  # fmt: skip
+    path = tmp_path / "rag_dataset.json"
+    path.write_text(json.dumps({"examples": [example]}))
+    heard: list[str] = []
+    (line,) = read_calls(path, tell=heard.append)
+    assert line.value is not None
+    assert (line.value.question, line.value.documents, line.value.response) == PLAIN_FIELDS
+    assert "of the data set, not of an app" in heard[1]
+    answered = {**example, "response": "It leaves.", "contexts": ["It leaves."]}
+    assert call_of([answered]).response == "It leaves."
 
 
 @pytest.mark.parametrize(
@@ -571,6 +683,53 @@ def test_objects_are_read_by_their_attributes() -> None:
     assert run.metadata == {"start_time": "2026-01-02T00:00:00+00:00"}
     assert run.documents[0].metadata == {"n": 1}
     assert call_of([PLAIN]) is PLAIN
+
+
+class Sample(BaseModel):
+    """Like a sample of ragas: iterating over it gives its fields."""
+
+    user_input: str
+    retrieved_contexts: list[str]
+    response: str
+
+
+class Examples(BaseModel):
+    """Like a labelled data set of LlamaIndex."""
+
+    examples: list[Sample]
+
+
+class Cases:
+    """Like a data set of deepeval, which cannot be iterated over."""
+
+    def __init__(self, cases: list[TestCase]) -> None:
+        self._cases = cases
+
+    @property
+    def test_cases(self) -> list[TestCase]:
+        return self._cases
+
+
+@dataclass
+class Generated:
+    """Like a row of ragas' test set, which holds the sample."""
+
+    eval_sample: Sample
+    synthesizer_name: str = "s"
+
+
+SAMPLE = Sample(user_input="When?", retrieved_contexts=["At nine.", "Or ten."], response="At nine.")
+CASE = TestCase("When?", "At nine.", ["At nine.", "Or ten."])
+
+
+@pytest.mark.parametrize(
+    "source",
+    [CASE, SAMPLE, PLAIN, Examples(examples=[SAMPLE]), Cases([CASE]), [Generated(SAMPLE)]],
+    ids=["test case", "sample", "call", "data set", "data set without iteration", "test set"],
+)
+def test_one_object_is_one_call_and_a_data_set_object_its_rows(source: object) -> None:
+    """A pydantic object is not iterated over its fields."""
+    assert call_of(source).row_key == PLAIN.row_key
 
 
 def test_langsmiths_own_objects_are_read() -> None:

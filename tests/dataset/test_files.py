@@ -146,7 +146,10 @@ def test_an_out_that_exists_is_refused(tmp_path: Path) -> None:
     out = tmp_path / "evals.jsonl"
     out.write_text("mine\n")
 
-    with pytest.raises(ConfigurationError, match="exists; use another name, --overwrite"):
+    with pytest.raises(
+        ConfigurationError,
+        match="exists; use another name, overwrite=True to replace it, or resume=True",
+    ):
         EvaluationFile(out, EVALUATOR.fingerprint)
     with pytest.raises(ConfigurationError, match="do not overwrite it"):
         EvaluationFile(out, EVALUATOR.fingerprint, resume=True, overwrite=True)
@@ -180,7 +183,7 @@ def test_a_killed_run_that_overwrites_is_resumed(tmp_path: Path) -> None:
     with EvaluationFile(out, EVALUATOR.fingerprint, overwrite=True) as file:
         file.add(0, evaluated(0))
     assert sorted(snapshot(tmp_path)) == ["evals.jsonl", "evals.jsonl.bak", "evals.jsonl.partial"]
-    with pytest.raises(ConfigurationError, match="go on with --resume"):
+    with pytest.raises(ConfigurationError, match=r"go on with it \(resume\)"):
         EvaluationFile(out, EVALUATOR.fingerprint, overwrite=True)
 
     with EvaluationFile(out, EVALUATOR.fingerprint, resume=True) as file:
