@@ -66,6 +66,9 @@ class EvaluationStream(Generic[T]):
         self._max_concurrency = max_concurrency + ahead
         self._ordered = ordered
 
+    def __repr__(self) -> str:
+        return "<EvaluationStream: loop over it, or call collect_sync() or await collect()>"
+
     async def __aiter__(self) -> AsyncIterator[Evaluation]:
         async for _, evaluation in self.numbered():
             yield evaluation

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rag_eval_integrations.evaluations.console import cell, score_names
-from rag_eval_integrations.evaluations.summary import Summary
+from rag_eval_integrations.evaluations.summary import Summary, maker_words
 from rag_eval_integrations.metrics import diagnose
 from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.records._shown import (
@@ -56,12 +56,12 @@ def evaluations_html(evaluations: Sequence[Evaluation]) -> str:
 
 def _head(summary: Summary, names: Sequence[str]) -> Iterator[str]:
     yield f'<div class="rag-eval">{STYLE}<p>{text(summary.headline())}</p>'
+    yield f"<p>{summary.caution()}</p>" if summary.caution() else ""
     yield "<table><tr><th>score</th><th>mean</th><th>95 %</th><th>scored</th><th>by</th></tr>"
     for score in summary.scores[:_MOST_FIGURES]:
         mean = "–" if score.mean is None else f"{score.mean:.3f}"
         interval = "–" if score.interval is None else f"{score.interval:.2f}"
-        by = score.by
-        made = ", ".join(filter(None, (by.judge, by.model, by.formulas, score.method)))
+        made = ", ".join(filter(None, (maker_words(score.by), score.method)))
         yield (
             f"<tr><td>{text(score.name, 60)}</td><td>{mean}</td><td>{interval}</td>"
             f"<td>{score.scored:,} of {score.total:,}</td><td>{text(made, 100)}</td></tr>"

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Literal, NamedTuple
 from rag_eval_integrations._visible import visible_json
 from rag_eval_integrations.errors import MissingDependencyError
 from rag_eval_integrations.evaluations._cells import Cell, Row, csv_pieces, inline, markdown_table
-from rag_eval_integrations.evaluations.summary import ScoreFigures, Summary
+from rag_eval_integrations.evaluations.summary import ScoreFigures, Summary, maker_words
 from rag_eval_integrations.metrics import diagnose
 from rag_eval_integrations.records import SCHEMA, Evaluation
 from rag_eval_integrations.records._shown import unsupported
@@ -186,6 +186,7 @@ def to_markdown(summary: Summary, title: str = "Evaluations") -> str:
         title: heading of the page; any text.
     """
     lines = [f"# {inline(title)}", "", inline(summary.headline(), most=None)]
+    lines += ["", summary.caution()] if summary.caution() else []
     lines += _section("Scores", map(_score_row, summary.scores))
     if summary.patterns:
         rows: list[Row] = [
@@ -229,7 +230,7 @@ def _ends(interval: Interval, spec: str) -> str:
 
 def _score_row(score: ScoreFigures) -> Row:
     passed = f"{score.passed:,} of {score.with_threshold:,}" if score.with_threshold else ""
-    made = (score.by.judge, score.by.model, score.by.formulas, score.method)
+    made = (maker_words(score.by), score.method)
     return {
         "score": score.name,
         "mean": "–" if score.mean is None else f"{score.mean:.3f}",

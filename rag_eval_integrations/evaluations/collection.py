@@ -333,9 +333,7 @@ class Evaluations(Sequence[Evaluation]):
         return f"<Evaluations of {one_line(': '.join([counted(len(self), 'call'), *more]), 240)}>"
 
     def __str__(self) -> str:
-        from rag_eval_integrations.evaluations.console import summary_text  # noqa: PLC0415 -- slow
-
-        return summary_text(self.summary())
+        return str(self.summary())
 
     def _repr_html_(self) -> str:
         from rag_eval_integrations.evaluations._notebook import evaluations_html  # noqa: PLC0415

@@ -6,20 +6,18 @@ objects, so that it is neither read as markup nor able to control the terminal.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from io import StringIO
 from string import ascii_lowercase
 
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
-from rich.console import Console, Group
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
 from rag_eval_integrations._visible import one_line
-from rag_eval_integrations.evaluations.summary import ScoreFigures, Summary, may_be_of
-from rag_eval_integrations.records import By, Evaluation, Score, Sentence
+from rag_eval_integrations.evaluations.summary import HEADINGS, Summary
+from rag_eval_integrations.records import Evaluation, Score, Sentence
 from rag_eval_integrations.records._shown import unsupported, uses_of
 
 # --- The common style of tables
@@ -131,68 +129,15 @@ def unsupported_sentences(evaluation: Evaluation) -> Text:
 
 
 def summary_tables(summary: Summary) -> list[Table]:
-    """Render the figures of the scores as one table per maker; no table without calls.
-
-    A score that has a value in no call is listed in the first table that it may belong to.
-    """
-    makers = list(dict.fromkeys(score.by for score in summary.scores if score.scored))
-    of_maker: dict[By, list[ScoreFigures]] = {
-        by: [] for by in makers or [By()][: len(summary.scores)]
-    }
-    for score in summary.scores:
-        agreeing = (by for by in of_maker if may_be_of(score.by, by))
-        of_maker[score.by if score.scored else next(agreeing, next(iter(of_maker)))].append(score)
-    return [_scores_table(by, figures) for by, figures in of_maker.items()]
-
-
-def summary_text(summary: Summary, width: int = 100) -> str:
-    """Write the figures as plain text, without colours: counts, scores and patterns.
-
-    Args:
-        summary: the figures.
-        width: columns of the text.
-    """
-    out = StringIO()
-    console = Console(file=out, width=width, color_system=None, force_terminal=False)
-    for table in (*summary_tables(summary), *patterns_tables(summary)):
-        console.print(table)
-    lines = [line.rstrip() for line in out.getvalue().splitlines()]
-    return "\n".join([summary.headline(), *lines]).rstrip()
-
-
-def patterns_tables(summary: Summary) -> list[Table]:
-    """Render the patterns that calls show as one table, or none."""
-    patterns = [pattern for pattern in summary.patterns if pattern.calls]
-    if not patterns:
-        return []
-    title = f"Diagnoses of {summary.labelled:,} labelled calls"
-    table = plain_table(title, "pattern", "calls>", "share>", "95 %>", "meaning")
-    for each in patterns:
-        add_row(table, each.pattern, str(each.calls), f"{each.share:.1%}", f"{each.interval:.1%}",
-                each.meaning)  # fmt: skip
-    return [table]
-
-
-def _scores_table(by: By, figures: Sequence[ScoreFigures]) -> Table:
-    names = [by.judge or "", by.model or "", f"v{by.judge_version}" if by.judge_version else ""]
-    who = " ".join(dict.fromkeys(part for part in names if part))
-    formulas = f", {by.formulas} formulas" if by.formulas else ""
-    table = plain_table(
-        f"Scores by {who}{formulas}" if who else "Scores",
-        "score", "mean>", "95 %>", "scored>", "unscored because",
-    )  # fmt: skip
-    several = Counter(score.name for score in figures if score.scored)
-    for score in figures:
-        twice = score.scored and several[score.name] > 1
-        add_row(
-            table,
-            f"{score.name} ({score.method})" if twice else score.name,
-            "–" if score.mean is None else f"{score.mean:.3f}",
-            "–" if score.interval is None else f"{score.interval:.2f}",
-            f"{score.scored}/{score.total}",
-            ", ".join(f"{code} {count}" for code, count in score.unscored.items()),
-        )
-    return table
+    """Render the figures of the scores as one table per maker; no table without calls."""
+    tables = []
+    for title, rows in summary.tables():
+        first, *figures, reasons = HEADINGS
+        table = plain_table(title, first, *(f"{heading}>" for heading in figures), reasons)
+        for row in rows:
+            add_row(table, *row)
+        tables.append(table)
+    return tables
 
 
 # --- One call in full

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -26,6 +26,7 @@ from rag_eval_integrations.records import (
     Score,
     Usage,
 )
+from rag_eval_integrations.records._shown import LEXICAL
 from rag_eval_integrations.records.mean import Interval, RunningMean, makers_of, wilson
 from rag_eval_integrations.records.score import DIAGNOSES, Pattern
 from rag_eval_integrations.sentences import document_number
@@ -156,9 +157,9 @@ class _Tally:
         self.with_threshold += other.with_threshold
 
 
-@dataclass
+@dataclass(repr=False)
 class Summary:
-    """Running totals over evaluations; `add` each, and read the figures at any time.
+    """Running totals over evaluations; `add` each, and read or print the figures at any time.
 
     Memory is in proportion to the number of makers of scores, not of evaluations.
     """
@@ -327,7 +328,12 @@ class Summary:
         ]
         names = f"; judged by {', '.join(judges)}" if judges else ""
         names += " and others" if len(self.judges) > 4 else ""
-        return one_line(f"{', '.join(counts)}{names}; {self.cost()}", 400)
+        cost = f"; {self.cost()}" if self.usage.requests else ""
+        return one_line(f"{', '.join(counts)}{names}{cost}", 400)
+
+    def caution(self) -> str:
+        """Say in one line which calls no model read; empty where a model read all of them."""
+        return caution(self.flags[LEXICAL], self.scored)
 
     def cost(self) -> str:
         """Say the requests, the tokens and, where it is known, what they cost."""
@@ -336,6 +342,96 @@ class Summary:
     def advice(self) -> list[tuple[Diagnosis, int]]:
         """List the diagnoses with their numbers of calls, the most frequent first."""
         return [(DIAGNOSES[pattern], count) for pattern, count in self.diagnoses.most_common()]
+
+    def tables(self) -> Iterator[tuple[str, list[list[str]]]]:
+        """Yield a title for each maker of scores, and rows of cells under `HEADINGS`.
+
+        A score that has a value in no call is listed with the first maker that it may be of.
+        """
+        makers = list(dict.fromkeys(score.by for score in self.scores if score.scored))
+        of_maker: dict[By, list[ScoreFigures]] = {
+            by: [] for by in makers or [By()][: len(self.scores)]
+        }
+        for score in self.scores:
+            agreeing = (by for by in of_maker if may_be_of(score.by, by))
+            maker = score.by if score.scored else next(agreeing, next(iter(of_maker)))
+            of_maker[maker].append(score)
+        for by, figures in of_maker.items():
+            who = maker_words(by)
+            yield f"Scores by {who}" if who else "Scores", _rows(figures)
+
+    def __repr__(self) -> str:
+        return f"<Summary of {self.headline()}>"
+
+    def __str__(self) -> str:
+        lines = [self.headline(), *filter(None, [self.caution()])]
+        for title, rows in self.tables():
+            figures = aligned([row[:-1] for row in (HEADINGS, *rows)])
+            reasons = [one_line(row[-1]) for row in rows]
+            reasons.insert(0, HEADINGS[-1] if any(reasons) else "")
+            lines += ["", one_line(title)]
+            both = zip(figures, reasons, strict=True)
+            lines += [f"  {line}  {reason}".rstrip() for line, reason in both]
+        patterns = [pattern for pattern in self.patterns if pattern.calls]
+        lines += ["", f"Diagnoses of {self.labelled:,} labelled calls"] if patterns else []
+        for each in patterns:
+            share = f"{each.calls:,}, {each.share:.1%} (95 %: {each.interval:.1%})"
+            lines += [f"  {each.pattern}  {share}", f"    {each.meaning}"]
+        return "\n".join(lines)
+
+
+HEADINGS = ("score", "mean", "95 %", "scored", "unscored because")
+
+
+def _rows(figures: Sequence[ScoreFigures]) -> list[list[str]]:
+    several = Counter(score.name for score in figures if score.scored)
+    return [
+        [
+            f"{score.name} ({score.method})" if score.scored and several[score.name] > 1
+            else score.name,
+            "–" if score.mean is None else f"{score.mean:.3f}",
+            "–" if score.interval is None else f"{score.interval:.2f}",
+            f"{score.scored}/{score.total}",
+            ", ".join(f"{code} {count}" for code, count in score.unscored.items()),
+        ]
+        for score in figures
+    ]  # fmt: skip
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Write rows of a table as lines, the first column flush left and all others right."""
+    visible = [[one_line(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*visible, strict=True)]
+    return [
+        "  ".join(
+            [first.ljust(widths[0]), *map(str.rjust, others, widths[1:])]
+        )
+        for first, *others in visible
+    ]  # fmt: skip
+
+
+def maker_words(by: By) -> str:
+    """Name who made scores: judge, model, version, and formulas other than the usual ones.
+
+    The usual set's name, `gpt-labeling`, would read as if a GPT had labelled.
+    """
+    version = f"v{by.judge_version}" if by.judge_version else None
+    who = " ".join(dict.fromkeys(filter(None, (by.judge, by.model, version))))
+    other = by.formulas is not None and by.formulas != "gpt-labeling"
+    return ", ".join(filter(None, (who, f"{by.formulas} formulas" if other else "")))
+
+
+def caution(lexical: int, scored: int) -> str:
+    """Say in one line that no model read the calls, or some of them; empty where it read all.
+
+    Args:
+        lexical: number of calls that a judge scored by comparing words.
+        scored: number of calls with a score.
+    """
+    if not lexical:
+        return ""
+    some = f" in {lexical:,} of {counted(scored, 'scored call')}" if lexical < scored else ""
+    return f"Estimates by comparing words{some}: no model read {'them' if some else 'this'}."
 
 
 _VERSIONS = (

@@ -297,13 +297,35 @@ def test_print_shows_the_figures(evaluations: Evaluations) -> None:
     found = evaluations.mean("adherence")
 
     assert text.startswith("31 calls, 30 scored; judged by recorded made")
-    line = next(line for line in text.splitlines() if line.startswith(" adherence"))
+    line = next(line for line in text.splitlines() if line.startswith("  adherence"))
     assert f"{found.value:.3f}" in line
     assert f"{found.n}/31" in line
     assert "no_context 1" in line
     assert "hallucination" in text
-    assert "The response says something that the documents do not support." not in text.splitlines()
+    assert "unscored because" in text
     assert max(map(len, text.splitlines())) <= 100
+    assert str(evaluations.summary()) == text
+    assert repr(evaluations.summary()) == f"<Summary of {text.splitlines()[0]}>"
+
+
+def test_no_model_read_what_was_only_compared(evaluations: Evaluations) -> None:
+    """One line says so under the first, and the usual formulas' name stands beside no judge."""
+    lexical = Evaluations(
+        [RagEvaluator().evaluate_sync(RagCall("Where?", ["It is here."], "It is here."))]
+    )
+
+    assert str(lexical).splitlines()[1] == "Estimates by comparing words: no model read this."
+    assert "Scores by embedded v" in str(lexical)
+    assert "judge request" not in str(lexical)
+    assert (
+        str(lexical + evaluations[:2]).splitlines()[1]
+        == "Estimates by comparing words in 1 of 3 scored calls: no model read them."
+    )
+    assert "no model" not in str(evaluations[:30])
+    for text in (str(lexical), str(evaluations), lexical._repr_html_()):
+        assert "gpt-labeling" not in text
+    assert "no model read this" in lexical._repr_html_()
+    assert "ragbench formulas" in str(made(2, "ragbench"))
 
 
 def test_a_repr_is_one_short_line(evaluations: Evaluations) -> None:
