@@ -32,7 +32,7 @@ from rag_eval_integrations.judges.embedded._levels import LEVEL_FEATURES
 from rag_eval_integrations.judges.embedded._model import ADHERENCE_FEATURES, MODEL_FILE
 from rag_eval_integrations.judges.embedded._response_features import RESPONSE_FEATURES
 
-VERSION = "7"
+VERSION = "8"
 ABOUT = {
     "data": "RAGBench (covidqa, delucionqa, emanual, hagrid, hotpotqa; labels by GPT-4) and "
     "RAGTruth QA train (spans by humans)",

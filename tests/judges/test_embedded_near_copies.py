@@ -50,6 +50,13 @@ EVERYDAY = [
     ("The long pedal starts the loom.", "The long pedal stops the loom.", "stops, starts"),
     ("Butter melts at 32 °C.", "Butter melts at 52 °C.", "52, 32"),
     ("The archive is on the fourth floor.", "The archive is on the fifth floor.", "fifth, fourth"),
+    ("The crèche is on the first floor.", "The crèche is on the third floor.", "third, first"),
+    ("The rehearsal is on Tuesday.", "The rehearsal is on Thursday.", "Thursday, Tuesday"),
+    ("The film starts at 7 pm.", "The film starts at 7 am.", "am, pm"),
+    ("A day pass costs 18 dollars.", "A day pass costs $20.", "20, 18"),
+    ("Ines leads the night shift.", "Oskar leads the night shift.", "Oskar, Ines"),
+    ("Camping is forbidden on the dunes.", "Camping is allowed on the dunes.",
+     "allowed, forbidden"),
 ]  # fmt: skip
 """Document, answer, and the two details that the message names."""
 
@@ -138,6 +145,9 @@ TRUTHS = [
     ("On Mondays the museum is closed.", "No, the museum does not open on Mondays.",
      "Is the museum open on Mondays?"),
     ("The pool opens at seven.", "The pool opens at 7 a.m.", "When does the pool open?"),
+    ("The class starts at 18:00.", "The class starts at 6 pm.", "When does the class start?"),
+    ("The museum is not open on Monday.", "No, it is closed on Monday.", "Is the museum open?"),
+    ("Replace worn tyres with new ones.", "Change worn tyres with new ones.", "What about tyres?"),
     ("The road is 5 km long.", "The road is 5 kilometres long.", "How long is the road?"),
     ("The lake is 3,987 metres wide.", "The lake is about 4,000 metres wide.", "How wide is it?"),
     ("The walk takes 90 minutes.", "The walk takes 90 min.", "How long does the walk take?"),

@@ -66,19 +66,19 @@ _PARTICLES = listed("da de del der des di dos du e el la las le les los van von 
 
 _ASKING = listed("""
 wann warum wieso wieviel wo wer wie welche wem wohin welcher welches kostet gibt combien quand où
-pourquoi comment quelles cuánto cuánta cuántos cuanto cuando donde cuál qué cómo quién quien cuales
-porqué quanto quando dove perché quale quali onde quem quais wanneer waar waarom welke hoeveel vad
-hur vem varför vilken hvad hvornår hvor hvem hvorfor hvilken hva ile kiedy gdzie kto dlaczego jaki
-jaka jakie kolik kdy kde kdo proč jaký nerede nasıl neden hangi paljonko milloin missä kuka miten
-miksi mikä mennyi mennyibe mikor miért hogyan melyik cât când unde cine berapa kapan siapa mengapa
-bagaimana dimana nhiêu đâu gì ngapi wapi nani nini
+pourquoi comment quelles cuánto cuándo cuáles cuántas cuánta cuántos cuanto cuando donde cuál qué
+cómo quién quien cuales porqué quanto quando dove quanti quante perché quale quali onde quem quais
+wanneer waar waarom welke hoeveel vad hur vem varför vilken hvad hvornår hvor hvem hvorfor hvilken
+hva ile kiedy gdzie kto dlaczego jaki jaka jakie kolik kdy kde kdo proč jaký nerede nasıl neden
+hangi paljonko milloin missä kuka miten miksi mikä mennyi mennyibe mikor miért hogyan melyik cât
+când unde cine berapa kapan siapa mengapa bagaimana dimana nhiêu đâu gì ngapi wapi nani nini
 """)
 """Words that questions begin with: signs of another language also with a capital letter."""
 _LOANED = listed("""
 door care come mint par plus pour pro son till con non kan akan dan est sur pas mais café cafés
 crème brûlée jalapeño jalapeños naïve résumé façade déjà fiancé fiancée cliché clichés purée sauté
 sautéed soufflé entrée entrées décor piñata protégé exposé pâté rosé latté voilà fête crêpe crêpes
-née matinée à über smörgåsbord açaí señor señora
+née ten volt ale hay comment com matinée à über smörgåsbord açaí señor señora
 """)
 """Words of other languages that English has too: no sign by themselves."""
 _SIGNS = frozenset().union(_ASKING, *_FOREIGN.values()) - _PARTICLES - _LOANED - FUNCTION_WORDS

@@ -29,9 +29,8 @@ from rag_eval_integrations.judges.embedded._words import (
 # --- Tables of details
 
 
-_UNITS = """
-time: second+ sec+ s; minute+ min+; hour+ hr+ h; day+; week+; month+; year+ yr+; decade+; century
- centuries
+_CLASSES = """
+time: second+ sec+ s; minute+ min+; hour+ hr+ h; day+; week+; month+; year+ yr+; century centuries
 length: millimetre+ millimeter+ mm; centimetre+ centimeter+ cm; metre+ meter+ m; kilometre+
  kilometer+ km; inch inches in; foot feet ft; yard+ yd; mile+ mi
 mass: milligram+ mg; gram+ g; kilogram+ kg kilo+; tonne+ ton+; ounce+ oz; pound+ lb+
@@ -42,8 +41,6 @@ money: dollar+ usd; euro+ eur; sterling gbp; yen; rupee+; cent+
 data: kilobyte+ kb; megabyte+ mb; gigabyte+ gb; terabyte+ tb
 magnitude: thousand+; million+; billion+ bn
 clock: am; pm
-"""
-_DATES = """
 month: january jan; february feb; march mar; april apr; may; june jun; july jul; august aug;
  september sep sept; october oct; november nov; december dec
 weekday: monday+ mon; tuesday+ tue; wednesday+ wed; thursday+ thu; friday+ fri; saturday+ sat;
@@ -59,10 +56,12 @@ heavy light; old new; older newer; early late; earlier later; earliest latest; f
 wet dry; hard easy; strong weak; full empty; cheap expensive; good bad; better worse; best worst;
 positive negative; true false; safe dangerous; same different; public private; male female; born
 died; increase decrease; increase reduce; rise fall; raise lower; win lose; won lost; buy sell;
-bought sold; add remove; allow forbid; allow prohibit; permit forbid; permit prohibit; enable
-disable; include exclude; accept reject; connect disconnect; arrive depart; lock unlock; manual
-automatic; direct indirect; landlord tenant; top bottom; front rear; similar different; wide narrow;
-father mother; common rare; husband wife; optional required
+bought sold; add remove; allow forbid; allow prohibit; permit forbid; permit prohibit; allow
+forbidden; permit forbidden; enable disable; include exclude; accept reject; connect disconnect;
+arrive depart; lock unlock; manual automatic; direct indirect; landlord tenant; owner tenant; buyer
+seller; employer employee; lender borrower; sender recipient; top bottom; front rear; similar
+different; wide narrow; father mother; common rare; husband wife; optional required; optional
+mandatory; rose fell; grew shrank; indoor outdoor; import export
 """
 _SETS = """
 short: s h m g l c f min sec in am second may march mar sun sat mon jan dec
@@ -70,17 +69,17 @@ conditions: if whether unless might may perhaps could would should
 around: about around approximately roughly nearly almost over under least most up some circa
 denying: avoid avoids avoiding
 copulas: is are was were
-auxiliary: is was has had did does will can must
+verbs: is was has had did does will can must won wrote made led built sold gave took sent held
+ became came went grew ran
 no names: passage document source context excerpt article step note yes answer warning caution tip
  figure table section chapter page however therefore additionally furthermore
 prefixes: un in im ir il dis non
 """
 _NUMBERS = """
-two|second three|third four|fourth five|fifth six|sixth seven|seventh eight|eighth nine|ninth
+first two|second three|third four|fourth five|fifth six|sixth seven|seventh eight|eighth nine|ninth
 ten|tenth eleven|eleventh twelve|twelfth thirteen fourteen fifteen sixteen seventeen eighteen
-nineteen twenty
+nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred
 """
-_TENS = "thirty forty fifty sixty seventy eighty ninety hundred"
 
 
 def _classes(table: str) -> dict[str, tuple[str, str]]:
@@ -93,15 +92,17 @@ def _classes(table: str) -> dict[str, tuple[str, str]]:
     return classes
 
 
-_CLOSED = _classes(_UNITS) | _classes(_DATES)
+_CLOSED = _classes(_CLASSES)
 _DATE_KINDS = ("month", "weekday", "season")
 _OPPOSED = {frozenset(map(stem, pair.split())) for pair in _OPPOSITES.split(";")}
+_OPPOSED.add(frozenset(("1.0", "last")))
 _DIRECTIONS = set(map(stem, FUNCTION_WORDS.intersection(_OPPOSITES.replace(";", " ").split())))
 _SET = {name: listed(words) for name, words in sections(_SETS).items()}
+_TURNING = _DIRECTIONS | {"am"}
 _SHORT = _SET["short"]
 """So written, a word is a unit only after a number, and a date only with a capital."""
-_VALUES = {w: float(n) for n, of in enumerate(_NUMBERS.split(), 2) for w in of.split("|")}
-_VALUES |= {word: 10.0 * n for n, word in enumerate(_TENS.split(), 3)}
+_COUNT = enumerate(_NUMBERS.split(), 1)
+_VALUES = {w: float(n if n < 21 else 10 * n - 180) for n, of in _COUNT for w in of.split("|")}
 _DETAILS = frozenset(map(stem, (*_CLOSED, *_VALUES, *_OPPOSITES.replace(";", " ").split())))
 _PREFIXES = tuple(_SET["prefixes"])
 
@@ -112,15 +113,15 @@ _LONGEST = 500
 """Characters of a sentence that are compared; a longer one is no copy of a sentence."""
 _TOKEN = re.compile(WORD.pattern + r"|[.,;:!?()]")
 _DROPPED = re.compile(
-    r"^\s*(?:[-*•]\s|\(?\d{1,2}[.)]\s|step \d+[.:]?\s)|(?<=[.!?:])\s+\d{1,2}[.)]?\s*\Z"
+    r"(?i)^\s*(?:[-*•]\s|\(?\d{1,2}[.)]\s|step \d+[.:]?\s)|(?<=[.!?:])\s+\d{1,2}[.)]?\s*\Z"
     r"|\[[\d, ]{1,9}\]|\((?:passage|document|source)s?[^()]{0,20}\)"
-    r"|^(?:yes|no|so|also|however|therefore|according to|based on|as stated in)\b[^,]{0,40},",
-    re.IGNORECASE,
+    r"|^(?:yes|no|so|also|however|therefore|according to|based on|as stated in)\b[^,]{0,40},"
 )
 """List marks, citations and openers, which say nothing that a document could contradict."""
 _CLOCK = re.compile(r"\b([ap])\.\s?m\b\.?", re.IGNORECASE)
 _HOW = re.compile(r"\bhow (?:long|much|many|far|often|old|tall|big|high|deep|fast|soon)\b", re.I)
 _SIGNS = str.maketrans({"%": " percent ", "$": " dollar ", "€": " euro ", "£": " gbp ", "°": " "})
+_SIGN_BEFORE = re.compile(r"([$€£])\s?(\d[\d.,]*)")
 _GLUED = re.compile(r"(?<=\d)(?=[a-zA-Zµ]{1,3}\b)(?!st\b|nd\b|rd\b|th\b)")
 """Between a number and its unit: "5km" is two words."""
 _DIGITS = re.compile(r"(\d[\d,]*(?:\.\d+)?)(?:st|nd|rd|th)?")
@@ -148,7 +149,7 @@ class Reading(NamedTuple):
     """Where its parts may change places: at "is", and after a fronted phrase."""
     keys: frozenset[str]
     words: frozenset[str]
-    """All its words and marks, as written."""
+    """All its words and marks, in lower case."""
 
 
 class _Word(NamedTuple):
@@ -171,9 +172,8 @@ def _made(word: str) -> _Word:
         closed = ("number", repr(value))
     function = low in FUNCTION_WORDS or low in _SET["around"]
     capital = word[0].isupper() and len(word) > 1 and low not in _SET["no names"]
-    return _Word(
-        low, stem(word), closed, low in NEGATIONS or low in _SET["denying"], function, capital
-    )
+    denies = low in NEGATIONS or low in _SET["denying"]
+    return _Word(low, stem(word), closed, denies, function, capital)
 
 
 _WORDS = OfWords(_made)
@@ -182,13 +182,16 @@ _WORDS = OfWords(_made)
 def _subject(after: Sequence[str]) -> bool:
     """Tell whether a capital that opens a sentence is a name's, by the verb after it."""
     low = next((word for word in after if not word[0].isupper()), "")
-    return low in _SET["auxiliary"] or low.endswith("ed") or after in ([], ["."])
+    # "Anna leads the team": behind the noun of an order ("Check tyres …"), there is no article.
+    leads = low.endswith("s") and after[1:2] in (["the"], ["a"])
+    return leads or low in _SET["verbs"] or low.endswith("ed") or after in ([], ["."])
 
 
 def read(text: str) -> Reading:
     """Read the content words of a sentence, each with what it is compared by."""
     text = _CLOCK.sub(r"\1m", _DROPPED.sub(" ", text[:_LONGEST]))
-    raw = _TOKEN.findall(_GLUED.sub(" ", text.translate(_SIGNS)))
+    text = _SIGN_BEFORE.sub(r"\2 \1", text).translate(_SIGNS)
+    raw = _TOKEN.findall(_GLUED.sub(" ", text))
     tokens: list[Token] = []
     turns: list[int] = []
     denied, quantity, opens = False, False, True
@@ -220,7 +223,7 @@ def read(text: str) -> Reading:
             denied = False
     within = [turn for turn in turns if 0 < turn < len(tokens)]
     keys = frozenset([token.key for token in tokens])
-    return Reading(tuple(tokens), tuple(within), keys, frozenset(raw))
+    return Reading(tuple(tokens), tuple(within), keys, frozenset(map(str.lower, raw)))
 
 
 # --- Comparing two sentences
@@ -318,12 +321,10 @@ def _same_name(own: Sequence[Token], other: Sequence[Token]) -> bool:
 
 def _kind(a: Token, b: Token) -> str | None:
     """Name the kind of detail in which two single words differ."""
-    if a.kind == b.kind == "number":
-        return "number"
-    if a.kind == b.kind and a.kind not in ("", "name"):
-        return "date" if a.kind in _DATE_KINDS else "unit"
+    if a.kind and a.kind == b.kind:
+        return a.kind
     short, long = sorted((a.key, b.key), key=len)
-    prefixed = len(short) > 3 and long.endswith(short) and long[: -len(short)] in _PREFIXES
+    prefixed = len(short) > 2 and long.endswith(short) and long[: -len(short)] in _PREFIXES
     if prefixed or frozenset((short, long)) in _OPPOSED:
         return "opposite" if a.denied == b.denied else ""
     return None
@@ -345,6 +346,7 @@ _MISSING = 3
 _COMPARED = 4
 _SKIPPED = 1
 _SHARED = 2
+"""Words that a near copy shares with the document sentence; one with a sentence of two."""
 _ELSEWHERE = 0.4
 """Share of the other words from which another sentence that has the detail supports it."""
 _SHORT_ANSWER = 3
@@ -386,7 +388,7 @@ def near_copies(
         own, asked = read(text), asked or read(_HOW.sub(" ", question))
         closest = _closest(own, near, sentence, asked.keys)
         if closest is None and short and own.tokens:
-            added = tuple([token for token in asked.tokens if token.key not in own.keys])
+            added = tuple([t for t in asked.tokens if not _is_answered(t.key, own.keys)])
             answered = own._replace(tokens=added + own.tokens, turns=())
             closest = _closest(answered, about, sentence, frozenset())
         place, difference = closest or (0, None)
@@ -402,12 +404,12 @@ def _near(o: Overlap, number: int) -> list[int] | None:
     """
     own, differs = o.response[number], False
     near: list[int] = []
-    turns = _DIRECTIONS.intersection(own.stems)
+    turns = _TURNING.intersection(own.stems)
     known = own.names.union(own.numbers, own.stems[:1])
     for match in o.matches[number]:
         other, shared = o.documents[match.sentence], o.shared[match.sentence]
         missing = own.bag - shared
-        if len(missing) > _MISSING or len(shared) < _SHARED:
+        if len(missing) > _MISSING or len(shared) < min(_SHARED, len(other.bag) - 1):
             continue
         details = {word for word in missing if word in known or _may_be_detail(word, o.idf)}
         may = details or own.negated != other.negated or not turns <= {*other.stems}
@@ -423,6 +425,11 @@ def _may_be_detail(word: str, known: Collection[str]) -> bool:
     if word in _DETAILS or word.startswith(_PREFIXES):
         return True
     return any([prefix + word in known for prefix in _PREFIXES])
+
+
+def _is_answered(asked: str, own: frozenset[str]) -> bool:
+    """Tell whether an answer has a word of the question, or its opposite ("open?" "Closed.")."""
+    return asked in own or any([frozenset((asked, key)) in _OPPOSED for key in own])
 
 
 def _about(o: Overlap) -> list[int]:
@@ -449,7 +456,8 @@ def _closest(
         if not best.differences and best.beyond <= _SKIPPED < best.shared:
             return place, None
         near_copy = len(best.differences) == 1 and best.skipped <= _SKIPPED
-        if copy is None and near_copy and best.shared >= _SHARED:
+        size = sum([not token.free for token in other.tokens])
+        if copy is None and near_copy and best.shared >= min(_SHARED, size - 1) > 0:
             copy = place, best.differences[0]
     return copy
 
@@ -462,16 +470,17 @@ def _is_error(
     Another document sentence explains it that has the detail, and some of the other words.
     """
     other = sentence(place)
-    words, there = ({word.lower() for word in reading.words} for reading in (own, other))
     mine, theirs = ({token.key for token in tokens} for tokens in (detail.own, detail.other))
     if detail.kind in ("negation", "opposite"):
-        if words & _SET["conditions"] != there & _SET["conditions"]:
+        if own.words & _SET["conditions"] != other.words & _SET["conditions"]:
             return False
     elif mine & other.keys or theirs & own.keys or mine <= asked.keys:
         return False
     if detail.kind == "number":
         x, y = float(detail.own[0].key), float(detail.other[0].key)
-        near = 0.1 if (words | there) & _SET["around"] else 0.005
+        if abs(x - y) == 12 and (own.words | other.words) & {"am", "pm"}:
+            return False
+        near = 0.1 if (own.words | other.words) & _SET["around"] else 0.005
         if abs(x - y) <= near * y and not 1000 <= y <= 2100:
             return False
     stems = {stem(token.written) for token in detail.own}

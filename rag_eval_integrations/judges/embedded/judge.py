@@ -41,6 +41,7 @@ from rag_eval_integrations.records import (
     SentenceSupport,
     SentencizedCall,
 )
+from rag_eval_integrations.records._trusted import trusted
 
 WARNING = (
     "Lexical estimate: the embedded judge compares words and does not understand them; it names a "
@@ -76,6 +77,7 @@ _BELOW = 0.01
 and P(adherent), are at most. A lower limit ranks such responses too low: some are right in gold."""
 
 _WORD = re.compile(r"[^\W_]")
+_ENTRY = set(SentenceSupport.model_fields)
 
 _BIG_CALL = 100_000
 """Characters from which a call is labelled in a thread instead of on the event loop; about 25 ms of
@@ -260,14 +262,11 @@ def _labels(
         explanation = explain_support(
             features, number, sentence.text, cited, supported[number], contradicted.get(number)
         )
-        entries.append(
-            SentenceSupport(
-                response_sentence_key=sentence.key,
-                explanation=explanation,
-                supporting_sentence_keys=cited,
-                fully_supported=verdicts[number],
-            )
-        )
+        entry = {
+            "response_sentence_key": sentence.key, "explanation": explanation,
+            "supporting_sentence_keys": cited, "fully_supported": verdicts[number],
+        }  # fmt: skip
+        entries.append(trusted(SentenceSupport, entry, _ENTRY))
     alone = "relevant" if response else "relevant_alone"
     chosen = _labelled(keys, relevant, model.thresholds[alone])
     response_keys = [sentence.key for sentence in response]
