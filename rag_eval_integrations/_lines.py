@@ -42,7 +42,7 @@ class LineFile:
         while True:
             self._file = _target.append(path, new=new)
             try:
-                self._locked = _lock(self._file, wait)
+                self._locked = _target.lock(self._file, wait=wait)
             except BaseException:
                 os.close(self._file)
                 raise
@@ -143,13 +143,3 @@ class LineFile:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def _lock(file: int, wait: bool) -> bool:
-    """Lock an open file; return False on a platform without `flock`."""
-    try:
-        import fcntl  # noqa: PLC0415  # not on every platform
-    except ImportError:  # pragma: no cover
-        return False
-    fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    return True

@@ -195,7 +195,8 @@ def replacing(path: Path, *, new: bool = False, mode: int = PRIVATE) -> Iterator
     """Write a file that takes the place of another at the end, whole, or not at all on an error.
 
     It is written beside its target under a random name, and forced to the disk before it is
-    renamed. A file that is replaced hands its mode on.
+    renamed. A file that is replaced hands its mode on. What killed processes left of such files is
+    removed first.
 
     Args:
         path: the file, as returned by `resolved`.
@@ -206,10 +207,12 @@ def replacing(path: Path, *, new: bool = False, mode: int = PRIVATE) -> Iterator
         FileExistsError: the file exists and `new` is set.
         OSError: it cannot be written; whatever was there is as it was.
     """
+    remove_unfinished(path)
     temporary = path.with_name(f"{path.name}.{os.urandom(4).hex()}{_UNFINISHED}")
     file = create(temporary, mode)
     try:
         with os.fdopen(file, "wb") as stream:
+            lock(file, wait=False)
             yield stream
             stream.flush()
             take_place(file, temporary, path, new=new)
@@ -245,9 +248,29 @@ def take_place(file: int, temporary: Path, path: Path, *, new: bool) -> None:
 
 
 def remove_unfinished(path: Path) -> None:
-    """Remove what killed processes left of `replacing`, for a caller that holds the file's lock."""
+    """Remove what killed processes left of `replacing`; those of a living process are locked."""
     for left in path.parent.glob(f"{glob.escape(path.name)}.{'[0-9a-f]' * 8}{_UNFINISHED}"):
-        left.unlink(missing_ok=True)
+        with suppress(OSError, ConfigurationError):
+            file = append(left)
+            try:
+                lock(file, wait=False)
+                left.unlink(missing_ok=True)
+            finally:
+                os.close(file)
+
+
+def lock(file: int, *, wait: bool) -> bool:
+    """Lock an open file; return False on a platform without `flock`.
+
+    Raises:
+        BlockingIOError: another process has locked it, and `wait` is not set.
+    """
+    try:
+        import fcntl  # noqa: PLC0415  # not on every platform
+    except ImportError:  # pragma: no cover
+        return False
+    fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    return True
 
 
 # --- The file that is replaced: a second name until it is

@@ -86,8 +86,9 @@ def run(options: RunOptions) -> int:
         output = EvaluationPipe()
     else:
         output = EvaluationFile(
-            options.out, evaluator.fingerprint, resume=options.resume, overwrite=options.overwrite
-        )
+            options.out, evaluator.fingerprint, resume=options.resume, overwrite=options.overwrite,
+            field="--out",
+        )  # fmt: skip
         keeping = kept(partial(_kept, output), add="--resume", drop="--overwrite")
     with output as file, keeping:
         if options.resume and isinstance(file, EvaluationFile):

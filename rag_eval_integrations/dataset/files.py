@@ -90,14 +90,16 @@ def check_out(
         raise ConfigurationError("resume", resume, "goes on with a file; do not overwrite it")
     target = _target.resolved(path, field)
     if target.exists() and not (resume or overwrite):
-        on_command_line = field.startswith("-")
-        ways = ["exists; use another name"]
-        ways.append(f"{'--overwrite' if on_command_line else 'overwrite=True'} to replace it")
+        ways = ["exists; use another name", f"{_given_as('overwrite', field)} to replace it"]
         if resumable:
-            resuming = "--resume" if on_command_line else "resume=True"
-            ways.append(f"{resuming} to go on with the same calls")
+            ways.append(f"{_given_as('resume', field)} to go on with the same calls")
         raise ConfigurationError(field, str(path), f"{', '.join(ways[:-1])}, or {ways[-1]}")
     return target
+
+
+def _given_as(name: str, field: str) -> str:
+    """Write a flag as the caller gives it, on the command line if the field is an option."""
+    return f"--{name}" if field.startswith("-") else f"{name}=True"
 
 
 class EvaluationFile:
@@ -113,6 +115,7 @@ class EvaluationFile:
         fingerprint: of the evaluator.
         resume: take over what OUT and OUT.partial hold.
         overwrite: replace an OUT that exists.
+        field: what the caller gave OUT by, for errors: `out` or `--out`.
 
     Raises:
         ConfigurationError: when OUT exists and neither `resume` nor `overwrite` is set, or both;
@@ -127,10 +130,12 @@ class EvaluationFile:
     """Whether rows have to be added in the order of the calls."""
 
     def __init__(
-        self, path: Path, fingerprint: str, *, resume: bool = False, overwrite: bool = False
-    ) -> None:
-        check_form(path)
-        self.path = check_out(path, resume=resume, overwrite=overwrite)
+        self, path: Path, fingerprint: str, *, resume: bool = False, overwrite: bool = False,
+        field: str = "out",
+    ) -> None:  # fmt: skip
+        check_form(path, field)
+        self.path = check_out(path, resume=resume, overwrite=overwrite, field=field)
+        self._field = field
         self.partial = self.path.with_name(f"{self.path.name}.partial")
         self.stale = 0
         """Rows of an earlier run that failed or cannot be read, and are made again."""
@@ -159,7 +164,7 @@ class EvaluationFile:
                     self._index(_OUT)
                 self._file.end_last_line(is_torn)
             elif not self._new:
-                self._backup = _target.back_up(self.path)
+                self._backup = _target.back_up(self.path, self._field)
             self._opened = opened.pop_all()
 
     def _open(self, resume: bool) -> LineFile:
@@ -167,11 +172,12 @@ class EvaluationFile:
             file = LineFile(self.partial, wait=False)
         except BlockingIOError as error:
             why = "is being written by another run"
-            raise ConfigurationError("out", str(self.partial), why) from error
+            raise ConfigurationError(self._field, str(self.partial), why) from error
         try:
             if file.head(1) and not resume:
-                why = "is there from a run that did not end; go on with it (resume), or delete it"
-                raise ConfigurationError("out", str(self.partial), why)
+                resuming = _given_as("resume", self._field)
+                why = f"is there from a run that did not end; go on with {resuming}, or delete it"
+                raise ConfigurationError(self._field, str(self.partial), why)
             if not file.head(1) and not file.is_own():
                 # Of another user, or with another name: rows in it would be there, too.
                 with file:  # locked until its name is free
@@ -193,7 +199,7 @@ class EvaluationFile:
                 if isinstance(row, InputError):
                     copy.close()
                     why = f"cannot be resumed: {row.why}"
-                    raise ConfigurationError("out", str(self.path), why)
+                    raise ConfigurationError(self._field, str(self.path), why)
                 copy.write(row.rstrip(b"\r\n") + b"\n")
         copy.seek(0)
         return copy
@@ -222,7 +228,7 @@ class EvaluationFile:
                 return
         if missing:
             raise ConfigurationError(
-                "out", str(self.path),
+                self._field, str(self.path),
                 f"holds evaluations of {counted(len(missing), 'call that is', 'calls that are')} "
                 "not among the calls of this run; resume with the calls that it was made from, or "
                 "use another file",
@@ -271,7 +277,7 @@ class EvaluationFile:
                     self._write(out)
         except FileExistsError as error:
             why = f"has appeared since the run began; the rows are in {self.partial}"
-            raise ConfigurationError("out", str(self.path), why) from error
+            raise ConfigurationError(self._field, str(self.path), why) from error
         self.discard()
         return len(places)
 
@@ -328,7 +334,7 @@ class EvaluationFile:
             evaluations += 1
             if evaluation.fingerprint != self._fingerprint:
                 raise ConfigurationError(
-                    "out", name,
+                    self._field, name,
                     f"was made by another evaluator (judge {evaluation.judge.name}, fingerprint "
                     f"{evaluation.fingerprint}, not {self._fingerprint}); resume with the judge, "
                     "metrics and formulas that it was made with, or use another file",
@@ -341,7 +347,7 @@ class EvaluationFile:
                 self.stale += 1
         if foreign and not evaluations:
             why = "holds no evaluations, so there is nothing to resume"
-            raise ConfigurationError("out", name, why)
+            raise ConfigurationError(self._field, name, why)
         self.stale += foreign
 
     def _rows(self, source: int) -> Iterator[tuple[int, bytes | InputError]]:

@@ -6,6 +6,7 @@ import html
 import importlib.util
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -110,6 +111,49 @@ def test_ends_with_the_report(done: tuple[int, str, Path]) -> None:
     assert html.escape(INVENTED) in page
     assert f"Wrote {out / 'report.html'}" in screen.replace("\n", "")
     assert "open report.html" in screen
+
+
+def test_leaves_a_pair_to_compare(rag_eval: Callable[..., Any], tmp_path: Path) -> None:
+    """The same calls without the invented sentence: one repair, and nothing that fell."""
+    assert rag_eval("demo", "--out", tmp_path).code == 0
+    pair = tmp_path / "evals.jsonl", tmp_path / "mended.jsonl"
+    before, after = ([from_line(Evaluation, x) for x in p.read_text().splitlines()] for p in pair)
+
+    done = rag_eval("compare", *pair, "--fail-on-regression", "adherence=0.05")
+
+    assert done.code == 0, done.err
+    assert [row.question for row in before] == [row.question for row in after]
+    changed = [a.question for a, b in zip(before, after, strict=True) if a.row_key != b.row_key]
+    assert changed == [LANGCHAIN_EXCHANGES[1].question]
+    assert [row.scores["adherence"].value for row in after] == [1] * 6
+
+
+def test_the_readmes_commands_run_in_order(
+    rag_eval: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As they are pasted after the demo: inputs exist, no file is named twice, and all exit 0.
+
+    Those that ask a model count its requests instead; those that need its replies are left out.
+    """
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    assert rag_eval("demo").code == 0
+    blocks = re.findall(r"```bash\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.S)
+    commands = [line for line in "".join(blocks).splitlines() if line.startswith("rag-eval ")]
+    assert len(commands) >= 8
+    written: set[str] = set()
+    for command in commands:
+        words = shlex.split(command, comments=True)[1:]
+        if words[0] == "prompt-tests" and words[1] != "generate":
+            continue
+        foreseen = "--dry-run" in words
+        out = words[words.index("-o") + 1]
+        assert out == "report.html" or out not in written, command
+        written |= set() if foreseen else {out}
+        asks = any("openai:" in word for word in words) and not foreseen
+        done = rag_eval(*words, *["--dry-run"] * asks)
+        assert done.code == 0, (command, done.err)
 
 
 @pytest.mark.parametrize("name", ["calls.jsonl", "report.html"])

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from rag_eval_integrations import _target
 from rag_eval_integrations.records import Evaluation, from_line
 
 Command = Callable[..., Any]
@@ -547,6 +548,29 @@ def test_killed_as_out_is_replaced(
     assert ids(out.read_bytes()) == ["0", "1", "2"]
     left = ["out.jsonl.bak"] if overwrite and moment == "after" else []
     assert sorted(os.listdir(tmp_path)) == ["calls.jsonl", "out.jsonl", *left]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_what_a_killed_score_left_goes_with_the_next(
+    rag_eval: Command, calls: Path, tmp_path: Path, overwrite: bool
+) -> None:
+    """Its rows hold texts of users; while a process lives, its own are not removed."""
+    out = tmp_path / "out.jsonl"
+    if overwrite:
+        out.write_text("hours of work\n")
+    words = ["score", str(calls), "-o", str(out), *["--overwrite"] * overwrite]
+    killed = subprocess.run([sys.executable, "-c", DYING, "before", *words], capture_output=True)
+    assert killed.returncode == -signal.SIGKILL
+    assert [name for name in os.listdir(tmp_path) if name.endswith(".unfinished")]
+
+    with _target.replacing(out) as living:  # another process's, as far as the lock says
+        assert rag_eval(*words).code == 0
+        assert ids(out.read_bytes()) == ["0", "1", "2"]
+        assert len([name for name in os.listdir(tmp_path) if name.endswith(".unfinished")]) == 1
+        living.write(b"later\n")
+
+    assert sorted(os.listdir(tmp_path)) == ["calls.jsonl", "out.jsonl"]
 
 
 @pytest.mark.parametrize("name", ["e.jsonl", "e.jsonl.partial", "./e.jsonl.bak", "calls.jsonl"])

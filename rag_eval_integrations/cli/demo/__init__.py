@@ -58,10 +58,11 @@ INTRODUCTION = (
 )
 
 NEXT = (
-    "Next: open report.html in a browser. `rag-eval run CALLS.jsonl -o EVALS.jsonl --report "
-    "REPORT.html` scores calls of your own, and `python -m pydoc "
-    "rag_eval_integrations.langchain.RagEvalCallbackHandler` (or `rag_eval_integrations.llama_index"
-    ".RagEvalHandler`) says how to attach a handler to your app."
+    "Next: open report.html in a browser. mended.jsonl has the same calls without the invented "
+    "sentence: `rag-eval compare EVALS.jsonl MENDED.jsonl` shows what a change mends or breaks. "
+    "`rag-eval run CALLS.jsonl -o EVALS.jsonl --report REPORT.html` scores calls of your own, and "
+    "`python -m pydoc rag_eval_integrations.langchain.RagEvalCallbackHandler` (or "
+    "`rag_eval_integrations.llama_index.RagEvalHandler`) says how to attach a handler to your app."
 )
 
 
@@ -74,8 +75,8 @@ def run_demo(out: Path, console: Console) -> int:
     """Run both apps, print each call as it is scored, and write calls, evaluations and report.
 
     Args:
-        out: folder for `calls.jsonl`, `evals.jsonl` and `report.html`; created if it does not
-            exist.
+        out: folder for `calls.jsonl`, `evals.jsonl`, `report.html`, and `mended.jsonl`, evaluations
+            of the same calls without the invented sentence; created if it does not exist.
         console: where the result is printed.
 
     Returns:
@@ -114,10 +115,11 @@ def run_demo(out: Path, console: Console) -> int:
             failed += ended.value
     _write(out / "calls.jsonl", calls)
     _write(out / "evals.jsonl", evaluations)
+    _write(out / _MENDED, [evaluate(_mended(call)) for call in calls])
     content = report_pieces(evaluations, title="A weather station's manual: six questions")
     _page.write(out / _REPORT, content, field="--out")
     _print_together(evaluations, console)
-    for path in ("calls.jsonl", "evals.jsonl", _REPORT):
+    for path in ("calls.jsonl", "evals.jsonl", _MENDED, _REPORT):
         console.print(f"Wrote {plain(str(out / path))}", soft_wrap=True)
     console.print(NEXT)
     if failed:
@@ -126,7 +128,7 @@ def run_demo(out: Path, console: Console) -> int:
     return 0
 
 
-_REPORT = "report.html"
+_REPORT, _MENDED = "report.html", "mended.jsonl"
 _WIDTH = 80
 """Columns at most: longer lines are hard to read."""
 
@@ -139,6 +141,13 @@ def _apps() -> Iterator[tuple[str, Callable[[], Generator[RagCall, None, int]]]]
     from rag_eval_integrations.cli.demo import llama_index_app  # noqa: PLC0415
 
     yield "LlamaIndex", llama_index_app.ask
+
+
+def _mended(call: RagCall) -> RagCall:
+    """Return the call without its planted fault, as after a change of the app."""
+    exchanges = (*LANGCHAIN_EXCHANGES, *LLAMA_INDEX_EXCHANGES)
+    answers = {asked.question: asked.mended or asked.answer for asked in exchanges}
+    return call.model_copy(update={"response": answers.get(call.question, call.response)})
 
 
 def _write(path: Path, records: list[RagCall] | list[Evaluation]) -> None:

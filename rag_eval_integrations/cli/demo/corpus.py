@@ -26,6 +26,8 @@ class Exchange(NamedTuple):
 
     question: str
     answer: str
+    mended: str | None = None
+    """The answer without its planted fault; None for a good one."""
 
 
 _MANUAL = """
@@ -73,6 +75,7 @@ LANGCHAIN_EXCHANGES = (
         "How do I reset the station?",
         "To reset the station, hold the blue button for eight seconds. "
         "Professor Ilse Marwick of Geneva patented this button in 1987.",
+        "To reset the station, hold the blue button for eight seconds.",
     ),
     Exchange(
         "When does the frost alarm sound?",
