@@ -21,10 +21,13 @@ from rag_eval_integrations.evaluations._pairing import EvaluationsFile, PairedBy
 from rag_eval_integrations.evaluations.comparison import (
     GENERATOR,
     HEADINGS,
+    NARROW,
     Comparison,
     calls,
     cells,
     decimal,
+    heading,
+    in_answers,
     remarks,
     worst_calls,
 )
@@ -95,6 +98,8 @@ def _check(options: CompareOptions, evals: Sequence[Input]) -> None:
 
 def _print(comparison: Comparison, verdicts: Sequence[_Verdict], console: Console) -> None:
     for run in comparison.all:
+        for line in (heading(run), *in_answers(run)):
+            console.print(one_line(line), soft_wrap=True)
         for table in _tables(run, console):
             console.print(table)
         for line in (*remarks(run), *_most_changed(run)):
@@ -103,26 +108,19 @@ def _print(comparison: Comparison, verdicts: Sequence[_Verdict], console: Consol
         console.print(verdict.line, soft_wrap=True)
 
 
-_NARROW = (0, 1, 2, 3, 7, 8), (0, 4, 5, 6, 9)
-"""Columns of the two tables that show what is too wide for one: values, and how sure they are."""
-
-
 def _tables(run: Comparison, console: Console) -> list[Table]:
     """Tabulate the scores in one table, or two in a terminal that would cut figures or names."""
-    title = f"A: {one_line(run.names[0])}, B: {one_line(run.names[1])}"
 
-    def table_of(columns: Sequence[int], title: str) -> Table:
+    def table_of(columns: Sequence[int]) -> Table:
         headings = (HEADINGS[0], *(f"{HEADINGS[number]}>" for number in columns[1:]))
-        table = plain_table(title, *headings)
+        table = plain_table("", *headings)
         for score in run.scores.values():
             row = cells(score)
             add_row(table, *(row[number] for number in columns))
         return table
 
-    whole = table_of(range(len(HEADINGS)), title)
-    if width_of(whole, console) <= console.width:
-        return [whole]
-    return [table_of(columns, words) for columns, words in zip(_NARROW, (title, ""), strict=True)]
+    whole = table_of(range(len(HEADINGS)))
+    return [whole] if width_of(whole, console) <= console.width else list(map(table_of, NARROW))
 
 
 def _most_changed(run: Comparison) -> Iterator[str]:
@@ -184,7 +182,7 @@ def _verdicts(comparison: Comparison, gates: dict[str, float]) -> Iterator[_Verd
                 why = f"{run.names[0]} and {run.names[1]} do not both have it; {hint}"
                 raise ConfigurationError("--fail-on-regression", name, why)
             verdict = run.scores[name].verdict(delta)
-            line = f"{verdict.outcome}: {one_line(name)}{of} {verdict.reason}"
+            line = f"{verdict.outcome}: {one_line(name)}{of}: {verdict.reason}"
             yield _Verdict(run, name, verdict.outcome, line)
 
 
@@ -235,7 +233,8 @@ def _markdown(comparison: Comparison, verdicts: Sequence[str]) -> str:
         rows: list[Row] = [
             dict(zip(HEADINGS, cells(score), strict=True)) for score in run.scores.values()
         ]
-        lines += [f"A: {inline(run.names[0])}, B: {inline(run.names[1])}", ""]
+        for line in (heading(run), *in_answers(run)):
+            lines += [inline(line, most=None), ""]
         lines += [*markdown_table(rows), ""]
         lines += [*(f"- {inline(line, most=None)}" for line in remarks(run)), ""]
     return "\n".join(lines)

@@ -52,6 +52,9 @@ FLIPS = 10_000
 POWER = 2.80
 """Standard errors of the smallest difference that is seen in 80 % of samples: z.975 + z.80."""
 
+DERIVED = ("supported_fraction", "trace_average")
+"""Scores that tell of the same sentences again as the four others."""
+
 _MILLIONTHS = 10**6
 _MOST_EXACT = 20
 """Units that differ, up to which all flips are counted: 2²⁰ sums take 0.1 s."""
@@ -95,7 +98,9 @@ class ScoreDifference:
     p: float | None
     """Two-sided p-value of no difference, by sign flips; None without any call."""
     p_holm: float | None
-    """The same, adjusted for the number of scores that were compared."""
+    """The same, adjusted for the number of scores that were compared; None for
+    `supported_fraction` and `trace_average` beside adherence: they tell of the same sentences
+    again, and are not counted."""
     wins: int
     """Number of calls that rose."""
     losses: int
@@ -131,10 +136,10 @@ class ScoreDifference:
         if self.interval is None or self.difference is None:
             units = f"{self.conversations} conversations"
             count = counted(self.n, "call") if self.conversations is None else units
-            least = MIN_PAIRS
-            return Verdict("cannot tell", f"{count} in both runs, at least {least} needed")
+            return Verdict("cannot tell", f"{count} in both runs, at least {MIN_PAIRS} needed")
         low, high, method = self.interval.low, self.interval.high, self.interval.method
-        figures = f"{self.difference:+.3f} [{low:+.3f}, {high:+.3f}] ({method})"
+        fell = f"{self.losses:,} of {counted(self.n, 'call')} fell, {self.wins:,} rose"
+        figures = f"{fell}: {self.difference:+.3f} [{low:+.3f}, {high:+.3f}] ({method})"
         line = f"{-delta:g}" if delta else "0"
         if high < -delta:
             return Verdict("worse", f"{figures} is wholly below {line}")
@@ -182,7 +187,8 @@ def paired(
     units = {name: _Units.of(pairs, groups) for name, pairs in scores.items()}
     wide = {name: score for name, score in units.items() if score.method() == _BOOTSTRAP}
     bounds, ps = _bootstrap(wide, seed), _flips(units, seed)
-    adjusted = _holm(ps)
+    apart = DERIVED if "adherence" in ps else ()
+    adjusted = _holm({name: p for name, p in ps.items() if name not in apart})
     return {
         name: score.figures(name, bounds.get(name), ps.get(name), adjusted.get(name))
         for name, score in units.items()

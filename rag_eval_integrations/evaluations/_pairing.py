@@ -1,6 +1,7 @@
 """Which call of one run is which of another: by the user's own ids, or by question and reference.
 
-A wrong pair would be counted as a change, so nothing is guessed: keys that repeat are refused.
+A wrong pair would be counted as a change, so nothing is guessed: keys that repeat are refused, as
+soon as no way is left, which may be long before a file ends.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ import hashlib
 import json
 import os
 from array import array
-from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.evaluations._hook import above
 from rag_eval_integrations.records import Evaluation, Means
+from rag_eval_integrations.records._shown import LEXICAL
 
 PairedBy = Literal["id", "question"]
 Pair = tuple[int, int]
@@ -97,6 +98,8 @@ class Run:
     calls: tuple[CallInBrief, ...]
     means: Means
     """The means of all its scores, by who made them."""
+    lexical: int
+    """Number of calls whose judge compared words."""
     evaluations: EvaluationsFile | Sequence[Evaluation]
 
     @classmethod
@@ -105,6 +108,7 @@ class Run:
         name: str,
         evaluations: EvaluationsFile | Sequence[Evaluation],
         conversation: str | Literal[False] | None,
+        ways: Ways,
     ) -> Run:
         """Go through a run once and keep what pairing and statistics need.
 
@@ -113,23 +117,28 @@ class Run:
             evaluations: the run.
             conversation: field of the metadata that names a call's conversation; None to look for
                 the usual ones, False for none.
+            ways: the ways to pair calls that are left after the runs before.
 
         Raises:
-            ConfigurationError: there is something else than evaluations, or nothing.
+            ConfigurationError: there is something else than evaluations, or nothing, or no way
+                is left to pair its calls with others.
         """
         fields = _CONVERSATION if conversation is None else (conversation,) if conversation else ()
-        means = Means()
-        calls = []
+        means, lexical = Means(), 0
+        calls: list[CallInBrief] = []
         for evaluation in evaluations:
             if not isinstance(evaluation, Evaluation):
                 why = f"holds a {type(evaluation).__name__}, which is not an Evaluation"
                 raise ConfigurationError("runs", name, why)
             means.add(evaluation)
+            lexical += LEXICAL in evaluation.flags
             calls.append(_in_brief(evaluation, fields))
+            ways.look_at(name, len(calls), calls[-1])
         if not calls:
             why = "has no evaluations; `rag-eval run CALLS -o FILE` makes them"
             raise ConfigurationError("runs", name, why)
-        return cls(name, tuple(calls), means, evaluations)
+        ways.end(name)
+        return cls(name, tuple(calls), means, lexical, evaluations)
 
     def some(self, positions: Collection[int]) -> dict[int, Evaluation]:
         """Look up the evaluations of some calls, as they were when the run was gone through.
@@ -174,57 +183,78 @@ def _in_brief(evaluation: Evaluation, fields: Sequence[str]) -> CallInBrief:
 # --- Pairs
 
 
-def pair(a: Run, b: Run, by: PairedBy | None = None) -> tuple[PairedBy, list[Pair]]:
-    """Pair the calls of two runs.
+class Ways:
+    """The ways in which the calls of runs can be paired, and why others cannot be taken.
 
     Args:
-        a: the first run.
-        b: the second run.
-        by: `id` or `question`; None for ids if all are the users' own, unique in both runs, and
-            some are in both, else for question and reference.
-
-    Returns:
-        What they are paired by, and the pairs in the order of the first run.
-
-    Raises:
-        ConfigurationError: the keys repeat, are missing, or have nothing in common; says how many.
+        by: the only way that is wanted; None for ids if all are the users' own, unique in every
+            run, and some are in both, else for question and reference.
     """
-    tried = []
-    ways: tuple[PairedBy, ...] = ("id", "question") if by is None else (by,)
-    for way in ways:
-        trouble = [*_trouble(a, way), *_trouble(b, way)]
-        places = {key_of(call, way): place for place, call in enumerate(b.calls)}
-        places.pop(None, None)
-        keys = (key_of(call, way) for call in a.calls)
-        pairs = [(place, places[key]) for place, key in enumerate(keys) if key in places]
-        if pairs and not trouble:
-            return way, pairs
-        label = "ids" if way == "id" else "question and reference"
-        why = ", ".join(trouble) or f"{a.name} and {b.name} have none in common"
-        tried.append(f"by {label}: {why}")
-    raise ConfigurationError(
-        "runs", f"{a.name}, {b.name}",
-        f"their calls cannot be paired {'; '.join(tried)}; give the calls unique ids of your own "
-        "in both runs",
-    )  # fmt: skip
+
+    def __init__(self, by: PairedBy | None) -> None:
+        self._wanted: tuple[PairedBy, ...] = ("id", "question") if by is None else (by,)
+        self._trouble: dict[PairedBy, str] = {}
+        self._places: dict[PairedBy, dict[str | bytes, int]] = {way: {} for way in self._wanted}
+
+    def look_at(self, name: str, place: int, call: CallInBrief) -> None:
+        """Look at the next call of a run, with its place from 1.
+
+        Raises:
+            ConfigurationError: no way is left.
+        """
+        for way in self._left():
+            key, places = key_of(call, way), self._places[way]
+            if key is not None and key in places:
+                same = f"the id {call.id!r}" if way == "id" else "the same question and reference"
+                self._exclude(way, f"calls {places[key]} and {place} of {name} have {same}", name)
+            elif key is not None:
+                places[key] = place
+            elif way == "id":
+                self._exclude(way, f"call {place} of {name} has no id of its own", name)
+
+    def end(self, name: str) -> None:
+        """End a run."""
+        if "question" in self._left() and not self._places["question"]:
+            self._exclude("question", f"no call in {name} has a question", name)
+        self._places = {way: {} for way in self._wanted}
+
+    def pair(self, a: Run, b: Run) -> tuple[PairedBy, list[Pair]]:
+        """Pair the calls of two runs that were looked at.
+
+        Returns:
+            What they are paired by, and the pairs in the order of the first run.
+
+        Raises:
+            ConfigurationError: the keys have nothing in common.
+        """
+        for way in self._left():
+            places = {key_of(call, way): place for place, call in enumerate(b.calls)}
+            places.pop(None, None)
+            keys = (key_of(call, way) for call in a.calls)
+            if pairs := [(place, places[key]) for place, key in enumerate(keys) if key in places]:
+                return way, pairs
+        why = f"{a.name} and {b.name} have none in common"
+        raise self._refusal(f"{a.name}, {b.name}", dict.fromkeys(self._left(), why))
+
+    def _left(self) -> list[PairedBy]:
+        return [way for way in self._wanted if way not in self._trouble]
+
+    def _exclude(self, way: PairedBy, why: str, run: str) -> None:
+        self._trouble[way] = why
+        if not self._left():
+            raise self._refusal(run, {})
+
+    def _refusal(self, runs: str, more: dict[PairedBy, str]) -> ConfigurationError:
+        labels: dict[PairedBy, str] = {"id": "ids", "question": "question and reference"}
+        reasons = self._trouble | more
+        why = "; ".join(f"by {labels[way]}: {reasons[way]}" for way in self._wanted)
+        end = "give the calls unique ids of your own in both runs"
+        return ConfigurationError("runs", runs, f"calls cannot be paired {why}; {end}")
 
 
 def key_of(call: CallInBrief, by: PairedBy) -> str | bytes | None:
     """Return what says which call it is; None if it does not say."""
     return call.id if by == "id" else call.question
-
-
-def _trouble(run: Run, by: PairedBy) -> Iterator[str]:
-    counts = Counter(key_of(call, by) for call in run.calls)
-    without = counts.pop(None, 0)
-    repeated = sum(count for count in counts.values() if count > 1)
-    total = f"of {len(run.calls):,} calls"
-    if by == "id" and without:
-        yield f"{without:,} {total} in {run.name} have no id of their own"
-    elif not counts:
-        yield f"no call in {run.name} has a question"
-    if repeated:
-        yield f"{repeated:,} {total} in {run.name} share theirs with another"
 
 
 def conversations(a: Run, b: Run, pairs: Sequence[Pair]) -> list[Hashable] | None:

@@ -19,10 +19,11 @@ from rag_eval_integrations.evaluations._pairing import (
     Pair,
     PairedBy,
     Run,
+    Ways,
     conversations,
     key_of,
-    pair,
 )
+from rag_eval_integrations.evaluations.summary import aligned, caution
 from rag_eval_integrations.records import By, Evaluation
 from rag_eval_integrations.records._shown import text, unsupported
 from rag_eval_integrations.records.score import score_hint
@@ -245,7 +246,7 @@ def compare(
 
     Raises:
         ConfigurationError: a run is empty; no call has the field `conversation`; the calls cannot
-            be paired (says how many keys repeat or are missing); scores were made differently (says
+            be paired (says which keys repeat or are missing); scores were made differently (says
             what differs); `names` are too few.
         InputError: a line of a file is not an evaluation.
         OSError: a file cannot be read.
@@ -253,14 +254,15 @@ def compare(
     if by not in (None, "id", "question"):
         raise ConfigurationError("by", by, "use 'id' or 'question'")
     sources = [a, b, *more]
+    ways = Ways(by)
     runs = [
-        Run.of(name, _opened(name, source), conversation)
+        Run.of(name, _opened(name, source), conversation, ways)
         for name, source in zip(_names(sources, names), sources, strict=True)
     ]
     if conversation and not any(call.conversation for run in runs for call in run.calls):
         why = "is a field of the metadata of no call"
         raise ConfigurationError("conversation", conversation, why)
-    first, *later = (_compared(runs[0], run, by, allow_mixed, seed) for run in runs[1:])
+    first, *later = (_compared(runs[0], run, ways, allow_mixed, seed) for run in runs[1:])
     return replace(first, others=tuple(later))
 
 
@@ -296,7 +298,7 @@ def _opened(name: str, source: Source) -> EvaluationsFile | Sequence[Evaluation]
     return tuple(source)
 
 
-def _compared(a: Run, b: Run, by: PairedBy | None, allow_mixed: bool, seed: int) -> Comparison:
+def _compared(a: Run, b: Run, ways: Ways, allow_mixed: bool, seed: int) -> Comparison:
     names = [name for name in a.means.total if name in b.means.total]
     different = "; ".join(_made_differently(a, b, names))
     if different and not allow_mixed:
@@ -306,7 +308,7 @@ def _compared(a: Run, b: Run, by: PairedBy | None, allow_mixed: bool, seed: int)
             "the judge's; evaluate both in the same way, or compare them all the same with "
             "--allow-mixed (allow_mixed=True)",
         )  # fmt: skip
-    by, pairs = pair(a, b, by)
+    by, pairs = ways.pair(a, b)
     # The random draws are by position: in any order of the files, and of the two runs, the same.
     ordered = sorted(pairs, key=lambda both: str(key_of(a.calls[both[0]], by)))
     values = {
@@ -450,8 +452,47 @@ def probability(value: float | None) -> str:
     return "–" if value is None else "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
+def heading(comparison: Comparison) -> str:
+    """Say which run is compared with which."""
+    a, b = comparison.names
+    return f"{b} compared with {a}" if (a, b) == ("A", "B") else f"A: {a}, B: {b}"
+
+
+def in_answers(comparison: Comparison) -> list[str]:
+    """Say before the statistics how many answers changed, whether that is sure, and who read them.
+
+    Returns:
+        One or two sentences: of adherence, or of the first score without it; and that no model
+        read the calls, where none did. None without a score.
+    """
+    scores = comparison.scores
+    score = scores.get("adherence") or next(iter(scores.values()), None)
+    if score is None:
+        return []
+    fell, rose = score.losses, score.wins
+    if score.name == "adherence":
+        line = f"{counted(fell, 'answer') if fell else 'No answer'} became unsupported, "
+        line += (
+            f"{rose:,} were repaired" if rose > 1 else f"{'one' if rose else 'none'} was repaired"
+        )
+    else:
+        line = f"{score.name} fell in {calls(fell)} and rose in {rose:,}"
+    if fell or rose:
+        sure = score.interval is not None and not score.interval.low <= 0 <= score.interval.high
+        units = calls(score.n)
+        if score.conversations is not None:
+            units += f" of {counted(score.conversations, 'conversation')}"
+        are = "is" if units == "1 call" else "are"
+        line += "; that is more than chance" if sure else f"; {units} {are} too few to be sure"
+    runs = comparison._runs
+    total = sum(len(run.calls) for run in runs)
+    return [f"{line}.", *filter(None, [caution(sum(run.lexical for run in runs), total)])]
+
+
 HEADINGS = ("score", "A", "B", "B - A", "95 % interval", "p", "Holm p", "up/down/same", "n",
             "visible")  # fmt: skip
+NARROW = (0, 1, 2, 3, 7, 8), (0, 4, 5, 6, 9)
+"""Columns of two tables that fit 80 columns: the values, and how sure they are."""
 
 
 def cells(score: ScoreDifference) -> list[str]:
@@ -496,13 +537,10 @@ def remarks(comparison: Comparison) -> list[str]:
 
 def _text(comparison: Comparison) -> str:
     rows = [list(HEADINGS), *map(cells, comparison.scores.values())]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [f"A: {one_line(comparison.names[0])}", f"B: {one_line(comparison.names[1])}"]
-    for row in rows:
-        first, *others = (one_line(cell) for cell in row)
-        padded = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
-        lines.append("  ".join([first.ljust(widths[0]), *padded]).rstrip())
-    return "\n".join([*lines, *map(one_line, remarks(comparison))])
+    lines = [one_line(line) for line in (heading(comparison), *in_answers(comparison))]
+    for columns in NARROW:
+        lines += ["", *aligned([[row[column] for column in columns] for row in rows])]
+    return "\n".join([*lines, "", *map(one_line, remarks(comparison))])
 
 
 def _table(comparison: Comparison) -> str:
@@ -511,10 +549,10 @@ def _table(comparison: Comparison) -> str:
         more = "".join(f"<{tag} style='text-align:right'>{value}</{tag}>" for value in others)
         return f"<tr><th style='text-align:left'>{first}</th>{more}</tr>"
 
-    a, b = map(text, comparison.names)
+    names = "<br>".join(map(text, (heading(comparison), *in_answers(comparison))))
     rows = "".join(row("td", cells(score)) for score in comparison.scores.values())
     sentences = "<br>".join(map(text, remarks(comparison)))
     return (
-        f"<table><caption style='text-align:left'>A: {a}<br>B: {b}</caption>"
+        f"<table><caption style='text-align:left'>{names}</caption>"
         f"<thead>{row('th', HEADINGS)}</thead><tbody>{rows}</tbody></table><p>{sentences}</p>"
     )

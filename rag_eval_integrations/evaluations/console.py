@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rag_eval_integrations._visible import one_line
+from rag_eval_integrations.evaluations._paired import DERIVED
 from rag_eval_integrations.evaluations.summary import HEADINGS, Summary
 from rag_eval_integrations.records import Evaluation, Score, Sentence
 from rag_eval_integrations.records._shown import unsupported, uses_of
@@ -53,7 +54,6 @@ _HEADINGS = {
     "completeness": "compl.",
     "adherence": "adher.",
 }
-_LEFT_OUT = {"supported_fraction", "trace_average"}  # they follow from the scores shown
 
 
 def plain(text: str, width: int | None = None) -> str:
@@ -201,7 +201,7 @@ def call_details(evaluation: Evaluation) -> Group:
     scores = [
         f"{plain(name.removeprefix('context_'))} {plain(cell(score))}"
         for name, score in evaluation.scores.items()
-        if name not in _LEFT_OUT
+        if name not in DERIVED
     ]
     return Group(
         Text(f"Question  {plain(evaluation.question, 400)}", style="bold"),
@@ -260,7 +260,7 @@ _IN_WORDS = {"none": "not supported", "partial": "partly supported"}
 
 def score_names(rows: Sequence[Evaluation]) -> list[str]:
     """List the scores that tables show, in the order of the metrics."""
-    return list(dict.fromkeys(name for row in rows for name in row.scores if name not in _LEFT_OUT))
+    return list(dict.fromkeys(name for row in rows for name in row.scores if name not in DERIVED))
 
 
 def cell(score: Score | None) -> str:

@@ -12,6 +12,7 @@ from rag_eval_integrations.evaluations.comparison import (
     Comparison,
     cells,
     decimal,
+    in_answers,
     remarks,
 )
 from rag_eval_integrations.records import Evaluation
@@ -76,6 +77,7 @@ def _run(comparison: Comparison, limit: int) -> View:
         "b": shown(comparison.names[1]),
         "rows": [{"cells": [shown(cell) for cell in cells(score)], "bar": _bar(score, reach)}
                  for score in scores],
+        "answers": [shown(line) for line in in_answers(comparison)],
         "remarks": [shown(line) for line in remarks(comparison)],
         "reach": f"{reach:.3f}",
         "changed": changed,

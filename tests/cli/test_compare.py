@@ -35,7 +35,10 @@ def test_figures_are_printed(rag_eval: Command, before: Path, after: Path) -> No
     done = rag_eval("compare", before, after)
 
     assert done.code == 0
-    assert "A: before.jsonl, B: after.jsonl" in done.out
+    assert done.out.splitlines()[:2] == [
+        "A: before.jsonl, B: after.jsonl",
+        "30 answers became unsupported, none was repaired; that is more than chance.",
+    ]
     row = next(line for line in done.out.splitlines() if "adherence" in line)
     assert row.split()[:4] == ["adherence", "1.000", "0.700", "-0.300"]
     assert "0/30/70" in row
@@ -87,8 +90,8 @@ def test_a_regression_fails(rag_eval: Command, before: Path, after: Path) -> Non
     done = rag_eval("compare", before, after, "--fail-on-regression", "adherence=0.02")
 
     assert done.code == 1
-    assert "worse: adherence -0.300" in done.out
-    assert "FAILED worse: adherence -0.300" in done.err
+    assert "worse: adherence: 30 of 100 calls fell, 0 rose: -0.300" in done.out
+    assert "FAILED worse: adherence: 30 of 100 calls fell" in done.err
     assert "-1.00 q0 “When does q0 leave?”: not supported: a “It is green.”" in done.err
     fine = rag_eval("compare", before, after, "--fail-on-regression", "adherence=0.5")
     assert (fine.code, fine.err) == (0, "")
@@ -105,7 +108,7 @@ def test_too_few_calls_pass_unless_told(rag_eval: Command, tmp_path: Path) -> No
     strict = rag_eval(*words, "--fail-on-unclear")
 
     assert done.code == 0
-    assert "cannot tell: adherence -0.033" in done.out
+    assert "cannot tell: adherence: 1 of 30 calls fell, 0 rose: -0.033" in done.out
     assert strict.code == 1
     assert "FAILED cannot tell" in strict.err
 
@@ -202,6 +205,7 @@ def test_a_page_is_written_and_replaced(
     text = page.read_text(encoding="utf-8")
     assert "before.jsonl compared with after.jsonl" in text
     assert "<li>worse: adherence" in text
+    assert "<p>30 answers became unsupported, none was repaired; that is more than" in text
 
     page.write_text("mine")
     assert rag_eval("compare", before, after, "-o", page).code == 2
@@ -254,7 +258,7 @@ def test_standard_input_is_one_of_the_runs(
     assert "When does q0 leave?" in (tmp_path / "diff.html").read_text()
 
 
-def test_calls_that_cannot_be_paired_are_counted(
+def test_calls_that_cannot_be_paired_are_named(
     rag_eval: Command, before: Path, tmp_path: Path
 ) -> None:
     """Nothing is guessed."""
@@ -263,8 +267,26 @@ def test_calls_that_cannot_be_paired_are_counted(
     done = rag_eval("compare", before, twice)
 
     assert done.code == 2
-    assert "by ids: 4 of 102 calls in twice.jsonl share theirs with another" in done.err
-    assert "by question and reference: 4 of 102" in done.err
+    assert "by ids: calls 1 and 101 of twice.jsonl have the id 'q0'; by question" in done.err
+    assert "calls 1 and 101 of twice.jsonl have the same question and reference; give" in done.err
+
+
+def test_ids_that_repeat_are_told_before_the_files_end(
+    rag_eval: Command, before: Path, tmp_path: Path
+) -> None:
+    """Though the second file has a line that is not JSON, and the first one another."""
+    calls = run([1.0] * 30)
+    twice = write(tmp_path / "twice.jsonl", [*calls, *calls, *calls])
+    lines = twice.read_text().splitlines()
+    twice.write_text("\n".join([*lines[:50], "no JSON", *lines[50:]]))
+    other = tmp_path / "other.jsonl"
+    other.write_text("no JSON\n")
+
+    done = rag_eval("compare", twice, other)
+
+    assert done.code == 2
+    assert "calls 1 and 31 of twice.jsonl have the id 'q0'" in done.err
+    assert "line" not in done.err
 
 
 def test_no_text_acts_on_the_terminal(rag_eval: Command, tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_default_ids_are_not_the_users() -> None:
     found = compare(before, after)
 
     assert (found.paired_by, found.pairs) == ("question", 100)
-    with pytest.raises(ConfigurationError, match=r"100 of 100 calls in A have no id of their own"):
+    with pytest.raises(ConfigurationError, match="call 1 of A has no id of its own"):
         compare(before, after, by="id")
 
 
@@ -58,15 +58,15 @@ def test_ids_of_runs_without_a_common_one_are_not_used() -> None:
     assert compare(run(HALF), after).paired_by == "question"
 
 
-def test_ids_that_repeat_are_refused_with_their_number() -> None:
+def test_ids_that_repeat_are_refused_with_their_places() -> None:
     """Unless questions and references are unique; nothing is guessed."""
     twice = [*run(HALF), *run([1.0, 1.0])]
 
     with pytest.raises(ConfigurationError) as error:
         compare(run(HALF), twice)
 
-    assert "by ids: 4 of 102 calls in B share theirs with another" in str(error.value)
-    assert "by question and reference: 4 of 102 calls in B share theirs" in str(error.value)
+    assert "by ids: calls 1 and 101 of B have the id 'q0'" in str(error.value)
+    assert "calls 1 and 101 of B have the same question and reference" in str(error.value)
     renamed = [*run(HALF), call("q0", {"adherence": 1.0}, question="Another?")]
     assert compare(run(HALF), renamed).paired_by == "question"
 
@@ -274,6 +274,83 @@ def test_scores_of_one_run_only_are_told() -> None:
     assert found.notes == ("Only in A: old.", "Only in B: new.")
     with pytest.raises(ConfigurationError, match=r"'new': is not a score .*; the scores are adher"):
         found.changed("new")
+
+
+def adherent(values: list[float]) -> list[Evaluation]:
+    return [
+        call(
+            f"q{number}",
+            {"adherence": value, "supported_fraction": value / 2, "trace_average": value / 4},
+        )
+        for number, value in enumerate(values)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ([0] * 6 + [1] * 24,
+         "6 answers became unsupported, none was repaired; that is more than chance."),
+        ([0] * 6 + [1] * 22 + [2] * 2,
+         "6 answers became unsupported, 2 were repaired; 30 calls are too few to be sure."),
+        ([0] + [1] * 28 + [2],
+         "1 answer became unsupported, one was repaired; 30 calls are too few to be sure."),
+        ([1] * 29 + [2],
+         "No answer became unsupported, one was repaired; 30 calls are too few to be sure."),
+        ([1] * 30, "No answer became unsupported, none was repaired."),
+        ([0], "1 answer became unsupported, none was repaired; 1 call is too few to be sure."),
+    ],
+)  # fmt: skip
+def test_a_comparison_says_first_how_many_answers_changed(values: list[int], sentence: str) -> None:
+    """In one sentence, and whether so many calls can tell; 0 fell, 2 rose."""
+    before = adherent([0.0 if value == 2 else 1.0 for value in values])
+    after = adherent([0.0 if value == 0 else 1.0 for value in values])
+
+    lines = str(compare(before, after)).splitlines()
+
+    assert lines[:2] == ["B compared with A", sentence]
+    assert max(map(len, lines[: lines.index("")])) <= 80
+    assert sentence in compare(before, after)._repr_html_()
+
+
+def test_a_comparison_prints_in_80_columns_with_every_name() -> None:
+    """Values first, then how sure they are; runs of files and others by their names."""
+    names = ["context_utilization", "geval:coherence:summary", "adherence"]
+    values = [0.1 * (number % 10) for number in range(60)]
+    before = [call(f"q{n}", dict.fromkeys(names, value)) for n, value in enumerate(values)]
+    after = [call(f"q{n}", dict.fromkeys(names, 1 - value)) for n, value in enumerate(values)]
+
+    found = compare(before, after, names=["old", "new"])
+
+    lines = str(found).splitlines()
+    assert lines[0] == "A: old, B: new"
+    figures = [line for line in lines if line.split() and line.split()[0] in names]
+    assert [line.split()[0] for line in figures] == names * 2
+    assert max(map(len, figures)) <= 80
+
+
+def test_scores_that_others_make_up_are_not_counted_again() -> None:
+    """Holm's correction is of adherence alone: they tell of the same sentences."""
+    before = adherent([1.0] * 30)
+    after = adherent([0.0] * 6 + [1.0] * 22 + [0.5] * 2)
+
+    scores = compare(before, after).scores
+
+    assert scores["adherence"].p_holm == scores["adherence"].p
+    assert scores["trace_average"].p is not None
+    assert (scores["trace_average"].p_holm, scores["supported_fraction"].p_holm) == (None, None)
+
+
+def test_a_comparison_says_that_no_model_read_the_calls() -> None:
+    """In the second line, also where it is true of one run only."""
+    lexical = [each.model_copy(update={"flags": ("lexical_estimate",)}) for each in run(HALF)]
+
+    line = str(compare(lexical, lexical)).splitlines()[2]
+    half = str(compare(lexical, run(HALF))).splitlines()[2]
+
+    assert line == "Estimates by comparing words: no model read this."
+    assert half == "Estimates by comparing words in 100 of 200 scored calls: no model read them."
+    assert "comparing words" not in str(compare(run(HALF), run(HALF)))
 
 
 def test_the_calls_that_changed_most_come_first() -> None:
@@ -499,7 +576,7 @@ def test_a_run_that_is_worse_fails_with_its_worst_calls(tmp_path: Path) -> None:
         assert_no_regression(BEFORE, after, adherence=0.05, completeness=0.1)
 
     first, *rest = str(error.value).split("\n")
-    assert first.startswith("adherence: worse: -0.300 [-0.")
+    assert first.startswith("adherence: worse: 30 of 100 calls fell, 0 rose: -0.300 [-0.")
     assert first.endswith("(bootstrap) is wholly below -0.05")
     assert len(rest) == 5
     assert rest[0] == (
@@ -512,7 +589,7 @@ def test_what_cannot_be_told_passes_unless_it_may_not() -> None:
     after = worse(3)
 
     assert assert_no_regression(BEFORE, after, adherence=0.02).scores["adherence"].losses == 3
-    with pytest.raises(AssertionError, match=r"adherence: cannot tell: -0\.030"):
+    with pytest.raises(AssertionError, match=r"cannot tell: 3 of 100 calls fell, 0 rose: -0\.030"):
         assert_no_regression(BEFORE, after, unclear="fail", adherence=0.02)
 
 

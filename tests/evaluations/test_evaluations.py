@@ -187,7 +187,7 @@ def test_a_file_is_not_replaced_by_chance(evaluations: Evaluations, tmp_path: Pa
     """Only when it is said; an error leaves it as it was."""
     path = tmp_path / "evals.jsonl"
     path.write_text("mine")
-    with pytest.raises(ConfigurationError, match=r"name, or --overwrite .* replace it$"):
+    with pytest.raises(ConfigurationError, match=r"name, or overwrite=True to replace it$"):
         evaluations.save(path)
     assert path.read_text() == "mine"
     with pytest.raises(ConfigurationError, match="a folder"):
@@ -200,8 +200,8 @@ def test_a_line_that_is_no_evaluation_is_named(evaluations: Evaluations, tmp_pat
     """File, line and reason; an older format says how to make the file anew."""
     path = evaluations[:2].save(tmp_path / "evals.jsonl")
     good = path.read_text()
-    path.write_text(good + '{"id": "1"}\n')
-    with pytest.raises(InputError, match=r"evals\.jsonl: line 3: field `row_key`: is missing"):
+    path.write_text(good + '{"scores": {}}\n')
+    with pytest.raises(InputError, match=r"evals\.jsonl: line 3: field `id`: is missing"):
         Evaluations.load(path)
     path.write_text('{"schema": 1, "id": "1"}\n')
     with pytest.raises(ConfigurationError, match="rag-eval run"):
