@@ -41,7 +41,7 @@ from rag_eval_integrations.records import (
     SentenceSupport,
     SentencizedCall,
 )
-from rag_eval_integrations.records._trusted import trusted
+from rag_eval_integrations.records._json import trusted
 
 WARNING = (
     "Lexical estimate: the embedded judge compares words and does not understand them; it names a "
