@@ -24,8 +24,8 @@ import numpy as np
 
 from rag_eval_integrations import RagEvaluator
 from rag_eval_integrations.agreement import Gold, Pair, calibrate, match
-from rag_eval_integrations.agreement._curves import calibration_error
 from rag_eval_integrations.agreement.calibrating import CALIBRATED
+from rag_eval_integrations.agreement.figures import calibration_error
 from rag_eval_integrations.dataset import labelled_from, score_labelled
 from rag_eval_integrations.judges.calibration import Calibration
 from rag_eval_integrations.metrics import Trace

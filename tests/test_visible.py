@@ -160,9 +160,9 @@ _OURS = {"cli/__init__.py", "cli/_terminal.py"}
 _PRINTING = {
     "print": _OURS,
     "echo": {"cli/__init__.py"},  # the version
-    # `_agreement_tables` and `_interrupt` ask whether it is a terminal; rows are ASCII without DEL;
+    # `agreement` and `_interrupt` ask whether it is a terminal; rows are ASCII without DEL;
     # what a page shows was made visible as it was rendered.
-    "stdout": {*_OURS, "cli/_agreement_tables.py", "cli/report.py", "dataset/files.py"},
+    "stdout": {*_OURS, "cli/agreement.py", "cli/report.py", "dataset/files.py"},
     "stderr": {*_OURS, "cli/_interrupt.py"},
     "Console": {"cli/_terminal.py", "evaluations/console.py"},  # which writes to a text
     "getLogger": {"_visible.py"},

@@ -4,10 +4,10 @@
 
 matching               predicted rows + gold rows ─▶ pairs
 _table                 pairs ─▶ rows of numbers: scores, and labels sentence by sentence
-_statistics, figures   columns ─▶ statistics ─▶ figures with intervals ─▶ JSON
+_statistics, figures   columns ─▶ statistics ─▶ figures with intervals, and curves ─▶ JSON
 levels                 scores against a human's ratings
 compare                `agree`: scores and labels against gold, baselines, all figures
-_curves, _cascades     ROC and reliability curves; the curve of a cascade
+_cascades              the curve of a cascade
 calibrating            `calibrate`: maps from a judge's estimates to gold
 """
 
@@ -20,10 +20,9 @@ except ImportError as error:
     raise MissingDependencyError("numpy", "agreement") from error
 
 from rag_eval_integrations.agreement._cascades import CascadePoint, cascade_curve, curve_json
-from rag_eval_integrations.agreement._curves import Curves, curves
 from rag_eval_integrations.agreement.calibrating import calibrate
-from rag_eval_integrations.agreement.compare import Agreement, agree
-from rag_eval_integrations.agreement.figures import RESAMPLES, SEED, Figure, Figures, Group
+from rag_eval_integrations.agreement.compare import Agreement, agree, curves
+from rag_eval_integrations.agreement.figures import RESAMPLES, SEED, Curves, Figure, Figures, Group
 from rag_eval_integrations.agreement.levels import Levels, agree_by_level, agree_with_numbers
 from rag_eval_integrations.agreement.matching import (
     BASELINE_COLUMNS,

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rag_eval_integrations.agreement._curves import calibration_error
 from rag_eval_integrations.agreement._statistics import Array, exact_sum
 from rag_eval_integrations.agreement._table import Row, Table
 from rag_eval_integrations.agreement.compare import check_one_provenance
+from rag_eval_integrations.agreement.figures import calibration_error
 from rag_eval_integrations.agreement.matching import Pair
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.judges.calibration import (

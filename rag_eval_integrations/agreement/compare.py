@@ -29,9 +29,11 @@ from rag_eval_integrations.agreement.figures import (
     RESAMPLES,
     SEED,
     Block,
+    Curves,
     Group,
     Json,
     Path,
+    curves_from,
     figures_of,
     mean_over,
 )
@@ -39,6 +41,7 @@ from rag_eval_integrations.agreement.levels import human_figures
 from rag_eval_integrations.agreement.matching import BASELINE_COLUMNS, Joined, Matched, Pair
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import JudgeInfo
+from rag_eval_integrations.records._shown import LEXICAL
 
 ADHERENCE = "adherence"
 Provenance = Mapping[str, str | int | None]
@@ -326,6 +329,8 @@ class Makers(NamedTuple):
     prompt_versions: tuple[str, ...] = ()
     formulas: tuple[str, ...] = ()
     fingerprints: tuple[str, ...] = ()
+    lexical: int = 0
+    """Rows whose judge compared words, and asked no model."""
 
     @classmethod
     def of(cls, table: Table) -> Makers:
@@ -339,6 +344,7 @@ class Makers(NamedTuple):
             _distinct(maker.prompt_version for maker in by),
             _distinct(maker.formulas for maker in by),
             _distinct(row.fingerprint for row in rows),
+            sum(LEXICAL in row.flags for row in rows),
         )
 
 
@@ -453,3 +459,31 @@ def agreement_of(
         notes=tuple(left_out.values()),
         makers=Makers.of(table),
     )
+
+
+# --- Curves
+
+
+def curves(pairs: Sequence[Pair]) -> Mapping[str, Curves]:
+    """Compute the curves of every kind of verdict for which the judge gives probabilities.
+
+    Returns:
+        Curves by title: `not adherent` (responses), `relevant` and `utilized` (document sentences),
+        `unsupported` (response sentences). A kind without probabilities is left out.
+    """
+    return curves_of(Table.of(pairs))
+
+
+def curves_of(table: Table) -> Mapping[str, Curves]:
+    """Compute the curves of a table, as `curves` does of pairs."""
+    rows = table.compared(ADHERENCE)
+    chances = column(table.predicted, ADHERENCE, "probability")[rows.places]
+    known = ~np.isnan(chances)
+    verdicts = {"not adherent": (1 - chances[known], not_adherent(rows)[known])}
+    for kind in ("relevant", "utilized"):
+        scores, positive, _ = table.items(kind)
+        verdicts[kind] = scores, positive
+    doubts = [table.items(kind) for kind in ("supported", "no_verdict")]
+    scores, supported = (np.concatenate([items[part] for items in doubts]) for part in (0, 1))
+    verdicts["unsupported"] = 1 - scores, ~supported
+    return {name: curves_from(*of) for name, of in verdicts.items() if len(of[0])}

@@ -1,25 +1,41 @@
-"""`rag-eval agreement`: compare a judge's evaluations with gold labels, row by row."""
+"""`rag-eval agreement`: compare a judge's evaluations with gold labels, row by row.
+
+No table that it prints needs more than 80 columns.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rag_eval_integrations import _target
-from rag_eval_integrations._visible import visible_json
-from rag_eval_integrations.agreement import Curves, curve_json
+from rag_eval_integrations._visible import visible, visible_json
+from rag_eval_integrations.agreement import (
+    Agreement,
+    CascadePoint,
+    Curves,
+    Figure,
+    Group,
+    curve_json,
+)
 from rag_eval_integrations.agreement._cascades import cascade_of
-from rag_eval_integrations.agreement._curves import curves_of
 from rag_eval_integrations.agreement._table import Table
-from rag_eval_integrations.agreement.compare import agreement_of
-from rag_eval_integrations.cli._agreement_tables import print_agreement
+from rag_eval_integrations.agreement.compare import agreement_of, curves_of
 from rag_eval_integrations.cli._arguments import AgreementOptions
 from rag_eval_integrations.cli._gold_rows import RowReader, predicted_rows
-from rag_eval_integrations.cli._terminal import print_stderr, write_stdout
+from rag_eval_integrations.cli._terminal import print_stderr, stdout, width_of, write_stdout
 from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.evaluations.console import add_row, plain_table
+from rag_eval_integrations.evaluations.summary import caution
+from rag_eval_integrations.report import _agreement_figures as figures
 from rag_eval_integrations.report._agreement_page import write_agreement
 from rag_eval_integrations.report._page import check
+
+if TYPE_CHECKING:
+    from rich import table as rich_table
 
 
 def agreement(options: AgreementOptions) -> int:
@@ -94,3 +110,198 @@ def _drawn(table: Table) -> dict[str, Mapping[str, Curves]]:
     for name, part in parts.items() if len(parts) > 1 else ():
         groups[name] = curves_of(part)
     return groups
+
+
+# --- Cells and tables: values, intervals, tables that fold, human ratings, cascades
+
+
+def cell_of(figure: Figure | None) -> str:
+    """Format a value with its interval, if it has one."""
+    if figure is None or figure.interval is None:
+        return figures.value_of(figure)
+    low, high = figure.interval
+    return f"{figures.value_of(figure)} ({low:.3f} to {high:.3f})"
+
+
+def foldable(title: str, *columns: str) -> rich_table.Table:
+    """Make a plain table whose cells are folded, not cut, if the terminal is too narrow."""
+    table = plain_table(title, *columns)
+    for column in table.columns:
+        column.no_wrap, column.overflow = False, "fold"
+    return table
+
+
+def show(tables: Iterable[rich_table.Table]) -> None:
+    """Print tables: in a terminal's width, or as wide as the widest table in a file or pipe."""
+    console = stdout()
+    tables = list(tables)
+    if not sys.stdout.isatty():
+        console.width = max(console.width, *(width_of(table, console) for table in tables), 1)
+    for table in tables:
+        console.print(table)
+
+
+def human_tables(group: Group) -> list[rich_table.Table]:
+    """Tabulate agreement with human ratings: one table per level, one row per statistic."""
+    tables = []
+    for level, over in figures.LEVELS.items():
+        title = f"Agreement with human ratings {over}"
+        table = foldable(title, "score", "n>", "statistic", "value (95 % interval)")
+        for path, block in group.blocks.items():
+            if path[0] != level:
+                continue
+            for name in figures.OF_HUMANS:
+                figure = block.figures.get(name)
+                if figure is not None:
+                    add_row(table, path[1], figures.count_of(block.counts), name, cell_of(figure))
+            table.add_section()
+        if table.row_count:
+            tables.append(table)
+    return tables
+
+
+def cascade_tables(points: Sequence[CascadePoint]) -> list[rich_table.Table]:
+    """Tabulate quality and cost of a cascade: one row per share of calls sent to later judges."""
+    if not points:
+        return []
+    if points[0].third is not None:
+        return _tables_of_three(points)
+    title = "Cascade: quality when the second judge gets the calls where the first is least sure"
+    quality = foldable(title, "asked>", "ask_when", *(f"{short}>" for short, *_ in figures.CURVE))
+    title = "Cascade: cost of asking the second judge"
+    cost = foldable(title, "asked>", "requests>", "prompt tokens>", "completion tokens>", "cost>")
+    for point in points:
+        add_row(quality, f"{point.share:.0%}", figures.band_of(point), *figures.curve_cells(point))
+        add_row(cost, f"{point.share:.0%}", *_cost_cells(point))
+    return [quality, cost]
+
+
+def _tables_of_three(points: Sequence[CascadePoint]) -> list[rich_table.Table]:
+    title = "Cascade of three: quality by the shares of all calls that the second and third get"
+    quality = foldable(title, "second>", "third>", *(f"{short}>" for short, *_ in figures.CURVE))
+    title = "Cascade of three: when the later judges are asked, and what they cost"
+    cost = foldable(
+        title, "second>", "third>", "second asked when", "third asked when", "requests>", "tokens>",
+        "cost>",
+    )  # fmt: skip
+    for before, point in zip((None, *points), points, strict=False):
+        shares = f"{point.share:.0%}", f"{point.third or 0:.0%}"
+        if before is not None and before.share != point.share:
+            quality.add_section()
+            cost.add_section()
+        add_row(quality, *shares, *figures.curve_cells(point))
+        requests, prompt, completion, price = _cost_cells(point)
+        when = figures.band_of(point), figures.band_of(point, third=True)
+        add_row(cost, *shares, *when, requests, f"{prompt} + {completion}", price)
+    return [quality, cost]
+
+
+def _cost_cells(point: CascadePoint) -> list[str]:
+    usage = point.usage
+    numbers = (usage.requests, usage.prompt_tokens, usage.completion_tokens)
+    return [*map(str, numbers), figures.cost_of(usage)]
+
+
+# --- The output of `rag-eval agreement`
+
+
+def print_agreement(agreement: Agreement, curve: tuple[CascadePoint, ...] = ()) -> None:
+    """Print an agreement and, if there is one, the curve of a cascade."""
+    if words := caution(agreement.makers.lexical, agreement.matched.rows):
+        stdout().print(words, soft_wrap=True)
+    humans = human_tables(agreement.pooled)
+    rows = agreement.matched.rows
+    if figures.humans_only(agreement):
+        show(humans)  # the gold rows have no labels, so there is nothing else to compare
+        stdout().print(f"{rows} rows; 95 % intervals by bootstrap.")
+        return
+    compared = [_scores_by_dataset(agreement), _scores_with_intervals(agreement)]
+    show(
+        [*humans, *compared, *_sentences(agreement), *_baselines(agreement), *cascade_tables(curve)]
+    )
+    console = stdout()
+    console.print(figures.LEGEND, soft_wrap=True)
+    if any(path[0] == "baselines" for path in agreement.pooled.blocks):
+        console.print(figures.BASELINE_NOTE, soft_wrap=True)
+    console.print(
+        f"{rows} rows; {figures.formulas_of(agreement)} formulas; 95 % intervals by bootstrap over "
+        f"rows. {figures.POOLED_NOTE}",
+        soft_wrap=True,
+    )
+    for note in agreement.notes:
+        console.print(visible(note), soft_wrap=True)
+
+
+def _scores_by_dataset(agreement: Agreement) -> rich_table.Table:
+    titles = (f"{short}>" for short, *_ in figures.SCORES)
+    table = foldable("Agreement with gold by data set", "data set", "n>", *titles)
+    for name, group in figures.groups_of(agreement):
+        cells = (
+            figures.value_of(figures.figure_of(group, "scores", *where))
+            for _, *where in figures.SCORES
+        )
+        add_row(table, name, str(group.counts.get("n", "")), *cells)
+    return table
+
+
+def _scores_with_intervals(agreement: Agreement) -> rich_table.Table:
+    table = foldable("Scores with 95 % intervals", "score", "mean over data sets", "pooled")
+    for _, score, statistic in figures.SCORES:
+        add_row(
+            table,
+            f"{score} {figures.STATISTICS[statistic]}",
+            *_cells(agreement, "scores", score, statistic),
+        )
+        if statistic == "rmse" and ("estimates", score) in agreement.pooled.blocks:
+            table.add_row("  its estimate RMSE", *_cells(agreement, "estimates", score, "rmse"))
+    return table
+
+
+def _cells(agreement: Agreement, section: str, name: str, statistic: str) -> Iterator[str]:
+    for group in (agreement.mean_over_datasets, agreement.pooled):
+        yield cell_of(figures.figure_of(group, section, name, statistic))
+
+
+def _sentences(agreement: Agreement) -> Iterator[rich_table.Table]:
+    """Yield one table per statistic, by data set, then one of all statistics with intervals."""
+    for statistic in figures.OF_SENTENCES:
+        title = f"Sentences by data set: {figures.STATISTICS[statistic]}"
+        table = foldable(title, "data set", *(f"{kind}>" for kind in figures.SENTENCES))
+        for name, group in figures.groups_of(agreement):
+            cells = (
+                figures.value_of(figures.figure_of(group, "keys", kind, statistic))
+                for kind in figures.SENTENCES
+            )
+            add_row(table, name, *cells)
+        yield table
+    title = "Sentences with 95 % intervals"
+    table = foldable(title, "sentences", "statistic", "mean over data sets", "pooled")
+    for kind in figures.SENTENCES:
+        for statistic in figures.OF_SENTENCES:
+            if (kind, statistic) != ("supporting", "auroc"):
+                ends = _cells(agreement, "keys", kind, statistic)
+                add_row(table, kind, figures.STATISTICS[statistic], *ends)
+    yield table
+
+
+def _baselines(agreement: Agreement) -> Iterator[rich_table.Table]:
+    """Yield one table per score: each baseline's figure next to the judge's on the same rows."""
+    mean, scores = figures.baselines_of(agreement)
+    over = "mean over data sets" if agreement.by_dataset else "pooled"
+    for score, statistic in scores.items():
+        name = figures.STATISTICS[statistic]
+        title = f"Baselines: {score} {name}, {over}"
+        table = foldable(title, "baseline", "baseline's", "judge's")
+        for baseline, theirs, own in figures.against(mean, score):
+            add_row(table, baseline, cell_of(theirs), cell_of(own))
+        yield table
+        if len(agreement.by_dataset) > 1:
+            title = f"Baselines: {score} {name} by data set"
+            table = foldable(title, "data set", "baseline", "baseline's>", "judge's>")
+            for dataset, group in (*agreement.by_dataset.items(), ("pooled", agreement.pooled)):
+                for baseline, theirs, own in figures.against(group, score):
+                    add_row(
+                        table, dataset, baseline, figures.value_of(theirs), figures.value_of(own)
+                    )
+                table.add_section()
+            yield table

@@ -13,6 +13,7 @@ from typing import Any
 from rag_eval_integrations import _target
 from rag_eval_integrations._counted import counted
 from rag_eval_integrations.agreement import Agreement, CascadePoint, Curves, Figure, Group
+from rag_eval_integrations.evaluations.summary import caution
 from rag_eval_integrations.records import JudgeInfo
 from rag_eval_integrations.report import _agreement_figures as figures
 from rag_eval_integrations.report._page import drawn, pieces, shown, write
@@ -107,7 +108,8 @@ def _lead(agreement: Agreement, only_humans: bool) -> str:
     formulas = figures.formulas_of(agreement)
     if formulas and not only_humans:
         parts.append(f"scored with the {shown(formulas)} formulas")
-    return f"{', '.join(parts)}; 95 % intervals by bootstrap over rows."
+    line = f"{', '.join(parts)}; 95 % intervals by bootstrap over rows."
+    return f"{line} {caution(agreement.makers.lexical, rows)}".rstrip()
 
 
 # --- Cells: a figure as it is printed, and as it is drawn from 0 to 1

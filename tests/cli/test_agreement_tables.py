@@ -120,9 +120,7 @@ def test_nothing_is_cut_at_80_columns(
     files = write("harbour", LONG)
     wide = rag_eval("agreement", *files, "--baselines", "--human", "expert").out
     monkeypatch.setenv("COLUMNS", str(width))
-    monkeypatch.setattr(
-        "rag_eval_integrations.cli._agreement_tables.sys.stdout.isatty", lambda: True
-    )
+    monkeypatch.setattr("rag_eval_integrations.cli.agreement.sys.stdout.isatty", lambda: True)
 
     done = rag_eval("agreement", *files, "--baselines", "--human", "expert")
 
@@ -266,6 +264,7 @@ def test_two_identical_runs_agree_perfectly(
     assert {same["scores"][name]["rmse"] for name in same["scores"]} == {0}
     assert {same["estimates"][name]["rmse"] for name in names} == {0}
     assert against_gold.out.count("its estimate RMSE") == 3
+    assert against_gold.out.startswith("Estimates by comparing words: no model read this.\n")
     assert max(map(len, tables(against_gold.out).splitlines())) <= 80
 
 

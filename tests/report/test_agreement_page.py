@@ -25,7 +25,7 @@ from rag_eval_integrations.agreement import (
     cascade_curve,
     curves,
 )
-from rag_eval_integrations.cli import _agreement_tables
+from rag_eval_integrations.cli import agreement as command
 from rag_eval_integrations.report._agreement_page import agreement_pieces
 
 
@@ -68,8 +68,8 @@ def test_every_figure_that_is_printed_is_on_the_page(monkeypatch: pytest.MonkeyP
     found, curve, text = whole()
     screen = StringIO()
     console = Console(file=screen, width=400)
-    monkeypatch.setattr(_agreement_tables, "stdout", lambda: console)
-    _agreement_tables.print_agreement(found, curve)
+    monkeypatch.setattr(command, "stdout", lambda: console)
+    command.print_agreement(found, curve)
     shown = Tags(text).text
     printed = set(re.findall(r"-?\d\.\d{3}", screen.getvalue()))
     intervals = set(re.findall(r"(-?\d\.\d{3}) \((\S* to \S*)\)", screen.getvalue()))
