@@ -14,15 +14,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
-from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from rag_eval_integrations._visible import visible_traceback
 from rag_eval_integrations.cli import _arguments
-from rag_eval_integrations.cli._grouped import Command, Group, grouped
+from rag_eval_integrations.cli._grouped import Command, Group, command_of
 from rag_eval_integrations.cli._interrupt import INTERRUPTED, signals_as_ctrl_c
 from rag_eval_integrations.cli._terminal import open_standard_streams, print_stderr
 from rag_eval_integrations.cli.prompt_tests import app as prompt_tests_app
@@ -91,19 +89,10 @@ rag-eval compare before.jsonl after.jsonl -o diff.html \\
 }
 
 
-def _command(name: str, options: type) -> Callable[..., None]:
-    def work(*, options: Any) -> None:
-        module = import_module(f"{__name__}.{name}")  # now, so that `--help` appears at once
-        raise typer.Exit(getattr(module, name)(options))
-
-    work.__annotations__ = {"options": options, "return": None}
-    work.__doc__ = options.__doc__
-    return grouped(work)
-
-
 for _options, _examples in _COMMANDS.items():
     _name = _options.__name__.removesuffix("Options").lower()
-    app.command(_name, cls=Command, epilog=_examples)(_command(_name, _options))
+    _module = f"{__name__}.{_name}"
+    app.command(_name, cls=Command, epilog=_examples)(command_of(_module, _name, _options))
 
 
 def main() -> None:

@@ -21,25 +21,27 @@ from rag_eval_integrations.cli._grouped import OPTION
 from rag_eval_integrations.errors import ConfigurationError
 
 
-def _option(section: str, help_: str, *names: str, default: Any = None, **settings: Any) -> Any:
-    option = typer.Option(*names, help=help_, rich_help_panel=section, **settings)
-    return field(default=default, metadata={OPTION: option})
+def option(section: str, help_: str, *names: str, default: Any = None, **settings: Any) -> Any:
+    """Declare an option, as a field of the dataclass of a command's options."""
+    declared = typer.Option(*names, help=help_, rich_help_panel=section, **settings)
+    return field(default=default, metadata={OPTION: declared})
 
 
-def _argument(help_: str, metavar: str) -> Any:
+def argument(help_: str, metavar: str) -> Any:
+    """Declare an argument, likewise."""
     return field(metadata={OPTION: typer.Argument(help=help_, metavar=metavar)})
 
 
 _LIMITS = "Requests and limits"
 
 # The sections of a help page, in the order of `_grouped.Command`.
-_input = partial(_option, "Input")
-_judge = partial(_option, "Judge")
-_metric = partial(_option, "Metrics")
-_trace = partial(_option, "TRACe scores")
-_limit = partial(_option, _LIMITS)
-_check = partial(_option, "Checks")
-_output = partial(_option, "Output")
+_input = partial(option, "Input")
+_judge = partial(option, "Judge")
+_metric = partial(option, "Metrics")
+_trace = partial(option, "TRACe scores")
+_limit = partial(option, _LIMITS)
+_check = partial(option, "Checks")
+_output = partial(option, "Output")
 
 
 def _out(help_: str, metavar: str, default: Any = None) -> Any:
@@ -193,7 +195,7 @@ class DemoOptions:
 class RunOptions(Evaluations, Formulas, Asking):
     """Label and score every call in a file."""
 
-    calls: Path = _argument(
+    calls: Path = argument(
         "RAG calls: JSONL, a JSON array, CSV or Parquet, plain or gzipped, with our "
         "field names or those of ragas, deepeval, LangSmith or RAGBench; - is standard input.",
         metavar="CALLS",
@@ -272,7 +274,7 @@ class RunOptions(Evaluations, Formulas, Asking):
 class ScoreOptions(Evaluations, Formulas):
     """Score recorded labels with TRACe, without a judge."""
 
-    labelled: Path = _argument(
+    labelled: Path = argument(
         "Calls with labels, RAGBench rows, or a file of evaluations; - is standard input.",
         metavar="LABELLED.jsonl",
     )
@@ -288,7 +290,7 @@ class ReportOptions(SkipInvalid, Where, Overwrite):
     A report in HTML is one file, to open in a browser.
     """
 
-    evals: Path = _argument("The evaluations; - is standard input.", metavar="EVALS.jsonl")
+    evals: Path = argument("The evaluations; - is standard input.", metavar="EVALS.jsonl")
     out: Path = _out(
         "File for the report; - is standard output. A report in HTML replaces an earlier one.",
         "REPORT",
@@ -314,8 +316,8 @@ class ReportOptions(SkipInvalid, Where, Overwrite):
 class AgreementOptions:
     """Compare a judge's evaluations with gold labels."""
 
-    evals: Path = _argument("The judge's evaluations.", metavar="EVALS.jsonl")
-    gold: Path = _argument("Labelled rows, such as RAGBench's.", metavar="GOLD.jsonl")
+    evals: Path = argument("The judge's evaluations.", metavar="EVALS.jsonl")
+    gold: Path = argument("Labelled rows, such as RAGBench's.", metavar="GOLD.jsonl")
     human: str | None = _input(
         "Field of a gold row with a human rating to compare with; a.b reads b inside a.",
         metavar="FIELD",
@@ -353,7 +355,7 @@ class CalibrateOptions(Overwrite, Formulas, Asking):
     The result is a file for `rag-eval run --calibration`.
     """
 
-    files: list[Path] = _argument(
+    files: list[Path] = argument(
         "Labelled rows, such as RAGBench's, whose calls the judge labels; or evaluations "
         "that you have, and the labelled rows.",
         metavar="[EVALS.jsonl] GOLD.jsonl",
@@ -377,7 +379,7 @@ class CompareOptions(SkipInvalid):
     Says what became better or worse, and how sure that is.
     """
 
-    evals: list[Path] = _argument(
+    evals: list[Path] = argument(
         "Evaluations of the same calls: the baseline A, and what to compare with it; one "
         "of them may be - for standard input.",
         metavar="A.jsonl B.jsonl [MORE.jsonl]",

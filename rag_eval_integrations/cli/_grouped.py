@@ -18,10 +18,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from functools import update_wrapper
+from importlib import import_module
 from inspect import Parameter
 from typing import Annotated, Any, cast, get_type_hints
 
-from typer import BadParameter
+from typer import BadParameter, Exit
 from typer.core import TyperCommand, TyperGroup
 
 from rag_eval_integrations._visible import hanging
@@ -30,8 +31,8 @@ OPTION = "typer"
 """Metadata of a dataclass's field: its `typer.Option` or `typer.Argument`."""
 
 _SECTIONS = (
-    "Arguments", "Input", "Judge", "Metrics", "TRACe scores", "Requests and limits", "Checks",
-    "Output", "Options",
+    "Arguments", "Input", "Tests", "Models under test", "Judge", "Metrics", "TRACe scores",
+    "Requests and limits", "Checks", "Output", "Options",
 )  # fmt: skip
 _COLUMN = 26
 """Width of an option's name and metavar; longer ones have a line of their own."""
@@ -112,6 +113,24 @@ def _escaped_usage_errors() -> Iterator[None]:
         message = hanging(shown.format_message())
         shown.format_message = lambda: message
         raise
+
+
+def command_of(module: str, name: str, options: type) -> Callable[..., None]:
+    """Make a command of the dataclass of its options, whose docstring is its help.
+
+    Args:
+        module: the module of the function that does the work, imported when the command runs, so
+            that `--help` appears at once.
+        name: the function, which takes the options and returns the exit code.
+        options: the dataclass.
+    """
+
+    def work(*, options: Any) -> None:
+        raise Exit(getattr(import_module(module), name)(options))
+
+    work.__annotations__ = {"options": options, "return": None}
+    work.__doc__ = options.__doc__
+    return grouped(work)
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:

@@ -8,69 +8,43 @@
 `Project` does all of this in a folder, like `rag-eval prompt-tests`.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from rag_eval_integrations._lazy import lazy
-
-if TYPE_CHECKING:
-    from rag_eval_integrations.prompt_tests._import import read_upstream
-    from rag_eval_integrations.prompt_tests._requests import Journal
-    from rag_eval_integrations.prompt_tests.evaluate import PromptEvaluation
-    from rag_eval_integrations.prompt_tests.evaluators import (
-        InputValidity,
-        NonCompliance,
-        RuleGroundedness,
-        SpecAgreement,
-    )
-    from rag_eval_integrations.prompt_tests.generate import GenerateOptions, Generation
-    from rag_eval_integrations.prompt_tests.project import Project
-    from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest, Scenario
-    from rag_eval_integrations.prompt_tests.rates import Rate
-    from rag_eval_integrations.prompt_tests.records import (
-        Choice,
-        Judged,
-        MetricResult,
-        PromptTest,
-        Result,
-        Rule,
-        RuleCheck,
-        Spec,
-        TestCheck,
-    )
-    from rag_eval_integrations.prompt_tests.report import (
-        ComplianceError,
-        Report,
-        assert_compliance,
-        compare,
-    )
-    from rag_eval_integrations.prompt_tests.run import (
-        App,
-        apps_of,
-        model_of,
-        run_tests,
-        run_tests_sync,
-    )
-
-_HOMES = {
-    "_import": ("read_upstream",),
-    "_requests": ("Journal",),
-    "evaluate": ("PromptEvaluation",),
-    "evaluators": ("InputValidity", "NonCompliance", "RuleGroundedness", "SpecAgreement"),
-    "generate": ("GenerateOptions", "Generation"),
-    "project": ("Project",),
-    "prompt": ("PromptUnderTest", "Scenario"),
-    "records": (
-        "Choice", "Judged", "MetricResult", "PromptTest", "Result", "Rule", "RuleCheck", "Spec",
-        "TestCheck",
-    ),
-    "rates": ("Rate",),
-    "report": ("ComplianceError", "Report", "assert_compliance", "compare"),
-    "run": ("App", "apps_of", "model_of", "run_tests", "run_tests_sync"),
-}  # fmt: skip
-__getattr__, __dir__ = lazy(
-    __name__, {name: home for home, names in _HOMES.items() for name in names}
+from rag_eval_integrations._lazy import publish
+from rag_eval_integrations.prompt_tests._import import read_upstream
+from rag_eval_integrations.prompt_tests._requests import Journal
+from rag_eval_integrations.prompt_tests.evaluate import (
+    InputValidity,
+    NonCompliance,
+    PromptEvaluation,
+    RuleGroundedness,
+    SpecAgreement,
+)
+from rag_eval_integrations.prompt_tests.generate import GenerateOptions, Generation
+from rag_eval_integrations.prompt_tests.project import Project
+from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest, Scenario
+from rag_eval_integrations.prompt_tests.rates import Rate
+from rag_eval_integrations.prompt_tests.records import (
+    Choice,
+    Judged,
+    MetricResult,
+    PromptTest,
+    Result,
+    Rule,
+    RuleCheck,
+    Spec,
+    TestCheck,
+)
+from rag_eval_integrations.prompt_tests.report import (
+    ComplianceError,
+    Report,
+    assert_compliance,
+    compare,
+)
+from rag_eval_integrations.prompt_tests.run import (
+    App,
+    apps_of,
+    model_of,
+    run_tests,
+    run_tests_sync,
 )
 
 __all__ = [
@@ -106,3 +80,5 @@ __all__ = [
     "run_tests",
     "run_tests_sync",
 ]
+
+publish(__name__, __all__)

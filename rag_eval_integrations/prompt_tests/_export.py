@@ -6,19 +6,81 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
+from pydantic import JsonValue
+
+from rag_eval_integrations._target import read_whole
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations._cells import FORMULA
 from rag_eval_integrations.metrics.prompty import PromptyMetric
 from rag_eval_integrations.metrics.prompty.file import MessageTemplate
-from rag_eval_integrations.prompt_tests._context import Source, as_text, to_context
-from rag_eval_integrations.prompt_tests._workspace import CONTEXT
-from rag_eval_integrations.prompt_tests.records import digest
-from rag_eval_integrations.prompt_tests.upstream import to_test_rows
+from rag_eval_integrations.prompt_tests import _workspace as files
+from rag_eval_integrations.prompt_tests._replies import lines_in
+from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
+from rag_eval_integrations.prompt_tests.records import (
+    PromptTest,
+    Result,
+    RuleCheck,
+    Spec,
+    TestCheck,
+    digest,
+)
+from rag_eval_integrations.prompt_tests.upstream import (
+    checks_to_rows,
+    results_to_rows,
+    rule_checks_to_rows,
+    to_test_rows,
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Everything that a folder holds, as an export needs it."""
+
+    prompt: PromptUnderTest
+    spec: Spec
+    tests: Sequence[PromptTest]
+    results: Sequence[Result] = ()
+    checks: Sequence[TestCheck] = ()
+    rule_checks: Sequence[RuleCheck] = ()
+    metrics: Sequence[PromptyMetric] = ()
+    cut: int | None = None
+    """Number of rules, and of inverse rules, that PromptPex numbered first; None for all."""
+    model: str | None = None
+    """The model that other tools run and ask; None for the prompt's own, or else gpt-4o."""
+    notes: list[str] = field(default_factory=list)
+    """Receives what the format cannot hold."""
+
+    def values(self, test: PromptTest) -> dict[str, JsonValue]:
+        """Return a test's values of all inputs, defaults and scenario included."""
+        return self.prompt.values(test.inputs, self.prompt.parameters(test.scenario))
+
+    def output(self, test: PromptTest) -> tuple[str, str]:
+        """Return the expected output and who wrote it: `groundtruth`, `generator` or nobody."""
+        if test.usable_groundtruth is not None:
+            return test.usable_groundtruth, "groundtruth"
+        return test.expected, "generator" if test.expected else ""
+
+    def say_unchecked(self, what: str) -> None:
+        """Note how many expected outputs are only the generator's words."""
+        unchecked = sum(self.output(test)[1] != "groundtruth" for test in self.tests)
+        if unchecked:
+            self.notes.append(
+                f"{what} of {unchecked} tests is what their generator expects, unchecked or empty; "
+                "--groundtruth of `generate` writes checked ones"
+            )
+
+
+def as_text(value: object) -> str:
+    """Write a cell or a variable: a text as it is, nothing as empty, anything else as JSON."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 @dataclass(frozen=True)
@@ -42,18 +104,18 @@ def export_tests(source: Source, to: str, *, azure: bool = False) -> Exported:
     Raises:
         ConfigurationError: for an unknown format, or one that has nothing to write.
     """
-    formats: dict[str, Callable[[], dict[str, str]]] = {
-        "openai": lambda: _openai(source, azure=azure),
-        "context": lambda: _context(source),
-        "csv": lambda: _csv(source),
-        "pytest": lambda: _pytest(source),
-        "langsmith": lambda: _langsmith(source),
+    formats: dict[str, Callable[[Source], dict[str, str]]] = {
+        "openai": _azure if azure else _openai,
+        "context": _context,
+        "csv": _csv,
+        "pytest": _pytest,
+        "langsmith": _langsmith,
     }
     if to not in formats:
         raise ConfigurationError("--to", to, f"use {', '.join(formats)}")
     if azure and to != "openai":
         raise ConfigurationError("--azure", to, "is for --to openai")
-    return Exported(formats[to](), tuple(source.notes))
+    return Exported(formats[to](source), tuple(source.notes))
 
 
 # --- Tables and data sets
@@ -121,12 +183,16 @@ Rules:
 {rules}"""
 
 
-def _openai(source: Source, *, azure: bool) -> dict[str, str]:
+def _azure(source: Source) -> dict[str, str]:
+    if source.model is None:
+        source.notes.append("`model` is gpt-4o; Azure needs the name of your deployment: --model")
+    return _openai(source, azure=True)
+
+
+def _openai(source: Source, *, azure: bool = False) -> dict[str, str]:
     """Write the requests that create an evaluation, and run it on a model with all tests."""
     source.say_unchecked("`expected`")
     model = source.model or "gpt-4o"
-    if azure and source.model is None:
-        source.notes.append(f"`model` is {model}; Azure needs the name of your deployment: --model")
     messages, items = _portable(source)
     names = list(dict.fromkeys(name for item in items for name in item))
     create = {
@@ -182,21 +248,21 @@ def _portable(source: Source) -> tuple[list[dict[str, Any]], list[dict[str, str]
         {"type": "message", "role": template.role, "content": text}
         for template, text in zip(templates, texts, strict=True)
     ]
-    items = []
-    for test, row in zip(source.tests, values, strict=True):
-        own = {
+    own = [
+        {
             "input": test.testinput, "expected": source.output(test)[0], "rule": test.rule,
-            "testuid": test.uid, "ruleid": "" if test.rule_id is None else str(test.rule_id),
+            "testuid": test.uid, "ruleid": as_text(test.rule_id),
             "inverse": str(test.inverse).lower(), "baseline": str(test.baseline).lower(),
             "scenario": test.scenario,
-        }  # fmt: skip
-        if clashes := set(own) & set(row) - {"input"}:
-            names = ", ".join(sorted(clashes))
-            note = f"inputs named {names} stand in place of a test's own columns"
-            if note not in source.notes:
-                source.notes.append(note)
-        items.append({**own, **{name: as_text(value) for name, value in row.items()}})
-    return messages, items
+        }
+        for test in source.tests
+    ]  # fmt: skip
+    named = {name for row in values for name in row}
+    if clashes := sorted({name for row in own for name in row} & named - {"input"}):
+        names = ", ".join(clashes)
+        source.notes.append(f"inputs named {names} stand in place of a test's own columns")
+    texts_of = ({name: as_text(value) for name, value in row.items()} for row in values)
+    return messages, [{**first, **texts} for first, texts in zip(own, texts_of, strict=True)]
 
 
 def _is_plain(message: MessageTemplate) -> bool:
@@ -271,7 +337,45 @@ def _metric_messages(
 
 
 def _context(source: Source) -> dict[str, str]:
-    return {CONTEXT: json.dumps(to_context(source), ensure_ascii=True, indent=2) + "\n"}
+    """Write a folder as one PromptPexContext, of what `import` reads back."""
+    prompt, spec = source.prompt, source.spec
+    path = Path(prompt.source)
+    most = max(len(spec.output_rules), len(spec.inverse_rules))
+    statements = [rule.text for rule in spec.rules] + list(spec.input_spec)
+    changed = sum(lines_in(text) != [text] for text in statements)
+    if changed:
+        source.notes.append(
+            f"{changed} rules begin with the mark of a list or a comment, or are like a heading; "
+            "readers of the file drop such marks"
+        )
+    texts = {
+        "intent": (files.INTENT, spec.intent),
+        "inputSpec": (files.INPUT_SPEC, spec.input_spec_text),
+        "rules": (files.RULES, spec.rules_text),
+        "inverseRules": (files.INVERSE_RULES, "\n".join(files.inverse_lines(spec))),
+    }
+    rows = {
+        "tests": (files.TESTS, to_test_rows(source.tests)),
+        "testOutputs": (files.RESULTS, results_to_rows(source.results)),
+        "testEvals": (files.TEST_EVALS, checks_to_rows(source.checks)),
+        "ruleEvals": (files.RULE_EVALS, rule_checks_to_rows(source.rule_checks, prompt.id)),
+    }
+    context: dict[str, Any] = {
+        "name": prompt.name,
+        "prompt": _file(path),
+        **{key: {"filename": name, "content": text} for key, (name, text) in texts.items()},
+        **{key: {"filename": name, "content": json.dumps(content, indent=2)}
+           for key, (name, content) in rows.items()},
+        "metrics": [_file(Path(metric.prompt.source)) for metric in source.metrics],
+        # Without a cut, a number that cuts nothing: PromptPex would take its own, which is 3.
+        "options": {"maxRules": most if source.cut is None else source.cut},
+    }  # fmt: skip
+    return {files.CONTEXT: json.dumps(context, indent=2) + "\n"}
+
+
+def _file(path: Path) -> dict[str, str]:
+    content = read_whole(path, "prompt").decode("utf-8-sig")
+    return {"filename": path.name, "content": content}
 
 
 _TEST_FILE = '''\

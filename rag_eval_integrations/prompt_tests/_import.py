@@ -13,16 +13,23 @@ from typing import Any
 
 from rag_eval_integrations import _target
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.metrics.prompty import parse_prompty
 from rag_eval_integrations.models._reading import loads
 from rag_eval_integrations.prompt_tests import _workspace as files
 from rag_eval_integrations.prompt_tests._replies import lines_in, read_tests_csv
-from rag_eval_integrations.prompt_tests._workspace import inverse_by_rule, inverse_lines, make_spec
+from rag_eval_integrations.prompt_tests._workspace import (
+    Workspace,
+    inverse_by_rule,
+    inverse_lines,
+    make_spec,
+)
+from rag_eval_integrations.prompt_tests.generate import Tell
+from rag_eval_integrations.prompt_tests.project import Project
 from rag_eval_integrations.prompt_tests.prompt import (
     PromptUnderTest,
     csv_rows_of,
+    is_github_file,
+    parse_prompt,
     read_content,
-    test_data,
 )
 from rag_eval_integrations.prompt_tests.records import (
     PromptTest,
@@ -47,8 +54,6 @@ from rag_eval_integrations.prompt_tests.upstream import (
     whole_of,
 )
 
-_MOST_BYTES = 200_000_000
-
 
 @dataclass(frozen=True)
 class Imported:
@@ -64,8 +69,8 @@ class Imported:
     rule_checks: list[RuleCheck] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     """Reasons why rows could not be used, one sentence per row."""
-    metric_files: list[tuple[str, str]] = field(default_factory=list)
-    """Names and texts of the metric files inside the context."""
+    metric_files: dict[str, str] = field(default_factory=dict)
+    """Texts of the metric files inside the context, by name."""
     cut: int | None = None
     """Number of rules, and of inverse rules, that PromptPex numbered; None for all."""
 
@@ -98,7 +103,7 @@ def read_upstream(
     if max_rules is not None and max_rules < 0:  # a slice would leave out the last ones
         raise ConfigurationError("max_rules", max_rules, "use a whole number from 0")
     path = Path(path)
-    if path.name.lower().endswith((".prompt.yml", ".prompt.yaml")):
+    if is_github_file(path.name):
         return _read_github(path)
     content = _folder(path) if path.is_dir() else _context(path)
     folder = path if path.is_dir() else path.parent
@@ -108,7 +113,7 @@ def read_upstream(
     prompt_file = _prompt_file(content) if whole else None
     if prompt_file is not None:
         name, text = prompt_file
-        prompt = parse_prompty(text, name=Path(name).stem, source=name, strict=False)
+        prompt = parse_prompt(text, name)
     elif prompt is None and len(prompts) == 1:
         [prompt] = prompts
     elif prompt is None:
@@ -136,7 +141,7 @@ def read_upstream(
     results = results_from_rows(outputs, under_test, spec, tests, lost)
     checks = checks_from_rows(_rows(content, "testEvals"), under_test, spec, tests)
     rules = rule_checks_from_rows(_rows(content, "ruleEvals"))
-    metrics = _metric_files(content, lost) if whole else []
+    metrics = _metric_files(content, lost) if whole else {}
     return Imported(
         under_test, spec, prompt_file, tests, results, checks, rules, lost, metrics, max_rules
     )
@@ -144,23 +149,20 @@ def read_upstream(
 
 def _read_github(path: Path) -> Imported:
     """Read a `.prompt.yml`: our own export, PromptPex's, or anybody's."""
-    prompt = PromptUnderTest.of(path)
-    lost: list[str] = []
-    rows = []
-    for given in test_data(path):
-        inputs = {name: given[name] for name in prompt.inputs if name in given}
-        expected = given.get("expectedoutput", given.get("expected"))
-        if "expectedoutput" not in given and "groundtruth" in given:
-            expected = None
-        rows.append({**given, "inputs": inputs, "expectedoutput": expected})
+    prompt, lost, rows = PromptUnderTest.of(path), list[str](), []
+    given = prompt.head.get("testData")
+    for row in given if isinstance(given, list) else []:
+        if isinstance(row, dict):
+            inputs = {name: row[name] for name in prompt.inputs if name in row}
+            expected = None if "groundtruth" in row else row.get("expected")
+            rows.append({"expectedoutput": expected, **row, "inputs": inputs})
     tests = from_test_rows(rows, prompt, Spec(), lost)
     return Imported(prompt, Spec(), None, tests, lost=lost)
 
 
 def _inverse(content: dict[str, Any]) -> dict[int, str] | list[str]:
     """Read inverse rules; ours are numbered by their rules if some rules have none."""
-    value = content.get("inverseRules")
-    text = value.get("content") if isinstance(value, dict) else value
+    text = _unwrapped(content.get("inverseRules"))
     if isinstance(text, str):
         rules = len(_lines(content, "rules"))
         lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -227,7 +229,7 @@ def _context(path: Path) -> dict[str, Any]:
 
 
 def _read(path: Path) -> Any:
-    return read_content(path, "path", _MOST_BYTES, _csv)
+    return read_content(path, "path", csv_rows=_csv)
 
 
 def _csv(text: str) -> list[dict[str, str]]:
@@ -237,20 +239,20 @@ def _csv(text: str) -> list[dict[str, str]]:
     return csv_rows_of(text)
 
 
+def _unwrapped(value: Any) -> Any:
+    """Return the text of a file inside a context; a file that PromptPex only names has none."""
+    is_file = isinstance(value, dict) and bool({"filename", "content"} & set(value))
+    return value.get("content") if is_file else value
+
+
 def _rows(content: dict[str, Any], key: str) -> list[dict[str, Any]]:
-    value = content.get(key)
-    if value is None:
-        return []
-    if isinstance(value, dict) and isinstance(value.get("content"), str):
-        value = _parsed(value["content"], key)  # the text of a file inside a context
-    elif isinstance(value, dict) and "filename" in value and value.get("content") is None:
-        return []  # PromptPex also names the files that it did not make
-    return rows_of(value, key)
+    value = _unwrapped(content.get(key))
+    if isinstance(value, str):
+        value = _parsed(value, key) if value.strip() else None
+    return [] if value is None else rows_of(value, key)
 
 
 def _parsed(text: str, key: str) -> Any:
-    if not text.strip():
-        return []
     if key == "tests" and text.lstrip()[:1] not in ("[", "{"):
         return read_tests_csv(text).rows
     try:
@@ -260,9 +262,7 @@ def _parsed(text: str, key: str) -> Any:
 
 
 def _lines(content: dict[str, Any], key: str) -> list[str]:
-    value = content.get(key)
-    if isinstance(value, dict):
-        value = value.get("content")
+    value = _unwrapped(content.get(key))
     if isinstance(value, list):
         return [text_of({key: item}, key) for item in value]
     return lines_in(value) if isinstance(value, str) else []
@@ -273,7 +273,8 @@ def _prompt_file(content: dict[str, Any]) -> tuple[str, str] | None:
     if not isinstance(given, dict) or not isinstance(given.get("content"), str):
         return None
     name = _safe_name(given.get("filename")) or "prompt.prompty"
-    return name if name.endswith(".prompty") else f"{name}.prompty", given["content"]
+    known = is_github_file(name) or name.endswith(".prompty")
+    return name if known else f"{name}.prompty", given["content"]
 
 
 def _safe_name(given: object) -> str:
@@ -282,18 +283,17 @@ def _safe_name(given: object) -> str:
     return name[-100:].lstrip(".")
 
 
-def _metric_files(content: dict[str, Any], lost: list[str]) -> list[tuple[str, str]]:
-    given = content.get("metrics")
-    texts: dict[str, str] = {}
+def _metric_files(content: dict[str, Any], lost: list[str]) -> dict[str, str]:
+    """Return the texts of the metric files inside a context by their names."""
+    given, texts = content.get("metrics"), dict[str, str]()
     for item in given if isinstance(given, list) else []:
-        if not isinstance(item, dict) or not isinstance(item.get("content"), str):
-            continue
-        name = _safe_name(item.get("filename"))
-        if name.endswith(".metric.prompty"):
-            texts[name] = item["content"]
-        else:
-            lost.append(f"metric {name!r}: its name does not end in .metric.prompty")
-    return list(texts.items())
+        if isinstance(item, dict) and isinstance(item.get("content"), str):
+            name = _safe_name(item.get("filename"))
+            if name.endswith(".metric.prompty"):
+                texts[name] = item["content"]
+            else:
+                lost.append(f"metric {name!r}: its name does not end in .metric.prompty")
+    return texts
 
 
 def _prompts_in(folder: Path) -> list[Path]:
@@ -302,8 +302,24 @@ def _prompts_in(folder: Path) -> list[Path]:
     ]
 
 
-def write_imported(imported: Imported, folder: files.Workspace) -> None:
-    """Write imported files into a folder for `run`, `evaluate` and `report`."""
+def write_imported(imported: Imported, out: Path, tell: Tell) -> None:
+    """Make a folder of what was read, for `run`, `evaluate` and `report`.
+
+    Args:
+        imported: what was read.
+        out: the folder.
+        tell: receives warnings about the prompt, one sentence each.
+
+    Raises:
+        ConfigurationError: for a folder of another prompt.
+        OSError: when the folder cannot be written.
+    """
+    path = Path(imported.prompt.source)
+    if imported.prompt_file is not None:
+        name, text = imported.prompt_file
+        path = Workspace(out).path(name)
+        Workspace(out).write(name, text)
+    folder = Project.create(path, out, tell).workspace
     spec = imported.spec
     folder.write_lines(files.INTENT, [spec.intent] if spec.intent else [], "not known")
     folder.write_lines(files.INPUT_SPEC, spec.input_spec, "not known")
@@ -311,7 +327,7 @@ def write_imported(imported: Imported, folder: files.Workspace) -> None:
     folder.write_lines(files.INVERSE_RULES, inverse_lines(spec), "none")
     if imported.cut is not None:
         folder.note(rulesNumberedFirst=imported.cut)
-    for name, text in imported.metric_files:
+    for name, text in imported.metric_files.items():
         folder.write(name, text)
     folder.write_json(files.TESTS, to_test_rows(imported.tests))
     if imported.results:

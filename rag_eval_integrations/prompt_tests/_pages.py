@@ -7,22 +7,22 @@ page by page; without it they stand one after another, in sections that link to 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from statistics import fmean
 from typing import Any
 
+from rag_eval_integrations._counted import counted
 from rag_eval_integrations._visible import one_line, visible_json
 from rag_eval_integrations.evaluations._cells import csv_text, inline, markdown_table
 from rag_eval_integrations.prompt_tests.rates import (
     Rate,
     Row,
-    judges_agreement,
     rate_of,
     share_of,
     without_empty_columns,
 )
-from rag_eval_integrations.prompt_tests.records import PromptTest, Result, digest
+from rag_eval_integrations.prompt_tests.records import PromptTest, Result, Rule, digest
 from rag_eval_integrations.prompt_tests.report import KINDS, Report
 from rag_eval_integrations.records import SCHEMA
 from rag_eval_integrations.report._page import drawn, pieces, shown
@@ -46,18 +46,15 @@ _TEXT = 2_000
 def report_pieces(report: Report) -> Iterator[str]:
     """Render the page in pieces."""
     failed, kept = _failures_of(report.results)
-    first: dict[tuple[str, str], int] = {}
-    for number, result in enumerate(kept, 1):
-        first.setdefault((_rule_name(result.test), result.model), number)
     counts = {"test": len({result.test.uid for result in report.results}),
               "model": len(report.models), "output": len(report.results)}  # fmt: skip
-    lead = (f"{count:,} {word}{'s' if count > 1 else ''}" for word, count in counts.items())
+    lead = ", ".join(counted(count, word) for word, count in counts.items())
     return pieces(
         "prompt_tests.html",
         script="prompt_tests.js",
         style="prompt_tests.css",
         title=f"Prompt tests of {report.name}",
-        lead=f"{', '.join(lead)}." if report.results else "There are no results.",
+        lead=f"{lead}." if report.results else "There are no results.",
         intent=shown(report.spec.intent),
         unknown_as_err=report.unknown_as == "err",
         compliance=[
@@ -65,16 +62,10 @@ def report_pieces(report: Report) -> Iterator[str]:
             for model, kind, rate in report.rates()
         ],
         models=[shown(model) for model in report.models],
-        matrix=list(_matrix(report, first)),
+        matrix=list(_matrix(report, kept)),
         by_judge=list(_by_judge(report)),
         agreement=[
-            {
-                "judges": shown(" and ".join(pair.judges)),
-                "agree": _percent(pair.agree),
-                "kappa": f"{'–' if pair.kappa is None else f'{pair.kappa:.2f}'} (Cohen)",
-                "n": f"{pair.n:,}",
-            }
-            for pair in judges_agreement(report.results)
+            {name: shown(str(cell)) for name, cell in row.items()} for row in _pairs(report)
         ],
         made=[(name, values) for name, values in _made(report).items() if values],
         failures=failed,
@@ -92,61 +83,75 @@ def report_pieces(report: Report) -> Iterator[str]:
 # --- Compliance: by model and kind of test, by rule and model
 
 
-def _percent(share: float | None) -> str:
-    return "–" if share is None else f"{share:.1%}"
+def _percent(share: float | None, digits: int = 1) -> str:
+    return "–" if share is None else f"{share:.{digits}%}"
 
 
 def _rate(rate: Rate) -> dict[str, str]:
-    low, high = rate.interval or (0.0, 0.0)
+    low, high = rate.interval or (None, None)
+    ends = {"at": rate.compliant, "low": low, "high": high}
     return {
         "compliant": _percent(rate.compliant),
-        "interval": f"{low:.1%} to {high:.1%}" if rate.n else "",
-        "at": drawn(rate.compliant, 160) if rate.n else "",
-        "low": drawn(low, 160) if rate.n else "",
-        "high": drawn(high, 160) if rate.n else "",
-        "n": f"{rate.n:,}", "ok": f"{rate.ok:,}", "err": f"{rate.err:,}",
-        "unknown": f"{rate.unknown:,}", "errors": f"{rate.errors:,}",
-    }  # fmt: skip
+        "interval": f"{low:.1%} to {high:.1%}" if low is not None else "",
+        "n": f"{rate.n:,}",
+        **{name: drawn(share, 160) if rate.n else "" for name, share in ends.items()},
+        **{name: f"{count:,}" for name, count in rate.counts.items()},
+    }
 
 
-def _matrix(report: Report, first: Mapping[tuple[str, str], int]) -> Iterator[dict[str, Any]]:
+def _matrix(report: Report, kept: Sequence[Result]) -> Iterator[dict[str, Any]]:
+    """Yield a row per rule, those of the specification without a test included."""
+    first: dict[tuple[str, str], int] = {}
+    for number, result in enumerate(kept, 1):
+        first.setdefault((_rule_name(result.test), result.model), number)
     outputs: dict[tuple[str, str], list[Result]] = defaultdict(list)
-    tests: dict[str, PromptTest] = {}
+    tests = {_rule_name(test): test for test in map(_without_tests, report.spec.rules)}
+    untested = set(tests)
     for result in report.results:
         name = _rule_name(result.test)
-        tests.setdefault(name, result.test)
+        tests[name] = result.test
+        untested.discard(name)
         outputs[name, result.model].append(result)
     grounded = {(check.rule.id, check.rule.text): check.grounded for check in report.rule_checks}
     doubts = {"err": "not grounded in the prompt", "unknown": "grounded in the prompt: no verdict"}
     for name, test in sorted(tests.items(), key=lambda item: _order(item[1])):
         verdict = grounded.get((test.rule_id or 0, test.rule))
-        doubt = "" if verdict is None or verdict.outcome == "ok" else (
-            f"{doubts[verdict.outcome]}: {one_line(verdict.reason, _LINE)}")  # fmt: skip
-        cells = []
-        for model in report.models:
-            rate = rate_of(outputs[name, model], unknown_as=report.unknown_as)
-            without = {"without verdict": rate.unknown, "without output": rate.errors}
-            cells.append(
-                {
-                    "model": shown(model),
-                    "first": first.get((name, model)),
-                    "state": "err" if rate.n and not rate.ok else "",
-                    "compliant": "–" if rate.compliant is None else f"{rate.compliant:.0%}",
-                    "counts": f"{rate.ok:,} of {rate.n:,}" if rate.n else "",
-                    "width": drawn(rate.compliant, 80),
-                    "more": ", ".join(
-                        f"{count:,} {word}" for word, count in without.items() if count
-                    ),
-                    "failed": f"{rate.err + rate.unknown + rate.errors:,}",
-                }
-            )
+        notes = ["no test names it"] if name in untested and report.results else []
+        if verdict is not None and verdict.outcome != "ok":
+            notes.append(f"{doubts[verdict.outcome]}: {one_line(verdict.reason, _LINE)}")
         yield {
             "name": name,
             "title": _title(test),
             "text": shown(test.rule) if test.rule_id is not None and not test.baseline else "",
-            "grounded": shown(doubt),
-            "cells": cells,
+            "notes": shown("; ".join(notes)),
+            "cells": [
+                {
+                    "model": shown(model),
+                    "first": first.get((name, model)),
+                    **_matrix_cell(report, outputs[name, model]),
+                }
+                for model in report.models
+            ],
         }
+
+
+def _without_tests(rule: Rule) -> PromptTest:
+    """Stand for the tests of a rule that has none."""
+    return PromptTest(uid="", rule_id=rule.id, rule=rule.text, inverse=rule.inverse, inputs={})
+
+
+def _matrix_cell(report: Report, outputs: Sequence[Result]) -> dict[str, str]:
+    rate = rate_of(outputs, unknown_as=report.unknown_as)
+    without = {"without verdict": rate.unknown, "without output": rate.errors}
+    failed = rate.err + rate.unknown + rate.errors
+    return {
+        "state": "" if not failed else "err" if rate.err == rate.n else "some",
+        "compliant": _percent(rate.compliant, 0),
+        "counts": f"{rate.ok:,} of {rate.n:,}" if rate.n else "",
+        "width": drawn(rate.compliant, 80),
+        "more": ", ".join(f"{count:,} {words}" for words, count in without.items() if count),
+        "failed": f"{failed:,}",
+    }
 
 
 # --- Judges and metrics
@@ -158,36 +163,55 @@ def _by_judge(report: Report) -> Iterator[dict[str, Any]]:
     for result in report.results:
         if result.test.baseline or result.error is not None:
             continue
-        shares = [
+        given = [
             ("", verdict.judge, share_of(verdict.outcome, report.unknown_as))
             for verdict in result.verdicts
             if verdict.judge not in (None, "majority")
         ]
-        scores = [(metric.metric, metric.judge, metric.value) for metric in result.metrics]
-        for metric, judge, value in shares + scores:
+        given += [(m.metric, m.judge, None if m.value is None else m.value / 100)
+                  for m in result.metrics]  # fmt: skip
+        for metric, judge, value in given:
             of_judge = values.setdefault(metric, {}).setdefault(judge or "", {})
-            scale = 1 if metric else 100
-            of_judge.setdefault(result.model, []).append(value and scale * value)
+            of_judge.setdefault(result.model, []).append(value)
     for metric, judges in sorted(values.items()):
         if not metric and len(judges) < 2:
             continue
-        name = shown(metric) or "compliance"
-        means: dict[str, list[float]] = defaultdict(list)
-        for judge, by_model in judges.items():
+        row: dict[str, Any] = {"metric": shown(metric) or "compliance", "mean": False}
+        means: dict[str, list[float | None]] = defaultdict(list)
+        for judge, of_model in judges.items():
             cells = []
             for model in report.models:
-                of_model = by_model.get(model, [])
-                known = [value for value in of_model if value is not None]
-                means[model] += [fmean(known)] if known else []
-                mean = f"{fmean(known):.1f}" if known else "–"
-                cells.append((mean, f"{len(known)} of {len(of_model)} scored"))
-            yield {"metric": name, "judge": shown(judge), "cells": cells, "mean": False}
+                given_by = of_model.get(model, [])
+                mean, known = _mean(given_by)
+                means[model].append(mean)
+                cells.append((_score(mean), f"{known} of {len(given_by)} scored"))
+            yield {**row, "judge": shown(judge), "cells": cells}
         if len(judges) > 1:
-            cells = [
-                (f"{fmean(of_judges):.1f}", f"{len(of_judges)} judges") if of_judges else ("–", "")
-                for of_judges in (means[model] for model in report.models)
-            ]
-            yield {"metric": name, "judge": "mean over judges", "cells": cells, "mean": True}
+            of_judges = [_mean(means[model]) for model in report.models]
+            cells = [(_score(mean), f"{n} judges" if n else "") for mean, n in of_judges]
+            yield {**row, "judge": "mean over judges", "cells": cells, "mean": True}
+
+
+def _mean(values: Iterable[float | None]) -> tuple[float | None, int]:
+    known = [value for value in values if value is not None]
+    return (fmean(known) if known else None), len(known)
+
+
+def _score(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.1f}"
+
+
+def _pairs(report: Report) -> list[Row]:
+    """Say of each two judges how far they agree."""
+    return [
+        {
+            "judges": " and ".join(pair.judges),
+            "same verdict": _percent(pair.agree),
+            "kappa": "–" if pair.kappa is None else f"{pair.kappa:.2f} (Cohen)",
+            "outputs": pair.n,
+        }
+        for pair in report.agreement()
+    ]
 
 
 def _made(report: Report) -> dict[str, list[str]]:
@@ -198,25 +222,23 @@ def _made(report: Report) -> dict[str, list[str]]:
     judges = Counter(
         verdict.judge for result in report.results for verdict in result.verdicts if verdict.judge
     )
-    settings = (
-        (result.model, [f"{name}={visible_json(value)}" for name, value in result.parameters.items()
-                        if name != "seed"])  # which differs with the repetition
-        for result in report.results
-    )  # fmt: skip
-    asked = (f"{name}: {one_line(', '.join(words), _LINE)}" for name, words in settings if words)
+    asked: dict[str, None] = {}
+    for result in report.results:
+        # The seed differs with the repetition.
+        words = [f"{name}={visible_json(value)}" for name, value in result.parameters.items()
+                 if name != "seed"]  # fmt: skip
+        if words:
+            asked[f"{result.model}: {one_line(', '.join(words), _LINE)}"] = None
+    checks = report.checks
     return {
         "judges of compliance": [f"{shown(name)} ({n:,} verdicts)" for name, n in judges.items()],
-        "settings that models were asked with": [shown(words) for words in dict.fromkeys(asked)],
-        "rules of a valid input": [shown(rule) for rule in report.spec.input_spec],
-        "inputs judged valid": shares(
-            check.validity.outcome for check in report.checks if check.validity
-        ),
+        "settings that models were asked with": list(map(shown, asked)),
+        "rules of a valid input": list(map(shown, report.spec.input_spec)),
+        "inputs judged valid": shares(c.validity.outcome for c in checks if c.validity),
         "answers made from the rules alone that comply": shares(
-            check.agreement.outcome for check in report.checks if check.agreement
+            c.agreement.outcome for c in checks if c.agreement
         ),
-        "rules grounded in the prompt": shares(
-            check.grounded.outcome for check in report.rule_checks
-        ),
+        "rules grounded in the prompt": shares(c.grounded.outcome for c in report.rule_checks),
     }
 
 
@@ -244,7 +266,7 @@ def _failures_of(results: Iterable[Result]) -> tuple[int, list[Result]]:
     """Count the failures, and choose those of the page, in the order of their rules."""
     states = list(_SIGNS)
     failed = sorted(
-        (result for result in results if result.state in ("err", "unknown", "error")),
+        (result for result in results if result.state in states[1:]),
         key=lambda result: (_order(result.test), result.model, states.index(result.state)),
     )
     if len(failed) <= _MOST_FAILURES:
@@ -260,13 +282,8 @@ def _failures_of(results: Iterable[Result]) -> tuple[int, list[Result]]:
 def _pages(kept: Sequence[Result]) -> Iterator[dict[str, Any]]:
     for start in range(0, len(kept), _PER_PAGE):
         of_page = kept[start : start + _PER_PAGE]
-        yield {
-            "from": start + 1,
-            "to": start + len(of_page),
-            "failures": [
-                _failure(result, number) for number, result in enumerate(of_page, start + 1)
-            ],
-        }
+        failures = [_failure(result, number) for number, result in enumerate(of_page, start + 1)]
+        yield {"from": start + 1, "to": start + len(of_page), "failures": failures}
 
 
 def _failure(result: Result, number: int) -> dict[str, Any]:
@@ -278,24 +295,18 @@ def _failure(result: Result, number: int) -> dict[str, Any]:
         raw = "" if verdict.raw.strip() in ("", verdict.reason.strip()) else _cut(verdict.raw)
         verdicts.append({"judge": shown(name + sure), "state": verdict.outcome,
                          "reason": _cut(verdict.reason), "raw": raw})  # fmt: skip
-    facts = [
-        ("test", test.uid),
-        ("repetition", str(result.run + 1) if result.run else ""),
-        ("scenario", test.scenario),
-        ("expected by the generator", test.expected),
-        ("expected output", test.usable_groundtruth or ""),
-        ("why it is a test", test.reasoning),
-        *((f"document {n}", text) for n, text in enumerate(result.contexts)),
-        *(
-            (
-                metric.key,
-                f"{metric.score:g}"
-                if metric.score is not None
-                else metric.problem or metric.outcome or "",
-            )
-            for metric in result.metrics
-        ),
-    ]
+    facts = {
+        "test": test.uid,
+        "repetition": str(result.run + 1) if result.run else "",
+        "scenario": test.scenario,
+        "expected by the generator": test.expected,
+        "expected output": test.usable_groundtruth or "",
+        "why it is a test": test.reasoning,
+    }
+    facts |= {f"document {n}": text for n, text in enumerate(result.contexts)}
+    for metric in result.metrics:
+        score = None if metric.score is None else f"{metric.score:g}"
+        facts[metric.key] = score or metric.problem or metric.outcome or ""
     return {
         "number": number,
         "rule": _rule_name(test),
@@ -307,8 +318,8 @@ def _failure(result: Result, number: int) -> dict[str, Any]:
         "input": _cut(test.testinput),
         "output": _cut(result.output),
         "error": None if result.error is None else _cut(result.error),
-        "said": verdicts,
-        "facts": [(shown(name), _cut(value)) for name, value in facts if value],
+        "verdicts": verdicts,
+        "facts": [(shown(name), _cut(value)) for name, value in facts.items() if value],
     }
 
 
@@ -320,16 +331,14 @@ def _cut(text: str) -> str:
 
 def _choices(kept: Sequence[Result]) -> dict[str, list[tuple[str, str]]]:
     """List what the failures can be filtered by, as value and words."""
-    rules = {_rule_name(result.test): result.test for result in kept}
-    models = [shown(name) for name in dict.fromkeys(result.model for result in kept)]
-    return {
-        "rule": [
-            (name, f"{_title(test)}: {one_line(test.rule, 60)}" if test.rule else _title(test))
-            for name, test in rules.items()
-        ],
-        "model": [(name, name) for name in models],
-        "kind": [(kind, _STATES[kind]) for kind in dict.fromkeys(result.state for result in kept)],
-    }
+    rules, models, kinds = {}, {}, {}
+    for result in kept:
+        test = result.test
+        words = f": {one_line(test.rule, 60)}" if test.rule else ""
+        rules[_rule_name(test)] = f"{_title(test)}{words}"
+        models[shown(result.model)] = shown(result.model)
+        kinds[str(result.state)] = _STATES[result.state]
+    return {"rule": [*rules.items()], "model": [*models.items()], "kind": [*kinds.items()]}
 
 
 # --- Markdown, JSON, CSV
@@ -339,8 +348,9 @@ _SHOWN = 50
 """Maximum number of failures on a page; the JSON has all of them."""
 
 
-def to_csv(rows: Sequence[Row]) -> str:
-    """Write rows as CSV, formatted like PromptPex's; no cell or heading is read as a formula."""
+def to_csv(report: Report) -> str:
+    """Write the overview as CSV like PromptPex's; no cell or heading is read as a formula."""
+    rows = report.overview()
     names = list(rows[0]) if rows else []
     return csv_text(names, ([row.get(name) for name in names] for row in rows))
 
@@ -353,10 +363,15 @@ def to_json(report: Report) -> str:
         "intent": report.spec.intent,
         "overview": report.overview(),
         "compliance": {
-            model: {kind: _counts(report.tnc(model=model, by=by)) for kind, by in KINDS.items()}
+            model: {
+                kind: {**rate.counts, "n": rate.n, "compliant": rate.compliant,
+                       "ci95": rate.interval}
+                for kind, by in KINDS.items()
+                for rate in [report.tnc(model=model, by=by)]
+            }
             for model in report.models
         },
-        "judges": [asdict(group) for group in report.agreement()],
+        "judges": [asdict(pair) for pair in report.agreement()],
         "rules": report.by_rule(),
         "grounded": [
             {"ruleid": check.rule.id, "rule": check.rule.text, "grounded": check.grounded.outcome,
@@ -370,29 +385,34 @@ def to_json(report: Report) -> str:
 
 def to_markdown(report: Report) -> str:
     """Write a report as a Markdown page: overview, compliance with intervals, rules, failures."""
+    rates: list[Row] = []
+    for model, kind, rate in report.rates():
+        low, high = rate.interval or (0.0, 0.0)
+        share = None if rate.compliant is None else _percent(rate.compliant)
+        interval = f"{low:.1%} – {high:.1%}" if rate.n else None
+        rates.append(
+            {"model": model, "tests": kind, **rate.counts, "compliant": share, "95 %": interval}
+        )
+    tables = {
+        "Overview": without_empty_columns(report.overview()),
+        "Compliance": rates,
+        "Agreement of judges": _pairs(report),
+        "Rules": report.by_rule(),
+    }
+    unknown = "count as not compliant" if report.unknown_as == "err" else "left out of the share"
     lines = [f"# Prompt tests of {inline(report.name)}", ""]
     if report.spec.intent:
         lines += [inline(report.spec.intent), ""]
     lines += [
         "Compliance is the share of outputs that keep to the prompt; it does not say whether they "
-        "are right. Outputs without a verdict are listed as `unknown` and "
-        + ("count as not compliant." if report.unknown_as == "err" else "left out of the share."),
+        f"are right. Outputs without a verdict are listed as `unknown` and {unknown}.",
         "",
-        "## Overview",
-        "",
-        *markdown_table(without_empty_columns(report.overview())),
-        "",
-        "## Compliance",
-        "",
-        *markdown_table(list(_compliance(report))),
-        "",
-        *_judges(report),
-        "## Rules",
-        "",
-        *markdown_table(report.by_rule()),
     ]
+    for title, rows in tables.items():
+        if rows or title != "Agreement of judges":
+            lines += [f"## {title}", "", *markdown_table(rows), ""]
     failed = report.failures()
-    lines += ["", f"## Failures ({len(failed)})", ""]
+    lines += [f"## Failures ({len(failed)})", ""]
     for failure in failed[:_SHOWN]:
         lines += [
             f"### {inline(failure.model)}: {failure.kind}",
@@ -408,30 +428,10 @@ def to_markdown(report: Report) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _counts(rate: Rate) -> dict[str, Any]:
-    counts = {"ok": rate.ok, "err": rate.err, "unknown": rate.unknown, "errors": rate.errors}
-    return {**counts, "n": rate.n, "compliant": rate.compliant, "ci95": rate.interval}
-
-
-def _compliance(report: Report) -> Iterator[Row]:
-    for model, kind, rate in report.rates():
-        low, high = rate.interval or (0.0, 0.0)
-        yield {
-            "model": model, "tests": kind, "ok": rate.ok, "err": rate.err,
-            "unknown": rate.unknown, "errors": rate.errors,
-            "compliant": None if rate.compliant is None else f"{rate.compliant:.1%}",
-            "95 %": f"{low:.1%} – {high:.1%}" if rate.n else None,
-        }  # fmt: skip
-
-
-def _judges(report: Report) -> list[str]:
-    rows: list[Row] = [
-        {
-            "judges": " and ".join(group.judges),
-            "same verdict": None if group.agree is None else f"{group.agree:.1%}",
-            "kappa": None if group.kappa is None else f"{group.kappa:.2f} (Cohen)",
-            "outputs": group.n,
-        }
-        for group in report.agreement()
-    ]
-    return ["## Agreement of judges", "", *markdown_table(rows), ""] if rows else []
+FORMATS: dict[str, Callable[[Report], str]] = {
+    "md": to_markdown,
+    "csv": to_csv,
+    "json": to_json,
+    "html": lambda report: "".join(report_pieces(report)),
+}
+"""Writers of a report by the name of the format."""

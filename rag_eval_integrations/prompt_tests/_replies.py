@@ -12,11 +12,11 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from rag_eval_integrations.errors import ConfigurationError, JudgeOutputError
+from rag_eval_integrations.errors import InputError, JudgeOutputError
 from rag_eval_integrations.models._reading import json_of, mended, unfenced
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest, Scenario
-from rag_eval_integrations.prompt_tests.records import PromptTest, Rule, make_uid
-from rag_eval_integrations.prompt_tests.upstream import why_not
+from rag_eval_integrations.prompt_tests.records import PromptTest, Rule
+from rag_eval_integrations.prompt_tests.upstream import inputs_of, make_test, whole_of, why_not
 
 _BULLET = re.compile(r"^\s*(?:(?:\d{1,3}[.)]|[-*•–]|_(?=\s))\s+)+")
 _HEADING = re.compile(r"^[#*_\s]*+(?:[\w ]{0,30})?(?:rules|specification)[*_\s]*:[*_\s]*$", re.I)
@@ -240,35 +240,23 @@ def read_tests(
         generation: the round of test generation, from 0.
     """
     parsed = ParsedTests()
-    if is_refusal(text):
-        parsed.lost.append(f"the reply is a refusal: {' '.join(text.split())[:80]}")
-        return parsed
     by_id = {rule.id: rule for rule in rules}
     fixed = dict(scenario.parameters) if scenario else {}
     seen: set[str] = set()
     for number, row in enumerate(_rows(text, prompt, parsed), start=1):
-        inputs, why = _inputs(row, prompt, fixed)
-        if why:
-            parsed.lost.append(f"test {number}: {why}")
-            continue
-        rule = by_id.get(_id(row.get("rule", row.get("ruleid"))))
+        rule = by_id.get(whole_of(row, "rule") or whole_of(row, "ruleid") or 0)
         if rule is None and len(rules) == 1:
             rule = rules[0]
-        inverse = rule.inverse if rule else bool(rules) and all(rule.inverse for rule in rules)
-        place: dict[str, Any] = {
-            "rule": rule.text if rule else "", "inverse": inverse, "inputs": inputs,
-            "scenario": scenario.name if scenario else "", "baseline": not rules,
+        known = {
+            "ruleid": rule.id if rule else None, "rule": rule.text if rule else "",
+            "inverse": rule.inverse if rule else bool(rules) and all(r.inverse for r in rules),
+            "baseline": not rules, "scenario": scenario.name if scenario else "",
+            "testid": row.get("testid"), "reasoning": _text(row.get("reasoning")),
+            "expectedoutput": _text(row.get("expected", row.get("expectedoutput"))),
+            "generation": generation,
         }  # fmt: skip
         try:
-            test = PromptTest(
-                uid=make_uid(**place),
-                **place,
-                rule_id=rule.id if rule else None,
-                test_id=str(row.get("testid") or number),
-                expected=_text(row.get("expected", row.get("expectedoutput"))),
-                reasoning=_text(row.get("reasoning")),
-                generation=generation,
-            )
+            test = make_test(known, _inputs(row, prompt, fixed), number)
         except (ValueError, RecursionError) as error:
             parsed.lost.append(f"test {number}: {why_not(error)}")
             continue
@@ -285,19 +273,16 @@ def _rows(text: str, prompt: PromptUnderTest, parsed: ParsedTests) -> list[Mappi
     if isinstance(content, dict):
         content = next((value for value in content.values() if isinstance(value, list)), [content])
     if isinstance(content, list):
-        return [item if isinstance(item, dict) else {"testinput": item} for item in content]
+        return [
+            {**item, "testinput": _text(item.get("testinput"))} if isinstance(item, dict)
+            else {"testinput": _text(item)}
+            for item in content
+        ]  # fmt: skip
     table = read_tests_csv(text, list(prompt.inputs))
     if table.rows:
         parsed.lost.extend(table.lost)
         return list(table.rows)
-    rows = _lines(text, prompt)
-    if not rows:
-        parsed.lost.extend(table.lost or ["the reply is empty"])
-    return rows
-
-
-def _lines(text: str, prompt: PromptUnderTest) -> list[Mapping[str, Any]]:
-    """Read lines of `name: 'value', name: 'value'`; a comment is the next line's reasoning."""
+    # Lines of `name: 'value', name: 'value'`; a comment is the next line's reasoning.
     rows: list[Mapping[str, Any]] = []
     comment = ""
     for line in unfenced(text).splitlines():
@@ -309,6 +294,8 @@ def _lines(text: str, prompt: PromptUnderTest) -> list[Mapping[str, Any]]:
         if set(values) & set(prompt.inputs):
             rows.append({"inputs": values, "reasoning": comment})
             comment = ""
+    if not rows:
+        parsed.lost.extend(table.lost or ["the reply is empty"])
     return rows
 
 
@@ -327,36 +314,16 @@ def _pairs(line: str) -> dict[str, str]:
 
 def _inputs(
     row: Mapping[str, Any], prompt: PromptUnderTest, fixed: Mapping[str, JsonValue]
-) -> tuple[dict[str, JsonValue], str]:
-    given = row.get("inputs")
-    if isinstance(given, str) and given.strip():
-        row = {**row, "testinput": given}
-    values = dict(given) if isinstance(given, dict) else {}
-    values |= {name: row[name] for name in prompt.inputs if name in row and name not in values}
-    values = {name: value for name, value in values.items() if name in prompt.inputs}
-    if not values and row.get("testinput") not in (None, ""):
-        text = row["testinput"]
-        try:
-            values = prompt.inputs_from(text if isinstance(text, str) else json.dumps(text), fixed)
-        except ConfigurationError as error:
-            return {}, str(error)
-    needed = [
-        input_.name
-        for input_ in prompt.inputs.values()
-        if input_.default is None and input_.name not in fixed
-    ]
-    absent = [name for name in needed if name not in values]
-    if absent:
-        return {}, f"has no {', '.join(absent)}"
+) -> dict[str, JsonValue]:
+    given = inputs_of(row, prompt, fixed)
+    values = {name: value for name, value in given.items() if name in prompt.inputs}
+    needed = (name for name, input_ in prompt.inputs.items() if input_.default is None)
+    if absent := [name for name in needed if name not in {**values, **fixed}]:
+        raise InputError(f"has no {', '.join(absent)}")
     if "inputs" not in row and not any(str(value).strip() for value in values.values()):
         # An empty cell of a table was left out; an empty input in JSON can be an edge case.
-        return {}, "is empty"
-    return values, ""
-
-
-def _id(value: object) -> int:
-    text = str(value).strip().rstrip(".") if isinstance(value, str | int) else ""
-    return int(text) if text.isdecimal() and len(text) < 9 else -1
+        raise InputError("is empty")
+    return values
 
 
 def _text(value: object) -> str:

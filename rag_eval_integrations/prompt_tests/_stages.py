@@ -6,8 +6,9 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations._visible import one_line as shown
@@ -32,9 +33,10 @@ from rag_eval_integrations.prompt_tests._requests import (
     dialogue,
     sections,
 )
-from rag_eval_integrations.prompt_tests.evaluate import metric_values
+from rag_eval_integrations.prompt_tests.evaluate import graded, metric_values
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest, Scenario
 from rag_eval_integrations.prompt_tests.records import PromptTest, Rule, Spec, make_uid
+from rag_eval_integrations.prompt_tests.upstream import text_of, whole_of
 from rag_eval_integrations.records import JsonObject
 
 logger = logger_of(__name__)
@@ -44,52 +46,71 @@ T = TypeVar("T")
 
 async def _asked(
     model: RecordedModel,
-    instructions: str,
-    parts: dict[str, str],
+    messages: tuple[Message, ...],
     read: Callable[[str], T | None],
     *,
     version: str,
     again: str,
     lack: str,
-    author: str | None = None,
     schema: JsonObject | None = None,
-) -> T:
+    name: str = "answer",
+    partly: bool = False,
+) -> tuple[T, tuple[Message, ...]]:
     """Ask for one stage, and once more after a reply of which `read` makes nothing.
 
     Args:
         model: the generator.
-        instructions: the system message.
-        parts: the material by name.
+        messages: the question.
         read: reads a reply; None if it cannot.
         version: version of the prompt and parser.
         again: the message after a reply that cannot be read.
         lack: what such a reply lacks, for the error.
-        author: what the prompt's author adds to the instructions.
         schema: JSON schema of the reply; None for text.
+        name: name of the schema.
+        partly: whether a reply that was cut off is read as well.
+
+    Returns:
+        The content, and the chat with the reply.
 
     Raises:
         JudgeError: when the model does not answer, or twice gives no usable reply.
     """
-    if author:
-        instructions = f"{instructions}\n\nThe author of the prompt adds: {author}"
-    asked = messages = dialogue(instructions, sections(parts))
     requests: list[CompletionRequest] = []
     for _ in (1, 2):
-        request = CompletionRequest(messages=asked, json_schema=schema, prompt_version=version)
+        request = CompletionRequest(
+            messages=messages, json_schema=schema, schema_name=name, prompt_version=version
+        )
         requests.append(request)
         completion = await answered(model, request)
         text, why = completion.text, f" {lack}"
+        reply = Message(role="assistant", content=text or "(nothing)")
         if completion.choices[0].refusal or is_refusal(text):
             why = f" refused: {shown(text, 100)}"
-        elif completion.finish_reason == "length":
+        elif completion.finish_reason == "length" and not partly:
             why = "'s reply was cut off"
         elif (content := read(text)) is not None:
-            return content
-        reply = Message(role="assistant", content=text[:4000] or "(nothing)")
-        asked = (*messages, reply, Message(role="user", content=again))
+            return content, (*messages, reply)
+        reply = reply.model_copy(update={"content": reply.content[:4000]})
+        messages = (*messages, reply, Message(role="user", content=again))
     for request in requests:
         model.forget(request)
     raise JudgeOutputError(f"the generator{why}", text)
+
+
+async def _stage(
+    model: RecordedModel,
+    instructions: str,
+    parts: dict[str, str],
+    read: Callable[[str], T | None],
+    *,
+    author: str | None = None,
+    **asking: Any,
+) -> T:
+    """Ask a stage's only question, with what the prompt's author adds; see `_asked`."""
+    if author:
+        instructions = f"{instructions}\n\nThe author of the prompt adds: {author}"
+    content, _ = await _asked(model, dialogue(instructions, sections(parts)), read, **asking)
+    return content
 
 
 def _object(**properties: object) -> JsonObject:
@@ -130,14 +151,14 @@ and nothing else.
 {MARKS}"""
 
 
-async def write_intent(prompt: PromptUnderTest, model: RecordedModel) -> str:
+async def write_intent(prompt: PromptUnderTest, model: RecordedModel) -> tuple[str, ...]:
     """Ask for the purpose of a prompt, in one sentence of at most 1,000 characters."""
 
-    def read(text: str) -> str | None:
+    def read(text: str) -> tuple[str, ...] | None:
         sentence = one_line(unfenced(text)).strip('"')
-        return sentence if 0 < len(sentence) <= 1000 else None
+        return (sentence,) if 0 < len(sentence) <= 1000 else None
 
-    return await _asked(
+    return await _stage(
         model, _INTENT, {"prompt": prompt.text}, read,
         version="intent-1", author=prompt.instructions.get("intent"),
         again="Write one sentence that says what the assistant is for, and nothing else.",
@@ -162,7 +183,7 @@ object {{"rules": ["…", "…"]}}.
 
 async def write_input_spec(prompt: PromptUnderTest, model: RecordedModel) -> tuple[str, ...]:
     """Ask for the rules of a valid input; at least one."""
-    return await _asked(
+    return await _stage(
         model, _INPUT_SPEC,
         {"prompt": prompt.text, "inputs": _described(prompt), **_samples(prompt)},
         lambda text: tuple(statements_in(text, "rules")) or None,
@@ -199,7 +220,7 @@ async def write_rules(
         rules = tuple(dict.fromkeys(statements_in(text, "rules")))
         return None if not rules and json_in(text) is None else rules
 
-    return await _asked(
+    return await _stage(
         model, _RULES.format(count=how_many), {"prompt": prompt.text}, read,
         version="rules-1", author=prompt.instructions.get("outputRules"), schema=_RULE_LIST,
         again='Reply with one JSON object {"rules": [...]} of sentences about the output.',
@@ -235,29 +256,28 @@ async def write_inverse_rules(
         JudgeError: when the model does not answer, or gives no usable reply.
     """
     inverse: dict[int, str] = {}
+    missing = dict(enumerate(rules, start=1))
+    entry = _object(number={"type": "integer"}, text=_TEXT)
     for _ in (1, 2):
-        missing = {n: text for n, text in enumerate(rules, start=1) if n not in inverse}
-        if not missing:
-            break
-        numbers = list(missing)
+        numbered = "\n".join(f"{number}. {text}" for number, text in missing.items())
         try:
-            inverse |= await _asked(
-                model, _INVERSE,
-                {"rules": "\n".join(f"{number}. {text}" for number, text in missing.items())},
-                lambda text, numbers=numbers: read_inverse_rules(text, numbers),  # type: ignore[misc]
+            inverse |= await _stage(
+                model, _INVERSE, {"rules": numbered},
+                partial(read_inverse_rules, numbers=list(missing)),
                 version="inverse-rules-1", author=prompt.instructions.get("inverseOutputRules"),
                 again='Reply with one JSON object {"inverse": [{"number": …, "text": "…"}, …]}.',
                 lack="wrote no inverse rules, or more than there are rules",
-                schema=_object(inverse={
-                    "type": "array", "items": _object(number={"type": "integer"}, text=_TEXT),
-                }),
+                schema=_object(inverse={"type": "array", "items": entry}),
             )  # fmt: skip
         except JudgeOutputError:
             if not inverse:
                 raise
-    absent = [str(number) for number in range(1, len(rules) + 1) if number not in inverse]
-    if absent:
-        logger.warning("%s: no inverse rule for rule %s", prompt.name, ", ".join(absent))
+        missing = {number: text for number, text in missing.items() if number not in inverse}
+        if not missing:
+            break
+    else:
+        absent = ", ".join(map(str, missing))
+        logger.warning("%s: no inverse rule for rule %s", prompt.name, absent)
     return dict(sorted(inverse.items()))
 
 
@@ -270,32 +290,22 @@ def read_inverse_rules(text: str, numbers: Sequence[int]) -> dict[int, str] | No
     content = json_in(text)
     if isinstance(content, dict):
         content = next((value for value in content.values() if isinstance(value, list)), None)
-    entries: list[tuple[object, str]]
+    entries: list[tuple[int | None, str]]
     lines = text.splitlines()
     if isinstance(content, list) and content and all(isinstance(item, dict) for item in content):
-        texts = [(item.get("number"), str(item.get("text") or "")) for item in content]
-        entries = [(number, one_line(rule)) for number, rule in texts if rule.strip()]
+        entries = [(whole_of(item, "number"), text_of(item, "text")) for item in content]
     elif any(matches := [NUMBER.match(line) for line in lines]):
-        entries = [
-            (match[1], one_line(line[match.end() :]))
-            for match, line in zip(matches, lines, strict=True)
-            if match and line[match.end() :].strip()
-        ]
+        numbered = [(match, line) for match, line in zip(matches, lines, strict=True) if match]
+        entries = [(int(match[1]), line[match.end() :]) for match, line in numbered]
     else:
         entries = [(None, rule) for rule in statements_in(text, "inverse")]
-    known = {str(number): number for number in numbers}
-    numbered = {known[n]: rule for given, rule in entries if (n := _number(given)) in known}
-    if numbered:
-        return numbered
-    unnumbered = [rule for number, rule in entries if _number(number) == ""]
+    entries = [(number, one_line(rule)) for number, rule in entries if rule.strip()]
+    known = {number: rule for number, rule in entries if number in numbers}
+    if known:
+        return {number: known[number] for number in numbers if number in known}
+    unnumbered = [rule for number, rule in entries if number is None]
     in_order = dict(zip(numbers, unnumbered, strict=False))
     return in_order if len(unnumbered) <= len(numbers) and in_order else None
-
-
-def _number(value: object) -> str:
-    """Write a number as its digits; empty for anything else."""
-    digits = value.strip() if isinstance(value, str) else str(value) if type(value) is int else ""
-    return digits.lstrip("0") if digits.isdecimal() and len(digits) < 9 else ""
 
 
 # --- Stage 5: tests of rules, inputs on which an output is likely to break a rule
@@ -378,48 +388,36 @@ async def write_tests(
         JudgeError: when the model does not answer.
     """
     written = ParsedTests()
+    known: set[str] = set()
     messages = _question(prompt, spec, group, per_rule)
-    schema = _object(
-        tests={
-            "type": "array",
-            "items": _object(
-                rule={"type": "integer"},
-                inputs=_object(**dict.fromkeys(prompt.inputs, _TEXT)),
-                expected=_TEXT,
-                reasoning=_TEXT,
-            ),
-        }
-    )
+    test = _object(
+        rule={"type": "integer"}, inputs=_object(**dict.fromkeys(prompt.inputs, _TEXT)),
+        expected=_TEXT, reasoning=_TEXT,
+    )  # fmt: skip
     for generation in range(generations):
-        requests: list[CompletionRequest] = []
-        tests: list[PromptTest] = []
-        while not tests and len(requests) < 2:
-            if requests:
-                messages = (*messages, Message(role="user", content=_NO_TEST))
-            request = CompletionRequest(
-                messages=messages, json_schema=schema, schema_name="tests",
-                prompt_version="tests-1",
-            )  # fmt: skip
-            requests.append(request)
-            try:
-                text = (await model.complete(request)).text
-            except JudgeError as error:
-                if not written.tests:
-                    raise
-                place = f"round {generation + 1} of the tests of rule {group.numbers}"
-                written.lost.append(f"{place} is missing: {error}")
-                return written
+
+        def read(text: str, generation: int = generation) -> list[PromptTest] | None:
             reading = read_tests(text, prompt, group.rules, group.scenario, generation)
             written.lost.extend(reading.lost)
-            tests = reading.tests
-            messages = (*messages, Message(role="assistant", content=text or "(nothing)"))
-        if not tests:
-            written.lost.append(f"no tests were written for rule {group.numbers}")
-            for request in requests:
-                model.forget(request)
+            return reading.tests or None
+
+        try:
+            tests, messages = await _asked(
+                model, messages, read, version="tests-1", again=_NO_TEST, name="tests",
+                lack="wrote no usable test", partly=True,
+                schema=_object(tests={"type": "array", "items": test}),
+            )  # fmt: skip
+        except JudgeOutputError as error:
+            written.lost.append(f"no tests were written for rule {group.numbers}: {error}")
             break
-        known = {test.uid for test in written.tests}
+        except JudgeError as error:
+            if not written.tests:
+                raise
+            place = f"round {generation + 1} of the tests of rule {group.numbers}"
+            written.lost.append(f"{place} is missing: {error}")
+            break
         written.tests.extend(test for test in tests if test.uid not in known)
+        known.update(test.uid for test in tests)
         more = f"Write {per_rule} more for every rule, none like those above; same form."
         messages = (*messages, Message(role="user", content=more))
     return written
@@ -428,19 +426,19 @@ async def write_tests(
 def _question(
     prompt: PromptUnderTest, spec: Spec, group: RuleGroup, per_rule: int
 ) -> tuple[Message, ...]:
-    situation, fixed = "", {}
-    if group.scenario is not None:
-        fixed = dict(group.scenario.parameters)
-        if group.scenario.instructions:
-            situation = f"\n\nAll tests are for this situation: {group.scenario.instructions}"
+    scenario = group.scenario or Scenario("")
+    situation = ""
+    if scenario.instructions:
+        situation = f"\n\nAll tests are for this situation: {scenario.instructions}"
     parts = {
         "prompt": prompt.text,
         "valid input": spec.input_spec_text,
         "inputs": _described(prompt),
         "rules": "\n".join(f"{rule.id}. {rule.text}" for rule in group.rules),
     }
-    if fixed:
-        parts["inputs that are given"] = json.dumps(fixed, ensure_ascii=False)
+    if scenario.parameters:
+        given = json.dumps(dict(scenario.parameters), ensure_ascii=False)
+        parts["inputs that are given"] = given
     count = "one test" if per_rule == 1 else f"{per_rule} tests"
     instructions = _TESTS.format(count=count, scenario=situation)
     return dialogue(instructions, sections({**parts, **_samples(prompt)}))
@@ -467,7 +465,7 @@ async def expand_test(
         content = json_in(text)
         return content if isinstance(content, dict) and set(content) == set(test.inputs) else None
 
-    inputs = await _asked(
+    inputs = await _stage(
         model, _EXPAND,
         {
             "purpose": spec.intent, "rules": spec.rules_text, "rule": test.rule,
@@ -511,7 +509,7 @@ async def write_baseline(
     form = "Write each test as one JSON object with a field for every input."
     if len(prompt.inputs) == 1:
         form = "Write each input as it would be typed, without quotes or a name in front."
-    return await _asked(
+    return await _stage(
         model, _BASELINE.format(count=count, form=form),
         {"prompt": prompt.text, "inputs": _described(prompt)},
         lambda text: read_baseline(text, prompt)[:count] or None,
@@ -531,11 +529,8 @@ def read_baseline(text: str, prompt: PromptUnderTest) -> list[PromptTest]:
         parts = [bare for part in titled if (bare := _TITLE.sub("", part).strip())]
         if len(prompt.inputs) == 1:
             parts = [json.dumps([{"testinput": part}]) for part in parts]
-    tests: dict[str, PromptTest] = {}
-    for part in parts:
-        for test in read_tests(part, prompt).tests:
-            tests.setdefault(test.uid, test)
-    return list(tests.values())
+    tests = [test for part in parts for test in read_tests(part, prompt).tests]
+    return list({test.uid: test for test in tests}.values())
 
 
 def baseline_text(tests: Sequence[PromptTest]) -> str:
@@ -574,7 +569,7 @@ async def review_tests(
             return None
         return str(content.get("review") or ""), [tests[n - 1] for n in sorted(numbers)]
 
-    return await _asked(
+    return await _stage(
         model, _RATING.format(count=count), {"prompt": prompt.text, "tests": listed}, read,
         version="rating-1", lack=f"did not keep {count} tests in its review",
         again=f'Reply with one JSON object {{"review": "…", "keep": [{count} numbers]}}.',
@@ -632,17 +627,13 @@ async def add_groundtruth(
             CompletionRequest(messages=messages, seed=attempt or None, prompt_version="groundtruth")
         )
         output = completion.text
-        scores = []
-        for judge in judges if output.strip() else ():
-            graded = await metric.ask(metric_values(prompt, spec, test, output), judge)
-            reading = graded.reading
-            if graded.stopped is None and reading.score is not None:
-                scores.append(reading.score)
-            elif graded.stopped is None and reading.outcome is not None:
-                scores.append(100.0 if reading.outcome == "ok" else 0.0)
-        score = fmean(scores) if scores else None
-        if (score is not None and score > best[0]) or not best[1]:
-            best = (REFUSED if score is None else score, output)
+        asked = judges if output.strip() else ()
+        graded_by = [await graded(metric, metric_values(prompt, spec, test, output), judge)
+                     for judge in asked]  # fmt: skip
+        scores = [result.value for result in graded_by if result.value is not None]
+        score = fmean(scores) if scores else REFUSED
+        if score > best[0] or not best[1]:
+            best = (score, output)
         if best[0] >= GOOD:
             break
     score, output = best

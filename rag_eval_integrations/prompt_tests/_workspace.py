@@ -16,9 +16,9 @@ from rag_eval_integrations import _target
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.prompt_tests._replies import NUMBER, one_line
 from rag_eval_integrations.prompt_tests._requests import Journal
-from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
+from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest, read_content
 from rag_eval_integrations.prompt_tests.records import PromptTest, Rule, Spec
-from rag_eval_integrations.prompt_tests.upstream import from_test_rows, rows_of
+from rag_eval_integrations.prompt_tests.upstream import from_test_rows, rows_of, whole_of
 
 INTENT = "intent.txt"
 INPUT_SPEC = "input_spec.txt"
@@ -68,47 +68,27 @@ class Workspace:
         path = self.path(name)
         return path.is_file() and bool(path.read_bytes().strip())
 
-    def read(self, name: str) -> str:
-        """Read a file's text.
+    def read(self, name: str) -> Any:
+        """Read a file: the JSON of a `.json`, otherwise its text.
 
         Raises:
-            ConfigurationError: when the file is not UTF-8.
+            ConfigurationError: when the file is neither; names the line of broken JSON.
             OSError: when the file cannot be read.
         """
-        try:
-            return self.path(name).read_text("utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise ConfigurationError("file", str(self.path(name)), "is not UTF-8") from error
+        return read_content(self.path(name), "file")
 
-    def write(self, name: str, text: str) -> None:
+    def write(self, name: str, content: str | bytes) -> None:
         """Write a file, either completely or not at all.
 
         Raises:
             ConfigurationError: when something else than a regular file has the name.
             OSError: when the file cannot be written.
         """
-        self.write_bytes(name, text.encode("utf-8", "surrogatepass"))
-
-    def write_bytes(self, name: str, content: bytes) -> None:
-        """Write a file of any content; see `write`."""
+        if isinstance(content, str):
+            content = content.encode("utf-8", "surrogatepass")
         _target.make_folder(self.folder)
         with _target.replacing(_target.resolved(self.path(name), "file")) as stream:
             stream.write(content)
-
-    def read_json(self, name: str) -> Any:
-        """Read a file's JSON.
-
-        Raises:
-            ConfigurationError: when the file is not JSON; names the line.
-            OSError: when the file cannot be read.
-        """
-        text = self.read(name)
-        try:
-            return json.loads(text)
-        except (RecursionError, ValueError) as error:
-            where = f"line {error.lineno} " if isinstance(error, json.JSONDecodeError) else ""
-            why = f"{where}is not JSON: {getattr(error, 'msg', error)}"
-            raise ConfigurationError("file", str(self.path(name)), why) from error
 
     def write_json(self, name: str, value: Any) -> None:
         """Write JSON, indented so that a person can edit it."""
@@ -142,12 +122,16 @@ class Workspace:
         Raises:
             ConfigurationError: when a file is not UTF-8.
         """
-        rules, cut = self.read_lines(RULES), self.about().get("rulesNumberedFirst")
+        rules = self.read_lines(RULES)
         return make_spec(
             " ".join(self.read_lines(INTENT)), self.read_lines(INPUT_SPEC), rules,
-            inverse_by_rule(self.read_lines(INVERSE_RULES), len(rules)),
-            cut=cut if type(cut) is int and cut >= 0 else None,
+            inverse_by_rule(self.read_lines(INVERSE_RULES), len(rules)), cut=self.cut(),
         )  # fmt: skip
+
+    def cut(self) -> int | None:
+        """Return the number of rules that PromptPex numbered first in an import; None for all."""
+        cut = whole_of(self.about(), "rulesNumberedFirst")
+        return None if cut is None or cut < 0 else cut
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """Read a file's list of objects; empty if there is no file.
@@ -157,7 +141,7 @@ class Workspace:
             InputError: when it is not a list of objects.
             OSError: when it cannot be read.
         """
-        return rows_of(self.read_json(name), name) if self.has(name) else []
+        return rows_of(self.read(name), name) if self.has(name) else []
 
     def tests(self, prompt: PromptUnderTest, tell: Callable[[str], None]) -> list[PromptTest]:
         """Read the tests; rows that cannot be used are reported and left out.
@@ -183,7 +167,7 @@ class Workspace:
         Raises:
             ConfigurationError: when the file is not a JSON object.
         """
-        about = self.read_json(PROMPT) if self.has(PROMPT) else {}
+        about = self.read(PROMPT) if self.has(PROMPT) else {}
         if not isinstance(about, dict):
             path = str(self.path(PROMPT))
             raise ConfigurationError("file", path, "should be an object with `file` and `source`")

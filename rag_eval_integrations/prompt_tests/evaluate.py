@@ -1,35 +1,321 @@
-"""`PromptEvaluation`: judges and metric files evaluate outputs, tests and rules."""
+"""Judges evaluate outputs, tests and rules: `PromptEvaluation`, of evaluators and metric files.
+
+The evaluators ask a judge for OK or ERR: compliance, validity, groundedness, agreement.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+import re
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, get_args
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations.errors import ConfigurationError, JudgeError
-from rag_eval_integrations.metrics.prompty import PromptyMetric
+from rag_eval_integrations.metrics.geval._expectation import place_of, word_probabilities
+from rag_eval_integrations.metrics.prompty import Outcome, PromptyMetric, read_verdict
 from rag_eval_integrations.metrics.prompty._sandbox import Texts
 from rag_eval_integrations.metrics.prompty.metric import distinct
 from rag_eval_integrations.models import Model
-from rag_eval_integrations.prompt_tests._requests import Journal, RecordedModel, run_jobs
-from rag_eval_integrations.prompt_tests._schema import output_schema, with_schema
-from rag_eval_integrations.prompt_tests.evaluators import (
-    InputValidity,
-    NonCompliance,
-    RuleGroundedness,
-    SpecAgreement,
+from rag_eval_integrations.models.completion import Completion, CompletionRequest
+from rag_eval_integrations.prompt_tests._requests import (
+    MARKS,
+    J,
+    Journal,
+    R,
+    RecordedModel,
+    answered,
+    dialogue,
+    run_jobs,
+    sections,
 )
+from rag_eval_integrations.prompt_tests._settings import output_schema, with_schema
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import (
     Judged,
     MetricResult,
     PromptTest,
     Result,
+    Rule,
     RuleCheck,
     Spec,
     TestCheck,
 )
 from rag_eval_integrations.prompt_tests.run import model_from
+
+ANSWER = """\
+Write your reason first, in at most 20 words. Then, on the next line, write one word: OK or ERR."""
+
+# --- The question that all evaluators ask
+
+
+_STOPPED = {
+    "content_filter": "a content filter stopped the judge",
+    "refusal": "the judge refused",
+    "length": "the judge's reply was cut off",
+}
+
+
+_ALTERNATIVES = 5
+"""Alternatives per token that are asked for; a verdict has two."""
+_LEAST_MASS = 0.5
+_WORD = re.compile(r"(?<!\w)(?:OK|ERR)(?!\w)", re.IGNORECASE)
+
+
+async def judged(
+    judge: Model,
+    instructions: str,
+    parts: Mapping[str, str],
+    *,
+    version: str,
+    probability: bool = False,
+) -> Judged:
+    """Ask a judge for a verdict; a failure gives `unknown` with the reason and raises nothing.
+
+    Args:
+        judge: the judge to ask.
+        instructions: the system message.
+        parts: the material, by name; judged text is never outside of it.
+        version: version of the prompt and parser.
+        probability: whether to ask for log-probabilities, and so for the verdict's probability; a
+            recorded reply without them is used all the same.
+    """
+    request = CompletionRequest(
+        messages=dialogue(instructions, sections(parts)),
+        temperature=0.0,
+        prompt_version=version,
+    )
+    if probability and not (isinstance(judge, RecordedModel) and judge.holds(request)):
+        request = request.model_copy(update={"top_logprobs": _ALTERNATIVES})
+    try:
+        completion = await answered(judge, request)
+    except JudgeError as error:
+        return _failed(error, judge)
+    stopped = _STOPPED.get(completion.finish_reason)
+    if stopped is not None:
+        return Judged(outcome="unknown", reason=stopped, raw=completion.text, judge=judge.name)
+    verdict = read_verdict(completion.text)
+    return Judged(
+        outcome=verdict.outcome,
+        reason=verdict.reason,
+        raw=completion.text,
+        judge=judge.name,
+        probability=probability_of_ok(completion, verdict.outcome) if completion.tokens else None,
+    )
+
+
+def _failed(error: JudgeError, judge: Model) -> Judged:
+    why = f"{type(error).__name__}: {error}"
+    return Judged(outcome="unknown", reason=why, judge=judge.name, failed=True)
+
+
+def probability_of_ok(completion: Completion, outcome: Outcome) -> float | None:
+    """Compute P(OK) / (P(OK) + P(ERR)) at the token in which the verdict begins.
+
+    Returns:
+        0 to 1; None without a verdict, without usable log-probabilities, or where less than half of
+        the probability is on the two words.
+    """
+    words = [word for word in _WORD.finditer(completion.text) if word[0].lower() == outcome]
+    if not words or completion.tokens is None:
+        return None
+    # The verdict is the reply's end; if other words follow, it stood alone on the first line.
+    word = words[-1] if not re.search(r"\w", completion.text[words[-1].end() :]) else words[0]
+    place = place_of(completion.text, word.span(), completion.tokens)
+    shares = None if place is None else word_probabilities(completion.tokens, place)
+    if not isinstance(shares, dict):
+        return None
+    sums = {"ok": 0.0, "err": 0.0}
+    for spelled, share in shares.items():
+        begins = re.sub(r"[\W_]+", "", spelled).lower()
+        for name in sums:
+            # A tokenizer may write ERR in two tokens, or as the beginning of `error`.
+            if begins and (name.startswith(begins) or begins.startswith(name)):
+                sums[name] += share
+    mass = sums["ok"] + sums["err"]
+    return sums["ok"] / mass if mass >= _LEAST_MASS and sums[outcome] else None
+
+
+# --- Test Non-Compliance: does an output comply with the rules or the prompt?
+
+
+Basis = Literal["rules", "prompt"]
+
+RULES = f"""\
+You check whether the output of an assistant keeps the rules that were set for it. You are given \
+the rules{{shown}} and the output.
+
+Go by the rules alone, not by what you would have answered. Only what the output itself shows \
+counts: a rule that does not apply here is kept, and a rule that cannot be checked from what you \
+are given is left aside. You do not check whether the output is right, only whether it has the \
+form and the kind of content that the rules ask for. One broken rule is enough for ERR; if every \
+rule is kept, it is OK.
+
+{ANSWER}
+
+{MARKS}"""
+
+PROMPT = f"""\
+You check whether the output of an assistant is one that its prompt allows. You are given the \
+prompt{{shown}} and the output.
+
+Go by the prompt alone, not by what you would have answered. Only what the output itself shows \
+counts: leave aside whatever cannot be checked from what you are given. You do not check whether \
+the output is right, only whether it has the form and the kind of content that the prompt asks \
+for. One clear violation is enough for ERR; without any, it is OK.
+
+{ANSWER}
+
+{MARKS}"""
+
+
+@dataclass(frozen=True)
+class NonCompliance:
+    """Asks a judge whether an output complies with the rules or the prompt.
+
+    Args:
+        basis: `rules` for the output rules and the input specification, as in PromptPex's paper;
+            `prompt` for the prompt's text, as in PromptPex's code.
+        see_input: whether the judge sees the test's input; by default only with `rules`.
+
+    Raises:
+        ConfigurationError: for another basis.
+    """
+
+    basis: Basis = "rules"
+    see_input: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.basis not in get_args(Basis):
+            raise ConfigurationError("basis", self.basis, f"use {' or '.join(get_args(Basis))}")
+
+    def check(self, prompt: PromptUnderTest, spec: Spec) -> None:
+        """Check, before the first request, that there is something to judge by.
+
+        Raises:
+            ConfigurationError: for `basis="rules"` without output rules.
+        """
+        if self.basis == "rules" and not spec.output_rules:
+            why = f"{prompt.name} has no output rules; write some, or use 'prompt'"
+            raise ConfigurationError("basis", self.basis, why)
+
+    async def judge(
+        self, prompt: PromptUnderTest, spec: Spec, test: PromptTest, output: str, judge: Model
+    ) -> Judged:
+        """Judge one output; an empty output does not comply, and no judge is asked."""
+        if not output.strip():
+            return Judged(outcome="err", reason="the output is empty")
+        see_input = self.basis == "rules" if self.see_input is None else self.see_input
+        if self.basis == "prompt":
+            template, words, parts = PROMPT, "", {"prompt": prompt.text}
+        else:
+            template, words = RULES, ", a description of valid inputs"
+            rules = (f"{n}. {rule.text}" for n, rule in enumerate(spec.output_rules, start=1))
+            described = spec.input_spec_text or "(not described)"
+            parts = {"rules": "\n".join(rules), "valid input": described}
+        if see_input:
+            words, parts["input"] = f"{words}, the input", test.testinput
+        parts["output"] = output
+        version = f"noncompliance-1/{self.basis}"
+        instructions = template.format(shown=words)
+        return await judged(judge, instructions, parts, version=version, probability=True)
+
+
+# --- Input validity: does the input specification allow a test's input?
+
+
+_VALIDITY_INSTRUCTIONS = f"""\
+You check whether an input is one that an assistant accepts. You are given a description of its \
+valid inputs and one input. Go by the description alone; what it does not speak of is allowed. OK \
+if the input keeps all of the description, ERR if it breaks any part.
+
+{ANSWER}
+
+{MARKS}"""
+
+
+class InputValidity:
+    """Asks a judge whether a test's input is valid."""
+
+    async def judge(self, spec: Spec, test: PromptTest, judge: Model) -> Judged:
+        """Judge one test; `unknown` without an input specification."""
+        if not spec.input_spec:
+            return Judged(outcome="unknown", reason="there is no input specification")
+        parts = {"valid input": spec.input_spec_text, "input": test.testinput}
+        return await judged(judge, _VALIDITY_INSTRUCTIONS, parts, version="validity-1")
+
+
+# --- Rule groundedness: does the prompt support an output rule?
+
+
+_GROUNDEDNESS_INSTRUCTIONS = f"""\
+You check whether a rule was taken from a prompt. You are given the prompt of an assistant and one \
+rule about the assistant's output. OK if the prompt says the rule or clearly implies it, ERR if \
+the rule adds something, changes something or contradicts the prompt.
+
+{ANSWER}
+
+{MARKS}"""
+
+
+class RuleGroundedness:
+    """Asks a judge whether the prompt states or implies a rule."""
+
+    async def judge(self, prompt: PromptUnderTest, rule: Rule, judge: Model) -> Judged:
+        """Judge one rule."""
+        parts = {"prompt": prompt.text, "rule": rule.text}
+        return await judged(judge, _GROUNDEDNESS_INSTRUCTIONS, parts, version="groundedness-1")
+
+
+# --- Spec agreement: does the extracted specification alone lead to a compliant answer?
+
+
+_AGREEMENT_INSTRUCTIONS = """\
+{intent}
+
+Answer the user's input. Your answer has to keep these rules:
+{rules}"""
+
+
+class SpecAgreement:
+    """Asks a judge whether answers made from the specification alone comply with the prompt."""
+
+    async def judge(
+        self,
+        prompt: PromptUnderTest,
+        spec: Spec,
+        test: PromptTest,
+        model: Model,
+        judge: Model,
+    ) -> tuple[Judged, str]:
+        """Answer one test from the specification and judge the answer.
+
+        Args:
+            prompt: the prompt under test.
+            spec: its specification.
+            test: the test.
+            model: model that answers.
+            judge: model that judges the answer by the prompt.
+
+        Returns:
+            The verdict and the answer; `unknown` and an empty answer if the model fails.
+        """
+        system = _AGREEMENT_INSTRUCTIONS.format(
+            intent=spec.intent or "You are an assistant.",
+            rules="\n".join(f"- {rule.text}" for rule in spec.output_rules),
+        )
+        question = dialogue(system, test.testinput)
+        request = CompletionRequest(messages=question, prompt_version="agreement-1")
+        try:
+            answer = (await answered(model, request)).text
+        except JudgeError as error:
+            return _failed(error, model), ""
+        return await NonCompliance("prompt").judge(prompt, spec, test, answer, judge), answer
+
+
+# --- All of it, over a run
 
 
 class PromptEvaluation:
@@ -59,7 +345,7 @@ class PromptEvaluation:
         judges: Sequence[Model | str],
         metrics: Sequence[PromptyMetric] = (),
         *,
-        compliance: NonCompliance | None = NonCompliance(),  # noqa: B008  # frozen
+        compliance: NonCompliance | None = NonCompliance(),  # frozen
         max_concurrency: int = 8,
         journal: Journal | None = None,
         done: Callable[[], None] | None = None,
@@ -69,19 +355,16 @@ class PromptEvaluation:
         record = Journal() if journal is None else journal
         if max_concurrency < 1:
             raise ConfigurationError("max_concurrency", max_concurrency, "use a number from 1")
-        self.judges: list[RecordedModel] = [
-            RecordedModel(model_from(judge, "judge"), record, max_concurrency=max_concurrency)
-            for judge in judges
-        ]
+        recorded = partial(RecordedModel, journal=record, max_concurrency=max_concurrency)
+        self.judges = [recorded(model_from(judge, "judge")) for judge in judges]
         if not self.judges:
             raise ConfigurationError("judges", judges, "give at least one")
-        names = [judge.name for judge in self.judges]
-        for name in names:
-            if names.count(name) > 1:
+        for name, count in Counter(judge.name for judge in self.judges).items():
+            if count > 1:
                 raise ConfigurationError("judges", name, "two judges have this name")
         self.metrics = distinct(metrics)
-        self._own: dict[str, RecordedModel] = {
-            metric.name: RecordedModel(metric.judge, record, max_concurrency=max_concurrency)
+        self._own = {
+            metric.name: recorded(metric.judge)
             for metric in self.metrics
             if metric.judge is not None
         }
@@ -90,21 +373,16 @@ class PromptEvaluation:
         if compliance is not None:
             compliance.check(self.prompt, spec)
         self.max_concurrency = max_concurrency
-        self._done = done
+        self._done = done or (lambda: None)
         self.planned = 0
         """Judgements started or waiting so far, including those whose replies are recorded."""
-        self._check_variables()
-
-    def _check_variables(self) -> None:
-        nothing = PromptTest(uid="", inputs={"input": ""})
-        given = metric_values(self.prompt, self.spec, nothing, "")
+        given = metric_values(self.prompt, spec, PromptTest(uid="", inputs={"input": ""}), "")
         for metric in self.metrics:
-            missing = metric.prompt.missing({**given, **metric.variables})
-            if missing:
-                why = (
-                    f"needs {', '.join(missing)}, which is not provided; pass it with `variables=`"
+            if missing := metric.prompt.missing({**given, **metric.variables}):
+                why = "is not provided; pass it with `variables=`"
+                raise ConfigurationError(
+                    "metric", metric.name, f"needs {', '.join(missing)}, which {why}"
                 )
-                raise ConfigurationError("metric", metric.name, why)
 
     @property
     def asked(self) -> int:
@@ -130,7 +408,6 @@ class PromptEvaluation:
             for metric in subjects
             for judge in self._judges_of(metric)
         ]
-        self.planned += len(jobs)
 
         async def work(
             job: tuple[int, PromptyMetric | None, RecordedModel],
@@ -143,9 +420,7 @@ class PromptEvaluation:
                 self.prompt, self.spec, result.test, result.output, judge
             )
 
-        judgements = await run_jobs(
-            jobs, work, max_concurrency=self.max_concurrency, done=self._count
-        )
+        judgements = await self._run(jobs, work)
         by_result: dict[int, list[Judged | MetricResult]] = {}
         for (number, *_), judgement in zip(jobs, judgements, strict=True):
             by_result.setdefault(number, []).append(judgement)
@@ -175,39 +450,35 @@ class PromptEvaluation:
         Raises:
             ConfigurationError: for an `agreement_model` that does not answer messages.
         """
-        self.planned += len(tests)
         judge = self.judges[0]
         model = None
         if agreement_model is not None:
             model = RecordedModel(model_from(agreement_model, "agreement_model"), judge.journal)
 
         async def check(test: PromptTest) -> TestCheck:
-            checked = TestCheck(test=test)
-            if validity:
-                verdict = await InputValidity().judge(self.spec, test, judge)
-                checked = checked.model_copy(update={"validity": verdict})
+            valid = await InputValidity().judge(self.spec, test, judge) if validity else None
+            agreed, output = None, ""
             if model is not None:
-                agreed, output = await SpecAgreement().judge(
-                    self.prompt, self.spec, test, model, judge
-                )
-                checked = checked.model_copy(
-                    update={"agreement": agreed, "agreement_output": output}
-                )
-            self._count()
-            return checked
+                ask = SpecAgreement().judge
+                agreed, output = await ask(self.prompt, self.spec, test, model, judge)
+            return TestCheck(test=test, validity=valid, agreement=agreed, agreement_output=output)
 
-        return await run_jobs(tests, check, max_concurrency=self.max_concurrency)
+        return await self._run(tests, check)
 
     async def rules(self) -> list[RuleCheck]:
         """Judge whether the prompt supports each output rule, with the first judge."""
 
-        async def check(rule: Any) -> RuleCheck:
-            verdict = await RuleGroundedness().judge(self.prompt, rule, self.judges[0])
-            self._count()
-            return RuleCheck(rule=rule, grounded=verdict)
+        async def check(rule: Rule) -> RuleCheck:
+            grounded = await RuleGroundedness().judge(self.prompt, rule, self.judges[0])
+            return RuleCheck(rule=rule, grounded=grounded)
 
-        self.planned += len(self.spec.output_rules)
-        return await run_jobs(self.spec.output_rules, check, max_concurrency=self.max_concurrency)
+        return await self._run(self.spec.output_rules, check)
+
+    async def _run(self, jobs: Sequence[J], work: Callable[[J], Awaitable[R]]) -> list[R]:
+        self.planned += len(jobs)
+        return await run_jobs(
+            jobs, work, max_concurrency=self.max_concurrency, done=lambda _: self._done()
+        )
 
     def outputs_sync(self, results: Sequence[Result]) -> list[Result]:
         """Judge outputs from synchronous code; see `outputs`."""
@@ -225,21 +496,10 @@ class PromptEvaluation:
             return none.model_copy(update={"problem": "the output is empty"})
         values = metric_values(self.prompt, self.spec, result.test, result.output, result.contexts)
         try:
-            graded = await metric.ask({**values, **metric.variables}, judge)
+            return await graded(metric, values, judge)
         except (JudgeError, ConfigurationError) as error:
             why = f"{type(error).__name__}: {error}"
             return none.model_copy(update={"problem": why, "failed": True})
-        content, reading = graded.completion.text, graded.reading
-        stopped = reading.problem and reading.reason
-        problem = stopped if graded.stopped is None else graded.stopped[1]
-        if problem is not None:
-            return none.model_copy(update={"content": content, "problem": problem})
-        grade = {"score": reading.score, "outcome": reading.outcome, "content": content}
-        return none.model_copy(update=grade)
-
-    def _count(self, _: object = None) -> None:
-        if self._done is not None:
-            self._done()
 
 
 def _with(result: Result, judgements: Sequence[Judged | MetricResult]) -> Result:
@@ -251,6 +511,24 @@ def _with(result: Result, judgements: Sequence[Judged | MetricResult]) -> Result
     if verdicts:
         changes |= {"compliance": verdicts[0], "others": tuple(verdicts[1:])}
     return result.model_copy(update=changes)
+
+
+async def graded(metric: PromptyMetric, values: Mapping[str, object], judge: Model) -> MetricResult:
+    """Ask a judge a metric's question.
+
+    Raises:
+        JudgeError: when the judge does not answer.
+        ConfigurationError: for a variable without a value.
+    """
+    reply = await metric.ask({**values, **metric.variables}, judge)
+    reading, content = reply.reading, reply.completion.text
+    problem = reading.problem and reading.reason if reply.stopped is None else reply.stopped[1]
+    result = MetricResult(
+        metric=metric.name, judge=judge.name, outcome="unknown", content=content, problem=problem
+    )
+    if problem is not None:
+        return result
+    return result.model_copy(update={"score": reading.score, "outcome": reading.outcome})
 
 
 def metric_values(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -31,7 +33,7 @@ from rag_eval_integrations.prompt_tests._stages import (
     write_rules,
     write_tests,
 )
-from rag_eval_integrations.prompt_tests._workspace import Workspace, inverse_by_rule, make_spec
+from rag_eval_integrations.prompt_tests._workspace import Workspace, inverse_by_rule
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import PromptTest, Spec
 from rag_eval_integrations.prompt_tests.run import model_from
@@ -170,6 +172,7 @@ class Generation:
                 there = ", ".join(known) or "none"
                 raise ConfigurationError("scenario", name, f"the prompt's scenarios are: {there}")
         self.scenarios = [known[name] for name in chosen]
+        self._asking = (self.prompt, self.model)
         self.max_concurrency = max_concurrency
         self._tell = tell
         self._warned_of_no_rules = False
@@ -178,25 +181,17 @@ class Generation:
 
     async def intent(self) -> str:
         """Run stage 1: the prompt's purpose in one sentence."""
-
-        async def write() -> tuple[str, ...]:
-            return (await write_intent(self.prompt, self.model),)
-
-        return " ".join(await self._lines(files.INTENT, write, "nothing was written"))
+        return " ".join(await self._lines(files.INTENT, lambda: write_intent(*self._asking)))
 
     async def input_spec(self) -> tuple[str, ...]:
         """Run stage 2: the rules of a valid input."""
-        return await self._lines(
-            files.INPUT_SPEC,
-            lambda: write_input_spec(self.prompt, self.model),
-            "nothing was written",
-        )
+        return await self._lines(files.INPUT_SPEC, lambda: write_input_spec(*self._asking))
 
     async def rules(self) -> tuple[str, ...]:
         """Run stage 3: the output rules; empty, with a notice, if the prompt sets none."""
         rules = await self._lines(
             files.RULES,
-            lambda: write_rules(self.prompt, self.model, self.options.rules),
+            lambda: write_rules(*self._asking, self.options.rules),
             "no output rules were found in the prompt; write your own here, one per line",
         )
         if not rules and not self._warned_of_no_rules:
@@ -219,7 +214,7 @@ class Generation:
                 return tuple(inverse.values())
             return tuple(f"{number}. {text}" for number, text in inverse.items())
 
-        lines = await self._lines(files.INVERSE_RULES, write, "no inverse rules were written")
+        lines = await self._lines(files.INVERSE_RULES, write)
         if len(lines) != len(rules):
             self._tell(
                 f"{self.prompt.name}: {len(rules)} rules but {len(lines)} inverse rules; if you "
@@ -229,10 +224,9 @@ class Generation:
 
     async def spec(self) -> Spec:
         """Run stages 1 to 4, the first three concurrently."""
-        intent, input_spec, rules = await asyncio.gather(
-            self.intent(), self.input_spec(), self.rules()
-        )
-        return make_spec(intent, input_spec, rules, await self.inverse_rules())
+        await asyncio.gather(self.intent(), self.input_spec(), self.rules())
+        await self.inverse_rules()
+        return self.workspace.spec()
 
     async def tests(self) -> list[PromptTest]:
         """Run all stages up to the tests: rule tests, then baseline tests; empty without rules."""
@@ -246,22 +240,16 @@ class Generation:
         if not spec.output_rules and not spec.inverse_rules:
             return []  # write no file, so that rules added by hand lead to tests
         tests = await self._rule_tests(spec)
-        if self.options.keep is not None and len(tests) > self.options.keep:
-            try:
-                review, kept = await review_tests(self.prompt, tests, self.model, self.options.keep)
-            except JudgeError as error:
-                self._keep(error, f"all {len(tests)} tests are kept without a review")
-            else:
+        keep = self.options.keep
+        if keep is not None and len(tests) > keep:
+            with self._optional(f"all {len(tests)} tests are kept without a review"):
+                review, tests = await review_tests(self.prompt, tests, self.model, keep)
                 self.workspace.write(files.REVIEW, paragraphs(review))
-                tests = kept
         if self.options.baseline and tests:
-            try:
-                baseline = await write_baseline(self.prompt, self.model, len(tests))
-            except JudgeError as error:
-                self._keep(error, "there are no baseline tests")
-            else:
+            with self._optional("there are no baseline tests"):
+                baseline = await write_baseline(*self._asking, len(tests))
                 self.workspace.write(files.BASELINE, baseline_text(baseline))
-                tests += baseline
+                tests = [*tests, *baseline]
         if tests:
             self.workspace.write_json(files.TESTS, to_test_rows(tests))
         return tests
@@ -301,15 +289,13 @@ class Generation:
 
         with journal:
             done = await run_jobs(tests, answered, max_concurrency=self.max_concurrency)
+        rows = [
+            {"testuid": test.uid, "model": test.groundtruth_model, "output": test.groundtruth,
+             "score": test.groundtruth_score, "isGroundtruth": True}
+            for test in done
+        ]  # fmt: skip
         self.workspace.write_json(files.TESTS, to_test_rows(done))
-        self.workspace.write_json(
-            files.GROUNDTRUTH,
-            [
-                {"testuid": test.uid, "model": test.groundtruth_model, "output": test.groundtruth,
-                 "score": test.groundtruth_score, "isGroundtruth": True}
-                for test in done
-            ],
-        )  # fmt: skip
+        self.workspace.write_json(files.GROUNDTRUTH, rows)
         return done
 
     def run(self) -> list[PromptTest]:
@@ -322,7 +308,6 @@ class Generation:
             spec, self.scenarios, split=options.split_rules, most=options.rules_per_group,
             max_rules=options.max_rules,
         )  # fmt: skip
-
         failed: list[JudgeError] = []
 
         async def write(group: RuleGroup) -> ParsedTests:
@@ -345,11 +330,8 @@ class Generation:
             tests.update({test.uid: test for test in written.tests if test.uid not in tests})
         expanded = list(tests.values())
         for _ in range(options.expansions):
-            expanded = await run_jobs(
-                expanded,
-                lambda test: self._expanded(test, spec),
-                max_concurrency=self.max_concurrency,
-            )
+            work = partial(self._expanded, spec=spec)
+            expanded = await run_jobs(expanded, work, max_concurrency=self.max_concurrency)
         return expanded
 
     async def _expanded(self, test: PromptTest, spec: Spec) -> PromptTest:
@@ -361,10 +343,16 @@ class Generation:
             if self._down is None:
                 self._down = error
                 self._keep(error, "the other tests keep their short form")
-            return test
         except JudgeError as error:
             self._keep(error, f"{test.uid} ({one_line(test.testinput, 60)!r}) keeps its short form")
-            return test
+        return test
+
+    @contextmanager
+    def _optional(self, so: str) -> Iterator[None]:
+        try:
+            yield
+        except JudgeError as error:
+            self._keep(error, so)
 
     def _keep(self, error: JudgeError, so: str) -> None:
         """Say what the failure of an optional request means; what was made before is kept."""
@@ -374,7 +362,10 @@ class Generation:
         )
 
     async def _lines(
-        self, name: str, write: Callable[[], Awaitable[tuple[str, ...]]], otherwise: str
+        self,
+        name: str,
+        write: Callable[[], Awaitable[tuple[str, ...]]],
+        otherwise: str = "nothing was written",
     ) -> tuple[str, ...]:
         if not self.workspace.has(name):
             self.workspace.write_lines(name, await write(), otherwise)

@@ -20,21 +20,14 @@ from rag_eval_integrations.metrics.prompty import (
 from rag_eval_integrations.metrics.prompty.file import prompt_name
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.prompt_tests import _workspace as files
-from rag_eval_integrations.prompt_tests._context import Source
-from rag_eval_integrations.prompt_tests._export import Exported, export_tests
+from rag_eval_integrations.prompt_tests._export import Exported, Source, export_tests
 from rag_eval_integrations.prompt_tests._pages import report_pieces, to_csv, to_json, to_markdown
 from rag_eval_integrations.prompt_tests._workspace import Workspace
-from rag_eval_integrations.prompt_tests.evaluate import PromptEvaluation
-from rag_eval_integrations.prompt_tests.evaluators import NonCompliance
-from rag_eval_integrations.prompt_tests.generate import OWN_METRICS
+from rag_eval_integrations.prompt_tests.evaluate import NonCompliance, PromptEvaluation
+from rag_eval_integrations.prompt_tests.generate import OWN_METRICS, Tell
 from rag_eval_integrations.prompt_tests.prompt import AuthorWords, PromptUnderTest
 from rag_eval_integrations.prompt_tests.rates import UnknownAs
-from rag_eval_integrations.prompt_tests.records import (
-    Choice,
-    PromptTest,
-    Result,
-    TestCheck,
-)
+from rag_eval_integrations.prompt_tests.records import Choice, PromptTest, Result, TestCheck
 from rag_eval_integrations.prompt_tests.report import Report
 from rag_eval_integrations.prompt_tests.run import run_tests
 from rag_eval_integrations.prompt_tests.upstream import (
@@ -48,13 +41,8 @@ from rag_eval_integrations.prompt_tests.upstream import (
 from rag_eval_integrations.records import SCHEMA
 from rag_eval_integrations.report._page import write
 
-Tell = Callable[[str], None]
-
 CUSTOM_METRIC = "custom.metric.prompty"
-OVERVIEW = "overview.csv"
-REPORT_JSON = "report.json"
 REPORT_MD = "README.md"
-REPORT_HTML = "report.html"
 
 
 class Project:
@@ -112,11 +100,11 @@ class Project:
             elif copy.is_file() and not made and _target.read_whole(copy) != content:
                 why = f"has another {path.name}, which is kept; use another folder"
                 raise ConfigurationError("folder", str(folder), why)
-            workspace.write_bytes(path.name, content)
-        of_author = {"instructions": dict(added.instructions), "samples": added.samples}
+            workspace.write(path.name, content)
+        own = {"instructions": dict(added.instructions), "samples": added.samples}
         workspace.note(
             schema=SCHEMA, file=path.name, source=str(path.resolve()),
-            **(of_author if added != words else {}),
+            **(own if added != words else {}),
         )  # fmt: skip
         project.prompt = project.prompt.with_author(added)
         return project
@@ -176,8 +164,7 @@ class Project:
         """
         self._need(files.RESULTS, f"has no {files.RESULTS}; run the tests first")
         tests = self.tests() if self.workspace.has(files.TESTS) else []
-        lost: list[str] = []
-        rows = self.workspace.rows(files.RESULTS)
+        rows, lost = self.workspace.rows(files.RESULTS), list[str]()
         results = results_from_rows(rows, self.prompt, self.workspace.spec(), tests, lost)
         for reason in lost:
             self._tell(f"{files.RESULTS}: {reason}")
@@ -255,7 +242,7 @@ class Project:
         if others:
             paths = (self.workspace.path(f"test_results.{n}.json") for n in itertools.count(1))
             path = next(path for path in paths if not path.exists())
-            self.workspace.write(path.name, self.workspace.read(files.RESULTS))
+            self.workspace.write(path.name, self.workspace.path(files.RESULTS).read_bytes())
             self._tell(f"{', '.join(others)}: earlier results moved to {path}")
 
     def evaluation(
@@ -378,12 +365,11 @@ class Project:
         report = Report(self.prompt.name, ())
         if self.workspace.has(files.RESULTS):
             report = self.report()
-        cut = self.workspace.about().get("rulesNumberedFirst")
         source = Source(
             self.prompt, self.workspace.spec(), self.tests(), results=report.results,
             checks=report.checks, rule_checks=report.rule_checks,
             metrics=() if to in ("csv", "langsmith") else self.metrics(),
-            cut=cut if type(cut) is int else None, model=model,
+            cut=self.workspace.cut(), model=model,
         )  # fmt: skip
         return export_tests(source, to, azure=azure)
 
@@ -394,15 +380,14 @@ class Project:
             ConfigurationError: when one of these files is there and is not an earlier report.
         """
         pages = {
-            OVERVIEW: (to_csv(report.overview()), b"model,"),
-            REPORT_JSON: (to_json(report), b'{\n "schema": '),
+            "overview.csv": (to_csv(report), b"model,"),
+            "report.json": (to_json(report), b'{\n "schema": '),
             REPORT_MD: (to_markdown(report), b"# Prompt tests of "),
         }
         for name, (text, begins) in pages.items():
-            _target.write_page(
-                self.workspace.path(name), text, partial(_begins, begins), field="file"
-            )
-        page = write(self.workspace.path(REPORT_HTML), report_pieces(report), field="file")
+            ours = partial(_begins, begins)
+            _target.write_page(self.workspace.path(name), text, ours, field="file")
+        page = write(self.workspace.path("report.html"), report_pieces(report), field="file")
         return [*map(self.workspace.path, pages), page]
 
 

@@ -6,19 +6,19 @@ import csv
 import io
 import json
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from gzip import BadGzipFile
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, Protocol, runtime_checkable
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, JsonValue, TypeAdapter, ValidationError
 
 from rag_eval_integrations._target import read_whole
 from rag_eval_integrations.dataset._input import open_lines
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.metrics.prompty import Input, Prompty, load_prompty, parse_prompty
+from rag_eval_integrations.metrics.prompty import Input, Prompty, parse_prompty
 from rag_eval_integrations.metrics.prompty._frontmatter import (
     FrontMatterError,
     inputs_of,
@@ -31,6 +31,7 @@ from rag_eval_integrations.metrics.prompty.file import (
     prompt_name,
 )
 from rag_eval_integrations.models._reading import loads
+from rag_eval_integrations.models._templates import FrameworkTemplate
 from rag_eval_integrations.models.completion import Message
 from rag_eval_integrations.prompt_tests.records import digest
 from rag_eval_integrations.records._frameworks import framework_of
@@ -60,15 +61,6 @@ class AuthorWords:
                 raise ConfigurationError("instructions", stage, f"use {', '.join(INSTRUCTIONS)}")
 
 
-CsvRows = Callable[[str], list[dict[str, str]]]
-
-
-def csv_rows_of(text: str) -> list[dict[str, str]]:
-    """Read CSV with a header; cells may be long."""
-    csv.field_size_limit(max(csv.field_size_limit(), 10_000_000))
-    return [dict(row) for row in csv.DictReader(io.StringIO(text, newline=""))]
-
-
 def read_samples(folder: Path, name: str, source: str) -> list[Mapping[str, JsonValue]]:
     """Read a file of sample inputs: one object or row per sample.
 
@@ -96,8 +88,19 @@ def read_samples(folder: Path, name: str, source: str) -> list[Mapping[str, Json
     return rows
 
 
-def read_content(path: Path, field: str, most: int, csv_rows: CsvRows = csv_rows_of) -> Any:
-    """Read a file by its suffix: `.json`, `.yaml`, `.csv` or text; `.gz` may follow.
+def csv_rows_of(text: str) -> list[dict[str, str]]:
+    """Read CSV with a header; cells may be long."""
+    csv.field_size_limit(max(csv.field_size_limit(), 10_000_000))
+    return [dict(row) for row in csv.DictReader(io.StringIO(text, newline=""))]
+
+
+def read_content(
+    path: Path,
+    field: str,
+    most: int = 200_000_000,
+    csv_rows: Callable[[str], list[dict[str, str]]] = csv_rows_of,
+) -> Any:
+    """Read a file by its suffix: `.json`, `.yaml`, `.csv` with a header, or text; `.gz` may follow.
 
     Args:
         path: the file.
@@ -138,18 +141,15 @@ _ROLES: dict[str, Role] = {
 }
 
 
-def load_github_prompt(path: Path) -> Prompty:
-    """Read a `.prompt.yml` file; its `testData` becomes sample inputs.
+def parse_github_prompt(text: str, source: str) -> Prompty:
+    """Read the text of a `.prompt.yml` file; its `testData` becomes sample inputs.
 
     Raises:
-        ConfigurationError: for a file that is not such a prompt; names the file and, if YAML knows
+        ConfigurationError: for a text that is not such a prompt; names the file and, if YAML knows
             it, the line.
-        OSError: when the file cannot be read.
     """
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise FrontMatterError(f"is larger than {_MOST_BYTES:,} bytes", None)
-        read = read_yaml(read_whole(path, "prompt").decode("utf-8-sig"))
+        read = read_yaml(text)
         content, lines = read.value, read.lines
         if not isinstance(content, dict) or not isinstance(content.get("messages"), list):
             raise FrontMatterError("has no list of `messages`", lines.get("messages", 1))
@@ -163,44 +163,28 @@ def load_github_prompt(path: Path) -> Prompty:
             parts.append((role, message["content"], lines["messages"]))
         declared = inputs_of(content.get("inputs"), lines.get("inputs"))
         messages = compiled_messages(
-            parts, str(path), strict=False, warnings=warnings, declared=declared
+            parts, source, strict=False, warnings=warnings, declared=declared
         )
-        given = content.get("testData") or []
-        if not isinstance(given, list):
+        if not isinstance(content.get("testData") or [], list):
             raise FrontMatterError("`testData` should be a list of objects", lines["testData"])
-        data = [row for row in given if isinstance(row, dict)]
-        inputs = declared or _inputs_in(data, messages)
     except FrontMatterError as error:
         place = "" if error.line is None else f"line {error.line}: "
-        raise ConfigurationError("prompt", str(path), f"{place}{error}") from error
-    except UnicodeDecodeError as error:
-        raise ConfigurationError("prompt", str(path), "is not UTF-8") from error
-    known = {name for name in inputs} | set().union(*(m.variables for m in messages))
-    samples = [{name: value for name, value in row.items() if name in known} for row in data]
+        raise ConfigurationError("prompt", source, f"{place}{error}") from error
+    data = [row for row in content.get("testData") or [] if isinstance(row, dict)]
+    used = set().union(*(message.variables for message in messages))
+    named = dict.fromkeys(name for row in data for name in row if name in used)
+    inputs = declared or {name: Input(name) for name in named}
+    samples = [{name: row[name] for name in row if name in {*inputs, *used}} for row in data]
     return Prompty(
-        name=prompt_name(path),
+        name=prompt_name(Path(source)),
         messages=messages,
         inputs=inputs,
         description=str(content.get("description") or ""),
         extra={**content, "testSamples": [row for row in samples if row]},
-        source=str(path),
+        source=source,
         warnings=tuple(warnings),
         lines=lines,
     )
-
-
-def test_data(path: Path) -> list[dict[str, Any]]:
-    """Return the `testData` of a `.prompt.yml` that `load_github_prompt` accepts."""
-    given = read_yaml(read_whole(path, "prompt").decode("utf-8-sig")).value.get("testData") or []
-    return [row for row in given if isinstance(row, dict)]
-
-
-def _inputs_in(
-    data: list[dict[str, object]], messages: Sequence[MessageTemplate]
-) -> dict[str, Input]:
-    used = set().union(*(message.variables for message in messages))
-    named = [name for row in data for name in row if name in used]
-    return {name: Input(name) for name in dict.fromkeys(named)}
 
 
 # --- The prompt under test, whatever it was made from
@@ -208,30 +192,6 @@ def _inputs_in(
 
 _Renderer = Callable[[Mapping[str, object]], tuple[Message, ...]]
 _DEFAULT_INPUT = "input_text"
-
-
-@runtime_checkable
-class PromptLike(Protocol):
-    """A wrapped prompt template of a framework; see `as_prompt` in `langchain`, `llama_index`."""
-
-    @property
-    def name(self) -> str:
-        """Name in files and reports."""
-        ...
-
-    @property
-    def text(self) -> str:
-        """The whole prompt, with variables as `{{name}}`."""
-        ...
-
-    @property
-    def input_names(self) -> Sequence[str]:
-        """Names of the variables."""
-        ...
-
-    def render(self, values: Mapping[str, object]) -> tuple[Message, ...]:
-        """Insert values and return the messages."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -299,10 +259,13 @@ class PromptUnderTest:
             return _of_file(Path(prompt), name)
         if isinstance(prompt, Prompty):
             return _of_prompty(prompt, name, None)
-        if not isinstance(prompt, PromptLike):
-            prompt = _of_framework(prompt)
-        inputs = {input_name: Input(input_name) for input_name in prompt.input_names}
-        return PromptUnderTest(name or prompt.name, prompt.text, inputs, prompt.render)
+        framework = framework_of(prompt)
+        made = prompt if framework is None else adapter_of(framework).as_prompt(prompt)
+        if not isinstance(made, FrameworkTemplate):
+            why = "use a .prompty, .md or .prompt.yml file, or a LangChain or LlamaIndex template"
+            raise ConfigurationError("prompt", prompt, why)
+        inputs = {input_name: Input(input_name) for input_name in made.input_names}
+        return PromptUnderTest(name or made.name, made.text, inputs, made.render)
 
     @staticmethod
     def from_text(
@@ -344,11 +307,8 @@ class PromptUnderTest:
         self, inputs: Mapping[str, JsonValue], parameters: Mapping[str, JsonValue] | None = None
     ) -> dict[str, JsonValue]:
         """Merge the defaults of inputs, a scenario's parameters and a test's inputs; later win."""
-        defaults = {
-            input_.name: input_.default
-            for input_ in self.inputs.values()
-            if input_.default is not None
-        }
+        all_inputs = self.inputs.items()
+        defaults = {name: given.default for name, given in all_inputs if given.default is not None}
         return {**defaults, **(parameters or {}), **inputs}
 
     def render(self, values: Mapping[str, object]) -> tuple[Message, ...]:
@@ -382,17 +342,13 @@ class PromptUnderTest:
         Raises:
             ConfigurationError: for several inputs and a text that is not a JSON object.
         """
-        names = [
-            input_.name
-            for input_ in self.inputs.values()
-            if input_.name not in (fixed or {}) and input_.default is None
-        ]
+        needed = [name for name, input_ in self.inputs.items() if input_.default is None]
+        names = [name for name in needed if name not in (fixed or {})]
         content = _json_object(testinput)
         if len(names) > 1:
             if content is None:
-                raise ConfigurationError(
-                    "testinput", testinput[:60], f"should be an object with {', '.join(names)}"
-                )
+                why = f"should be an object with {', '.join(names)}"
+                raise ConfigurationError("testinput", testinput[:60], why)
             return content
         name = names[0] if names else next(iter(self.inputs))
         if content is not None and set(content) == {name}:
@@ -400,10 +356,28 @@ class PromptUnderTest:
         return {name: testinput}
 
 
+def is_github_file(name: str) -> bool:
+    """Whether a file is a prompt of GitHub Models, by its name."""
+    return name.lower().endswith((".prompt.yml", ".prompt.yaml"))
+
+
+def parse_prompt(text: str, name: str) -> Prompty:
+    """Read the text of a prompt file, whose form its name tells.
+
+    Raises:
+        ConfigurationError: for a text that is not a prompt.
+    """
+    if is_github_file(name):
+        return parse_github_prompt(text, name)
+    return parse_prompty(text, name=prompt_name(Path(name)), source=name, strict=False)
+
+
 def _of_file(path: Path, name: str | None) -> PromptUnderTest:
-    if path.name.lower().endswith((".prompt.yml", ".prompt.yaml")):
-        return _of_prompty(load_github_prompt(path), name, path.parent)
-    return _of_prompty(load_prompty(path, strict=False), name, path.parent)
+    try:
+        text = read_whole(path, "prompt", longest=_MOST_BYTES).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigurationError("prompt", str(path), "is not UTF-8") from error
+    return _of_prompty(parse_prompt(text, str(path)), name, path.parent)
 
 
 def _of_prompty(
@@ -412,16 +386,12 @@ def _of_prompty(
     undeclared = sorted(prompt.variables - set(prompt.inputs))
     inputs = {**prompt.inputs, **{variable: Input(variable) for variable in undeclared}}
     warnings = list(prompt.warnings)
-    text = prompt.text
-    renderer: _Renderer = prompt.render
     template = prompt
     if not prompt.variables and append:
         # Without a variable all tests would be the same: add the input at the end, like PromptPex.
         if len(inputs) != 1:
             inputs = {_DEFAULT_INPUT: Input(_DEFAULT_INPUT)}
         [last] = inputs
-        text = f"{text}\n\n{{{{{last}}}}}"
-        renderer = _with_input_at_the_end(prompt, last)
         added = MessageTemplate("user", f"{{{{{last}}}}}", 1, None)
         template = replace(prompt, messages=(*prompt.messages, added))
         warnings.append(f"{prompt.source} has no variable; {{{{{last}}}}} was added at its end")
@@ -432,11 +402,12 @@ def _of_prompty(
         f"{prompt.source} declares `{input_name}` but does not use it" for input_name in unused
     ]
     head = prompt.extra
+    kept = {input_: inputs[input_] for input_ in inputs if input_ not in unused}
     return PromptUnderTest(
         name=name or prompt.name,
-        text=text,
-        inputs={input_: inputs[input_] for input_ in inputs if input_ not in unused},
-        renderer=renderer,
+        text=template.text,
+        inputs=kept,
+        renderer=template.render,
         template=template,
         instructions=_instructions(head.get("instructions")),
         scenarios=_scenarios(head.get("scenarios"), prompt),
@@ -446,15 +417,6 @@ def _of_prompty(
         warnings=tuple(warnings),
         head=head,
     )
-
-
-def _with_input_at_the_end(prompt: Prompty, name: str) -> _Renderer:
-    def render(values: Mapping[str, object]) -> tuple[Message, ...]:
-        value = values.get(name, "")
-        content = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        return (*prompt.render(values), Message(role="user", content=content))
-
-    return render
 
 
 def _instructions(given: object) -> dict[str, str]:
@@ -487,18 +449,6 @@ def _samples(
 def adapter_of(framework: str) -> Any:
     """Import what a framework's objects need to be under test."""
     return import_module(f"rag_eval_integrations.{framework}.under_test")
-
-
-def _of_framework(prompt: object) -> PromptLike:
-    framework = framework_of(prompt)
-    made = None if framework is None else adapter_of(framework).as_prompt(prompt)
-    if not isinstance(made, PromptLike):
-        raise ConfigurationError(
-            "prompt",
-            prompt,
-            "use a .prompty, .md or .prompt.yml file, or a LangChain or LlamaIndex prompt template",
-        )
-    return made
 
 
 def _json_object(text: str) -> dict[str, JsonValue] | None:

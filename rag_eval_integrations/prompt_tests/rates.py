@@ -9,6 +9,7 @@ from itertools import combinations
 from statistics import fmean
 from typing import Literal
 
+from rag_eval_integrations._counted import counted
 from rag_eval_integrations.metrics.prompty.reply import Outcome
 from rag_eval_integrations.prompt_tests.records import (
     Judged,
@@ -63,6 +64,20 @@ class Rate:
         return None if self.compliant is None else math.floor(100 * self.compliant + 0.5)
 
     @property
+    def counts(self) -> dict[str, int]:
+        """The four numbers by name."""
+        return {"ok": self.ok, "err": self.err, "unknown": self.unknown, "errors": self.errors}
+
+    @property
+    def words(self) -> str:
+        """The four numbers in words."""
+        return (
+            f"{counted(self.ok, 'output complies', 'outputs comply')}, {self.err:,} "
+            f"{'does' if self.err == 1 else 'do'} not, {self.unknown:,} without a verdict, "
+            f"{self.errors:,} failed"
+        )
+
+    @property
     def interval(self) -> tuple[float, float] | None:
         """The 95 % Wilson interval of `compliant`; None if `n` is 0.
 
@@ -100,7 +115,7 @@ def by_majority(results: Iterable[Result]) -> list[Result]:
     Verdicts of `ok` and `err` are counted. If there are as many of both, or none, the verdict is
     `unknown`. A result that fewer than two judges judged stays as it is.
     """
-    return [_with_majority(result) for result in results]
+    return [_with_majority(result) if result.others else result for result in results]
 
 
 def share_of(outcome: Outcome, unknown_as: UnknownAs = None) -> float | None:
@@ -112,8 +127,6 @@ def share_of(outcome: Outcome, unknown_as: UnknownAs = None) -> float | None:
 
 def _with_majority(result: Result) -> Result:
     verdicts = result.verdicts
-    if len(verdicts) < 2:
-        return result
     ok, err = (sum(verdict.outcome == outcome for verdict in verdicts) for outcome in ("ok", "err"))
     outcome: Outcome = "ok" if ok > err else "err" if err > ok else "unknown"
     of_it = [verdict for verdict in verdicts if verdict.outcome == outcome]
@@ -232,9 +245,9 @@ def _row(
     unknown_as: UnknownAs,
     upstream: bool,
 ) -> Row:
-    with_output = [result for result in results if result.error is None]
-    tests = [result for result in with_output if not result.test.baseline]
-    baseline = [result for result in with_output if result.test.baseline]
+    answered = [result for result in results if result.error is None]
+    tests = [result for result in answered if not result.test.baseline]
+    baseline = [result for result in answered if result.test.baseline]
     positive = [result for result in tests if not result.test.inverse]
     negative = [result for result in tests if result.test.inverse]
     checked = [result for result in tests if result.test.uid in valid]
@@ -271,33 +284,23 @@ def _percent(rate: Rate) -> str | None:
 
 def _metrics(results: Sequence[Result]) -> dict[str, list[MetricResult]]:
     """Group the metrics' results by column; several judges of a metric also have an average."""
-    judges: dict[str, set[str]] = {}
-    for result in results:
-        for metric_result in result.metrics:
-            judges.setdefault(metric_result.metric, set()).add(metric_result.judge)
-    averaged = {metric for metric, names in judges.items() if len(names) > 1}
     columns: dict[str, list[MetricResult]] = {}
+    means: dict[str, list[MetricResult]] = {}
     for result in results:
-        of_metric: dict[str, list[MetricResult]] = {}
         for metric_result in result.metrics:
             columns.setdefault(metric_result.key, []).append(metric_result)
-            of_metric.setdefault(metric_result.metric, []).append(metric_result)
-        for metric in averaged & set(of_metric):
-            scores = [
-                metric_result.score
-                for metric_result in of_metric[metric]
-                if metric_result.score is not None
-            ]
+        for name in dict.fromkeys(metric_result.metric for metric_result in result.metrics):
+            of_metric = [cell.score for cell in result.metrics if cell.metric == name]
+            scores = [score for score in of_metric if score is not None]
             score = fmean(scores) if scores else None
-            mean = MetricResult(metric=metric, judge=AVERAGE, score=score)
-            columns.setdefault(mean.key, []).append(mean)
-    # Judges of a metric that gives verdicts have no mean.
-    without = {f"{metric} with {AVERAGE}" for metric in averaged}
-    return {
-        key: cells
-        for key, cells in sorted(columns.items())
-        if key not in without or any(cell.score is not None for cell in cells)
-    }
+            mean = MetricResult(metric=name, judge=AVERAGE, score=score)
+            means.setdefault(name, []).append(mean)
+    for name, cells in means.items():
+        judges = [key for key, column in columns.items() if column[0].metric == name]
+        # Judges of a metric that gives verdicts have no mean.
+        if len(judges) > 1 and any(cell.score is not None for cell in cells):
+            columns[cells[0].key] = cells
+    return dict(sorted(columns.items()))
 
 
 def _metric(key: str, cells: Sequence[MetricResult]) -> Row:

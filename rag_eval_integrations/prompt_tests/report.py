@@ -157,23 +157,16 @@ class Report:
 
     def by_rule(self) -> list[Row]:
         """Count outcomes: one row per rule and model."""
-        named: dict[tuple[int, str, bool], None] = {}
-        for result in self.results:
-            test = result.test
-            if test.rule_id is not None:
-                named[(test.rule_id, test.rule, test.inverse)] = None
-        rows: list[Row] = []
-        for rule_id, rule, inverse in sorted(named):
-            for model in self.models:
-                rate = self.tnc(model=model, rule_id=rule_id)
-                rows.append(
-                    {
-                        "ruleid": rule_id, "rule": rule, "inverse": str(inverse).lower(),
-                        "model": model, "ok": rate.ok, "err": rate.err, "unknown": rate.unknown,
-                        "errors": rate.errors,
-                    }
-                )  # fmt: skip
-        return rows
+        tests = [result.test for result in self.results]
+        named = {(t.rule_id, t.rule, t.inverse) for t in tests if t.rule_id is not None}
+        return [
+            {
+                "ruleid": rule_id, "rule": rule, "inverse": str(inverse).lower(),
+                "model": model, **self.tnc(model=model, rule_id=rule_id).counts,
+            }
+            for rule_id, rule, inverse in sorted(named)
+            for model in self.models
+        ]  # fmt: skip
 
     def failures(self) -> list[Failure]:
         """List the outputs that do not comply or have no verdict, and the model's failures."""
@@ -214,13 +207,12 @@ def assert_compliance(
         rate = report.tnc(model=name)
         if rate.compliant is not None and rate.compliant >= at_least:
             continue
-        counts = f"{rate.ok} ok, {rate.err} err, {rate.unknown} unknown, {rate.errors} errors"
         why = (
             "no output has a verdict"
             if rate.compliant is None
             else f"{rate.compliant:.0%} of {rate.n} outputs comply, below {at_least:.0%}"
         )
-        complaints.append(f"{name}: {why} ({counts})")
+        complaints.append(f"{name}: {why} ({rate.words})")
         of_model = [failure for failure in report.failures() if failure.model == name]
         complaints += [
             f"  {failure.kind}: {failure.input[:100]!r} → {failure.output[:100]!r}: "
@@ -236,17 +228,11 @@ def assert_compliance(
 # --- Failures: outputs that do not comply or have no verdict, and errors of the model
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """One output that does not comply or has no verdict, or one failure of the model."""
-
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Shown:
     model: str
-    kind: str
-    """`err`: does not comply; `unknown`: has no verdict; `error`: there is no output."""
-    rule_id: int | None
     rule: str
     """The rule that was tested; the output may break another one."""
-    inverse: bool
     input: str
     output: str
     reason: str
@@ -254,6 +240,16 @@ class Failure:
     test: str
     """The test's uid."""
     run: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Failure(_Shown):
+    """One output that does not comply or has no verdict, or one failure of the model."""
+
+    kind: str
+    """`err`: does not comply; `unknown`: has no verdict; `error`: there is no output."""
+    rule_id: int | None
+    inverse: bool
 
 
 def _shown(result: Result) -> dict[str, Any]:
@@ -267,24 +263,14 @@ def _shown(result: Result) -> dict[str, Any]:
 # --- Changes between two runs of the same tests, as before and after an edit
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One test whose verdict changed on one model."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Change(_Shown):
+    """One test whose verdict changed on one model; output and reason are the later run's."""
 
-    model: str
-    test: str
-    """The test's uid."""
-    run: int
     before: str
     """`ok`, `err`, `unknown`, `error` or `not judged`."""
     after: str
     """The same for the later run."""
-    rule: str
-    input: str
-    output: str
-    """The later run's output."""
-    reason: str
-    """The later run's reason or error; empty if it was not judged."""
 
 
 @dataclass(frozen=True)

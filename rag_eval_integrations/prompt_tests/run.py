@@ -18,12 +18,13 @@ from rag_eval_integrations.models import CallableModel, Model
 from rag_eval_integrations.models._single_flight import SingleFlight
 from rag_eval_integrations.models.completion import CompletionRequest, WrappedModel
 from rag_eval_integrations.prompt_tests._requests import Journal, RecordedModel, run_jobs
-from rag_eval_integrations.prompt_tests._schema import output_schema, with_schema
 from rag_eval_integrations.prompt_tests._settings import (
     Settings,
     not_taken,
+    output_schema,
     settings_of,
     with_images,
+    with_schema,
 )
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest, adapter_of
 from rag_eval_integrations.prompt_tests.records import PromptTest, Result, digest

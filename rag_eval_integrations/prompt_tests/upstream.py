@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
 from rag_eval_integrations._contain import words_of
-from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.errors import ConfigurationError, InputError, RagEvalError
 from rag_eval_integrations.metrics.prompty.reply import Outcome, read_verdict
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import (
@@ -83,6 +83,8 @@ def why_not(error: Exception) -> str:
     """Say why a row is not usable; names the field where it is known."""
     if isinstance(error, ValidationError):
         return str(input_error(error))
+    if isinstance(error, RagEvalError):
+        return str(error)
     return f"is not usable: {type(error).__name__}: {words_of(error)}"
 
 
@@ -160,20 +162,30 @@ def from_test_rows(
     by_id = {rule.id: rule for rule in spec.rules}
     tests = []
     for number, row in enumerate(rows, start=1):
-        inputs = _inputs(row, prompt)
-        if isinstance(inputs, str):
-            lost.append(f"test {number}: {inputs}")
-            continue
         try:
-            tests.append(_test(row, inputs, by_id, number))
+            inputs = inputs_of(row, prompt, prompt.parameters(text_of(row, "scenario")))
+            tests.append(make_test(row, inputs, number, by_id))
         except (ValueError, RecursionError) as error:
             lost.append(f"test {number}: {why_not(error)}")
     return tests
 
 
-def _test(row: Row, inputs: dict[str, Any], by_id: dict[int, Rule], number: int) -> PromptTest:
+def make_test(
+    row: Row, inputs: dict[str, JsonValue], number: int, by_id: Mapping[int, Rule] | None = None
+) -> PromptTest:
+    """Make a test of a row and its inputs.
+
+    Args:
+        row: the row.
+        inputs: the test's inputs by name.
+        number: the row's number, from 1.
+        by_id: rules by number, in which a text that is not in the row is looked up.
+
+    Raises:
+        ValueError: for inputs that are not JSON.
+    """
     rule_id = whole_of(row, "ruleid")
-    rule = by_id.get(rule_id) if rule_id is not None else None
+    rule = (by_id or {}).get(rule_id or 0)
     words = text_of(row, "rule") or (rule.text if rule else "")
     inverse = flag_of(row, "inverse")
     baseline = bool(flag_of(row, "baseline"))
@@ -209,23 +221,30 @@ def _test(row: Row, inputs: dict[str, Any], by_id: dict[int, Rule], number: int)
     )
 
 
-def _inputs(row: Row, prompt: PromptUnderTest) -> dict[str, Any] | str:
+def inputs_of(
+    row: Row, prompt: PromptUnderTest, fixed: Mapping[str, JsonValue]
+) -> dict[str, JsonValue]:
+    """Read a row's inputs: the object `inputs`, `testinput`, or columns with the inputs' names.
+
+    Raises:
+        ConfigurationError: for a text that cannot be divided into the inputs.
+        ValueError: for a row without an input.
+    """
     given = row.get("inputs")
     if isinstance(given, dict) and given:
         return given
     columns = {name: row[name] for name in prompt.inputs if row.get(name) is not None}
-    testinput = row.get("testinput")
+    text = given if isinstance(given, str) and given.strip() else row.get("testinput")
     # PromptPex overwrites `testinput` when it expands a test; the columns keep the original.
-    if isinstance(testinput, str) and (testinput.strip() or not columns):
-        fixed = prompt.parameters(text_of(row, "scenario"))
+    if isinstance(text, str) and (text.strip() or not columns):
         try:
-            return prompt.inputs_from(testinput, fixed)
-        except ConfigurationError as error:
+            return prompt.inputs_from(text, fixed)
+        except ConfigurationError:
             if not columns:
-                return str(error)
+                raise
     if columns:
         return columns
-    return "has no input"
+    raise InputError("has no input")
 
 
 # --- `test_evals.json` and `rule_evals.json`: verdicts on tests and rules themselves
@@ -345,15 +364,11 @@ def _row(result: Result) -> dict[str, Any]:
             | ({} if verdict.probability is None else {"probability": verdict.probability})
             for verdict in (result.compliance, *result.others)
         ]  # fmt: skip
-    row["metrics"] = {metric.key: _metric_cell(metric) for metric in result.metrics}
+    row["metrics"] = {
+        metric.key: {"content": metric.content, **metric.model_dump(exclude_defaults=True)}
+        for metric in result.metrics
+    }
     return row
-
-
-def _metric_cell(metric: MetricResult) -> dict[str, Any]:
-    cell = {"content": metric.content, "metric": metric.metric, "judge": metric.judge}
-    known = {"score": metric.score, "outcome": metric.outcome, "problem": metric.problem,
-             "failed": metric.failed or None}  # fmt: skip
-    return cell | {name: value for name, value in known.items() if value is not None}
 
 
 def results_from_rows(

@@ -117,8 +117,11 @@ def test_all_stages_in_one_go_then_a_second_time_for_nothing(
 
     assert first.code == 0, first.err
     assert "2 rules, 2 inverse rules, 4 rule tests and 4 baseline tests" in first.out
-    assert "openai:eager: 4 ok, 0 err, 0 unknown, 0 errors; compliant 100% [51%, 100%]" in first.out
-    assert "openai:lazy: 0 ok, 4 err" in first.out
+    assert (
+        "openai:eager: 4 outputs comply, 0 do not, 0 without a verdict, 0 failed; compliant 100% [51%, 100%]"
+        in first.out
+    )
+    assert "openai:lazy: 0 outputs comply, 4 do not" in first.out
     assert "mentions <INPUT> and never inserts {{input}}" in first.err
     assert {path.name for path in out.iterdir()} == {
         "prompt.json", "shout.prompty", "intent.txt", "input_spec.txt", "rules.txt",
@@ -166,7 +169,7 @@ def test_stages_one_by_one(
         1,
         *at(server),
     )
-    assert (done.code, done.out) == (0, f"2 outputs from 1 models in {out}\n")
+    assert (done.code, done.out) == (0, f"2 outputs from 1 model in {out}\n")
     done = rag_eval(
         "prompt-tests", "evaluate", out, "--judge", "openai:judge", "--basis", "prompt",
         "--no-see-input", "--metric", "loud", *at(server),
@@ -209,7 +212,7 @@ def test_groundtruth_and_scenarios(
     )
 
     assert done.code == 0, done.err
-    assert "4 of 4 tests have a usable expected output" in done.out
+    assert "4 of 4 tests with a usable expected output" in done.out
     wrong = rag_eval(*words, "--scenario", "night", *at(server))
     assert (wrong.code, "the prompt's scenarios are: none" in wrong.err) == (2, True)
 
@@ -330,7 +333,7 @@ def test_judges_that_do_not_answer_are_told(
     assert (none.code, failed in none.err) == (1, True)
     assert (both.code, failed in both.err) == (0, True)
     report = rag_eval("prompt-tests", "report", answered, "--fail-under", "0.9")
-    assert (report.code, "4 ok, 0 err" in report.out) == (0, True)
+    assert (report.code, "4 outputs comply, 0 do not" in report.out) == (0, True)
 
 
 def test_all_reports_also_where_every_model_failed(
@@ -352,7 +355,7 @@ def test_all_reports_also_where_every_model_failed(
         "my_failing:fails", "--judge", "openai:judge", "--no-baseline", *at(server),
     )  # fmt: skip
 
-    assert (done.code, "0 unknown, 4 errors" in done.out) == (1, True)
+    assert (done.code, "0 without a verdict, 4 failed" in done.out) == (1, True)
     assert "ZeroDivisionError: mine" in (out / "README.md").read_text()
 
 
@@ -371,7 +374,7 @@ def test_a_threshold_says_what_it_leaves_out(
     nothing = rag_eval("prompt-tests", "report", answered, "--fail-under", "0.9")
 
     assert some.code == 0
-    assert "x: 1 of 4 outputs have no verdict (0 unknown, 1 errors) and are left out" in some.err
+    assert "x: 1 of 4 outputs without a verdict (0 unknown, 1 failed) is left out" in some.err
     assert (nothing.code, "the report has no results" in nothing.err) == (1, True)
 
 
@@ -604,7 +607,7 @@ def test_recorded_runs_of_promptpex_are_taken_over(
     )
     done = rag_eval("prompt-tests", "import", context, "-o", tmp_path / "second")
     assert done.code == 0, done.err
-    assert "7 rules, 1 tests and 0 results" in done.out
+    assert "7 rules, 1 test and 0 results" in done.out
     assert (tmp_path / "second" / "tag.prompty").exists()
     assert "test 2: has no input" in done.err
 

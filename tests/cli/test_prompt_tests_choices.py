@@ -284,11 +284,11 @@ def test_reports_and_thresholds_of_some_tests(rag_eval: Command, judged: Path) -
     assert rag_eval(*report, "--fail-under", "2").code == 2
 
     some = rag_eval(*report, "--rule", 2, "--fail-under", 0.5)
-    assert (some.code, "openai:lazy: 0 ok, 1 err" in some.out) == (1, True)
+    assert (some.code, "openai:lazy: 0 outputs comply, 1 does not" in some.out) == (1, True)
     # The second judge accepts the lazy answer to rule 2, so that there is no majority.
     both = rag_eval(*report, "--rule", 2, "--majority")
     assert "Prompt tests of shout (rule 2)" in (judged / "README.md").read_text()
-    assert "openai:lazy: 0 ok, 0 err, 1 unknown" in both.out
+    assert "openai:lazy: 0 outputs comply, 0 do not, 1 without a verdict" in both.out
     told = rag_eval(*report).out
     assert (
         "openai:strict and openai:mild: same verdict on 88% of 8 outputs, Cohen's kappa 0.75"

@@ -28,7 +28,7 @@ def example(root: Path) -> Iterator[Callable[[str], dict[str, Any]]]:
 def test_the_help_desk_prompt_end_to_end(
     example: Callable[[str], dict[str, Any]], tmp_path: Path
 ) -> None:
-    """Input specification, rules, inverse rules and seven tests, a comment included; both judgements."""
+    """Input specification, rules, inverse rules and nine tests with their rules; both judgements."""
     module = example("help_desk/run.py")
     report: Report = module["main"](tmp_path)
     scripted = module["scripted"]
@@ -40,19 +40,18 @@ def test_the_help_desk_prompt_end_to_end(
     assert lines("rules.txt") == scripted.OUTPUT_RULES.splitlines()
     assert lines("inverse_rules.txt") == scripted.INVERSE_OUTPUT_RULES.splitlines()
     rows = json.loads((tmp_path / "tests.json").read_text())
-    assert [(row["message"], row["sailing"], row["reasoning"]) for row in rows[:3]] == [
-        ("The gangway is closing and my son is still outside.", "in five minutes", ""),
-        ("May I bring a kayak?", "tomorrow at 9", ""),
-        ("The crossing was lovely, thank you!", "last Sunday", "Nobody has to answer this one"),
+    assert [(row["ruleid"], row["message"], row["reasoning"]) for row in rows[:2]] == [
+        ("1", "The gangway is closing and my son is still outside.", "urgent"),
+        ("2", "May I bring a kayak?", "a plain question"),
     ]
-    assert [row["inverse"] for row in rows] == [False] * 3 + [True] * 4
+    assert [row["inverse"] for row in rows] == [False] * 5 + [True] * 4
 
     assert report.models == ("terse", "talkative")
-    assert report.tnc(model="terse").ok == 7
-    assert report.tnc(model="talkative").err == 7
+    assert report.tnc(model="terse").ok == 9
+    assert report.tnc(model="talkative").err == 9
     first, second = report.overview()
     assert (first["keeps_rules with judge"], second["keeps_rules with judge"]) == (100, 20)
-    assert len(report.failures()) == 7
+    assert len(report.failures()) == 9
 
 
 def test_the_help_desk_prompt_from_the_command_line(root: Path, tmp_path: Path) -> None:
@@ -75,7 +74,10 @@ def test_the_help_desk_prompt_from_the_command_line(root: Path, tmp_path: Path) 
 
     assert ran.returncode == 0, ran.stderr
     assert "baseline compliant" in ran.stdout
-    assert "terse: 13 ok, 0 err" in ran.stdout
+    page = (tmp_path / "report.html").read_text()
+    assert "Tests without a rule" not in page
+    assert all(f"Rule {n}<p" in page and f"Inverse rule {n + 4}<p" in page for n in range(1, 5))
+    assert "terse: 9 outputs comply, 0 do not" in ran.stdout
 
 
 def test_a_rag_chain_is_the_app_under_test(example: Callable[[str], dict[str, Any]]) -> None:

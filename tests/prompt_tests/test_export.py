@@ -23,82 +23,12 @@ from pydantic import TypeAdapter
 from rag_eval_integrations.errors import ConfigurationError, RagEvalError
 from rag_eval_integrations.prompt_tests import Project, PromptTest, PromptUnderTest, read_upstream
 from rag_eval_integrations.prompt_tests._import import write_imported
-from rag_eval_integrations.prompt_tests._workspace import Workspace
 from rag_eval_integrations.prompt_tests.records import make_uid
 from rag_eval_integrations.prompt_tests.upstream import to_test_rows
 
 HOSTILE = '"""\nimport os; os.system("touch HACKED")\n{{text}} {% raw %} \\ \' {data} =1+1 \u2028 \x85 é 🙂'
 
-FILE = {
-    "type": "object",
-    "required": ["filename"],
-    "properties": {"filename": {"type": "string"}, "content": {"type": "string"}},
-}
 VERDICT = {"enum": ["ok", "err", "unknown"]}
-CONTEXT = {
-    "type": "object",
-    "required": [
-        "runId", "name", "frontmatter", "messages", "inputs", "prompt", "intent", "rules",
-        "inverseRules", "inputSpec", "baselineTests", "tests", "promptPexTests", "testData",
-        "rateTests", "testOutputs", "testEvals", "ruleEvals", "ruleCoverages", "baselineTestEvals",
-        "metrics", "versions", "options",
-    ],
-    "properties": {
-        "name": {"type": "string"},
-        "frontmatter": {
-            "type": "object",
-            "additionalProperties": False,
-            "properties": {
-                name: {} for name in (
-                    "name", "description", "version", "authors", "tags", "sample", "model",
-                    "inputs", "outputs", "instructions", "scenarios", "testSamples", "imported",
-                )
-            },
-        },
-        "messages": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["role", "content"],
-                "properties": {"role": {"enum": ["system", "user", "assistant"]}},
-            },
-        },
-        "inputs": {
-            "type": "object",
-            "additionalProperties": {"type": "object", "required": ["type"]},
-        },
-        "metrics": {"type": "array", "items": {**FILE, "required": ["filename", "content"]}},
-        "versions": {
-            "type": "object",
-            "required": ["promptpex", "node"],
-            "additionalProperties": {"type": "string"},
-        },
-        "promptPexTests": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["ruleid", "testid", "testinput", "testuid"],
-                "properties": {
-                    "testinput": {"type": "string"},
-                    "expectedoutput": {"type": "string"},
-                    "reasoning": {"type": "string"},
-                    "generation": {"type": "integer"},
-                    "baseline": {"type": "boolean"},
-                    "groundtruth": {"type": "string"},
-                    "groundtruthScore": {"type": "number"},
-                },
-            },
-        },
-        **{
-            name: FILE for name in (
-                "prompt", "intent", "rules", "inverseRules", "inputSpec", "baselineTests", "tests",
-                "testData", "rateTests", "testOutputs", "testEvals", "ruleEvals", "ruleCoverages",
-                "baselineTestEvals",
-            )
-        },
-        "options": {"type": "object", "properties": {"maxRules": {"type": "integer"}}},
-    },
-}  # fmt: skip
 RESULTS = {
     "type": "array",
     "items": {
@@ -147,9 +77,8 @@ def project(put: Path, tmp_path: Path) -> Project:
 
 def imported(folder: Path, data: Path, tmp_path: Path) -> Project:
     read = read_upstream(folder, max_rules=20 if "paper" in str(folder) else None)
-    project = Project.create(folder / "put.prompty", tmp_path / folder.name, print)
-    write_imported(read, project.workspace)
-    return project
+    write_imported(read, tmp_path / folder.name, print)
+    return Project(tmp_path / folder.name, print)
 
 
 @pytest.fixture(params=["art-prompt", "extract-names", "speech-tag"])
@@ -158,14 +87,11 @@ def recorded(request: pytest.FixtureRequest, data: Path, tmp_path: Path) -> Proj
     return imported(data / "promptpex" / "paper_2025" / request.param, data, tmp_path)
 
 
-def test_a_context_comes_back_equal_and_holds_promptpexs_schema(
-    recorded: Project, tmp_path: Path
-) -> None:
+def test_a_context_comes_back_equal(recorded: Project, tmp_path: Path) -> None:
     """Tests, rules, results with their verdicts and metrics, checks; twice through the file."""
     exported = recorded.export("context")
     [text] = exported.files.values()
     context = json.loads(text)
-    jsonschema.validate(context, CONTEXT)
     jsonschema.validate(json.loads(context["testOutputs"]["content"]), RESULTS)
     path = tmp_path / "promptpex_context.json"
     path.write_text(text)
@@ -180,9 +106,8 @@ def test_a_context_comes_back_equal_and_holds_promptpexs_schema(
     assert back.checks == report.checks
     assert back.rule_checks == report.rule_checks
     assert (back.prompt.text, back.prompt.inputs) == (recorded.prompt.text, recorded.prompt.inputs)
-    second = Project.create(recorded.prompt.source, tmp_path / "second", print)
-    write_imported(back, second.workspace)
-    assert second.export("context").files == exported.files
+    write_imported(back, tmp_path / "second", print)
+    assert Project(tmp_path / "second", print).export("context").files == exported.files
 
 
 def test_promptpexs_own_prompt_yml_is_read(data: Path) -> None:
@@ -322,8 +247,8 @@ def test_the_file_for_pytest_runs_and_no_test_becomes_code(
     assert not list(tmp_path.rglob("HACKED"))
 
 
-def test_a_context_of_a_prompt_yml_has_a_prompty_file(tmp_path: Path) -> None:
-    """PromptPex keeps prompts as .prompty; roles and inputs are the same."""
+def test_a_context_holds_a_prompt_in_its_own_form(tmp_path: Path) -> None:
+    """A file of GitHub Models comes back as one, with its messages and test data."""
     path = tmp_path / "g.prompt.yml"
     path.write_text(
         "messages:\n  - role: system\n    content: |\n      Be: kind.\n  - role: user\n"
@@ -333,13 +258,12 @@ def test_a_context_of_a_prompt_yml_has_a_prompty_file(tmp_path: Path) -> None:
     inputs: dict[str, Any] = {"question": "Why?"}
     project.workspace.write_json("tests.json", to_test_rows([PromptTest(uid="u", inputs=inputs)]))
     [text] = project.export("context").files.values()
-    jsonschema.validate(json.loads(text), CONTEXT)
     (tmp_path / "promptpex_context.json").write_text(text)
 
     back = read_upstream(tmp_path / "promptpex_context.json")
 
     assert back.prompt_file is not None
-    assert back.prompt_file[0] == "g.prompty"
+    assert back.prompt_file == ("g.prompt.yml", path.read_text())
     values = {"question": "Q"}
     rendered = [(one.role, one.content.strip()) for one in back.prompt.render(values)]
     assert rendered == [
@@ -443,10 +367,11 @@ def test_a_context_of_anything_is_read_or_refused(
     """With an error of the library, never with another exception."""
     path = tmp_path_factory.mktemp("odd") / "promptpex_context.json"
     path.write_text(json.dumps(content))
-    prompt = PromptUnderTest.from_text("user:\n{{text}}")
+    prompt = path.with_name("shout.prompty")
+    prompt.write_text("user:\n{{text}}")
     try:
         read = read_upstream(path, prompt)
     except RagEvalError:
         return
-    write_imported(read, Workspace(path.parent / "out"))
+    write_imported(read, path.parent / "out", print)
     assert all(test.inputs for test in read.tests)

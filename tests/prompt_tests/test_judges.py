@@ -24,7 +24,7 @@ from rag_eval_integrations.prompt_tests import (
     Spec,
     TestCheck,
 )
-from rag_eval_integrations.prompt_tests.evaluators import NonCompliance, probability_of_ok
+from rag_eval_integrations.prompt_tests.evaluate import NonCompliance, probability_of_ok
 from rag_eval_integrations.prompt_tests.rates import by_majority, judges_agreement
 from rag_eval_integrations.prompt_tests.records import Judged
 from rag_eval_integrations.prompt_tests.report import compare

@@ -224,9 +224,9 @@ def test_a_test_can_demand_compliance() -> None:
     assert_compliance(report(), 0.5)
     with pytest.raises(ComplianceError) as raised:
         assert_compliance(report(), 0.9)
-    assert ("a: 50% of 2 outputs comply, below 90% (1 ok, 1 err, 1 unknown, 0 errors)\n") in str(
-        raised.value
-    )
+    assert (
+        "a: 50% of 2 outputs comply, below 90% (1 output complies, 1 does not, 1 without a verdict, 0 failed)\n"
+    ) in str(raised.value)
     assert "err: 'x' → 'out'" in str(raised.value)
     assert_compliance(report(), 0.9, model="b")
     with pytest.raises(ComplianceError, match="no output has a verdict"):
@@ -266,9 +266,15 @@ def test_the_json_holds_everything() -> None:
 
 def test_csv_cells_are_upstreams() -> None:
     """Whole numbers without a point, halves in full, nothing for nothing."""
-    text = to_csv([{"model": "a", "x": 72.0, "y": 76.5, "z": None}])
-    assert text == "model,x,y,z\na,72,76.5,\n"
-    assert to_csv([]) == "\n"
+    measured = [
+        make_result("ok", uid=str(n)).model_copy(
+            update={"metrics": (MetricResult(metric="x", judge="j", score=score),)}
+        )
+        for n, score in enumerate((72, 81))
+    ]
+    text = to_csv(Report("p", measured))
+    assert text.splitlines()[1].endswith(",2,34.2,100,76.5,2")
+    assert to_csv(Report("p", [])) == "\n"
 
 
 def test_a_page_of_little() -> None:

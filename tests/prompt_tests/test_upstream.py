@@ -243,8 +243,8 @@ def test_the_cut_is_told_from_the_tests_directions(tmp_path: Path, put: Path) ->
 
     told = ["Rule 1.", "Rule 2.", "Rule 3.", "Not 1.", "Not 2.", "Not 3."]
     assert [test.rule for test in read.tests if not test.baseline] == told
-    project = Project.create(put, tmp_path / "out", print)
-    write_imported(read, project.workspace)
+    write_imported(read, tmp_path / "out", print)
+    project = Project(tmp_path / "out", print)
     assert len((tmp_path / "out" / "rules.txt").read_text().splitlines()) == 5
     assert project.workspace.spec() == read.spec
     Project.create(put, tmp_path / "out", print)  # a folder that is continued keeps its numbers
@@ -277,7 +277,7 @@ def test_files_that_a_context_only_names_are_absent(tmp_path: Path) -> None:
         read = read_upstream(source)
         assert [test.rule for test in read.tests] == ["One."]
         assert read.results == []
-        assert [name for name, _ in read.metric_files] == ["good.metric.prompty"]
+        assert list(read.metric_files) == ["good.metric.prompty"]
         assert read.lost == ["metric 'evil.txt': its name does not end in .metric.prompty"]
     (tmp_path / "rules.txt").write_text("Two.\n")
     assert read_upstream(tmp_path).tests[0].rule == "Two."  # a file beats the context

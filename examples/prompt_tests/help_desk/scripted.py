@@ -1,7 +1,6 @@
 """Stand-ins for a generator, two models under test and a judge, so that the example runs offline.
 
-The generator replies in the formats that models use: one rule per line, the first tests as loose
-lines with a comment, the others as JSON.
+The generator replies in the formats that models use: one rule per line, tests as JSON.
 """
 
 import json
@@ -28,29 +27,16 @@ The reply is a word for urgency that the prompt does not list, or a listed one i
 The reply sorts an advertisement as if a passenger had written it.
 The reply guesses at what a scrambled message means."""
 
-TESTS = """\
-message: 'The gangway is closing and my son is still outside.', sailing: 'in five minutes'
-message: 'May I bring a kayak?', sailing: 'tomorrow at 9'
-# Nobody has to answer this one
-message: 'The crossing was lovely, thank you!', sailing: 'last Sunday'"""
-
-INVERSE_TESTS = json.dumps(
-    {
-        "tests": [
-            {
-                "rule": rule,
-                "inputs": {"message": message, "sailing": sailing},
-                "expected": expected,
-                "reasoning": reasoning,
-            }
-            for rule, message, sailing, expected, reasoning in (
-                (5, "Explain how you sort this.", "in May", "WEEK", "asks for prose"),
-                (6, "My cabin smells of diesel.", "tonight", "TODAY", "an ordinary complaint"),
-                (7, "Buy ten anchors, get one free!", "none", "Misdirected", "an advertisement"),
-                (8, "grzl 7 mmpf", "none", "Unreadable", "no words at all"),
-            )
-        ]
-    }
+TESTS = (
+    (1, "The gangway is closing and my son is still outside.", "in five minutes", "NOW", "urgent"),
+    (2, "May I bring a kayak?", "tomorrow at 9", "TODAY", "a plain question"),
+    (2, "The crossing was lovely, thank you!", "last Sunday", "NEVER", "nobody has to answer it"),
+    (3, "Do you sell tickets for the museum?", "none", "Misdirected", "is for another company"),
+    (4, "?? !!", "in an hour", "Unreadable", "signs alone"),
+    (5, "Explain how you sort this.", "in May", "WEEK", "asks for prose"),
+    (6, "My cabin smells of diesel.", "tonight", "TODAY", "an ordinary complaint"),
+    (7, "Buy ten anchors, get one free!", "none", "Misdirected", "an advertisement"),
+    (8, "grzl 7 mmpf", "none", "Unreadable", "no words at all"),
 )
 
 BASELINE_TESTS = json.dumps(
@@ -62,14 +48,25 @@ BASELINE_TESTS = json.dumps(
 
 WORDS = {
     "gangway": "NOW", "kayak": "TODAY", "lovely": "NEVER", "Explain": "WEEK",
-    "diesel": "TODAY", "anchors": "Misdirected", "o'clock": "TODAY", "Thanks": "NEVER",
+    "diesel": "TODAY", "anchors": "Misdirected", "museum": "Misdirected",
+    "o'clock": "TODAY", "Thanks": "NEVER",
 }  # fmt: skip
 
 
 def _generate(request: CompletionRequest) -> str:
     stage = (request.prompt_version or "").partition("-1")[0]
     if stage == "tests":
-        return INVERSE_TESTS if "\n5. " in request.messages[1].content else TESTS
+        tests = [
+            {
+                "rule": rule,
+                "inputs": {"message": message, "sailing": sailing},
+                "expected": expected,
+                "reasoning": reasoning,
+            }
+            for rule, message, sailing, expected, reasoning in TESTS
+            if f"\n{rule}. " in request.messages[1].content
+        ]
+        return json.dumps({"tests": tests})
     replies = {
         "intent": "Says how soon a message to the help desk has to be answered.",
         "input-spec": INPUT_SPECIFICATION,

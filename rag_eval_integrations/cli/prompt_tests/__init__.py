@@ -1,36 +1,11 @@
-"""The subcommands of `rag-eval prompt-tests`; their work is done in `commands`."""
-
-# Commands import their module when they run, so that `rag-eval --help` appears at once.
-# ruff: noqa: PLC0415
+"""The subcommands of `rag-eval prompt-tests`, whose options are declared in `_options`."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
 import typer
 
-from rag_eval_integrations.cli._grouped import Command, grouped
-from rag_eval_integrations.cli.prompt_tests._options import (
-    Baseline,
-    ChoiceSettings,
-    CompareSettings,
-    Dir,
-    Format,
-    GenerateSettings,
-    Generator,
-    Judges,
-    JudgeSettings,
-    MaxRules,
-    Muts,
-    Out,
-    Overwrite,
-    PromptFile,
-    ReportSettings,
-    RequestSettings,
-    RunSettings,
-    flag,
-)
+from rag_eval_integrations.cli._grouped import Command, command_of
+from rag_eval_integrations.cli.prompt_tests import _options
 
 app = typer.Typer(
     name="prompt-tests",
@@ -41,146 +16,29 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+# In the order of the help page, with the module that does the work, and an example.
+_COMMANDS: dict[type, tuple[str, str]] = {
+    _options.GenerateOptions: (
+        "commands", "rag-eval prompt-tests generate urgency.prompty -o tests --model openai:gpt-4o"
+    ),
+    _options.RunOptions: ("commands", "rag-eval prompt-tests run tests --mut openai:gpt-4o-mini"),
+    _options.EvaluateOptions: (
+        "commands", "rag-eval prompt-tests evaluate tests --judge openai:gpt-4o --validity"
+    ),
+    _options.ReportOptions: ("_reporting", "rag-eval prompt-tests report tests --fail-under 0.9"),
+    _options.AllOptions: (
+        "commands", "rag-eval prompt-tests all urgency.prompty -o tests --model openai:gpt-4o \\\n"
+        "    --mut openai:gpt-4o-mini --judge openai:gpt-4o"
+    ),
+    _options.MetricsOptions: ("commands", "rag-eval prompt-tests metrics urgency.prompty"),
+    _options.ImportOptions: (
+        "commands", "rag-eval prompt-tests import promptpex_context.json -o tests"
+    ),
+    _options.ExportOptions: ("commands", "rag-eval prompt-tests export tests --to csv"),
+}  # fmt: skip
 
-@app.command("generate", cls=Command)
-@grouped
-def generate_command(
-    prompt_file: PromptFile,
-    out: Out,
-    model: Generator,
-    settings: GenerateSettings,
-    requests: RequestSettings,
-) -> None:
-    """Generate rules and tests; a stage whose file exists is not run again.
-
-    Without --effort, 3 tests are made per rule, 3 rules per request, for all rules.
-
-    \b
-    --effort  max rules  tests per rule  rules per request  rounds  expansions
-    min               6               1                100       1           0
-    low               3               2                100       1           0
-    medium           20               3                  5       1           0
-    high             50               3                  2       2           1
-
-    `min` puts rules and inverse rules into one request and makes no baseline tests.
-    """  # noqa: D301  # the sign itself keeps the lines of the table
-    from rag_eval_integrations.cli.prompt_tests import commands
-
-    raise typer.Exit(commands.generate(prompt_file, out, model, settings, requests))
-
-
-@app.command("run", cls=Command)
-@grouped
-def run_command(
-    folder: Dir, mut: Muts, settings: RunSettings, choice: ChoiceSettings,
-    requests: RequestSettings, baseline: Baseline = None,
-) -> None:  # fmt: skip
-    """Run the tests on models; recorded answers are reused."""
-    from rag_eval_integrations.cli.prompt_tests import commands
-
-    of_rules = baseline is False
-    raise typer.Exit(commands.run(folder, mut, settings, choice.choice(), of_rules, requests))
-
-
-@app.command("evaluate", cls=Command)
-@grouped
-def evaluate_command(
-    folder: Dir, judge: Judges, settings: JudgeSettings, requests: RequestSettings
-) -> None:
-    """Judge the outputs: compliance, and every metric file next to the prompt."""
-    from rag_eval_integrations.cli.prompt_tests import commands
-
-    raise typer.Exit(commands.evaluate(folder, judge, settings, requests))
-
-
-@app.command("report", cls=Command)
-@grouped
-def report_command(
-    folder: Dir, settings: ReportSettings, choice: ChoiceSettings, comparison: CompareSettings,
-    format_: Format = None,
-) -> None:  # fmt: skip
-    """Print the overview and write overview.csv, report.json, README.md and report.html."""
-    from rag_eval_integrations.cli.prompt_tests import _reporting
-
-    raise typer.Exit(_reporting.report(folder, format_, settings, choice.choice(), comparison))
-
-
-@app.command("all", cls=Command)
-@grouped
-def all_command(
-    prompt_file: PromptFile, out: Out, model: Generator, mut: Muts, judge: Judges,
-    settings: GenerateSettings, running: RunSettings, judging: JudgeSettings,
-    reporting: ReportSettings, requests: RequestSettings,
-) -> None:  # fmt: skip
-    """Generate, run, evaluate and report in one command."""
-    from rag_eval_integrations.cli.prompt_tests import commands
-
-    raise typer.Exit(
-        commands.all_stages(
-            prompt_file, out, model, mut, judge, settings, running, judging, reporting, requests
-        )
+for _options_of, (_module, _example) in _COMMANDS.items():
+    _name = _options_of.__name__.removesuffix("Options").lower()
+    app.command(_name, cls=Command, epilog=_example)(
+        command_of(f"{__name__}.{_module}", f"{_name}_command", _options_of)
     )
-
-
-@app.command("metrics", cls=Command)
-def metrics_command(prompt_file: PromptFile) -> None:
-    """List the metric files next to a prompt, with warnings."""
-    from rag_eval_integrations.cli.prompt_tests import commands
-
-    raise typer.Exit(commands.metrics(prompt_file))
-
-
-@app.command("import", cls=Command)
-def import_command(
-    source: Annotated[
-        Path,
-        typer.Argument(
-            metavar="CONTEXT.json",
-            help="File promptpex_context.json, a .prompt.yml, or a folder of PromptPex's files.",
-        ),
-    ],
-    out: Out,
-    prompt: Annotated[
-        Path | None,
-        typer.Option(metavar="PUT", help="The prompt under test, if the source lacks it."),
-    ] = None,
-    max_rules: MaxRules = None,
-    overwrite: Overwrite = False,
-) -> None:
-    """Import tests and results from PromptPex into a new folder."""
-    from rag_eval_integrations.cli.prompt_tests import _exchange
-
-    raise typer.Exit(_exchange.import_(source, out, prompt, max_rules, overwrite))
-
-
-@app.command("export", cls=Command)
-def export_command(
-    folder: Dir,
-    to: Annotated[
-        str,
-        typer.Option(
-            metavar="openai|context|csv|pytest|langsmith",
-            help="Format: OpenAI's evals, promptpex_context.json, a table, a test file, "
-            "LangSmith's examples.",
-        ),
-    ],
-    out: Annotated[
-        str | None,
-        typer.Option(
-            "--out", "-o", metavar="PATH", help="File or folder (default: in DIR); - for stdout."
-        ),
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Model that the exported evaluation runs and asks (Azure: the deployment).",
-        ),
-    ] = None,
-    azure: Annotated[bool, flag("--azure", "With --to openai: for Azure OpenAI.")] = False,
-    overwrite: Overwrite = False,
-) -> None:
-    """Export the tests for another tool; what its format cannot hold is said."""
-    from rag_eval_integrations.cli.prompt_tests import _exchange
-
-    raise typer.Exit(_exchange.export(folder, to, out, model, azure, overwrite))

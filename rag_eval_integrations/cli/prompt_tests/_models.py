@@ -7,18 +7,18 @@ count after it. Costs are known only by prices that the user gives.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, cast
 
-from pydantic import BaseModel, Field, JsonValue, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from rag_eval_integrations._counted import counted
 from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.cli._arguments import model_options
 from rag_eval_integrations.cli._judges import WatchedModel
 from rag_eval_integrations.cli._terminal import print_stderr
-from rag_eval_integrations.cli.prompt_tests._options import RequestSettings, RunSettings
+from rag_eval_integrations.cli.prompt_tests._options import Requests
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations.summary import usage_words
 from rag_eval_integrations.judges import judge_from
@@ -185,10 +185,7 @@ def _read_prices(path: Path) -> dict[str, _Price]:
 
 
 def model_under_test(
-    name: str,
-    option: str,
-    requests: RequestSettings,
-    tell: Callable[[str], None] = print_stderr,
+    name: str, option: str, requests: Requests, tell: Callable[[str], None] = print_stderr
 ) -> ModelUnderTest:
     """Make the model `openai:NAME`, or import `MODULE:OBJECT`.
 
@@ -201,23 +198,20 @@ def model_under_test(
     Raises:
         ConfigurationError: for a model, module or object that does not exist.
     """
-    if name.startswith("openai:"):
-        model = judge_from(
-            name, base_url=requests.base_url, rpm=requests.rpm, tpm=requests.tpm,
-            max_concurrency=requests.max_concurrency,
-            # An estimate is wanted before there is a key.
-            api_key="none" if requests.dry_run and not os.environ.get("OPENAI_API_KEY") else None,
-            **model_options(requests.timeout, requests.max_tokens, requests.extra_body),
-        )  # fmt: skip
-        return WatchedModel(cast(Model, model), tell)
-    return model_of(imported(name, option, "use openai:NAME or MODULE:OBJECT"))
+    if not name.startswith("openai:"):
+        return model_of(imported(name, option, "use openai:NAME or MODULE:OBJECT"))
+    model = judge_from(
+        name, base_url=requests.base_url, rpm=requests.rpm, tpm=requests.tpm,
+        max_concurrency=requests.max_concurrency,
+        # An estimate is wanted before there is a key.
+        api_key="none" if requests.dry_run and not os.environ.get("OPENAI_API_KEY") else None,
+        **model_options(requests.timeout, requests.max_tokens, requests.extra_body),
+    )  # fmt: skip
+    return WatchedModel(cast(Model, model), tell)
 
 
 def model_from_option(
-    name: str,
-    option: str,
-    requests: RequestSettings,
-    tell: Callable[[str], None] = print_stderr,
+    name: str, option: str, requests: Requests, tell: Callable[[str], None] = print_stderr
 ) -> Model:
     """Make a model that answers messages; see `model_under_test`.
 
@@ -228,18 +222,3 @@ def model_from_option(
     if not isinstance(model, Model):
         raise ConfigurationError(option, name, "is an app; use a model that answers messages")
     return model
-
-
-def parameters_of(
-    muts: Sequence[str], settings: RunSettings, requests: RequestSettings
-) -> dict[str, JsonValue]:
-    """Return the settings that replace those of the prompt's file."""
-    parameters = settings.parameters()
-    if requests.max_tokens is not None:
-        if "max_tokens" in parameters:
-            raise ConfigurationError("--param", "max_tokens", "has a value: --max-tokens; give one")
-        parameters["max_tokens"] = None  # the openai: models have it already, in place of this
-        for name in muts:
-            if not name.startswith("openai:"):
-                print_stderr(f"{name}: --max-tokens is for openai: models; it keeps its own limit")
-    return parameters

@@ -1,14 +1,22 @@
-"""Options of the `rag-eval prompt-tests` commands: single options and shared groups."""
+"""Options of the `rag-eval prompt-tests` commands: a dataclass per command, of shared groups."""
+
+# ruff: noqa: RUF009  # what is called makes a field
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-import typer
-
-from rag_eval_integrations.cli._arguments import ExtraBody, MaxTokens, Timeout
+from rag_eval_integrations.cli._arguments import (
+    ExtraBody,
+    MaxTokens,
+    Overwrite,
+    Timeout,
+    argument,
+    option,
+)
 from rag_eval_integrations.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -17,118 +25,143 @@ if TYPE_CHECKING:
     from rag_eval_integrations.prompt_tests.records import Choice, Direction
 
 
-def _of(metavar: str, help_: str, **more: Any) -> Any:
-    return typer.Option(metavar=metavar, help=help_, **more)
+def _valued(section: str, metavar: str, help_: str, *names: str, **settings: Any) -> Any:
+    return option(section, help_, *names, metavar=metavar, **settings)
 
 
-def flag(names: str, help_: str) -> Any:
-    """Declare an option without a value."""
-    return typer.Option(names, help=help_)
+def _flag(section: str, names: str, help_: str, *, default: bool | None = False) -> Any:
+    return option(section, help_, names, default=default)
 
 
-PromptFile = Annotated[
-    Path, typer.Argument(metavar="PUT", help="The prompt under test (.prompty, .md, .prompt.yml).")
-]
-Dir = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the prompt's tests.")]
-Out = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the files.")]
-Generator = Annotated[
-    str, _of("MODEL", "Model that generates rules and tests: openai:NAME or MODULE:OBJECT.")
-]
-Muts = Annotated[
-    list[str],
-    _of("MODEL", "Model under test: openai:NAME, or MODULE:OBJECT in your own code; repeatable."),
-]
-Judges = Annotated[list[str], _of("MODEL", "The judge: openai:NAME or MODULE:OBJECT; repeatable.")]
-MaxRules = Annotated[int | None, _of("N", "Maximum number of rules with tests (default: all).")]
-Baseline = Annotated[
-    bool | None,
-    flag(
+_TESTS, _JUDGE, _CHECKS = "Tests", "Judge", "Checks"
+_input = partial(_valued, "Input")
+_test = partial(_valued, _TESTS)
+_mut = partial(_valued, "Models under test")
+_judge = partial(_valued, _JUDGE)
+_metric = partial(_valued, "Metrics")
+_limit = partial(_valued, "Requests and limits")
+_check = partial(_valued, _CHECKS)
+_output = partial(_valued, "Output")
+_WORDS = "TEXT|@FILE"
+
+# --- Groups that several commands have
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Put:
+    prompt_file: Path = argument("The prompt under test (.prompty, .md, .prompt.yml).", "PUT")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Folder:
+    folder: Path = argument("Folder of the prompt's tests.", "DIR")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Out:
+    out: Path = _output("DIR", "Folder for the files.", "--out", "-o", default=MISSING)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Requests:
+    """Endpoint and limits of the requests to models."""
+
+    base_url: str | None = _limit("URL", "OpenAI-compatible endpoint, including /v1.")
+    rpm: float | None = _limit("N", "Requests per minute, per model.")
+    tpm: float | None = _limit("N", "Tokens per minute, per model.")
+    max_concurrency: int = _limit("N", "Maximum number of concurrent requests.", min=1, default=8)
+    timeout: Timeout = None
+    max_tokens: MaxTokens = None
+    extra_body: ExtraBody = None
+    prices: str | None = _limit(
+        "FILE",
+        "Prices: a JSON or YAML file {MODEL: {input: …, output: …}} in US dollars "
+        "per million tokens.",
+    )
+    dry_run: bool = _flag(
+        _CHECKS, "--dry-run", "Check the input and estimate the cost; send and write nothing."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Baseline:
+    baseline: bool | None = _flag(
+        _TESTS,
         "--baseline/--no-baseline",
         "Include baseline tests, made from the prompt without rules (default: included).",
-    ),
-]
-Format = Annotated[
-    str | None,
-    typer.Option("--format", metavar="md|csv|json|html", help="Print the report in this format."),
-]
-Overwrite = Annotated[bool, flag("--overwrite", "Replace what exists; a folder is kept as .bak.")]
-
-
-@dataclass(frozen=True)
-class GenerateSettings:
-    """How much is generated, the fields of `GenerateOptions.of`; and what the author adds to it."""
-
-    effort: Annotated[
-        str | None, _of("min|low|medium|high", "Effort preset; explicit options override it.")
-    ] = None
-    rules: Annotated[
-        int | None, _of("N", "Number of output rules to extract; 0 for all (default).")
-    ] = None
-    max_rules: MaxRules = None
-    tests_per_rule: Annotated[int | None, _of("N", "Tests per rule (default 3).")] = None
-    rules_per_group: Annotated[int | None, _of("N", "Rules per request (default 3).")] = None
-    split_rules: Annotated[
-        bool | None,
-        flag(
-            "--split/--no-split",
-            "Generate tests of rules and of inverse rules in separate requests (default).",
-        ),
-    ] = None
-    generations: Annotated[
-        int | None, _of("N", "Rounds of test generation per group of rules (default 1).")
-    ] = None
-    expansions: Annotated[int | None, _of("N", "Times each test is made longer (default 0).")] = (
-        None
+        default=None,
     )
-    baseline: Baseline = None
-    keep: Annotated[int | None, _of("N", "Review the tests and keep the best N.")] = None
-    scenario: Annotated[
-        list[str] | None,
-        _of("NAME", "Generate tests for this scenario only; repeatable (default: all)."),
-    ] = None
-    groundtruth: Annotated[
-        str | None, _of("MODEL", "Strong model that writes and rates the expected outputs.")
-    ] = None
-    intent_instructions: Annotated[
-        str | None, _of("TEXT|@FILE", "Added to the request for the prompt's purpose.")
-    ] = None
-    input_spec_instructions: Annotated[
-        str | None, _of("TEXT|@FILE", "Added to the request for the rules of an input.")
-    ] = None
-    output_rules_instructions: Annotated[
-        str | None, _of("TEXT|@FILE", "Added to the request for output rules.")
-    ] = None
-    inverse_output_rules_instructions: Annotated[
-        str | None, _of("TEXT|@FILE", "Added to the request for inverse rules.")
-    ] = None
-    test_expansion_instructions: Annotated[
-        str | None, _of("TEXT|@FILE", "Added to the requests for longer tests.")
-    ] = None
-    test_samples: Annotated[Path | None, _of("FILE", "Example inputs (.csv, .json or .yaml).")] = (
-        None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Generating(_Put, _Out, _Baseline, Requests):
+    """How much is generated, the fields of `GenerateOptions`; and what the author adds to it."""
+
+    model: str = _test(
+        "MODEL",
+        "Model that generates rules and tests: openai:NAME or MODULE:OBJECT.",
+        default=MISSING,
     )
-    custom_metric: Annotated[
-        str | None, _of("TEXT|@FILE", "A metric of your own, which the folder keeps as `custom`.")
-    ] = None
+    effort: str | None = _test(
+        "min|low|medium|high", "Effort preset; explicit options override it."
+    )
+    rules: int | None = _test("N", "Number of output rules to extract; 0 for all (default).")
+    max_rules: int | None = _test("N", "Maximum number of rules with tests (default: all).")
+    tests_per_rule: int | None = _test("N", "Tests per rule (default 3).")
+    rules_per_group: int | None = _test("N", "Rules per request (default 3).")
+    split_rules: bool | None = _flag(
+        _TESTS,
+        "--split/--no-split",
+        "Generate tests of rules and of inverse rules in separate requests (default).",
+        default=None,
+    )
+    generations: int | None = _test(
+        "N", "Rounds of test generation per group of rules (default 1)."
+    )
+    expansions: int | None = _test("N", "Times each test is made longer (default 0).")
+    keep: int | None = _test("N", "Review the tests and keep the best N.")
+    only_scenario: list[str] | None = _test(
+        "NAME", "Generate tests for this scenario only; repeatable (default: all).", "--scenario"
+    )
+    groundtruth: str | None = _test(
+        "MODEL", "Strong model that writes and rates the expected outputs."
+    )
+    intent_instructions: str | None = _input(
+        _WORDS, "Added to the request for the prompt's purpose."
+    )
+    input_spec_instructions: str | None = _input(
+        _WORDS, "Added to the request for the rules of an input."
+    )
+    output_rules_instructions: str | None = _input(_WORDS, "Added to the request for output rules.")
+    inverse_output_rules_instructions: str | None = _input(
+        _WORDS, "Added to the request for inverse rules."
+    )
+    test_expansion_instructions: str | None = _input(
+        _WORDS, "Added to the requests for longer tests."
+    )
+    test_samples: Path | None = _input("FILE", "Example inputs (.csv, .json or .yaml).")
+    custom_metric: str | None = _metric(
+        _WORDS, "A metric of your own, which the folder keeps as `custom`."
+    )
 
 
-@dataclass(frozen=True)
-class RunSettings:
+@dataclass(frozen=True, kw_only=True)
+class Running(_Baseline, Requests):
     """How often tests are run, and how the models under test are asked."""
 
-    runs: Annotated[int, _of("N", "Repetitions per test.", min=1)] = 1
-    max_tests: Annotated[int | None, _of("N", "Run only the first N tests.", min=1)] = None
-    temperature: Annotated[
-        float | None, _of("T", "Temperature of the models under test.", min=0)
-    ] = None
-    param: Annotated[
-        list[str] | None,
-        _of(
-            "NAME=VALUE",
-            "Request field of the models under test, such as top_p=0.9; replaces the "
-            "prompt's; null removes it; repeatable.",
-        ),
-    ] = None
+    mut: list[str] = _mut(
+        "MODEL",
+        "Model under test: openai:NAME, or MODULE:OBJECT in your own code; repeatable.",
+        default=MISSING,
+    )
+    runs: int = _mut("N", "Repetitions per test.", min=1, default=1)
+    max_tests: int | None = _mut("N", "Run only the first N tests.", min=1)
+    temperature: float | None = _mut("T", "Temperature of the models under test.", min=0)
+    param: list[str] | None = _mut(
+        "NAME=VALUE",
+        "Request field of the models under test, such as top_p=0.9; replaces "
+        "the prompt's; null removes it; repeatable.",
+    )
 
     def parameters(self) -> dict[str, JsonValue]:
         """Return the settings of requests by name.
@@ -139,41 +172,86 @@ class RunSettings:
         from rag_eval_integrations.models._reading import loads  # noqa: PLC0415  # for --help
 
         parameters: dict[str, JsonValue] = {}
-        own: dict[str, JsonValue] = (
-            {} if self.temperature is None else {"temperature": self.temperature}
-        )
+        if self.temperature is not None:
+            parameters["temperature"] = self.temperature
+        if self.max_tokens is not None:
+            parameters["max_tokens"] = None  # the openai: models have it already, in place of this
         for word in self.param or ():
             name, equals, value = word.partition("=")
             if not equals or not name.isidentifier():
                 raise ConfigurationError("--param", word, "use NAME=VALUE, such as top_p=0.9")
-            if name in {**parameters, **own}:
+            if name in parameters:
                 raise ConfigurationError("--param", word, f"{name} has a value already; give one")
             try:
                 parameters[name] = loads(value)
             except (ValueError, RecursionError):
                 parameters[name] = value
-        return {**parameters, **own}
+        return parameters
 
 
-@dataclass(frozen=True)
-class ChoiceSettings:
-    """Options that choose some of the tests."""
+@dataclass(frozen=True, kw_only=True)
+class Judging(Requests):
+    """Options for judging outputs, tests and rules."""
 
-    only_valid: Annotated[
-        bool,
-        flag("--only-valid", "Only tests whose input was judged valid (evaluate --validity)."),
-    ] = False
-    rule: Annotated[list[int] | None, _of("N", "Only tests of this rule; repeatable.")] = None
-    scenario: Annotated[
-        list[str] | None, _of("NAME", "Only tests of this scenario; repeatable.")
-    ] = None
-    direction: Annotated[
-        str | None,
-        _of(
-            "positive|negative",
-            "Only tests of rules (positive) or of inverse rules (negative, or inverse).",
-        ),
-    ] = None
+    judge: list[str] = _judge(
+        "MODEL", "The judge: openai:NAME or MODULE:OBJECT; repeatable.", default=MISSING
+    )
+    metric: list[str] | None = _metric(
+        "NAME|FILE", "Evaluate only this metric; repeatable (default: all next to the prompt)."
+    )
+    metric_var: list[str] | None = _metric(
+        "NAME=VALUE|NAME=@FILE", "Value for a variable of the metric files; repeatable."
+    )
+    basis: str = _judge(
+        "rules|prompt",
+        "Judge compliance with the extracted rules or with the prompt itself.",
+        default="rules",
+    )
+    see_input: bool | None = _flag(
+        _JUDGE,
+        "--see-input/--no-see-input",
+        "Show the judge the test's input (default: with --basis rules only).",
+        default=None,
+    )
+    validity: bool = _flag(_JUDGE, "--validity", "Also judge whether each test's input is valid.")
+    groundedness: bool = _flag(
+        _JUDGE, "--groundedness", "Also judge whether the prompt supports each rule."
+    )
+    agreement: str | None = _judge(
+        "MODEL",
+        "Also answer each test with this model from the extracted rules alone, "
+        "and judge those answers by the prompt.",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reporting:
+    """How verdicts count, and the least that they have to reach."""
+
+    unknown_as_err: bool = _flag(
+        _CHECKS, "--unknown-as-err", "Count unknown verdicts as not compliant."
+    )
+    majority: bool = _flag(
+        _CHECKS, "--majority", "Count the verdict of most judges instead of the first judge's."
+    )
+    fail_under: list[str] | None = _check(
+        "SHARE|METRIC=VALUE",
+        "Exit 1 if the share of compliant outputs of any model is "
+        "below SHARE (0 to 1), or its mean of a metric below VALUE (0 to 100); repeatable.",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Choosing:
+    only_valid: bool = _flag(
+        _TESTS, "--only-valid", "Only tests whose input was judged valid (evaluate --validity)."
+    )
+    rule: list[int] | None = _test("N", "Only tests of this rule; repeatable.")
+    scenario: list[str] | None = _test("NAME", "Only tests of this scenario; repeatable.")
+    direction: str | None = _test(
+        "positive|negative",
+        "Only tests of rules (positive) or of inverse rules (negative, or inverse).",
+    )
 
     def choice(self) -> Choice:
         """Return the choice.
@@ -194,109 +272,96 @@ class ChoiceSettings:
         )
 
 
-@dataclass(frozen=True)
-class ReportSettings:
-    """How verdicts count, and the least that they have to reach."""
-
-    unknown_as_err: Annotated[
-        bool, flag("--unknown-as-err", "Count unknown verdicts as not compliant.")
-    ] = False
-    majority: Annotated[
-        bool, flag("--majority", "Count the verdict of most judges instead of the first judge's.")
-    ] = False
-    fail_under: Annotated[
-        list[str] | None,
-        _of(
-            "SHARE|METRIC=VALUE",
-            "Exit 1 if the share of compliant outputs of any model is below SHARE (0 to 1), or "
-            "its mean of a metric below VALUE (0 to 100); repeatable.",
-        ),
-    ] = None
+# --- The commands
 
 
-@dataclass(frozen=True)
-class CompareSettings:
-    """Options that compare with an earlier run."""
+@dataclass(frozen=True, kw_only=True)
+class GenerateOptions(Generating):
+    """Generate rules and tests; a stage whose file exists is not run again.
 
-    before: Annotated[Path | None, _of("DIR", "Folder of an earlier run to compare with.")] = None
-    fail_on_regression: Annotated[
-        list[str] | None,
-        _of(
-            "NAME=DELTA",
-            "Exit 1 if compliance, or a metric, of any model fell by more than DELTA (0 to 1) "
-            "since --before; repeatable.",
-        ),
-    ] = None
-    fail_on_unclear: Annotated[
-        bool,
-        flag(
-            "--fail-on-unclear",
-            "Exit 1 also if there are too few tests to tell whether it fell by more.",
-        ),
-    ] = False
+    Without --effort, 3 tests are made per rule, 3 rules per request, for all rules.
+
+    \b
+    --effort  max rules  tests per rule  rules per request  rounds  expansions
+    min               6               1                100       1           0
+    low               3               2                100       1           0
+    medium           20               3                  5       1           0
+    high             50               3                  2       2           1
+
+    `min` puts rules and inverse rules into one request and makes no baseline tests.
+    """  # noqa: D301  # the sign itself keeps the lines of the table
 
 
-@dataclass(frozen=True)
-class JudgeSettings:
-    """Options for judging outputs, tests and rules."""
-
-    metric: Annotated[
-        list[str] | None,
-        _of(
-            "NAME|FILE", "Evaluate only this metric; repeatable (default: all next to the prompt)."
-        ),
-    ] = None
-    metric_var: Annotated[
-        list[str] | None,
-        _of("NAME=VALUE|NAME=@FILE", "Value for a variable of the metric files; repeatable."),
-    ] = None
-    basis: Annotated[
-        str,
-        _of("rules|prompt", "Judge compliance with the extracted rules or with the prompt itself."),
-    ] = "rules"
-    see_input: Annotated[
-        bool | None,
-        flag(
-            "--see-input/--no-see-input",
-            "Show the judge the test's input (default: with --basis rules only).",
-        ),
-    ] = None
-    validity: Annotated[
-        bool, flag("--validity", "Also judge whether each test's input is valid.")
-    ] = False
-    groundedness: Annotated[
-        bool, flag("--groundedness", "Also judge whether the prompt supports each rule.")
-    ] = False
-    agreement: Annotated[
-        str | None,
-        _of(
-            "MODEL",
-            "Also answer each test with this model from the extracted rules alone, and judge "
-            "those answers by the prompt.",
-        ),
-    ] = None
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(_Folder, Running, _Choosing):
+    """Run the tests on models; recorded answers are reused."""
 
 
-@dataclass(frozen=True)
-class RequestSettings:
-    """Endpoint and limits of the requests to models."""
+@dataclass(frozen=True, kw_only=True)
+class EvaluateOptions(_Folder, Judging):
+    """Judge the outputs: compliance, and every metric file next to the prompt."""
 
-    base_url: Annotated[str | None, _of("URL", "OpenAI-compatible endpoint, including /v1.")] = None
-    rpm: Annotated[float | None, _of("N", "Requests per minute, per model.")] = None
-    tpm: Annotated[float | None, _of("N", "Tokens per minute, per model.")] = None
-    max_concurrency: Annotated[int, _of("N", "Maximum number of concurrent requests.", min=1)] = 8
-    timeout: Timeout = None
-    max_tokens: MaxTokens = None
-    extra_body: ExtraBody = None
-    prices: Annotated[
-        str | None,
-        _of(
-            "FILE",
-            "Prices: a JSON or YAML file {MODEL: {input: …, output: …}} in US dollars per "
-            "million tokens.",
-        ),
-    ] = None
-    dry_run: Annotated[
-        bool,
-        flag("--dry-run", "Check the input and estimate the cost; send and write nothing."),
-    ] = False
+
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions(_Folder, Reporting, _Choosing):
+    """Print the overview and write overview.csv, report.json, README.md and report.html."""
+
+    form: str | None = _output("md|csv|json|html", "Print the report in this format.", "--format")
+    before: Path | None = _check("DIR", "Folder of an earlier run to compare with.")
+    fail_on_regression: list[str] | None = _check(
+        "NAME=DELTA",
+        "Exit 1 if compliance, or a metric, of any model fell by more than "
+        "DELTA (0 to 1) since --before; repeatable.",
+    )
+    fail_on_unclear: bool = _flag(
+        _CHECKS,
+        "--fail-on-unclear",
+        "Exit 1 also if there are too few tests to tell whether it fell by more.",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AllOptions(Generating, Running, Judging, Reporting):
+    """Generate, run, evaluate and report in one command."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricsOptions(_Put):
+    """List the metric files next to a prompt, with warnings."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportOptions(_Out, Overwrite):
+    """Import tests and results from PromptPex into a new folder.
+
+    One that exists is replaced with --overwrite only, and kept as DIR.bak if it holds more than an
+    import.
+    """
+
+    source: Path = argument(
+        "File promptpex_context.json, a .prompt.yml, or a folder of PromptPex's files.",
+        "CONTEXT.json",
+    )
+    prompt: Path | None = _input("PUT", "The prompt under test, if the source lacks it.")
+    max_rules: int | None = _input(
+        "N", "Number of rules that PromptPex numbered first (default: as the source says)."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions(_Folder, Overwrite):
+    """Export the tests for another tool; what its format cannot hold is said."""
+
+    to: str = _output(
+        "openai|context|csv|pytest|langsmith",
+        "Format: OpenAI's evals, "
+        "promptpex_context.json, a table, a test file, LangSmith's examples.",
+        default=MISSING,
+    )
+    out: str | None = _output(
+        "PATH", "File or folder (default: in DIR); - for stdout.", "--out", "-o"
+    )
+    model: str | None = _output(
+        "NAME", "Model that the exported evaluation runs and asks (Azure: the deployment)."
+    )
+    azure: bool = _flag("Output", "--azure", "With --to openai: for Azure OpenAI.")

@@ -6,75 +6,73 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rag_eval_integrations._counted import counted
 from rag_eval_integrations.cli._options import Threshold
 from rag_eval_integrations.cli._terminal import print_stderr, stdout, write_stdout
 from rag_eval_integrations.cli.compare import regression_gates
-from rag_eval_integrations.cli.prompt_tests._options import CompareSettings, ReportSettings
+from rag_eval_integrations.cli.prompt_tests._options import Reporting, ReportOptions
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations.comparison import decimal
 from rag_eval_integrations.evaluations.console import add_row, plain_table
-from rag_eval_integrations.prompt_tests._pages import report_pieces, to_csv, to_json, to_markdown
+from rag_eval_integrations.prompt_tests._pages import FORMATS
 from rag_eval_integrations.prompt_tests.project import Project
-from rag_eval_integrations.prompt_tests.rates import Row, UnknownAs, without_empty_columns
+from rag_eval_integrations.prompt_tests.rates import Row, without_empty_columns
 from rag_eval_integrations.prompt_tests.records import Choice
 from rag_eval_integrations.prompt_tests.report import COMPLIANCE, Comparison, Report
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-_FORMATS = ("md", "csv", "json", "html")
 _FAILED = 1
 
 
-def report(
-    folder: Path,
-    format_: str | None,
-    settings: ReportSettings,
-    choice: Choice = Choice(),  # noqa: B008  # frozen
-    comparison: CompareSettings = CompareSettings(),  # noqa: B008  # frozen
-) -> int:
-    """Print and write the report; return 1 when a threshold or a gate fails.
+def report_command(options: ReportOptions) -> int:
+    """Print and write the report, and what changed; return 1 when a threshold or a gate fails.
 
     Raises:
         RagEvalError: for a user's mistake.
         OSError: when a file cannot be read or written.
     """
-    if format_ is not None and format_ not in _FORMATS:
-        raise ConfigurationError("--format", format_, f"use {', '.join(_FORMATS)}")
-    thresholds = thresholds_of(settings.fail_under or ())
-    gates = regression_gates(
-        comparison.fail_on_regression or (), fail_on_unclear=comparison.fail_on_unclear
-    )
-    if gates and comparison.before is None:
-        given = (comparison.fail_on_regression or [""])[0]
+    if options.form is not None and options.form not in FORMATS:
+        raise ConfigurationError("--format", options.form, f"use {', '.join(FORMATS)}")
+    thresholds = thresholds_of(options.fail_under or ())
+    regressions = options.fail_on_regression or []
+    gates = regression_gates(regressions, fail_on_unclear=options.fail_on_unclear)
+    if gates and options.before is None:
         why = "needs the earlier run's folder: --before DIR"
-        raise ConfigurationError("--fail-on-regression", given, why)
-    shown = _report_of(folder, settings, choice)
-    written = Project(folder, lambda _: None).write_report(shown)
-    if format_ is None:
-        print_report(shown)
+        raise ConfigurationError("--fail-on-regression", regressions[0], why)
+    report, code = show(options.folder, options, options.choice(), options.form), 0
+    if options.before is not None:
+        changes = report.compare(_report_of(options.before, options, options.choice()))
+        for change in changes:
+            _print_comparison(change, to_stderr=options.form is not None)
+        code = _regressed(changes, gates, unclear=options.fail_on_unclear)
+    return max(code, check_thresholds(report, thresholds))
+
+
+def show(
+    folder: Path,
+    options: Reporting,
+    choice: Choice = Choice(),  # noqa: B008  # frozen
+    form: str | None = None,
+) -> Report:
+    """Write the report of a folder, and print it, in a format if one is named."""
+    report = _report_of(folder, options, choice)
+    written = Project(folder, lambda _: None).write_report(report)
+    if form is None:
+        print_report(report)
         stdout().print(f"Wrote {', '.join(map(str, written))}", soft_wrap=True)
     else:
-        texts = {
-            "md": lambda: to_markdown(shown),
-            "csv": lambda: to_csv(shown.overview()),
-            "json": lambda: to_json(shown),
-            "html": lambda: "".join(report_pieces(shown)),
-        }
-        write_stdout(texts[format_]())
-    code = 0
-    if comparison.before is not None:
-        changes = shown.compare(_report_of(comparison.before, settings, choice))
-        for change in changes:
-            print_comparison(change, to_stderr=format_ is not None)
-        code = regressed(changes, gates, unclear=comparison.fail_on_unclear)
-    return max(code, check_thresholds(shown, thresholds))
+        write_stdout(FORMATS[form](report))
+    return report
 
 
-def _report_of(folder: Path, settings: ReportSettings, choice: Choice) -> Report:
-    unknown_as: UnknownAs = "err" if settings.unknown_as_err else None
-    chosen = Project(folder, print_stderr).report(unknown_as=unknown_as).chosen(choice)
-    return chosen.majority() if settings.majority else chosen
+def _report_of(folder: Path, options: Reporting, choice: Choice) -> Report:
+    report = Project(folder, print_stderr).report(
+        unknown_as="err" if options.unknown_as_err else None
+    )
+    report = report.chosen(choice)
+    return report.majority() if options.majority else report
 
 
 # --- On the console
@@ -100,15 +98,17 @@ def print_report(report: Report) -> None:
         rate = report.tnc(model=model)
         low, high = rate.interval or (0.0, 0.0)
         share = "–" if rate.compliant is None else f"{rate.compliant:.0%} [{low:.0%}, {high:.0%}]"
-        console.print(
-            f"{model}: {rate.ok} ok, {rate.err} err, {rate.unknown} unknown, {rate.errors} errors; "
-            f"compliant {share}",
-            soft_wrap=True,
-        )
+        console.print(f"{model}: {rate.words}; compliant {share}", soft_wrap=True)
 
 
 _LABELS, _COLUMN = 30, 16
 """Columns of the terminal for the names of figures, and at least for each model."""
+_NAMES = {
+    "errors": "outputs that failed", "tests compliance unknown": "tests without a verdict",
+    "tests judged": "tests with a verdict", "compliant from": "compliant, 95 % from",
+    "compliant to": "compliant, 95 % to",
+}  # fmt: skip
+"""Columns of `overview.csv` whose names say little without its documentation."""
 
 
 def _overview_tables(title: str, rows: Sequence[Row], width: int) -> Iterator[Table]:
@@ -122,7 +122,7 @@ def _overview_tables(title: str, rows: Sequence[Row], width: int) -> Iterator[Ta
             column.no_wrap, column.overflow = False, "fold"
         for name in rows[0]:
             if name not in ("model", "scenario"):
-                add_row(table, name, *(_cell(row.get(name)) for row in some))
+                add_row(table, _NAMES.get(name, name), *(_cell(row.get(name)) for row in some))
         yield table
 
 
@@ -130,7 +130,7 @@ def _cell(cell: object) -> str:
     return "" if cell is None else f"{cell:.1f}" if isinstance(cell, float) else str(cell)
 
 
-def print_comparison(comparison: Comparison, *, to_stderr: bool = False) -> None:
+def _print_comparison(comparison: Comparison, *, to_stderr: bool) -> None:
     """Print what changed for one model; tests that broke are listed on stderr.
 
     Args:
@@ -139,18 +139,18 @@ def print_comparison(comparison: Comparison, *, to_stderr: bool = False) -> None
     """
     changed = {"broken": comparison.broken, "fixed": comparison.fixed,
                "otherwise changed": comparison.other}  # fmt: skip
-    first = (
-        f"{comparison.model}: {comparison.compared} tests in both runs, "
+    lines = [
+        f"{comparison.model}: {counted(comparison.compared, 'test')} in both runs, "
         f"{', '.join(f'{len(tests)} {how}' for how, tests in changed.items())}; "
         f"{comparison.only_before} only in the earlier run, "
         f"{comparison.only_after} only in this one"
-    )
-    lines = [
+    ]
+    lines += [
         f"  {score.name}: {decimal(score.mean_a)} before, {decimal(score.mean_b)} now; "
         f"{score.verdict()}"
         for score in comparison.scores.values()
     ]
-    for line in (first, *lines):
+    for line in lines:
         if to_stderr:
             print_stderr(line)
         else:
@@ -159,10 +159,10 @@ def print_comparison(comparison: Comparison, *, to_stderr: bool = False) -> None
         print_stderr(f"  broken: {change.input[:100]!r}: {change.reason[:200]}")
 
 
-# --- Thresholds, and gates on what became worse
+# --- Gates on what became worse, and thresholds
 
 
-def regressed(
+def _regressed(
     comparisons: Sequence[Comparison], gates: Mapping[str, float], *, unclear: bool
 ) -> int:
     """Print each gate's outcome; return 1 if a score became worse, or may have with `unclear`.
@@ -182,15 +182,13 @@ def regressed(
             why = f"no model has it in both runs; they have {', '.join(known) or 'none'}"
             raise ConfigurationError("--fail-on-regression", name, why)
         for comparison in comparisons:
-            if name not in comparison.scores:
-                print_stderr(f"FAILED {name} ({comparison.model}): no output has it in both runs")
-                code = _FAILED
-                continue
-            verdict = comparison.scores[name].verdict(delta)
-            failed = verdict.outcome == "worse" or (verdict.outcome == "cannot tell" and unclear)
-            line = f"{verdict.outcome}: {name} ({comparison.model}) {verdict.reason}"
+            line, failed = f"{name} ({comparison.model}): no output has it in both runs", True
+            if name in comparison.scores:
+                verdict = comparison.scores[name].verdict(delta)
+                line = f"{verdict.outcome}: {name} ({comparison.model}) {verdict.reason}"
+                failed = verdict.outcome in ("worse", "cannot tell" if unclear else "worse")
             print_stderr(f"FAILED {line}" if failed else line)
-            code = _FAILED if failed else code
+            code = max(code, _FAILED * failed)
     return code
 
 
@@ -229,7 +227,7 @@ def check_thresholds(report: Report, thresholds: Sequence[Threshold]) -> int:
         return _FAILED
     metrics = {name for result in report.results for key in result.metrics
                for name in (key.metric, key.key)}  # fmt: skip
-    complaints = []
+    code = 0
     for threshold in thresholds:
         if threshold.name not in {COMPLIANCE, *metrics}:
             known = ", ".join(sorted(metrics)) or "none"
@@ -237,9 +235,9 @@ def check_thresholds(report: Report, thresholds: Sequence[Threshold]) -> int:
             raise ConfigurationError("--fail-under", threshold.name, why)
         for model in report.models:
             if complaint := _complaint(report, model, threshold):
-                complaints.append(complaint)
                 print_stderr(f"FAILED {model}: {complaint}")
-    return _FAILED if complaints else 0
+                code = _FAILED
+    return code
 
 
 def _complaint(report: Report, model: str, threshold: Threshold) -> str:
@@ -253,8 +251,9 @@ def _complaint(report: Report, model: str, threshold: Threshold) -> str:
         without = rate.unknown + rate.errors
         if value is not None and without:
             print_stderr(
-                f"{model}: {without} of {rate.outputs} outputs have no verdict "
-                f"({rate.unknown} unknown, {rate.errors} errors) and are left out of the share"
+                f"{model}: {without} of {counted(rate.outputs, 'output')} without a verdict "
+                f"({rate.unknown} unknown, {rate.errors} failed) "
+                f"{'is' if without == 1 else 'are'} left out of the share"
             )
     if value is None:
         return lack

@@ -1,7 +1,8 @@
-"""Implementations of the `rag-eval prompt-tests` commands; each returns its exit code."""
+"""Work of the `rag-eval prompt-tests` commands, except `report`; each returns its exit code."""
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -10,69 +11,69 @@ from pathlib import Path
 from typing import cast
 
 from rag_eval_integrations import _loop
+from rag_eval_integrations._counted import counted
+from rag_eval_integrations._target import make_folder, read_whole, replacing, resolved
 from rag_eval_integrations.cli._interrupt import kept, kept_words
-from rag_eval_integrations.cli._options import metric_variables
-from rag_eval_integrations.cli._terminal import print_stderr, stdout
+from rag_eval_integrations.cli._options import metric_variables, text_of
+from rag_eval_integrations.cli._terminal import print_stderr, stdout, write_stdout
 from rag_eval_integrations.cli.prompt_tests import _reporting
-from rag_eval_integrations.cli.prompt_tests._exchange import created
 from rag_eval_integrations.cli.prompt_tests._models import (
     ASSUMED,
     Bill,
     model_from_option,
     model_under_test,
-    parameters_of,
 )
 from rag_eval_integrations.cli.prompt_tests._options import (
-    GenerateSettings,
-    JudgeSettings,
-    ReportSettings,
-    RequestSettings,
-    RunSettings,
+    AllOptions,
+    EvaluateOptions,
+    ExportOptions,
+    GenerateOptions,
+    Generating,
+    ImportOptions,
+    Judging,
+    MetricsOptions,
+    Running,
+    RunOptions,
 )
+from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations.console import add_row, plain_table
 from rag_eval_integrations.metrics.prompty import PromptyMetric, lint, metric_files
-from rag_eval_integrations.metrics.prompty.file import prompt_name
-from rag_eval_integrations.prompt_tests._schema import METRIC
-from rag_eval_integrations.prompt_tests.evaluators import Basis, NonCompliance
-from rag_eval_integrations.prompt_tests.generate import GenerateOptions, Generation
+from rag_eval_integrations.prompt_tests import generate
+from rag_eval_integrations.prompt_tests._import import new_folder, read_upstream, write_imported
+from rag_eval_integrations.prompt_tests._settings import METRIC
+from rag_eval_integrations.prompt_tests.evaluate import Basis, NonCompliance
+from rag_eval_integrations.prompt_tests.generate import Generation
 from rag_eval_integrations.prompt_tests.project import Project, find_metrics
-from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
+from rag_eval_integrations.prompt_tests.prompt import AuthorWords, PromptUnderTest, read_samples
 from rag_eval_integrations.prompt_tests.records import Choice, Result
 from rag_eval_integrations.prompt_tests.run import App
 
 _FAILED = 1
 _NOTHING = "Nothing was sent or written."
 
+# --- The stages
 
-def generate(
-    prompt_file: Path,
-    out: Path,
-    model: str,
-    settings: GenerateSettings,
-    requests: RequestSettings,
-    bill: Bill | None = None,
-) -> int:
+
+def generate_command(options: GenerateOptions | AllOptions, bill: Bill | None = None) -> int:
     """Generate rules and tests; return 1 without any test.
 
     Raises:
         RagEvalError: for a user's mistake, or a generator that does not answer.
         OSError: when a file cannot be read or written.
     """
-    PromptUnderTest.of(prompt_file)  # a wrong file is reported before a missing key
-    bill = bill or Bill(requests.prices)
+    PromptUnderTest.of(options.prompt_file)  # a wrong file is reported before a missing key
+    bill = bill or Bill(options.prices)
     strong = None
-    if settings.groundtruth is not None:
-        strong = model_from_option(settings.groundtruth, "--groundtruth", requests)
-    generation, project = _generation(
-        prompt_file, out, model, settings, requests, make=not requests.dry_run
-    )
+    if options.groundtruth is not None:
+        strong = model_from_option(options.groundtruth, "--groundtruth", options)
+    generation, project = _generation(options, make=not options.dry_run)
     _, words = bill.generation(generation, groundtruth=strong is not None)
     if project is None:
         stdout().print(f"{words}. {_NOTHING}", soft_wrap=True)
         return 0
     print_stderr(words)
     spent = generation.workspace.journal().spent
-    generation.model.on_reply = ProgressCounter(
+    generation.model.on_reply = progress(
         f"replies from {generation.model.name}", spent=lambda: bill.words(spent)
     )
     with kept(lambda: _kept(project)):
@@ -82,191 +83,213 @@ def generate(
     bill.add("generate", spent)
     if strong is not None:
         usable = sum(test.usable_groundtruth is not None for test in tests)
-        stdout().print(f"{usable} of {len(tests)} tests have a usable expected output")
+        stdout().print(f"{usable} of {counted(len(tests), 'test')} with a usable expected output")
     spec = project.workspace.spec()
     rule_tests = sum(not test.baseline for test in tests)
-    stdout().print(
-        f"{len(spec.output_rules)} rules, {len(spec.inverse_rules)} inverse rules, "
-        f"{rule_tests} rule tests and {len(tests) - rule_tests} baseline tests in {out} "
-        f"({generation.model.asked} requests)",
-        soft_wrap=True,
-    )
+    parts = {
+        "rule": len(spec.output_rules), "inverse rule": len(spec.inverse_rules),
+        "rule test": rule_tests, "baseline test": len(tests) - rule_tests,
+    }  # fmt: skip
+    *first, last = (counted(count, what) for what, count in parts.items())
+    asked = counted(generation.model.asked, "request")
+    stdout().print(f"{', '.join(first)} and {last} in {options.out} ({asked})", soft_wrap=True)
     return 0 if tests else _FAILED
 
 
-def _generation(
-    prompt_file: Path,
-    out: Path,
-    model: str,
-    settings: GenerateSettings,
-    requests: RequestSettings,
-    *,
-    make: bool,
-) -> tuple[Generation, Project | None]:
+def _generation(options: Generating, *, make: bool) -> tuple[Generation, Project | None]:
     """Prepare a generation; a mistake is found before the folder is made."""
-    names = {field.name for field in fields(GenerateOptions)}
-    explicit = {name: value for name, value in vars(settings).items() if name in names}
-    options = GenerateOptions.of(settings.effort, **explicit)
+    names = {field.name for field in fields(generate.GenerateOptions)}
+    explicit = {name: value for name, value in vars(options).items() if name in names}
+    amounts = generate.GenerateOptions.of(options.effort, **explicit)
     # Its failure ends the command, which then says it.
-    generator = model_from_option(model, "--model", requests, tell=lambda _: None)
-    project = created(prompt_file, out, settings) if make else None
+    generator = model_from_option(options.model, "--model", options, tell=lambda _: None)
+    project = _created(options) if make else None
     generation = Generation(
-        prompt_file if project is None else project.prompt, out, generator, options,
-        scenarios=settings.scenario, max_concurrency=requests.max_concurrency, tell=print_stderr,
+        options.prompt_file if project is None else project.prompt, options.out, generator,
+        amounts, scenarios=options.only_scenario, max_concurrency=options.max_concurrency,
+        tell=print_stderr,
     )  # fmt: skip
     return generation, project
 
 
-def run(
-    folder: Path,
-    muts: Sequence[str],
-    settings: RunSettings,
-    choice: Choice,
-    without_baseline: bool,
-    requests: RequestSettings,
-    bill: Bill | None = None,
-) -> int:
+def _created(options: Generating) -> Project:
+    """Make or continue the folder of a prompt, with its author's words and metric."""
+    given = {
+        "intent": options.intent_instructions,
+        "inputSpec": options.input_spec_instructions,
+        "outputRules": options.output_rules_instructions,
+        "inverseOutputRules": options.inverse_output_rules_instructions,
+        "testExpansion": options.test_expansion_instructions,
+    }
+    instructions = {
+        stage: text_of(text, f"instructions for {stage}").strip()
+        for stage, text in given.items()
+        if text is not None
+    }
+    path, samples = options.test_samples, None
+    if path is not None:
+        samples = tuple(read_samples(path.resolve().parent, path.name, "--test-samples"))
+    author = AuthorWords(instructions, samples)
+    project = Project.create(options.prompt_file, options.out, print_stderr, author=author)
+    if options.custom_metric is not None:
+        project.add_metric(text_of(options.custom_metric, "--custom-metric"))
+    return project
+
+
+def run_command(options: RunOptions) -> int:
     """Run the tests; return 1 when every output failed.
 
     Raises:
         RagEvalError: for a user's mistake.
         OSError: when a file cannot be read or written.
     """
-    bill = bill or Bill(requests.prices)
-    parameters = parameters_of(muts, settings, requests)
+    return _run(options.folder, options, options.choice(), Bill(options.prices))
+
+
+def _run(folder: Path, options: Running, choice: Choice, bill: Bill) -> int:
+    parameters = options.parameters()
+    baseline = options.baseline is not False
     project = Project(folder, print_stderr)
-    models = [model_under_test(name, "--mut", requests) for name in muts]
-    tests = project.chosen(choice, baseline=not without_baseline, max_tests=settings.max_tests)
+    models = [model_under_test(name, "--mut", options) for name in options.mut]
+    for name in options.mut:
+        if options.max_tokens is not None and not name.startswith("openai:"):
+            print_stderr(f"{name}: --max-tokens is for openai: models; it keeps its own limit")
+    tests = project.chosen(choice, baseline=baseline, max_tests=options.max_tests)
     inputs = sum(len(test.testinput) for test in tests)
     characters = len(project.prompt.text) + inputs / max(1, len(tests))
     for model in models:
         size = None if isinstance(model, App) else characters
-        bill.print_estimate("run", model.name, len(tests) * settings.runs, size)
-    if requests.dry_run:
+        bill.print_estimate("run", model.name, len(tests) * options.runs, size)
+    if options.dry_run:
         return _nothing(project)
     spent = project.workspace.journal().spent
     with kept(lambda: _kept(project)):
         results = _loop.run(
             project.run(
-                models, runs=settings.runs, max_tests=settings.max_tests,
-                baseline=not without_baseline, choice=choice, parameters=parameters,
-                max_concurrency=requests.max_concurrency,
-                done=ProgressCounter("outputs", spent=lambda: bill.words(spent)),
+                models, runs=options.runs, max_tests=options.max_tests, baseline=baseline,
+                choice=choice, parameters=parameters, max_concurrency=options.max_concurrency,
+                done=progress("outputs", spent=lambda: bill.words(spent)),
             )
         )  # fmt: skip
     bill.add("run", spent)
     failed = [result for result in results if result.error is not None]
-    for name in dict.fromkeys(result.model for result in failed):
-        errors = [result.error for result in failed if result.model == name]
-        print_stderr(f"{name}: {len(errors)} outputs failed; the first error: {errors[0]}")
-    stdout().print(f"{len(results) - len(failed)} outputs from {len(models)} models in {folder}")
+    for name, count in Counter(result.model for result in failed).items():
+        first = next(result.error for result in failed if result.model == name)
+        print_stderr(f"{name}: {counted(count, 'output')} failed; the first error: {first}")
+    outputs = counted(len(results) - len(failed), "output")
+    stdout().print(f"{outputs} from {counted(len(models), 'model')} in {folder}", soft_wrap=True)
     return 0 if len(failed) < len(results) else _FAILED
 
 
-def evaluate(
-    folder: Path,
-    judges: Sequence[str],
-    settings: JudgeSettings,
-    requests: RequestSettings,
-    bill: Bill | None = None,
-) -> int:
+def evaluate_command(options: EvaluateOptions) -> int:
     """Judge the outputs; return 1 when judges failed and none answered.
 
     Raises:
         RagEvalError: for a user's mistake.
         OSError: when a file cannot be read or written.
     """
-    bill = bill or Bill(requests.prices)
+    return _evaluate(options.folder, options, Bill(options.prices))
+
+
+def _evaluate(folder: Path, options: Judging, bill: Bill) -> int:
     project = Project(folder, print_stderr)
-    metrics = project.metrics(settings.metric or [], metric_variables(settings.metric_var or []))
+    metrics = project.metrics(options.metric or [], metric_variables(options.metric_var or []))
     for metric in metrics:
         for warning in lint(metric.prompt):
             print_stderr(f"{metric.prompt.source}: {warning}")
-    models = [model_from_option(name, "--judge", requests) for name in judges]
+    judges = [model_from_option(name, "--judge", options) for name in options.judge]
     agreement_model = None
-    if settings.agreement is not None:
-        agreement_model = model_from_option(settings.agreement, "--agreement", requests)
+    if options.agreement is not None:
+        agreement_model = model_from_option(options.agreement, "--agreement", options)
     spent = project.workspace.journal().spent
-    progress = ProgressCounter(
-        "judgements", lambda: evaluation.planned, spent=lambda: bill.words(spent)
-    )
     evaluation = project.evaluation(
-        models, metrics, compliance=NonCompliance(cast(Basis, settings.basis), settings.see_input),
-        max_concurrency=requests.max_concurrency, done=progress,
+        judges, metrics, compliance=NonCompliance(cast(Basis, options.basis), options.see_input),
+        max_concurrency=options.max_concurrency,
+        done=progress("judgements", lambda: evaluation.planned, lambda: bill.words(spent)),
     )  # fmt: skip
-    outputs = []
-    if project.has_results or not settings.validity:
-        outputs = [result for result in project.results() if result.error is None]
-    tests = len(project.tests()) if settings.validity or agreement_model else 0
-    asked = len(outputs) * (1 + len(metrics))
-    more = tests * (settings.validity + (agreement_model is not None))
-    more += len(project.workspace.spec().output_rules) * settings.groundedness
+    outputs = 0
+    if project.has_results or not options.validity:
+        outputs = sum(result.error is None for result in project.results())
+    tests = len(project.tests()) if options.validity or agreement_model else 0
+    more = tests * (options.validity + (agreement_model is not None))
+    more += len(evaluation.spec.output_rules) * options.groundedness
     characters = len(project.prompt.text) + ASSUMED
     for number, judge in enumerate(evaluation.judges):
-        most = asked + (0 if number else more)
+        most = outputs * (1 + len(metrics)) + (0 if number else more)
         bill.print_estimate("evaluate", judge.name, most, characters)
     if agreement_model is not None:
         bill.print_estimate("evaluate", agreement_model.name, tests, characters)
-    if requests.dry_run:
+    if options.dry_run:
         return _nothing(project)
     with kept(lambda: _kept(project)):
         results = _loop.run(
             project.evaluate(
-                evaluation, validity=settings.validity, groundedness=settings.groundedness,
+                evaluation, validity=options.validity, groundedness=options.groundedness,
                 agreement_model=agreement_model,
             )
         )  # fmt: skip
     bill.add("evaluate", spent)
     stdout().print(
-        f"{len(results)} outputs judged by {', '.join(judge.name for judge in evaluation.judges)} "
-        f"({evaluation.asked} requests)",
+        f"{counted(len(results), 'output')} judged by "
+        f"{', '.join(judge.name for judge in evaluation.judges)} "
+        f"({counted(evaluation.asked, 'request')})",
         soft_wrap=True,
     )
-    return _FAILED if print_failed_judges(results) else 0
+    return _FAILED if _print_failed_judges(results) else 0
 
 
-def all_stages(
-    prompt_file: Path,
-    out: Path,
-    model: str,
-    muts: Sequence[str],
-    judges: Sequence[str],
-    settings: GenerateSettings,
-    running: RunSettings,
-    judging: JudgeSettings,
-    reporting: ReportSettings,
-    requests: RequestSettings,
-) -> int:
+def _print_failed_judges(results: Sequence[Result]) -> bool:
+    """Print the judges that failed; return True when some failed and none answered."""
+    replies = [
+        (verdict.judge, verdict.failed, verdict.reason)
+        for result in results
+        for verdict in result.verdicts
+    ] + [
+        (metric.judge, metric.failed, metric.problem or "")
+        for result in results
+        for metric in result.metrics
+        if metric.metric != METRIC
+    ]
+    failed = Counter(judge for judge, has_failed, _ in replies if has_failed)
+    for judge, count in failed.items():
+        first = next(reason for name, bad, reason in replies if bad and name == judge)
+        print_stderr(f"{judge}: {counted(count, 'judgement')} failed; the first error: {first}")
+    return bool(failed) and all(bad or judge is None for judge, bad, _ in replies)
+
+
+def all_command(options: AllOptions) -> int:
     """Say what all stages together ask at most; then generate, run, evaluate and report.
 
     Raises:
         RagEvalError: for a user's mistake, or a generator that does not answer.
         OSError: when a file cannot be read or written.
     """
-    bill = Bill(requests.prices)
-    parameters_of(muts, running, requests)  # a mistake is found before the first request
-    prompt = PromptUnderTest.of(prompt_file)
-    generation, _ = _generation(prompt_file, out, model, settings, requests, make=False)
-    most, words = bill.generation(generation, groundtruth=settings.groundtruth is not None)
+    bill = Bill(options.prices)
+    options.parameters()  # a mistake is found before the first request
+    thresholds = _reporting.thresholds_of(options.fail_under or ())
+    prompt, out = PromptUnderTest.of(options.prompt_file), options.out
+    generation, _ = _generation(options, make=False)
+    most, words = bill.generation(generation, groundtruth=options.groundtruth is not None)
     print_stderr(words)
-    runs = min(most, running.max_tests or most) * running.runs
-    for name in muts:
+    runs = min(most, options.max_tests or most) * options.runs
+    for name in options.mut:
         bill.print_estimate("run", name, runs, len(prompt.text))
-    asked = runs * len(muts) * (1 + len(find_metrics(prompt, judging.metric or [], more=[out])))
-    for name in judges:
+    metrics = find_metrics(prompt, options.metric or [], more=[out])
+    asked = runs * len(options.mut) * (1 + len(metrics))
+    for name in options.judge:
         bill.print_estimate("evaluate", name, asked, len(prompt.text) + ASSUMED)
-    if of_tests := most * (judging.validity + 2 * (judging.agreement is not None)):
+    if of_tests := most * (options.validity + 2 * (options.agreement is not None)):
         print_stderr(f"evaluate: at most {of_tests:,} requests about the tests themselves")
-    if requests.dry_run:
+    if options.dry_run:
         stdout().print(_NOTHING)
         return 0
-    if generate(prompt_file, out, model, settings, requests, bill):
+    if generate_command(options, bill):
         return _FAILED
     # Continue when models or judges failed: the report shows the failures best.
-    without_baseline = settings.baseline is False
-    failed = run(out, muts, running, Choice(), without_baseline, requests, bill)
-    failed = evaluate(out, judges, judging, requests, bill) or failed
-    failed = _reporting.report(out, None, reporting) or failed
+    failed = _run(out, options, Choice(), bill)
+    failed = _evaluate(out, options, bill) or failed
+    report = _reporting.show(out, options)
+    failed = _reporting.check_thresholds(report, thresholds) or failed
     bill.print_total()
     return failed
 
@@ -277,35 +300,6 @@ def _nothing(project: Project) -> int:
     return 0
 
 
-def metrics(prompt_file: Path) -> int:
-    """List the metric files next to a prompt, with warnings about each.
-
-    Raises:
-        RagEvalError: for a file that is not a prompt.
-        OSError: when a file cannot be read.
-    """
-    prompt = PromptUnderTest.of(prompt_file)
-    paths = metric_files(prompt_file.parent)
-    names = Counter(prompt_name(path) for path in paths)
-    table = plain_table(
-        f"Metric files next to {prompt.name}", "metric", "variables", "tags", "warnings"
-    )
-    for path in paths:
-        metric = PromptyMetric(path)
-        twice = ["another metric file has this name"] if names[metric.name] > 1 else []
-        add_row(
-            table, metric.name, ", ".join(sorted(metric.prompt.variables)),
-            ", ".join(metric.prompt.tags), "; ".join([*twice, *lint(metric.prompt)]),
-        )  # fmt: skip
-    if paths:
-        stdout().print(table)
-    else:
-        stdout().print(
-            f"no metric files (*.metric.prompty) in {prompt_file.parent}", soft_wrap=True
-        )
-    return 0
-
-
 def _kept(project: Project) -> str:
     """Say how many replies an interrupted stage keeps; empty if there is none."""
     with project.workspace.journal() as journal:
@@ -313,61 +307,117 @@ def _kept(project: Project) -> str:
     return kept_words(replies, "reply", "replies", journal.path) if replies else ""
 
 
-def print_failed_judges(results: Sequence[Result]) -> bool:
-    """Print the judges that failed; return True when some failed and none answered."""
-    failed: dict[str, list[str]] = {}
-    answered = 0
-    for result in results:
-        replies = [(verdict.judge, verdict.failed, verdict.reason) for verdict in result.verdicts]
-        replies += [
-            (metric.judge, metric.failed, metric.problem or "")
-            for metric in result.metrics
-            if metric.metric != METRIC
-        ]
-        for judge, has_failed, reason in replies:
-            if has_failed:
-                failed.setdefault(judge or "?", []).append(reason)
-            elif judge is not None:
-                answered += 1
-    for judge, reasons in failed.items():
-        print_stderr(f"{judge}: {len(reasons)} judgements failed; the first error: {reasons[0]}")
-    return bool(failed) and not answered
-
-
-# --- Progress of long stages, on stderr
-
-
 SECONDS_PER_LINE = 10.0
 
 
-class ProgressCounter:
-    """Counts finished items and prints the count every ten seconds; quick stages print nothing.
+def progress(
+    what: str, total: Callable[[], int] | None = None, spent: Callable[[], str] = lambda: ""
+) -> Callable[..., None]:
+    """Make a function that counts an item, and prints the count to stderr every ten seconds.
 
     Args:
         what: the items, in the plural, such as `outputs`.
         total: returns the expected number; None when it is not known.
         spent: returns what was spent so far; empty to say nothing.
     """
+    done, printed_at = 0, time.monotonic()
 
-    def __init__(
-        self,
-        what: str,
-        total: Callable[[], int] | None = None,
-        spent: Callable[[], str] = lambda: "",
-    ) -> None:
-        self._what = what
-        self._spent = spent
-        self._total = total
-        self._done = 0
-        self._printed_at = time.monotonic()
+    def count(_: object = None) -> None:
+        nonlocal done, printed_at
+        done += 1
+        if time.monotonic() - printed_at >= SECONDS_PER_LINE:
+            printed_at = time.monotonic()
+            of = "" if total is None else f" of {total():,}"
+            words = f"; spent {spent()}" if spent() else ""
+            print_stderr(f"{done:,}{of} {what}{words}")
 
-    def __call__(self, _: object = None) -> None:
-        """Count one item."""
-        self._done += 1
-        now = time.monotonic()
-        if now - self._printed_at < SECONDS_PER_LINE:
-            return
-        self._printed_at = now
-        of = "" if self._total is None else f" of {self._total():,}"
-        spent = self._spent()
-        print_stderr(f"{self._done:,}{of} {self._what}{f'; spent {spent}' if spent else ''}")
+    return count
+
+
+# --- Metric files, imports and exports
+
+
+def metrics_command(options: MetricsOptions) -> int:
+    """List the metric files next to a prompt, with warnings about each.
+
+    Raises:
+        RagEvalError: for a file that is not a prompt.
+        OSError: when a file cannot be read.
+    """
+    prompt, folder = PromptUnderTest.of(options.prompt_file), options.prompt_file.parent
+    metrics = [PromptyMetric(path) for path in metric_files(folder)]
+    names = Counter(metric.name for metric in metrics)
+    table = plain_table(
+        f"Metric files next to {prompt.name}", "metric", "variables", "tags", "warnings"
+    )
+    for metric in metrics:
+        twice = ["another metric file has this name"] if names[metric.name] > 1 else []
+        add_row(
+            table, metric.name, ", ".join(sorted(metric.prompt.variables)),
+            ", ".join(metric.prompt.tags), "; ".join([*twice, *lint(metric.prompt)]),
+        )  # fmt: skip
+    none = f"no metric files (*.metric.prompty) in {folder}"
+    stdout().print(table if metrics else none, soft_wrap=not metrics)
+    return 0
+
+
+def import_command(options: ImportOptions) -> int:
+    """Import PromptPex's files.
+
+    Raises:
+        RagEvalError: when there is nothing to import, or the folder exists and may not be replaced.
+        OSError: when a file cannot be read or written.
+    """
+    source, out = options.source, options.out
+    imported = read_upstream(source, options.prompt, max_rules=options.max_rules)
+    sources = [source, source.parent, Path(imported.prompt.source).parent]
+    with new_folder(out, sources, overwrite=options.overwrite) as earlier:
+        write_imported(imported, out, print_stderr)
+    for reason in imported.lost:
+        print_stderr(reason)
+    if earlier:
+        print_stderr(f"the earlier folder is {earlier[0]}")
+    rules = counted(len(imported.spec.output_rules), "rule")
+    tests, results = counted(len(imported.tests), "test"), counted(len(imported.results), "result")
+    lost = counted(len(imported.lost), "row")
+    stdout().print(
+        f"{rules}, {tests} and {results} in {out}; {lost} could not be used", soft_wrap=True
+    )
+    return 0
+
+
+def export_command(options: ExportOptions) -> int:
+    """Export the tests to another tool's format.
+
+    Raises:
+        RagEvalError: for a user's mistake, or a file that exists.
+        OSError: when a file cannot be read or written.
+    """
+    to, out = options.to, options.out
+    project = Project(options.folder, print_stderr)
+    exported = project.export(to, model=options.model, azure=options.azure)
+    first, *beside = exported.files
+    for note in exported.notes:
+        print_stderr(f"{to}: {note}")
+    if out == "-":
+        if beside:
+            raise ConfigurationError("--out", out, f"{to} has {1 + len(beside)} files")
+        write_stdout(exported.files[first])
+        return 0
+    target = options.folder / first if out is None else Path(out)
+    if target.is_dir() or (out is not None and out.endswith(("/", os.sep))):
+        make_folder(target)
+        target /= first
+    texts = {
+        target.parent / (target.name if name == first else name): text.encode("utf-8")
+        for name, text in exported.files.items()
+    }
+    for path, text in texts.items():
+        if not options.overwrite and path.is_file() and read_whole(path) != text:
+            why = "exists with another content; use another name, or --overwrite to replace it"
+            raise ConfigurationError("--out", str(path), why)
+    for path, text in texts.items():
+        with replacing(resolved(path, "--out")) as stream:
+            stream.write(text)
+    stdout().print(f"Wrote {', '.join(map(str, texts))}", soft_wrap=True)
+    return 0
