@@ -323,10 +323,10 @@ def test_a_regression_fails_a_build(
 
     gate = rag_eval(*report, "--fail-on-regression", "compliance=0.1")
     assert gate.code == 1
-    assert "FAILED worse: compliance (openai:loud) -1.000" in gate.err
+    assert "FAILED worse: compliance (openai:loud) " in gate.err
     fine = rag_eval(*report, "--fail-on-regression", "loud=0.1")
     assert fine.code == 0
-    assert "fine: loud (openai:loud) +0.000" in fine.err
+    assert "fine: loud (openai:loud) " in fine.err
     few = [*report, "--rule", 1, "--fail-on-regression", "compliance=0.99"]
     told = rag_eval(*few)
     assert (told.code, "cannot tell: compliance (openai:loud)" in told.err) == (0, True)
