@@ -108,7 +108,7 @@ def main() -> None:
 
     from rag_eval_integrations import RagEvaluator
     from rag_eval_integrations.dataset import read_calls
-    from rag_eval_integrations.dataset._processes import Processes
+    from rag_eval_integrations.dataset.stream import Processes
 
     rows = options.rows
     folder = Path(tempfile.mkdtemp())

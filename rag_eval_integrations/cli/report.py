@@ -134,7 +134,7 @@ def _content(rows: _Rows, form: str, title: str, most: int) -> Iterator[str]:
 
 
 def _ragbench(rows: _Rows) -> Iterator[str]:
-    from rag_eval_integrations.dataset._ragbench import ragbench_line  # noqa: PLC0415
+    from rag_eval_integrations.dataset.rows import ragbench_line  # noqa: PLC0415
 
     for evaluation in rows:
         line = ragbench_line(evaluation)

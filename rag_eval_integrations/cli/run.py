@@ -36,8 +36,8 @@ from rag_eval_integrations.cli._options import (
 from rag_eval_integrations.cli._terminal import Progress, print_stderr, stdout
 from rag_eval_integrations.dataset import EvaluationFile, Line, evaluate_calls, read_calls
 from rag_eval_integrations.dataset._input import Input
-from rag_eval_integrations.dataset._processes import Processes, default_workers
 from rag_eval_integrations.dataset.files import EvaluationPipe, check_form, check_out
+from rag_eval_integrations.dataset.stream import Processes, default_workers
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations.summary import Summary
 from rag_eval_integrations.evaluator import RagEvaluator

@@ -1,10 +1,10 @@
 """Data sets: read calls from a file, evaluate them with bounded concurrency, write them in order.
 
-stream    `evaluate_calls`: calls ─▶ evaluations; _processes: in several processes
+stream    `evaluate_calls`: calls ─▶ evaluations, also in several processes
 calls     `read_calls`: files, frames, data sets and lists ─▶ calls, bad rows included
 _input    files of JSON lines, other JSON, CSV, Parquet and EVALS ─▶ their rows, bad ones included
 _names    the names of fields in other tools; _values: what they hold
-files     `EvaluationFile`: evaluations ─▶ an EVALS file; _evaluation_table: as Parquet
+files     `EvaluationFile`: evaluations ─▶ an EVALS file, also as Parquet
 rows      a row ─▶ a call with its recorded labels; scores of recorded labels
 _asking   questions ─▶ an app ─▶ calls ─▶ evaluations
 """

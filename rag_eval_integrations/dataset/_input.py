@@ -28,10 +28,14 @@ from typing import Any, BinaryIO, Generic, Literal, TypeVar, cast
 
 from rag_eval_integrations import _target
 from rag_eval_integrations._visible import logger_of
-from rag_eval_integrations.dataset._evaluation_table import LINE, check_pyarrow
 from rag_eval_integrations.dataset._names import KNOWN, FieldMap, folded
 from rag_eval_integrations.dataset._values import plain
-from rag_eval_integrations.errors import ConfigurationError, InputError, SchemaError
+from rag_eval_integrations.errors import (
+    ConfigurationError,
+    InputError,
+    MissingDependencyError,
+    SchemaError,
+)
 from rag_eval_integrations.records import (
     EVALS_SCHEMA,
     Evaluation,
@@ -525,6 +529,22 @@ def check_names(names: list[str]) -> None:
 
 
 # --- Parquet
+
+
+LINE = "evaluation"
+"""The column that holds the line of EVALS."""
+
+
+def check_pyarrow() -> None:
+    """Check that there is what reads and writes Parquet.
+
+    Raises:
+        MissingDependencyError: pyarrow is not installed.
+    """
+    try:
+        import pyarrow.parquet  # noqa: F401, PLC0415 -- large; only whoever has Parquet needs it
+    except ImportError as error:
+        raise MissingDependencyError("pyarrow", "parquet") from error
 
 
 def _parquet(

@@ -14,7 +14,7 @@ ABOVE = {
     "read some": "dataset._input:evaluations_at",
     "write evaluations": "dataset.files:evaluations_to",
     "write rows": "dataset.files:rows_to",
-    "RAGBench's row": "dataset._ragbench:ragbench_line",
+    "RAGBench's row": "dataset.rows:ragbench_line",
     "write a page": "report.html:write_report",
 }
 """What is done → the module of this package, and its function."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
 from rag_eval_integrations.dataset import evaluate_calls, read_calls
-from rag_eval_integrations.dataset._evaluation_table import COLUMNS, score_column, table_of
-from rag_eval_integrations.dataset._processes import pickled
+from rag_eval_integrations.dataset.files import COLUMNS, score_column, table_of
+from rag_eval_integrations.dataset.stream import pickled
 from rag_eval_integrations.errors import ConfigurationError, MissingDependencyError
 from rag_eval_integrations.evaluations.summary import Summary
 from rag_eval_integrations.evaluator import RagEvaluator

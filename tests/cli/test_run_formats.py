@@ -195,7 +195,7 @@ def test_published_parquet_is_scored(rag_eval: Command, evals: Path, tmp_path: P
     pa = pytest.importorskip("pyarrow")
     import pyarrow.parquet as pq
 
-    from rag_eval_integrations.dataset._ragbench import ragbench_row
+    from rag_eval_integrations.dataset.rows import ragbench_row
 
     rows = [row for one in Evaluations.load(evals) if (row := ragbench_row(one))]
     path = tmp_path / "test-00000-of-00001.parquet"

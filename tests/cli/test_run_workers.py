@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from other_processes import calls, runs
 
-from rag_eval_integrations.dataset._processes import ALONE
+from rag_eval_integrations.dataset.stream import ALONE
 from rag_eval_integrations.records import to_line
 
 Command = Callable[..., Any]

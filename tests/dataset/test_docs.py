@@ -12,7 +12,7 @@ import pytest
 
 from rag_eval_integrations.cli import main
 from rag_eval_integrations.dataset._names import NAMES, OPTIONAL, REQUIRED
-from rag_eval_integrations.dataset._ragbench import ragbench_row
+from rag_eval_integrations.dataset.rows import ragbench_row
 from rag_eval_integrations.report import Evaluations
 
 BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```", re.M | re.S)

@@ -14,7 +14,7 @@ from other_processes import LABELS, Closed, NotThere, Told, calls, runs
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations.dataset import Line, evaluate_calls
-from rag_eval_integrations.dataset._processes import (
+from rag_eval_integrations.dataset.stream import (
     ALONE,
     Processes,
     cores,

@@ -18,7 +18,7 @@ from forked import forked
 
 from rag_eval_integrations import RagCall, RagEvaluator
 from rag_eval_integrations.dataset import evaluate_calls
-from rag_eval_integrations.dataset._processes import ALONE
+from rag_eval_integrations.dataset.stream import ALONE
 from rag_eval_integrations.errors import ConfigurationError, JudgeError, MissingDependencyError
 from rag_eval_integrations.judges import Judge, OnnxJudge, judge_from
 from rag_eval_integrations.records import Labelling, Labels, SentencizedCall
