@@ -22,7 +22,6 @@ from typing import Any, get_args
 
 from rag_eval_integrations._counted import counted
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.metrics import diagnose
 from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.records.score import Pattern
 
@@ -131,7 +130,7 @@ def _is_share(text: str) -> bool:
 # --- Fields of an evaluation
 
 _OWN: dict[str, Callable[[Evaluation], object]] = {
-    "pattern": lambda evaluation: [found.pattern for found in diagnose(evaluation)],
+    "pattern": lambda evaluation: [found.pattern for found in evaluation.diagnosis],
     "id": lambda evaluation: evaluation.id,
     "judge": lambda evaluation: evaluation.judge.name,
     "model": lambda evaluation: evaluation.judge.model,

@@ -124,6 +124,29 @@ def unsupported(
     return against[:most]
 
 
+_OF_PATTERN = {
+    "hallucination": {"adherence": "none", "supported_fraction": "partial"},
+    "nothing_relevant_retrieved": {"context_relevance": "none"},
+    "context_ignored": {"context_utilization": "partial"},
+    "incomplete": {"completeness": "partial"},
+}
+"""Pattern → the scores that show it, and the state whose look and sign they have."""
+
+
+def bad_scores(evaluation: Evaluation) -> dict[str, str]:
+    """Map scores with a bad value to a state, `none` or `partial`, whose look and sign they have.
+
+    A value is bad if it is 0, if it is below its threshold, or if it shows a pattern of the call.
+    """
+    bad = {}
+    for found in evaluation.diagnosis:
+        bad |= _OF_PATTERN.get(found.pattern, {})
+    values = {name: score.value for name, score in evaluation.scores.items()}
+    low = (name for name, score in evaluation.scores.items() if score.passed is False)
+    bad |= dict.fromkeys([*(name for name, value in values.items() if value == 0), *low], "none")
+    return {name: state for name, state in bad.items() if values.get(name) is not None}
+
+
 def uses_of(labels: Labels | None) -> dict[str, str]:
     """Map document sentences to their use: `r` relevant, `u` used, `ru` both."""
     relevant = set(labels.all_relevant_sentence_keys) if labels else set()
@@ -140,11 +163,11 @@ _OF_A_MARKED = 400
 _OF_A_CELL = 300
 _MOST_SCORES = 24
 
-_STATES = {
+STATES = {
     "full": ("✓", "supported by the documents"),
     "partial": ("◐", "supported in part"),
     "none": ("✗", "not supported"),
-    "unlabelled": ("?", "not labelled"),
+    "unlabelled": ("?", "not labelled by the judge"),
     "ru": ("RU", "relevant and used"),
     "r": ("R", "relevant, but not used"),
     "u": ("U", "used, but not relevant"),
@@ -218,7 +241,7 @@ def _sentences(evaluation: Evaluation) -> Iterator[tuple[str, int]]:
     for sentence, state, entry in unsupported(evaluation):
         keys = ", ".join(entry.supporting_sentence_keys)
         evidence = f", evidence {keys}" if keys else ""
-        why = f"{sentence.key} {' '.join(_STATES[state])}{evidence}: {entry.explanation}"
+        why = f"{sentence.key} {' '.join(STATES[state])}{evidence}: {entry.explanation}"
         yield f"<p><small>{text(why.rstrip(': '), _OF_A_MARKED)}</small></p>", 1
     uses, names = uses_of(evaluation.labels), dict(enumerate(evaluation.document_ids))
     before = None
@@ -241,7 +264,7 @@ def _answer(evaluation: Evaluation, width: int = _OF_A_MARKED) -> Iterator[str]:
 
 
 def _marked(sentence: Sentence, state: str, width: int = _OF_A_MARKED) -> str:
-    sign, words = _STATES.get(state, ("", ""))
+    sign, words = STATES.get(state, ("", ""))
     css = f' class="rag-eval-{state}" title="{words}"' if state else ""
     key = f"{text(sentence.key, 20)}{sign and f' {sign}'}"
     return f"<span{css}><b>{key}</b> {text(sentence.text, width)}</span> "
@@ -270,7 +293,7 @@ def legend_html() -> str:
     """Explain keys and signs."""
     signs = "; ".join(
         f'<span class="rag-eval-{state}">{sign}</span> {words}'
-        for state, (sign, words) in _STATES.items()
+        for state, (sign, words) in STATES.items()
     )
     return (
         "<p><small>Each sentence has a key: 0a is the first sentence of the first document, b "

@@ -15,27 +15,14 @@ from typing import Any
 
 from rag_eval_integrations._counted import counted
 from rag_eval_integrations._visible import one_line
-from rag_eval_integrations.metrics import diagnose
 from rag_eval_integrations.records import Document, Evaluation, Labels, Score, Sentence
+from rag_eval_integrations.records._shown import STATES, bad_scores
 from rag_eval_integrations.report._page import drawn, shown
 
 View = dict[str, Any]
 
-SIGNS = {
-    "full": "✓", "partial": "◐", "none": "✗", "unlabelled": "?",
-    "ru": "RU", "r": "R", "u": "U",
-}  # fmt: skip
-"""State of a sentence → its sign; the first four are of the response."""
-STATES = {
-    "full": "supported by the documents",
-    "partial": "supported in part",
-    "none": "not supported",
-    "unlabelled": "not labelled by the judge",
-    "ru": "relevant and used",
-    "r": "relevant, but not used",
-    "u": "used, but not relevant",
-}
-"""State of a sentence → in words."""
+SIGNS = {state: sign for state, (sign, _) in STATES.items()}
+WORDS = {state: words for state, (_, words) in STATES.items()}
 
 _OF_TRACE = {
     "relevant_keys", "documents_without_relevant", "explanation", "utilized_keys",
@@ -68,23 +55,27 @@ def verdict(score: Score) -> str:
 
 def view_of(evaluation: Evaluation) -> View:
     """Gather what a page shows of a call, but for its place (`at`) and its link (`row`)."""
-    labels, error = evaluation.labels, evaluation.error
+    labels, error, bad = evaluation.labels, evaluation.error, bad_scores(evaluation)
     response = list(_response(evaluation))
     unlabelled = None if response or evaluation.response is None else shown(evaluation.response)
     return {
-        "id": one_line(evaluation.id, _ID),
+        "link": one_line(evaluation.id, _ID),
+        "id": "" if evaluation.row_key.startswith(evaluation.id) else one_line(evaluation.id, _ID),
         "question": shown(evaluation.question),
         "turns": [[turn.role, shown(turn.content)] for turn in evaluation.history],
         "reference": None if evaluation.reference is None else shown(evaluation.reference),
         "error": error and shown(f"failed ({error.stage}): {error.type}: {error.message}"),
-        "patterns": [diagnosis.pattern for diagnosis in diagnose(evaluation.scores)],
+        "patterns": [diagnosis.pattern for diagnosis in evaluation.diagnosis],
         "labelled": labels is not None,
         "response": response,
         "said": unlabelled,
         "support": list(_support(evaluation)),
         "documents": list(_documents(evaluation)),
         "judged": [] if labels is None else list(_judged(labels)),
-        "scores": [_score(name, score) for name, score in evaluation.scores.items()],
+        "scores": [
+            {**_score(name, score), "bad": bad.get(name, "")}
+            for name, score in evaluation.scores.items()
+        ],
         "warnings": _warnings(evaluation),
         "facts": list(_facts(evaluation)),
         "left_out": [_left_out(document) for document in _not_in_prompt(evaluation)],

@@ -9,6 +9,7 @@ hashes: neither a script that a text brings along nor a changed page runs, and n
     write    pieces ─▶ a file, in place of an earlier page of this program only
     data     JSON for a data block, `<script type="application/json">{{ data(…) }}</script>`
     shown    a text of other people, as a page shows it
+    named    likewise a name, which may be long
     drawn    a share of 1 as a bar's width or height
 """
 
@@ -142,6 +143,13 @@ def shown(text: str) -> str:
     return visible(text.replace("\r\n", "\n").replace("\t", "    "))
 
 
+def named(name: str) -> Markup:
+    """Write a name such as `context_relevance`, which is broken behind an underscore only."""
+    from markupsafe import Markup, escape  # noqa: PLC0415
+
+    return Markup("_<wbr>").join(escape(part) for part in shown(name).split("_"))
+
+
 def drawn(share: float | None, size: float = 100) -> str:
     """Write a share of 1 as a length in an SVG; 0 without one."""
     return f"{size * min(1.0, max(0.0, share or 0.0)):.2f}".rstrip("0").rstrip(".")
@@ -167,5 +175,5 @@ def _environment() -> Environment:
     )
     ours: dict[str, Any] = {"data": data, "drawn": drawn}
     environment.globals.update(ours)
-    environment.filters["shown"] = shown
+    environment.filters |= {"shown": shown, "named": named}
     return environment

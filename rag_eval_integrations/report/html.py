@@ -23,9 +23,8 @@ from pydantic_core import from_json, to_json
 from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations.summary import Summary
-from rag_eval_integrations.metrics import diagnose
 from rag_eval_integrations.records import Evaluation
-from rag_eval_integrations.report._html_call import SIGNS, STATES, View, view_of
+from rag_eval_integrations.report._html_call import SIGNS, WORDS, View, view_of
 from rag_eval_integrations.report._html_figures import overview
 from rag_eval_integrations.report._page import data, pieces, shown, write
 
@@ -105,7 +104,7 @@ def report_pieces(
         worst=list(worst.values()),
         worst_lead=_worst_lead(len(worst)),
         signs=SIGNS,
-        states=STATES,
+        states=WORDS,
         evidence_of=_evidence_of,
     )
 
@@ -212,7 +211,7 @@ _WELL: tuple[float, ...] = ()
 
 def _urgency(evaluation: Evaluation) -> tuple[float, ...]:
     """Say how urgently a person should look at a call; empty, the least, for not at all."""
-    patterns = [diagnosis.pattern for diagnosis in diagnose(evaluation)]
+    patterns = [diagnosis.pattern for diagnosis in evaluation.diagnosis]
     values = {
         name: score.value for name, score in evaluation.scores.items() if score.value is not None
     }
@@ -231,7 +230,7 @@ def _urgency(evaluation: Evaluation) -> tuple[float, ...]:
 def _packed(evaluation: Evaluation) -> bytes:
     """Compress what the page shows of a call, with its scores as the table sorts them."""
     scores = [
-        (name, score.unscored or score.status if score.value is None else score.value, score.passed)
+        (name, score.unscored or score.status if score.value is None else score.value)
         for name, score in evaluation.scores.items()
     ]
     return zlib.compress(to_json((view_of(evaluation), scores)), 1)
@@ -257,7 +256,7 @@ class _Table:
     def add(self, packed: bytes) -> View:
         """Add the next call, and return what is shown of it."""
         view, scores = from_json(zlib.decompress(packed))
-        view = {"at": len(self.index) + 1, "row": self._link(view["id"]), **view}
+        view = {"at": len(self.index) + 1, "row": self._link(view.pop("link")), **view}
         self.index.append(data(self._row(view, scores)))
         # As bytes at once: a hundred calls are too many objects for the garbage collector.
         self._piece.append(to_json(view))
@@ -291,7 +290,7 @@ class _Table:
             "patterns": list(self._patterns),
             "gravest": [*_GRAVEST_FIRST, "healthy"],
             "signs": SIGNS,
-            "states": STATES,
+            "states": WORDS,
             "chunk": _CHUNK,
             "printed": _PRINTED,
             "part": len(self.index) < summary.calls,
@@ -306,25 +305,26 @@ class _Table:
             self._links[name] += 1
         return name
 
-    def _row(self, view: View, scores: list[tuple[str, float | str, bool | None]]) -> list[object]:
+    def _row(self, view: View, scores: list[tuple[str, float | str]]) -> list[object]:
         """Make a line of the index: the table's cells, and what is sorted and filtered by."""
         values: list[float | None] = [None] * len(self._names)
-        failed = []
-        for name, value, passed in scores:
+        bad: dict[str, list[int]] = {"none": [], "partial": [], "": []}
+        for (name, value), score in zip(scores, view["scores"], strict=True):
             column = self._names.setdefault(name, len(self._names))
             if isinstance(value, str):
                 value = -1 - self._codes.setdefault(value, len(self._codes))
             values[column : column + 1] = [value]
-            if passed is False:
-                failed.append(column)
+            bad[score["bad"]].append(column)
         return [
             view["row"],
             one_line(view["question"], _QUESTION),
             [self._patterns.setdefault(name, len(self._patterns)) for name in view["patterns"]],
             values,
-            failed,
+            bad["none"],
+            bad["partial"],
             _marks(view),
             int(view["error"] is not None),
+            view["id"],
         ]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_eval_integrations.report._html_call import SIGNS, STATES
+from rag_eval_integrations.report._html_call import SIGNS, WORDS
 
 
 def test_the_code_writes_a_report(
@@ -27,7 +27,7 @@ def test_the_signs_are_those_of_the_page(root: Path) -> None:
     text = (root / "docs/report.md").read_text()
 
     for state, sign in SIGNS.items():
-        assert f"| {sign} | {STATES[state]} |" in text
+        assert f"| {sign} | {WORDS[state]} |" in text
 
 
 def test_the_keys_are_those_of_the_page(root: Path) -> None:

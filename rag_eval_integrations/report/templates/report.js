@@ -24,10 +24,12 @@
     filled(document.createElementNS(SVG, tag), attributes, children);
   const quiet = (...words) => make("span", { class: "quiet" }, ...words);
   const words = (name) => name.replaceAll("_", " ");
+  // A score's name is broken behind an underscore only.
+  const named = (name) => name.split("_").flatMap((part, at) => (at ? ["_", make("wbr"), part] : part));
 
-  // --- Rows: [name, question, patterns, values, failed scores, marks, not evaluated]
+  // --- Rows: [link, question, patterns, values, bad scores, weak scores, marks, not evaluated, id]
 
-  const NAME = 0, QUESTION = 1, PATTERNS = 2, VALUES = 3, FAILED = 4, MARKS = 5, ERROR = 6;
+  const NAME = 0, QUESTION = 1, PATTERNS = 2, VALUES = 3, BAD = 4, WEAK = 5, MARKS = 6, ERROR = 7, ID = 8;
   const rowOf = new Map(rows.map((row, at) => [row[NAME], at]));
   const means = new Map(Object.entries(page.means)); // a score may be called `constructor`
   const rank = page.patterns.map((name) => page.gravest.indexOf(name));
@@ -48,23 +50,24 @@
     }
     return number.toFixed(2);
   }
-  function widthOf(label) {
-    const longest = Math.max(...label.split(" ").map((word) => word.length));
+  function widthOf(name) {
+    const longest = Math.max(...name.split("_").map((word) => word.length + 1));
     return Math.min(9, Math.max(4.5, longest * 0.5 + 0.3));
   }
   const gravity = (row) => (row[PATTERNS].length ? Math.min(...row[PATTERNS].map((at) => rank[at])) : null);
   const columns = [
     { name: ":call", label: "Call", width: "2.75rem", printed: ".4fr", num: true, of: (row, at) => at },
     { name: ":question", label: "Question", width: "minmax(14rem, 1fr)", printed: "1.6fr", of: (row) => row[QUESTION] },
-    { name: ":id", label: "Id", width: "minmax(4rem, .3fr)", printed: ".7fr", of: (row) => row[NAME] },
     { name: ":pattern", label: "Pattern", width: "8.25rem", printed: "1fr", of: gravity },
     { name: ":marks", label: "Unsupported", width: "6rem", printed: ".9fr", of: (row) => row[MARKS] || null },
     ...page.scores.map((name, at) => ({
       // In the address, `-` means descending and `:` a column that is no score.
       name: /^[-:=]/.test(name) ? `=${name}` : name,
-      label: words(name), mean: means.get(name), width: `${widthOf(words(name))}rem`, printed: ".6fr", num: true,
+      label: name, mean: means.get(name), width: `${widthOf(name)}rem`, printed: ".6fr", num: true,
       score: at, of: (row) => value(row, at),
     })),
+    // Most calls have no id of their own.
+    ...(rows.some((row) => row[ID]) ? [{ name: ":id", label: "Id", width: "minmax(4rem, .3fr)", printed: ".7fr", of: (row) => row[ID] || null }] : []),
   ];
   const columnOf = new Map(columns.map((column) => [column.name, column]));
 
@@ -147,14 +150,14 @@
     const score = page.scores.indexOf(name);
     if (score < 0) return null;
     if (sign === "=" && wanted === "unscored") {
-      return { text, label: `${words(name)} without a value`, keeps: (row) => code(row, score) !== "" && value(row, score) === null };
+      return { text, label: `${name} without a value`, keeps: (row) => code(row, score) !== "" && value(row, score) === null };
     }
     const limit = Number(wanted);
     if (sign === "=" || wanted === "" || !(limit >= 0 && limit <= 1)) return null;
     const keeps = sign === "<="
       ? (row) => value(row, score) !== null && value(row, score) <= limit
       : (row) => value(row, score) !== null && value(row, score) >= limit;
-    return { text, label: `${words(name)} ${sign === "<=" ? "at most" : "at least"} ${wanted}`, keeps };
+    return { text, label: `${name} ${sign === "<=" ? "at most" : "at least"} ${wanted}`, keeps };
   }
 
   // --- Details, unpacked a hundred calls at a time
@@ -205,7 +208,7 @@
   const full = make("input", { type: "checkbox", id: "full" });
   const pattern = make("select", { id: "pattern" }, make("option", { value: "" }, "any"),
     page.gravest.filter((name) => page.patterns.includes(name)).map((name) => make("option", { value: name }, words(name))));
-  const scoreName = make("select", {}, page.scores.map((name) => make("option", { value: name }, words(name))));
+  const scoreName = make("select", {}, page.scores.map((name) => make("option", { value: name }, name)));
   const operator = make("select", {}, make("option", { value: "<=" }, "at most"), make("option", { value: ">=" }, "at least"), make("option", { value: "=unscored" }, "without a value"));
   const limit = make("input", { type: "number", min: 0, max: 1, step: 0.05, value: 0.5 });
   const addFilter = make("button", { type: "button" }, "Add filter");
@@ -226,7 +229,7 @@
     grid.style.setProperty("--printed", columns.map((column) => `minmax(0, ${column.printed})`).join(" "));
     grid.style.setProperty("--least", `${least}rem`);
     for (const column of columns) {
-      const button = make("button", { type: "button" }, column.label);
+      const button = make("button", { type: "button" }, named(column.label), make("span", {}));
       button.addEventListener("click", () => sortBy(column));
       column.head = make("span", { role: "columnheader", class: column.num ? "num" : null }, button,
         column.mean ? make("span", { class: "mean-of" }, `mean ${column.mean}`) : "");
@@ -236,10 +239,10 @@
       const element = make("div", { role: "row", class: "row" },
         make("span", { role: "cell", class: "num" }, String(at + 1)),
         make("span", { role: "cell" }, make("a", { href: `#row=${encodeURIComponent(row[NAME])}`, tabindex: -1, title: row[QUESTION] }, make("bdi", {}, row[QUESTION] || "(no question)"))),
-        make("span", { role: "cell" }, make("bdi", {}, row[NAME])),
         patternCell(row),
         make("span", { role: "cell", title: inWords(row[MARKS]) || null }, row[MARKS]),
         page.scores.map((_, score) => scoreCell(row, score)),
+        columnOf.has(":id") ? make("span", { role: "cell", class: "id" }, make("bdi", {}, row[ID])) : "",
       );
       element.dataset.at = at;
       elements.push(element);
@@ -260,13 +263,15 @@
   }
   function scoreCell(row, score) {
     const number = value(row, score);
+    const cell = { role: "cell", class: "num", "data-label": page.scores[score] };
     if (number === null) {
       const why = code(row, score);
-      return make("span", { role: "cell", class: why ? "num no" : "num", title: why || null }, why ? `– (${words(why)})` : "–");
+      return make("span", { ...cell, class: why ? "num no" : "num", title: why || null }, why ? `– (${words(why)})` : "–");
     }
-    const failed = row[FAILED].includes(score);
-    return make("span", { role: "cell", class: "num" }, figure(number), failed ? " ✗" : "", failed ? make("span", { class: "unseen" }, " below its threshold") : "");
+    const look = row[BAD].includes(score) ? "none" : row[WEAK].includes(score) ? "partial" : "";
+    return make("span", cell, look ? badOf(figure(number), look) : figure(number));
   }
+  const badOf = (text, look) => make("span", { class: `bad ${look}` }, `${text} ${page.signs[look]}`);
   function sortBy(column) {
     const current = state.sort;
     // Scores begin with the lowest, which is where the faults are.
@@ -311,7 +316,7 @@
       const row = rows[at];
       if (!state.filters.every((filter) => filter.keeps(row))) return false;
       if (!needle) return true;
-      return found ? found[at].includes(needle) : `${row[QUESTION]}\n${row[NAME]}`.toLowerCase().includes(needle);
+      return found ? found[at].includes(needle) : `${row[QUESTION]}\n${row[ID]}`.toLowerCase().includes(needle);
     };
     shownRows = order.filter(keeps);
     const kept = new Set(shownRows);
@@ -324,7 +329,7 @@
       const direction = state.sort === column.name ? "ascending" : state.sort === `-${column.name}` ? "descending" : null;
       if (direction) column.head.setAttribute("aria-sort", direction);
       else column.head.removeAttribute("aria-sort");
-      column.head.firstChild.textContent = `${column.label}${direction ? (direction === "ascending" ? " ▲" : " ▼") : ""}`;
+      column.head.firstChild.lastChild.textContent = direction ? (direction === "ascending" ? " ▲" : " ▼") : "";
     }
     const total = `${rows.length.toLocaleString("en")} ${rows.length === 1 ? "call" : "calls"}${page.part ? " on this page" : ""}`;
     status.textContent = shownRows.length === rows.length ? total : `${shownRows.length.toLocaleString("en")} of ${total}`;
@@ -403,20 +408,20 @@
   }
   function scoreOf(score) {
     const why = make("td", {}, make("bdi", {}, score.reason));
-    if (score.made.length) why.append(make("p", { class: "small quiet" }, score.made.join("; ")));
     if (score.bars.length) {
       why.append(make("ul", { class: "bars" }, score.bars.map(([name, share, width]) => make("li", {}, make("span", {}, name), " ",
         draw("svg", { width: 100, height: 10, viewBox: "0 0 100 10", "aria-hidden": "true" },
           draw("rect", { class: "track", width: 100, height: 10 }), draw("rect", { class: "bar", width, height: 10 })),
         " ", make("span", {}, share)))));
     }
-    if (score.steps.length) {
-      why.append(make("details", { class: "small" }, make("summary", {}, "Evaluation steps"),
-        make("ol", {}, score.steps.map((step) => make("li", {}, make("bdi", {}, step))))));
+    if (score.made.length || score.steps.length) {
+      why.append(make("details", { class: "small" }, make("summary", {}, "How it was measured"),
+        score.made.length ? make("p", {}, score.made.join("; ")) : "",
+        score.steps.length ? make("ol", {}, score.steps.map((step) => make("li", {}, make("bdi", {}, step)))) : ""));
     }
     why.append(...score.more.map(([name, text]) => make("p", { class: "small" }, make("b", {}, `${name}:`), " ", make("bdi", {}, text))));
-    return make("tr", {}, make("th", { scope: "row" }, score.name),
-      make("td", { class: "number" }, score.figure, score.verdict ? make("p", { class: "small" }, score.verdict) : ""), why);
+    return make("tr", {}, make("th", { scope: "row" }, named(score.name)),
+      make("td", { class: "number" }, score.bad ? badOf(score.figure, score.bad) : score.figure, score.verdict ? make("p", { class: "small" }, score.verdict) : ""), why);
   }
   function articleOf(call) {
     const evidence = new Map(call.support.map((entry) => [entry.key, entry.evidence]));
@@ -582,7 +587,7 @@
       current = at;
       const title = make("h2", { tabindex: -1 }, make("bdi", {}, call.question || "(no question)"));
       one.replaceChildren(barOf(at), title,
-        make("p", { class: "small quiet" }, `Call ${call.at} · `, make("bdi", {}, call.id), call.patterns.map((found) => ` · ${words(found)}`)),
+        make("p", { class: "small quiet" }, `Call ${call.at}`, call.id ? [" · ", make("bdi", {}, call.id)] : "", call.patterns.map((found) => ` · ${words(found)}`)),
         legend(), articleOf(call));
       one.hidden = false;
       document.body.classList.add("one");
