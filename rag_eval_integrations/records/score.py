@@ -167,8 +167,8 @@ def score_hint(name: object, names: Iterable[str]) -> str:
     ours = _AS_OTHERS_SAY.get(letters)
     if ours in known:
         return f"`{ours}` is nearest to it"
-    if ours is not None and ours in _MADE_BY:
-        return f"`{ours}` is nearest to it, by the metric `{_MADE_BY[ours]}`"
+    if ours is not None:
+        return f"`{ours}` is nearest to it, by the metric `{_MADE_BY.get(ours, 'Trace')}`"
     if near := get_close_matches(word, known, 1):
         return f"did you mean {near[0]!r}?"
     return f"the scores are {', '.join(map(one_line, known))}" if known else "there are no scores"

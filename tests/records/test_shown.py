@@ -74,6 +74,9 @@ def test_a_score_that_is_missing_is_told_with_the_nearest(
 
     assert refused.value.args[0].startswith(f"no score {name!r}: {hint}")
     assert evaluation.scores.get(name) is None
+    if "supported_fraction" in hint:
+        with pytest.raises(KeyError, match="by the metric `Trace`"):
+            evaluation.model_copy(update={"scores": type(evaluation.scores)()}).scores[name]
     assert name not in evaluation.scores
 
 
