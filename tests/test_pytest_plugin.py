@@ -290,8 +290,8 @@ def test_the_marker_checks_every_evaluation(pytester: pytest.Pytester) -> None:
         "body": "AssertionError: assert 'the body' == 'fails'",
         "unscored": "Failed: adherence is unscored (no_context)",
         "wrong": "Failed: marker rag_eval: `adherence` = 7: a minimum is a number from 0 to 1",
-        "unknown": "Failed: marker rag_eval: `minimums` = 'adherance': is not a score of the evaluation, which has "
-        "context_relevance, context_utilization, completeness, adherence, supported_fraction, trace_average",
+        "unknown": "Failed: marker rag_eval: `minimums` = 'adherance': is not a score of the evaluation: "
+        "did you mean 'adherence'?",
     }
     result.stdout.fnmatch_lines(["    not supported: b “It is painted green.”*"])
     result.stdout.no_fnmatch_line("*During handling*")

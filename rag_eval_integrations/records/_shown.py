@@ -138,7 +138,7 @@ def bad_scores(evaluation: Evaluation) -> dict[str, str]:
 
     A value is bad if it is 0, if it is below its threshold, or if it shows a pattern of the call.
     """
-    bad = {}
+    bad: dict[str, str] = {}
     for found in evaluation.diagnosis:
         bad |= _OF_PATTERN.get(found.pattern, {})
     values = {name: score.value for name, score in evaluation.scores.items()}
