@@ -125,10 +125,19 @@ def _drop_unwritten() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
+_FILES = ("file", "path", "folder", "runs", "evals", "gold", "files")
+"""Arguments of the library that a command has as files, without an option."""
+
+
 def _words(error: RagEvalError | OSError) -> str:
     """Say in one line what is wrong, the file or the reason first."""
-    if isinstance(error, ConfigurationError) and error.missing:
-        return error.why
+    if isinstance(error, ConfigurationError):
+        if error.missing:
+            return error.why
+        if error.field in _FILES:
+            return f"{error.value}: {error.why}"
+        option = _arguments.option_of(error.field)
+        return str(error if option is None else type(error)(option, error.value, error.why))
     if isinstance(error, OSError) and not isinstance(error, RagEvalError) and error.strerror:
         words = error.strerror[:1].lower() + error.strerror[1:]
         # Files are opened by name, so what has none is a stream.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import MISSING, dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -422,6 +422,17 @@ class CompareOptions(SkipInvalid):
 @dataclass(frozen=True, kw_only=True)
 class DoctorOptions(Judging):
     """Show installed packages and try a judge on a small call."""
+
+
+def option_of(name: str) -> str | None:
+    """Return the option that sets an argument of the library; None if no option has its name."""
+    for options in (RunOptions, ScoreOptions, AgreementOptions, CalibrateOptions, CompareOptions):
+        for each in fields(options):
+            if each.name == name:
+                # Of typer's option, the first name is where its default would be.
+                first = getattr(each.metadata.get(OPTION), "default", None)
+                return first if isinstance(first, str) else f"--{name.replace('_', '-')}"
+    return None
 
 
 # --- Values checked

@@ -90,7 +90,7 @@ def test_too_few_rows_are_refused_before_the_judge_is_asked(
         (("GOLD", "GOLD", "GOLD"), "GOLD.jsonl"),
         (("GOLD", "GOLD", "--judge", "embedded"), "holds its evaluations already"),
         (("GOLD", "--judge", "nothing"), "no such judge"),
-        (("GOLD", "--target-error", "2"), "target_error"),
+        (("GOLD", "--target-error", "2"), "`--target-error`"),
         (("GOLD", "--rpm", "5"), "is for openai:MODEL"),
         (("missing.jsonl",), "missing.jsonl"),
         (("-",), "is read more than once"),

@@ -38,9 +38,9 @@ ENDPOINTS = "is for openai:MODEL, not for judge"
         (["--metrics", "retrieval", "--match", "text", "--id-key", "a"], "`--id-key` = 'a'"),
         (["--k", "3"], "`--k` = '3': --metrics does not name retrieval"),
         (["--metrics", "label_retrieval", "--id-key", "a"], "`--id-key` = 'a': --metrics does not"),
-        (["--formulas", "paper"], "`formulas` = 'paper': use one of gpt-labeling, ragbench"),
-        (["--relevance-baseline", "0"], "`relevance_baseline` = 0: use a whole number from 1"),
-        (["--formulas", "ragbench", "--relevance-baseline", "20"], "`relevance_baseline` = 20"),
+        (["--formulas", "paper"], "`--formulas` = 'paper': use one of gpt-labeling, ragbench"),
+        (["--relevance-baseline", "0"], "`--relevance-baseline` = 0: use a whole number from 1"),
+        (["--formulas", "ragbench", "--relevance-baseline", "20"], "`--relevance-baseline` = 20"),
         # Thresholds
         (["--fail-under", "adherence"], "`--fail-under` = 'adherence': use NAME=VALUE"),
         (["--fail-under", "truth=0.5"], "no score 'truth'; the scores are context_relevance"),
@@ -50,8 +50,8 @@ ENDPOINTS = "is for openai:MODEL, not for judge"
         # The judge and its requests
         (["--judge", "gpt"], "`--judge` = 'gpt': no such judge: 'gpt'; use embedded"),
         (["--judge", "openai:", "--base-url", NOWHERE], "`model`"),
-        (["--judge", "openai:m", "--base-url", "ftp://x"], "`base_url`"),
-        ([*MODEL, "--rpm", "0"], "`rpm`"),
+        (["--judge", "openai:m", "--base-url", "ftp://x"], "`--base-url`"),
+        ([*MODEL, "--rpm", "0"], "`--rpm`"),
         (["--judge", "embedded", "--rpm", "30"], f"`--rpm` = 30.0: {ENDPOINTS} 'embedded'"),
         (["--judge", "os:getcwd", "--rpm", "5"], "os:getcwd is an object of builtin"),
         (["--judge", "own_model:model", "--rpm", "5"], f"`--rpm` = 5.0: {ENDPOINTS}"),
@@ -88,3 +88,32 @@ def test_each_is_named_before_the_first_row(
     assert why in done.err
     assert "Traceback" not in done.err
     assert sorted(name for name in os.listdir() if name != "__pycache__") == before
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["run", ".", "-o", "x.jsonl"], ".: is a folder, not a file of rows"),
+        (["run", "calls.jsonl", "-o", "x.jsonl", "--resume", "--overwrite"], "`--resume` = True"),
+        (["report", ".", "-o", "x.html"], ".: is a folder, not a file of rows, and holds no Parquet"),
+        (["compare", "empty.jsonl", "calls.jsonl"], "empty.jsonl: has no evaluations"),
+        (["compare", "calls.jsonl"], "calls.jsonl: name a second file to compare"),
+        (["agreement", "empty.jsonl", "calls.jsonl"], "empty.jsonl: the evaluations file has no rows"),
+        (["calibrate", "empty.jsonl", "-o", "c.json"], "empty.jsonl: the gold file has no rows"),
+        (["doctor", "--judge", "openai:m", "--base-url", "ftp://x"], "`--base-url` = 'ftp://x'"),
+    ],
+)  # fmt: skip
+def test_errors_speak_the_language_of_the_command_line(
+    rag_eval: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    words: list[str], why: str,
+) -> None:  # fmt: skip
+    """Options by their names, files by theirs: no name of an argument in Python."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "key")
+    Path("calls.jsonl").write_text(json.dumps(CALL) + "\n")
+    Path("empty.jsonl").write_text("")
+
+    done = rag_eval(*words)
+
+    assert done.code == 2
+    assert f"rag-eval: {why}" in done.err

@@ -421,7 +421,7 @@ def test_input_that_is_no_file_is_refused(
     done = rag_eval(command, "odd", "-o", "out.jsonl")
 
     assert done.code == 2
-    assert f"`file` = 'odd': is {kind}, not a file of rows" in done.err
+    assert f"odd: is {kind}, not a file of rows" in done.err
     assert os.listdir() == ["odd"]
 
 
