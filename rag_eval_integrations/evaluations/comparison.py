@@ -455,20 +455,26 @@ def probability(value: float | None) -> str:
 def heading(comparison: Comparison) -> str:
     """Say which run is compared with which."""
     a, b = comparison.names
-    return f"{b} compared with {a}" if (a, b) == ("A", "B") else f"A: {a}, B: {b}"
+    if a != "A" and b != "B":
+        return f"A: {a}, B: {b}"
+    first, second = (
+        letter if name == letter else f"{letter} ({name})" for letter, name in (("A", a), ("B", b))
+    )
+    return f"{second} compared with {first}"
 
 
 def in_answers(comparison: Comparison) -> list[str]:
     """Say before the statistics how many answers changed, whether that is sure, and who read them.
 
     Returns:
-        One or two sentences: of adherence, or of the first score without it; and that no model
-        read the calls, where none did. None without a score.
+        One or two sentences: of adherence, or without it of the score that most calls changed;
+        and that no model read the calls, where none did. None without a score.
     """
     scores = comparison.scores
-    score = scores.get("adherence") or next(iter(scores.values()), None)
-    if score is None:
+    if not scores:
         return []
+    most = max(scores.values(), key=lambda score: score.losses + score.wins)
+    score = scores.get("adherence", most)
     fell, rose = score.losses, score.wins
     if score.name == "adherence":
         line = f"{counted(fell, 'answer') if fell else 'No answer'} became unsupported, "

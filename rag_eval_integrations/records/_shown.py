@@ -82,8 +82,11 @@ def evaluation_text(evaluation: Evaluation) -> str:
     if failure := _failure(evaluation):
         lines.append(f"  {failure}")
     width = max(map(len, evaluation.scores), default=0)
+    before = None
     for name, score in evaluation.scores.items():
-        reason = f"  {one_line(score.reason, _ON_ONE_LINE)}" if score.reason else ""
+        same, before = score.reason == before, score.reason
+        words = "as above" if same else one_line(score.reason or "", _ON_ONE_LINE)
+        reason = f"  {words}" if score.reason else ""
         lines.append(f"  {one_line(name):{width}}  {_verdict(score)}{reason}")
     lines += [f"  diagnosis  {problem}" for problem in _problems(evaluation)]
     return "\n".join([*lines, f"  {_makers(evaluation)}"])

@@ -313,7 +313,7 @@ def test_a_comparison_says_first_how_many_answers_changed(values: list[int], sen
     assert sentence in compare(before, after)._repr_html_()
 
 
-def test_a_comparison_prints_in_80_columns_with_every_name() -> None:
+def test_a_comparison_prints_in_80_columns_with_every_name(tmp_path: Path) -> None:
     """Values first, then how sure they are; runs of files and others by their names."""
     names = ["context_utilization", "geval:coherence:summary", "adherence"]
     values = [0.1 * (number % 10) for number in range(60)]
@@ -324,9 +324,28 @@ def test_a_comparison_prints_in_80_columns_with_every_name() -> None:
 
     lines = str(found).splitlines()
     assert lines[0] == "A: old, B: new"
+    third = compare(before, after, before).others[0]
+    path = write(tmp_path / "new.jsonl", after)
+    for compared, heading in (
+        (third, "B (C) compared with A"),
+        (compare(before, path), "B (new.jsonl) compared with A"),
+        (compare(path, before), "B compared with A (new.jsonl)"),
+    ):
+        assert str(compared).splitlines()[0] == heading
     figures = [line for line in lines if line.split() and line.split()[0] in names]
     assert [line.split()[0] for line in figures] == names * 2
     assert max(map(len, figures)) <= 80
+
+
+def test_without_adherence_the_score_that_changed_most_is_told() -> None:
+    """By its name; of no score at all, nothing."""
+    before = [call(f"q{n}", {"tone": 0.5, "style": 0.5}) for n in range(12)]
+    after = [call(f"q{n}", {"tone": 0.5, "style": 0.08 * n}) for n in range(12)]
+
+    assert str(compare(before, after)).splitlines()[1] == (
+        "style fell in 7 calls and rose in 5; 12 calls are too few to be sure."
+    )
+    assert str(compare(before, [call(f"q{n}", {}) for n in range(12)])).splitlines()[1] == ""
 
 
 def test_scores_that_others_make_up_are_not_counted_again() -> None:

@@ -41,6 +41,14 @@ def test_an_evaluation_prints_as_a_line_per_score(evaluation: Evaluation) -> Non
     assert "row_key" not in str(evaluation)
 
 
+def test_a_reason_that_all_scores_share_is_printed_once() -> None:
+    """Such as that of a call that the judge cannot read."""
+    lines = str(RagEvaluator().evaluate_sync(RagCall("Why?", [], "Because."))).splitlines()
+
+    assert "no_context" in lines[1]
+    assert [line.endswith(")  as above") for line in lines[1:7]] == [False, *[True] * 5]
+
+
 def test_reprs_are_one_short_line(evaluation: Evaluation) -> None:
     """A list of evaluations, or of their scores, can be looked at."""
     for shown in (repr(evaluation), *map(repr, evaluation.scores.values())):
