@@ -114,7 +114,7 @@ class Evaluations(SkipInvalid, Overwrite):
 
     out: Path = _out(
         "File for the evaluations, which must not exist; - is standard output. A name "
-        "that ends in .gz is gzipped, and one in .parquet is a folder of Parquet files.",
+        "that ends in .gz is gzipped, and one in .parquet is a Parquet file.",
         "EVALS.jsonl",
         MISSING,
     )
@@ -197,7 +197,8 @@ class RunOptions(Evaluations, Formulas, Asking):
 
     calls: Path = argument(
         "RAG calls: JSONL, a JSON array, CSV or Parquet, plain or gzipped, with our "
-        "field names or those of ragas, deepeval, LangSmith or RAGBench; - is standard input.",
+        "field names or those of ragas, deepeval, LangSmith, LlamaIndex or RAGBench; - is "
+        "standard input.",
         metavar="CALLS",
     )
     field_map: list[str] | None = _input(

@@ -58,8 +58,9 @@ class Command(TyperCommand):
         for parameter in sorted(self.get_params(ctx), key=lambda parameter: not parameter.required):
             record = parameter.get_help_record(ctx)
             panel = getattr(parameter, "rich_help_panel", None)  # `--help` itself has none
-            if parameter.param_type_name == "argument":
+            if record is not None and parameter.param_type_name == "argument":
                 panel = "Arguments"
+                record = record[0].partition(" <")[0], record[1]  # without the type in Python
             if record is not None:
                 sections.setdefault(panel or "Options", []).append(record)
         for title, records in sections.items():

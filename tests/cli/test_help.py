@@ -52,6 +52,7 @@ def test_help_is_idiomatic(rag_eval: Command, words: tuple[str, ...]) -> None:
 
     assert done.code == 0
     assert not {"{", "}"} & set(done.out.splitlines()[0])
+    assert not re.search(r"<path>|<list|<str>", done.out)  # types of Python
     texts = [COMMANDS[words].help, *(parameter.help for parameter in COMMANDS[words].params)]
     for text in texts:
         assert re.match(r"[A-Z].*\.$", text.splitlines()[0]), text
