@@ -2,9 +2,10 @@
 
     python benchmarks/llm_judge.py [--calls 640] [--concurrency 32] [--rounds 3] [--no-faults]
 
-The endpoint (`tests/support/loopback.py`) is a process of its own. The floor is a bare
-`AsyncOpenAI` loop that sends the very same messages in the same run. Both, and the evaluation over
-aiohttp where that is installed, take turns, over connections that are open already; of the rounds
+Calls have five documents of 5,400 characters together (`real_rows.py`); the endpoint
+(`tests/support/loopback.py`) is a process of its own, which labels each in 2.4 kB. The floor is a
+bare `AsyncOpenAI` loop that sends the very same messages in the same run. Both, and the evaluation
+over aiohttp where it is installed, take turns, over connections that are open already; of rounds
 the best counts, since whatever else the machine does only slows them down. CPU is this process's.
 Under faults (10 % 429 with Retry-After, 5 % 500, 5 % bodies cut off, 2 % hangs of 30 s) every call
 should end scored or with a stated error.
@@ -18,7 +19,7 @@ import json
 import resource
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -28,28 +29,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "suppo
 import openai
 from loopback import Behaviour, spawned
 from openai import AsyncOpenAI
+from real_rows import calls, reply
 
-from rag_eval_integrations import OpenAIModel, RagCall, RagEvaluator, evaluate_calls
+from rag_eval_integrations import OpenAIModel, RagEvaluator, evaluate_calls
 from rag_eval_integrations.judges import _prompt as prompt
 from rag_eval_integrations.models import ThrottledModel
 from rag_eval_integrations.sentences import Punkt, sentencize
-from rag_eval_integrations.testing import labels_reply
 
-SENTENCE = "The ferry to the northern island leaves at nine and carries forty passengers."
-KEYS = [f"{number}{letter}" for number in range(3) for letter in "abcdef"]
-REPLY = labels_reply(KEYS[:6], ["a", "b", "c"])
+REPLY = reply()
 FAULTS = {"429": 0.10, "500": 0.05, "truncate": 0.05, "hang": 0.02}
 TIMEOUT = 20.0
-
-
-def calls(count: int) -> Iterator[RagCall]:
-    """Make calls of RAGBench's median size: 3 documents, 18 sentences, 3 response sentences."""
-    for number in range(count):
-        yield RagCall(
-            question=f"When does ferry number {number} leave?",
-            documents=[" ".join([SENTENCE] * 6)] * 3,
-            response=" ".join([SENTENCE] * 3),
-        )
 
 
 @dataclass(frozen=True)
@@ -115,7 +104,7 @@ async def over_aiohttp(url: str, count: int, concurrency: int) -> Figures:
 
 async def _judged(model: OpenAIModel, count: int, concurrency: int) -> Figures:
     evaluator = RagEvaluator(ThrottledModel(model, max_concurrency=concurrency))
-    rows = calls(count + concurrency)
+    rows = iter(list(calls(count + concurrency)))  # made before the clock starts
     # Imports, and a connection per slot.
     await asyncio.gather(*map(evaluator.evaluate, islice(rows, concurrency)))
     outcomes = {"scored": 0, "unscored": 0, "error": 0, "requests": 0}

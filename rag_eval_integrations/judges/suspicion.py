@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import accumulate, chain
 from string import ascii_lowercase
@@ -63,6 +63,7 @@ _LETTERS = bytes.maketrans(
     b"013457@$ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"oieastasabcdefghijklmnopqrstuvwxyz"
 )
 _SPACED = bytes(code if chr(code).isalnum() else 32 for code in range(128)) + bytes(128)
+_UNMARKED = bytes(code for code in range(128) if chr(code).isalnum() or chr(code).isspace())
 
 
 def _plain(text: str) -> str:
@@ -336,42 +337,66 @@ class _Index(NamedTuple):
 
     by_word: dict[str, list[Pattern]]
     by_reading: dict[Reading, list[Pattern]]
-    beginnings: dict[str, tuple[str, ...]]
+    begun_by: _BegunBy
+
+
+class _BegunBy(dict[str, tuple[str, ...]]):
+    """By word, the beginnings that it has: the same few thousand words come in most texts."""
+
+    def __init__(self, beginnings: Iterable[str]) -> None:
+        super().__init__()
+        self._by_head: dict[str, list[str]] = {}
+        for beginning in beginnings:
+            self._by_head.setdefault(beginning[:_HEAD], []).append(beginning)
+
+    def __missing__(self, word: str) -> tuple[str, ...]:
+        begun = tuple(
+            beginning
+            for beginning in self._by_head.get(word[:_HEAD], ())
+            if word.startswith(beginning) and (len(beginning) >= _HEAD or beginning == word)
+        )
+        if len(self) < _MOST_WORDS:
+            self[word] = begun
+        return begun
 
 
 @cache
 def _index() -> _Index:
     by_word: dict[str, list[Pattern]] = {}
     by_reading: dict[Reading, list[Pattern]] = {"markup": [], "joined": [], "other": []}
-    beginnings: dict[str, set[str]] = {}
+    needed: set[str] = set()
     for pattern in patterns():
         if pattern.reading != "plain":
             by_reading[pattern.reading].append(pattern)
             continue
+        needed.update(*pattern.needs)
         for word in pattern.needs[0]:
             by_word.setdefault(word, []).append(pattern)
-        for word in chain.from_iterable(pattern.needs):
-            beginnings.setdefault(word[:_HEAD], set()).add(word)
-    heads = {head: tuple(words) for head, words in beginnings.items()}
-    return _Index(by_word, by_reading, heads)
+    return _Index(by_word, by_reading, _BegunBy(needed))
 
 
 _HEAD = 3
 """Letters by which the beginnings of words are looked up; shorter ones have to be whole words."""
+_MOST_WORDS = 20_000
+"""Words that are remembered, in some 2 MB."""
+
+
+@lru_cache(maxsize=512)
+def _marked(marks: frozenset[int]) -> list[Pattern]:
+    """Return the patterns of markup that a text with these marks may have."""
+    return [
+        pattern
+        for pattern in _index().by_reading["markup"]
+        if any(
+            marks.issuperset(part.encode().translate(None, _UNMARKED)) for part in pattern.needs[0]
+        )
+    ]
 
 
 def patterns_in(text: str) -> Iterator[Pattern]:
     """Yield the patterns that a text has."""
     index, read = _index(), _Text(text)
-    present = frozenset(
-        [
-            begin
-            for word in read.words
-            if (known := index.beginnings.get(word[:_HEAD]))
-            for begin in known
-            if word.startswith(begin) and (len(begin) >= _HEAD or begin == word)
-        ]
-    )
+    present = frozenset(chain.from_iterable(map(index.begun_by.__getitem__, read.words)))
     begun = chain.from_iterable(map(index.by_word.__getitem__, present & index.by_word.keys()))
     for pattern in dict.fromkeys(begun):
         if any(map(present.isdisjoint, pattern.needs)):
@@ -380,6 +405,8 @@ def patterns_in(text: str) -> Iterator[Pattern]:
             yield pattern
     for reading, patterns in index.by_reading.items():
         text = read.read(reading)
+        if reading == "markup":
+            patterns = _marked(frozenset(text.encode().translate(None, _UNMARKED)))
         for pattern in patterns if text else ():
             has_all = all(any(map(text.__contains__, group)) for group in pattern.needs)
             if has_all and pattern.is_in(text, ()):
