@@ -26,7 +26,7 @@ from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.records.score import Pattern
 
 _FORMS = "write FIELD=VALUE, pattern=NAME or 'SCORE<0.5', in quotes because of the <"
-_CONDITION = re.compile(r"([^=<>]+)(<=|>=|<|>|=)(.*)", re.DOTALL)
+_SIGN = re.compile("<=|>=|<|>|=")
 _ORDERS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq,
 }  # fmt: skip
@@ -106,10 +106,10 @@ class Filters:
 
 
 def _parsed(text: str, option: str) -> Condition:
-    parts = _CONDITION.fullmatch(text)
-    if parts is None:
+    match = _SIGN.search(text, 1)
+    if match is None:
         raise ConfigurationError(option, text, f"has no =, <, <=, > or >=; {_FORMS}")
-    field, sign, value = (part.strip() for part in parts.groups())
+    field, sign, value = text[: match.start()].strip(), match[0], text[match.end() :].strip()
     patterns = get_args(Pattern)
     if field == "pattern" and (sign != "=" or value not in patterns):
         why = f"is not a pattern; use pattern= with {', '.join(patterns[:-1])} or {patterns[-1]}"
