@@ -159,46 +159,48 @@ def _matrix_cell(report: Report, outputs: Sequence[Result]) -> dict[str, str]:
 
 def _by_judge(report: Report) -> Iterator[dict[str, Any]]:
     """Average verdicts (several judges' only) and metrics, 0 to 100, by judge and model."""
-    values: dict[str, dict[str, dict[str, list[float | None]]]] = {"": {}}
+    values: dict[str, dict[str, dict[str, list[float | None]]]] = defaultdict(dict)
     for result in report.results:
         if result.test.baseline or result.error is not None:
             continue
         given = [
-            ("", verdict.judge, share_of(verdict.outcome, report.unknown_as))
+            ("", verdict.judge, _times(100, share_of(verdict.outcome, report.unknown_as)))
             for verdict in result.verdicts
             if verdict.judge not in (None, "majority")
         ]
-        given += [(m.metric, m.judge, None if m.value is None else m.value / 100)
-                  for m in result.metrics]  # fmt: skip
-        for metric, judge, value in given:
-            of_judge = values.setdefault(metric, {}).setdefault(judge or "", {})
-            of_judge.setdefault(result.model, []).append(value)
+        given += [(metric.metric, metric.judge, metric.value) for metric in result.metrics]
+        for name, judge, value in given:
+            of_judge = values[name].setdefault(judge or "", defaultdict(list))
+            of_judge[result.model].append(value)
     for metric, judges in sorted(values.items()):
-        if not metric and len(judges) < 2:
+        rows: list[tuple[str, dict[str, list[float | None]], str]] = [
+            (shown(judge), of_model, "scored") for judge, of_model in judges.items()
+        ]
+        if len(judges) > 1:
+            means = {
+                model: [_mean(of_model.get(model, []))[0] for of_model in judges.values()]
+                for model in report.models
+            }
+            rows.append(("mean over judges", means, "judges"))
+        elif not metric:
             continue
-        row: dict[str, Any] = {"metric": shown(metric) or "compliance", "mean": False}
-        means: dict[str, list[float | None]] = defaultdict(list)
-        for judge, of_model in judges.items():
+        for judge, of_model, unit in rows:
             cells = []
             for model in report.models:
-                given_by = of_model.get(model, [])
-                mean, known = _mean(given_by)
-                means[model].append(mean)
-                cells.append((_score(mean), f"{known} of {len(given_by)} scored"))
-            yield {**row, "judge": shown(judge), "cells": cells}
-        if len(judges) > 1:
-            of_judges = [_mean(means[model]) for model in report.models]
-            cells = [(_score(mean), f"{n} judges" if n else "") for mean, n in of_judges]
-            yield {**row, "judge": "mean over judges", "cells": cells, "mean": True}
+                mean, n = _mean(of_model.get(model, []))
+                of = f" of {len(of_model.get(model, []))}" if unit == "scored" else ""
+                cells.append(("–" if mean is None else f"{mean:.1f}", f"{n}{of} {unit}"))
+            name = shown(metric) or "compliance"
+            yield {"metric": name, "judge": judge, "cells": cells, "mean": unit == "judges"}
+
+
+def _times(factor: float, value: float | None) -> float | None:
+    return None if value is None else factor * value
 
 
 def _mean(values: Iterable[float | None]) -> tuple[float | None, int]:
     known = [value for value in values if value is not None]
     return (fmean(known) if known else None), len(known)
-
-
-def _score(share: float | None) -> str:
-    return "–" if share is None else f"{100 * share:.1f}"
 
 
 def _pairs(report: Report) -> list[Row]:

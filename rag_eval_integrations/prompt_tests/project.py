@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-
-from pydantic import JsonValue
+from typing import Any
 
 from rag_eval_integrations import _target
 from rag_eval_integrations.errors import ConfigurationError
@@ -23,7 +22,7 @@ from rag_eval_integrations.prompt_tests import _workspace as files
 from rag_eval_integrations.prompt_tests._export import Exported, Source, export_tests
 from rag_eval_integrations.prompt_tests._pages import report_pieces, to_csv, to_json, to_markdown
 from rag_eval_integrations.prompt_tests._workspace import Workspace
-from rag_eval_integrations.prompt_tests.evaluate import NonCompliance, PromptEvaluation
+from rag_eval_integrations.prompt_tests.evaluate import PromptEvaluation
 from rag_eval_integrations.prompt_tests.generate import OWN_METRICS, Tell
 from rag_eval_integrations.prompt_tests.prompt import AuthorWords, PromptUnderTest
 from rag_eval_integrations.prompt_tests.rates import UnknownAs
@@ -174,13 +173,10 @@ class Project:
         self,
         models: Mapping[str, object] | Sequence[object],
         *,
-        runs: int = 1,
         max_tests: int | None = None,
         baseline: bool = True,
         choice: Choice = Choice(),  # noqa: B008  # frozen
-        parameters: Mapping[str, JsonValue] | None = None,
-        max_concurrency: int = 8,
-        done: Callable[[Result], None] | None = None,
+        **options: Any,
     ) -> list[Result]:
         """Run the tests and write `test_results.json`; recorded replies are not requested again.
 
@@ -189,13 +185,10 @@ class Project:
 
         Args:
             models: the models under test; see `run_tests`.
-            runs: repetitions per test, from 1.
             max_tests: maximum number of tests; None for all.
             baseline: whether to run baseline tests.
             choice: which tests to run; earlier results of other tests are set aside.
-            parameters: settings of the requests, which replace the prompt's; see `run_tests`.
-            max_concurrency: maximum number of concurrent requests, from 1.
-            done: called with each result as it arrives.
+            options: `runs`, `parameters`, `max_concurrency` and `done` of `run_tests`.
 
         Raises:
             ConfigurationError: when there is no test to run, or for arguments that `run_tests`
@@ -204,9 +197,8 @@ class Project:
         tests = self.chosen(choice, baseline=baseline, max_tests=max_tests)
         with self.workspace.journal() as journal:
             results = await run_tests(
-                self.prompt, tests, models, runs=runs, max_concurrency=max_concurrency,
-                parameters=parameters, journal=journal, done=done, tell=self._tell,
-            )  # fmt: skip
+                self.prompt, tests, models, journal=journal, tell=self._tell, **options
+            )
         some = None if choice == Choice() else {test.uid for test in tests}
         self._set_aside({result.model for result in results}, some)
         self.workspace.write_json(files.RESULTS, results_to_rows(results))
@@ -246,30 +238,20 @@ class Project:
             self._tell(f"{', '.join(others)}: earlier results moved to {path}")
 
     def evaluation(
-        self,
-        judges: Sequence[Model | str],
-        metrics: Sequence[PromptyMetric],
-        *,
-        compliance: NonCompliance | None,
-        max_concurrency: int = 8,
-        done: Callable[[], None] | None = None,
+        self, judges: Sequence[Model | str], metrics: Sequence[PromptyMetric], **options: Any
     ) -> PromptEvaluation:
         """Make the evaluation of this folder; mistakes are found here, before the first request.
 
         Args:
             judges: models that judge.
             metrics: metric files; see `metrics`.
-            compliance: how compliance is judged; None to skip it.
-            max_concurrency: maximum number of concurrent requests, from 1.
-            done: called after each judgement.
+            options: `compliance`, `max_concurrency` and `done` of `PromptEvaluation`.
 
         Raises:
             ConfigurationError: for arguments that `PromptEvaluation` refuses.
         """
-        return PromptEvaluation(
-            self.prompt, self.workspace.spec(), judges, metrics, compliance=compliance,
-            max_concurrency=max_concurrency, journal=self.workspace.journal(), done=done,
-        )  # fmt: skip
+        spec, journal = self.workspace.spec(), self.workspace.journal()
+        return PromptEvaluation(self.prompt, spec, judges, metrics, journal=journal, **options)
 
     async def evaluate(
         self,
@@ -413,17 +395,14 @@ def find_metrics(
     paths = [Path(name) for name in named if Path(name).suffix and Path(name).is_file()]
     names = {name for name in named if Path(name) not in paths}
     metrics = [PromptyMetric(path) for path in paths]
-    for folder in folders.values():
-        if not named:
-            metrics += discover_metrics(folder)
-        elif there := names & {prompt_name(path) for path in metric_files(folder)}:
+    for folder in (*folders.values(), OWN_METRICS):
+        there = names & {prompt_name(path) for path in metric_files(folder)}
+        names -= there
+        if there or not (named or folder == OWN_METRICS):
             metrics += discover_metrics(folder, named=there)
-            names -= there
-    own = {prompt_name(path): path for path in metric_files(OWN_METRICS)}
-    metrics += [PromptyMetric(own[name]) for name in sorted(names & set(own))]
-    if absent := sorted(names - set(own)):
+    if names:
         where = ", ".join(map(str, folders.values())) or "no folder"
-        raise ConfigurationError("metric", absent[0], f"no such metric file in {where}")
+        raise ConfigurationError("metric", min(names), f"no such metric file in {where}")
     return metrics
 
 

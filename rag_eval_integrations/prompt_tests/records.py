@@ -248,23 +248,6 @@ class Choice(Record):
     only_valid: bool = False
     """Whether to leave out tests whose input was not judged valid."""
 
-    def takes(self, test: PromptTest, valid: Collection[str] = ()) -> bool:
-        """Whether a test is among them.
-
-        Args:
-            test: the test.
-            valid: uids of the tests whose input is valid.
-        """
-        if self.rules and test.rule_id not in self.rules:
-            return False
-        if self.scenarios and test.scenario not in self.scenarios:
-            return False
-        if self.direction is not None and (
-            test.baseline or test.inverse != (self.direction == "negative")
-        ):
-            return False
-        return not self.only_valid or test.uid in valid
-
     def of(
         self, items: Sequence[T], test: Callable[[T], PromptTest], checks: Sequence[TestCheck]
     ) -> list[T]:
@@ -283,10 +266,19 @@ class Choice(Record):
             why = "no test's input was judged; run `evaluate --validity` first"
             raise ConfigurationError("only_valid", True, why)
         valid = valid_uids(checks)
-        kept = [item for item in items if self.takes(test(item), valid)]
+        kept = [item for item in items if self._takes(test(item), valid)]
         if items and not kept:
             raise ConfigurationError("tests", self.words, "none of the tests is of them")
         return kept
+
+    def _takes(self, test: PromptTest, valid: Collection[str]) -> bool:
+        direction = "negative" if test.inverse else "positive"
+        return (
+            (not self.rules or test.rule_id in self.rules)
+            and (not self.scenarios or test.scenario in self.scenarios)
+            and (self.direction is None or (direction == self.direction and not test.baseline))
+            and (not self.only_valid or test.uid in valid)
+        )
 
     @property
     def words(self) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any, Literal
@@ -25,6 +24,7 @@ from rag_eval_integrations.prompt_tests.rates import (
 )
 from rag_eval_integrations.prompt_tests.records import (
     Choice,
+    PromptTest,
     Result,
     RuleCheck,
     Spec,
@@ -87,17 +87,14 @@ class Report:
             known = ", ".join(self.models) or "none"
             raise ConfigurationError("model", model, f"has no results; the models are: {known}")
         valid = valid_uids(self.checks)
-        chosen = [
+        chosen = (
             result
             for result in self.results
             if (model is None or result.model == model)
             and (scenario is None or result.test.scenario == scenario)
             and (rule_id is None or result.test.rule_id == rule_id)
-            and result.test.baseline == (by == "baseline")
-            and (by != "rule" or not result.test.inverse)
-            and (by != "inverse" or result.test.inverse)
-            and (by != "valid" or result.test.uid in valid)
-        ]
+            and _is_of(result.test, by, valid)
+        )
         return rate_of(chosen, unknown_as=self.unknown_as)
 
     def rates(self) -> Iterator[tuple[str, str, Rate]]:
@@ -182,6 +179,14 @@ class Report:
     def compare(self, before: Report) -> list[Comparison]:
         """Compare with the report of an earlier run; see `compare`."""
         return compare(before.results, self.results, unknown_as=self.unknown_as)
+
+
+def _is_of(test: PromptTest, by: Tests | None, valid: Collection[str]) -> bool:
+    if test.baseline or by == "baseline":
+        return test.baseline and by == "baseline"
+    if by in ("rule", "inverse"):
+        return test.inverse == (by == "inverse")
+    return by is None or test.uid in valid
 
 
 def assert_compliance(
@@ -328,27 +333,28 @@ def _compare(
     after: dict[tuple[str, int], Result],
     unknown_as: UnknownAs,
 ) -> Comparison:
-    both = [key for key in after if key in before]
-    changes = [
-        Change(before=before[key].state, after=after[key].state, **_shown(after[key]))
-        for key in both
-        if before[key].state != after[key].state
-    ]
-    broken = [change for change in changes if (change.before, change.after) == ("ok", "err")]
-    fixed = [change for change in changes if (change.before, change.after) == ("err", "ok")]
+    both = [(before[key], after[key]) for key in after if key in before]
+    kinds: dict[tuple[str, str] | None, list[Change]] = {
+        ("ok", "err"): [],
+        ("err", "ok"): [],
+        None: [],
+    }
+    for old, new in both:
+        if old.state != new.state:
+            change = Change(before=old.state, after=new.state, **_shown(new))
+            kinds.get((old.state, new.state), kinds[None]).append(change)
+    broken, fixed, other = map(tuple, kinds.values())
     return Comparison(
         model=model,
-        before=rate_of((before[key] for key in both), unknown_as=unknown_as),
-        after=rate_of((after[key] for key in both), unknown_as=unknown_as),
-        broken=tuple(broken),
-        fixed=tuple(fixed),
-        other=tuple(change for change in changes if change not in broken and change not in fixed),
+        before=rate_of((old for old, _ in both), unknown_as=unknown_as),
+        after=rate_of((new for _, new in both), unknown_as=unknown_as),
+        broken=broken,
+        fixed=fixed,
+        other=other,
         compared=len(both),
         only_before=len(before) - len(both),
         only_after=len(after) - len(both),
-        scores=_scores(
-            [(before[key], after[key]) for key in both if not after[key].test.baseline], unknown_as
-        ),
+        scores=_scores([pair for pair in both if not pair[1].test.baseline], unknown_as),
     )
 
 
@@ -356,31 +362,15 @@ def _scores(
     pairs: Sequence[tuple[Result, Result]], unknown_as: UnknownAs
 ) -> dict[str, ScoreDifference]:
     values = [(values_of(old, unknown_as), values_of(new, unknown_as)) for old, new in pairs]
-    in_a, in_b = (dict.fromkeys(name for pair in values for name in pair[side]) for side in (0, 1))
+    names = dict.fromkeys(name for _, new in values for name in new)
     columns: dict[str, list[tuple[float, float] | None]] = {
-        name: [
-            (old[name], new[name]) if name in old and name in new else None for old, new in values
-        ]
-        for name in in_a
-        if name in in_b
+        name: [(a[name], b[name]) if name in a and name in b else None for a, b in values]
+        for name in names
+        if any(name in old for old, _ in values)
     }
     uids = [new.test.uid for _, new in pairs]
     repeated = len(set(uids)) < len(uids)
-    differences = paired(columns, uids if repeated else None)
-    return {
-        name: replace(
-            difference,
-            became_unscored=dict(
-                Counter(
-                    pair[1].state if name == COMPLIANCE else "no score"
-                    for pair, (old, new) in zip(pairs, values, strict=True)
-                    if name in old and name not in new
-                ).most_common()
-            ),
-            became_scored=sum(name in new and name not in old for old, new in values),
-        )
-        for name, difference in differences.items()
-    }  # fmt: skip
+    return dict(paired(columns, uids if repeated else None))
 
 
 COMPLIANCE = "compliance"

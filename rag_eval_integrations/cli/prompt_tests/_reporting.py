@@ -151,10 +151,7 @@ def _print_comparison(comparison: Comparison, *, to_stderr: bool) -> None:
         for score in comparison.scores.values()
     ]
     for line in lines:
-        if to_stderr:
-            print_stderr(line)
-        else:
-            stdout().print(line, soft_wrap=True)
+        stdout(to_stderr=to_stderr).print(line, soft_wrap=True)
     for change in comparison.broken:
         print_stderr(f"  broken: {change.input[:100]!r}: {change.reason[:200]}")
 
