@@ -78,9 +78,7 @@ class Requests:
         "Prices: a JSON or YAML file {MODEL: {input: …, output: …}} in US dollars "
         "per million tokens.",
     )
-    dry_run: bool = _flag(
-        _CHECKS, "--dry-run", "Check the input and estimate the cost; send and write nothing."
-    )
+    dry_run: bool = _flag(_CHECKS, "--dry-run", "Estimate the cost; send and write nothing.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +86,7 @@ class _Baseline:
     baseline: bool | None = _flag(
         _TESTS,
         "--baseline/--no-baseline",
-        "Include baseline tests, made from the prompt without rules (default: included).",
+        "Include tests made without rules, for comparison (default).",
         default=None,
     )
 
@@ -98,13 +96,9 @@ class Generating(_Put, _Out, _Baseline, Requests):
     """How much is generated, the fields of `GenerateOptions`; and what the author adds to it."""
 
     model: str = _test(
-        "MODEL",
-        "Model that generates rules and tests: openai:NAME or MODULE:OBJECT.",
-        default=MISSING,
+        "MODEL", "Generator of rules and tests: openai:NAME or MODULE:OBJECT.", default=MISSING
     )
-    effort: str | None = _test(
-        "min|low|medium|high", "Effort preset; explicit options override it."
-    )
+    effort: str | None = _test("min|low|medium|high", "Effort preset; options override it.")
     rules: int | None = _test("N", "Number of output rules to extract; 0 for all (default).")
     max_rules: int | None = _test("N", "Maximum number of rules with tests (default: all).")
     tests_per_rule: int | None = _test("N", "Tests per rule (default 3).")
@@ -112,37 +106,27 @@ class Generating(_Put, _Out, _Baseline, Requests):
     split_rules: bool | None = _flag(
         _TESTS,
         "--split/--no-split",
-        "Generate tests of rules and of inverse rules in separate requests (default).",
+        "Ask for tests of rules and of inverse rules apart (default).",
         default=None,
     )
-    generations: int | None = _test(
-        "N", "Rounds of test generation per group of rules (default 1)."
-    )
+    generations: int | None = _test("N", "Rounds per group of rules (default 1).")
     expansions: int | None = _test("N", "Times each test is made longer (default 0).")
     keep: int | None = _test("N", "Review the tests and keep the best N.")
     only_scenario: list[str] | None = _test(
         "NAME", "Generate tests for this scenario only; repeatable (default: all).", "--scenario"
     )
-    groundtruth: str | None = _test(
-        "MODEL", "Strong model that writes and rates the expected outputs."
-    )
-    intent_instructions: str | None = _input(
-        _WORDS, "Added to the request for the prompt's purpose."
-    )
+    groundtruth: str | None = _test("MODEL", "Model that writes and rates expected outputs.")
+    intent_instructions: str | None = _input(_WORDS, "Added where the purpose is asked for.")
     input_spec_instructions: str | None = _input(
-        _WORDS, "Added to the request for the rules of an input."
+        _WORDS, "Added where rules of an input are asked for."
     )
-    output_rules_instructions: str | None = _input(_WORDS, "Added to the request for output rules.")
-    inverse_output_rules_instructions: str | None = _input(
-        _WORDS, "Added to the request for inverse rules."
+    output_rules_instructions: str | None = _input(
+        _WORDS, "Added where output rules are asked for."
     )
-    test_expansion_instructions: str | None = _input(
-        _WORDS, "Added to the requests for longer tests."
-    )
+    inverse_output_rules_instructions: str | None = _input(_WORDS, "Added for inverse rules.")
+    test_expansion_instructions: str | None = _input(_WORDS, "Added for longer tests.")
     test_samples: Path | None = _input("FILE", "Example inputs (.csv, .json or .yaml).")
-    custom_metric: str | None = _metric(
-        _WORDS, "A metric of your own, which the folder keeps as `custom`."
-    )
+    custom_metric: str | None = _metric(_WORDS, "Your own metric, kept as `custom`.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,25 +181,21 @@ class Judging(Requests):
         "MODEL", "The judge: openai:NAME or MODULE:OBJECT; repeatable.", default=MISSING
     )
     metric: list[str] | None = _metric(
-        "NAME|FILE", "Evaluate only this metric; repeatable (default: all next to the prompt)."
+        "NAME|FILE", "Only this metric; repeatable (default: all next to the prompt)."
     )
     metric_var: list[str] | None = _metric(
-        "NAME=VALUE|NAME=@FILE", "Value for a variable of the metric files; repeatable."
+        "NAME=VALUE|NAME=@FILE", "A variable of the metric files; repeatable."
     )
-    basis: str = _judge(
-        "rules|prompt",
-        "Judge compliance with the extracted rules or with the prompt itself.",
-        default="rules",
-    )
+    basis: str = _judge("rules|prompt", "What compliance is judged by.", default="rules")
     see_input: bool | None = _flag(
         _JUDGE,
         "--see-input/--no-see-input",
-        "Show the judge the test's input (default: with --basis rules only).",
+        "Show the test's input (default: with --basis rules).",
         default=None,
     )
-    validity: bool = _flag(_JUDGE, "--validity", "Also judge whether each test's input is valid.")
+    validity: bool = _flag(_JUDGE, "--validity", "Also judge if each test's input is valid.")
     groundedness: bool = _flag(
-        _JUDGE, "--groundedness", "Also judge whether the prompt supports each rule."
+        _JUDGE, "--groundedness", "Also judge if the prompt supports each rule."
     )
     agreement: str | None = _judge(
         "MODEL",
@@ -231,9 +211,7 @@ class Reporting:
     unknown_as_err: bool = _flag(
         _CHECKS, "--unknown-as-err", "Count unknown verdicts as not compliant."
     )
-    majority: bool = _flag(
-        _CHECKS, "--majority", "Count the verdict of most judges instead of the first judge's."
-    )
+    majority: bool = _flag(_CHECKS, "--majority", "Count the verdict of most judges.")
     fail_under: list[str] | None = _check(
         "SHARE|METRIC=VALUE",
         "Exit 1 if the share of compliant outputs of any model is "
@@ -244,13 +222,12 @@ class Reporting:
 @dataclass(frozen=True, kw_only=True)
 class _Choosing:
     only_valid: bool = _flag(
-        _TESTS, "--only-valid", "Only tests whose input was judged valid (evaluate --validity)."
+        _TESTS, "--only-valid", "Only tests with a valid input (evaluate --validity)."
     )
     rule: list[int] | None = _test("N", "Only tests of this rule; repeatable.")
     scenario: list[str] | None = _test("NAME", "Only tests of this scenario; repeatable.")
     direction: str | None = _test(
-        "positive|negative",
-        "Only tests of rules (positive) or of inverse rules (negative, or inverse).",
+        "positive|negative", "Only tests of rules, or of inverse rules (or: inverse)."
     )
 
     def choice(self) -> Choice:
@@ -314,9 +291,7 @@ class ReportOptions(_Folder, Reporting, _Choosing):
         "DELTA (0 to 1) since --before; repeatable.",
     )
     fail_on_unclear: bool = _flag(
-        _CHECKS,
-        "--fail-on-unclear",
-        "Exit 1 also if there are too few tests to tell whether it fell by more.",
+        _CHECKS, "--fail-on-unclear", "Exit 1 also if too few tests can tell."
     )
 
 
@@ -343,9 +318,7 @@ class ImportOptions(_Out, Overwrite):
         "CONTEXT.json",
     )
     prompt: Path | None = _input("PUT", "The prompt under test, if the source lacks it.")
-    max_rules: int | None = _input(
-        "N", "Number of rules that PromptPex numbered first (default: as the source says)."
-    )
+    max_rules: int | None = _input("N", "Rules that PromptPex numbered first (default: as told).")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -361,7 +334,5 @@ class ExportOptions(_Folder, Overwrite):
     out: str | None = _output(
         "PATH", "File or folder (default: in DIR); - for stdout.", "--out", "-o"
     )
-    model: str | None = _output(
-        "NAME", "Model that the exported evaluation runs and asks (Azure: the deployment)."
-    )
+    model: str | None = _output("NAME", "Model to run and ask (Azure: the deployment).")
     azure: bool = _flag("Output", "--azure", "With --to openai: for Azure OpenAI.")
