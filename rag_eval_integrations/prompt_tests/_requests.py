@@ -201,8 +201,7 @@ async def run_jobs(
     """
     if max_concurrency < 1:
         raise ConfigurationError("max_concurrency", max_concurrency, "use a number from 1")
-    jobs = list(jobs)
-    numbered = enumerate(jobs)
+    numbered = enumerate(jobs := list(jobs))
     results: dict[int, R] = {}
 
     async def worker() -> None:

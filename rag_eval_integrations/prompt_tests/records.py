@@ -266,12 +266,18 @@ class Choice(Record):
             why = "no test's input was judged; run `evaluate --validity` first"
             raise ConfigurationError("only_valid", True, why)
         valid = valid_uids(checks)
-        kept = [item for item in items if self._takes(test(item), valid)]
+        kept = [item for item in items if self.takes(test(item), valid)]
         if items and not kept:
             raise ConfigurationError("tests", self.words, "none of the tests is of them")
         return kept
 
-    def _takes(self, test: PromptTest, valid: Collection[str]) -> bool:
+    def takes(self, test: PromptTest, valid: Collection[str] = ()) -> bool:
+        """Whether a test is among them.
+
+        Args:
+            test: the test.
+            valid: uids of the tests whose input is valid.
+        """
         direction = "negative" if test.inverse else "positive"
         return (
             (not self.rules or test.rule_id in self.rules)

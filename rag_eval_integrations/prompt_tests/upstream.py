@@ -6,7 +6,7 @@ Types of cells differ between its versions and files, so that every cell is read
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from pydantic import JsonValue, ValidationError
@@ -32,7 +32,20 @@ from rag_eval_integrations.records._json import input_error, is_finite, shown
 
 Row = Mapping[str, Any]
 
-# --- Cells
+# --- Cells, and tables of them: a record's field, the column in PromptPex's files, its reader
+
+
+Cells = Sequence[tuple[str, str, Callable[[Row, str], object]]]
+
+
+def _written(record: object, cells: Cells) -> dict[str, Any]:
+    values = ((column, getattr(record, field)) for field, column, _ in cells)
+    return {column: value for column, value in values if value is not None}
+
+
+def _read(row: Row, cells: Cells) -> dict[str, Any]:
+    values = ((field, read(row, column)) for field, column, read in cells)
+    return {field: value for field, value in values if value not in (None, "")}
 
 
 _WHOLE = re.compile(r"-?[0-9]{1,9}")
@@ -79,6 +92,12 @@ def number_of(row: Row, name: str) -> float | None:
     return float(value) if is_finite(value) else None
 
 
+def outcome_of(row: Row, name: str) -> Outcome | None:
+    """Read a verdict; None if the cell is missing or something else."""
+    value = row.get(name)
+    return cast(Outcome, value) if value in ("ok", "err", "unknown") else None
+
+
 def why_not(error: Exception) -> str:
     """Say why a row is not usable; names the field where it is known."""
     if isinstance(error, ValidationError):
@@ -109,37 +128,31 @@ def rows_of(content: object, what: str) -> list[dict[str, Any]]:
 # --- `tests.json`: one object per test, with the prompt's inputs among the columns
 
 
-_COLUMNS = (
-    "ruleid", "testid", "expectedoutput", "reasoning", "testinput", "testinputOriginal", "scenario",
-    "generation", "baseline", "inverse", "testuid", "groundtruth", "groundtruthModel",
-    "groundtruthScore", "rule",
+_TEST: Cells = (
+    ("test_id", "testid", text_of), ("expected", "expectedoutput", text_of),
+    ("reasoning", "reasoning", text_of), ("scenario", "scenario", text_of),
+    ("generation", "generation", whole_of), ("baseline", "baseline", flag_of),
+    ("inverse", "inverse", flag_of), ("uid", "testuid", text_of), ("rule", "rule", text_of),
+    ("groundtruth", "groundtruth", text_of), ("groundtruth_model", "groundtruthModel", text_of),
+    ("groundtruth_score", "groundtruthScore", number_of),
 )  # fmt: skip
+_COLUMNS = {"ruleid", "testinput", "testinputOriginal", *(column for _, column, _ in _TEST)}
 
 
 def to_test_rows(tests: Iterable[PromptTest]) -> list[dict[str, Any]]:
     """Write tests: PromptPex's columns, and `inputs`, `inverse`, `testuid` and the rule's text."""
     rows = []
     for test in tests:
-        row: dict[str, Any] = {
+        row = {
             "ruleid": "" if test.rule_id is None else str(test.rule_id),
-            "testid": test.test_id,
-            "expectedoutput": test.expected,
-            "reasoning": test.reasoning,
+            **_written(test, _TEST[:3]),
             **{name: value for name, value in test.inputs.items() if name not in _COLUMNS},
             "inputs": test.inputs,
             "testinput": test.testinput,
-            "scenario": test.scenario,
-            "generation": test.generation,
-            "baseline": test.baseline,
-            "inverse": test.inverse,
-            "testuid": test.uid,
-            "rule": test.rule,
+            **_written(test, _TEST),
         }
         if test.original is not None:
             row |= {"testinputOriginal": input_text(test.original), "inputsOriginal": test.original}
-        if test.groundtruth is not None:
-            row |= {"groundtruth": test.groundtruth, "groundtruthModel": test.groundtruth_model,
-                    "groundtruthScore": test.groundtruth_score}  # fmt: skip
         rows.append(row)
     return rows
 
@@ -186,39 +199,23 @@ def make_test(
     """
     rule_id = whole_of(row, "ruleid")
     rule = (by_id or {}).get(rule_id or 0)
-    words = text_of(row, "rule") or (rule.text if rule else "")
-    inverse = flag_of(row, "inverse")
-    baseline = bool(flag_of(row, "baseline"))
-    if inverse is None:
-        inverse = bool(rule and rule.inverse)
-    elif rule is not None and rule.inverse != inverse and not text_of(row, "rule"):
-        # The numbers belong to another list of rules: leave the text empty rather than wrong.
-        words = ""
-    scenario = text_of(row, "scenario")
+    known = {"rule": "", "inverse": bool(rule and rule.inverse), "baseline": False,
+             "scenario": "", "test_id": str(number), **_read(row, _TEST)}  # fmt: skip
+    # With the other direction, the numbers belong to another list of rules: the text is left empty
+    # rather than wrong.
+    if rule is not None and not known["rule"] and rule.inverse == known["inverse"]:
+        known["rule"] = rule.text
+    place = {name: known[name] for name in ("rule", "inverse", "scenario", "baseline")}
+    known.setdefault("uid", make_uid(**place, inputs=inputs))
+    if known["baseline"]:
+        known, rule_id = {**known, "rule": "", "inverse": False}, None
     original = row.get("inputsOriginal")
     if original is None and text_of(row, "testinputOriginal"):
         original = {"testinput": text_of(row, "testinputOriginal")}
-    groundtruth = row.get("groundtruth")
     return PromptTest(
-        uid=text_of(row, "testuid")
-        or make_uid(
-            rule=words, inverse=inverse, inputs=inputs, scenario=scenario, baseline=baseline
-        ),
-        rule_id=None if baseline else rule_id,
-        rule="" if baseline else words,
-        inverse=inverse and not baseline,
-        inputs=inputs,
-        test_id=text_of(row, "testid") or str(number),
-        expected=text_of(row, "expectedoutput"),
-        reasoning=text_of(row, "reasoning"),
-        scenario=scenario,
-        generation=whole_of(row, "generation") or 0,
-        baseline=baseline,
+        **known, rule_id=rule_id, inputs=inputs,
         original=original if isinstance(original, dict) else None,
-        groundtruth=groundtruth if isinstance(groundtruth, str) else None,
-        groundtruth_model=text_of(row, "groundtruthModel") or None,
-        groundtruth_score=number_of(row, "groundtruthScore"),
-    )
+    )  # fmt: skip
 
 
 def inputs_of(
@@ -250,6 +247,14 @@ def inputs_of(
 # --- `test_evals.json` and `rule_evals.json`: verdicts on tests and rules themselves
 
 
+def _of_test(test: PromptTest) -> dict[str, Any]:
+    return {
+        "ruleid": test.rule_id, "rule": test.rule, "inverse": test.inverse, "testuid": test.uid,
+        "scenario": test.scenario, "baseline": test.baseline, "testinput": test.testinput,
+        "input": test.testinput,
+    }  # fmt: skip
+
+
 def _verdict_cells(name: str, verdict: Judged) -> dict[str, Any]:
     return {name: verdict.outcome, f"{name}Text": verdict.raw}
 
@@ -258,19 +263,12 @@ def checks_to_rows(checks: Iterable[TestCheck]) -> list[dict[str, Any]]:
     """Write checks of tests; PromptPex calls the agreement of the specification `coverage`."""
     rows = []
     for check in checks:
-        test = check.test
-        row: dict[str, Any] = {
-            "testuid": test.uid, "ruleid": test.rule_id, "rule": test.rule,
-            "inverse": test.inverse, "baseline": test.baseline, "input": test.testinput,
-        }  # fmt: skip
+        row, agreed = _of_test(check.test), check.agreement
         if check.validity is not None:
             row |= {**_verdict_cells("validity", check.validity), "model": check.validity.judge}
-        if check.agreement is not None:
-            row |= {
-                "coverage": check.agreement.outcome,
-                "coverageText": check.agreement_output,
-                "coverageEvalText": check.agreement.raw,
-            }
+        if agreed is not None:
+            row |= {"coverage": agreed.outcome, "coverageText": check.agreement_output,
+                    "coverageEvalText": agreed.raw}  # fmt: skip
         rows.append(row)
     return rows
 
@@ -282,14 +280,8 @@ def checks_from_rows(
     tests: Sequence[PromptTest] = (),
 ) -> list[TestCheck]:
     """Read checks of tests, ours or PromptPex's; rows without a usable input are left out."""
-    by_uid = {test.uid: test for test in tests}
     checks = []
-    for row in rows:
-        test = by_uid.get(text_of(row, "testuid"))
-        as_test = {**row, "testinput": row.get("testinput") or row.get("input")}
-        if test is None and not (read := from_test_rows([as_test], prompt, spec, [])):
-            continue
-        test = test or read[0]
+    for row, test in _with_tests(rows, prompt, spec, tests, []):
         model = text_of(row, "model") or None
         agreed = {**row, "coverageText": row.get("coverageEvalText")}
         checks.append(
@@ -301,6 +293,27 @@ def checks_from_rows(
             )
         )
     return checks
+
+
+def _with_tests(
+    rows: Sequence[Row], prompt: PromptUnderTest, spec: Spec, tests: Sequence[PromptTest],
+    lost: list[str],
+) -> Iterator[tuple[Row, PromptTest]]:  # fmt: skip
+    """Yield rows with their tests: that with the row's `testuid`, or else one made of the row."""
+    by_uid = {test.uid: test for test in tests}
+    for row in rows:
+        test = by_uid.get(text_of(row, "testuid"))
+        if test is not None:
+            yield row, test
+            continue
+        given = {**row, "testinput": row.get("testinput", row.get("input"))}
+        for name in ("inputs", "expectedoutput", "reasoning"):
+            given.pop(name, None)
+        if "baseline" in row and flag_of(row, "baseline") is None:
+            # The CSV of version 7 has an empty `baseline` for rule tests.
+            given["baseline"] = not text_of(row, "rule")
+        for made in from_test_rows([given], prompt, spec, lost):
+            yield row, made
 
 
 def rule_checks_to_rows(checks: Iterable[RuleCheck], prompt_id: str) -> list[dict[str, Any]]:
@@ -329,32 +342,26 @@ def rule_checks_from_rows(rows: Sequence[Row]) -> list[RuleCheck]:
 # --- `test_results.json`, and the CSV of older versions: one row per output
 
 
+_RESULT: Cells = (
+    ("prompt_id", "promptid", text_of), ("model", "model", text_of), ("output", "output", text_of),
+    ("run", "run", whole_of), ("error", "error", text_of),
+    ("latency_s", "latencySeconds", number_of),
+)  # fmt: skip
+_METRIC: Cells = (
+    ("score", "score", number_of), ("outcome", "outcome", outcome_of),
+    ("content", "content", text_of), ("problem", "problem", text_of), ("failed", "failed", flag_of),
+)  # fmt: skip
+
+
 def results_to_rows(results: Iterable[Result]) -> list[dict[str, Any]]:
     """Write results: PromptPex's columns, and `run`, `contexts`, `latencySeconds`, `judges`."""
     return [_row(result) for result in results]
 
 
 def _row(result: Result) -> dict[str, Any]:
-    test = result.test
-    row: dict[str, Any] = {
-        "id": result.id,
-        "promptid": result.prompt_id,
-        "ruleid": test.rule_id,
-        "rule": test.rule,
-        "inverse": test.inverse,
-        "testuid": test.uid,
-        "scenario": test.scenario,
-        "baseline": test.baseline,
-        "testinput": test.testinput,
-        "model": result.model,
-        "input": test.testinput,
-        "output": result.output,
-        "run": result.run,
-    }
-    known = {"error": result.error, "contexts": list(result.contexts) or None,
-             "parameters": result.parameters or None,
-             "latencySeconds": result.latency_s}  # fmt: skip
-    row |= {name: value for name, value in known.items() if value is not None}
+    row = {"id": result.id, **_of_test(result.test), **_written(result, _RESULT)}
+    known = {"contexts": list(result.contexts), "parameters": result.parameters}
+    row |= {name: value for name, value in known.items() if value}
     if result.compliance is not None:
         row |= _verdict_cells("compliance", result.compliance)
         row["complianceReason"] = result.compliance.reason
@@ -362,7 +369,7 @@ def _row(result: Result) -> dict[str, Any]:
             {"judge": verdict.judge, **_verdict_cells("compliance", verdict),
              "failed": verdict.failed}
             | ({} if verdict.probability is None else {"probability": verdict.probability})
-            for verdict in (result.compliance, *result.others)
+            for verdict in result.verdicts
         ]  # fmt: skip
     row["metrics"] = {
         metric.key: {"content": metric.content, **metric.model_dump(exclude_defaults=True)}
@@ -391,59 +398,39 @@ def results_from_rows(
         tests: the tests that were run.
         lost: receives one sentence per row that cannot be used; None to drop them.
     """
-    by_uid = {test.uid: test for test in tests}
-    lost = [] if lost is None else lost
-    results = []
-    for number, row in enumerate(rows, start=1):
-        test = by_uid.get(text_of(row, "testuid"))
-        if test is None and not (read := from_test_rows([_as_test(row)], prompt, spec, lost)):
-            continue
-        test = test or read[0]
+    lost, results = [] if lost is None else lost, []
+    for row, test in _with_tests(rows, prompt, spec, tests, lost):
         try:
             results.append(_result(row, test))
         except (ValueError, RecursionError) as error:
-            lost.append(f"result {number}: {why_not(error)}")
+            lost.append(f"result of {test.uid}: {why_not(error)}")
     return results
 
 
-def _as_test(row: Row) -> dict[str, Any]:
-    as_test = dict(row)
-    as_test.setdefault("testinput", row.get("input"))
-    for name in ("inputs", "expectedoutput", "reasoning"):
-        as_test.pop(name, None)
-    if "baseline" in row and flag_of(row, "baseline") is None:
-        # The CSV of version 7 has an empty `baseline` for rule tests.
-        as_test["baseline"] = not text_of(row, "rule")
-    return as_test
-
-
 def _result(row: Row, test: PromptTest) -> Result:
-    contexts = row.get("contexts")
-    judged = _judged(row)
+    contexts, parameters, judges = (row.get(n) for n in ("contexts", "parameters", "judges"))
+    judged: list[Judged] = []
+    if isinstance(judges, list):
+        given = (item for item in judges if isinstance(item, Mapping))
+        judged = [judged_from(item, "compliance", text_of(item, "judge") or None) for item in given]
+    elif row.get("compliance") is not None and not text_of(row, "error"):
+        judged = [judged_from(row, "compliance")]  # an empty cell: judged, without a verdict
+    metrics = row.get("metrics")
     return Result(
         test=test,
-        model=text_of(row, "model") or "?",
-        run=whole_of(row, "run") or 0,
-        prompt_id=text_of(row, "promptid"),
-        output=text_of(row, "output"),
         contexts=tuple(map(str, contexts)) if isinstance(contexts, list) else (),
-        error=text_of(row, "error") or None,
-        parameters=row["parameters"] if isinstance(row.get("parameters"), dict) else {},
-        latency_s=number_of(row, "latencySeconds"),
+        parameters=parameters if isinstance(parameters, dict) else {},
         compliance=judged[0] if judged else None,
         others=tuple(judged[1:]),
-        metrics=_metrics(row.get("metrics")),
+        metrics=tuple(
+            MetricResult(metric=metric, judge=judge, **_read(cell, _METRIC))
+            for key, cell in (metrics.items() if isinstance(metrics, Mapping) else ())
+            for metric, _, judge in [str(key).partition(" with ")]
+            # An average is computed from the others.
+            if isinstance(cell, Mapping) and judge != "average"
+        ),
+        **{"model": "?", **_read(row, _RESULT)},
     )
-
-
-def _judged(row: Row) -> list[Judged]:
-    given = row.get("judges")
-    if isinstance(given, list):
-        rows = [item for item in given if isinstance(item, Mapping)]
-        return [judged_from(item, "compliance", text_of(item, "judge") or None) for item in rows]
-    if row.get("compliance") is not None and not text_of(row, "error"):
-        return [judged_from(row, "compliance")]  # an empty cell means judged, without a verdict
-    return []
 
 
 def judged_from(row: Row, name: str, judge: str | None = None) -> Judged:
@@ -457,38 +444,12 @@ def judged_from(row: Row, name: str, judge: str | None = None) -> Judged:
         judge: the judge's name; None if it is not known.
     """
     raw = text_of(row, f"{name}Text")
-    outcome = text_of(row, name)
     sure = number_of(row, "probability")
     return Judged(
-        outcome=cast(Outcome, outcome if outcome in ("ok", "err") else "unknown"),
+        outcome=outcome_of(row, name) or "unknown",
         reason=read_verdict(raw).reason if raw else text_of(row, f"{name}Reason"),
         raw=raw,
         judge=judge,
         failed=bool(flag_of(row, "failed")),
         probability=sure if sure is not None and 0 <= sure <= 1 else None,
     )
-
-
-def _metrics(given: object) -> tuple[MetricResult, ...]:
-    if not isinstance(given, Mapping):
-        return ()
-    results = []
-    for key, cell in given.items():
-        if not isinstance(cell, Mapping):
-            continue
-        metric, _, judge = str(key).partition(" with ")
-        if judge == "average":
-            continue  # computed from the others
-        outcome = text_of(cell, "outcome")
-        results.append(
-            MetricResult(
-                metric=metric,
-                judge=judge,
-                score=number_of(cell, "score"),
-                outcome=cast(Outcome, outcome) if outcome in ("ok", "err", "unknown") else None,
-                content=text_of(cell, "content"),
-                problem=text_of(cell, "problem") or None,
-                failed=bool(flag_of(cell, "failed")),
-            )
-        )
-    return tuple(results)
