@@ -23,7 +23,7 @@ from embedded_judge import read, sentencized
 from rag_eval_integrations.dataset import labelled_from, score_labelled
 from rag_eval_integrations.judges.embedded import label_call
 from rag_eval_integrations.metrics import Trace, diagnose
-from rag_eval_integrations.metrics.trace._diagnose import Pattern
+from rag_eval_integrations.metrics.trace.formulas import Pattern
 from rag_eval_integrations.records import By, Score
 from rag_eval_integrations.sentences import Punkt
 

@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 from rag_eval_integrations.metrics import TRACE_SCORES
-from rag_eval_integrations.metrics.trace._diagnose import Pattern
+from rag_eval_integrations.metrics.trace.formulas import Pattern
 from rag_eval_integrations.records import UnscoredCode
 
 PAGE = (Path(__file__).resolve().parent.parent / "docs" / "method.md").read_text(encoding="utf-8")

@@ -27,9 +27,12 @@ from embedded_training.nested import nested, nested_levels
 from embedded_training.rows import SCORES, Data
 
 from rag_eval_integrations.judges.embedded._features import DOCUMENT_FEATURES
-from rag_eval_integrations.judges.embedded._gates import TOPIC_FEATURES
-from rag_eval_integrations.judges.embedded._levels import LEVEL_FEATURES
-from rag_eval_integrations.judges.embedded._model import ADHERENCE_FEATURES, MODEL_FILE
+from rag_eval_integrations.judges.embedded._model import (
+    ADHERENCE_FEATURES,
+    LEVEL_FEATURES,
+    MODEL_FILE,
+    TOPIC_FEATURES,
+)
 from rag_eval_integrations.judges.embedded._response_features import RESPONSE_FEATURES
 
 VERSION = "8"

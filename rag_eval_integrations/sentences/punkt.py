@@ -4,7 +4,7 @@
 
 Punkt (Kiss and Strunk 2006) decides about a full stop by the word before it and the word after it.
 It is applied to these two words only and never to a whole text, so that the marks and quotes of
-every script are found in one place (`_scripts`) and the time is linear in the length of any text.
+every script are found in one place (`_decision`) and the time is linear in the length of any text.
 
 English parameters ship with the project, and `_decision` decides by them. NLTK decides for other
 languages, with data that is already installed; nothing is downloaded.
@@ -23,8 +23,7 @@ from typing import Any
 
 from rag_eval_integrations._recent import Recent
 from rag_eval_integrations.sentences._blocks import Block, BlockKind, blocks
-from rag_eval_integrations.sentences._decision import Parameters
-from rag_eval_integrations.sentences._scripts import End, closes, ends, positions
+from rag_eval_integrations.sentences._decision import End, Parameters, closes, ends, positions
 
 _VERSION = 1  # version of the rules in this package; raise it when any text gives other sentences
 _REACH = 64  # characters of a word that are read; longer words are not abbreviations

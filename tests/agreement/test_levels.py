@@ -12,7 +12,7 @@ import pytest
 
 from rag_eval_integrations.agreement import Figures, Gold, Pair, agree_by_level
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.metrics.geval._paper import paper_score
+from rag_eval_integrations.metrics.geval._reply import paper_score
 from rag_eval_integrations.records import By, Evaluation, JudgeInfo, Score, Sentences
 
 from .conftest import Make, agreed

@@ -17,14 +17,15 @@ from hypothesis import strategies as st
 
 from rag_eval_integrations.judges.embedded import label_call
 from rag_eval_integrations.judges.embedded._features import call_features
-from rag_eval_integrations.judges.embedded._levels import (
+from rag_eval_integrations.judges.embedded._model import (
     LEVEL_FEATURES,
     SHARES,
+    ScoreErrors,
     expected_scores,
     level_row,
+    load_model,
     score_estimates,
 )
-from rag_eval_integrations.judges.embedded._model import ScoreErrors, load_model
 from rag_eval_integrations.judges.embedded.judge import _labelled
 from rag_eval_integrations.metrics import Trace
 from rag_eval_integrations.records import By, Labels, RagCall, Sentence, Sentences, SentencizedCall

@@ -10,12 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_eval_integrations.judges.embedded import _overlap as overlap_module
-from rag_eval_integrations.judges.embedded._explain import (
-    explain_adherence,
-    explain_relevance,
-    explain_support,
-    supporting,
-)
 from rag_eval_integrations.judges.embedded._features import (
     DOCUMENT_FEATURES,
     CallFeatures,
@@ -35,6 +29,12 @@ from rag_eval_integrations.judges.embedded._model import (
 from rag_eval_integrations.judges.embedded._overlap import Cover, overlap
 from rag_eval_integrations.judges.embedded._response_features import RESPONSE_FEATURES
 from rag_eval_integrations.judges.embedded._words import stem, words
+from rag_eval_integrations.judges.embedded.judge import (
+    explain_adherence,
+    explain_relevance,
+    explain_support,
+    supporting,
+)
 
 
 @pytest.mark.parametrize(

@@ -13,14 +13,14 @@ from by_hand import keyed
 
 from rag_eval_integrations.judges.embedded import label_call
 from rag_eval_integrations.judges.embedded._features import call_features
-from rag_eval_integrations.judges.embedded._gates import (
+from rag_eval_integrations.judges.embedded._model import (
     ANSWERED_OPENS,
     TOPIC_FEATURES,
     TOPIC_OPENS,
+    load_model,
     opening,
     topic_row,
 )
-from rag_eval_integrations.judges.embedded._model import load_model
 from rag_eval_integrations.records import Labels
 
 FERRY = [["The ferry to Kos leaves at nine.", "It takes four hours.", "Tickets cost 12 euros."]]

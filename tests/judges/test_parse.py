@@ -9,7 +9,7 @@ from fuzz import disturbed, fuzz, mangled, written
 
 from rag_eval_integrations._scoring import score_labelling
 from rag_eval_integrations.errors import JudgeOutputError
-from rag_eval_integrations.judges._parse import (
+from rag_eval_integrations.judges._prompt import (
     NullListError,
     parse_labels,
     parse_object,

@@ -9,7 +9,7 @@ from by_hand import labels_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval_integrations.judges._windows import Window, join, windows
+from rag_eval_integrations.judges.llm import Window, join, windows
 from rag_eval_integrations.records import Sentence
 
 ALONG = 7

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval_integrations.sentences import _layout
-from rag_eval_integrations.sentences._layout import BULLETED, LINKS, NUMBERED, Lines
+from rag_eval_integrations.sentences import _blocks
+from rag_eval_integrations.sentences._blocks import BULLETED, LINKS, NUMBERED, Lines
 
 # A line ends here, and "\n\f" ends one line only.
 BREAK = re.compile("(?:\r\n|[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029])(?:(?<=\n)\f)?")
@@ -37,13 +37,13 @@ def test_lines_are_where_a_pattern_finds_them(text: str) -> None:
         assert lines.indent(at) == len(raw) - len(raw.lstrip())
 
 
-@given(st.from_regex(_layout._NUMBER) | st.from_regex(_layout._BULLET))
+@given(st.from_regex(_blocks._NUMBER) | st.from_regex(_blocks._BULLET))
 def test_every_list_marker_is_found(line: str) -> None:
     """Lines are not read for one only where their first two characters begin none."""
     words = line.strip()
     if not words or len(words.splitlines()) > 1 or words[0] == ">":
         return
-    bullet, number = _layout._BULLET.match(words), _layout._NUMBER.match(words)
+    bullet, number = _blocks._BULLET.match(words), _blocks._NUMBER.match(words)
     facts = first_facts(words)
 
     assert bool(facts & BULLETED) == (bullet is not None)
@@ -52,25 +52,25 @@ def test_every_list_marker_is_found(line: str) -> None:
         assert Lines(words).markers[words] == marker.end()
 
 
-@given(st.from_regex(_layout._LINKING))
+@given(st.from_regex(_blocks._LINKING))
 def test_every_linking_word_is_found(line: str) -> None:
     """Lines are not read for one only where their last character ends none."""
     words = line.strip()
     if words and len(words.splitlines()) == 1 and words[0] != ">":
-        assert bool(first_facts(words) & LINKS) == bool(_layout._LINKING.search(words[-12:]))
+        assert bool(first_facts(words) & LINKS) == bool(_blocks._LINKING.search(words[-12:]))
 
 
 @pytest.mark.parametrize("line", ["a", "- x", "1. x", "> a", "| a |", "# a", "", "the"])
 def test_lines_of_the_same_words_are_read_once(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A megabyte of one short line costs little per line, whatever the line is."""
     read = []
-    find = _layout._Facts.__missing__
+    find = _blocks._Facts.__missing__
 
-    def counted(self: _layout._Facts, words: str) -> int:
+    def counted(self: _blocks._Facts, words: str) -> int:
         read.append(words)
         return find(self, words)
 
-    monkeypatch.setattr(_layout._Facts, "__missing__", counted)
+    monkeypatch.setattr(_blocks._Facts, "__missing__", counted)
     lines = Lines(f"  {line}\n" * 1_000)
 
     assert read == [line]

@@ -9,13 +9,14 @@ from scipy import sparse
 
 from embedded_training.fits import Fit, Level, Words, error_of, errors, platt
 from embedded_training.rows import FOLDS, SCORES, TRUTH, Data, View
-from rag_eval_integrations.judges.embedded._gates import ANSWERED_OPENS, TOPIC_OPENS
-from rag_eval_integrations.judges.embedded._levels import (
+from rag_eval_integrations.judges.embedded._model import (
+    ANSWERED_OPENS,
     SHARES,
+    TOPIC_OPENS,
+    adherence_features,
     expected_scores,
     level_row,
 )
-from rag_eval_integrations.judges.embedded._model import adherence_features
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from rag_eval_integrations.judges.embedded._features import (
     CallFeatures,
     call_features,
 )
-from rag_eval_integrations.judges.embedded._gates import DICE_MAX, topic_row
+from rag_eval_integrations.judges.embedded._model import DICE_MAX, topic_row
 from rag_eval_integrations.judges.embedded._response_features import RESPONSE_FEATURES
 from rag_eval_integrations.metrics.trace.formulas import context_utilization
 from rag_eval_integrations.sentences import Punkt

@@ -4,10 +4,8 @@ _words, _language     text ─▶ stems; refuses calls that are not in English
 _overlap              a call ─▶ the words that its sentences share, weighted
 _features, _response_features   shared words ─▶ one row of numbers per sentence
 _near_copies          response sentences that repeat a document sentence but for one detail
-_absence              response sentences that only say that the documents do not tell
-_model                rows ─▶ probabilities, by the coefficients in `model.json`
-_explain              the explanation of each label
-judge                 `EmbeddedJudge`: probabilities ─▶ labels and estimates of scores
+_model                rows ─▶ probabilities and estimates, by the coefficients in `model.json`
+judge                 `EmbeddedJudge`: probabilities ─▶ labels and their explanations
 """
 
 from rag_eval_integrations._lazy import publish

@@ -5,9 +5,9 @@ _settings          arguments ─▶ checked settings
 _sections          RagCall ─▶ the sections that the model is shown
 _prompt            criteria ─▶ model ─▶ evaluation steps, once; steps + sections ─▶ messages
 _estimators        messages ─▶ model ─▶ log-probabilities, else samples, else one answer
-_reply             answer ─▶ score and its position in the text (_paper: as published tables did)
+_reply             answer ─▶ score and its position in the text, also as published tables did
 _expectation       position ─▶ token ─▶ Σ k·p(k) / Σ p(k)
-metric             `GEval`, and the `Score` of an estimate
+metric             `GEval`
 """
 
 from rag_eval_integrations._lazy import publish

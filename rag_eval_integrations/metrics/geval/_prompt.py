@@ -14,8 +14,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 from rag_eval_integrations.errors import JudgeOutputError
-from rag_eval_integrations.judges._parse import parse_object
-from rag_eval_integrations.judges._prompt import one_line
+from rag_eval_integrations.judges._prompt import one_line, parse_object
 from rag_eval_integrations.metrics.geval._sections import Section, titles
 from rag_eval_integrations.metrics.geval._settings import Level
 from rag_eval_integrations.models import Model, ModelBase

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Literal
 
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.metrics.geval._paper import PAPER_PARSERS, PaperParser
+from rag_eval_integrations.metrics.geval._reply import PAPER_PARSERS, PaperParser
 
 # --- Rubrics: descriptions of score levels, checked at construction and shown in the prompt
 

@@ -16,7 +16,12 @@ from rag_eval_integrations.errors import (
 )
 from rag_eval_integrations.judges import judge_from
 from rag_eval_integrations.judges.judge import AnyModel
-from rag_eval_integrations.metrics.geval._estimators import EstimatorRun, NoEstimate, RatingEstimate
+from rag_eval_integrations.metrics.geval._estimators import (
+    EstimatorRun,
+    NoEstimate,
+    RatingEstimate,
+    score_of,
+)
 from rag_eval_integrations.metrics.geval._presets import Task, preset
 from rag_eval_integrations.metrics.geval._prompt import (
     SCORE_VERSION,
@@ -27,7 +32,6 @@ from rag_eval_integrations.metrics.geval._prompt import (
     steps_digest,
     steps_messages,
 )
-from rag_eval_integrations.metrics.geval._score import score_of
 from rag_eval_integrations.metrics.geval._sections import (
     Conversation,
     MissingParam,

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from rag_eval_integrations.metrics.metric import LabelMetric
-from rag_eval_integrations.metrics.retrieval import _formulas as formulas
+from rag_eval_integrations.metrics.retrieval.gold import ndcg, reciprocal_rank
 from rag_eval_integrations.metrics.trace.formulas import supported_fraction
 from rag_eval_integrations.records import (
     By,
@@ -87,9 +87,9 @@ class LabelRetrieval(LabelMetric):
             scores.append(made.score("reciprocal_rank", 0.0, f"{none}."))
             why = f"{none}, so no order is better than another"
             return (*scores, made.unscored("label_ndcg", "no_relevant", why))
-        first = formulas.reciprocal_rank(ranks, len(ranks), total)
+        first = reciprocal_rank(ranks, len(ranks), total)
         scores.append(made.score("reciprocal_rank", first, f"The first one is at rank {ranks[0]}."))
-        value = formulas.ndcg(ranks, len(ranks), total)
+        value = ndcg(ranks, len(ranks), total)
         order = "first" if ranks[-1] == len(ranks) else f"at ranks {_listed(ranks)} of {total}"
         reason = f"The documents labelled relevant are {order}."
         return (*scores, made.score("label_ndcg", value, reason))

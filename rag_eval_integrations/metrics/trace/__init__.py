@@ -7,8 +7,7 @@ diagnose    scores ─▶ the part of the app that they point at
 """
 
 from rag_eval_integrations._lazy import publish
-from rag_eval_integrations.metrics.trace._diagnose import Diagnosis, diagnose
-from rag_eval_integrations.metrics.trace.formulas import Formulas
+from rag_eval_integrations.metrics.trace.formulas import Diagnosis, Formulas, diagnose
 from rag_eval_integrations.metrics.trace.metric import TRACE_SCORES, Trace
 
 __all__ = ["TRACE_SCORES", "Diagnosis", "Formulas", "Trace", "diagnose"]

@@ -11,8 +11,7 @@ from random import Random
 import pytest
 from fuzz import disturbed, fuzz, mangled, written
 
-from rag_eval_integrations.metrics.geval._paper import paper_score
-from rag_eval_integrations.metrics.geval._reply import read_reply
+from rag_eval_integrations.metrics.geval._reply import paper_score, read_reply
 
 WRAPPED = '''{
   "reason": "Both answers let a passenger move the ticket once to a later ferry, free of 
