@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -23,16 +22,17 @@ from rag_eval_integrations.evaluations.comparison import (
     HEADINGS,
     NARROW,
     Comparison,
+    GateVerdict,
     calls,
     cells,
     decimal,
+    gate_verdicts,
     heading,
     in_answers,
     remarks,
     worst_calls,
 )
 from rag_eval_integrations.evaluations.console import add_row, plain_table
-from rag_eval_integrations.records.score import score_hint
 from rag_eval_integrations.report import _page
 from rag_eval_integrations.report import compare as compare_runs
 from rag_eval_integrations.report._compare_html import compare_page
@@ -69,7 +69,7 @@ def compare(options: CompareOptions) -> int:
         conversation=False if options.conversation == "none" else options.conversation,
         allow_mixed=options.allow_mixed,
     )
-    verdicts = list(_verdicts(comparison, gates))
+    verdicts = list(gate_verdicts(comparison, gates, "--fail-on-regression"))
     piped = str(options.out) == "-" or (options.out is None and options.form is not None)
     _print(comparison, verdicts, stdout(to_stderr=piped))
     if options.out is not None or piped:
@@ -96,7 +96,7 @@ def _check(options: CompareOptions, evals: Sequence[Input]) -> None:
         file.check(folder=True)
 
 
-def _print(comparison: Comparison, verdicts: Sequence[_Verdict], console: Console) -> None:
+def _print(comparison: Comparison, verdicts: Sequence[GateVerdict], console: Console) -> None:
     for run in comparison.all:
         for line in (heading(run), *in_answers(run)):
             console.print(one_line(line), soft_wrap=True)
@@ -145,14 +145,6 @@ def _most_changed(run: Comparison) -> Iterator[str]:
 # --- The gate
 
 
-@dataclass(frozen=True)
-class _Verdict:
-    run: Comparison
-    name: str
-    outcome: str
-    line: str
-
-
 def regression_gates(words: Sequence[str], *, fail_on_unclear: bool) -> dict[str, float]:
     """Read every `--fail-on-regression NAME=DELTA`.
 
@@ -173,33 +165,16 @@ def regression_gates(words: Sequence[str], *, fail_on_unclear: bool) -> dict[str
     return gates
 
 
-def _verdicts(comparison: Comparison, gates: dict[str, float]) -> Iterator[_Verdict]:
-    for run in comparison.all:
-        of = f" ({one_line(run.names[1])})" if comparison.others else ""
-        for name, delta in gates.items():
-            if name not in run.scores:
-                hint = score_hint(name, run.scores)
-                why = f"{run.names[0]} and {run.names[1]} do not both have it; {hint}"
-                raise ConfigurationError("--fail-on-regression", name, why)
-            verdict = run.scores[name].verdict(delta)
-            line = f"{verdict.outcome}: {one_line(name)}{of}: {verdict.reason}"
-            yield _Verdict(run, name, verdict.outcome, line)
-
-
-def _code(verdicts: Sequence[_Verdict], options: CompareOptions) -> int:
+def _code(verdicts: Sequence[GateVerdict], options: CompareOptions) -> int:
     code = 0
-    for verdict in verdicts:
-        if not verdict.run.scores[verdict.name].n:
-            print_stderr(f"FAILED {verdict.name}: no call has a value in both runs")
+    for run, score, outcome, line in verdicts:
+        if not score.n:
+            print_stderr(f"FAILED {score.name}: no call has a value in both runs")
             code = 2
-        elif verdict.outcome == "worse" or (
-            verdict.outcome == "cannot tell" and options.fail_on_unclear
-        ):
-            print_stderr(f"FAILED {verdict.line}")
-            for line in (
-                worst_calls(verdict.run, verdict.name) if verdict.outcome == "worse" else ()
-            ):
-                print_stderr(f"  {line}")
+        elif outcome == "worse" or (outcome == "cannot tell" and options.fail_on_unclear):
+            print_stderr(f"FAILED {line}")
+            for call in worst_calls(run, score.name) if outcome == "worse" else ():
+                print_stderr(f"  {call}")
             code = max(code, 1)
     return code
 

@@ -7,13 +7,19 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from rag_eval_integrations._counted import counted
 from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations import _paired
-from rag_eval_integrations.evaluations._paired import SEED, ScoreDifference, millionths, paired
+from rag_eval_integrations.evaluations._paired import (
+    SEED,
+    Outcome,
+    ScoreDifference,
+    millionths,
+    paired,
+)
 from rag_eval_integrations.evaluations._pairing import (
     EvaluationsFile,
     Pair,
@@ -95,9 +101,13 @@ class Comparison:
         Raises:
             ConfigurationError: the runs do not both have it; lists those they have.
         """
+        return self._named(name, "name")
+
+    def _named(self, name: str, field: str) -> ScoreDifference:
         if name not in self.scores:
-            why = f"is not a score of both runs; {score_hint(name, self.scores)}"
-            raise ConfigurationError("name", name, why)
+            hint = score_hint(name, self.scores)
+            why = f"{self.names[0]} and {self.names[1]} do not both have it; {hint}"
+            raise ConfigurationError(field, name, why)
         return self.scores[name]
 
     def changed(self, name: str, limit: int | None = 10) -> list[Change]:
@@ -384,6 +394,38 @@ _WORST = 5
 _SENTENCES = 3
 
 
+class GateVerdict(NamedTuple):
+    """The verdict on one score of one run."""
+
+    run: Comparison
+    score: ScoreDifference
+    outcome: Outcome
+    line: str
+    """The verdict in words."""
+
+
+def gate_verdicts(
+    comparison: Comparison, deltas: Mapping[str, float], field: str = "name"
+) -> Iterator[GateVerdict]:
+    """Yield the verdict on each score and run.
+
+    Args:
+        comparison: the runs.
+        deltas: score name → the fall that does not matter.
+        field: name of the argument, for errors.
+
+    Raises:
+        ConfigurationError: a run and the baseline do not both have a score.
+    """
+    for run in comparison.all:
+        of = f" ({one_line(run.names[1])})" if comparison.others else ""
+        for name, delta in deltas.items():
+            score = run._named(name, field)
+            verdict = score.verdict(delta)
+            line = f"{verdict.outcome}: {one_line(name)}{of}: {verdict.reason}"
+            yield GateVerdict(run, score, verdict.outcome, line)
+
+
 def check_no_regression(
     before: Source | Comparison,
     after: Source | None,
@@ -407,18 +449,12 @@ def check_no_regression(
     else:
         comparison = compare(before, after, allow_mixed=allow_mixed)
     failed = []
-    for run in comparison.all:
-        of = f" ({one_line(run.names[1])})" if comparison.others else ""
-        for name, delta in deltas.items():
-            score = run.score(name)
-            verdict = score.verdict(delta)
-            if not score.n:
-                why = f"no call of {run.names[0]} and {run.names[1]} has a value in both"
-                raise ConfigurationError(name, delta, why)
-            if verdict.outcome == "fine" or (verdict.outcome, unclear) == ("cannot tell", "pass"):
-                continue
-            failed.append(f"{one_line(name)}{of}: {verdict}")
-            failed += [f"  {line}" for line in worst_calls(run, name)]
+    for run, score, outcome, line in gate_verdicts(comparison, deltas):
+        if not score.n:
+            why = f"no call of {run.names[0]} and {run.names[1]} has a value in both"
+            raise ConfigurationError(score.name, deltas[score.name], why)
+        if outcome == "worse" or (outcome, unclear) == ("cannot tell", "fail"):
+            failed += [line, *(f"  {call}" for call in worst_calls(run, score.name))]
     if failed:
         raise AssertionError("\n".join(failed))
     return comparison
