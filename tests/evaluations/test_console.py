@@ -59,27 +59,6 @@ def evaluation(sentence: str, *, question: str = "Why?", supported: bool = False
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("two\n words\t", "two words"),
-        ("\x1b[31mred", "\\x1b[31mred"),
-        ("a\u202eb", "a\\u202eb"),
-        ("\ud800", "\\ud800"),
-        ("[bold]x", "[bold]x"),
-    ],
-)
-def test_plain_is_one_line_that_no_terminal_obeys(text: str, expected: str) -> None:
-    """Control, direction and half characters are spelt out; white space is collapsed."""
-    assert plain(text) == expected
-
-
-def test_plain_cuts() -> None:
-    """More than the width is cut, and says so."""
-    assert plain("abcdef", 4) == "abc…"
-    assert plain("abcd", 4) == "abcd"
-
-
 def test_table_shows_values_reasons_and_keys() -> None:
     """A value as a number, no value as its reason, unsupported sentences by key."""
     text = shown(calls_table([evaluation("Made up.")]))
@@ -89,11 +68,6 @@ def test_table_shows_values_reasons_and_keys() -> None:
     assert "no_context" in row
     assert "error" in row
     assert row.rstrip(" │┃").endswith("a")
-
-
-def test_table_takes_markup_as_text() -> None:
-    """A question cannot colour the table or break it."""
-    assert "[red]Why?[/nope]" in shown(calls_table([evaluation("x", question="[red]Why?[/nope]")]))
 
 
 def test_unsupported_sentences_come_with_key_and_reason() -> None:
