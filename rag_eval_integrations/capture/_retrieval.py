@@ -16,6 +16,7 @@ from pydantic import JsonValue
 from rag_eval_integrations._suppress import suppressed
 from rag_eval_integrations.capture._calls import Context, Snapshot, distinct, to_call
 from rag_eval_integrations.capture._delivery import TargetDelivery
+from rag_eval_integrations.capture._traces import CallTraces
 from rag_eval_integrations.capture.current import open_call
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.records import CaptureStatus, RagCall, from_object, whole_text
@@ -34,6 +35,8 @@ class OpenRetrieval:
     """One retrieval in progress."""
 
     question: str
+    traces: CallTraces
+    """Where other libraries trace it, or the run around it."""
     documents: Sequence[Any] = ()
     """The framework's own objects, as the retriever returned them."""
     status: CaptureStatus = "ok"
@@ -60,6 +63,7 @@ class OpenRetrieval:
             tags: tags of the run.
             metadata: metadata of the run.
         """
+        self.traces.look_at_end()
         return to_call(
             Context(distinct(seen), "retriever", ()),
             framework=framework,
@@ -73,6 +77,7 @@ class OpenRetrieval:
             response=None,
             started_at=self.started_at,
             app=name,
+            traces=self.traces.ids(),
         )
 
 
@@ -92,7 +97,7 @@ def retrieving(
     Yields:
         The retrieval; the block sets its `documents`.
     """
-    retrieval = OpenRetrieval(question)
+    retrieval = OpenRetrieval(question, CallTraces(delivery))
     token = _RETRIEVING.set(True)
     try:
         yield retrieval

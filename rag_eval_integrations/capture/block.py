@@ -20,6 +20,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from rag_eval_integrations._suppress import suppressed
 from rag_eval_integrations.capture._delivery import PROCESS_FAILURES, Target, TargetDelivery
+from rag_eval_integrations.capture._traces import CallTraces
 from rag_eval_integrations.capture.current import CURRENT, CallInProgress
 from rag_eval_integrations.capture.record import as_text, made_record
 from rag_eval_integrations.errors import ConfigurationError
@@ -386,6 +387,7 @@ class capture_call:  # in lower case, as in contextlib: it is read as a verb
     def _begin(self, question: object, app: str | None) -> CallInProgress:
         call = CallInProgress(question, app, self._metadata, self._tags)
         call._ended = suppressed()
+        call._traces = None if call._ended else CallTraces(self._delivery)
         return call
 
     def _end(self, call: CallInProgress, error: BaseException | None) -> None:
@@ -399,6 +401,8 @@ class capture_call:  # in lower case, as in contextlib: it is read as a verb
         if error is not None:
             status = "error" if isinstance(error, Exception) else "aborted"
         try:
+            if call._traces is not None:
+                call._traces.look_at_end()
             if call._items is not None and call.response is None:
                 text = "".join(call._items)
                 call.response = text if status == "ok" else text or None

@@ -13,6 +13,7 @@ from typing import Any
 
 from rag_eval_integrations._suppress import suppressed
 from rag_eval_integrations._visible import logger_of
+from rag_eval_integrations.capture._traces import CallTraces
 
 _LOGGER = logger_of("rag_eval_integrations.capture")
 
@@ -65,6 +66,7 @@ class CallInProgress:
         # True as well for a call that is never delivered.
         self._ended = False
         self._outer: CallInProgress | None = None
+        self._traces: CallTraces | None = None
         self._started_at = datetime.now(UTC)
         self._began = time.perf_counter()
 

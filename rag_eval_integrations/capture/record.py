@@ -25,6 +25,7 @@ from rag_eval_integrations.capture._calls import (
     to_call,
 )
 from rag_eval_integrations.capture._delivery import PROCESS_FAILURES, Target, TargetDelivery
+from rag_eval_integrations.capture._traces import CallTraces
 from rag_eval_integrations.capture.current import FIELDS, CallInProgress
 from rag_eval_integrations.records import CaptureStatus, RagCall, Turn
 
@@ -79,6 +80,7 @@ def record_call(
     call.id = id
     call.reference = reference
     call.history = history
+    call._traces = CallTraces(delivery)
     record = made_record(call, "ok", latency_s, started_at, delivery)
     if not suppressed():
         delivery.deliver(record)
@@ -132,6 +134,7 @@ def made_record(
         app=read("app", as_text, call.app, None),
         started_at=read("started_at", _moment, started_at, None),
         label=read("id", _label, call.id, ""),
+        traces=None if call._traces is None else call._traces.ids(),
     )
 
 

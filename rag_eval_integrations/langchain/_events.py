@@ -15,6 +15,7 @@ from rag_eval_integrations._suppress import SUPPRESSED
 from rag_eval_integrations.capture._calls import OpenCalls
 from rag_eval_integrations.capture._delivery import TargetDelivery
 from rag_eval_integrations.capture._hooks import Hooks
+from rag_eval_integrations.capture._traces import CallTraces
 from rag_eval_integrations.capture._uncaptured import Uncaptured, asks
 from rag_eval_integrations.capture.current import open_call
 from rag_eval_integrations.langchain._documents import may_hold_documents
@@ -133,6 +134,8 @@ class CallRuns(BaseCallbackHandler):
             call = parent.call
             self._runs[key] = run = Run(call, parent, kind)
             call.keys.append(key)
+            if not call.traces.begun:
+                self._ask_tracers(call)
             call.started(run, inputs, about.get("name"))
         except Exception as error:  # noqa: BLE001 -- the boundary
             self._delivery.failure(f"capture ({kind} start)", error)
@@ -145,12 +148,14 @@ class CallRuns(BaseCallbackHandler):
         """
         if not self._runs:
             return None
-        module = sys.modules.get("langchain_core.runnables.config")
-        config = None if module is None else module.var_child_runnable_config.get()
-        if not config:
-            return None
-        around = getattr(config.get("callbacks"), "parent_run_id", None)
+        around = getattr(_callbacks_here(), "parent_run_id", None)
         return None if around is None else self._runs.get(around.int)
+
+    def _ask_tracers(self, call: RootRun) -> None:
+        """Ask other tracers for a call's root, if this context tells the handlers of its runs."""
+        around = self._surrounding()
+        if around is not None and around.call is call:
+            call.traces.ask(call.run_id, _callbacks_here().handlers)
 
     def _open_call(self, kind: Kind, inputs: object, run_id: UUID, about: dict[str, Any]) -> None:
         if kind == "llm":  # nothing runs under a model, and alone it is not a RAG call
@@ -159,6 +164,7 @@ class CallRuns(BaseCallbackHandler):
             return
         name = about.get("name")
         call = RootRun(run_id, name, inputs, about.get("tags"), about.get("metadata"), self._hooks)
+        call.traces = CallTraces(self._delivery)
         call.document_tools = self._document_tools
         call.takes_text = self._takes_text
         key = run_id.int
@@ -235,6 +241,13 @@ class CallRuns(BaseCallbackHandler):
             self._late.pop(next(iter(self._late)), None)
 
 
+def _callbacks_here() -> Any:
+    """Return the callback manager of this context's runs; None without one."""
+    module = sys.modules.get("langchain_core.runnables.config")
+    config = None if module is None else module.var_child_runnable_config.get()
+    return config.get("callbacks") if config else None
+
+
 # --- LangGraph's interrupt events, which it sends only to subclasses of its own handler
 
 
@@ -296,6 +309,8 @@ class CallEvents(CallRuns):
                 call, key = parent.call, run_id.int
                 self._runs[key] = run = Run(call, parent, "chain")
                 call.keys.append(key)
+                if not call.traces.begun:
+                    self._ask_tracers(call)
                 if type(inputs) is not str:
                     self._passed(run, inputs, tags)
             return

@@ -95,6 +95,7 @@ def finish(
     if hooked_response is not None:
         response = hooked_response[0]
     call.read_earlier()
+    call.traces.look_at_end(call.run_id)
     metadata = json_object(call.metadata) if call.metadata else {}
     if hooks is not None and hooks.failed:
         metadata[FAILED] = [*hooks.failed]
@@ -116,6 +117,7 @@ def finish(
             history=call.history,
             started_at=datetime.fromtimestamp(call.started_at, UTC),
             app=call.name,
+            traces=call.traces.ids(),
         )
 
     return EndedCall(call.run_id, status, record, call.clear, failed)

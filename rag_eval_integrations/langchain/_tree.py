@@ -13,6 +13,7 @@ from uuid import UUID
 
 from rag_eval_integrations.capture._calls import Snapshot
 from rag_eval_integrations.capture._hooks import Hooks
+from rag_eval_integrations.capture._traces import CallTraces
 from rag_eval_integrations.langchain._documents import (
     copied,
     documents_of,
@@ -153,6 +154,8 @@ class RootRun:
     """Decides by a tool's name whether its text is a document."""
     tools: Sequence[str] = ()
     """Names of the tools that were called."""
+    traces: CallTraces
+    """Where other libraries trace the call."""
     document_tools: set[str]
     """Names of the tools whose text was seen to hold documents, in this call or another one."""
     shown_before: Sequence[Any] = ()

@@ -150,6 +150,7 @@ class EvaluatedRetriever(Captures, BaseRetriever):
             for handler in manager.handlers:
                 if isinstance(handler, RagEvalCallbackHandler):
                     handler.leave_to_wrapper(manager.run_id)
+            retrieval.traces.ask(manager.run_id, manager.handlers)
             call = retrieval.record(
                 self.get_name(),
                 [snapshot(document, None) for document in documents],

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from rag_eval_integrations.capture._calls import Context, Snapshot, distinct, json_object, to_call
+from rag_eval_integrations.capture._traces import CallTraces
 from rag_eval_integrations.llama_index._chat import Writing, earlier_messages, template_messages
 from rag_eval_integrations.llama_index._context import FoundNodes, context
 from rag_eval_integrations.llama_index._hooks import LlamaIndexHooks
@@ -70,6 +71,8 @@ class RootSpan:
     """Decides by a tool's name whether its text is a document."""
     tools: tuple[str, ...] = ()
     """Names of the tools that were called."""
+    traces: CallTraces
+    """Where other libraries trace the call."""
     tool_results: dict[int, tuple[str, list[Snapshot]]]
     """Hashes of the texts of tools in which nodes were seen, in any call → name, nodes in them."""
     earlier: Sequence[tuple[str, list[Snapshot]]] = ()
@@ -321,6 +324,7 @@ class RootSpan:
                 history=history,
                 started_at=self._started_at,
                 app=self._app,
+                traces=self.traces.ids(),
             )
 
         return EndedCall(self.key, status, record, self._clear, failed)

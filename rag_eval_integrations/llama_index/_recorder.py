@@ -17,6 +17,7 @@ from rag_eval_integrations._suppress import suppress_capture, suppressed
 from rag_eval_integrations.capture._calls import OpenCalls, Snapshot
 from rag_eval_integrations.capture._delivery import TargetDelivery
 from rag_eval_integrations.capture._retrieval import in_retrieval
+from rag_eval_integrations.capture._traces import CallTraces
 from rag_eval_integrations.capture._uncaptured import Uncaptured
 from rag_eval_integrations.capture.current import open_call
 from rag_eval_integrations.llama_index._call import CallSpan, RootSpan
@@ -140,7 +141,10 @@ class Recorder:
                 parent = self._reader(streams, parent)
             if parent is None:
                 self._enter_root(id_, bound_args, instance, parent_id, tags)
-            elif (
+                return
+            if not parent.call.traces.begun:
+                parent.call.traces.look_inside()
+            if (
                 parent.closed
                 or (stage := stage_of(id_, instance)) is None
                 # A step may be called `query` as well; outside of a call, an app's own function
@@ -216,6 +220,7 @@ class Recorder:
         aborted = err is not None and not isinstance(err, Exception)
         status: CaptureStatus = "aborted" if aborted else "error"
         if span.parent is None:
+            span.call.traces.look_at_end()
             self.end(span.call, status, None)
             return
         span.call.part_failed = True
@@ -279,6 +284,7 @@ class Recorder:
         if stage == "retrieve" and in_retrieval():  # an `EvaluatedRetriever` captures it
             stage = "judge"
         call = RootSpan(span_id, stage, bound_args.arguments, instance, tags, self._hooks)
+        call.traces = CallTraces(self.delivery)
         call.takes_text = self._takes_text
         call.tool_results = self._tool_results
         with self.lock:
@@ -286,6 +292,7 @@ class Recorder:
         self.spans[span_id] = call.root
 
     def _returned(self, call: RootSpan, result: object) -> None:
+        call.traces.look_at_end()
         if result is None and call.is_run:  # a workflow that succeeds returns its stop event
             self.end(call, "aborted" if call.cancelled else "error", None)
             return

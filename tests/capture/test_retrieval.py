@@ -10,6 +10,7 @@ import pytest
 from rag_eval_integrations.capture import _retrieval as retrieval
 from rag_eval_integrations.capture._delivery import delivery_to
 from rag_eval_integrations.capture._retrieval import OpenRetrieval, retrieving
+from rag_eval_integrations.capture._traces import CallTraces
 from rag_eval_integrations.records import RagCall
 
 
@@ -17,7 +18,9 @@ def test_a_retrieval_takes_as_long_as_its_clock_says(monkeypatch: pytest.MonkeyP
     """From its beginning to the record, in seconds; named after the retriever."""
     monkeypatch.setattr(retrieval, "time", SimpleNamespace(monotonic=lambda: 12.5))
 
-    call = OpenRetrieval("q", began=10.0).record("sections", [], framework="host", tags=("t",))
+    traces = CallTraces(delivery_to(print, logging.getLogger("test")))
+    retrieved = OpenRetrieval("q", traces, began=10.0)
+    call = retrieved.record("sections", [], framework="host", tags=("t",))
 
     assert (call.question, call.response, call.documents) == ("q", None, ())
     assert call.capture is not None

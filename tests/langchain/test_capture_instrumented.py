@@ -9,6 +9,11 @@ from typing import Any
 import pytest
 from langchain.agents import create_agent
 from langchain_core.tools import create_retriever_tool
+from langchain_core.tracers.langchain import LangChainTracer
+from langsmith import Client
+
+from rag_eval_integrations.langchain import EvaluatedRetriever
+from rag_eval_integrations.records import RagCall
 
 from .apps import QUESTION, Scripted, calls_tool, says
 from .conftest import ANSWER, Captured, Sections, model, rag_chain, run
@@ -16,17 +21,39 @@ from .conftest import ANSWER, Captured, Sections, model, rag_chain, run
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     instrumentors = pytest.importorskip("openinference.instrumentation.langchain")
-    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
+
+
+SILENT = Client(api_url="http://127.0.0.1:9", api_key="key", auto_batch_tracing=False)
+
+
+class Roots(SpanProcessor):
+    """Keeps the ids of the other instrumentor's root spans."""
+
+    def __init__(self) -> None:
+        self.ids: list[tuple[str, str]] = []
+
+    def on_start(self, span: Any, parent_context: Any = None) -> None:
+        if span.parent is None:
+            context = span.context
+            self.ids.append((f"{context.trace_id:032x}", f"{context.span_id:016x}"))
+
+
+@pytest.fixture
+def roots() -> Roots:
+    return Roots()
 
 
 @pytest.fixture(params=["ours first", "theirs first"])
-def beside(request: pytest.FixtureRequest) -> Iterator[Captured]:
+def beside(request: pytest.FixtureRequest, roots: Roots) -> Iterator[Captured]:
     """What a handler captures, attached to the whole process beside the other instrumentor."""
     captured = Captured()
     other = instrumentors.LangChainInstrumentor()
+    provider = TracerProvider()
+    provider.add_span_processor(roots)
 
     def theirs() -> None:
-        other.instrument(tracer_provider=TracerProvider())
+        other.instrument(tracer_provider=provider)
 
     attaching = [captured.handler.attach_globally, theirs]
     for attach in attaching if request.param == "ours first" else attaching[::-1]:
@@ -46,11 +73,12 @@ def assert_whole(captured: Captured) -> None:
 
 class TestChains:
     @pytest.mark.parametrize("way", ["invoke", "ainvoke", "stream", "astream"])
-    async def test_are_whole(self, beside: Captured, way: str) -> None:
-        """The app gets its answer, and the call keeps its evidence."""
+    async def test_are_whole(self, beside: Captured, roots: Roots, way: str) -> None:
+        """The app gets its answer; the call keeps its evidence, and knows its trace."""
         chain = rag_chain(llm=model())
         assert await run(chain, QUESTION, way) == ANSWER
         assert_whole(beside)
+        assert [beside.how.traces["openinference"]] == roots.ids
 
     def test_closed_stream(self, beside: Captured) -> None:
         """A stream that the app closes is an aborted call."""
@@ -70,3 +98,43 @@ class TestAgents:
         agent.invoke(given)
 
         assert_whole(beside)
+
+
+class TestTracesOfLangSmith:
+    """LangSmith's tracer knows runs by the ids that LangChain gives them."""
+
+    class Tracer(LangChainTracer):
+        """Sends nothing."""
+
+        def _persist_run_single(self, run: Any) -> None: ...
+
+        @staticmethod
+        def _update_run_single(run: Any) -> None: ...
+
+    @pytest.mark.parametrize("theirs_first", [False, True])
+    def test_chain_and_graph(self, captured: Captured, theirs_first: bool) -> None:
+        """A root run is its own trace; a graph tells its runs later than a chain."""
+        tracer = self.Tracer(client=SILENT)
+        handlers = [captured.handler, tracer]
+        config: Any = {"callbacks": handlers[::-1] if theirs_first else handlers}
+        tool = create_retriever_tool(Sections(), "search", "Finds sections.")
+        agent: Any = create_agent(Scripted(replies=[calls_tool("kettle"), says()]), [tool])
+        agent.invoke({"messages": [("human", QUESTION)]}, config)
+        rag_chain().invoke(QUESTION, config)
+
+        for call in captured.calls:
+            assert call.capture is not None
+            assert call.capture.traces == {"langsmith": (call.capture.run_id,) * 2}
+        assert len(captured.calls) == 2
+
+    def test_retriever_alone(self) -> None:
+        """So does the run of an `EvaluatedRetriever`, within the trace of the run around it."""
+        calls: list[RagCall] = []
+        tracer = self.Tracer(client=SILENT)
+        retriever = EvaluatedRetriever(Sections(), calls.append)
+        (retriever | (lambda documents: documents)).invoke("kettle", {"callbacks": [tracer]})
+
+        assert tracer.latest_run is not None
+        (how,) = [call.capture for call in calls]
+        assert how is not None
+        assert how.traces == {"langsmith": (str(tracer.latest_run.trace_id), how.run_id)}

@@ -78,6 +78,7 @@ def assert_whole(calls: list[RagCall], text: str) -> None:
     assert sorted(map(str, ids(call))) == ["a", "b", "c"]
     assert seen(call).status == "ok"
     assert seen(call).documents_from == "prompt"
+    assert seen(call).traces.keys() == {"openinference"}
 
 
 class TestSyncStreams:

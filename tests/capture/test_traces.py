@@ -1,0 +1,115 @@
+"""The traces of other libraries in which a call is recorded."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import Span, TracerProvider
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
+from traced_apps import assert_traced, traced
+
+from rag_eval_integrations import capture_call, record_call
+from rag_eval_integrations.capture import capture_failures
+from rag_eval_integrations.records import RagCall
+
+TRACERS = {
+    "openinference": "openinference",
+    "openllmetry": "opentelemetry.instrumentation",
+    "langfuse": "langfuse",
+    "mlflow": "mlflow",
+    "langsmith": "langsmith",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tracer", TRACERS)
+def test_a_call_of_langchain_knows_its_trace(tracer: str) -> None:
+    """It has the ids of the tracer's root span; answer and call are as without a tracer."""
+    if find_spec(TRACERS[tracer]) is None:
+        pytest.skip(f"{tracer} is not installed")
+    told = traced("langchain", tracer, "ours-first")
+    assert_traced(told, traced("langchain", "none", "ours-first"), tracer)
+
+
+@pytest.mark.slow
+def test_a_call_of_llama_index_knows_its_trace() -> None:
+    """The same for a query engine, whose spans pass by a dispatcher."""
+    told = traced("llama_index", "openinference", "theirs-first")
+    assert_traced(told, traced("llama_index", "none", "theirs-first"), "openinference")
+
+
+# --- A span of the app's own
+
+
+@pytest.fixture
+def request_span() -> Iterator[Span]:
+    """The span of a web request, which is current."""
+    span = TracerProvider().get_tracer("web").start_span("GET /")
+    assert isinstance(span, Span)
+    with trace.use_span(span):
+        yield span
+
+
+def ids_of(span: Span) -> dict[str, tuple[str, str]]:
+    context = span.get_span_context()
+    return {"otel": (f"{context.trace_id:032x}", f"{context.span_id:016x}")}
+
+
+def traces(call: RagCall) -> dict[Any, tuple[str, str]]:
+    assert call.capture is not None
+    return call.capture.traces
+
+
+def test_a_request_around_a_call(request_span: Span) -> None:
+    """Plain code knows the span around it, whether the call is a block or one line."""
+    calls: list[RagCall] = []
+    with capture_call(calls.append, "Question?") as call:
+        call.response = "Answer."
+    record_call(calls.append, question="Question?", documents=["It is so."], response="Answer.")
+
+    assert [traces(call) for call in calls] == [ids_of(request_span)] * 2
+
+
+def test_spans_that_reach_no_service() -> None:
+    """A span that has ended, or is not sampled, is nobody's trace."""
+    calls: list[RagCall] = []
+    ended = TracerProvider().get_tracer("web").start_span("GET /")
+    ended.end()
+    for span in (ended, TracerProvider(sampler=ALWAYS_OFF).get_tracer("web").start_span("GET /")):
+        with trace.use_span(span):
+            record_call(calls.append, question="Question?", documents=(), response="Answer.")
+
+    assert [traces(call) for call in calls] == [{}, {}]
+
+
+def test_a_tracer_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its exception is counted and logged, and the call is delivered."""
+
+    def fail() -> None:
+        raise LookupError("no active run")
+
+    monkeypatch.setitem(sys.modules, "mlflow", SimpleNamespace(get_current_active_span=fail))
+    calls: list[RagCall] = []
+    before = capture_failures()
+    record_call(calls.append, question="Question?", documents=(), response="Answer.")
+
+    assert [call.response for call in calls] == ["Answer."]
+    assert capture_failures() == before + 1
+
+
+def test_nothing_is_imported() -> None:
+    """A process without tracers has none after a captured call."""
+    code = """
+import sys
+from rag_eval_integrations import record_call
+record_call(lambda call: None, question="Q?", documents=(), response="A.")
+assert not {"opentelemetry", "mlflow", "langfuse", "openinference", "langsmith"} & sys.modules.keys()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=100)
