@@ -6,15 +6,16 @@ from collections.abc import Iterator, Sequence
 
 from rag_eval_integrations.evaluations.console import cell, score_names
 from rag_eval_integrations.evaluations.summary import Summary, maker_words
-from rag_eval_integrations.metrics import diagnose
 from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.records._shown import (
     MOST_BYTES,
     STYLE,
     answer_html,
+    bad_scores,
     call_html,
     legend_html,
     text,
+    value_html,
 )
 
 _MOST_ROWS = 20
@@ -40,7 +41,7 @@ def evaluations_html(evaluations: Sequence[Evaluation]) -> str:
         if left < 0:
             break
         details = (
-            f'<tr><td></td><td colspan="{len(names) + 2}"><details><summary>documents and reasons'
+            f'<tr><td></td><td colspan="{len(names) + 1}"><details><summary>documents and reasons'
             f"</summary>{call_html(evaluation, max(0, share))}</details></td></tr>"
         )
         parts.append(row)
@@ -63,21 +64,31 @@ def _head(summary: Summary, names: Sequence[str]) -> Iterator[str]:
         interval = "–" if score.interval is None else f"{score.interval:.2f}"
         made = ", ".join(filter(None, (maker_words(score.by), score.method)))
         yield (
-            f"<tr><td>{text(score.name, 60)}</td><td>{mean}</td><td>{interval}</td>"
+            f"<tr><th>{text(score.name, 60)}</th><td>{mean}</td><td>{interval}</td>"
             f"<td>{score.scored:,} of {score.total:,}</td><td>{text(made, 100)}</td></tr>"
         )
+    if summary.patterns:
+        yield "</table><table><tr><th>diagnosis</th><th>calls</th><th>meaning</th></tr>"
+        for found in summary.patterns:
+            if found.calls:
+                share = f"{found.calls:,} of {summary.labelled:,}"
+                yield f"<tr><th>{found.pattern}</th>"
+                yield f"<td>{share}</td><td>{text(found.meaning)}</td></tr>"
     yield "</table><table><tr><th></th><th>question and answer</th>"
-    yield from (f"<th>{text(name.removeprefix('context_'), 30)}</th>" for name in names)
-    yield "<th>diagnosis</th></tr>"
+    yield from (f"<th>{text(name, 60)}</th>" for name in names)
+    yield "</tr>"
 
 
 def _row(number: int, evaluation: Evaluation, names: Sequence[str]) -> str:
-    values = "".join(f"<td>{text(cell(evaluation.scores.get(name)), 30)}</td>" for name in names)
-    patterns = ", ".join(each.pattern.replace("_", " ") for each in diagnose(evaluation))
+    bad = bad_scores(evaluation)
+    values = "".join(
+        value_html(cell(evaluation.scores.get(name)), bad.get(name, "")) for name in names
+    )
+    patterns = ", ".join(found.pattern for found in evaluation.diagnosis)
     error = evaluation.error
     words = patterns if error is None else f"failed: {error.type}"
     return (
         f"<tr><td>{number}</td><td><b>{text(evaluation.question, 120)}</b><br>"
-        f"{answer_html(evaluation, _MOST_SENTENCES, 160)}</td>{values}"
-        f"<td>{text(words, 80)}</td></tr>"
+        f"<small>{text(words, 80)}</small><br>{answer_html(evaluation, _MOST_SENTENCES, 160)}</td>"
+        f"{values}</tr>"
     )

@@ -19,7 +19,7 @@ from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.evaluations._paired import DERIVED
 from rag_eval_integrations.evaluations.summary import HEADINGS, Summary
 from rag_eval_integrations.records import Evaluation, Score, Sentence
-from rag_eval_integrations.records._shown import unsupported, uses_of
+from rag_eval_integrations.records._shown import STATES, unsupported, uses_of
 
 # --- The common style of tables
 
@@ -48,14 +48,6 @@ def add_row(table: Table, *cells: str) -> None:
     table.add_row(*(Text(plain(cell)) for cell in cells))
 
 
-_HEADINGS = {
-    "context_relevance": "relev.",
-    "context_utilization": "utiliz.",
-    "completeness": "compl.",
-    "adherence": "adher.",
-}
-
-
 def plain(text: str, width: int | None = None) -> str:
     r"""Write text on one line that is safe for a terminal.
 
@@ -82,7 +74,7 @@ def calls_table(evaluations: Iterable[Evaluation], width: int | None = None) -> 
     """
     rows = list(evaluations)
     names = score_names(rows)
-    headings = ["framework", *(plain(_HEADINGS.get(name, name)) for name in names), "unsupp."]
+    headings = ["framework", *map(_heading, names), "unsupp."]
     cells = [
         [
             plain(row.capture.framework if row.capture else "–"),
@@ -91,13 +83,17 @@ def calls_table(evaluations: Iterable[Evaluation], width: int | None = None) -> 
         ]
         for row in rows
     ]
-    widths = [max(map(cell_len, column)) for column in zip(headings, *cells, strict=True)]
+    columns = [
+        [*heading.split("\n"), *column] for heading, *column in zip(headings, *cells, strict=True)
+    ]
+    widths = [max(map(cell_len, column)) for column in columns]
     table = Table(show_lines=False, pad_edge=False)
     if width is not None and _MIN_QUESTION + sum(widths) + _BORDER * (len(widths) + 1) > width:
         table.show_lines = True
         table.add_column("question and scores", overflow="fold")
         for row, values in zip(rows, cells, strict=True):
-            pairs = (f"{name} {value}" for name, value in zip(headings, values, strict=True))
+            named = ("framework", *map(plain, names), "unsupp.")
+            pairs = (f"{name} {value}" for name, value in zip(named, values, strict=True))
             table.add_row(Text(f"{plain(row.question, 120)}\n{'; '.join(pairs)}"))
         return table
     table.add_column("question", ratio=1, min_width=_MIN_QUESTION)
@@ -119,7 +115,7 @@ def unsupported_sentences(evaluation: Evaluation) -> Text:
     for sentence, support, entry in unsupported(evaluation):
         lines.append("\n" if lines else "")
         lines.append(f"  {plain(sentence.key)} ", style="bold red")
-        lines.append(f"{_IN_WORDS[support]}: “{plain(sentence.text, 300)}”")
+        lines.append(f"{STATES[support][1]}: “{plain(sentence.text, 300)}”")
         if entry.explanation:
             lines.append(f"\n     {plain(entry.explanation, 300)}", style="dim")
     return lines
@@ -144,47 +140,38 @@ def summary_tables(summary: Summary) -> list[Table]:
 
 
 KEYS = (
-    "Each sentence has a key: 0a is the first sentence of the first document, 1c the third of the "
-    "second document, and b alone the second sentence of the answer."
+    "Each sentence has a key: 0a is the first sentence of document 0, 1c the third of document 1, "
+    "and b alone the second sentence of the answer."
 )
 """What a person has to know where the first key is printed."""
-
-MARKS = {
-    "*": "relevant to the question, and used by the answer",
-    "+": "relevant, but not used",
-    "~": "used, but not relevant",
-    "!": "not supported by any document",
-    "?": "supported in part",
-}
-"""Marks in front of a key."""
 
 MISSED = "the retrieval missed: no sentence of these documents is relevant"
 
 
 def marks_legend() -> Table:
-    """List the marks of `call_details`."""
+    """List the signs of `call_details`, which are those of pages."""
     table = _grid()
-    for mark, meaning in MARKS.items():
-        table.add_row("", Text(mark, style=_STYLES[mark]), Text(meaning))
+    for state, (sign, words) in STATES.items():
+        table.add_row("", Text(sign, style=_STYLES[state]), Text(words))
     return table
 
 
 def call_details(evaluation: Evaluation) -> Group:
     """Show one call: its question, the answer and the documents by sentence, and its scores.
 
-    The sentences are marked as in `MARKS`; an unsupported one has the judge's explanation below it.
-    Long sentences are folded, whatever the terminal's width. A call without labels is shown without
-    marks.
+    The sentences have the signs of `STATES`; an unsupported one has the judge's explanation below
+    it. Long sentences are folded, whatever the terminal's width. A call without labels is shown
+    without signs.
     """
-    against = {s.key: (support, entry) for s, support, entry in unsupported(evaluation)}
+    labels = evaluation.labels
+    explanations = {s.key: entry.explanation for s, _, entry in unsupported(evaluation)}
     answer = _grid()
     for sentence in evaluation.sentences.response:
-        support, entry = against.get(sentence.key, ("", None))
-        _add_sentence(answer, {"none": "!", "partial": "?"}.get(support, ""), sentence)
-        if entry is not None and entry.explanation:
-            answer.add_row("", "", "", Text(plain(entry.explanation, 300), style="dim"))
+        _add_sentence(answer, "" if labels is None else labels.support(sentence.key), sentence)
+        if explanation := explanations.get(sentence.key):
+            answer.add_row("", "", "", Text(plain(explanation, 300), style="dim"))
     documents = _grid()
-    uses = uses_of(evaluation.labels)
+    uses = uses_of(labels)
     names = {str(place): name for place, name in enumerate(evaluation.document_ids)}
     before = ""
     for sentence in evaluation.sentences.documents:
@@ -193,13 +180,12 @@ def call_details(evaluation: Evaluation) -> Group:
             before = number
             name = plain(names.get(number) or "", 60)
             documents.add_row("", Text(plain(number), style="bold"), "", Text(name, style="bold"))
-        mark = {"ru": "*", "r": "+", "u": "~"}.get(uses.get(sentence.key, ""), "")
-        _add_sentence(documents, mark, sentence)
+        _add_sentence(documents, uses.get(sentence.key, ""), sentence)
     if is_missed(evaluation):
-        style = _STYLES["!"]
-        documents.add_row("", Text("!", style=style), "", Text(MISSED, style=style))
+        style = _STYLES["none"]
+        documents.add_row("", Text(STATES["none"][0], style=style), "", Text(MISSED, style=style))
     scores = [
-        f"{plain(name.removeprefix('context_'))} {plain(cell(score))}"
+        f"{plain(name)} {plain(cell(score))}"
         for name, score in evaluation.scores.items()
         if name not in DERIVED
     ]
@@ -224,38 +210,46 @@ def calls_overview(evaluations: Iterable[Evaluation]) -> Table:
     """Build a narrow table: a call's number from 1, its scores, and what is marked in it."""
     rows = list(evaluations)
     names = score_names(rows)
-    headings = (f"{plain(_HEADINGS.get(name, name))}>" for name in names)
-    table = plain_table("", "call>", *headings, "marked")
+    table = plain_table("", "call>")
+    for name in names:
+        table.add_column(Text(_heading(name)), justify="right", no_wrap=True)
+    table.add_column("marked", overflow="fold")
     for number, row in enumerate(rows, 1):
-        marked = [f"{sentence.key} {_IN_WORDS[state]}" for sentence, state, _ in unsupported(row)]
-        words = "; ".join(marked + ["retrieval missed"] * is_missed(row))
+        marked = [f"{STATES[state][0]} {sentence.key}" for sentence, state, _ in unsupported(row)]
+        words = ", ".join(marked + ["✗ missed"] * is_missed(row))
         cells = (cell(row.scores.get(name)) for name in names)
         add_row(table, str(number), *cells, plain(words, 200))
-    table.title = None
+    table.title, table.padding = None, (0, 0)
     return table
 
 
-_STYLES = {"*": "green", "+": "yellow", "~": "yellow", "!": "bold red", "?": "bold yellow"}
+_STYLES = {
+    "full": "", "partial": "bold yellow", "none": "bold red", "unlabelled": "dim",
+    "ru": "green", "r": "yellow", "u": "yellow",
+}  # fmt: skip
+"""State of a sentence, or of a value → its style."""
+
+
+def _heading(name: str) -> str:
+    """Write a score's name over a narrow column: a long one goes on behind an underscore."""
+    return plain(name).replace("_", "_\n", 1)
 
 
 def _grid() -> Table:
     table = Table.grid(padding=(0, 1, 0, 0))
     table.add_column(width=1)
-    table.add_column(width=1)
+    table.add_column(width=2)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     return table
 
 
-def _add_sentence(table: Table, mark: str, sentence: Sentence) -> None:
-    style = _STYLES.get(mark, "")
+def _add_sentence(table: Table, state: str, sentence: Sentence) -> None:
+    style, sign = _STYLES.get(state, ""), STATES[state][0] if state else ""
     table.add_row(
-        "", Text(mark, style=style), Text(plain(sentence.key), style=style),
-        Text(plain(sentence.text, 400), style=style if mark in ("!", "?") else ""),
+        "", Text(sign, style=style), Text(plain(sentence.key), style=style),
+        Text(plain(sentence.text, 400), style=style if state in ("none", "partial") else ""),
     )  # fmt: skip
-
-
-_IN_WORDS = {"none": "not supported", "partial": "partly supported"}
 
 
 def score_names(rows: Sequence[Evaluation]) -> list[str]:

@@ -181,7 +181,7 @@ STYLE = (
     "<style>.rag-eval{line-height:1.5;overflow-wrap:anywhere}"
     ".rag-eval table{text-align:left;border-collapse:collapse}"
     ".rag-eval th,.rag-eval td{text-align:left;vertical-align:top;padding:.2em .6em}"
-    ".rag-eval th{overflow-wrap:normal}"
+    ".rag-eval th{white-space:nowrap}"
     ".rag-eval-full{background:#4090ff30;border-bottom:2px solid #3d8ee0}"
     ".rag-eval-partial{background:#ffc10740;border-bottom:2px dashed #b98900}"
     ".rag-eval-none{background:#ff563040;border-bottom:3px double #d4452b}"
@@ -231,6 +231,13 @@ def text(words: str, width: int | None = None) -> str:
     return escape(one_line(words, width))
 
 
+def value_html(value: str, state: str) -> str:
+    """Write a score's cell, which has the look and the sign of a state where the value is bad."""
+    if not state:
+        return f"<td>{text(value, 100)}</td>"
+    return f'<td><span class="rag-eval-{state}">{text(value, 100)} {STATES[state][0]}</span></td>'
+
+
 # --- Sentences
 
 
@@ -278,10 +285,10 @@ def _marked(sentence: Sentence, state: str, width: int = _OF_A_MARKED) -> str:
 
 def _end(evaluation: Evaluation) -> Iterator[str]:
     yield "<table><tr><th>score</th><th>value</th><th>why</th></tr>"
-    scores = list(evaluation.scores.items())
+    scores, bad = list(evaluation.scores.items()), bad_scores(evaluation)
     for name, score in scores[:_MOST_SCORES]:
         yield (
-            f"<tr><td>{text(name, 60)}</td><td>{text(_verdict(score), 100)}</td>"
+            f"<tr><th>{text(name, 60)}</th>{value_html(_verdict(score), bad.get(name, ''))}"
             f"<td>{text(score.reason or '', _OF_A_CELL)}</td></tr>"
         )
     yield "</table>"
@@ -299,6 +306,6 @@ def legend_html() -> str:
         for state, (sign, words) in STATES.items()
     )
     return (
-        "<p><small>Each sentence has a key: 0a is the first sentence of the first document, b "
+        "<p><small>Each sentence has a key: 0a is the first sentence of document 0, b "
         f"alone the second sentence of the answer. {signs}.</small></p>"
     )

@@ -19,8 +19,9 @@ from rich.console import Console
 
 from rag_eval_integrations.cli import demo
 from rag_eval_integrations.cli.demo.corpus import LANGCHAIN_EXCHANGES, LLAMA_INDEX_EXCHANGES
-from rag_eval_integrations.evaluations.console import MARKS, MISSED
+from rag_eval_integrations.evaluations.console import MISSED
 from rag_eval_integrations.records import Evaluation, RagCall, from_line
+from rag_eval_integrations.records._shown import STATES
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -226,19 +227,19 @@ def test_shows_each_call_with_what_is_wrong_in_it(done: tuple[int, str, Path]) -
         assert exchange.question in shown
         assert all(f" {word}" in shown for word in exchange.answer.split())
         assert "Documents, as the model saw them" in card
-        assert "Scores  relevance " in card
-        assert "  * 0" in card or MISSED in shown
-    assert [at for at, card in enumerate(cards, 1) if f"! b {INVENTED}" in card] == [2]
+        assert "Scores  context_relevance " in card
+        assert "  RU 0" in card or MISSED in shown
+    assert [at for at, card in enumerate(cards, 1) if f"✗  b {INVENTED}" in card] == [2]
     assert [at for at, card in enumerate(cards, 1) if MISSED in " ".join(card.split())] == [5]
 
 
 def test_explains_keys_and_marks_before_the_first(done: tuple[int, str, Path]) -> None:
-    """Nobody has to look up what `0a` or `*` is."""
+    """Nobody has to look up what `0a` or `RU` is: the signs are those of the page."""
     before = done[1].split("Call 1,")[0]
 
-    assert "0a is the first sentence of the first document" in " ".join(before.split())
-    for mark, meaning in MARKS.items():
-        assert f"{mark} {meaning}" in before
+    assert "0a is the first sentence of document 0" in " ".join(before.split())
+    for sign, meaning in STATES.values():
+        assert f"{sign:2} {meaning}" in before
 
 
 def test_prints_as_it_goes(tmp_path: Path) -> None:

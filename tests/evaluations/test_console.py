@@ -186,11 +186,11 @@ def test_a_call_in_full_neither_acts_nor_is_markup(text: str) -> None:
 
 
 def test_a_call_without_labels_has_no_marks() -> None:
-    """Nobody judged, so nothing is marked, and the reason stands in place of a score."""
+    """Nobody judged, so nothing is signed, and the reason stands in place of a score."""
     row = evaluation("Made up.").model_copy(update={"labels": None, "sentences": Sentences()})
     text = shown(call_details(row))
 
-    assert "!" not in text
+    assert "✗" not in text
     assert "Made up." in text
     assert "completeness no_context" in text
 
@@ -219,7 +219,7 @@ def test_marks_follow_the_labels() -> None:
     )
     text = shown(call_details(row))
 
-    for line in ("* 0a Text", "+ 0b Text", "~ 1a Text", "  1b Text", "? a Half true."):
+    for line in ("RU 0a Text", "R  0b Text", "U  1a Text", "   1b Text", "◐  a Half true."):
         assert f"  {line}" in text
     assert MISSED not in text
-    assert "retrieval missed" not in shown(calls_overview([row]))
+    assert re.search(r"◐ a +$", shown(calls_overview([row])), re.M)

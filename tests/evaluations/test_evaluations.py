@@ -390,6 +390,11 @@ def test_a_cell_shows_the_first_calls_by_sentence(evaluations: Evaluations) -> N
     )[1]
     assert f"{wrong.key} ✗ {wrong.text}" in page.text
     assert f"{evaluations.mean('adherence').value:.3f}" in page.text
+    summary = evaluations.summary()
+    for pattern in (found for found in summary.patterns if found.calls):  # as `print` has them
+        assert f"{pattern.pattern}{pattern.calls} of {summary.labelled}" in page.text
+        assert pattern.meaning in page.text
+    assert '<span class="rag-eval-none">0.00 ✗</span>' in html
     assert "more:" not in Page(evaluations[:3]._repr_html_()).text
 
 

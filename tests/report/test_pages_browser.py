@@ -1,4 +1,4 @@
-"""The pages of `agreement` and of prompt tests in a real browser, opened from disk."""
+"""The pages of `agreement` and prompt tests, and the cell of a notebook, in a real browser."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from agreement_rows import judged
 from browser import Opened, axe, chromium
 from hostile import HOSTILE, MARKUP
 from prompt_test_models import make_result
+from report_rows import evaluations
 
+from rag_eval_integrations import Evaluations
 from rag_eval_integrations.agreement import agree, cascade_curve, curves
 from rag_eval_integrations.prompt_tests import Report, Result
 from rag_eval_integrations.prompt_tests._pages import report_pieces
@@ -211,3 +213,23 @@ def test_plots_are_drawn_and_named(opened: Open) -> None:
     assert curve is not None
     assert curve["width"] > 200
     assert box["x"] <= curve["x"] <= box["x"] + box["width"]
+
+
+def test_a_notebook_breaks_no_name_of_a_score(browser: Browser, folder: Path) -> None:
+    """In a cell of 820 pixels every name is on one line, and nothing is beside the cell."""
+    cell = Evaluations(evaluations()[3:6])._repr_html_()
+    path = folder / "cell.html"
+    path.write_text(f"<!doctype html><meta charset='utf-8'><body>{cell}</body>", "utf-8")
+    page = browser.new_page(viewport={"width": 820, "height": 600})
+    page.goto(path.as_uri())
+    lines = """() => [...document.querySelectorAll('th')].map((one) => {
+        const range = document.createRange();
+        range.selectNodeContents(one);
+        return [one.textContent, new Set([...range.getClientRects()].map((box) => box.top)).size];
+    })"""
+
+    names = dict(page.evaluate(lines))
+    assert names["context_utilization"] == names["nothing_relevant_retrieved"] == 1
+    assert {count for name, count in names.items() if name} == {1}
+    assert page.evaluate("document.documentElement.scrollWidth") <= 820
+    page.close()

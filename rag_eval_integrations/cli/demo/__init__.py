@@ -167,7 +167,7 @@ def _is_ours(head: bytes) -> bool:
 def _introduce(console: Console) -> None:
     console.print(INTRODUCTION)
     console.print()
-    console.print(f"{KEYS} Marks in front of a key:")
+    console.print(f"{KEYS} Signs in front of a key:")
     console.print(marks_legend())
 
 
