@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from compat import is_compat
 from hypothesis import settings
+from postgresql import Cluster, cluster, programs
 
 TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent
@@ -101,6 +102,17 @@ def data() -> Path:
 def ragbench(data: Path) -> list[Path]:
     """All RAGBench files of the development data."""
     return sorted((data / "ragbench").glob("*.jsonl.gz"))
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[Cluster]:
+    """A PostgreSQL of this run's own."""
+    if programs() is None:
+        if os.environ.get("RAG_EVAL_TEST_POSTGRESQL") == "required":
+            pytest.fail("the gate needs Debian's package postgresql, which is not here")
+        pytest.skip("needs PostgreSQL's server programs, as in Debian's package postgresql")
+    with cluster() as server:
+        yield server
 
 
 def pytest_report_header() -> str:

@@ -86,6 +86,13 @@ rag-eval run calls.jsonl -o evals.jsonl --calibration calibration.json""",
 rag-eval compare before.jsonl after.jsonl -o diff.html \\
     --fail-on-regression adherence=0.02""",
     _arguments.DoctorOptions: "rag-eval doctor --judge openai:gpt-4o-mini",
+    _arguments.WorkerOptions: """\
+rag-eval worker --store evals.db --spool spool/
+rag-eval worker --store postgresql://app@db/evals --spool spool/ \\
+    --judge openai:gpt-4o-mini --rpm 500 --dollars-per-day 5""",
+    _arguments.RescoreOptions: """\
+rag-eval rescore --store evals.db --judge openai:gpt-4o --since 24h \\
+    --where pattern=hallucination --dry-run""",
 }
 
 
@@ -93,6 +100,18 @@ for _options, _examples in _COMMANDS.items():
     _name = _options.__name__.removesuffix("Options").lower()
     _module = f"{__name__}.{_name}"
     app.command(_name, cls=Command, epilog=_examples)(command_of(_module, _name, _options))
+
+_store = typer.Typer(name="store", help="Look at a store, and keep it in order.")
+for _options in (
+    _arguments.StoreInfoOptions,
+    _arguments.StoreReportOptions,
+    _arguments.StoreExportOptions,
+    _arguments.StoreRetryOptions,
+    _arguments.StorePruneOptions,
+):
+    _name = _options.__name__.removeprefix("Store").removesuffix("Options").lower()
+    _store.command(_name, cls=Command)(command_of(f"{__name__}.store", _name, _options))
+app.add_typer(_store, no_args_is_help=True)
 
 
 def main() -> None:

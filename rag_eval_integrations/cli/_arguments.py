@@ -178,37 +178,10 @@ class Asking(Judging):
         return {**super().requests(), **more}
 
 
-# --- The commands
-
-
 @dataclass(frozen=True, kw_only=True)
-class DemoOptions:
-    """Run and score two small RAG apps; no API key needed.
+class Scoring(Formulas, Asking):
+    """What is scored of a call, and by whom."""
 
-    One is made with LangChain, the other with LlamaIndex.
-    """
-
-    out: Path = _output("Folder for the files.", metavar="DIR", default=Path("rag-eval-demo"))
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunOptions(Evaluations, Formulas, Asking):
-    """Label and score every call in a file."""
-
-    calls: Path = argument(
-        "RAG calls: JSONL, a JSON array, CSV or Parquet, plain or gzipped, with our "
-        "field names or those of ragas, deepeval, LangSmith, LlamaIndex or RAGBench; - is "
-        "standard input.",
-        metavar="CALLS",
-    )
-    field_map: list[str] | None = _input(
-        "Field of the calls that holds a question, documents, response, reference, id, "
-        "history or relevant_ids under another NAME; a.b is b inside of a, or of every item of "
-        "the list a; repeatable, also for documents in several fields.",
-        "--map",
-        metavar="FIELD=NAME",
-    )
-    limit: int | None = _input("Read only the first N lines.", metavar="N", min=1)
     flags: bool = _judge(
         "Look for text that addresses a judge (suspected_injection); no score needs it.",
         "--flags/--no-flags",
@@ -247,6 +220,39 @@ class RunOptions(Evaluations, Formulas, Asking):
     id_key: str | None = _metric(
         "Field of a document's metadata to match, not its id.", metavar="FIELD"
     )
+
+
+# --- The commands
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoOptions:
+    """Run and score two small RAG apps; no API key needed.
+
+    One is made with LangChain, the other with LlamaIndex.
+    """
+
+    out: Path = _output("Folder for the files.", metavar="DIR", default=Path("rag-eval-demo"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(Evaluations, Scoring):
+    """Label and score every call in a file."""
+
+    calls: Path = argument(
+        "RAG calls: JSONL, a JSON array, CSV or Parquet, plain or gzipped, with our "
+        "field names or those of ragas, deepeval, LangSmith, LlamaIndex or RAGBench; - is "
+        "standard input.",
+        metavar="CALLS",
+    )
+    field_map: list[str] | None = _input(
+        "Field of the calls that holds a question, documents, response, reference, id, "
+        "history or relevant_ids under another NAME; a.b is b inside of a, or of every item of "
+        "the list a; repeatable, also for documents in several fields.",
+        "--map",
+        metavar="FIELD=NAME",
+    )
+    limit: int | None = _input("Read only the first N lines.", metavar="N", min=1)
     workers: int | None = _limit(
         "Number of processes that evaluate. The default is one per core for the embedded "
         "judge, and 1 for judges that wait for a model.",
@@ -423,6 +429,113 @@ class CompareOptions(SkipInvalid):
 @dataclass(frozen=True, kw_only=True)
 class DoctorOptions(Judging):
     """Show installed packages and try a judge on a small call."""
+
+
+# --- The commands of a store
+
+
+@dataclass(frozen=True, kw_only=True)
+class InStore:
+    """The store."""
+
+    store: str = _input(
+        "The store: a path, sqlite:///PATH or postgresql://USER@HOST/NAME.",
+        metavar="URL",
+        default=MISSING,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Since:
+    """The calls of which time a command is about."""
+
+    since: str | None = _input(
+        "Only calls since then: 90m, 24h, 7d or 2w ago, or a date such as 2026-11-25.",
+        metavar="TIME",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerOptions(InStore, Scoring):
+    """Judge the calls of a store, as they come.
+
+    Any number of workers may share a store, and --rpm and --tpm hold for all of them together.
+    """
+
+    spool: list[Path] | None = _input(
+        "Folder of a Spool, whose files are imported; repeatable.", metavar="DIR"
+    )
+    sample_rate: float = _limit(
+        "Share of the calls to judge.", metavar="SHARE", min=0, max=1, default=1.0
+    )
+    per_minute: float | None = _limit(
+        "Evaluations per minute of this worker; calls beyond are left out.", metavar="N"
+    )
+    dollars_per_day: float | None = _limit(
+        "US dollars per day of the whole store; calls beyond are left out.", metavar="USD"
+    )
+    sinks: list[str] | None = _output(
+        "Also append the evaluations to FILE.jsonl, or log them; repeatable.",
+        "--to",
+        metavar="FILE.jsonl|log",
+    )
+    once: bool = _input("End when no call is due.", "--once", default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RescoreOptions(InStore, Since, Where, Scoring):
+    """Judge calls of a store by another judge or metric.
+
+    Says first how many calls that are, and what it costs. Calls that it has evaluated are left out.
+    """
+
+    dry_run: bool = _check(
+        "Say what it would cost; send and write nothing.", "--dry-run", default=False
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreInfoOptions(InStore):
+    """Count the calls of a store, and say why some were not judged."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreExportOptions(InStore, Since, Where, Overwrite):
+    """Write evaluations of a store to a file."""
+
+    out: Path = _out(
+        "File for the evaluations; - is standard output. A name that ends in .gz is gzipped, and "
+        "one in .parquet is Parquet.",
+        "EVALS.jsonl",
+        MISSING,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreRetryOptions(InStore):
+    """Make parked calls due again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StorePruneOptions(InStore):
+    """Delete old calls and their evaluations."""
+
+    older_than: str = _input(
+        "Delete calls that are older: 30d, or before a date.", metavar="TIME", default=MISSING
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreReportOptions(InStore):
+    """Write a page about the last hour, day and week.
+
+    It shows means over time, why calls were not judged, and the newest failing calls.
+    """
+
+    out: Path = _out("File for the page, which replaces an earlier one.", "PAGE.html", MISSING)
+    every: float | None = _output(
+        "Write it again after so many seconds, until interrupted.", metavar="SECONDS"
+    )
 
 
 def option_of(name: str) -> str | None:

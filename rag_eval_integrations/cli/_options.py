@@ -27,7 +27,7 @@ from rag_eval_integrations.metrics import (
 from rag_eval_integrations.records.score import score_hint
 
 if TYPE_CHECKING:
-    from rag_eval_integrations.cli._arguments import RunOptions
+    from rag_eval_integrations.cli._arguments import Scoring
     from rag_eval_integrations.metrics.prompty import PromptyMetric
 
 
@@ -50,7 +50,7 @@ METRICS = (
 """The forms that `--metrics` accepts."""
 
 
-def metrics_from(options: RunOptions) -> list[Metric]:
+def metrics_from(options: Scoring) -> list[Metric]:
     """Make the metrics named in `--metrics`, which are separated by commas.
 
     Raises:
@@ -83,7 +83,7 @@ def _option(field: str) -> str:
 
 
 def _metric_from(
-    name: str, options: RunOptions, graded: dict[str, Any], ranked: dict[str, Any]
+    name: str, options: Scoring, graded: dict[str, Any], ranked: dict[str, Any]
 ) -> Metric:
     """Make a metric; its module is imported only if the option names such a metric."""
     if name == "trace":

@@ -272,7 +272,20 @@ class _Rows:
 
 
 def _dry_run(rows: _Rows, evaluator: RagEvaluator) -> int:
-    calls = characters = 0
+    calls, _, words = foreseen(rows.valid(), evaluator)
+    if not calls:
+        return _no_rows(rows)
+    stdout().print(f"{words}. Nothing was sent or written.", soft_wrap=True)
+    return rows.exit_code()
+
+
+def foreseen(calls: Iterable[RagCall], evaluator: RagEvaluator) -> tuple[int, Usage, str]:
+    """Work out what the evaluation of calls would cost, without asking anybody.
+
+    Returns:
+        The number of calls, the usage of a judge that asks a model, and both in words.
+    """
+    count = characters = 0
     usage = Usage()
     of_labels = [metric for metric in evaluator.metrics if isinstance(metric, LabelMetric)]
     texts = {metric.judged for metric in of_labels}
@@ -280,16 +293,14 @@ def _dry_run(rows: _Rows, evaluator: RagEvaluator) -> int:
     about = "about"
     while isinstance(judge, CascadeJudge):  # its last judge is the one that asks
         judge, about = judge.second, "at most"
-    for call in rows.valid():
-        calls += 1
+    for call in calls:
+        count += 1
         characters += len(call.question) + len(call.response or "")
         characters += sum(len(document.text) for document in call.documents)
         if isinstance(judge, LLMJudge):
             for judged in _judged(call, texts, evaluator.splitter):
                 if nothing_to_judge(judged) is None:
                     usage += judge.estimate(judged)
-    if not calls:
-        return _no_rows(rows)
     if isinstance(judge, LLMJudge):
         requests = counted(usage.requests, "request")
         cost = f"{about} {requests} and {usage.prompt_tokens:,} prompt tokens"
@@ -297,14 +308,10 @@ def _dry_run(rows: _Rows, evaluator: RagEvaluator) -> int:
         cost = "no requests, no cost"
     else:
         cost = "what it asks and costs is not known"
-    if more := _own_requests(evaluator, calls):
+    if more := _own_requests(evaluator, count):
         cost = f"{cost}, and {more}" if judge is not None else more
-    stdout().print(
-        f"{counted(calls, 'call')}, {characters:,} characters; judge {evaluator.judge.name}: "
-        f"{cost}. Nothing was sent or written.",
-        soft_wrap=True,
-    )
-    return rows.exit_code()
+    made = f"{counted(count, 'call')}, {characters:,} characters; judge {evaluator.judge.name}"
+    return count, usage, f"{made}: {cost}"
 
 
 def _own_requests(evaluator: RagEvaluator, calls: int) -> str:

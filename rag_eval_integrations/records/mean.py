@@ -64,6 +64,32 @@ class RunningMean:
     _wwdd: float = 0.0
     _binary: bool = True
 
+    @classmethod
+    def of_sums(
+        cls,
+        n: int,
+        total: float | None,
+        squares: float | None,
+        least: float | None,
+        most: float | None,
+        extremes: int,
+    ) -> RunningMean:
+        """Make the mean of values that a database has summed up, each with the weight 1.
+
+        Args:
+            n: number of values.
+            total: their sum; None without values, as the next three.
+            squares: sum of their squares.
+            least: the smallest value.
+            most: the largest value.
+            extremes: number of values that are 0 or 1.
+        """
+        if total is None or squares is None or least is None:
+            return cls()
+        if least == most:  # without the noise of the sums
+            return cls(n, least, n, n, _binary=extremes == n)
+        return cls(n, 0.0, n, n, total, squares, total, squares, extremes == n)
+
     def add(self, value: float, weight: float = 1.0) -> None:
         """Add a value with a weight above 0."""
         if not self.n:

@@ -105,7 +105,7 @@ def report_pieces(
         worst_lead=_worst_lead(len(worst)),
         signs=SIGNS,
         states=WORDS,
-        evidence_of=_evidence_of,
+        evidence_of=evidence_of,
     )
 
 
@@ -118,7 +118,8 @@ def _worst_lead(count: int) -> str:
     )
 
 
-def _evidence_of(call: View, key: str) -> list[str]:
+def evidence_of(call: View, key: str) -> list[str]:
+    """List the keys of the sentences that support a sentence of a response."""
     evidence: list[str] = next(
         (sentence["evidence"] for sentence in call["support"] if sentence["key"] == key), []
     )

@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING
 from rag_eval_integrations._lazy import lazy
 
 if TYPE_CHECKING:
+    from rag_eval_integrations.store.database import MeanOfPeriod, Store
     from rag_eval_integrations.store.spool import Spool
 
-__all__ = ["Spool"]
+__all__ = ["MeanOfPeriod", "Spool", "Store"]
 
-__getattr__, __dir__ = lazy(__name__, {"Spool": "spool"})
+__getattr__, __dir__ = lazy(
+    __name__, {"MeanOfPeriod": "database", "Spool": "spool", "Store": "database"}
+)

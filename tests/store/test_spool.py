@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sqlite3
 import stat
 import subprocess
@@ -179,35 +178,3 @@ def test_a_folder_that_cannot_be_written_is_told_at_once() -> None:
         Path(folder).chmod(0o755)
 
     assert done.stdout == f"refused [Errno 13] Permission denied: '{folder}'\n"
-
-
-KILLED = """
-import sys, threading
-from rag_eval_integrations import RagCall, Spool
-spool = Spool(sys.argv[1])
-def serve(name):
-    for number in range(10**9):
-        uid = spool.submit(RagCall(f"{name} {number}", ["It leaves at nine."] * 20, "At nine."))
-        print(uid, flush=True)
-for name in range(2):
-    threading.Thread(target=serve, args=(name,)).start()
-"""
-
-
-@pytest.mark.parametrize("lines", [1, 40, 150, 333, 700])
-def test_what_a_killed_app_was_told_is_in_its_file(tmp_path: Path, lines: int) -> None:
-    """SIGKILL at five instants: every id that came back is there, and no file is damaged."""
-    app = subprocess.Popen(
-        [sys.executable, "-c", KILLED, tmp_path], stdout=subprocess.PIPE, text=True
-    )
-    assert app.stdout is not None
-    told = {app.stdout.readline() for _ in range(lines)}
-    app.send_signal(signal.SIGKILL)
-    told |= set(app.stdout)
-    app.stdout.close()
-    app.wait()
-
-    written = [str(row[1]) for row in rows(tmp_path)]
-    whole = {line.strip() for line in told if len(line) == 33}
-    assert whole <= set(written)
-    assert len(written) == len(set(written))

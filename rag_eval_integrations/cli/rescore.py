@@ -1,0 +1,130 @@
+"""`rag-eval rescore`: judge calls of a store by another judge or metric."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, closing
+from typing import Any, cast
+
+from rag_eval_integrations import _loop
+from rag_eval_integrations._counted import counted
+from rag_eval_integrations.cli._arguments import RescoreOptions
+from rag_eval_integrations.cli._judges import WatchedModel
+from rag_eval_integrations.cli._terminal import print_stderr, stdout
+from rag_eval_integrations.cli.run import foreseen
+from rag_eval_integrations.cli.store import moment
+from rag_eval_integrations.cli.worker import evaluator_of
+from rag_eval_integrations.dataset import evaluate_calls
+from rag_eval_integrations.evaluations._filters import Filters
+from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.records import Evaluation, RagCall
+from rag_eval_integrations.store import Store
+from rag_eval_integrations.store._worker import outcome_of
+from rag_eval_integrations.store.database import ClaimedCall, Outcome
+
+_BATCH = 50
+_RECORDED = 1.0
+"""Seconds after which evaluations are recorded, if there are fewer than a batch."""
+
+
+def rescore(options: RescoreOptions) -> int:
+    """Judge calls of a store by another judge or metric, and return the exit code.
+
+    Returns:
+        1 if calls could not be judged, which another run tries again; else 0.
+
+    Raises:
+        ConfigurationError: for options that cannot work, and where no call is chosen.
+        OSError: when the store cannot be used.
+    """
+    filters = Filters(options.where)
+    with closing(Store(options.store)) as store:
+        watched: list[WatchedModel] = []
+        evaluator = evaluator_of(options, store, watched)
+        since = moment(options.since, "--since", store.now())
+
+        def chosen() -> Iterator[ClaimedCall]:
+            found = store.without(evaluator.fingerprint, since)
+            return _where(found, filters) if options.where else (call for call, _ in found)
+
+        calls, usage, words = foreseen((call.call() for call in chosen()), evaluator)
+        stdout().print(
+            f"{words}{_time(store, evaluator, options, calls, usage.requests)}", soft_wrap=True
+        )
+        if calls == 0 and (nothing := filters.none_kept()) is not None:
+            raise nothing
+        if options.dry_run or not calls:
+            return 0
+        done = _loop.run(_rescored(store, evaluator, chosen(), options, watched))
+    stdout().print(f"{counted(done, 'evaluation')} recorded", soft_wrap=True)
+    if done < calls:
+        left = counted(calls - done, "call was", "calls were")
+        print_stderr(f"FAILED: {left} not judged; the same command tries them again")
+    return int(done < calls)
+
+
+def _where(
+    found: Iterator[tuple[ClaimedCall, Evaluation | None]], filters: Filters
+) -> Iterator[ClaimedCall]:
+    """Yield the calls whose latest evaluation the filters keep."""
+    latest: list[ClaimedCall] = []
+
+    def evaluations() -> Iterator[Evaluation]:
+        for call, evaluation in found:
+            if evaluation is not None:
+                latest[:] = [call]
+                yield evaluation
+
+    for _ in filters.keep(evaluations()):
+        yield latest[0]
+
+
+def _time(
+    store: Store, evaluator: RagEvaluator, options: RescoreOptions, calls: int, requests: int
+) -> str:
+    """Say how long it would take by what this judge took before, and by the limit per minute."""
+    past = [row for row in store.evaluators() if row[0] == evaluator.judge.name]
+    seconds = [requests / options.rpm * 60] if options.rpm else []
+    cost = ""
+    if past:
+        _, _, _, mean, usd = past[0]
+        seconds.append((mean or 0.0) * calls / options.max_concurrency)
+        cost = f", ${usd * calls:.2f}" if usd is not None else ""
+    if not seconds:
+        return "; how long it takes is not known, since the store has no evaluation by this judge"
+    return f"; about {max(seconds):,.0f} s{cost}, as its earlier evaluations and limits say"
+
+
+async def _rescored(
+    store: Store,
+    evaluator: RagEvaluator,
+    calls: Iterator[ClaimedCall],
+    options: RescoreOptions,
+    watched: list[WatchedModel],
+) -> int:
+    given: dict[int, tuple[ClaimedCall, float]] = {}
+    batch: list[Outcome] = []
+    done, told = 0, time.monotonic()
+
+    def taken() -> Iterator[RagCall]:
+        for number, call in enumerate(calls):
+            given[number] = call, time.perf_counter()
+            yield call.call()
+
+    stream = evaluate_calls(taken(), evaluator, max_concurrency=options.max_concurrency)
+    results = cast(AsyncGenerator[Any], stream.numbered())
+    async with aclosing(results):
+        async for number, evaluation in results:
+            call, began = given.pop(number)
+            outcome = outcome_of(call, evaluation, time.perf_counter() - began)
+            if outcome.evaluation is None:
+                print_stderr(f"{call.call_uid}: {outcome.why}")
+            batch.append(outcome)
+            if len(batch) >= _BATCH or time.monotonic() > told + _RECORDED:
+                done += len(await asyncio.to_thread(store.record, batch))
+                batch, told = [], time.monotonic()
+            if any(model.unusable for model in watched):
+                break
+    return done + len(await asyncio.to_thread(store.record, batch))

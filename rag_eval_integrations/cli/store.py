@@ -1,0 +1,227 @@
+"""`rag-eval store`: look at a store, write files and pages of it, and keep it in order."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from typing import Any
+
+from rag_eval_integrations._counted import counted
+from rag_eval_integrations.cli._arguments import (
+    StoreExportOptions,
+    StoreInfoOptions,
+    StorePruneOptions,
+    StoreReportOptions,
+    StoreRetryOptions,
+)
+from rag_eval_integrations.cli._terminal import print_stderr, stdout
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.evaluations._filters import Filters
+from rag_eval_integrations.store import MeanOfPeriod, Store
+
+View = dict[str, Any]
+
+_UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_AGO = re.compile(r"(\d{1,6})([mhdw])")
+
+STATES = {
+    "judged": "judged", "due": "waiting", "parked": "tried in vain", "left_out": "left out",
+    "refused": "refused by a spool",
+}  # fmt: skip
+"""What becomes of calls, in words."""
+
+
+def moment(text: str | None, option: str, now: float) -> float:
+    """Read a time as seconds since 1970; 0 without one.
+
+    Args:
+        text: 90m, 24h, 7d or 2w ago, or a date or time of ISO 8601, in UTC unless it says a zone.
+        option: name of the option, for errors.
+        now: the present, in seconds since 1970.
+
+    Raises:
+        ConfigurationError: it is neither.
+    """
+    if text is None:
+        return 0.0
+    if (ago := _AGO.fullmatch(text)) is not None:
+        return now - int(ago[1]) * _UNITS[ago[2]]
+    try:
+        read = datetime.fromisoformat(text)
+    except ValueError:
+        why = "use a time ago, such as 90m, 24h, 7d or 2w, or a date such as 2026-11-25"
+        raise ConfigurationError(option, text, why) from None
+    return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
+
+
+def info(options: StoreInfoOptions) -> int:
+    """Print the numbers of calls and evaluations."""
+    with closing(Store(options.store)) as store:
+        console = stdout()
+        console.print(f"{store.name}: {counted(sum(n for *_, n in store.counts()), 'call')}")
+        for state, why, calls in store.counts():
+            reason = f": {why}" if why else ""
+            console.print(f"  {calls:,} {STATES[state]}{reason}", soft_wrap=True, markup=False)
+        for judge, fingerprint, calls, seconds, usd in store.evaluators():
+            cost = "" if usd is None else f", ${usd:.5f} each"
+            took = "" if seconds is None else f", {seconds:.2f} s each"
+            console.print(
+                f"  {counted(calls, 'evaluation')} by {judge} ({fingerprint}){took}{cost}",
+                soft_wrap=True,
+                markup=False,
+            )
+    return 0
+
+
+def export(options: StoreExportOptions) -> int:
+    """Write evaluations as a file of EVALS, the order that of their recording."""
+    from rag_eval_integrations.dataset.files import evaluations_to  # noqa: PLC0415  # as `run`
+
+    filters, written = Filters(options.where), 0
+    with closing(Store(options.store)) as store:
+        since = moment(options.since, "--since", store.now())
+        with evaluations_to(options.out, overwrite=options.overwrite) as write:
+            for evaluation in filters.keep(store.evaluations(since)):
+                write(evaluation)
+                written += 1
+            if not written:
+                why = "the store has no evaluation since then"
+                raise filters.none_kept() or ConfigurationError("--store", store.name, why)
+    if str(options.out) != "-":
+        stdout().print(f"Wrote {counted(written, 'evaluation')} to {options.out}", soft_wrap=True)
+    return 0
+
+
+def retry(options: StoreRetryOptions) -> int:
+    """Make parked calls due again."""
+    with closing(Store(options.store)) as store:
+        stdout().print(f"{counted(store.retry(), 'call is', 'calls are')} due again")
+    return 0
+
+
+def prune(options: StorePruneOptions) -> int:
+    """Delete old calls with their evaluations."""
+    with closing(Store(options.store)) as store:
+        before = moment(options.older_than, "--older-than", store.now())
+        stdout().print(f"{counted(store.prune(before), 'call')} deleted")
+    return 0
+
+
+# --- The page
+
+
+_WINDOWS = (
+    ("hour", 3_600, 300, "5 minutes"), ("day", 86_400, 3_600, "hour"),
+    ("week", 604_800, 21_600, "6 hours"),
+)  # fmt: skip
+_FAILING = 20
+_WIDTH, _HEIGHT = 208, 52
+
+
+def report(options: StoreReportOptions) -> int:
+    """Write the page, once or again and again."""
+    from rag_eval_integrations.report import _page  # noqa: PLC0415  # Jinja2
+
+    if options.every is not None and not options.every > 0:
+        raise ConfigurationError("--every", options.every, "use a number of seconds above 0")
+    _page.check(options.out, field="--out")
+    told = ""
+    with closing(Store(options.store)) as store:
+        while True:
+            try:
+                _page.write(options.out, _pieces(store, options.every), field="--out")
+            except OSError as error:
+                if options.every is None:
+                    raise
+                if str(error) != told:  # the database or the disk may be back
+                    told = str(error)
+                    print_stderr(f"{told}; tried again every {options.every:g} s")
+            if options.every is None:
+                stdout().print(f"Wrote the page to {options.out}", soft_wrap=True)
+                return 0
+            time.sleep(options.every)
+
+
+def _pieces(store: Store, every: float | None) -> Iterator[str]:
+    from rag_eval_integrations.report import _page  # noqa: PLC0415  # as above
+    from rag_eval_integrations.report._html_call import SIGNS, WORDS, view_of  # noqa: PLC0415
+    from rag_eval_integrations.report.html import evidence_of  # noqa: PLC0415
+
+    now = store.now()
+    failing = store.evaluations(now - _WINDOWS[-1][1], failing=True, newest=_FAILING)
+    return _page.pieces(
+        "store.html",
+        style="report.css",
+        title=f"RAG calls in {store.name}",
+        at=datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
+        every=None if every is None else max(1, round(every)),
+        windows=[_window(store, now, *window) for window in _WINDOWS],
+        calls=[{"at": at, **view_of(evaluation)} for at, evaluation in enumerate(failing)],
+        signs=SIGNS,
+        states=WORDS,
+        evidence_of=evidence_of,
+    )
+
+
+def _window(store: Store, now: float, name: str, seconds: int, step: int, per: str) -> View:
+    since = now - seconds
+    periods = store.means(since, now, step=step)
+    means = store.means(since, now)
+    several = Counter(mean.made.name for mean in means)
+    return {
+        "name": name,
+        "step": per,
+        "scores": [
+            _score(
+                mean,
+                [period for period in periods if period.made == mean.made],
+                lambda start: (start - since + step / 2) / seconds * _WIDTH,
+                several[mean.made.name] > 1,
+            )
+            for mean in means
+        ],
+        "states": [
+            (STATES[state], why, f"{calls:,}")
+            for state, why, calls in store.counts(since)
+            if state != "judged"
+        ],
+    }
+
+
+def _score(
+    of: MeanOfPeriod, periods: list[MeanOfPeriod], x: Callable[[float], float], several: bool
+) -> View:
+    by, mean, interval = of.made.by, of.mean.mean, of.mean.interval
+    words = [
+        f"{datetime.fromtimestamp(one.start, UTC):%m-%d %H:%M} {one.mean.mean:.3f}"
+        for one in periods
+        if one.mean.mean is not None
+    ]
+    return {
+        "name": of.made.name,
+        "maker": ", ".join(filter(None, (by.judge, by.model, by.formulas, of.made.method)))
+        if several
+        else "",
+        "mean": "–" if mean is None else f"{mean:.3f}",
+        "interval": "–" if interval is None else f"{interval:.3f}",
+        "scored": f"{of.mean.n:,} of {of.total:,}",
+        "in_words": f"Means of {of.made.name}: {', '.join(words) or 'none'}",
+        "points": [
+            {
+                "x": f"{x(one.start):.1f}",
+                "y": _y(one.mean.mean),
+                "low": "" if one.mean.interval is None else _y(one.mean.interval.low),
+                "high": "" if one.mean.interval is None else _y(one.mean.interval.high),
+            }
+            for one in periods
+            if one.mean.mean is not None
+        ],
+    }
+
+
+def _y(share: float) -> str:
+    return f"{(1 - share) * (_HEIGHT - 1):.1f}"

@@ -1,0 +1,99 @@
+"""`rag-eval worker`: judge the calls of a store as they come."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from rag_eval_integrations import _loop
+from rag_eval_integrations._counted import counted
+from rag_eval_integrations.cli._arguments import Scoring, WorkerOptions
+from rag_eval_integrations.cli._judges import WatchedModel, judge_of
+from rag_eval_integrations.cli._options import metrics_from, set_variables
+from rag_eval_integrations.cli._terminal import print_stderr
+from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.judges.judge import asks_endpoint
+from rag_eval_integrations.sinks import JsonlSink, LoggingSink, Sink
+from rag_eval_integrations.store import Store
+from rag_eval_integrations.store._worker import StorePermits, Worker
+
+
+def worker(options: WorkerOptions) -> int:
+    """Judge the calls of a store until SIGTERM or Ctrl-C, and return the exit code.
+
+    Returns:
+        With `once`, 1 if calls were tried in vain and none was judged; else 0.
+
+    Raises:
+        ConfigurationError: for options that cannot work.
+        OSError: when the store cannot be used.
+    """
+    sinks: list[Sink] = [
+        LoggingSink() if word == "log" else JsonlSink(word) for word in options.sinks or ()
+    ]
+    with contextlib.closing(Store(options.store)) as store:
+        working = Worker(
+            store,
+            evaluator_of(options, store),
+            [path.absolute() for path in options.spool or ()],
+            sinks,
+            sample_rate=options.sample_rate,
+            per_minute=options.per_minute,
+            dollars_per_day=options.dollars_per_day,
+            max_concurrency=options.max_concurrency,
+        )
+        with _drained(working):
+            _loop.run(working.run(once=options.once))
+    counts = working.counts
+    print_stderr(
+        f"{counted(counts['imported'], 'call')} imported, {counts['judged']:,} judged, "
+        f"{counts['left_out']:,} left out, {counts['due']:,} to be tried again, "
+        f"{counts['parked']:,} parked"
+    )
+    return int(options.once and not counts["judged"] and counts["due"] + counts["parked"] > 0)
+
+
+def evaluator_of(
+    options: Scoring, store: Store, watched: list[WatchedModel] | None = None
+) -> RagEvaluator:
+    """Make the evaluator that the options name, its limits per minute shared by the store.
+
+    Args:
+        options: the options.
+        store: the store.
+        watched: as for `judge_of`.
+    """
+    requests = options.requests()
+    metrics = metrics_from(options)
+    set_variables(metrics, options.metric_var or ())
+    name = options.judge or "embedded"
+    more: dict[str, Any] = {"max_concurrency": options.max_concurrency}
+    if asks_endpoint(name) and (options.rpm or options.tpm):
+        more["permits"] = StorePermits(store, name, options.rpm, options.tpm)
+    return RagEvaluator(judge_of(name, requests, watched, **more), metrics, flags=options.flags)
+
+
+@contextlib.contextmanager
+def _drained(working: Worker) -> Iterator[None]:
+    """Have the first SIGTERM or Ctrl-C let the worker finish; the next one ends it at once."""
+    before: dict[signal.Signals, Any] = {}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def drain(number: int, frame: object) -> None:
+        restore()
+        print_stderr("Finishing the calls in progress; again to end at once.")
+        working.stop()
+
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGINT):
+            before[number] = signal.signal(number, drain)
+    try:
+        yield
+    finally:
+        restore()

@@ -1,0 +1,282 @@
+"""The worker of a store: imports spools, claims calls, has them judged and records the results.
+
+    spool files ─▶ import ─▶ claim, with a lease ─▶ judge ─▶ settle ─▶ sinks
+                                  ▲ renewed every 20 s           │
+                                                  judged, due again, parked or left out
+
+Any number may work on one store. The database may be away for a while: then all wait, and what
+was judged meanwhile is recorded afterwards.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rag_eval_integrations._contain import words_of
+from rag_eval_integrations._once import LogOnce
+from rag_eval_integrations._suppress import suppress_capture
+from rag_eval_integrations._visible import logger_of, visible
+from rag_eval_integrations.background._sink_delivery import deliveries_to
+from rag_eval_integrations.background.budget import (
+    BoundedEvaluator,
+    Budget,
+    checked,
+    chosen,
+    sample_key,
+)
+from rag_eval_integrations.background.counters import FailureLog
+from rag_eval_integrations.errors import InputError
+from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.records import Evaluation
+from rag_eval_integrations.sinks import Sink
+from rag_eval_integrations.store.database import (
+    BACKOFF,
+    LEASE,
+    TRIES,
+    ClaimedCall,
+    Outcome,
+    Store,
+)
+from rag_eval_integrations.store.spool import (
+    calls_in,
+    finished,
+    finished_files,
+    new_uid,
+    refusals_in,
+    remove,
+)
+
+_logger = logger_of("rag_eval_integrations.store")
+
+_POLL = 0.5
+"""Seconds between looks for calls that are due, and for a request to stop."""
+_IMPORT = 1.0
+_TIMEOUT = 300.0
+_DAY = 86_400
+_TRANSIENT = {"JudgeUnavailableError", "JudgeRejectedError"}
+
+T = TypeVar("T")
+
+
+def import_spool(store: Store, folder: Path, failures: LogOnce) -> int:
+    """Move the finished files of a spool into a store; return the number of their calls.
+
+    A file is removed when all of it is in the store. If the worker is killed before, it is imported
+    once more, and its calls are there once all the same. A damaged file is kept as NAME.damaged.
+
+    Raises:
+        OSError: the store or the folder cannot be written.
+    """
+    imported = 0
+    for path in finished_files(folder):
+        try:
+            with finished(path) as file:
+                if file is None:
+                    continue
+                for calls in calls_in(file, 1_000):
+                    store.add(calls)
+                    imported += len(calls)
+                store.add([], refusals_in(file))
+                remove(path)
+        except sqlite3.DatabaseError as error:
+            kept = path.replace(path.with_suffix(".damaged"))
+            message = "%s is damaged (%s); it is kept, and its calls are not judged"
+            failures.log(("damaged", folder), message, visible(str(kept)), error)
+    return imported
+
+
+def outcome_of(call: ClaimedCall, evaluation: Evaluation, seconds: float) -> Outcome:
+    """Decide what becomes of an evaluated call: recorded, tried again, or parked with its error."""
+    error = evaluation.error
+    if error is not None:
+        why = f"{error.stage}: {error.type}: {error.message}"
+        transient = error.stage == "judge" or error.type in _TRANSIENT
+        if transient and call.tries < TRIES:
+            return Outcome(call, "due", why, wait=BACKOFF[call.tries - 1])
+        if all(score.value is None for score in evaluation.scores.values()):
+            return Outcome(call, "parked", why)
+    return Outcome(call, "judged", evaluation=evaluation, seconds=seconds)
+
+
+class StorePermits:
+    """The `Permits` of all workers of a store: requests and tokens per minute.
+
+    Args:
+        store: the store.
+        name: name of the limit, such as the judge's.
+        rpm: requests per minute; None for no limit.
+        tpm: tokens per minute, estimated in advance; None for no limit.
+    """
+
+    def __init__(self, store: Store, name: str, rpm: float | None, tpm: float | None) -> None:
+        self._store, self._name, self._rpm, self._tpm = store, name, rpm, tpm
+        self._turn = asyncio.Lock()
+
+    async def take(self, requests: int, tokens: int) -> None:
+        """Wait until so many requests and tokens are within the limits, and count them."""
+        async with self._turn:  # one request of each worker looks at the database
+            for unit, limit, weight in (
+                ("requests", self._rpm, requests), ("tokens", self._tpm, tokens),
+            ):  # fmt: skip
+                if limit is not None:
+                    await self._store.wait_for_permit(f"{self._name} {unit}", limit, weight)
+
+
+class Worker:
+    """Judges the calls of a store until it is stopped, or until none is due.
+
+    Args:
+        store: the store.
+        evaluator: evaluates the calls.
+        spools: folders whose files are imported.
+        sinks: receive the evaluations once they are recorded.
+        sample_rate: share of the calls to judge, in [0, 1]; the others are left out.
+        per_minute: evaluations that this worker starts per minute; further calls are left out.
+        dollars_per_day: US dollars per day (UTC) of all evaluations in the store, beyond which
+            calls are left out.
+        max_concurrency: calls in progress at once, from 1.
+
+    Raises:
+        ConfigurationError: an argument is out of its range.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        evaluator: RagEvaluator,
+        spools: Sequence[Path] = (),
+        sinks: Sequence[Sink] = (),
+        *,
+        sample_rate: float = 1.0,
+        per_minute: float | None = None,
+        dollars_per_day: float | None = None,
+        max_concurrency: int = 32,
+    ) -> None:
+        Budget(per_day_usd=dollars_per_day)  # raises what is wrong with it
+        checked(sample_rate)
+        self._store, self._spools = store, spools
+        self._sample_rate, self._dollars = sample_rate, dollars_per_day
+        self._max_concurrency = max_concurrency
+        self._failures = LogOnce(_logger)
+        failures = FailureLog()
+        self._bounded = BoundedEvaluator(evaluator, Budget(per_minute), _TIMEOUT, failures)
+        self._deliveries = deliveries_to(sinks, 1_000, failures)
+        self._name = new_uid()
+        self._spent = 0.0
+        self._stopping = False
+        self.counts: Counter[str] = Counter()
+        """Calls by what became of them, and those that were `imported`."""
+
+    def stop(self) -> None:
+        """Claim no more calls, and end when those in progress are recorded; from any thread."""
+        self._stopping = True
+
+    async def run(self, *, once: bool = False) -> None:
+        """Work until `stop`.
+
+        Args:
+            once: import what is there, and end when no call is due any more.
+
+        Raises:
+            OSError: the store cannot be used and `stop` was called.
+        """
+        await self._import()
+        repeated = [self._every(LEASE / 3, self._renew)]
+        if not once:
+            repeated.append(self._every(_IMPORT, self._import))
+        helpers = [asyncio.create_task(each) for each in repeated]
+        try:
+            with suppress_capture():
+                await self._work(once, helpers)
+        finally:
+            for helper in helpers:
+                helper.cancel()
+            for delivery in self._deliveries:
+                await asyncio.to_thread(delivery.wait, 30.0)
+                delivery.stop(1.0)
+
+    async def _work(self, once: bool, helpers: list[asyncio.Task[None]]) -> None:
+        running: set[asyncio.Task[Outcome]] = set()
+        while True:
+            for helper in helpers:
+                if helper.done():  # by an error alone
+                    helper.result()
+            room = 0 if self._stopping else self._max_concurrency - len(running)
+            claimed = await self._patiently(self._claim, room) if room else []
+            running |= {asyncio.create_task(self._judge(call)) for call in claimed}
+            if not running:
+                if once or self._stopping:
+                    return
+                await asyncio.sleep(_POLL)
+                continue
+            done, running = await asyncio.wait(
+                running, timeout=_POLL, return_when=asyncio.FIRST_COMPLETED
+            )
+            if done:
+                await self._settle([task.result() for task in done])
+
+    def _claim(self, most: int) -> list[ClaimedCall]:
+        if self._dollars is not None:
+            self._spent = self._store.spent(self._store.now() // _DAY * _DAY)
+        return self._store.claim(self._name, most)
+
+    async def _judge(self, claimed: ClaimedCall) -> Outcome:
+        if claimed.tries > TRIES:
+            why = f"its worker ended {TRIES} times while it was judged"
+            return Outcome(claimed, "parked", why)
+        try:
+            call = claimed.call()
+        except InputError as error:
+            return Outcome(claimed, "parked", f"cannot be read: {error}")
+        if call.capture is not None and call.capture.status != "ok":
+            return Outcome(claimed, "left_out", f"the app's run ended as {call.capture.status}")
+        if not chosen(sample_key(call), self._sample_rate):
+            return Outcome(claimed, "left_out", f"not in the sample of {self._sample_rate:g}")
+        if self._dollars is not None and self._spent >= self._dollars:
+            why = f"the budget of {self._dollars:g} USD per day is spent"
+            return Outcome(claimed, "left_out", why)
+        began = time.perf_counter()
+        evaluation, fate = await self._bounded.evaluate(call)
+        if fate == "over_budget":
+            reason = next(iter(evaluation.scores.values())).reason
+            return Outcome(claimed, "left_out", reason)
+        return outcome_of(claimed, evaluation, time.perf_counter() - began)
+
+    async def _settle(self, outcomes: list[Outcome]) -> None:
+        recorded = await self._patiently(self._store.settle, self._name, outcomes)
+        self.counts.update(outcome.state for outcome in outcomes)
+        for evaluation in recorded:
+            for delivery in self._deliveries:
+                delivery.enqueue(evaluation)
+
+    async def _renew(self) -> None:
+        await self._patiently(self._store.renew, self._name)
+
+    async def _import(self) -> None:
+        for folder in self._spools:
+            args = self._store, folder, self._failures
+            self.counts["imported"] += await self._patiently(import_spool, *args)
+
+    async def _every(self, seconds: float, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            await work()
+
+    async def _patiently(self, work: Callable[..., T], *args: object) -> T:
+        """Do something with the database, again and again until it can be done."""
+        while True:
+            try:
+                return await asyncio.to_thread(work, *args)
+            except OSError as error:
+                if self._stopping:
+                    raise
+                words = visible(words_of(error))
+                message = "%s; tried again every second, and logged once"
+                self._failures.log(("store", words), message, words)
+                await asyncio.sleep(1.0)

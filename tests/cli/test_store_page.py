@@ -1,0 +1,98 @@
+"""`rag-eval store report`: a page of the last hour, day and week, replaced as a whole."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from runs import call as evaluation_of
+
+from rag_eval_integrations import RagCall
+from rag_eval_integrations.records import to_line
+from rag_eval_integrations.store import Store
+from rag_eval_integrations.store.database import Outcome
+from rag_eval_integrations.store.spool import Refusal, SpooledCall, new_uid
+
+Command = Callable[..., Any]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A store with calls of the last minutes, of yesterday and of last month."""
+    now = time.time()
+    with closing(Store(tmp_path / "e.db")) as store:
+        for days in (0.001, 0.002, 1.5, 30):
+            call = RagCall(f"<b>When, {days:g}?", ["It leaves at nine."], "At ten.")
+            store.add([SpooledCall(new_uid(), now - days * 86_400, to_line(call))])
+        for number, claimed in enumerate(store.claim("w", 9)):
+            evaluation = evaluation_of(
+                claimed.call().id, {"adherence": float(number == 1)}, supported=False,
+                question=claimed.call().question, fingerprint="f",
+            )  # fmt: skip
+            store.settle("w", [Outcome(claimed, "judged", evaluation=evaluation)])
+        store.submit(call)
+        store.settle(
+            "w", [Outcome(c, "left_out", "not in the sample") for c in store.claim("w", 1)]
+        )
+        store.add([], [Refusal("r", now, "the <disk> is full", 7)])
+    return tmp_path / "e.db"
+
+
+def test_the_page_shows_means_reasons_and_failing_calls(path: Path, rag_eval: Command) -> None:
+    """Per window with intervals and points; texts of calls cannot act."""
+    page = path.with_name("index.html")
+    done = rag_eval("store", "report", "--store", path, "-o", page)
+    text = page.read_text()
+
+    assert done.out == f"Wrote the page to {page}\n"
+    sections = {name: text.split(f'id="{name}-heading"')[1].split("</section>")[0]
+                for name in ("hour", "day", "week")}  # fmt: skip
+    assert [section.count("<circle") for section in sections.values()] == [1, 1, 2]
+    assert [re.findall(r"\d of \d", section) for section in sections.values()] == [
+        ["2 of 2"], ["2 of 2"], ["3 of 3"],
+    ]  # fmt: skip
+    assert ">0.333<" in sections["week"]
+    assert '<th scope="row">left out</th>' in sections["hour"]
+    assert "the &lt;disk&gt; is full" in sections["hour"]
+    failing = text.split('id="failing-heading"')[1]
+    assert failing.count('<details class="worst"') == 2
+    assert failing.index("&lt;b&gt;When, 0.001?") < failing.index("&lt;b&gt;When, 1.5?")
+    assert 'http-equiv="refresh"' not in text
+
+
+def test_an_empty_store_has_a_page(tmp_path: Path, rag_eval: Command) -> None:
+    """It says that nothing was judged, and a page of others is not replaced."""
+    (tmp_path / "notes.html").write_text("<p>mine")
+    rag_eval("store", "report", "--store", tmp_path / "e.db", "-o", tmp_path / "i.html")
+    other = rag_eval("store", "report", "--store", tmp_path / "e.db", "-o", tmp_path / "notes.html")
+
+    assert "No call of this time has been judged" in (tmp_path / "i.html").read_text()
+    assert (other.code, "was not made by this program" in other.err) == (2, True)
+    assert (tmp_path / "notes.html").read_text() == "<p>mine"
+
+
+@pytest.mark.slow
+def test_it_is_made_again_and_again(path: Path) -> None:
+    """Until a signal ends it; a browser that shows the page loads it again."""
+    page = path.with_name("index.html")
+    words = ["store", "report", "--store", path, "-o", page, "--every", "0.01"]
+    main = "from rag_eval_integrations.cli import main; main()"
+    process = subprocess.Popen([sys.executable, "-c", main, *map(str, words)])
+    seen: set[int] = set()
+    try:
+        while len(seen) < 3:
+            assert process.poll() is None
+            if page.exists():
+                seen.add(page.stat().st_mtime_ns)
+                assert "</html>" in page.read_text()
+    finally:
+        process.terminate()
+        assert process.wait() == 143
+    assert '<meta http-equiv="refresh" content="1">' in page.read_text()

@@ -1,0 +1,346 @@
+"""`rag-eval worker` and `rescore` under faults: nothing acknowledged is lost, nothing recorded twice."""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback import Behaviour, LoopbackServer
+
+from rag_eval_integrations import RagCall, Spool
+from rag_eval_integrations.store import Store, database
+from rag_eval_integrations.testing import labels_reply
+
+Command = Callable[..., Any]
+LABELS = Behaviour(content=labels_reply(["0a"], ["a"]))
+MAIN = "from rag_eval_integrations.cli import main; main()"
+
+pytestmark = pytest.mark.slow
+
+
+def fill(store: Store | Spool, calls: int, **more: Any) -> None:
+    """Submit calls of one sentence each."""
+    for number in range(calls):
+        question = f"When does ferry {number} leave?"
+        store.submit(RagCall(question, ["It leaves at nine."], "It leaves at nine.", **more))
+
+
+def judged(path: Path) -> Counter[str]:
+    """How many evaluations each call of a store has, by its id."""
+    with closing(sqlite3.connect(path)) as store:
+        rows = store.execute(
+            "SELECT call_uid, count(e.id) FROM rag_call c LEFT JOIN rag_evaluation e "
+            "ON e.call_id = c.id GROUP BY 1"
+        )
+        return Counter(dict(rows.fetchall()))
+
+
+@contextmanager
+def running(*words: object) -> Iterator[subprocess.Popen[str]]:
+    """A worker in a process of its own."""
+    command = [sys.executable, "-c", MAIN, "worker", *map(str, words)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        assert process.stderr is not None
+        process.stderr.close()
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    """Look again and again; the test's time limit ends a wait in vain."""
+    while not true():
+        time.sleep(0.02)
+
+
+APP = """
+import sys, threading, time
+from rag_eval_integrations import RagCall, Spool
+spool = Spool(sys.argv[1])
+def serve(name):
+    for number in range(10**6):
+        uid = spool.submit(RagCall(f"{name} {number}?", ["It leaves at nine."], "At nine."))
+        sys.stdout.write(f"{uid}\\n")
+        sys.stdout.flush()
+        time.sleep(.002)
+for name in range(2):
+    threading.Thread(target=serve, args=(name,)).start()
+"""
+
+
+def test_calls_that_a_killed_app_had_acknowledged_are_judged_once(
+    tmp_path: Path, rag_eval: Command
+) -> None:
+    """SIGKILL at five instants of two threads; the files of dead processes are imported and gone."""
+    acknowledged: set[str] = set()
+    for lines in (1, 7, 30, 61, 99):
+        app = subprocess.Popen(
+            [sys.executable, "-c", APP, tmp_path / "spool"], stdout=subprocess.PIPE, text=True
+        )
+        assert app.stdout is not None
+        told = [app.stdout.readline() for _ in range(lines)]
+        app.kill()
+        told += app.communicate()[0].splitlines(keepends=True)
+        acknowledged |= {line.strip() for line in told if len(line) == 33}
+
+    done = rag_eval("worker", "--store", tmp_path / "e.db", "--spool", tmp_path / "spool", "--once")
+
+    counts = judged(tmp_path / "e.db")
+    assert (done.code, len(acknowledged) >= 198) == (0, True)
+    assert acknowledged <= counts.keys()
+    assert set(counts.values()) == {1}
+    assert list((tmp_path / "spool").iterdir()) == []
+
+
+def test_calls_of_a_killed_worker_are_judged_by_the_next(
+    tmp_path: Path, rag_eval: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only what it had in flight is asked again, once its leases have run out."""
+    path, calls, at_once = tmp_path / "e.db", 40, 4
+    with closing(Store(path)) as store, LoopbackServer(LABELS) as server:
+        fill(store, calls)
+        words = ["--store", path, "--judge", "openai:m", "--base-url", server.base_url,
+                 "--max-concurrency", at_once]  # fmt: skip
+        with running(*words) as worker:
+            wait_until(lambda: len(server.requests) > 12)
+            worker.kill()
+            worker.wait()
+        before = len(server.requests)
+        assert rag_eval("worker", *words, "--once").code == 0
+        assert Counter(judged(path).values())[0] <= at_once  # under a lease still
+        real = time.time
+        monkeypatch.setattr(time, "time", lambda: real() + database.LEASE + 1)
+        assert rag_eval("worker", *words, "--once").code == 0
+
+        assert before > 12
+        assert list(judged(path).values()) == [1] * calls
+        assert calls <= len(server.requests) <= calls + at_once
+
+
+def test_a_worker_waits_for_a_database_that_was_killed(postgresql: Any) -> None:
+    """PostgreSQL by SIGKILL: told once, then all is recorded once; SIGTERM ends the worker."""
+    url = postgresql.database("killed")
+    with closing(Store(url)) as store, LoopbackServer(LABELS) as server:
+        fill(store, 60)
+        server.behave(latency=0.05)
+        words = ["--store", url, "--judge", "openai:m", "--base-url", server.base_url,
+                 "--max-concurrency", 4]  # fmt: skip
+        with running(*words) as worker:
+            wait_until(lambda: len(server.requests) > 10)
+            postgresql.kill()
+            asked = len(server.requests)
+            wait_until(lambda: len(server.requests) >= asked)
+            postgresql.start()
+            store.close()  # its connections are of the killed server
+            wait_until(lambda: store.counts() == [("judged", "", 60)])
+            worker.send_signal(signal.SIGTERM)
+            _, said = worker.communicate()
+
+        assert worker.returncode == 0, said
+        assert said.count("tried again every second") <= 2  # the connection lost, then refused
+        assert len(list(store.evaluations())) == 60
+        assert "0 parked" in said
+        assert 60 <= len(server.requests) <= 64
+
+
+def test_a_worker_waits_for_room_on_the_disk(tmp_path: Path) -> None:
+    """Its files may not grow at first: told once, nothing is lost, and it goes on by itself."""
+    path = tmp_path / "e.db"
+    with closing(Store(path)) as store:
+        fill(store, 40)
+        size = max(each.stat().st_size for each in tmp_path.iterdir())
+        with running("--store", path, "--max-concurrency", 4) as worker:
+            resource.prlimit(worker.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+            assert worker.stderr is not None
+            told = worker.stderr.readline()
+            assert not all(judged(path).values())
+            unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+            resource.prlimit(worker.pid, resource.RLIMIT_FSIZE, unlimited)
+            wait_until(lambda: list(judged(path).values()) == [1] * 40)
+            worker.send_signal(signal.SIGTERM)
+            _, said = worker.communicate()
+
+    assert told.startswith(f"{path}: ")
+    assert "tried again every second" in told
+    assert "40 judged" in said
+
+
+JUDGE = """
+from pathlib import Path
+from rag_eval_integrations.errors import JudgeUnavailableError
+from rag_eval_integrations.judges import EmbeddedJudge
+
+class Sometimes:
+    name, version = "sometimes", "1"
+    async def label(self, call):
+        if Path("down").exists():
+            raise JudgeUnavailableError("the model is down")
+        return await EmbeddedJudge().label(call)
+
+judge = Sometimes()
+"""
+
+
+def test_a_judge_that_is_down_for_long_parks_calls_until_they_are_brought_back(
+    tmp_path: Path, rag_eval: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Five tries with growing pauses; then `store retry`, and each is judged once."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own_judge.py").write_text(JUDGE)
+    (tmp_path / "down").touch()
+    path = tmp_path / "e.db"
+    with closing(Store(path)) as store:
+        fill(store, 3)
+    words = ["worker", "--store", path, "--judge", "own_judge:judge", "--once"]
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now)
+    said = [rag_eval(*words)]
+    for pause in database.BACKOFF:
+        now += pause - 1
+        assert "0 to be tried again, 0 parked" in rag_eval(*words).err
+        now += 2
+        said.append(rag_eval(*words))
+
+    assert [done.code for done in said] == [1] * 5
+    assert "3 parked" in said[-1].err
+    shown = rag_eval("store", "info", "--store", path).out
+    assert "3 tried in vain: judge: JudgeUnavailableError: the model is down" in shown
+    (tmp_path / "down").unlink()
+    assert "0 judged" in rag_eval(*words).err
+    assert rag_eval("store", "retry", "--store", path).out == "3 calls are due again\n"
+    assert "3 judged" in rag_eval(*words).err
+    assert list(judged(path).values()) == [1] * 3
+
+
+def test_what_is_left_out_says_why_and_can_be_judged_later(
+    tmp_path: Path, rag_eval: Command
+) -> None:
+    """The sample, the budgets and calls whose run failed; `rescore` says first what it would do."""
+    path = tmp_path / "e.db"
+    with closing(Store(path)) as store:
+        fill(store, 20)
+        capture = {"framework": "plain", "status": "error"}
+        fill(store, 1, capture=capture)
+        once = ["worker", "--store", path, "--once"]
+        assert rag_eval(*once, "--sample-rate", "0").code == 0
+        fill(store, 5)
+        rag_eval(*once, "--per-minute", "2", "--to", tmp_path / "sink.jsonl")
+        assert sorted(store.counts()) == [
+            ("judged", "", 2),
+            ("left_out", "not in the sample of 0", 20),
+            ("left_out", "the app's run ended as error", 1),
+            ("left_out", "the limit of 2 evaluations per minute is reached", 3),
+        ]
+        dry = rag_eval("rescore", "--store", path, "--dry-run")
+        assert dry.out.startswith("24 calls, ")
+        assert "; about " in dry.out
+        assert len(list(store.evaluations())) == 2
+        done = rag_eval("rescore", "--store", path)
+
+        assert done.out.splitlines()[-1] == "24 evaluations recorded"
+        assert store.counts() == [("judged", "", 26)]
+    assert len((tmp_path / "sink.jsonl").read_text().splitlines()) == 2
+    wrong = rag_eval(*once, "--dollars-per-day", "0")
+    assert (wrong.code, "`per_day_usd` = 0.0" in wrong.err) == (2, True)
+
+
+def test_dollars_per_day_are_those_of_the_store(tmp_path: Path, rag_eval: Command) -> None:
+    """So that a worker that is started again does not begin at 0."""
+    path = tmp_path / "e.db"
+    with closing(Store(path)) as store, LoopbackServer(LABELS) as server:
+        fill(store, 2)
+        words = ["worker", "--store", path, "--once", "--judge", "openai:m", "--base-url",
+                 server.base_url, "--dollars-per-day", "1", "--rpm", "60000"]  # fmt: skip
+        rag_eval(*words)
+        assert len(server.requests) == 2
+        with closing(sqlite3.connect(path)) as file, file:
+            assert file.execute("SELECT name FROM rag_permit").fetchall() == [
+                ("openai:m requests",)
+            ]
+            file.execute("UPDATE rag_evaluation SET usd = 0.5")
+        fill(store, 3)
+        rag_eval(*words)
+
+        assert len(server.requests) == 2
+        assert ("left_out", "the budget of 1 USD per day is spent", 3) in store.counts()
+
+
+def test_two_evaluators_on_one_store_judge_each_call_once(
+    tmp_path: Path, rag_eval: Command
+) -> None:
+    """Workers share the queue; the second evaluator's view of all is a rescore of chosen calls."""
+    path = tmp_path / "e.db"
+    with closing(Store(path)) as store:
+        other = ["--metrics", "trace,label_retrieval"]
+        words = ["--store", path, "--max-concurrency", 1]
+
+        def both_have_judged() -> bool:
+            fill(store, 1)
+            return len(store.evaluators()) == 2
+
+        with running(*words) as one, running(*words, *other) as two:
+            wait_until(both_have_judged)
+            for worker in (one, two):
+                worker.send_signal(signal.SIGTERM)
+                assert worker.wait() == 0
+        rag_eval("worker", *words, "--once")
+        counts = judged(path)
+        assert set(counts.values()) == {1}
+        rag_eval("rescore", "--store", path, *other, "--where", "adherence=1", "--since", "1h")
+        again = rag_eval("rescore", "--store", path, *other, "--where", "adherence=1")
+
+        assert set(judged(path).values()) <= {1, 2}
+        assert max(row[2] for row in store.evaluators()) == len(counts)
+        assert again.out.startswith("0 calls")
+
+
+def test_the_store_and_its_options_are_checked_first(
+    tmp_path: Path, rag_eval: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one line that names the place: no folder, no room to write, a locked file, a wrong time."""
+    monkeypatch.setattr(database, "_BUSY", 0.0)
+    once = ("worker", "--once", "--store")
+    for where in (tmp_path / "none" / "e.db", "/proc/e.db"):
+        done = rag_eval(*once, where)
+        assert (done.code, done.err.count("\n"), str(where) in done.err) == (2, 1, True)
+    path = tmp_path / "e.db"
+    assert rag_eval(*once, path).code == 0
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        locked = rag_eval("store", "retry", "--store", path)
+    assert (locked.code, locked.err) == (2, f"rag-eval: {path}: database is locked\n")
+    wrong = rag_eval("store", "prune", "--store", path, "--older-than", "soon")
+    assert (wrong.code, "`--older-than` = 'soon': use a time ago" in wrong.err) == (2, True)
+
+
+def test_evaluations_are_exported_as_evals(tmp_path: Path, rag_eval: Command) -> None:
+    """As lines and as Parquet, which `report` reads; an empty choice says so."""
+    path = tmp_path / "e.db"
+    with closing(Store(path)) as store:
+        fill(store, 3)
+    nothing = rag_eval("store", "export", "--store", path, "-o", tmp_path / "none.jsonl")
+    assert (nothing.code, (tmp_path / "none.jsonl").exists()) == (2, False)
+    rag_eval("worker", "--store", path, "--once")
+    for name in ("e.jsonl", "e.parquet"):
+        done = rag_eval("store", "export", "--store", path, "-o", tmp_path / name)
+        assert done.out == f"Wrote 3 evaluations to {tmp_path / name}\n"
+        report = rag_eval("report", tmp_path / name, "-o", "-", "--format", "json")
+        assert json.loads(report.out)["calls"] == 3
+    piped = rag_eval("store", "export", "--store", path, "-o", "-", "--where", "adherence=1")
+    assert len(piped.out.splitlines()) == 3
+    assert (
+        rag_eval("store", "prune", "--store", path, "--older-than", "7d").out == "0 calls deleted\n"
+    )

@@ -1,0 +1,274 @@
+"""`Store`: calls are told apart by their ids, evaluations recorded once, means worked out in SQL."""
+
+from __future__ import annotations
+
+import sqlite3
+import stat
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from runs import call as evaluation_of
+
+from rag_eval_integrations import RagCall
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.records import Evaluation, Means, Usage
+from rag_eval_integrations.store import Store, database
+from rag_eval_integrations.store.database import ClaimedCall, Outcome
+
+CALL = RagCall("When does the ferry leave?", ["It leaves at nine."], "At nine.")
+
+
+def judged(claimed: ClaimedCall, value: float | str | None = 1.0, **more: Any) -> Outcome:
+    """A call that an evaluator by hand has judged."""
+    fields = {"fingerprint": "f1", **more}
+    evaluation = evaluation_of(claimed.call().id, {"adherence": value, "mrr@3": 0.5}, **fields)
+    return Outcome(claimed, "judged", evaluation=evaluation, seconds=0.5)
+
+
+def test_equal_calls_are_two_rows_each_claimed_by_one_worker(url: str) -> None:
+    """What a worker holds no other gets, until it has settled it; nothing is recorded twice."""
+    with closing(Store(url)) as store, closing(Store(url)) as other:
+        uids = {store.submit(CALL), store.submit(CALL), store.submit(CALL)}
+        mine, theirs = store.claim("a", 2), other.claim("b", 5)
+
+        assert {claimed.call_uid for claimed in (*mine, *theirs)} == uids
+        assert (len(mine), len(theirs)) == (2, 1)
+        assert mine[0].call() == CALL
+        outcomes = [judged(claimed) for claimed in mine]
+        assert len(store.settle("a", outcomes)) == 2
+        assert store.settle("a", outcomes) == []
+        assert other.settle("b", outcomes) == []
+        assert len(list(store.evaluations())) == 2
+        assert store.counts() == [("judged", "", 2), ("due", "", 1)]
+
+
+def test_a_lease_that_ran_out_is_another_workers(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first worker's late result is dropped, and a renewed lease does not run out."""
+    monkeypatch.setattr(database, "LEASE", 0.0)
+    with closing(Store(url)) as store:
+        store.submit(CALL)
+        (first,) = store.claim("a", 5)
+        (again,) = store.claim("b", 5)
+        monkeypatch.setattr(database, "LEASE", 60.0)
+        store.renew("b")
+
+        assert store.claim("c", 5) == []
+        assert store.settle("a", [judged(first)]) == []
+        assert len(store.settle("b", [judged(again)])) == 1
+        assert again.tries == 2
+
+
+def test_what_is_tried_in_vain_is_parked_until_it_is_brought_back(url: str) -> None:
+    """With its error; one that is to be tried again is not due before."""
+    with closing(Store(url)) as store:
+        store.submit(CALL)
+        (claimed,) = store.claim("a", 1)
+        store.settle("a", [Outcome(claimed, "due", "judge: down", wait=1_800.0)])
+        assert store.claim("a", 1) == []
+        assert store.counts() == [("due", "judge: down", 1)]
+        other = store.submit(CALL)
+        (claimed,) = store.claim("a", 1)
+        assert claimed.call_uid == other
+        store.settle("a", [Outcome(claimed, "parked", "a \0 byte")])
+
+        assert ("parked", "a \ufffd byte", 1) in store.counts()
+        assert store.retry() == 1
+        assert [again.tries for again in store.claim("a", 5)] == [1]
+
+
+def test_a_clock_that_was_set_back_holds_no_call_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What SQLite's own clock had scheduled for tomorrow is due now."""
+    real = time.time
+    with closing(Store(tmp_path / "s.db")) as store:
+        store.submit(CALL)
+        monkeypatch.setattr(time, "time", lambda: real() + 86_400)
+        (claimed,) = store.claim("a", 1)
+        store.settle("a", [Outcome(claimed, "due", "down", wait=30.0)])
+        monkeypatch.setattr(time, "time", real)
+
+        assert len(store.claim("a", 1)) == 1
+
+
+def test_on_postgresql_the_servers_clock_counts(
+    postgresql: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker whose clock is a day early takes nobody's lease away."""
+    with closing(Store(postgresql.database("clock"))) as store:
+        store.submit(CALL)
+        assert len(store.claim("a", 1)) == 1
+        early = time.time() + 86_400
+        monkeypatch.setattr(time, "time", lambda: early)
+
+        assert store.claim("b", 1) == []
+        assert store.now() < early - 80_000
+
+
+def test_means_are_those_of_the_evaluations(url: str) -> None:
+    """By maker, with the same intervals as everywhere, and counts of calls without a value."""
+    values: list[float | str | None] = [1.0, 0.0, 0.25, 0.5, "no_context", 1.0]
+    with closing(Store(url)) as store:
+        for _ in values:
+            store.submit(CALL)
+        outcomes = [judged(c, v) for c, v in zip(store.claim("a", 9), values, strict=True)]
+        recorded = store.settle("a", outcomes)
+        means = store.means(0.0)
+        by_hand = Means()
+        for evaluation in recorded:
+            by_hand.add(evaluation)
+
+        assert {period.made.name for period in means} == {"adherence", "mrr@3"}
+        for period in means:
+            mean = by_hand.mean(period.made.name)
+            assert mean is not None
+            assert period.made in by_hand.made
+            assert period.total == len(values)
+            assert (period.mean.n, period.mean.mean) == (mean.n, pytest.approx(mean.mean))
+            assert period.mean.ci95 == pytest.approx(mean.ci95)
+            assert str(period.mean.interval)[12:] == str(mean.interval)[12:]
+        began = store.now() - 120
+        assert {p.start for p in store.means(began, step=60.0)} == {began + 60.0}
+        assert store.means(0.0, began) == []
+
+
+def test_two_evaluators_are_kept_apart(url: str) -> None:
+    """An evaluation stands once per call and fingerprint, and no mean is of both."""
+    with closing(Store(url)) as store:
+        store.submit(CALL)
+        (claimed,) = store.claim("a", 1)
+        store.settle("a", [judged(claimed)])
+        by = evaluation_of("x", {}).judge
+        second = judged(claimed, 0.0, fingerprint="f2", method="other")
+        ((left, latest),) = store.without("f2")
+
+        assert left.call_uid == claimed.call_uid
+        assert latest is not None
+        assert latest.scores["adherence"].value == 1.0
+        assert len(store.record([second])) == 1
+        assert store.record([second]) == []
+        assert list(store.without("f2")) == []
+        assert [(row[0], row[2]) for row in store.evaluators()] == [(by.name, 1)] * 2
+        values = [p.mean.mean for p in store.means(0.0) if p.made.name == "adherence"]
+        assert sorted(values) == [0.0, 1.0]  # type: ignore[type-var]
+
+
+def test_a_call_left_out_can_be_judged_afterwards(url: str) -> None:
+    """It is judged then; one that is still waiting stays the workers'."""
+    with closing(Store(url)) as store:
+        store.submit(CALL)
+        (claimed,) = store.claim("a", 1)
+        store.settle("a", [Outcome(claimed, "left_out", "not in the sample of 0.1")])
+        store.submit(CALL)
+        store.record([judged(left) for left, _ in store.without("f1")])
+
+        assert store.counts() == [("due", "", 1), ("judged", "", 1)]
+        assert len(store.claim("a", 5)) == 1
+
+
+def test_failing_calls_costs_and_old_ones(url: str) -> None:
+    """The newest failing first; what is pruned is gone with its scores."""
+    with closing(Store(url)) as store:
+        for name in ("good", "bad"):
+            store.submit(CALL.model_copy(update={"question": name}))
+            (claimed,) = store.claim("a", 1)
+            usage = Usage(requests=1, cost_usd=0.25)
+            more: dict[str, Any] = {"usage": usage, "metadata": {"name": name}}
+            value = float(name == "good")
+            store.settle("a", [judged(claimed, value, supported=name == "good", **more)])
+        newest = list(store.evaluations(newest=5))
+        failing = list(store.evaluations(failing=True, newest=5))
+
+        assert [e.metadata["name"] for e in newest] == ["bad", "good"]
+        assert [e.metadata["name"] for e in failing] == ["bad"]
+        assert store.spent(0.0) == 0.5
+        assert store.prune(time.time() - 3_600) == 0
+        assert store.prune(time.time() + 3_600) == 2
+        assert list(store.evaluations()) == []
+        assert store.means(0.0) == []
+
+
+def test_redaction_comes_before_anything_is_written(url: str) -> None:
+    """As in a spool."""
+
+    def redact(call: RagCall) -> RagCall:
+        return call.model_copy(update={"question": "***"})
+
+    with closing(Store(url, redact=redact)) as store:
+        store(CALL)
+
+        assert store.claim("a", 1)[0].call().question == "***"
+
+
+def test_an_older_store_is_brought_up_to_date_and_a_newer_one_refused(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two versions of the schema: the newer opens both, the older says what to install."""
+    whole = database._STATEMENTS
+    monkeypatch.setattr(database, "_STATEMENTS", whole[:5])
+    with closing(Store(url)) as older:
+        older.submit(CALL)
+    monkeypatch.setattr(database, "_STATEMENTS", whole)
+    for _ in range(2):
+        with closing(Store(url)) as store:
+            assert store.counts() == [("due", "", 1)]
+            assert store.means(0.0) == []
+    monkeypatch.setattr(database, "_STATEMENTS", whole[:-1])
+
+    with pytest.raises(ConfigurationError, match=r"has schema 12, and this version knows 11; inst"):
+        Store(url)
+
+
+def test_a_file_is_private_and_another_kind_of_file_is_refused(tmp_path: Path) -> None:
+    """And so is another kind of URL, without its password."""
+    with closing(Store(f"sqlite:///{tmp_path / 's.db'}")) as store:
+        store.submit(CALL)
+        for path in tmp_path.iterdir():
+            assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    (tmp_path / "text").write_text("no database, but enough text to be none " * 50)
+    with pytest.raises(OSError, match=r"text: file is not a database"):
+        Store(tmp_path / "text")
+    with pytest.raises(ConfigurationError, match=r"use a path, sqlite:///PATH or post") as caught:
+        Store("mysql://me:secret@host/db")
+    assert "secret" not in str(caught.value)
+    with pytest.raises(OSError, match=r"(?s)^postgresql://\*\*\*@/x: .*") as failed:
+        Store(f"postgresql://me:secret@/x?host={tmp_path}")
+    assert "secret" not in str(failed.value)
+
+
+def test_a_locked_file_is_an_error_without_its_texts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It names the file and the reason, and not what was to be written."""
+    monkeypatch.setattr(database, "_BUSY", 0.0)
+    with (
+        closing(Store(tmp_path / "s.db")) as store,
+        closing(sqlite3.connect(tmp_path / "s.db", isolation_level=None)) as other,
+    ):
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(OSError, match=r"s\.db: database is locked$"):
+            store.submit(CALL)
+        other.execute("ROLLBACK")
+        store.submit(CALL)
+
+
+async def test_all_share_one_limit_per_minute(url: str) -> None:
+    """Starts of two workers are counted together."""
+    with closing(Store(url)) as store, closing(Store(url)) as other:
+        await store.wait_for_permit("judge requests", 1.0, 1)
+
+        assert 60.0 < other._permit("judge requests", 61.0) <= 61.0
+        assert other._permit("another", 61.0) == 0.0
+
+
+def test_evaluations_read_back_whole(url: str) -> None:
+    """In pages, in the order of their recording."""
+    with closing(Store(url)) as store:
+        for _ in range(3):
+            store.submit(CALL)
+        recorded: list[Evaluation] = store.settle("a", [judged(c) for c in store.claim("a", 3)])
+
+        assert list(store.evaluations()) == recorded

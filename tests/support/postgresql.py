@@ -1,0 +1,88 @@
+"""A PostgreSQL of its own for a test run: a cluster in a folder, reached through a socket."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def programs() -> Path | None:
+    """The folder of `initdb` and `pg_ctl`: that of Debian's package, or the one on PATH."""
+    debian = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda p: p.parts[4])
+    if debian:
+        return debian[-1].parent
+    found = shutil.which("pg_ctl")
+    return None if found is None else Path(found).resolve().parent
+
+
+class Cluster:
+    """A running server, which can be killed and started again."""
+
+    def __init__(self, folder: Path, user: str | None) -> None:
+        self._folder, self._user = folder, user
+        self._run("initdb", "-A", "trust", "-U", "tester", "-E", "UTF8", "--no-sync", "--no-locale")
+        self.start()
+
+    def _run(self, program: str, *words: str) -> None:
+        bin_ = programs()
+        assert bin_ is not None
+        subprocess.run(
+            [bin_ / program, "-D", self._folder / "data", *words],
+            check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, user=self._user, cwd=self._folder,
+        )  # fmt: skip
+
+    def start(self) -> None:
+        """Start the server, and wait until it answers."""
+        settings = f"-F -c listen_addresses= -c unix_socket_directories={self._folder}"
+        for _ in range(100):  # the processes of a killed server take a moment to end
+            try:
+                self._run("pg_ctl", "-w", "-l", str(self._folder / "log"), "-o", settings, "start")
+                return
+            except subprocess.CalledProcessError:
+                time.sleep(0.1)
+        raise RuntimeError((self._folder / "log").read_text())
+
+    def kill(self) -> None:
+        """End the server by SIGKILL; the processes of its connections end when they notice."""
+        pid = int((self._folder / "data" / "postmaster.pid").read_text().split()[0])
+        os.kill(pid, signal.SIGKILL)
+
+    def stop(self) -> None:
+        """End it, whatever is connected."""
+        self._run("pg_ctl", "-m", "immediate", "stop")
+
+    def database(self, name: str) -> str:
+        """Make an empty database and return its URL."""
+        bin_ = programs()
+        assert bin_ is not None
+        subprocess.run(
+            [bin_ / "createdb", "-h", self._folder, "-U", "tester", name], check=True, cwd="/"
+        )
+        return f"postgresql://tester@/{name}?host={self._folder}"
+
+
+@contextmanager
+def cluster() -> Iterator[Cluster]:
+    """Make a cluster in a folder of its own, as another user where this one is root."""
+    user = None
+    if os.getuid() == 0:
+        user = next(u.pw_name for u in pwd.getpwall() if u.pw_name in ("postgres", "nobody"))
+    folder = Path(tempfile.mkdtemp(prefix="rag-eval-pg-"))
+    if user is not None:
+        os.chown(folder, pwd.getpwnam(user).pw_uid, -1)
+    try:
+        server = Cluster(folder, user)
+        try:
+            yield server
+        finally:
+            server.stop()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
