@@ -203,7 +203,7 @@ def test_a_line_that_is_no_evaluation_is_named(evaluations: Evaluations, tmp_pat
     path.write_text(good + '{"scores": {}}\n')
     with pytest.raises(InputError, match=r"evals\.jsonl: line 3: field `id`: is missing"):
         Evaluations.load(path)
-    path.write_text('{"schema": 1, "id": "1"}\n')
+    path.write_text('{"schema": 1, "id": "1", "scores": {}}\n')
     with pytest.raises(ConfigurationError, match="rag-eval run"):
         Evaluations.load(path)
     path.write_text("")
