@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import itertools
 import os
 import sys
@@ -204,6 +205,9 @@ async def _evaluate(
 async def _in_this_process(
     evaluator: RagEvaluator, calls: Iterable[RagCall], rows: _Rows, *, ordered: bool
 ) -> AsyncGenerator[_Made]:
+    # What is imported by now stays. Without it, looking through openai's objects for garbage took a
+    # sixteenth of the time: 6.5 against 6.1 ms of CPU per call, in four alternating runs.
+    gc.freeze()
     concurrency = rows.options.max_concurrency
     stream = evaluate_calls(calls, evaluator, max_concurrency=concurrency, ordered=ordered)
     async with contextlib.aclosing(cast(AsyncGenerator[Any], stream.numbered())) as results:

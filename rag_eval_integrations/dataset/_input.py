@@ -687,6 +687,9 @@ def count_rows(path: str | os.PathLike[str]) -> int | None:
         with open_lines(path) as stream:
             if format_of(os.fspath(path), stream) != "jsonl":
                 return None
-            return sum(block.count(b"\n") for block in iter(lambda: stream.read(_BLOCK), b""))
+            count, last = 0, b"\n"
+            while block := stream.read(_BLOCK):
+                count, last = count + block.count(b"\n"), block
+            return count + (not last.endswith(b"\n"))  # the last line may lack its end
     except DAMAGE:
         return None
