@@ -160,6 +160,7 @@ def delivery_to(
     target: TargetOrEvaluator,
     logger: logging.Logger,
     on_evaluation: Callable[[Evaluation], object] | None = None,
+    announce: Callable[[Evaluation], object] | None = None,
 ) -> TargetDelivery:
     """Make the delivery to the user's target; a `RagEvaluator` is run in the background.
 
@@ -169,6 +170,7 @@ def delivery_to(
         logger: the framework's logger, for failures.
         on_evaluation: called with every evaluation, in order, from a thread of its own; only with
             a `RagEvaluator` as target.
+        announce: the framework's own function that is called as well.
 
     Raises:
         ConfigurationError: `target` cannot be called, or `on_evaluation` cannot be called or is
@@ -190,7 +192,7 @@ def delivery_to(
     if isinstance(target, str):
         target = RagEvaluator(target)
     if isinstance(target, RagEvaluator):
-        sinks = [] if on_evaluation is None else [CallbackSink(on_evaluation)]
+        sinks = [CallbackSink(told) for told in (on_evaluation, announce) if told is not None]
         return TargetDelivery(target, failures, BackgroundEvaluator(target, sinks))
     if on_evaluation is not None:
         raise ConfigurationError(

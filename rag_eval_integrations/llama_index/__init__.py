@@ -1,6 +1,7 @@
 """LlamaIndex: capture RAG calls, evaluate responses and query engines, use any LLM as a judge.
 
     RagEvalHandler              observes the process: every RAG call becomes a `RagCall`
+    EvaluationEvent, dispatch_evaluation        the scores, as an event of LlamaIndex
     suppress_capture            marks queries that are not a user's question
     EvaluatedQueryEngine, EvaluatedRetriever           capture one engine or one retriever
     TraceEvaluator, GEvalEvaluator, PromptyEvaluator, as_evaluators, results_table
@@ -37,7 +38,11 @@ if TYPE_CHECKING:
         TraceEvaluator,
         as_evaluators,
     )
-    from rag_eval_integrations.llama_index.handler import RagEvalHandler
+    from rag_eval_integrations.llama_index.handler import (
+        EvaluationEvent,
+        RagEvalHandler,
+        dispatch_evaluation,
+    )
     from rag_eval_integrations.llama_index.model import LlamaIndexModel
     from rag_eval_integrations.llama_index.score_evaluator import (
         MetricRow,
@@ -51,6 +56,7 @@ if TYPE_CHECKING:
 __all__ = [
     "EvaluatedQueryEngine",
     "EvaluatedRetriever",
+    "EvaluationEvent",
     "GEvalEvaluator",
     "LlamaIndexModel",
     "MetricRow",
@@ -63,6 +69,7 @@ __all__ = [
     "as_evaluators",
     "as_model_under_test",
     "as_prompt",
+    "dispatch_evaluation",
     "evaluate_query_engine",
     "results_table",
     "suppress_capture",
@@ -73,6 +80,7 @@ __getattr__, __dir__ = lazy(
     {
         "EvaluatedQueryEngine": "wrappers",
         "EvaluatedRetriever": "wrappers",
+        "EvaluationEvent": "handler",
         "GEvalEvaluator": "evaluators",
         "LlamaIndexModel": "model",
         "MetricRow": "score_evaluator",
@@ -85,6 +93,7 @@ __getattr__, __dir__ = lazy(
         "as_evaluators": "evaluators",
         "as_model_under_test": "under_test",
         "as_prompt": "under_test",
+        "dispatch_evaluation": "handler",
         "evaluate_query_engine": "dataset",
         "results_table": "score_evaluator",
         "suppress_capture": "_recorder",

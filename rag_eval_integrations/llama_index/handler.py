@@ -34,12 +34,54 @@ from rag_eval_integrations.llama_index._hooks import (
 )
 from rag_eval_integrations.llama_index._recorder import WANTED, Recorder
 from rag_eval_integrations.llama_index._stream import reading
+from rag_eval_integrations.records import Evaluation
 
 if TYPE_CHECKING:
     from rag_eval_integrations.llama_index._call import RootSpan
-    from rag_eval_integrations.records import Evaluation
 
 _LOGGER = logger_of("rag_eval_integrations.llama_index")
+
+# --- The event that tells the scores
+
+
+class EvaluationEvent(BaseEvent):
+    """The scores of a captured call; any event handler of LlamaIndex gets it.
+
+    It is sent from a thread of the background when the evaluation is done. The call's spans have
+    ended by then, so `span_id`, by which handlers look for an open span, is None.
+    """
+
+    root_span_id: str
+    """LlamaIndex's id of the call's outermost span (`capture.run_id`)."""
+    scores: dict[str, float | None]
+    """Score name → value in [0, 1]; None where a score is unscored or has an error."""
+    evaluation: Evaluation
+    """The whole evaluation, with reasons, labels and texts."""
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Return the name in traces."""
+        return "EvaluationEvent"
+
+
+def dispatch_evaluation(evaluation: Evaluation) -> None:
+    """Send an `EvaluationEvent` to LlamaIndex's event handlers.
+
+    Handlers and wrappers with a `RagEvaluator` or a judge's name as target do so themselves; give a
+    `BackgroundEvaluator` the sink `CallbackSink(dispatch_evaluation)`.
+
+    Args:
+        evaluation: the evaluation; nothing is sent for one that LlamaIndex's capture did not make.
+    """
+    capture = evaluation.capture
+    if capture is not None and capture.framework == "llama_index" and capture.run_id is not None:
+        scores = {name: score.value for name, score in evaluation.scores.items()}
+        get_dispatcher().event(
+            EvaluationEvent(
+                span_id=None, root_span_id=capture.run_id, scores=scores, evaluation=evaluation
+            )
+        )
+
 
 # --- Handlers on LlamaIndex's root dispatcher, which serves the whole process
 
@@ -187,7 +229,7 @@ class RagEvalHandler(Captures):
         Raises:
             ConfigurationError: an argument cannot be used; the message names it.
         """
-        self._delivery = delivery_to(target, _LOGGER, on_evaluation)
+        self._delivery = delivery_to(target, _LOGGER, on_evaluation, dispatch_evaluation)
         hooks = LlamaIndexHooks(
             self._delivery, question=question, documents=documents, response=response
         )

@@ -38,7 +38,11 @@ from rag_eval_integrations.capture._retrieval import (
 )
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.llama_index._values import document_snapshot, nodes_of
-from rag_eval_integrations.llama_index.handler import ScopedHandler, in_captured_call
+from rag_eval_integrations.llama_index.handler import (
+    ScopedHandler,
+    dispatch_evaluation,
+    in_captured_call,
+)
 from rag_eval_integrations.records import Document, Evaluation, RagCall
 
 _LOGGER = logger_of("rag_eval_integrations.llama_index")
@@ -213,7 +217,7 @@ class EvaluatedRetriever(Captures, Wrapper, BaseRetriever):
             raise ConfigurationError("retriever", retriever, "should be a retriever")
         self._gold = gold_by_question(relevant_ids)
         self._wrapped: BaseRetriever = retriever
-        self._delivery = delivery_to(target, _LOGGER, on_evaluation)
+        self._delivery = delivery_to(target, _LOGGER, on_evaluation, dispatch_evaluation)
 
     @property
     def object_map(self) -> dict[Any, Any]:

@@ -9,10 +9,22 @@ from typing import Any
 import pytest
 from llama_index.core.base.response.schema import StreamingResponse
 from llama_index.core.workflow import Context, Event, StartEvent, StopEvent, Workflow, step
+from llama_index_instrumentation import get_dispatcher
+from llama_index_instrumentation.base import BaseEvent
+from llama_index_instrumentation.event_handlers import BaseEventHandler
+from pydantic import Field
 
-from rag_eval_integrations.llama_index import EvaluatedQueryEngine, RagEvalHandler, TraceEvaluator
+from rag_eval_integrations import BackgroundEvaluator, RagEvaluator
+from rag_eval_integrations.llama_index import (
+    EvaluatedQueryEngine,
+    EvaluationEvent,
+    RagEvalHandler,
+    TraceEvaluator,
+    dispatch_evaluation,
+)
 from rag_eval_integrations.llama_index._stream import read_along
 from rag_eval_integrations.records import RagCall
+from rag_eval_integrations.sinks import CallbackSink
 from rag_eval_integrations.testing import ScriptedModel, labels_reply
 
 from .conftest import (
@@ -168,6 +180,65 @@ async def test_chat_streams(beside: list[RagCall], mode: Any) -> None:
     beside.clear()
     response = await mode(**options).astream_chat(QUESTION)
     assert_whole(beside, await joined(response.async_response_gen()))
+
+
+class Told(BaseEventHandler):
+    """Keeps the events with scores."""
+
+    events: list[EvaluationEvent] = Field(default_factory=list)
+
+    def handle(self, event: BaseEvent, **kwargs: Any) -> None:
+        if isinstance(event, EvaluationEvent):
+            self.events.append(event)
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[EvaluationEvent]:
+    """The events with scores that an event handler gets."""
+    handler = Told()
+    root = get_dispatcher()
+    monkeypatch.setattr(root, "event_handlers", [*root.event_handlers, handler])
+    return handler.events
+
+
+class TestScoresAsEvents:
+    @pytest.mark.parametrize("wrapped", [False, True])
+    def test_of_an_evaluator(self, told: list[EvaluationEvent], wrapped: bool) -> None:
+        """A handler and a wrapper tell the scores with the id of the root span, and no open span."""
+        reply = labels_reply(documents=["0a", "1a", "2a"], response=["a"])
+        judge = RagEvaluator(ScriptedModel([reply]))
+        if wrapped:
+            asked = EvaluatedQueryEngine(engine(), judge)
+            asked.query(QUESTION)
+            assert asked.flush()
+        else:
+            with RagEvalHandler(judge) as handler:
+                engine().query(QUESTION)
+                assert handler.flush()
+
+        (event,) = told
+        scores = {name: score.value for name, score in event.evaluation.scores.items()}
+        assert event.scores == scores
+        assert event.scores["adherence"] == 1.0
+        assert event.evaluation.capture is not None
+        assert event.root_span_id == event.evaluation.capture.run_id
+        assert (event.span_id, event.class_name()) == (None, "EvaluationEvent")
+
+    def test_of_a_background(
+        self, told: list[EvaluationEvent], beside: list[RagCall], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """As a sink it tells the calls of LlamaIndex alone; another instrumentor is left in peace."""
+        engine().query(QUESTION)
+        (call,) = beside
+        caplog.clear()
+        sink = CallbackSink(dispatch_evaluation)
+        with BackgroundEvaluator(RagEvaluator(), [sink]) as background:
+            background(call)
+            background(RagCall(QUESTION, ["It is so."], ANSWER))
+            assert background.flush()
+
+        assert [event.root_span_id for event in told] == [seen(call).run_id]
+        assert not [record for record in caplog.records if "openinference" in record.name]
 
 
 def test_a_stream_that_cannot_be_wrapped_is_left_as_it_is() -> None:

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from llama_index_instrumentation import get_dispatcher
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "llama-index.md"
 
@@ -16,6 +17,7 @@ def test_examples_run_one_after_the_other(
 ) -> None:
     """Offline, without a key."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(get_dispatcher(), "event_handlers", [*get_dispatcher().event_handlers])
     text = PAGE.read_text(encoding="utf-8")
     names: dict[str, object] = {"__name__": "page"}
 
