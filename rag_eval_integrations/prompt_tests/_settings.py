@@ -312,12 +312,9 @@ def output_schema(prompt: PromptUnderTest) -> OutputSchema | None:
     """Find the schema of a prompt's outputs; None if it declares none, or only text."""
     declared = _declared(prompt.head.get("outputs"))
     form = _of_head(prompt).get("response_format")
-    described = form.get("json_schema") if isinstance(form, dict) else None
-    if declared is None and isinstance(described, dict):
-        inner = described.get("schema")
-        declared = inner if isinstance(inner, dict) else None
-    if declared is None and isinstance(form, dict):
-        declared = {"type": "object"}
+    if declared is None and form is not None:
+        inner = _dict(_dict(form).get("json_schema")).get("schema")
+        declared = _dict(inner) or {"type": "object"}
     if declared is None or (form is None and _is_text(declared)):
         return None
     return OutputSchema(declared, tuple(dict.fromkeys(_unknown(declared))))
@@ -348,54 +345,56 @@ def _declared(given: JsonValue) -> dict[str, JsonValue] | None:
     return {"type": "object", "properties": parts, "required": required}
 
 
-def _is_text(schema: Mapping[str, JsonValue]) -> bool:
+def _is_text(schema: dict[str, JsonValue]) -> bool:
     """Whether it declares a text, alone or as the only output, which is not JSON."""
     if schema.get("type") == "string":
         return True
-    properties = schema.get("properties")
-    if not isinstance(properties, dict) or len(properties) != 1:
-        return False
-    [only] = properties.values()
-    return isinstance(only, dict) and only.get("type") == "string" and "enum" not in only
+    parts = [_dict(part) for part in _dict(schema.get("properties")).values()]
+    return len(parts) == 1 and parts[0].get("type") == "string" and "enum" not in parts[0]
 
 
 def _unknown(schema: JsonValue) -> Iterator[str]:
     if isinstance(schema, dict):
         yield from (name for name in schema if name not in _CHECKED | _WORDS)
-        named = schema.get("properties")
-        for part in [*(named.values() if isinstance(named, dict) else ()), schema.get("items")]:
+        for part in (*_dict(schema.get("properties")).values(), schema.get("items")):
             yield from _unknown(part)
+
+
+def _dict(value: JsonValue) -> dict[str, JsonValue]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: JsonValue) -> list[JsonValue]:
+    return value if isinstance(value, list) else []
 
 
 def _problems(value: JsonValue, schema: JsonValue, where: str) -> Iterator[str]:
     if not isinstance(schema, dict):
         return
-    given = schema.get("type")
-    types = [given] if isinstance(given, str) else given if isinstance(given, list) else []
-    known = [_ALIASES.get(str(name), str(name)) for name in types]
-    known += ["null"] * (schema.get("nullable") is True)
+    given, allowed = schema.get("type"), schema.get("enum")
+    types = [str(name) for name in _list(given) or [given] if name is not None]
+    known = {_ALIASES.get(name, name) for name in types}
+    known |= {"null"} if known and schema.get("nullable") is True else set()
     kinds = _kinds(value)
-    if known and set(known) <= set(_TYPES) and not set(known) & set(kinds):
-        yield f"{where} is {kinds[0]}, not {' or '.join(known)}"
+    if known and known <= set(_TYPES) and not known & set(kinds):
+        yield f"{where} is {kinds[0]}, not {' or '.join(sorted(known, key=_TYPES.index))}"
         return
-    allowed = schema.get("enum")
     if isinstance(allowed, list) and not any(_equal(value, item) for item in allowed):
         yield f"{where} is {_shown(value)}, which is not one of {_shown(allowed)}"
     if "const" in schema and not _equal(value, schema["const"]):
         yield f"{where} is {_shown(value)}, not {_shown(schema['const'])}"
-    properties, required = schema.get("properties"), schema.get("required")
-    declared = properties if isinstance(properties, dict) else {}
     if isinstance(value, dict):
-        for name in required if isinstance(required, list) else ():
+        declared = _dict(schema.get("properties"))
+        for name in map(str, _list(schema.get("required"))):
             if name not in value:
-                yield f"{where} has no `{one_line(str(name), 60)}`"
+                yield f"{where} has no `{one_line(name, 60)}`"
         for name, item in value.items():
             inside = f"`{one_line(name, 60)}`"
             if name in declared:
                 yield from _problems(item, declared[name], f"{inside} of {where}")
             elif schema.get("additionalProperties") is False:
                 yield f"{where} has {inside}, which is not declared"
-    for number, item in enumerate(value if isinstance(value, list) else (), start=1):
+    for number, item in enumerate(_list(value), start=1):
         yield from _problems(item, schema.get("items"), f"item {number} of {where}")
 
 

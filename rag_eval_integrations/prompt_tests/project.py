@@ -86,8 +86,9 @@ class Project:
         made = workspace.has(files.PROMPT)
         if made and (before := workspace.about().get("file")) != path.name:
             raise ConfigurationError("folder", str(folder), f"contains the tests of {before}")
-        words = stored_words(workspace)
-        added = words if author is None else continued_words(workspace, words, author)
+        words = _stored_words(workspace)
+        added = words if author is None else words.continued(author)
+        _refuse_changed(workspace, words, added)
         if path.name in (files.REVIEW, REPORT_MD):
             why = "has the name of a file that the folder is going to hold; rename it"
             raise ConfigurationError("prompt", str(prompt), why)
@@ -115,7 +116,7 @@ class Project:
         if not source.is_file():
             self._tell(f"{source} does not exist; using the copy in {self.workspace.folder}")
             source = self.workspace.path(Path(str(about.get("file"))).name)
-        return PromptUnderTest.of(source).with_author(stored_words(self.workspace))
+        return PromptUnderTest.of(source).with_author(_stored_words(self.workspace))
 
     def _need(self, name: str, why: str) -> None:
         if not self.workspace.has(name):
@@ -417,28 +418,19 @@ _MADE_WITH = {
 """Files that are made with words of the author."""
 
 
-def stored_words(workspace: Workspace) -> AuthorWords:
-    """Return the words that the folder was made with."""
+def _stored_words(workspace: Workspace) -> AuthorWords:
     about = workspace.about()
     instructions, samples = about.get("instructions"), about.get("samples")
     try:
-        return AuthorWords(
-            instructions if isinstance(instructions, dict) else {},
-            tuple(samples) if isinstance(samples, list) else None,
-        )
-    except ConfigurationError as error:
+        return AuthorWords(instructions or {}, None if samples is None else tuple(samples))
+    except (ConfigurationError, TypeError) as error:
         raise ConfigurationError("file", str(workspace.path(files.PROMPT)), str(error)) from error
 
 
-def continued_words(workspace: Workspace, before: AuthorWords, author: AuthorWords) -> AuthorWords:
-    """Add new words to those of the folder.
-
-    Raises:
-        ConfigurationError: for words that differ from those that a file was made with.
-    """
-    changed = dict(author.instructions.items() - before.instructions.items())
-    samples = before.samples if author.samples is None else author.samples
-    if samples != before.samples:
+def _refuse_changed(workspace: Workspace, before: AuthorWords, added: AuthorWords) -> None:
+    """Refuse words that differ from those that a file was made with."""
+    changed = dict(added.instructions.items() - before.instructions.items())
+    if added.samples != before.samples:
         changed["samples"] = "a new list"
     for stage, text in changed.items():
         for name in filter(workspace.has, _MADE_WITH[stage]):
@@ -447,4 +439,3 @@ def continued_words(workspace: Workspace, before: AuthorWords, author: AuthorWor
                 "it again, or use another folder"
             )
             raise ConfigurationError(stage, text[:60], why)
-    return AuthorWords({**before.instructions, **author.instructions}, samples)

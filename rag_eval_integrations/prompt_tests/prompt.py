@@ -60,6 +60,11 @@ class AuthorWords:
             if stage not in INSTRUCTIONS:
                 raise ConfigurationError("instructions", stage, f"use {', '.join(INSTRUCTIONS)}")
 
+    def continued(self, more: AuthorWords) -> AuthorWords:
+        """Return these words with more, which replace those of the same stage."""
+        samples = self.samples if more.samples is None else more.samples
+        return AuthorWords({**self.instructions, **more.instructions}, samples)
+
 
 def read_samples(folder: Path, name: str, source: str) -> list[Mapping[str, JsonValue]]:
     """Read a file of sample inputs: one object or row per sample.
@@ -292,11 +297,9 @@ class PromptUnderTest:
 
     def with_author(self, words: AuthorWords) -> PromptUnderTest:
         """Return the prompt with words that its author adds to the file."""
-        return replace(
-            self,
-            instructions={**self.instructions, **words.instructions},
-            samples=self.samples if words.samples is None else words.samples,
-        )
+        of_file = AuthorWords(self.instructions, self.samples).continued(words)
+        samples = of_file.samples or ()
+        return replace(self, instructions=of_file.instructions, samples=samples)
 
     @property
     def id(self) -> str:

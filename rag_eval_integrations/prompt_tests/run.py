@@ -6,7 +6,7 @@ import inspect
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 from pydantic import JsonValue
 
@@ -150,12 +150,6 @@ class _NamedApp:
 # --- The run
 
 
-class _Job(NamedTuple):
-    test: PromptTest
-    model: ModelUnderTest
-    run: int
-
-
 async def run_tests(
     prompt: object,
     tests: Sequence[PromptTest],
@@ -208,35 +202,34 @@ async def run_tests(
     askers: dict[str, _AskModel | _AskApp] = {}
     for model in named:
         if isinstance(model, App):
-            askers[model.name] = _AskApp(_NamedApp(model, model.name), settings, record)
+            askers[model.name] = _AskApp(model, settings, record)
         else:
             recorded = RecordedModel(model, record, max_concurrency=max_concurrency)
             askers[model.name] = _AskModel(recorded, settings)
     # Order by test, not by model, so that a slow model does not delay the other models.
-    jobs = [_Job(test, model, run) for run in range(runs) for test in tests for model in named]
+    jobs = [(test, model, run) for run in range(runs) for test in tests for model in named]
     unchecked = () if schema is None else schema.not_checked
     if unchecked:
         tell(f"{under_test.name}: of its outputs' schema, {', '.join(unchecked)} are not checked")
     for note in (*settings.notes, *(note for asker in askers.values() for note in asker.notes)):
         tell(note)
 
-    async def work(job: _Job) -> Result:
-        return with_schema(await _result(job, under_test, askers[job.model.name]), schema)
+    async def work(job: tuple[PromptTest, ModelUnderTest, int]) -> Result:
+        test, model, run = job
+        return with_schema(await _result(under_test, test, askers[model.name], run), schema)
 
     results = await run_jobs(jobs, work, max_concurrency=max_concurrency, done=done)
     for name, asker in askers.items():
         for warning, count in asker.warnings.items():
             tell(f"{name}: {warning} ({count} outputs)")
-    order = {model.name: number for number, model in enumerate(named)}
-    return sorted(results, key=lambda result: (order[result.model], result.run))
+    order = list(askers)
+    return sorted(results, key=lambda result: (order.index(result.model), result.run))
 
 
 def _named(models: Mapping[str, object] | Sequence[object]) -> list[ModelUnderTest]:
     """Make models under test, named by the keys of a mapping or by their own names."""
-    if isinstance(models, Mapping):
-        named = [model_of(model, name=name) for name, model in models.items()]
-    else:
-        named = [model_of(model) for model in models]
+    pairs = models.items() if isinstance(models, Mapping) else [(None, model) for model in models]
+    named = [model_of(model, name=name) for name, model in pairs]
     if not named:
         raise ConfigurationError("models", models, "give at least one model under test")
     for name, count in Counter(model.name for model in named).items():
@@ -255,33 +248,29 @@ def run_tests_sync(
     return _loop.run(run_tests(prompt, tests, models, **options))
 
 
-async def _result(job: _Job, prompt: PromptUnderTest, asker: _AskModel | _AskApp) -> Result:
+async def _result(
+    prompt: PromptUnderTest, test: PromptTest, asker: _AskModel | _AskApp, run: int
+) -> Result:
     began = time.monotonic()
     output, error = "", None
     contexts: tuple[str, ...] = ()
     try:
-        values = prompt.values(job.test.inputs, prompt.parameters(job.test.scenario))
-        output, contexts = await asker.ask(prompt, values, job)
+        values = prompt.values(test.inputs, prompt.parameters(test.scenario))
+        output, contexts = await asker.ask(prompt, values, test, run)
     except Exception as failure:  # noqa: BLE001 -- a user's app failed: the run goes on
         error = f"{type(failure).__name__}: {failure}"
     return Result(
-        test=job.test,
-        model=job.model.name,
-        run=job.run,
-        prompt_id=prompt.id,
-        output=output,
-        contexts=contexts,
-        parameters=asker.parameters(job.run),
-        error=error,
+        test=test, model=asker.name, run=run, prompt_id=prompt.id, output=output, error=error,
+        contexts=contexts, parameters=asker.parameters(run),
         latency_s=round(time.monotonic() - began, 3),
-    )
+    )  # fmt: skip
 
 
 class _AskModel:
     """Asks one model under test, and counts the warnings of its answers."""
 
     def __init__(self, model: RecordedModel, settings: Settings) -> None:
-        self.warnings: Counter[str] = Counter()
+        self.name, self.warnings = model.name, Counter[str]()
         self._model, self._settings = model, settings
         without = not_taken(model, settings)
         self._images = bool(settings.images) and "images" not in without
@@ -296,21 +285,20 @@ class _AskModel:
         return {name: value for name, value in of_run.items() if name not in self._without}
 
     async def ask(
-        self, prompt: PromptUnderTest, values: Mapping[str, Any], job: _Job
+        self, prompt: PromptUnderTest, values: Mapping[str, Any], test: PromptTest, run: int
     ) -> tuple[str, tuple[str, ...]]:
         """Return the output for a test, and the documents that were retrieved."""
         messages = prompt.render(values)
         if self._images:
             messages = with_images(messages, self._settings, values)
-        parameters = self.parameters(job.run)
-        seed = parameters.pop("seed", job.run or None)
-        request = CompletionRequest(
-            messages=messages,
-            seed=cast(int | None, seed),
-            parameters=parameters,
-            prompt_version="prompt-under-test",
-        )
-        completion = await self._model.complete(request)
+        parameters = self.parameters(run)
+        seed = cast(int | None, parameters.pop("seed", run or None))
+        completion = await self._model.complete(
+            CompletionRequest(
+                messages=messages, seed=seed, parameters=parameters,
+                prompt_version="prompt-under-test",
+            )
+        )  # fmt: skip
         if parameters or self._images or self._settings.parameters:
             self.warnings.update(completion.warnings)
         return completion.text or completion.choices[0].refusal or "", ()
@@ -319,8 +307,8 @@ class _AskModel:
 class _AskApp:
     """Asks one app, whose answers are recorded with the documents that it retrieved."""
 
-    def __init__(self, app: _NamedApp, settings: Settings, journal: Journal) -> None:
-        self.warnings: Counter[str] = Counter()
+    def __init__(self, app: App, settings: Settings, journal: Journal) -> None:
+        self.name, self.warnings = app.name, Counter[str]()
         self._app, self._journal = app, journal
         self._flights = SingleFlight[tuple[str, tuple[str, ...]]](0)
         names = ", ".join(settings.parameters)
@@ -331,21 +319,23 @@ class _AskApp:
         return {}
 
     async def ask(
-        self, prompt: PromptUnderTest, values: Mapping[str, Any], job: _Job
+        self, prompt: PromptUnderTest, values: Mapping[str, Any], test: PromptTest, run: int
     ) -> tuple[str, tuple[str, ...]]:
         """Return the app's answer to a test, and the documents that were retrieved."""
         app, journal = self._app, self._journal
-        key = digest(repr([app.name, app.version, prompt.id, sorted(values.items()), job.run]))
+        # The version is that of everything else that an answer depends on, if its class has one.
+        version = app.version if hasattr(app, "version") else None
+        key = digest(repr([self.name, version, prompt.id, sorted(values.items()), run]))
 
         async def make() -> tuple[str, tuple[str, ...]]:
             known = journal.get(key)
             if isinstance(known, dict):
                 return known["output"], tuple(known["contexts"])
-            call: RagCall = await app.answer(values, job.test.testinput)
-            output = call.response or ""
+            call: RagCall = await app.answer(values, test.testinput)
             contexts = tuple(document.shown for document in call.documents)
-            journal.spend(app.name, Usage(requests=1))
-            journal.record(key, app.name, {"output": output, "contexts": list(contexts)})
-            return output, contexts
+            answer = {"output": call.response or "", "contexts": list(contexts)}
+            journal.spend(self.name, Usage(requests=1))
+            journal.record(key, self.name, answer)
+            return call.response or "", contexts
 
         return await self._flights.get(key, make)

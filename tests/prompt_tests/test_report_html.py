@@ -113,6 +113,18 @@ def test_the_matrix_has_each_rule_and_each_model() -> None:
     assert page.failures()[2]["data-rule"] == cells[1]["data-rule"]
 
 
+def test_a_rule_without_a_test_has_a_row_and_failing_cells_a_mark() -> None:
+    """Whether a rule holds is not left open by its absence; a cell is bad wholly or in part."""
+    rules = (Rule(id=1, text="Rule text 1."), Rule(id=3, text="Rule text 3."))
+    page = Page(Report("p", MIXED, Spec(rules=rules)))
+
+    assert page.row("Rule 3Rule text 3.no test names it")[1:] == ["–", "–"]
+    assert page.row("Rule 1Rule text 1.")[1].startswith("88%")
+    states = [str(a["class"]).split()[-1] for tag, a in page.found
+              if tag == "td" and a.get("class") in ("number err", "number some")]  # fmt: skip
+    assert states == ["some", "err"]
+
+
 def test_one_number_of_two_rules_is_two_rows() -> None:
     """Tests keep the rule they were made for, and rules are edited between runs."""
     results = [rule_result("ok"), make_result("err", rule_id=1, rule="An older text.", uid="o")]
