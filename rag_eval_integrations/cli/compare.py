@@ -11,7 +11,7 @@ from rag_eval_integrations._visible import one_line, visible_json
 from rag_eval_integrations.cli._arguments import CompareOptions
 from rag_eval_integrations.cli._bad_rows import BadRows
 from rag_eval_integrations.cli._options import named_share
-from rag_eval_integrations.cli._terminal import print_stderr, stdout, width_of, write_stdout
+from rag_eval_integrations.cli._terminal import print_stderr, stdout, write_stdout
 from rag_eval_integrations.cli.report import format_of
 from rag_eval_integrations.dataset._input import Input
 from rag_eval_integrations.errors import ConfigurationError
@@ -20,7 +20,6 @@ from rag_eval_integrations.evaluations._pairing import EvaluationsFile, PairedBy
 from rag_eval_integrations.evaluations.comparison import (
     GENERATOR,
     HEADINGS,
-    NARROW,
     Comparison,
     GateVerdict,
     calls,
@@ -30,16 +29,15 @@ from rag_eval_integrations.evaluations.comparison import (
     heading,
     in_answers,
     remarks,
+    table_lines,
     worst_calls,
 )
-from rag_eval_integrations.evaluations.console import add_row, plain_table
 from rag_eval_integrations.report import _page
 from rag_eval_integrations.report import compare as compare_runs
 from rag_eval_integrations.report._compare_html import compare_page
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
 _SHOWN = 3
 """Calls that are listed below a table; the page shows more of them, and side by side."""
@@ -98,29 +96,10 @@ def _check(options: CompareOptions, evals: Sequence[Input]) -> None:
 
 def _print(comparison: Comparison, verdicts: Sequence[GateVerdict], console: Console) -> None:
     for run in comparison.all:
-        for line in (heading(run), *in_answers(run)):
-            console.print(one_line(line), soft_wrap=True)
-        for table in _tables(run, console):
-            console.print(table)
-        for line in (*remarks(run), *_most_changed(run)):
+        for line in (*table_lines(run, console.width), *remarks(run), *_most_changed(run)):
             console.print(line, soft_wrap=True)
     for verdict in verdicts:
         console.print(verdict.line, soft_wrap=True)
-
-
-def _tables(run: Comparison, console: Console) -> list[Table]:
-    """Tabulate the scores in one table, or two in a terminal that would cut figures or names."""
-
-    def table_of(columns: Sequence[int]) -> Table:
-        headings = (HEADINGS[0], *(f"{HEADINGS[number]}>" for number in columns[1:]))
-        table = plain_table("", *headings)
-        for score in run.scores.values():
-            row = cells(score)
-            add_row(table, *(row[number] for number in columns))
-        return table
-
-    whole = table_of(range(len(HEADINGS)))
-    return [whole] if width_of(whole, console) <= console.width else list(map(table_of, NARROW))
 
 
 def _most_changed(run: Comparison) -> Iterator[str]:

@@ -533,8 +533,6 @@ def in_answers(comparison: Comparison) -> list[str]:
 
 HEADINGS = ("score", "A", "B", "B - A", "95 % interval", "p", "Holm p", "up/down/same", "n",
             "visible")  # fmt: skip
-NARROW = (0, 1, 2, 3, 7, 8), (0, 4, 5, 6, 9)
-"""Columns of two tables that fit 80 columns: the values, and how sure they are."""
 
 
 def cells(score: ScoreDifference) -> list[str]:
@@ -577,12 +575,28 @@ def remarks(comparison: Comparison) -> list[str]:
     return [*lines, *comparison.notes]
 
 
-def _text(comparison: Comparison) -> str:
+_NARROW = (0, 1, 2, 3, 7, 8), (0, 4, 5, 6, 9)
+"""Columns of two tables that fit 80 columns: the values, and how sure they are."""
+
+
+def table_lines(comparison: Comparison, width: int = 80) -> list[str]:
+    """Write which runs are compared, what happened in answers, and the figures of every score.
+
+    Args:
+        comparison: the runs.
+        width: columns; the figures stand in two tables where one would be wider.
+    """
     rows = [list(HEADINGS), *map(cells, comparison.scores.values())]
+    whole = aligned(rows)
+    tables = [whole]
+    if max(map(len, whole)) > width:
+        tables = [aligned([[row[column] for column in of] for row in rows]) for of in _NARROW]
     lines = [one_line(line) for line in (heading(comparison), *in_answers(comparison))]
-    for columns in NARROW:
-        lines += ["", *aligned([[row[column] for column in columns] for row in rows])]
-    return "\n".join([*lines, "", *map(one_line, remarks(comparison))])
+    return [*lines, *(line for table in tables for line in ("", *table)), ""]
+
+
+def _text(comparison: Comparison) -> str:
+    return "\n".join([*table_lines(comparison), *map(one_line, remarks(comparison))])
 
 
 def _table(comparison: Comparison) -> str:

@@ -56,7 +56,7 @@ def test_no_name_and_no_figure_is_cut_in_80_columns(
     narrow = rag_eval("compare", before, after).out
 
     name, *figures = next(line for line in wide.splitlines() if "adherence" in line).split()
-    rows = [line.split() for line in narrow.splitlines() if line.startswith(f" {name} ")]
+    rows = [line.split() for line in narrow.splitlines() if line.startswith(f"{name} ")]
     assert [cell for row in rows for cell in row[1:]] == [
         *figures[:3], *figures[7:9], *figures[3:7], figures[9],
     ]  # fmt: skip
