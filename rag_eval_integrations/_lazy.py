@@ -51,7 +51,12 @@ def publish(package: str, names: Sequence[str]) -> None:
 
 
 def _publish(package: str, name: str, value: object) -> None:
-    """Set `__module__` to the package that exports it, or to the top-level one if that does too."""
-    if isinstance(value, type | FunctionType) and value.__module__.startswith(f"{_ROOT}."):
+    """Set `__module__` to the package that exports it, or to the top-level one if that does too.
+
+    An alias stays known by its own name.
+    """
+    if not isinstance(value, type | FunctionType) or value.__name__ != name:
+        return
+    if value.__module__.startswith(f"{_ROOT}."):
         top = name in sys.modules[_ROOT].__all__
         value.__module__ = _ROOT if top else package

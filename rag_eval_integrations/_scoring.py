@@ -300,7 +300,7 @@ def evaluation_of(
     return Evaluation.model_construct(
         id=source.id, row_key=source.row_key, question=source.question, response=source.response,
         reference=source.reference, history=source.history, metadata=metadata,
-        capture=source.capture, scores=Scores(scores),
+        capture=source.capture, started_at=source.started_at, scores=Scores(scores),
         labels=labelling.labels, sentences=call.sentences,
         document_ids=tuple(d.id for d in source.documents), relevant_ids=source.relevant_ids,
         judge=labelling.judge,

@@ -1,16 +1,23 @@
-"""Deliver evaluations to sinks: one bounded queue and one thread per sink."""
+"""Deliver evaluations to sinks: one bounded queue and one thread per sink.
+
+A repeatable sink is given again what it did not write. If it says nothing of single evaluations,
+its place is down: the sink pauses, ever longer, and an evaluation is given up 15 minutes after its
+first failure. If it says which are left (`PartlyWrittenError`), only they wait, and each is given
+up after six failures, within half a minute.
+"""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from rag_eval_integrations._suppress import suppress_capture
 from rag_eval_integrations.background.counters import FailureLog, SinkCounters
 from rag_eval_integrations.records import Evaluation
-from rag_eval_integrations.sinks import Sink
-from rag_eval_integrations.sinks.jsonl import PartlyWrittenError
+from rag_eval_integrations.sinks.sink import PartlyWrittenError, RepeatableSink, Sink
 
 _MAX_BATCH = 100
 _GATHER = 0.05
@@ -20,6 +27,18 @@ threads wait for the interpreter: at 200 evaluations per second, 20 wake-ups per
 
 _LEAST_DELIVERIES = 1_000
 """Smallest queue of evaluations per sink: a small queue of calls is not a reason to lose scores."""
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
+"""Seconds before the first repeat; each further pause is twice as long, up to the longest."""
+_LONGEST_OUTAGE = 900.0
+"""Seconds for which an evaluation is sent again to a place that takes nothing."""
+_MOST_TRIES = 6
+"""Failures of an evaluation by itself, such as of one whose trace never arrives."""
+
+
+def pause_after(failures: int) -> float:
+    """Return the seconds to wait after so many failures in a row, at least one."""
+    return min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(failures - 1, 20))
 
 
 def deliveries_to(
@@ -44,6 +63,19 @@ def deliveries_to(
     )
 
 
+@dataclass(slots=True, eq=False)
+class _Queued:
+    """An evaluation in the queue of a sink."""
+
+    evaluation: Evaluation
+    tries: int = 0
+    """Failures by itself."""
+    failed_at: float | None = None
+    """When it first failed, by `time.monotonic`."""
+    due: float = 0.0
+    """When it may be sent again."""
+
+
 class SinkDelivery:
     """The queue and the thread of one sink.
 
@@ -61,7 +93,11 @@ class SinkDelivery:
         self._name = name
         self._max_pending = max_pending
         self._failures = failures
-        self._queue: deque[Evaluation] = deque()
+        self._repeatable = isinstance(sink, RepeatableSink) and sink.repeatable
+        self._queue: deque[_Queued] = deque()
+        self._again: list[_Queued] = []  # those that failed and are sent again when they are due
+        self._outages = 0  # failures in a row of the place itself
+        self._resumes = 0.0  # when an outage's pause ends
         self._changed = threading.Condition()
         self._accepted = self._written = self._failed = self._dropped = 0
         self._thread: threading.Thread | None = None
@@ -71,7 +107,7 @@ class SinkDelivery:
     def enqueue(self, evaluation: Evaluation) -> None:
         """Queue an evaluation without waiting; it is dropped and counted if the queue is full."""
         with self._changed:
-            if self._stopping or len(self._queue) >= self._max_pending:
+            if self._stopping or len(self._queue) + len(self._again) >= self._max_pending:
                 self._dropped += 1
                 return
             if self._thread is None:
@@ -80,13 +116,15 @@ class SinkDelivery:
                 )
                 thread.start()
                 self._thread = thread
-            self._queue.append(evaluation)
+            self._queue.append(_Queued(evaluation))
             self._accepted += 1
             if len(self._queue) in (1, _MAX_BATCH):
                 self._changed.notify_all()
 
     def wait(self, timeout: float) -> bool:
         """Wait until everything queued before now is written or has failed.
+
+        What waits to be sent again is sent again at once.
 
         Args:
             timeout: seconds to wait at most.
@@ -97,6 +135,9 @@ class SinkDelivery:
         with self._changed:
             target = self._accepted
             self._waited_for += 1
+            self._resumes = 0.0
+            for queued in self._again:
+                queued.due = 0.0
             self._changed.notify_all()
             try:
                 return self._changed.wait_for(
@@ -116,6 +157,8 @@ class SinkDelivery:
             self._dropped += len(self._queue)
             self._accepted -= len(self._queue)
             self._queue.clear()
+            self._failed += len(self._again)
+            self._again.clear()
             self._changed.notify_all()
         if self._thread is not None:
             self._thread.join(max(0.0, timeout))
@@ -140,27 +183,72 @@ class SinkDelivery:
         # capturing them would feed the sink its own output.
         with suppress_capture():
             while batch := self._take():
-                size = len(batch)  # a sink may empty it
-                written = self._write(batch, size)
+                error = self._write([queued.evaluation for queued in batch])
                 with self._changed:
-                    self._written += written
-                    self._failed += size - written
+                    given_up = self._settle(batch, error)
                     self._changed.notify_all()
+                if given_up:
+                    text = f"sink {self._name} gave up evaluations that it could not write"
+                    self._failures.log(("given up", self._name), text)
 
-    def _take(self) -> list[Evaluation]:
+    def _take(self) -> list[_Queued]:
+        """Wait for a batch: what is due again, then what is new; empty at the end."""
         with self._changed:
-            self._changed.wait_for(lambda: self._queue or self._stopping)
+            while not self._stopping and (seconds := self._seconds_left()) != 0:
+                self._changed.wait(seconds)
             self._changed.wait_for(self._is_due, _GATHER)
-            return [self._queue.popleft() for _ in range(min(_MAX_BATCH, len(self._queue)))]
+            now = time.monotonic()
+            batch = [queued for queued in self._again if queued.due <= now][:_MAX_BATCH]
+            for queued in batch:
+                self._again.remove(queued)
+            while self._queue and len(batch) < _MAX_BATCH:
+                batch.append(self._queue.popleft())
+            return batch
+
+    def _seconds_left(self) -> float | None:
+        """Return the seconds until something may be sent; None if nothing is waiting."""
+        due = [queued.due for queued in self._again] + [0.0] * bool(self._queue)
+        if not due:
+            return None
+        return max(0.0, max(self._resumes, min(due)) - time.monotonic())
 
     def _is_due(self) -> bool:
         return self._stopping or self._waited_for > 0 or len(self._queue) >= _MAX_BATCH
 
-    def _write(self, batch: list[Evaluation], size: int) -> int:
+    def _write(self, batch: list[Evaluation]) -> BaseException | None:
+        """Have the sink write a batch, and return the exception that it raised."""
         try:
-            self._sink.write(batch)
-            return size
+            self._sink.write(list(batch))  # a sink may empty it
         except BaseException as error:  # noqa: BLE001 -- also SystemExit: the thread must go on
-            kind = ("sink", self._name, type(error).__name__)
-            self._failures.log(kind, f"sink {self._name} failed", error)
-            return error.written if isinstance(error, PartlyWrittenError) else 0
+            kind = ("sink", self._name, type(error.__cause__ or error).__name__)
+            text = f"sink {self._name} failed"
+            if self._repeatable:
+                text += "; what it did not write is sent again"
+            self._failures.log(kind, text, error)
+            return error
+        return None
+
+    def _settle(self, batch: Sequence[_Queued], error: BaseException | None) -> int:
+        """Count what is written, queue again what is not; return how many are given up."""
+        failed: Sequence[_Queued] = () if error is None else batch
+        if isinstance(error, PartlyWrittenError):
+            left = {id(evaluation) for evaluation in error.left}
+            failed = [queued for queued in batch if id(queued.evaluation) in left]
+        self._written += len(batch) - len(failed)
+        outage = error is not None and not isinstance(error, PartlyWrittenError)
+        self._outages = self._outages + 1 if outage else 0
+        now = time.monotonic()
+        if outage and self._repeatable:
+            self._resumes = now + pause_after(self._outages)
+        given_up = 0
+        for queued in failed:
+            queued.failed_at = now if queued.failed_at is None else queued.failed_at
+            queued.tries += not outage
+            late = now - queued.failed_at >= _LONGEST_OUTAGE or queued.tries >= _MOST_TRIES
+            if late or self._stopping or not self._repeatable:
+                given_up += 1
+            else:
+                queued.due = now if outage else now + pause_after(queued.tries)
+                self._again.append(queued)
+        self._failed += given_up
+        return given_up if self._repeatable else 0

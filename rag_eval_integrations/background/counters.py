@@ -22,12 +22,12 @@ class SinkCounters:
     written: int
     """Evaluations that the sink wrote."""
     failed: int
-    """Evaluations in batches for which the sink raised, except those that `JsonlSink` had written;
-    they are not written again."""
+    """Evaluations that the sink did not write, because it raised. A repeatable sink was given them
+    again in vain, for 15 minutes if its place was down, else six times."""
     dropped: int
     """Evaluations that were not passed to the sink, because its queue was full or it was closed."""
     pending: int
-    """Evaluations that are waiting for the sink or being written."""
+    """Evaluations that are waiting for the sink, also to be sent again, or being written."""
 
 
 NotJudged = Literal[

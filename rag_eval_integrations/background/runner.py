@@ -39,7 +39,7 @@ from rag_eval_integrations.judges.judge import judge_base
 from rag_eval_integrations.records import Evaluation, RagCall
 from rag_eval_integrations.records._json import is_amount
 from rag_eval_integrations.records.call import EndedCall
-from rag_eval_integrations.sinks import Sink
+from rag_eval_integrations.sinks.sink import Sink, WatchingSink
 
 OnSigterm = Literal["leave", "drain"]
 
@@ -152,6 +152,9 @@ class BackgroundEvaluator(_process.ProcessObserver):
         self._keep = keep
         self._of_parent: tuple[object, ...] = ()
         self._start_empty()
+        for sink in self._sinks:
+            if isinstance(sink, WatchingSink):
+                sink.watch(self._not_judged)
         _process.register(self)
         _process.finish_before_exit()
         if on_sigterm == "drain":
@@ -295,6 +298,9 @@ class BackgroundEvaluator(_process.ProcessObserver):
     def counters(self) -> Counters:
         """A snapshot of the counts of calls; `dataclasses.asdict` makes it a dict for JSON."""
         return self._tally.counters(tuple(delivery.counters() for delivery in self._deliveries))
+
+    def _not_judged(self) -> dict[str, int]:
+        return {str(reason): calls for reason, calls in self.counters.not_judged.items()}
 
     @property
     def evaluations(self) -> Evaluations:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from difflib import get_close_matches
 from itertools import takewhile
 from string import ascii_lowercase
@@ -12,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import (
     AfterValidator,
     Field,
+    PlainSerializer,
     SerializationInfo,
     SerializerFunctionWrapHandler,
     computed_field,
@@ -309,6 +311,8 @@ class Evaluation(Record):
     """Earlier turns of the conversation, oldest first."""
     metadata: JsonObject = Field(default_factory=dict)
     capture: Capture | None = None
+    started_at: Annotated[datetime, PlainSerializer(datetime.isoformat)] | None = None
+    """When the call began; None where that is not known."""
     scores: Annotated[dict[Text, Score], AfterValidator(Scores)]
     """By score name, in the order of the metrics."""
     labels: Labels | None

@@ -1,37 +1,49 @@
-"""Sinks, the end of the flow: write evaluations to a file, a log or a function.
+"""Sinks, the end of the flow: write evaluations to a file, a log, a function or a trace tool.
 
 A sink is any object with a method `write(batch)`. `BackgroundEvaluator(sinks=[…])` calls each sink
 from its own thread, so a slow or broken sink delays neither the scoring nor the other sinks.
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from rag_eval_integrations._lazy import lazy
 
-from rag_eval_integrations._lazy import publish
-from rag_eval_integrations.records import Evaluation
-from rag_eval_integrations.sinks.callback import CallbackSink
-from rag_eval_integrations.sinks.jsonl import JsonlSink
-from rag_eval_integrations.sinks.logs import LoggingSink
+if TYPE_CHECKING:
+    from rag_eval_integrations.sinks.callback import CallbackSink
+    from rag_eval_integrations.sinks.jsonl import JsonlSink
+    from rag_eval_integrations.sinks.langfuse import LangfuseSink
+    from rag_eval_integrations.sinks.langsmith import LangSmithSink
+    from rag_eval_integrations.sinks.logs import LoggingSink
+    from rag_eval_integrations.sinks.mlflow import MLflowSink
+    from rag_eval_integrations.sinks.otel import OpenTelemetrySink
+    from rag_eval_integrations.sinks.phoenix import PhoenixSink
+    from rag_eval_integrations.sinks.sink import PartlyWrittenError, Sink
 
-__all__ = ["CallbackSink", "JsonlSink", "LoggingSink", "Sink"]
+__all__ = [
+    "CallbackSink",
+    "JsonlSink",
+    "LangSmithSink",
+    "LangfuseSink",
+    "LoggingSink",
+    "MLflowSink",
+    "OpenTelemetrySink",
+    "PartlyWrittenError",
+    "PhoenixSink",
+    "Sink",
+]
 
-
-@runtime_checkable
-class Sink(Protocol):
-    """Receives evaluations and writes them to one place."""
-
-    def write(self, batch: Sequence[Evaluation]) -> None:
-        """Write a batch of at least one evaluation, in the order in which they were finished.
-
-        The method may block: the background evaluator calls it from one thread, one batch at a
-        time. An exception is logged and counted there, and the batch is not written again.
-
-        Args:
-            batch: the evaluations, at least one.
-        """
-        ...
-
-
-publish(__name__, __all__)
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "CallbackSink": "callback",
+        "JsonlSink": "jsonl",
+        "LangSmithSink": "langsmith",
+        "LangfuseSink": "langfuse",
+        "LoggingSink": "logs",
+        "MLflowSink": "mlflow",
+        "OpenTelemetrySink": "otel",
+        "PartlyWrittenError": "sink",
+        "PhoenixSink": "phoenix",
+        "Sink": "sink",
+    },
+)

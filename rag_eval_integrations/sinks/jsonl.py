@@ -10,18 +10,12 @@ from rag_eval_integrations import _target
 from rag_eval_integrations._lines import LineFile
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import EVALS_SCHEMA, Evaluation, to_line
+from rag_eval_integrations.sinks.sink import PartlyWrittenError
 
 _BEGINNING = f'{{"schema":{EVALS_SCHEMA},'.encode("ascii")
 """The beginning of every row; of the file too, unless a killed process left less."""
 _SCHEMA = re.compile(rb'\{\s*"schema"\s*:\s*(\d+)\b')
 _HEAD = 4096
-
-
-class PartlyWrittenError(OSError):
-    """A failure after which the first evaluations of a batch are in the file."""
-
-    written = 0
-    """Number of these evaluations."""
 
 
 class JsonlSink:
@@ -68,9 +62,7 @@ class JsonlSink:
                 try:
                     file.append(line)
                 except OSError as error:
-                    failure = PartlyWrittenError(*error.args)
-                    failure.written = written
-                    raise failure from error
+                    raise PartlyWrittenError(batch[written:], error) from error
 
     def _check(self, head: bytes) -> None:
         """Refuse to mix evaluations with something else, by the beginning of the file."""

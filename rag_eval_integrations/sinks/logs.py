@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.records import Evaluation
+from rag_eval_integrations.sinks._traced import checked_names, chosen
 
 _LOGGER = "rag_eval_integrations.scores"
 _WORD = re.compile(r"[\w:./@-]+")
@@ -22,13 +23,21 @@ class LoggingSink:
     the user. The record's attribute `rag_eval` holds the fields for a formatter or a log pipeline:
     `{id, run_id, scores, unscored, judge, latency_s}`, where `scores` maps names to values in
     [0, 1], `unscored` maps the other names to their code (`error` for a failure), and `latency_s`
-    is the app's own time for the call in seconds, None when it was not captured.
+    is the app's own time for the call in seconds, None when it was not captured. Chosen metadata
+    stands there too, under `metadata`.
 
     Logging is not configured here: Python shows INFO records only if the app installs a handler.
+
+    Args:
+        metadata: names of fields of the call's metadata, given or captured, that go along.
+
+    Raises:
+        ConfigurationError: `metadata` is not a list of names.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, metadata: Sequence[str] = ()) -> None:
         self._logger = logger_of(_LOGGER)
+        self._metadata = checked_names(metadata)
 
     def write(self, batch: Sequence[Evaluation]) -> None:
         """Log each evaluation of a batch.
@@ -38,13 +47,13 @@ class LoggingSink:
         """
         if self._logger.isEnabledFor(logging.INFO):
             for evaluation in batch:
-                fields = _fields(evaluation)
+                fields = _fields(evaluation, self._metadata)
                 self._logger.info(
                     "call %s: %s", _shown(evaluation.id), _words(evaluation), extra=fields
                 )
 
 
-def _fields(evaluation: Evaluation) -> dict[str, object]:
+def _fields(evaluation: Evaluation, metadata: Sequence[str]) -> dict[str, object]:
     capture = evaluation.capture
     scores = evaluation.scores.items()
     return {
@@ -55,6 +64,7 @@ def _fields(evaluation: Evaluation) -> dict[str, object]:
             "unscored": {name: s.unscored or s.status for name, s in scores if s.value is None},
             "judge": evaluation.judge.name,
             "latency_s": None if capture is None else capture.latency_s,
+            **({"metadata": chosen(evaluation, metadata)} if metadata else {}),
         }
     }
 

@@ -40,6 +40,7 @@ from rag_eval_integrations.langchain import (
 from rag_eval_integrations.langchain.evaluators._run_tree import captured_in
 from rag_eval_integrations.metrics import TRACE_SCORES
 from rag_eval_integrations.records import SentencizedCall
+from rag_eval_integrations.sinks import LangSmithSink, PartlyWrittenError
 
 from .apps import graph
 from .conftest import ANSWER, Captured, Sections, model, rag_chain, sections, substance
@@ -423,7 +424,7 @@ class TestFeedback:
         evaluator = RagEvaluator(ScriptedJudge(LABELS))
         collector = Runs()
         with BackgroundEvaluator(
-            evaluator, [LangSmithFeedback(client, project="kettles")]
+            evaluator, [LangSmithFeedback(client, project="kettles", texts=True)]
         ) as background:
             evaluated(rag_chain(), background).invoke(QUESTION, {"callbacks": [collector]})
             assert background.flush()
@@ -458,10 +459,10 @@ class TestFeedback:
         server.refuse.add("adherence")
         sink = LangSmithFeedback(client, session_id=server.project)
 
-        with pytest.raises(ExceptionGroup) as raised:
+        with pytest.raises(PartlyWrittenError, match="1 not written") as raised:
             sink.write([RagEvaluator().evaluate_sync(_captured())])
 
-        assert len(raised.value.exceptions) == 1
+        assert len(raised.value.left) == 1
         assert {one["key"] for one in server.feedback} == set(TRACE_SCORES)
 
     def test_calls_that_are_no_langchain_run(self, client: Client, server: Server) -> None:
@@ -512,7 +513,8 @@ class TestFeedback:
         assert "session_id" not in told[0]
 
     def test_a_client_is_needed(self) -> None:
-        """Named at construction."""
+        """Named at construction; the name of this package is that of the sink."""
+        assert LangSmithFeedback is LangSmithSink
         with pytest.raises(ConfigurationError, match="client"):
             LangSmithFeedback("https://example.org")  # type: ignore[arg-type]
 

@@ -11,6 +11,7 @@ from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.langchain.evaluators._given import Values, call_from
 from rag_eval_integrations.records import Evaluation, RagCall, Score
+from rag_eval_integrations.sinks._traced import comment_of, facts_of
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -142,32 +143,12 @@ def as_evaluators(
 
 def feedback_of(score: Score, evaluation: Evaluation) -> dict[str, Any]:
     """Convert a score to openevals/LangSmith feedback: `key`, `score`, `comment`, `metadata`."""
-    facts = {
-        "status": score.status,
-        "unscored": score.unscored,
-        "passed": score.passed,
-        "threshold": score.threshold,
-        "method": score.method,
-        "estimate": None if score.estimate is None else score.estimate.model_dump(),
-        "judge": score.by.judge or evaluation.judge.name,
-        "model": score.by.model,
-        "flags": list(evaluation.flags) or None,
-    }
     return {
         "key": score.name,
         "score": score.value,
         "comment": comment_of(score),
-        "metadata": {name: fact for name, fact in facts.items() if fact is not None},
+        "metadata": facts_of(score, evaluation),
     }
-
-
-def comment_of(score: Score) -> str:
-    """Return the comment of a score: its reason; without a value, why it has none."""
-    reason = score.reason or ""
-    if score.status == "scored":
-        return reason
-    what = "error" if score.status == "error" else f"unscored ({score.unscored})"
-    return f"{what}: {reason}" if reason else what
 
 
 def _as_langsmith(

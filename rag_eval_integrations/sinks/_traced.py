@@ -1,0 +1,220 @@
+"""What the sinks of trace tools share: the trace of a call, and what is said of its scores."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, ClassVar, NamedTuple
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+from rag_eval_integrations._once import LogOnce
+from rag_eval_integrations._visible import logger_of
+from rag_eval_integrations.errors import ConfigurationError, MissingDependencyError
+from rag_eval_integrations.records import Evaluation, Score, TraceSource
+from rag_eval_integrations.sinks.sink import PartlyWrittenError
+
+_LOGGER = "rag_eval_integrations.sinks"
+_OTEL = ("openinference", "openllmetry", "otel")
+"""Sources whose ids are those of OpenTelemetry, so that any tool may have received their spans."""
+_IN_VAIN = 3
+"""Requests without success after which the rest of a batch is not tried: nobody answers."""
+_MOST_KEYS = 12
+
+
+class Traced(NamedTuple):
+    """An evaluation, and where its call is seen."""
+
+    evaluation: Evaluation
+    trace_id: str | None
+    """None where LangSmith finds the trace by the run, or there is none."""
+    span_id: str | None
+
+
+class TraceSink(ABC):
+    """Base class of sinks that post scores to the trace of a call.
+
+    Args:
+        metadata: names of fields of the call's metadata, given or captured, that go along.
+        texts: whether reasons and messages of errors go along, which may quote questions, documents
+            and responses.
+
+    Raises:
+        ConfigurationError: `metadata` is not a list of names.
+    """
+
+    repeatable: ClassVar[bool] = True
+    tool: ClassVar[str]
+    """Name of the tool, in messages."""
+    sources: ClassVar[tuple[TraceSource, ...]]
+    """Sources of `Capture.traces` whose ids the tool knows, its own first."""
+    group: ClassVar[int] = 1
+    """Evaluations that are sent at once at most."""
+
+    def __init__(self, metadata: Sequence[str], texts: bool) -> None:
+        self.left_out = 0
+        """Number of evaluations of calls without a trace that the tool knows."""
+        self._metadata = checked_names(metadata)
+        self._texts = texts
+        self._told = LogOnce(logger_of(_LOGGER))
+
+    def write(self, batch: Sequence[Evaluation]) -> None:
+        """Post the scores of each evaluation; a call without a trace is left out and counted.
+
+        Args:
+            batch: the evaluations.
+
+        Raises:
+            PartlyWrittenError: the tool refused some of them, or some are posted already. Scores
+                that are posted again replace themselves.
+            Exception: the tool took nothing, and would take nothing else.
+        """
+        traced = [place for evaluation in batch if (place := self._traced(evaluation)) is not None]
+        if traced:
+            self._prepare()
+        left: list[Evaluation] = []
+        failures: list[Exception] = []
+        for start in range(0, len(traced), self.group):
+            if start == len(left) >= _IN_VAIN * self.group:
+                left += [one.evaluation for one in traced[start:]]
+                break
+            group = traced[start : start + self.group]
+            try:
+                self._send(group)
+            except PartlyWrittenError as error:
+                left += error.left
+                failures.append(error)
+            except Exception as error:  # noqa: BLE001 -- raised below, after the other evaluations
+                left += [one.evaluation for one in group]
+                failures.append(error)
+        if failures and len(left) == len(traced) and not any(map(self._refused, failures)):
+            raise failures[0]
+        if failures:
+            raise PartlyWrittenError(left, failures[0]) from failures[0]
+
+    def _traced(self, evaluation: Evaluation) -> Traced | None:
+        """Find the trace of a call by the first source that the tool knows."""
+        traces = {} if evaluation.capture is None else evaluation.capture.traces
+        for source in self.sources:
+            if (place := traces.get(source)) is not None:
+                return Traced(evaluation, *place)
+        self._without_trace()
+        return None
+
+    def _without_trace(self) -> None:
+        self.left_out += 1
+        message = (
+            "%s: a call has no trace of %s, so its scores are not posted; further ones are counted "
+            "in `left_out`"
+        )
+        self._told.log("trace", message, type(self).__name__, " or ".join(self.sources))
+
+    def _prepare(self) -> None:  # noqa: B027 -- most tools need nothing
+        """Get ready for a batch, such as by sending the spans first."""
+
+    def _refused(self, error: Exception) -> bool:
+        """Return whether a failure is about what was sent, so that another may be taken."""
+        return isinstance(error, PartlyWrittenError)
+
+    @abstractmethod
+    def _send(self, group: Sequence[Traced]) -> None:
+        """Send the scores of some evaluations; an exception says that none of them is there."""
+
+    def _facts(self, score: Score, evaluation: Evaluation) -> dict[str, Any]:
+        """Say what is known of a score besides value and reason, the chosen metadata first."""
+        facts = chosen(evaluation, self._metadata) | facts_of(score, evaluation)
+        return facts | {"evaluator_version": evaluation.fingerprint}
+
+    def _comment(self, score: Score) -> str:
+        return comment_of(score) if self._texts else keys_of(score)
+
+
+def client_library(module: str, package: str, extra: str) -> Any:
+    """Import a tool's client library.
+
+    Raises:
+        MissingDependencyError: it is not installed; the message names the extra.
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise
+        raise MissingDependencyError(package, extra) from None
+
+
+def checked_names(metadata: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of fields of the metadata that a sink sends along."""
+    if isinstance(metadata, str) or not all(isinstance(name, str) for name in metadata):
+        raise ConfigurationError("metadata", metadata, 'use a list of names: ("user_id",)')
+    return tuple(metadata)
+
+
+def chosen(evaluation: Evaluation, names: Sequence[str]) -> dict[str, Any]:
+    """Return these fields of a call's metadata, the given before the captured."""
+    captured = {} if evaluation.capture is None else evaluation.capture.metadata
+    known = {**captured, **evaluation.metadata}
+    return {name: known[name] for name in names if known.get(name) is not None}
+
+
+def plain(value: object) -> str | bool | int | float:
+    """Return a value as an attribute may be: a list or an object as its JSON."""
+    return value if isinstance(value, str | bool | int | float) else json.dumps(value)
+
+
+def score_id(evaluation: Evaluation, name: str) -> UUID:
+    """Return the id of a score: the same for the same call, evaluator and score."""
+    run = None if evaluation.capture is None else evaluation.capture.run_id
+    call = f"{run or evaluation.id}/{evaluation.row_key}"
+    return uuid5(NAMESPACE_URL, f"{call}/{evaluation.fingerprint}/{name}")
+
+
+def label_of(score: Score) -> str | None:
+    """Say a score in a word: `pass`, `fail`, why there is no value; None for a mere value."""
+    if score.value is None:
+        return score.unscored or score.status
+    return None if score.passed is None else "pass" if score.passed else "fail"
+
+
+def facts_of(score: Score, evaluation: Evaluation) -> dict[str, Any]:
+    """Say what is known of a score besides value and reason."""
+    facts = {
+        "status": score.status,
+        "unscored": score.unscored,
+        "passed": score.passed,
+        "threshold": score.threshold,
+        "method": score.method,
+        "estimate": None if score.estimate is None else score.estimate.model_dump(),
+        "judge": score.by.judge or evaluation.judge.name,
+        "model": score.by.model,
+        "flags": list(evaluation.flags) or None,
+    }
+    return {name: fact for name, fact in facts.items() if fact is not None}
+
+
+def comment_of(score: Score) -> str:
+    """Return the comment of a score: its reason; without a value, why it has none."""
+    reason = score.reason or ""
+    if score.status == "scored":
+        return reason
+    what = "error" if score.status == "error" else f"unscored ({score.unscored})"
+    return f"{what}: {reason}" if reason else what
+
+
+_KEYS = ("relevant_keys", "utilized_keys", "relevant_unused_keys", "unsupported")
+
+
+def keys_of(score: Score) -> str:
+    """Return the comment of a score without any text: the keys of the sentences it rests on."""
+    if score.status != "scored":
+        return "error" if score.status == "error" else f"unscored ({score.unscored})"
+    parts = []
+    for name in _KEYS:
+        entries = (score.evidence or {}).get(name)
+        if isinstance(entries, list) and score.method == "labels":
+            keys = [str(one["key"] if isinstance(one, dict) else one) for one in entries]
+            more = ", …" if len(keys) > _MOST_KEYS else ""
+            words = name.removesuffix("_keys").replace("_", " ")
+            parts.append(f"{words}: {', '.join(keys[:_MOST_KEYS]) or 'none'}{more}")
+    return "; ".join(parts)

@@ -1,0 +1,115 @@
+"""A sink that posts scores to the traces of MLflow."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from rag_eval_integrations.records import Score
+from rag_eval_integrations.sinks._traced import (
+    Traced,
+    TraceSink,
+    client_library,
+    label_of,
+    plain,
+    score_id,
+)
+
+_RETRIES = "MLFLOW_HTTP_REQUEST_MAX_RETRIES"
+_MOST_TRIED = 10_000
+_MISSING = "RESOURCE_DOES_NOT_EXIST"
+
+
+class MLflowSink(TraceSink):
+    """Posts every score as feedback on the trace of its call in MLflow.
+
+    A sink for `BackgroundEvaluator`, which calls it from a thread of its own. It posts to the
+    tracking server of the process (`mlflow.set_tracking_uri`), one request per score, after the
+    traces that wait in this process. A score without a value is feedback with an error, whose code
+    says why. Feedback has an id of its own: after a failure it is looked for before it is posted
+    again, and updated if it is there.
+
+    MLflow's client would repeat a failed request for minutes. So the sink sets
+    `MLFLOW_HTTP_REQUEST_MAX_RETRIES` to 2 for the process, unless it is set.
+
+    Args:
+        metadata: names of fields of the call's metadata that go along in the feedback's.
+        texts: True to send reasons, which may quote questions, documents and responses; otherwise
+            the rationale names the keys of sentences.
+
+    Raises:
+        ConfigurationError: `metadata` is not a list of names.
+        MissingDependencyError: the extra `mlflow` is not installed.
+    """
+
+    tool = "MLflow"
+    sources = ("mlflow",)
+
+    def __init__(self, *, metadata: Sequence[str] = (), texts: bool = False) -> None:
+        super().__init__(metadata, texts)
+        self._mlflow = client_library("mlflow", "mlflow-tracing", "mlflow")
+        self._entities = client_library("mlflow.entities", "mlflow-tracing", "mlflow")
+        os.environ.setdefault(_RETRIES, "2")
+        self._tried: set[str] = set()
+        """Ids of feedback whose request failed, which may be there nevertheless."""
+
+    def _prepare(self) -> None:
+        self._mlflow.flush_trace_async_logging()
+
+    def _refused(self, error: Exception) -> bool:
+        missing = isinstance(error, self._mlflow.MlflowException) and error.error_code == _MISSING
+        return missing or super()._refused(error)
+
+    def _send(self, group: Sequence[Traced]) -> None:
+        for one in group:
+            for score in one.evaluation.scores.values():
+                self._post(str(one.trace_id), self._feedback(one, score))
+
+    def _post(self, trace_id: str, feedback: Any) -> None:
+        key = feedback.assessment_id
+        if key in self._tried and self._updated(trace_id, feedback):
+            return
+        try:
+            self._mlflow.log_assessment(trace_id, feedback)
+        except self._mlflow.MlflowException:
+            if len(self._tried) < _MOST_TRIED:
+                self._tried.add(key)
+            if not self._updated(trace_id, feedback):
+                raise
+        self._tried.discard(key)
+
+    def _updated(self, trace_id: str, feedback: Any) -> bool:
+        """Update feedback that is there; return whether it is."""
+        key = feedback.assessment_id
+        try:
+            self._mlflow.get_assessment(trace_id, key)
+        except self._mlflow.MlflowException as error:
+            if error.error_code != _MISSING:
+                raise
+            return False
+        self._mlflow.update_assessment(trace_id, key, feedback)
+        self._tried.discard(key)
+        return True
+
+    def _feedback(self, one: Traced, score: Score) -> Any:
+        error = None
+        if score.value is None:
+            error = self._entities.AssessmentError(
+                error_code=label_of(score), error_message=self._comment(score)
+            )
+        facts = self._facts(score, one.evaluation)
+        kind = "LLM_JUDGE" if score.by.model else "CODE"
+        feedback = self._entities.Feedback(
+            name=score.name,
+            value=score.value,
+            error=error,
+            rationale=self._comment(score) or None,
+            source=self._entities.AssessmentSource(
+                source_type=kind, source_id=score.by.judge or one.evaluation.judge.name
+            ),
+            metadata={name: str(plain(fact)) for name, fact in facts.items() if fact is not None},
+            span_id=one.span_id,
+        )
+        feedback.assessment_id = f"a-{score_id(one.evaluation, score.name).hex}"
+        return feedback

@@ -1,0 +1,113 @@
+"""A sink that posts scores to the spans of Arize Phoenix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rag_eval_integrations.records import Score
+from rag_eval_integrations.sinks._traced import (
+    Traced,
+    TraceSink,
+    client_library,
+    label_of,
+    score_id,
+)
+from rag_eval_integrations.sinks.sink import PartlyWrittenError
+
+if TYPE_CHECKING:
+    from phoenix.client import Client
+
+_NOT_FOUND, _INVALID = 404, 422
+
+
+class PhoenixSink(TraceSink):
+    """Posts every score as an annotation of the span of its call in Phoenix.
+
+    A sink for `BackgroundEvaluator`, which calls it from a thread of its own. Annotations are sent
+    synchronously, after the spans that wait in this process: Phoenix would lose one whose span it
+    does not know. A span that is not there yet is tried again. An annotation that is sent twice is
+    one, by its identifier.
+
+    Args:
+        client: a `phoenix.client.Client`; by default one that reads `PHOENIX_COLLECTOR_ENDPOINT`
+            and `PHOENIX_API_KEY`.
+        metadata: names of fields of the call's metadata that go along in the annotation's.
+        texts: True to send reasons, which may quote questions, documents and responses; otherwise
+            the explanation names the keys of sentences.
+
+    Raises:
+        ConfigurationError: `metadata` is not a list of names.
+        MissingDependencyError: without a `client`, the extra `phoenix` is not installed.
+    """
+
+    tool = "Phoenix"
+    sources = ("openinference", "otel", "openllmetry")
+    group = 100
+
+    def __init__(
+        self,
+        client: Client | None = None,
+        *,
+        metadata: Sequence[str] = (),
+        texts: bool = False,
+    ) -> None:
+        super().__init__(metadata, texts)
+        library = client_library("phoenix.client", "arize-phoenix-client", "phoenix")
+        self._client: Client = library.Client() if client is None else client
+
+    def _prepare(self) -> None:
+        from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415 -- comes with the client
+        from opentelemetry.trace import get_tracer_provider  # noqa: PLC0415
+
+        provider = get_tracer_provider()
+        if isinstance(provider, TracerProvider):
+            provider.force_flush()
+
+    def _send(self, group: Sequence[Traced]) -> None:
+        annotations: list[Any] = [
+            self._annotation(one, score)
+            for one in group
+            for score in one.evaluation.scores.values()
+        ]
+        try:
+            self._client.spans.log_span_annotations(span_annotations=annotations, sync=True)
+        except Exception as error:
+            if _status(error) != _NOT_FOUND or len(group) == 1:
+                raise
+            self._send_each(group)
+
+    def _refused(self, error: Exception) -> bool:
+        return super()._refused(error) or _status(error) in (_NOT_FOUND, _INVALID)
+
+    def _send_each(self, group: Sequence[Traced]) -> None:
+        """Send one by one: Phoenix takes none of a request in which it does not know a span."""
+        left = []
+        for one in group:
+            try:
+                self._send([one])
+            except Exception as error:  # noqa: BLE001 -- raised below, after the others
+                left.append((one.evaluation, error))
+        if left:
+            raise PartlyWrittenError([evaluation for evaluation, _ in left], left[0][1])
+
+    def _annotation(self, one: Traced, score: Score) -> dict[str, Any]:
+        result = {
+            "score": score.value,
+            "label": label_of(score),
+            "explanation": self._comment(score) or None,
+        }
+        return {
+            "span_id": one.span_id,
+            "name": score.name,
+            "annotator_kind": "LLM" if score.by.model else "CODE",
+            "identifier": str(score_id(one.evaluation, score.name)),
+            "result": {name: value for name, value in result.items() if value is not None},
+            "metadata": self._facts(score, one.evaluation),
+        }
+
+
+def _status(error: Exception) -> int | None:
+    from httpx import HTTPStatusError  # noqa: PLC0415 -- comes with the client
+
+    return error.response.status_code if isinstance(error, HTTPStatusError) else None

@@ -1,0 +1,176 @@
+"""Sinks that may be given a failed batch again: who gets what, how often, and what is given up."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import pytest
+
+from rag_eval_integrations.background import BackgroundEvaluator
+from rag_eval_integrations.background import _sink_delivery as delivery
+from rag_eval_integrations.records import Evaluation
+from rag_eval_integrations.sinks import PartlyWrittenError
+
+from .conftest import WAIT, Kept, call, evaluator, until
+
+
+class Failing(Kept):
+    """Keeps by id, and fails as it is told; it says what others do not inherit."""
+
+    repeatable = True
+
+    def __init__(self, *refused: str) -> None:
+        super().__init__()
+        self.down = threading.Event()
+        self.refused = set(refused)
+        self.asked: list[list[str]] = []
+
+    def write(self, batch: Sequence[Evaluation]) -> None:
+        self.asked.append([evaluation.id for evaluation in batch])
+        if self.down.is_set():
+            raise ConnectionError("nobody answers")
+        left = [evaluation for evaluation in batch if evaluation.id in self.refused]
+        super().write([evaluation for evaluation in batch if evaluation not in left])
+        if left:
+            raise PartlyWrittenError(left, KeyError("no such trace"))
+
+
+class Once(Failing):
+    """The same without repeats."""
+
+    repeatable = False
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delivery, "_FIRST_PAUSE", 0.0)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_place_that_was_down_gets_everything_once() -> None:
+    """In one batch or several; the other sink waits for nothing."""
+    sink, other = Failing(), Kept()
+    sink.down.set()
+    with BackgroundEvaluator(evaluator(), [sink, other]) as background:
+        for number in range(10):
+            background(call(number))
+        until(lambda: len(sink.asked) > 3)
+        until(lambda: len(other.ids) == 10)
+        assert background.counters.sinks[0].pending == 10
+        sink.down.clear()
+        assert background.flush(WAIT)
+        counts = background.counters.sinks[0]
+
+    assert sorted(sink.ids, key=int) == [str(number) for number in range(10)]
+    assert (counts.written, counts.failed, counts.dropped, counts.pending) == (10, 0, 0, 0)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_one_that_is_never_taken_holds_up_no_other(log: pytest.LogCaptureFixture) -> None:
+    """It is tried six times, given up and counted; the failure and the end are told once each."""
+    sink = Failing("3", "4")
+    with BackgroundEvaluator(evaluator(), [sink]) as background:
+        for number in range(20):
+            background(call(number))
+        assert background.flush(WAIT)
+        counts = background.counters.sinks[0]
+
+    assert len(sink.ids) == len(set(sink.ids)) == 18
+    assert (counts.written, counts.failed) == (18, 2)
+    assert [id for batch in sink.asked for id in batch].count("3") == 6
+    messages = [record.getMessage() for record in log.records]
+    assert len(messages) == 2
+    assert messages[0].startswith("sink Failing failed; what it did not write is sent again")
+    assert messages[1].startswith("sink Failing gave up evaluations that it could not write")
+
+
+@pytest.mark.usefixtures("at_once")
+def test_an_outage_ends_in_giving_up(
+    monkeypatch: pytest.MonkeyPatch, log: pytest.LogCaptureFixture
+) -> None:
+    """After as long as it takes; what is given up is counted, and told once."""
+    monkeypatch.setattr(delivery, "_LONGEST_OUTAGE", 0.0)
+    sink = Failing()
+    sink.down.set()
+    with BackgroundEvaluator(evaluator(), [sink]) as background:
+        for number in range(5):
+            background(call(number))
+        assert background.flush(WAIT)
+        counts = background.counters.sinks[0]
+
+    assert (counts.written, counts.failed) == (0, 5)
+    assert len([one for one in log.records if "gave up" in one.getMessage()]) == 1
+
+
+def test_others_are_asked_once(log: pytest.LogCaptureFixture) -> None:
+    """A sink that does not say that it may be asked again keeps today's promise."""
+    for sink in (Once("1"), Once()):
+        if not sink.refused:
+            sink.down.set()
+        with BackgroundEvaluator(evaluator(), [sink]) as background:
+            for number in range(3):
+                background(call(number))
+            assert background.flush(WAIT)
+            counts = background.counters.sinks[0]
+
+        asked = [id for batch in sink.asked for id in batch]
+        assert sorted(asked) == ["0", "1", "2"]
+        assert counts.failed == (1 if sink.refused else 3)
+    assert not any("again" in record.getMessage() for record in log.records)
+
+
+def test_the_queue_of_a_place_that_is_down_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits to be sent again counts; further evaluations are dropped and counted."""
+    monkeypatch.setattr(delivery, "_LEAST_DELIVERIES", 10)
+    sink = Failing()
+    sink.down.set()
+    background = BackgroundEvaluator(evaluator(), [sink], max_pending=10)
+    for number in range(40):
+        background(call(number))
+        assert background._worker.drain(WAIT)
+    counts = background.counters.sinks[0]
+
+    assert background.counters.scored == 40
+    assert counts.pending + counts.dropped == 40
+    assert counts.pending <= 10 + delivery._MAX_BATCH
+    assert counts.dropped > 0 or counts.pending == 40
+    assert not background.close(0.0)
+
+
+def test_flush_does_not_wait_for_the_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits is sent again at once: a service that is back has it before `flush` returns."""
+    monkeypatch.setattr(delivery, "_FIRST_PAUSE", 10_000.0)
+    monkeypatch.setattr(delivery, "_LONGEST_PAUSE", 10_000.0)
+    sink = Failing("1")
+    with BackgroundEvaluator(evaluator(), [sink]) as background:
+        sink.down.set()
+        background(call(0))
+        background(call(1))
+        until(lambda: bool(sink.asked))
+        sink.down.clear()
+        assert not background.flush(0.5)  # 0 is written, 1 waits by itself
+        assert sink.ids == ["0"]
+        sink.refused.clear()
+        assert background.flush(WAIT)
+
+    assert sink.ids == ["0", "1"]
+
+
+def test_pauses_grow_and_are_bounded() -> None:
+    """Half a second, doubled each time, a minute at most."""
+    assert [delivery.pause_after(n) for n in (1, 2, 3, 8, 10_000)] == [0.5, 1.0, 2.0, 60.0, 60.0]
+
+
+def test_what_waits_at_the_end_is_counted_as_failed(log: pytest.LogCaptureFixture) -> None:
+    """`close` tries once more, and says what is not written."""
+    sink = Failing()
+    sink.down.set()
+    background = BackgroundEvaluator(evaluator(), [sink])
+    background(call(0))
+    until(lambda: bool(sink.asked))
+
+    assert not background.close(0.2)
+    counts = background.counters.sinks[0]
+    assert (counts.written, counts.failed, counts.pending) == (0, 1, 0)
+    assert "1 evaluation not written at close" in log.records[-1].getMessage()
