@@ -71,51 +71,39 @@ of your lists."""
 
 _HEADER_CHARACTERS = 2_000  # of one document that are shown
 
-_KEY = {"type": "string"}
-_KEYS = {"type": "array", "items": _KEY}
-_SUPPORT = {
-    "type": "array",
-    "items": {
-        "type": "object",
-        "properties": {
-            "response_sentence_key": _KEY,
-            "explanation": {"type": "string"},
-            "supporting_sentence_keys": _KEYS,
-            "fully_supported": {"type": "boolean"},
-        },
-        "required": [
-            "response_sentence_key",
-            "explanation",
-            "supporting_sentence_keys",
-            "fully_supported",
-        ],
-        "additionalProperties": False,
-    },
-}
 
-
-def _object(properties: JsonObject) -> JsonObject:
+def _object(**properties: JsonObject) -> JsonObject:
     return {
         "type": "object",
-        "properties": properties,
-        "required": list(properties),
+        "properties": {**properties},
+        "required": [*properties],
         "additionalProperties": False,
     }
 
 
-LABELS_SCHEMA: JsonObject = _object(
-    {
-        "relevance_explanation": {"type": "string"},
-        "all_relevant_sentence_keys": _KEYS,  # type: ignore[dict-item]
-        "sentence_support_information": _SUPPORT,  # type: ignore[dict-item]
-        "overall_supported_explanation": {"type": "string"},
-        "overall_supported": {"type": "boolean"},
-        "all_utilized_sentence_keys": _KEYS,  # type: ignore[dict-item]
-    }
+_TEXT: JsonObject = {"type": "string"}
+_VERDICT: JsonObject = {"type": "boolean"}
+_KEYS: JsonObject = {"type": "array", "items": _TEXT}
+_SUPPORT: JsonObject = {
+    "type": "array",
+    "items": _object(
+        response_sentence_key=_TEXT,
+        explanation=_TEXT,
+        supporting_sentence_keys=_KEYS,
+        fully_supported=_VERDICT,
+    ),
+}
+LABELS_SCHEMA = _object(
+    relevance_explanation=_TEXT,
+    all_relevant_sentence_keys=_KEYS,
+    sentence_support_information=_SUPPORT,
+    overall_supported_explanation=_TEXT,
+    overall_supported=_VERDICT,
+    all_utilized_sentence_keys=_KEYS,
 )
 """Schema of the reply; explanations come before the verdicts that they lead to."""
 
-REPAIR_SCHEMA: JsonObject = _object({"sentence_support_information": _SUPPORT})  # type: ignore[dict-item]
+REPAIR_SCHEMA = _object(sentence_support_information=_SUPPORT)
 """Schema of the reply to the request for missing response sentences."""
 
 # Line ends, control characters, and characters that are invisible or reverse text would let a

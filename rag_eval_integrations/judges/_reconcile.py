@@ -45,7 +45,7 @@ class _Keys:
         self.existing = frozenset(existing)
         self.unknown: list[str] = []
         self.special: list[str] = []
-        self.duplicate: list[str] = []
+        self.repeated: list[str] = []
 
     def resolve(self, written: Iterable[str]) -> tuple[str, ...]:
         """Return the existing keys, each once, in the order in which they are written."""
@@ -53,7 +53,7 @@ class _Keys:
         for text in written:
             for key in self._read(text):
                 if key in resolved:
-                    self.duplicate.append(key)
+                    self.repeated.append(key)
                 resolved[key] = None
         return tuple(resolved)
 
@@ -121,11 +121,8 @@ def reconcile(labels: Labels, call: ShownSentences) -> Labels:
     responses = _Keys(sentence.key for sentence in call.response)
     relevant = documents.resolve(labels.all_relevant_sentence_keys)
     utilized = documents.resolve(labels.all_utilized_sentence_keys)
-    unsupported = (
-        None
-        if labels.unsupported_response_sentence_keys is None
-        else responses.resolve(labels.unsupported_response_sentence_keys)
-    )
+    recorded = labels.unsupported_response_sentence_keys
+    unsupported = None if recorded is None else responses.resolve(recorded)
     entries = _entries(labels, documents, responses, unsupported)
     ordered = tuple(entries[sentence.key] for sentence in call.response if sentence.key in entries)
     missing = tuple(sentence.key for sentence in call.response if sentence.key not in entries)
@@ -140,13 +137,9 @@ def reconcile(labels: Labels, call: ShownSentences) -> Labels:
             "special_keys": _merged(labels.special_keys, documents.special, responses.special),
             "missing_keys": missing,
             "duplicate_keys": _merged(
-                labels.duplicate_keys, documents.duplicate, responses.duplicate
+                labels.duplicate_keys, documents.repeated, responses.repeated
             ),
-            "overall_conflict": (
-                labels.overall_supported is not None
-                and bool(ordered)
-                and labels.overall_supported != all_supported
-            ),
+            "overall_conflict": bool(ordered) and labels.overall_supported is (not all_supported),
             "relevant_probabilities": _existing(labels.relevant_probabilities, documents),
             "utilized_probabilities": _existing(labels.utilized_probabilities, documents),
             "supported_probabilities": _existing(labels.supported_probabilities, responses),
@@ -173,7 +166,7 @@ def _entries(
                 fully_supported=verdict,
             )
             if key in entries:
-                responses.duplicate.append(key)
+                responses.repeated.append(key)
             entries.setdefault(key, []).append(entry)
     return {key: _strictest(same) for key, same in entries.items()}
 
@@ -206,19 +199,13 @@ def only_unknown_keys(written: Labels, checked: Labels) -> str | None:
         written: the labels as the judge gave them.
         checked: the same after `reconcile`.
     """
-    for name, given, known in (
-        (
-            "all_relevant_sentence_keys",
-            written.all_relevant_sentence_keys,
-            checked.all_relevant_sentence_keys,
-        ),
-        (
-            "all_utilized_sentence_keys",
-            written.all_utilized_sentence_keys,
-            checked.all_utilized_sentence_keys,
-        ),
-    ):
-        if given and not known and not any(_cleaned(key) in SPECIAL_KEYS for key in given):
+    for name in ("all_relevant_sentence_keys", "all_utilized_sentence_keys"):
+        given = getattr(written, name)
+        if (
+            given
+            and not getattr(checked, name)
+            and not any(_cleaned(key) in SPECIAL_KEYS for key in given)
+        ):
             return f"none of the {len(given)} keys of the judge's `{name}` exists"
     entries = written.sentence_support_information
     if entries and not checked.sentence_support_information and checked.missing_keys:

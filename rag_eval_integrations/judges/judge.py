@@ -220,13 +220,8 @@ def judge_from(
         ConfigurationError: for an unknown name, an object that is neither, a missing key, or an
             option that the judge does not have.
     """
-    options: dict[str, Any] = {
-        "base_url": base_url, "rpm": rpm, "tpm": tpm, "max_concurrency": max_concurrency,
-        "cache": cache, "on_wait": on_wait, "api_key": api_key, "timeout": timeout,
-        "max_tokens": max_tokens, "extra_body": extra_body, "deadline": deadline,
-        "permits": permits,
-    }  # fmt: skip
-    given = {name: value for name, value in options.items() if value is not None}
+    options = {name: value for name, value in locals().items() if name != "judge"}
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     if isinstance(judge, str) and judge.startswith(CASCADE) and (asks_endpoint(judge) or not given):
         from rag_eval_integrations.judges.cascade import cascade_named
 

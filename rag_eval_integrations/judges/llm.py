@@ -86,10 +86,8 @@ class LLMJudge(JudgeBase):
     ) -> None:
         if not isinstance(model, Model):
             raise ConfigurationError("model", model, "needs a `name` and `async complete(request)`")
-        for field, value in (
-            ("window_characters", window_characters),
-            ("max_windows", max_windows),
-        ):
+        sizes = {"window_characters": window_characters, "max_windows": max_windows}
+        for field, value in sizes.items():
             if value < 1:
                 raise ConfigurationError(field, value, "use a number from 1")
         if temperature is not None and not 0 <= temperature < inf:
@@ -104,14 +102,9 @@ class LLMJudge(JudgeBase):
         # Its labels are checked, unless a subclass labels in its own way.
         self.keeps_keys = type(self).label is LLMJudge.label
         # What all requests share is checked once, and its schema is the same object each time.
-        self._asks = _Asks(
-            *[
-                CompletionRequest(
-                    messages=(), json_schema=schema, schema_name="labels", temperature=temperature
-                )
-                for schema in (prompt.LABELS_SCHEMA, prompt.REPAIR_SCHEMA)
-            ]
-        )
+        ask = CompletionRequest(messages=(), schema_name="labels", temperature=temperature)
+        schemas = (prompt.LABELS_SCHEMA, prompt.REPAIR_SCHEMA)
+        self._asks = tuple([ask.model_copy(update={"json_schema": schema}) for schema in schemas])
 
     def estimate(self, call: SentencizedCall) -> Usage:
         """Estimate the usage of labelling a call, if no answer has to be requested again.
@@ -121,17 +114,8 @@ class LLMJudge(JudgeBase):
         parts = windows(call.documents, call.response, self._characters)
         if len(parts) > self._max_windows:
             return Usage()
-        question, sources = call.call.question, call.call.documents
-        characters = sum(
-            len(message.content)
-            for part in parts
-            for message in prompt.messages(
-                question,
-                part.documents,
-                part.response,
-                prompt.headers_of(sources, part.documents),
-            )
-        )
+        written = [message for part in parts for message in _messages(call.call, part)]
+        characters = sum(len(message.content) for message in written)
         return Usage(requests=len(parts), prompt_tokens=characters // 4)
 
     async def label(self, call: SentencizedCall) -> Labelling:
@@ -187,23 +171,18 @@ class _UnscoredError(Exception):
         self.code = code
 
 
-class _Asks(NamedTuple):
-    """The requests without their messages."""
-
-    labels: CompletionRequest
-    missing: CompletionRequest
-    """For response sentences that are missing from the labels."""
-
-
 class _Asking:
-    """The requests of one call, with their usage and warnings."""
+    """The requests of one call, with their usage and warnings.
 
-    def __init__(self, model: ModelBase, call: RagCall, asks: _Asks) -> None:
+    `asks` are the requests for labels, and for sentences that are missing from them, without their
+    messages.
+    """
+
+    def __init__(self, model: ModelBase, call: RagCall, asks: Sequence[CompletionRequest]) -> None:
         self._model = model
-        self._question = call.question
-        self._sources = call.documents
+        self._call = call
         self._version = prompt.version_of(call.documents)
-        self._asks = asks
+        self._ask, self._ask_missing = asks
         self.usage = Usage()
         self._warnings: dict[str, None] = {}
         self._answered_by = model.model
@@ -237,12 +216,11 @@ class _Asking:
 
     async def window(self, window: Window, depth: int = 0) -> list[Labels]:
         """Label one window; several results when it had to be halved."""
-        headers = prompt.headers_of(self._sources, window.documents)
-        asked = prompt.messages(self._question, window.documents, window.response, headers)
+        asked = _messages(self._call, window)
         room = _room(window)
-        completion = await self._complete(asked, self._asks.labels, room)
+        completion = await self._complete(asked, self._ask, room)
         if completion.finish_reason == "length":
-            completion = await self._complete(asked, self._asks.labels, 4 * room)
+            completion = await self._complete(asked, self._ask, 4 * room)
         if completion.finish_reason == "length":
             halves = window.halves() if depth < _DEEPEST else None
             if halves is None:
@@ -272,7 +250,7 @@ class _Asking:
         except JudgeOutputError:
             why = prompt.NOT_JSON
         asked = prompt.again(asked, completion.text, why)
-        second = await self._complete(asked, self._asks.labels, 2 * room)
+        second = await self._complete(asked, self._ask, 2 * room)
         try:
             return _labels_in(second.text, window), second.text
         except JudgeOutputError as error:
@@ -292,7 +270,7 @@ class _Asking:
         room = _TOKENS_PER_ANSWER + _TOKENS_PER_SENTENCE * len(missing)
         try:
             completion = await self._complete(
-                prompt.missing(asked, missing), self._asks.missing, room
+                prompt.missing(asked, missing), self._ask_missing, room
             )
             support = parse_support(completion.text)
         except (JudgeOutputError, _UnscoredError):
@@ -329,6 +307,11 @@ class _Asking:
         if choice.finish_reason == "content_filter":
             raise _UnscoredError("content_filter", "the judge's content filter stopped the answer")
         return completion
+
+
+def _messages(call: RagCall, window: Window) -> tuple[Message, ...]:
+    headers = prompt.headers_of(call.documents, window.documents)
+    return prompt.messages(call.question, window.documents, window.response, headers)
 
 
 class _UnknownKeysError(JudgeOutputError):
