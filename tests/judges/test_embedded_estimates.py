@@ -20,8 +20,6 @@ from rag_eval_integrations.judges.embedded._features import call_features
 from rag_eval_integrations.judges.embedded._model import (
     LEVEL_FEATURES,
     SHARES,
-    ScoreErrors,
-    expected_scores,
     level_row,
     load_model,
     score_estimates,
@@ -29,22 +27,6 @@ from rag_eval_integrations.judges.embedded._model import (
 from rag_eval_integrations.judges.embedded.judge import _labelled
 from rag_eval_integrations.metrics import Trace
 from rag_eval_integrations.records import By, Labels, RagCall, Sentence, Sentences, SentencizedCall
-
-
-def test_expectations_by_hand() -> None:
-    """Shares have the variance of independent sentences, ratios none."""
-    found = expected_scores([0.8, 0.2], [0.5, 0.4])
-
-    variance = (0.8 * 0.2 + 0.2 * 0.8) / 4
-    assert found["context_relevance"] == pytest.approx((0.5, variance))
-    assert found["context_utilization@ragbench"] == pytest.approx((0.45, (0.25 + 0.24) / 4))
-    assert found["context_utilization@gpt-labeling"] == pytest.approx((0.9, 0))
-    assert found["completeness"] == pytest.approx((0.7, 0))
-
-
-def test_nothing_relevant_is_complete() -> None:
-    """As in the formula: where the gate lets nothing be relevant, nothing is missing."""
-    assert expected_scores([0.0, 0.0], [0.2, 0.1])["completeness"] == (1.0, 0)
 
 
 def test_no_score_is_certain() -> None:
@@ -59,42 +41,6 @@ def test_no_documents_no_estimates() -> None:
 
     assert score_estimates(model, call_features("Who?", [], ["He."]), [], []) == {}
     assert score_estimates(model, call_features("Who?", [], []), [], []) == {}
-
-
-def test_the_parts_of_an_error_add_up() -> None:
-    """Squares: the same for all, the middle's, and what independent sentences would have."""
-    errors = ScoreErrors(error=0.3, spread=0.16, design_effect=2.0)
-
-    assert errors.estimate(0.5, 0.02) == pytest.approx((0.5, math.sqrt(0.09 + 0.16 + 0.04)))
-    assert errors.estimate(4.6, 0.0) == pytest.approx((1.0, 0.3))
-    assert errors.estimate(-4.4, 0.0)[0] == 0.0
-
-
-def test_features_of_a_call_by_hand() -> None:
-    """In the order of `LEVEL_FEATURES`; of equally relevant sentences the first count."""
-    row = level_row([0.2, 0.8, 0.5, 0.5, 0.2], [0.1, 0.6, 0.9, 0.0, 0.3], 1.5, [0.25, 0.75])
-
-    assert dict(zip(LEVEL_FEATURES, row, strict=True)) == pytest.approx(
-        {
-            "used_of_relevant": (0.1 + 0.6 + 0.5 + 0.0 + 0.2) / 2.2,
-            "used_of_likeliest": (0.6 + 0.9 + 0.0) / 3,
-            "documents": 1.5,
-            "response_sentences": math.log(3),
-            "question_said": 0.75,
-        }
-    )
-
-
-def test_features_of_a_call_come_from_its_sentences() -> None:
-    """Documents are counted, and the response sentence with most of the question is taken."""
-    documents = [["The ferry leaves at nine."], ["Bananas are yellow.", "So is corn."]]
-    call = call_features("When does the ferry leave?", documents, ["Nine.", "The ferry leaves."])
-    model = load_model()
-    found = score_estimates(model, call, [0.5] * 3, [0.2] * 3)
-    row = level_row([0.5] * 3, [0.2] * 3, math.log(3), [0.0, 1.0])
-
-    for name in SHARES:
-        assert found[name][0] == pytest.approx(model.levels[name].score(row), abs=1e-6)
 
 
 def test_shares_of_what_is_relevant_follow_the_regression() -> None:
@@ -199,14 +145,6 @@ def labels_of(question: str, documents: list[list[str]], response: list[str]) ->
     labels = label_call(call_of(question, documents, response)).labels
     assert labels is not None
     return labels
-
-
-def test_utilization_of_the_relevant_is_a_ratio() -> None:
-    """What is used by what is relevant, held at 1 where more is used than is relevant."""
-    found = expected_scores([0.9, 0.9, 0.6], [0.3, 0.6, 0.3])
-
-    assert found["context_utilization@gpt-labeling"] == pytest.approx((0.5, 0))
-    assert expected_scores([0.2], [0.4])["context_utilization@gpt-labeling"] == (1.0, 0)
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,12 @@ import json
 import math
 
 import pytest
+from by_hand import keyed
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_eval_integrations.judges.embedded import _overlap as overlap_module
+from rag_eval_integrations.judges.embedded import label_call
 from rag_eval_integrations.judges.embedded._features import (
     DOCUMENT_FEATURES,
     CallFeatures,
@@ -26,14 +28,13 @@ from rag_eval_integrations.judges.embedded._model import (
     probability_of,
     support_probability,
 )
-from rag_eval_integrations.judges.embedded._overlap import Cover, overlap
+from rag_eval_integrations.judges.embedded._overlap import overlap
 from rag_eval_integrations.judges.embedded._response_features import RESPONSE_FEATURES
-from rag_eval_integrations.judges.embedded._words import stem, words
+from rag_eval_integrations.judges.embedded._words import stem
 from rag_eval_integrations.judges.embedded.judge import (
     explain_adherence,
     explain_relevance,
     explain_support,
-    supporting,
 )
 
 
@@ -64,16 +65,6 @@ def test_different_words_keep_their_stems(one: str, other: str) -> None:
     assert stem(one) != stem(other)
 
 
-def test_words_of_a_sentence() -> None:
-    """Content words in order, names, numbers and negation are told apart."""
-    cut = words("The Eiffel Tower wasn't finished in 1,889 by Eiffel.")
-
-    assert cut.content == ("eiffel", "tower", "wasn't", "finish", "1889")
-    assert cut.names == {"eiffel", "tower"}
-    assert cut.numbers == {"1889"}
-    assert cut.negated
-
-
 def test_rare_words_weigh_more_and_unknown_ones_most() -> None:
     """Idf inside the call: a word in every sentence still has a weight above 0."""
     o = overlap("cat", [["A cat sat.", "A cat ran."], ["A cat ate fish."]], ["cat fish bird"])
@@ -93,30 +84,24 @@ def test_above_the_budget_the_rarest_words_still_pair(monkeypatch: pytest.Monkey
     assert [match.sentence for match in o.matches[0]] == [7]
 
 
-def test_the_cover_takes_the_sentence_that_adds_most() -> None:
-    """Greedy by weight: the second sentence covers what the first left."""
-    features = call_features(
-        "q", [["red green blue", "red green", "yellow"]], ["red green blue yellow"]
-    )
+@pytest.mark.parametrize(
+    ("documents", "response", "supporting"),
+    [
+        ("red green blue|red green|yellow", "red green blue yellow", ("0a", "0c")),
+        ("red green blue|red green|blue", "red green blue pink", ("0a",)),  # adds nothing
+        ("red green blue|red green yellow|red green yellow", "red green blue yellow", ("0a", "0b")),
+        ("red|green|blue|pink|grey", "red green blue pink grey", ("0a", "0b", "0c", "0d")),
+        ("red|one|two", "red green blue pink grey white black", ()),  # less than a fifth
+    ],
+)
+def test_supporting_sentences_each_add_words(
+    documents: str, response: str, supporting: tuple[str, ...]
+) -> None:
+    """At most four, the one that adds most first, the earlier of two that add the same."""
+    labels = label_call(keyed([documents.split("|")], [response], question="q")).labels
 
-    assert features.response[0].cover.sentences == (0, 2)
-    assert sum(features.response[0].cover.gains) == pytest.approx(1)
-
-
-def test_a_sentence_that_adds_nothing_is_not_in_the_cover() -> None:
-    """What the first sentence holds already does not make a second one support."""
-    features = call_features(
-        "q", [["red green blue", "red green", "blue"]], ["red green blue pink"]
-    )
-
-    assert features.response[0].cover.sentences == (0,)
-
-
-def test_a_negligible_match_supports_nothing() -> None:
-    """The best match must hold a fifth of the weight, every further one add a tenth."""
-    assert supporting(Cover((), ())) == ()
-    assert supporting(Cover((3,), (0.19,))) == ()
-    assert supporting(Cover((3, 1, 2), (0.5, 0.1, 0.05))) == (3, 1)
+    assert labels is not None
+    assert labels.sentence_support_information[0].supporting_sentence_keys == supporting
 
 
 def test_the_model_file_fits_the_features() -> None:
@@ -214,32 +199,6 @@ def test_weights_add_up_exactly() -> None:
     assert sum(weights) == sum(reversed(weights)) == math.fsum(weights)
 
 
-def test_of_sentences_that_add_the_same_the_first_is_taken() -> None:
-    """For the rest of the words, too, where longer matches stand further on."""
-    documents = [["red green blue", "red green yellow", "red green yellow"]]
-    features = call_features("q", documents, ["red green blue yellow"])
-
-    assert features.response[0].cover.sentences == (0, 1)
-
-
-def test_at_most_four_sentences_cover() -> None:
-    """A response that is pieced together from five has four."""
-    features = call_features(
-        "q", [["red", "green", "blue", "pink", "grey"]], ["red green blue pink grey"]
-    )
-
-    assert features.response[0].cover.sentences == (0, 1, 2, 3)
-
-
-def test_what_no_kept_match_holds_is_not_covered() -> None:
-    """Only the best matches are kept; a word that none of them has ends the cover."""
-    documents = [[*["red green blue"] * 12, *["pink"] * 12]]
-    cover = call_features("q", documents, ["red green blue pink"]).response[0].cover
-
-    assert cover.sentences == (0,)
-    assert cover.share(4) == pytest.approx(0.75)
-
-
 def support_explained(documents: list[str], response: str, cited: list[str]) -> str:
     return explain_support(call_features("", [documents], [response]), 0, response, cited, 0.5)
 
@@ -293,8 +252,3 @@ def test_explanations_of_relevance_and_adherence() -> None:
     assert explain_adherence(["a"], [0.9], 0.25, True) == (
         f"{said}, taken as supported; least supported: a (0.90)."
     )
-
-
-def test_no_support_at_all_is_held_above_none() -> None:
-    """The logarithm of 0 is none: a probability of 0 counts as a millionth."""
-    assert adherence_features([0.0]) == pytest.approx((logit(1e-6), logit(1e-6), math.log(1e-6)))

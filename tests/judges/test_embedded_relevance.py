@@ -5,22 +5,12 @@ from __future__ import annotations
 import gzip
 import itertools
 import json
-from math import log1p
 from pathlib import Path
 
 import pytest
 from by_hand import keyed
 
 from rag_eval_integrations.judges.embedded import label_call
-from rag_eval_integrations.judges.embedded._features import call_features
-from rag_eval_integrations.judges.embedded._model import (
-    ANSWERED_OPENS,
-    TOPIC_FEATURES,
-    TOPIC_OPENS,
-    load_model,
-    opening,
-    topic_row,
-)
 from rag_eval_integrations.records import Labels
 
 FERRY = [["The ferry to Kos leaves at nine.", "It takes four hours.", "Tickets cost 12 euros."]]
@@ -37,31 +27,6 @@ def relevant_of(question: str, *response: str) -> dict[str, float]:
     found = labels_of(FERRY, list(response), question).relevant_probabilities
     assert found is not None
     return found
-
-
-def test_gates_open_by_their_probability() -> None:
-    """The second fully from .22 on; the first from a half, and not at all up to .05."""
-    assert [opening(p, ANSWERED_OPENS) for p in (0.1, 0.16, 0.22, 0.9)] == pytest.approx(
-        [0.0, 0.5, 1.0, 1.0]
-    )
-    assert [opening(p, TOPIC_OPENS) for p in (0.0, 0.05, 0.275, 0.5, 0.9)] == pytest.approx(
-        [0.0, 0.0, 0.5, 1.0, 1.0]
-    )
-
-
-def test_the_topic_row_is_of_the_call() -> None:
-    """One number a feature, the greatest over its documents and sentences."""
-    features = call_features(
-        QUESTION, [["Bananas grow."], *FERRY], ["The ferry to Kos leaves at nine."]
-    )
-    topic = topic_row(features)
-
-    assert load_model().topic.names == TOPIC_FEATURES
-    # "ferry", "Kos" and "leave" are found, each in one of few sentences; nothing is missing.
-    assert topic[:3] == pytest.approx((log1p(3), 0.0, log1p(1) / log1p(4)))
-    assert topic[3] == max(document.shared[2] for document in features.documents)
-    # All three words are in one sentence.
-    assert topic[4:] == pytest.approx((log1p(3), log1p(4)))
 
 
 def test_nothing_is_relevant_to_a_foreign_question() -> None:
