@@ -30,12 +30,8 @@ from rag_eval_integrations import _target
 from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.dataset._names import KNOWN, FieldMap, folded
 from rag_eval_integrations.dataset._values import plain
-from rag_eval_integrations.errors import (
-    ConfigurationError,
-    InputError,
-    MissingDependencyError,
-    SchemaError,
-)
+from rag_eval_integrations.errors import ConfigurationError, InputError, SchemaError
+from rag_eval_integrations.evaluations._written import check_parquet
 from rag_eval_integrations.records import (
     EVALS_SCHEMA,
     Evaluation,
@@ -59,6 +55,8 @@ _MOST_JSON = 10**9
 _BLOCK = 1 << 20
 _BATCH = 512
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_ZIP = b"PK\3\4"
+_IS_ZIP = "not text, but probably a spreadsheet; save it as CSV"
 _IS_UTF_16 = "not UTF-8, but probably UTF-16; convert the file"
 
 
@@ -214,8 +212,8 @@ def _raw_lines(stream: BinaryIO, longest: int) -> Iterator[tuple[int, bytes | In
                 size += len(part)
             if size > longest:
                 yield size, InputError(f"is {size:,} bytes long; the limit is {longest:,}")
-            elif first and line.startswith(_UTF_16):
-                yield size, InputError(_IS_UTF_16)
+            elif first and line.startswith((*_UTF_16, _ZIP)):
+                yield size, InputError(_IS_ZIP if line.startswith(_ZIP) else _IS_UTF_16)
             else:
                 yield size, line
             first = False
@@ -535,23 +533,11 @@ LINE = "evaluation"
 """The column that holds the line of EVALS."""
 
 
-def check_pyarrow() -> None:
-    """Check that there is what reads and writes Parquet.
-
-    Raises:
-        MissingDependencyError: pyarrow is not installed.
-    """
-    try:
-        import pyarrow.parquet  # noqa: F401, PLC0415 -- large; only whoever has Parquet needs it
-    except ImportError as error:
-        raise MissingDependencyError("pyarrow", "parquet") from error
-
-
 def _parquet(
     sources: Iterable[BinaryIO | Path], parse: Callable[[bytes], Any] | None, evaluations: bool
 ) -> Numbered:
     """Read the rows of Parquet files, batch by batch; with `parse`, lines of EVALS they hold."""
-    check_pyarrow()
+    check_parquet()
     import pyarrow as pa  # noqa: PLC0415 -- large, and only whoever has such a file needs it
     from pyarrow import parquet as pq  # noqa: PLC0415
 

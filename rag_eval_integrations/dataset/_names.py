@@ -114,6 +114,8 @@ def folded(name: str) -> str:
 
 KNOWN = frozenset(map(folded, chain(_GROUPS, *NAMES.values())))
 """Every name that is known without a mapping, folded."""
+QUESTIONS = frozenset(map(folded, (*NAMES["question"], _TURNS, "inputs")))
+"""Those of a question: what has one is a row."""
 
 
 def check_field_map(field_map: object, name: str = "field_map") -> dict[str, tuple[str, ...]]:

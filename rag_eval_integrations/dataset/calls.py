@@ -14,6 +14,7 @@ from rag_eval_integrations.dataset._input import Input, Line, lines_from
 from rag_eval_integrations.dataset._names import (
     NAMES,
     OPTIONAL,
+    QUESTIONS,
     REQUIRED,
     ROWS,
     RUNS,
@@ -22,7 +23,9 @@ from rag_eval_integrations.dataset._names import (
     Shape,
     Ways,
     check_field_map,
+    folded,
     listed,
+    way_to,
 )
 from rag_eval_integrations.dataset._values import (
     conversation,
@@ -101,24 +104,38 @@ def read_calls(
 
 def _of_file(name: str, opened: Callable[[], BinaryIO], reader: _Reader) -> Iterator[Line[RagCall]]:
     with opened() as stream:
-        form = _input.format_of(name, stream, chain(*reader.given.values()))
+        given = reader.given.values()
+        form = _input.format_of(name, stream, chain(*given))
         rows = _input.rows_of(stream, form, _input.LONGEST_CALL, reader.tell)
         unit = _input.unit_of(form)
         reader.cells = form in ("csv", "parquet")
         first = list(islice(rows, 2))
-        if len(first) == 1 and (inside := _rows_inside(first[0][1], reader.tell)):
+        is_mapped = any(way_to(row, name) for _, row in first for name in chain(*given))
+        if len(first) == 1 and not is_mapped and (inside := _rows_inside(first[0][1], reader.tell)):
             unit, first = "row", list(enumerate(inside, 1))
         yield from lines_from(chain(first, rows), reader.call, unit)
 
 
 def _rows_inside(item: Any, tell: Callable[[str], object]) -> list[Any]:
-    """Return the rows that an object holds under one of the names that tools give them."""
-    for name in ROWS:
-        rows = item.get(name) if isinstance(item, Mapping) else getattr(item, name, None)
-        if isinstance(rows, list) and rows and not any(isinstance(r, str | int) for r in rows):
-            tell(f"rows are read from `{name}`")
-            return rows
-    return []
+    """Return the rows that an object holds, which is not a row itself; empty for none.
+
+    They are a list of objects under one of the names that tools give it, or the only one.
+    """
+    fields = (
+        item if isinstance(item, Mapping) else {name: getattr(item, name, None) for name in ROWS}
+    )
+    simple = str | int | float | list | None
+    lists = {
+        name: rows
+        for name, rows in fields.items()
+        if isinstance(rows, list) and rows and not any(isinstance(row, simple) for row in rows)
+    }
+    known = [name for name in ROWS if name in lists]
+    if not QUESTIONS.isdisjoint(map(folded, fields)) or not (known or len(lists) == 1):
+        return []
+    name = (known or list(lists))[0]
+    tell(f"rows are read from `{name}`")
+    return lists[name]
 
 
 # --- Rows in memory

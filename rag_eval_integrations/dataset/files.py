@@ -23,13 +23,13 @@ from rag_eval_integrations._lines import LineFile
 from rag_eval_integrations.dataset._input import (
     LINE,
     LONGEST_ROW,
-    check_pyarrow,
     is_torn,
     lines_from,
     lines_of,
     opened_rows,
 )
 from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.evaluations._written import check_parquet
 from rag_eval_integrations.records import Evaluation, RagCall, from_line, parse_object, to_line
 
 _PARTIAL, _OUT = 0, 1
@@ -62,7 +62,7 @@ def check_form(path: Path, field: str = "out") -> None:
         why = f"is for evaluations: use a name such as evals.jsonl or evals.parquet; {made}"
         raise ConfigurationError(field, str(path), why)
     if is_parquet(path):
-        check_pyarrow()
+        check_parquet()
 
 
 def check_out(

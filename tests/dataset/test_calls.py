@@ -319,6 +319,25 @@ def test_rows_under_one_key_are_read_and_told(tmp_path: Path, name: str, ending:
     assert "is missing" in why(path)[0]
 
 
+def test_the_only_list_of_objects_is_the_rows_of_what_is_no_row(tmp_path: Path) -> None:
+    """Whatever its name; a row that holds a list, by known names or by a map, stays a row."""
+    path = tmp_path / "rows.json"
+    path.write_text(json.dumps({"version": "1", "data": [RAGAS, RAGAS]}))
+    assert why(path) == ["", ""]
+    path.write_text(json.dumps({"query": "When?", "results": CRAG["search_results"]}))
+    assert "is missing, and so is `response`; the row has `query`, `results`" in why(path)[0]
+    path.write_text(json.dumps({"q": "When?", "hits": CRAG["search_results"], "a": "At nine."}))
+    names = {"question": "q", "documents": "hits.page_snippet", "response": "a"}
+    assert len(call_of(path, field_map=names).documents) == 2
+
+
+def test_a_spreadsheet_is_told(tmp_path: Path) -> None:
+    """It is a ZIP archive; no row of it is text."""
+    path = tmp_path / "calls.xlsx"
+    path.write_bytes(b"PK\3\4\x14\0\6\0\x08\0\n" + bytes(100))
+    assert why(path)[0] == "line 1: not text, but probably a spreadsheet; save it as CSV"
+
+
 def test_a_labelled_data_set_of_llama_index_is_read(tmp_path: Path) -> None:
     """Its own contexts and answers, which is told; an app's answers beside them are not gold."""
     example = {"query": "When?", "query_by": None, "reference_contexts": ["At nine.", "Or ten."],

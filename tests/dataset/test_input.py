@@ -76,7 +76,7 @@ def test_blank_lines_are_counted_and_skipped(
         ("{}\n{}\n".encode("utf-16"), "line 1: not UTF-8, but probably UTF-16; convert the file"),
         (b'{"a": "\xe4"}\n', "line 1: not UTF-8 at byte 7"),
         (b"\0\0\0\n", "line 1: not JSON"),
-        (b"PK\x03\x04\n", "line 1: not JSON"),
+        (b"PK\x03\x04\n", "line 1: not text, but probably a spreadsheet"),
         (b'{"a": ' + b"9" * 5000 + b"}\n", "line 1: not usable"),
         (b"[" * 9_000, "line 1: not "),
     ],
