@@ -19,8 +19,8 @@ from uuid import UUID
 
 from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.records import Document
-from rag_eval_integrations.records._frameworks import framework_of
 from rag_eval_integrations.records._json import is_finite, shown
+from rag_eval_integrations.records.call import framework_of
 
 _TEXTS = ("text", "page_content", "pageContent", "content", "passage", "chunk", "context")
 _IDS = ("id", "id_", "doc_id", "document_id", "node_id", "_id")

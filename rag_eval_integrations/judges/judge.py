@@ -21,7 +21,7 @@ from rag_eval_integrations.models.completion import (
     ModelBase,
     WrappedModel,
 )
-from rag_eval_integrations.records._frameworks import adapted
+from rag_eval_integrations.records.call import adapted
 
 if TYPE_CHECKING:
     from pydantic import JsonValue

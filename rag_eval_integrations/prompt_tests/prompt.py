@@ -34,8 +34,8 @@ from rag_eval_integrations.models._reading import loads
 from rag_eval_integrations.models._templates import FrameworkTemplate
 from rag_eval_integrations.models.completion import Message
 from rag_eval_integrations.prompt_tests.records import digest
-from rag_eval_integrations.records._frameworks import framework_of
 from rag_eval_integrations.records._json import input_error
+from rag_eval_integrations.records.call import framework_of
 
 # --- What a prompt's author adds to its file: instructions for stages, and sample inputs
 

@@ -29,7 +29,7 @@ from rag_eval_integrations.prompt_tests._settings import (
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest, adapter_of
 from rag_eval_integrations.prompt_tests.records import PromptTest, Result, digest
 from rag_eval_integrations.records import RagCall, Usage
-from rag_eval_integrations.records._frameworks import framework_of
+from rag_eval_integrations.records.call import framework_of
 
 logger = logger_of(__name__)
 

@@ -36,7 +36,7 @@ from rag_eval_integrations.records import (
     from_line,
     to_line,
 )
-from rag_eval_integrations.records._evals_schema import evals_schema
+from rag_eval_integrations.records.score import evals_schema
 
 # Every character that a string can hold: lone surrogates, NUL and line ends of all kinds included.
 TEXTS = st.text(
@@ -362,7 +362,7 @@ def test_a_line_of_another_version_says_what_to_do(schema: object, message: str)
 
 
 def test_the_shipped_schema_is_what_the_records_give() -> None:
-    """After a change of the records: python -m rag_eval_integrations.records._evals_schema."""
+    """After a change of the records, `json.dumps(evals_schema(), indent=1)` and a line end."""
     assert evals_schema() == VALIDATOR.schema
     VALIDATOR.check_schema(VALIDATOR.schema)
 

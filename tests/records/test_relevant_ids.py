@@ -12,9 +12,9 @@ from rag_eval_integrations import Evaluation, RagCall, RagEvaluator
 from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.metrics import Retrieval
 from rag_eval_integrations.records import from_line, from_object, to_line
-from rag_eval_integrations.records._evals_schema import PATH
+from rag_eval_integrations.records.score import EVALS_SCHEMA_FILE
 
-SCHEMA = Draft202012Validator(json.loads(PATH.read_text("ascii")))
+SCHEMA = Draft202012Validator(json.loads(EVALS_SCHEMA_FILE.read_text("ascii")))
 
 
 def call(gold: Any) -> RagCall:
