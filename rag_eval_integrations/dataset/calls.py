@@ -124,7 +124,7 @@ def _rows_inside(item: Any, tell: Callable[[str], object]) -> list[Any]:
     fields = (
         item if isinstance(item, Mapping) else {name: getattr(item, name, None) for name in ROWS}
     )
-    simple = str | int | float | list | None
+    simple = (str, int, float, list, type(None))
     lists = {
         name: rows
         for name, rows in fields.items()
