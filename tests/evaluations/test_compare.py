@@ -71,6 +71,16 @@ def test_ids_that_repeat_are_refused_with_their_places() -> None:
     assert compare(run(HALF), renamed).paired_by == "question"
 
 
+def test_all_runs_are_paired_in_one_way() -> None:
+    """Where the third has no ids of its own, the second is paired by question, too."""
+    default = [each.model_copy(update={"id": each.row_key[:16]}) for each in run(HALF)]
+
+    ways = [each.paired_by for each in compare(run(HALF), run(HALF), default).all]
+
+    assert ways == ["question", "question"]
+    assert compare(run(HALF), run(HALF)).paired_by == "id"
+
+
 def test_references_tell_equal_questions_apart() -> None:
     """The same question with another expected answer is another call."""
     before = [
