@@ -28,7 +28,7 @@ from rag_eval_integrations.cli._arguments import AgreementOptions
 from rag_eval_integrations.cli._gold_rows import RowReader, predicted_rows
 from rag_eval_integrations.cli._terminal import print_stderr, stdout, width_of, write_stdout
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.evaluations.console import add_row, plain_table
+from rag_eval_integrations.evaluations.console import add_row, heading, plain_table
 from rag_eval_integrations.evaluations.summary import caution
 from rag_eval_integrations.report import _agreement_figures as figures
 from rag_eval_integrations.report._agreement_page import write_agreement
@@ -117,10 +117,8 @@ def _drawn(table: Table) -> dict[str, Mapping[str, Curves]]:
 
 def cell_of(figure: Figure | None) -> str:
     """Format a value with its interval, if it has one."""
-    if figure is None or figure.interval is None:
-        return figures.value_of(figure)
-    low, high = figure.interval
-    return f"{figures.value_of(figure)} ({low:.3f} to {high:.3f})"
+    interval = figures.interval_of(figure)
+    return figures.value_of(figure) + (f" ({interval})" if interval else "")
 
 
 def foldable(title: str, *columns: str) -> rich_table.Table:
@@ -167,7 +165,7 @@ def cascade_tables(points: Sequence[CascadePoint]) -> list[rich_table.Table]:
     if points[0].third is not None:
         return _tables_of_three(points)
     title = "Cascade: quality when the second judge gets the calls where the first is least sure"
-    quality = foldable(title, "asked>", "ask_when", *(f"{short}>" for short, *_ in figures.CURVE))
+    quality = _with_scores(foldable(title, "asked>", "ask_when"), figures.CURVE)
     title = "Cascade: cost of asking the second judge"
     cost = foldable(title, "asked>", "requests>", "prompt tokens>", "completion tokens>", "cost>")
     for point in points:
@@ -178,7 +176,7 @@ def cascade_tables(points: Sequence[CascadePoint]) -> list[rich_table.Table]:
 
 def _tables_of_three(points: Sequence[CascadePoint]) -> list[rich_table.Table]:
     title = "Cascade of three: quality by the shares of all calls that the second and third get"
-    quality = foldable(title, "second>", "third>", *(f"{short}>" for short, *_ in figures.CURVE))
+    quality = _with_scores(foldable(title, "second>", "third>"), figures.CURVE)
     title = "Cascade of three: when the later judges are asked, and what they cost"
     cost = foldable(
         title, "second>", "third>", "second asked when", "third asked when", "requests>", "tokens>",
@@ -215,79 +213,79 @@ def print_agreement(agreement: Agreement, curve: tuple[CascadePoint, ...] = ()) 
         show(humans)  # the gold rows have no labels, so there is nothing else to compare
         stdout().print(f"{rows} rows; 95 % intervals by bootstrap.")
         return
-    compared = [_scores_by_dataset(agreement), _scores_with_intervals(agreement)]
-    show(
-        [*humans, *compared, *_sentences(agreement), *_baselines(agreement), *cascade_tables(curve)]
-    )
+    by_set = _by_dataset(agreement) if figures.several(agreement) else ()
+    compared = [*by_set, *_with_intervals(agreement), *_baselines(agreement)]
+    show([*humans, *compared, *cascade_tables(curve)])
     console = stdout()
     console.print(figures.LEGEND, soft_wrap=True)
     if any(path[0] == "baselines" for path in agreement.pooled.blocks):
         console.print(figures.BASELINE_NOTE, soft_wrap=True)
     console.print(
         f"{rows} rows; {figures.formulas_of(agreement)} formulas; 95 % intervals by bootstrap over "
-        f"rows. {figures.POOLED_NOTE}",
+        f"rows. {figures.POOLED_NOTE if figures.several(agreement) else ''}".rstrip(),
         soft_wrap=True,
     )
     for note in agreement.notes:
         console.print(visible(note), soft_wrap=True)
 
 
-def _scores_by_dataset(agreement: Agreement) -> rich_table.Table:
-    titles = (f"{short}>" for short, *_ in figures.SCORES)
-    table = foldable("Agreement with gold by data set", "data set", "n>", *titles)
+def _with_scores(
+    table: rich_table.Table, shown: Sequence[figures.ShownStatistic]
+) -> rich_table.Table:
+    """Add a column per statistic, whose heading has the whole name of the score on three lines."""
+    for score, statistic in shown:
+        words = f"{heading(score)}\n{figures.STATISTICS[statistic]}"
+        table.add_column(words, justify="right", overflow="fold")
+    table.padding = (0, 0)
+    return table
+
+
+def _by_dataset(agreement: Agreement) -> Iterator[rich_table.Table]:
+    """Yield a table of the scores, and one per statistic of the sentences."""
+    title = "Agreement with gold by data set"
+    table = _with_scores(foldable(title, "data set", "n>"), figures.SCORES)
     for name, group in figures.groups_of(agreement):
-        cells = (
-            figures.value_of(figures.figure_of(group, "scores", *where))
-            for _, *where in figures.SCORES
-        )
-        add_row(table, name, str(group.counts.get("n", "")), *cells)
-    return table
-
-
-def _scores_with_intervals(agreement: Agreement) -> rich_table.Table:
-    table = foldable("Scores with 95 % intervals", "score", "mean over data sets", "pooled")
-    for _, score, statistic in figures.SCORES:
-        add_row(
-            table,
-            f"{score} {figures.STATISTICS[statistic]}",
-            *_cells(agreement, "scores", score, statistic),
-        )
-        if statistic == "rmse" and ("estimates", score) in agreement.pooled.blocks:
-            table.add_row("  its estimate RMSE", *_cells(agreement, "estimates", score, "rmse"))
-    return table
-
-
-def _cells(agreement: Agreement, section: str, name: str, statistic: str) -> Iterator[str]:
-    for group in (agreement.mean_over_datasets, agreement.pooled):
-        yield cell_of(figures.figure_of(group, section, name, statistic))
-
-
-def _sentences(agreement: Agreement) -> Iterator[rich_table.Table]:
-    """Yield one table per statistic, by data set, then one of all statistics with intervals."""
+        found = (figures.figure_of(group, "scores", *where) for where in figures.SCORES)
+        add_row(table, name, str(group.counts.get("n", "")), *map(figures.value_of, found))
+    yield table
     for statistic in figures.OF_SENTENCES:
         title = f"Sentences by data set: {figures.STATISTICS[statistic]}"
         table = foldable(title, "data set", *(f"{kind}>" for kind in figures.SENTENCES))
         for name, group in figures.groups_of(agreement):
-            cells = (
-                figures.value_of(figures.figure_of(group, "keys", kind, statistic))
-                for kind in figures.SENTENCES
+            found = (
+                figures.figure_of(group, "keys", kind, statistic) for kind in figures.SENTENCES
             )
-            add_row(table, name, *cells)
+            add_row(table, name, *map(figures.value_of, found))
         yield table
-    title = "Sentences with 95 % intervals"
-    table = foldable(title, "sentences", "statistic", "mean over data sets", "pooled")
+
+
+def _with_intervals(agreement: Agreement) -> Iterator[rich_table.Table]:
+    """Yield a table of the scores and one of the sentences, each statistic with its interval."""
+    groups = {"value": agreement.pooled}
+    if figures.several(agreement):
+        groups = {"mean over data sets": agreement.mean_over_datasets, "pooled": agreement.pooled}
+
+    def cells(*where: str) -> Iterator[str]:
+        return (cell_of(figures.figure_of(group, *where)) for group in groups.values())
+
+    table = foldable("Scores with 95 % intervals", "score", *groups)
+    for shown in figures.SCORES:
+        add_row(table, shown.title, *cells("scores", *shown))
+        if shown.statistic == "rmse" and ("estimates", shown.score) in agreement.pooled.blocks:
+            table.add_row("  its estimate RMSE", *cells("estimates", *shown))
+    yield table
+    table = foldable("Sentences with 95 % intervals", "sentences", "statistic", *groups)
     for kind in figures.SENTENCES:
         for statistic in figures.OF_SENTENCES:
             if (kind, statistic) != ("supporting", "auroc"):
-                ends = _cells(agreement, "keys", kind, statistic)
-                add_row(table, kind, figures.STATISTICS[statistic], *ends)
+                add_row(table, kind, figures.STATISTICS[statistic], *cells("keys", kind, statistic))
     yield table
 
 
 def _baselines(agreement: Agreement) -> Iterator[rich_table.Table]:
     """Yield one table per score: each baseline's figure next to the judge's on the same rows."""
     mean, scores = figures.baselines_of(agreement)
-    over = "mean over data sets" if agreement.by_dataset else "pooled"
+    over = "mean over data sets" if figures.several(agreement) else "pooled"
     for score, statistic in scores.items():
         name = figures.STATISTICS[statistic]
         title = f"Baselines: {score} {name}, {over}"
@@ -295,7 +293,7 @@ def _baselines(agreement: Agreement) -> Iterator[rich_table.Table]:
         for baseline, theirs, own in figures.against(mean, score):
             add_row(table, baseline, cell_of(theirs), cell_of(own))
         yield table
-        if len(agreement.by_dataset) > 1:
+        if figures.several(agreement):
             title = f"Baselines: {score} {name} by data set"
             table = foldable(title, "data set", "baseline", "baseline's>", "judge's>")
             for dataset, group in (*agreement.by_dataset.items(), ("pooled", agreement.pooled)):

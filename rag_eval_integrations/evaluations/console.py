@@ -74,7 +74,7 @@ def calls_table(evaluations: Iterable[Evaluation], width: int | None = None) -> 
     """
     rows = list(evaluations)
     names = score_names(rows)
-    headings = ["framework", *map(_heading, names), "unsupp."]
+    headings = ["framework", *map(heading, names), "unsupp."]
     cells = [
         [
             plain(row.capture.framework if row.capture else "–"),
@@ -212,7 +212,7 @@ def calls_overview(evaluations: Iterable[Evaluation]) -> Table:
     names = score_names(rows)
     table = plain_table("", "call>")
     for name in names:
-        table.add_column(Text(_heading(name)), justify="right", no_wrap=True)
+        table.add_column(Text(heading(name)), justify="right", no_wrap=True)
     table.add_column("marked", overflow="fold")
     for number, row in enumerate(rows, 1):
         marked = [f"{STATES[state][0]} {sentence.key}" for sentence, state, _ in unsupported(row)]
@@ -230,7 +230,7 @@ _STYLES = {
 """State of a sentence, or of a value → its style."""
 
 
-def _heading(name: str) -> str:
+def heading(name: str) -> str:
     """Write a score's name over a narrow column: a long one goes on behind an underscore."""
     return plain(name).replace("_", "_\n", 1)
 

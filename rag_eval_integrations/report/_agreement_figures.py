@@ -8,23 +8,27 @@ from typing import NamedTuple
 from rag_eval_integrations.agreement import Agreement, CascadePoint, Figure, Group
 from rag_eval_integrations.records import Usage
 
+STATISTICS = {"auroc": "AUROC", "kappa": "κ", "rmse": "RMSE", "f1": "F1"}
+
 
 class ShownStatistic(NamedTuple):
     """A statistic of a score that stands for its agreement."""
 
-    title: str
-    """A column's heading: the score's letter and the statistic."""
     score: str
     statistic: str
 
+    @property
+    def title(self) -> str:
+        """The name of the score and that of the statistic."""
+        return f"{self.score} {STATISTICS[self.statistic]}"
 
-STATISTICS = {"auroc": "AUROC", "kappa": "κ", "rmse": "RMSE", "f1": "F1"}
+
 SCORES = (
-    ShownStatistic("A AUROC", "adherence", "auroc"),
-    ShownStatistic("A κ", "adherence", "kappa"),
-    ShownStatistic("R RMSE", "context_relevance", "rmse"),
-    ShownStatistic("U RMSE", "context_utilization", "rmse"),
-    ShownStatistic("C RMSE", "completeness", "rmse"),
+    ShownStatistic("adherence", "auroc"),
+    ShownStatistic("adherence", "kappa"),
+    ShownStatistic("context_relevance", "rmse"),
+    ShownStatistic("context_utilization", "rmse"),
+    ShownStatistic("completeness", "rmse"),
 )
 CURVE = tuple(score for score in SCORES if score.statistic != "kappa")
 """Figures of a cascade."""
@@ -37,10 +41,10 @@ LEVELS = {
 }
 OF_HUMANS = ("pearson", "spearman", "kendall", "rmse")
 LEGEND = (
-    "A: adherence (AUROC and Cohen's κ for 'not adherent'); R: context_relevance; U:"
-    " context_utilization; C: completeness. Sentences: relevant and utilized document sentences;"
-    " supported and unsupported response sentences; supporting: pairs of a response sentence and"
-    " a document sentence that supports it, which have no probabilities and therefore no AUROC."
+    "adherence: AUROC and Cohen's κ for 'not adherent'. Sentences: relevant and utilized document"
+    " sentences; supported and unsupported response sentences; supporting: pairs of a response"
+    " sentence and a document sentence that supports it, which have no probabilities and so no"
+    " AUROC."
 )
 BASELINE_NOTE = "The judge's figures next to a baseline are over the same rows."
 POOLED_NOTE = (
@@ -54,6 +58,17 @@ def value_of(figure: Figure | None) -> str:
     return "–" if figure is None or figure.value is None else f"{figure.value:.3f}"
 
 
+def interval_of(figure: Figure | None) -> str:
+    """Write an interval; empty where there is none, or where it has no width to show."""
+    low, high = (f"{end:.3f}" for end in (figure and figure.interval) or (0.0, 0.0))
+    return f"{low} to {high}" if low != high else ""
+
+
+def several(agreement: Agreement) -> bool:
+    """Tell whether the rows are of several data sets, which have a mean."""
+    return len(agreement.by_dataset) > 1
+
+
 def figure_of(group: Group, *where: str) -> Figure | None:
     """Look up a figure by the path of its block and its name; None if there is none."""
     block = group.blocks.get(where[:-1])
@@ -63,7 +78,7 @@ def figure_of(group: Group, *where: str) -> Figure | None:
 def groups_of(agreement: Agreement) -> Iterator[tuple[str, Group]]:
     """Yield the data sets, the mean over several of them, and all rows, each with its name."""
     yield from agreement.by_dataset.items()
-    if len(agreement.by_dataset) > 1:
+    if several(agreement):
         yield "mean over sets", agreement.mean_over_datasets
     yield "pooled", agreement.pooled
 
@@ -117,7 +132,7 @@ def group_of(point: CascadePoint) -> Group:
 def curve_cells(point: CascadePoint) -> list[str]:
     """Write the figures of a cascade's point, in the order of `CURVE`."""
     group = group_of(point)
-    return [value_of(figure_of(group, "scores", *where)) for _, *where in CURVE]
+    return [value_of(figure_of(group, "scores", *where)) for where in CURVE]
 
 
 def band_of(point: CascadePoint, *, third: bool = False) -> str:

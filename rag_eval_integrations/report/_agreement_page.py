@@ -76,17 +76,19 @@ def agreement_pieces(
 ) -> Iterator[str]:
     """Render the page in pieces; arguments as for `write_agreement`."""
     only_humans = figures.humans_only(agreement)
-    several = len(agreement.by_dataset) > 1
+    several = figures.several(agreement)
     return pieces(
         "agreement.html",
         style="agreement.css",
         title=title,
-        lead=_lead(agreement, only_humans),
+        lead=_lead(agreement),
+        caution=caution(agreement.makers.lexical, agreement.matched.rows),
         several=several,
         card=[] if only_humans else list(_card(agreement)),
         sentences=[] if only_humans else list(_sentences(agreement)),
         facts=[(name, values) for name, values in _facts(agreement) if values],
-        tables=[] if only_humans else list(_by_dataset(agreement)),
+        versions=[(name, values) for name, values in _versions(agreement) if values],
+        tables=[] if only_humans or not several else list(_by_dataset(agreement)),
         humans=list(_humans(agreement.pooled)),
         baselines=list(_baselines(agreement)),
         plots=[] if only_humans else [_drawn(*curve) for curve in curves.items()],
@@ -100,16 +102,12 @@ def agreement_pieces(
     )
 
 
-def _lead(agreement: Agreement, only_humans: bool) -> str:
+def _lead(agreement: Agreement) -> str:
     rows = agreement.matched.rows
     parts = [counted(rows, "row")]
-    if len(agreement.by_dataset) > 1:
+    if figures.several(agreement):
         parts[0] += f" in {len(agreement.by_dataset)} data sets"
-    formulas = figures.formulas_of(agreement)
-    if formulas and not only_humans:
-        parts.append(f"scored with the {shown(formulas)} formulas")
-    line = f"{', '.join(parts)}; 95 % intervals by bootstrap over rows."
-    return f"{line} {caution(agreement.makers.lexical, rows)}".rstrip()
+    return f"{', '.join(parts)}; 95 % intervals by bootstrap over rows."
 
 
 # --- Cells: a figure as it is printed, and as it is drawn from 0 to 1
@@ -119,11 +117,12 @@ def _cell(figure: Figure | None) -> dict[str, str]:
     if figure is None or figure.value is None:
         return {"value": "–", "interval": "", "at": "", "low": "", "high": ""}
     cell = {"value": figures.value_of(figure), "at": drawn(figure.value, _STRIP)}
-    if figure.interval is None:
+    interval = figures.interval_of(figure)
+    if figure.interval is None or not interval:
         return cell | {"interval": "", "low": "", "high": ""}
     low, high = figure.interval
     return cell | {
-        "interval": f"{low:.3f} to {high:.3f}",
+        "interval": interval,
         "low": drawn(low, _STRIP),
         "high": drawn(high, _STRIP),
     }
@@ -133,7 +132,7 @@ def _cell(figure: Figure | None) -> dict[str, str]:
 
 
 def _card(agreement: Agreement) -> Iterator[dict[str, Any]]:
-    for _, score, statistic in figures.SCORES:
+    for score, statistic in figures.SCORES:
         yield _row(
             f"{score} {figures.STATISTICS[statistic]}",
             _MEANINGS[score, statistic],
@@ -170,9 +169,6 @@ def _row(name: str, meaning: str, agreement: Agreement, where: tuple[str, ...]) 
 def _facts(agreement: Agreement) -> Iterator[tuple[str, list[str]]]:
     makers = agreement.makers
     yield "judge", _judges(makers.judges)
-    yield "prompt version", [shown(version) for version in makers.prompt_versions]
-    yield "formulas", [shown(formulas) for formulas in makers.formulas]
-    yield "evaluator", [shown(fingerprint) for fingerprint in makers.fingerprints]
     yield "gold labels by", [shown(model) for model in agreement.gold_models]
     matched = agreement.matched
     counts = [
@@ -194,6 +190,13 @@ def _facts(agreement: Agreement) -> Iterator[tuple[str, list[str]]]:
     yield "left out", [shown(note) for note in agreement.notes]
 
 
+def _versions(agreement: Agreement) -> Iterator[tuple[str, list[str]]]:
+    makers = agreement.makers
+    yield "prompt version", [shown(version) for version in makers.prompt_versions]
+    yield "formulas", [shown(formulas) for formulas in makers.formulas]
+    yield "evaluator", [shown(fingerprint) for fingerprint in makers.fingerprints]
+
+
 def _judges(judges: Sequence[tuple[JudgeInfo, int]]) -> list[str]:
     named = []
     for judge, count in judges:
@@ -211,7 +214,7 @@ def _by_dataset(agreement: Agreement) -> Iterator[dict[str, Any]]:
     yield _table(
         agreement,
         "Scores",
-        [(title, ("scores", score, statistic)) for title, score, statistic in figures.SCORES],
+        [(score.title, ("scores", *score)) for score in figures.SCORES],
     )
     for statistic in figures.OF_SENTENCES:
         columns = [(kind, ("keys", kind, statistic)) for kind in figures.SENTENCES]
@@ -258,12 +261,12 @@ def _baselines(agreement: Agreement) -> Iterator[dict[str, Any]]:
         groups = [*agreement.by_dataset.items(), ("pooled", agreement.pooled)]
         yield {
             "title": f"{score} {figures.STATISTICS[statistic]}",
-            "over": "mean over data sets" if agreement.by_dataset else "pooled",
+            "over": "mean over data sets" if figures.several(agreement) else "all rows",
             "better": "higher is better" if statistic == "auroc" else "lower is better",
             "rows": list(_rivals(mean, score)),
             "groups": [
                 (name, row)
-                for name, group in (groups if len(agreement.by_dataset) > 1 else [])
+                for name, group in (groups if figures.several(agreement) else [])
                 for row in _rivals(group, score)
             ],
         }
@@ -311,10 +314,10 @@ def _drawn(heading: str, curves: Mapping[str, Curves]) -> dict[str, Any]:
 
 
 def _cascade(points: Sequence[CascadePoint]) -> dict[str, Any]:
-    names = [f"{score} {figures.STATISTICS[statistic]}" for _, score, statistic in figures.CURVE]
+    names = [curve.title for curve in figures.CURVE]
     plots = []
     three = points[0].third is not None  # two shares per point make no line
-    for name, (_, *where) in () if three else zip(names, figures.CURVE, strict=True):
+    for name, where in () if three else zip(names, figures.CURVE, strict=True):
         better = "higher" if where[1] == "auroc" else "lower"
         values = [
             (point.share, None if figure is None else figure.value)

@@ -74,11 +74,11 @@ def line(out: str, start: str, *words: str) -> str:
 
 
 def shown(figures: dict[str, Any], statistic: str) -> str:
-    """A figure of --json as the tables write it."""
-    if statistic not in figures["ci95"]:  # too few rows of one kind
+    """A figure of --json as the tables write it, without an interval of no width."""
+    low, high = (f"{end:.3f}" for end in figures["ci95"].get(statistic, (0, 0)))
+    if low == high:  # also where there is none: too few rows of one kind
         return f" {figures[statistic]:.3f} "
-    low, high = figures["ci95"][statistic]
-    return f"{figures[statistic]:.3f} ({low:.3f} to {high:.3f})"
+    return f"{figures[statistic]:.3f} ({low} to {high})"
 
 
 def test_sentences_are_printed_with_their_intervals(
@@ -104,9 +104,27 @@ def test_sentences_are_printed_with_their_intervals(
         assert cells[1:5] == [f"{keys[kind][statistic]:.3f}" for kind in kinds]
 
 
+def test_the_figures_of_one_data_set_are_printed_once(
+    rag_eval: Command, write: Callable[..., tuple[Path, Path]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither by data set, nor as a mean over data sets; two data sets have all of it."""
+    monkeypatch.setenv("COLUMNS", "80")
+    evals, gold = write("harbour")
+    alone = rag_eval("agreement", evals, gold).out
+    evals.unlink()
+    pair = rag_eval("agreement", *write("harbour", "railway")).out
+
+    for words in ("by data set", "mean over data sets", "pooled", "harbour"):
+        assert words not in alone.lower()
+        assert words in pair.lower()
+    assert len(re.findall(r"^ *context_relevance RMSE ", alone, re.MULTILINE)) == 1
+    assert not re.search(r"(\d\.\d{3}) to \1", alone + pair)
+    assert re.search(r"adherence +adherence +relevance +utilization +completeness", pair)
+
+
 def tables(out: str) -> str:
     """The tables alone, without colours: the notes below wrap as the terminal does."""
-    return re.sub(r"\x1b\[[0-9;]*m", "", out.split("A: adherence (", 1)[0])
+    return re.sub(r"\x1b\[[0-9;]*m", "", out.split("adherence: AUROC and", 1)[0])
 
 
 @pytest.mark.parametrize("width", [60, 80])

@@ -150,13 +150,19 @@ def test_a_judge_without_probabilities_has_no_curves() -> None:
 
 
 def test_rows_of_one_set_show_no_mean_over_sets() -> None:
-    """A mean over one data set would be the same figure twice."""
+    """A mean over one data set, or a table by data set, would be the same figures twice."""
     matched, _ = judged()
-    pairs = [replace(pair, dataset=None) for pair in matched.pairs]
-    text = page(agree(pairs, resamples=0), {})
+    for name in (None, "harbour"):
+        pairs = [replace(pair, dataset=name) for pair in matched.pairs]
+        text = page(agree(pairs, resamples=50), {})
+        shown = Tags(text[text.index("<main") : text.index('id="all-heading"')]).text.lower()
 
-    assert "Mean over data sets" not in text
+        assert "mean over data sets" not in shown
+        assert "by data set" not in shown
+        assert shown.count("context_relevance rmse") == 1
+        assert not re.search(r"(\d\.\d{3}) to \1", shown)
     assert "Mean over data sets" in whole()[2]
+    assert "By data set" in whole()[2]
 
 
 def test_a_page_of_hostile_names_holds_no_controls() -> None:
