@@ -9,13 +9,10 @@ from collections.abc import Callable
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.judges.cascade import cascade_named
-from rag_eval_integrations.judges.judge import CASCADE, ENDPOINT, LOCAL, Judge, judge_from
+from rag_eval_integrations.judges.judge import CASCADE, ENDPOINT, JUDGES, LOCAL, Judge, judge_from
 from rag_eval_integrations.models import Model
 
-FORMS = (
-    "embedded, openai:MODEL, onnx:PATH[+RELEVANCE], transformers:NAME[+RELEVANCE], "
-    "cascade:A,B[,C] or MODULE:OBJECT"
-)
+FORMS = f"{', '.join(JUDGES)} or MODULE:OBJECT"
 """The forms of a judge's name."""
 
 
@@ -80,17 +77,12 @@ def imported(name: str, option: str, use: str) -> object:
         sys.path.insert(0, "")
     try:
         thing: object = importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            why = f"module {module!r} cannot be imported: {error}"
-        else:
-            why = f"no module {error.name!r} in {os.getcwd()} or on Python's path; {use}"
-        raise ConfigurationError(option, name, why) from error
-    except ImportError as error:
-        why = f"module {module!r} cannot be imported: {error}"
-        raise ConfigurationError(option, name, why) from error
-    except SystemExit as error:  # its exit code would be taken for this command's
-        why = f"module {module!r} cannot be imported: it ends the program"
+    except (ImportError, SystemExit) as error:  # whose exit code would be taken for this command's
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        ends = isinstance(error, SystemExit)
+        why = f"module {module!r} cannot be imported: {'it ends the program' if ends else error}"
+        if missing is not None and f"{module}.".startswith(f"{missing}."):
+            why = f"no module {missing!r} in {os.getcwd()} or on Python's path; {use}"
         raise ConfigurationError(option, name, why) from error
     place = module
     for part in path.split("."):

@@ -94,12 +94,10 @@ class ShownSentences(Protocol):
     @property
     def documents(self) -> Sequence[Sentence]:
         """The sentences of the documents."""
-        ...
 
     @property
     def response(self) -> Sequence[Sentence]:
         """The sentences of the response."""
-        ...
 
 
 def reconcile(labels: Labels, call: ShownSentences) -> Labels:

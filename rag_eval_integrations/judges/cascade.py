@@ -6,7 +6,6 @@ and c where b is unsure as well.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from types import FunctionType
 
@@ -80,25 +79,18 @@ class CascadeJudge(JudgeBase):
         if not isinstance(cheap, Judge):
             raise ConfigurationError("first", first, "is a model; use a judge, such as 'embedded'")
         asked = judge_from(second)
-        self._first = judge_base(cheap)
-        self._second = (
-            judge_base(asked) if isinstance(asked, Judge) else LLMJudge(with_retries(asked))
-        )
+        self.first: Judge = cheap
+        self.second: Judge = asked if isinstance(asked, Judge) else LLMJudge(with_retries(asked))
+        self._first, self._second = judge_base(cheap), judge_base(self.second)
         if ask_when is None:
             ask_when = self._first.unsure
         if not callable(ask_when) and not _is_band(ask_when):
-            raise ConfigurationError(
-                "ask_when", ask_when, "use two probabilities (low, high), or a function"
-            )
+            why = "use two probabilities (low, high), or a function"
+            raise ConfigurationError("ask_when", ask_when, why)
         rule = _rule(ask_when)
         if rule is None and not name:
-            raise ConfigurationError(
-                "ask_when",
-                ask_when,
-                "has no name of its own; use a function of a module, or name the cascade (`name=`)",
-            )
-        self.first: Judge = cheap
-        self.second: Judge = asked if isinstance(asked, Judge) else self._second
+            why = "has no name of its own; use a function of a module, or name the cascade"
+            raise ConfigurationError("ask_when", ask_when, f"{why} (`name=`)")
         self.judges = (*judges_of(self._first), *judges_of(self._second))
         if len(self.judges) > len(PLACES):
             raise ConfigurationError("second", len(self.judges), f"is more than {len(PLACES)}")
@@ -221,9 +213,6 @@ def _shown(judge: Judge) -> str:
 
 
 def _is_band(value: object) -> bool:
-    if not isinstance(value, tuple | list) or len(value) != 2:
-        return False
-    low, high = value
-    if not all(type(end) in (int, float) and math.isfinite(end) for end in (low, high)):
-        return False
-    return bool(0 <= low <= high <= 1)
+    ends = list(value) if isinstance(value, tuple | list) else []
+    numbers = [end for end in ends if type(end) in (int, float)]
+    return len(ends) == len(numbers) == 2 and 0 <= ends[0] <= ends[1] <= 1

@@ -43,11 +43,9 @@ class Judge(Protocol):
     @property
     def name(self) -> str:
         """Name stamped on every score."""
-        ...
 
     async def label(self, call: SentencizedCall) -> Labelling:
         """Label one call."""
-        ...
 
 
 class JudgeBase(ABC):

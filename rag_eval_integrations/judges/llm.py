@@ -357,19 +357,13 @@ class Window(NamedTuple):
 
     def halves(self) -> tuple[Window, Window] | None:
         """Split the longer side in two; None when both have fewer than two sentences."""
-        if max(len(self.documents), len(self.response)) < 2:
+        documents, response = self
+        middle = max(len(documents), len(response)) // 2
+        if not middle:
             return None
-        if len(self.documents) >= len(self.response):
-            middle = len(self.documents) // 2
-            return (
-                Window(self.documents[:middle], self.response),
-                Window(self.documents[middle:], self.response),
-            )
-        middle = len(self.response) // 2
-        return (
-            Window(self.documents, self.response[:middle]),
-            Window(self.documents, self.response[middle:]),
-        )
+        if len(documents) >= len(response):
+            return Window(documents[:middle], response), Window(documents[middle:], response)
+        return Window(documents, response[:middle]), Window(documents, response[middle:])
 
 
 def windows(
