@@ -72,7 +72,8 @@ of your lists."""
 _HEADER_CHARACTERS = 2_000  # of one document that are shown
 
 
-def _object(**properties: JsonObject) -> JsonObject:
+def json_object(**properties: JsonObject) -> JsonObject:
+    """Return the JSON schema of an object with these fields, in this order, and no others."""
     return {
         "type": "object",
         "properties": {**properties},
@@ -86,14 +87,14 @@ _VERDICT: JsonObject = {"type": "boolean"}
 _KEYS: JsonObject = {"type": "array", "items": _TEXT}
 _SUPPORT: JsonObject = {
     "type": "array",
-    "items": _object(
+    "items": json_object(
         response_sentence_key=_TEXT,
         explanation=_TEXT,
         supporting_sentence_keys=_KEYS,
         fully_supported=_VERDICT,
     ),
 }
-LABELS_SCHEMA = _object(
+LABELS_SCHEMA = json_object(
     relevance_explanation=_TEXT,
     all_relevant_sentence_keys=_KEYS,
     sentence_support_information=_SUPPORT,
@@ -103,7 +104,7 @@ LABELS_SCHEMA = _object(
 )
 """Schema of the reply; explanations come before the verdicts that they lead to."""
 
-REPAIR_SCHEMA = _object(sentence_support_information=_SUPPORT)
+REPAIR_SCHEMA = json_object(sentence_support_information=_SUPPORT)
 """Schema of the reply to the request for missing response sentences."""
 
 # Line ends, control characters, and characters that are invisible or reverse text would let a

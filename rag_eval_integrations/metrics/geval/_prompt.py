@@ -14,7 +14,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 from rag_eval_integrations.errors import JudgeOutputError
-from rag_eval_integrations.judges._prompt import one_line, parse_object
+from rag_eval_integrations.judges._prompt import json_object, one_line, parse_object
 from rag_eval_integrations.metrics.geval._sections import Section, titles
 from rag_eval_integrations.metrics.geval._settings import Level
 from rag_eval_integrations.models import Model, ModelBase
@@ -83,27 +83,16 @@ Reasons: ...
 _KEY = b"rag-eval g-eval"
 _MOST_LISTED = 50  # scores in a schema; endpoints limit the number of enumerated values
 
-STEPS_SCHEMA: JsonObject = {
-    "type": "object",
-    "properties": {"steps": {"type": "array", "items": {"type": "string"}}},
-    "required": ["steps"],
-    "additionalProperties": False,
-}
+STEPS_SCHEMA = json_object(steps={"type": "array", "items": {"type": "string"}})
 
 
 def score_schema(scale: tuple[int, int]) -> JsonObject:
     """Return the JSON schema of a reply; the reason comes before the score that it leads to."""
     low, high = scale
-    score: dict[str, object] = {"type": "integer", "minimum": low, "maximum": high}
+    score: JsonObject = {"type": "integer", "minimum": low, "maximum": high}
     if high - low < _MOST_LISTED:
-        score = {"type": "integer", "enum": list(range(low, high + 1))}
-    schema = {
-        "type": "object",
-        "properties": {"reason": {"type": "string"}, "score": score},
-        "required": ["reason", "score"],
-        "additionalProperties": False,
-    }
-    return schema  # type: ignore[return-value]  # lists of literals are JSON
+        score = {"type": "integer", "enum": [*range(low, high + 1)]}
+    return json_object(reason={"type": "string"}, score=score)
 
 
 def steps_messages(criteria: str, params: Sequence[str]) -> tuple[Message, ...]:

@@ -240,12 +240,7 @@ class GEval(ModelMetric):
         Raises:
             JudgeError: the judge does not answer.
         """
-        by = By(
-            judge=judge.name,
-            model=judge.model,
-            judge_version=judge.version,
-            prompt_version=SCORE_VERSION,
-        )
+        by = _by(judge).model_copy(update={"prompt_version": SCORE_VERSION})
         sections = sections_of(call, self.params)
         if isinstance(sections, MissingParam):
             return Measured(self.unscored(sections.code, sections.why, by))
@@ -335,9 +330,8 @@ class GEval(ModelMetric):
             measured = await self.measure(called, asked)
         score = measured.scores[0]
         if score.unscored == "judge_incapable":
-            raise JudgeRejectedError(
-                score.reason or "the model does not support the requested estimator"
-            )
+            why = "the model does not support the requested estimator"
+            raise JudgeRejectedError(score.reason or why)
         return score
 
     def score_sync(self, call: RagCall | Conversation, judge: AnyModel | None = None) -> Score:
@@ -403,14 +397,17 @@ class GEval(ModelMetric):
             with suppress_capture():
                 return (await self.measure(called, asked)).scores[0]
         except Exception as error:  # noqa: BLE001 -- the boundary: failure is data from here on
-            by = By(judge=asked.name, model=asked.model, judge_version=asked.version)
             reason = f"{type(error).__name__}: {str(error) or repr(error)}"
-            return Score(name=self.names[0], status="error", reason=reason, by=by)
+            return Score(name=self.names[0], status="error", reason=reason, by=_by(asked))
 
     def _asked(self, judge: AnyModel | None) -> ModelBase:
         if judge is None and self.judge is None:
             raise ConfigurationError("judge", None, "pass a model here or to the metric")
         return with_retries(self.judge if judge is None else _model(judge))  # type: ignore[arg-type]
+
+
+def _by(judge: ModelBase) -> By:
+    return By(judge=judge.name, model=judge.model, judge_version=judge.version)
 
 
 def _model(judge: AnyModel) -> Model:
