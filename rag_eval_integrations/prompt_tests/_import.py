@@ -14,16 +14,9 @@ from typing import Any
 from rag_eval_integrations import _target
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.models._reading import loads
-from rag_eval_integrations.prompt_tests import _workspace as files
+from rag_eval_integrations.prompt_tests import upstream as files
 from rag_eval_integrations.prompt_tests._replies import lines_in, read_tests_csv
-from rag_eval_integrations.prompt_tests._workspace import (
-    Workspace,
-    inverse_by_rule,
-    inverse_lines,
-    make_spec,
-)
-from rag_eval_integrations.prompt_tests.generate import Tell
-from rag_eval_integrations.prompt_tests.project import Project
+from rag_eval_integrations.prompt_tests.project import Project, Tell, Workspace
 from rag_eval_integrations.prompt_tests.prompt import (
     PromptUnderTest,
     csv_rows_of,
@@ -44,6 +37,9 @@ from rag_eval_integrations.prompt_tests.upstream import (
     checks_to_rows,
     flag_of,
     from_test_rows,
+    inverse_by_rule,
+    inverse_lines,
+    make_spec,
     results_from_rows,
     results_to_rows,
     rows_of,

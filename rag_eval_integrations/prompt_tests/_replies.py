@@ -27,7 +27,6 @@ _REFUSAL = re.compile(
     re.IGNORECASE,
 )
 _LONGEST_REFUSAL = 600
-NUMBER = re.compile(r"^\s*(\d{1,3})\s*[.):]\s+")
 
 
 def is_refusal(text: str) -> bool:

@@ -18,7 +18,6 @@ from rag_eval_integrations.models import Model
 from rag_eval_integrations.models._reading import unfenced
 from rag_eval_integrations.models.completion import CompletionRequest, Message
 from rag_eval_integrations.prompt_tests._replies import (
-    NUMBER,
     ParsedTests,
     is_refusal,
     json_in,
@@ -36,7 +35,7 @@ from rag_eval_integrations.prompt_tests._requests import (
 from rag_eval_integrations.prompt_tests.evaluate import graded, metric_values
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest, Scenario
 from rag_eval_integrations.prompt_tests.records import PromptTest, Rule, Spec, make_uid
-from rag_eval_integrations.prompt_tests.upstream import text_of, whole_of
+from rag_eval_integrations.prompt_tests.upstream import NUMBER, text_of, whole_of
 from rag_eval_integrations.records import JsonObject
 
 logger = logger_of(__name__)

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 from rag_eval_integrations import _loop
@@ -316,6 +317,10 @@ class SpecAgreement:
 
 
 # --- All of it, over a run
+
+
+OWN_METRICS = Path(__file__).parent / "metrics"
+"""Metric files that are found by name, whatever the prompt's folder."""
 
 
 class PromptEvaluation:

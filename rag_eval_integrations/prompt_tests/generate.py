@@ -16,7 +16,7 @@ from rag_eval_integrations.errors import ConfigurationError, JudgeError, JudgeUn
 from rag_eval_integrations.evaluations._cells import paragraphs
 from rag_eval_integrations.metrics.prompty import PromptyMetric, discover_metrics
 from rag_eval_integrations.models import Model
-from rag_eval_integrations.prompt_tests import _workspace as files
+from rag_eval_integrations.prompt_tests import upstream as files
 from rag_eval_integrations.prompt_tests._replies import ParsedTests
 from rag_eval_integrations.prompt_tests._requests import RecordedModel, run_jobs
 from rag_eval_integrations.prompt_tests._stages import (
@@ -33,11 +33,12 @@ from rag_eval_integrations.prompt_tests._stages import (
     write_rules,
     write_tests,
 )
-from rag_eval_integrations.prompt_tests._workspace import Workspace, inverse_by_rule
+from rag_eval_integrations.prompt_tests.evaluate import OWN_METRICS
+from rag_eval_integrations.prompt_tests.project import Tell, Workspace
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import PromptTest, Spec
 from rag_eval_integrations.prompt_tests.run import model_from
-from rag_eval_integrations.prompt_tests.upstream import to_test_rows
+from rag_eval_integrations.prompt_tests.upstream import inverse_by_rule, to_test_rows
 
 # --- Options: how much is generated, and presets of effort
 
@@ -116,8 +117,6 @@ PRESETS: dict[str, GenerateOptions] = {
 """Options by effort."""
 
 logger = logger_of(__name__)
-
-Tell = Callable[[str], None]
 
 
 # --- The stages
@@ -370,6 +369,3 @@ class Generation:
         if not self.workspace.has(name):
             self.workspace.write_lines(name, await write(), otherwise)
         return self.workspace.read_lines(name)
-
-
-OWN_METRICS = Path(__file__).parent / "metrics"

@@ -1,9 +1,15 @@
-"""`Project`: run, evaluate and report in a folder of files, as the command line does."""
+"""The folder of a prompt's tests, and `Project`, which runs, evaluates and reports in it.
+
+One file per stage, named as in PromptPex, editable by hand. A file that exists and is not blank is
+the result of its stage; delete it to run the stage again. Files are written under another name and
+renamed, so that none is ever incomplete. They are made for their owner only; links are followed.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Mapping, Sequence
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,27 +24,188 @@ from rag_eval_integrations.metrics.prompty import (
 )
 from rag_eval_integrations.metrics.prompty.file import prompt_name
 from rag_eval_integrations.models import Model
-from rag_eval_integrations.prompt_tests import _workspace as files
+from rag_eval_integrations.prompt_tests import upstream as files
 from rag_eval_integrations.prompt_tests._export import Exported, Source, export_tests
 from rag_eval_integrations.prompt_tests._pages import report_pieces, to_csv, to_json, to_markdown
-from rag_eval_integrations.prompt_tests._workspace import Workspace
-from rag_eval_integrations.prompt_tests.evaluate import PromptEvaluation
-from rag_eval_integrations.prompt_tests.generate import OWN_METRICS, Tell
-from rag_eval_integrations.prompt_tests.prompt import AuthorWords, PromptUnderTest
+from rag_eval_integrations.prompt_tests._replies import one_line
+from rag_eval_integrations.prompt_tests._requests import Journal
+from rag_eval_integrations.prompt_tests.evaluate import OWN_METRICS, PromptEvaluation
+from rag_eval_integrations.prompt_tests.prompt import AuthorWords, PromptUnderTest, read_content
 from rag_eval_integrations.prompt_tests.rates import UnknownAs
-from rag_eval_integrations.prompt_tests.records import Choice, PromptTest, Result, TestCheck
+from rag_eval_integrations.prompt_tests.records import (
+    Choice,
+    PromptTest,
+    Result,
+    Spec,
+    TestCheck,
+)
 from rag_eval_integrations.prompt_tests.report import Report
 from rag_eval_integrations.prompt_tests.run import run_tests
 from rag_eval_integrations.prompt_tests.upstream import (
     checks_from_rows,
     checks_to_rows,
+    from_test_rows,
+    inverse_by_rule,
+    make_spec,
     results_from_rows,
     results_to_rows,
+    rows_of,
     rule_checks_from_rows,
     rule_checks_to_rows,
+    whole_of,
 )
 from rag_eval_integrations.records import SCHEMA
 from rag_eval_integrations.report._page import write
+
+Tell = Callable[[str], None]
+
+# --- The folder
+
+
+class Workspace:
+    """A folder of stage files.
+
+    Args:
+        folder: the folder; created when the first file is written.
+
+    Raises:
+        ConfigurationError: when the path is a file.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        if self.folder.exists() and not self.folder.is_dir():
+            what = _target.kind(self.folder.stat().st_mode)
+            raise ConfigurationError("folder", str(folder), f"is {what}")
+        self._journal: Journal | None = None
+
+    def path(self, name: str) -> Path:
+        """Return the path of a file in the folder."""
+        return self.folder / name
+
+    def journal(self) -> Journal:
+        """Open the journal of replies, once for the folder; close it at the end of a stage."""
+        if self._journal is None:
+            self._journal = Journal(self.path(files.JOURNAL))
+        return self._journal
+
+    def has(self, name: str) -> bool:
+        """Return whether a stage is done: its file exists and is not blank."""
+        path = self.path(name)
+        return path.is_file() and bool(path.read_bytes().strip())
+
+    def read(self, name: str) -> Any:
+        """Read a file: the JSON of a `.json`, otherwise its text.
+
+        Raises:
+            ConfigurationError: when the file is neither; names the line of broken JSON.
+            OSError: when the file cannot be read.
+        """
+        return read_content(self.path(name), "file")
+
+    def write(self, name: str, content: str | bytes) -> None:
+        """Write a file, either completely or not at all.
+
+        Raises:
+            ConfigurationError: when something else than a regular file has the name.
+            OSError: when the file cannot be written.
+        """
+        if isinstance(content, str):
+            content = content.encode("utf-8", "surrogatepass")
+        _target.make_folder(self.folder)
+        with _target.replacing(_target.resolved(self.path(name), "file")) as stream:
+            stream.write(content)
+
+    def write_json(self, name: str, value: Any) -> None:
+        """Write JSON, indented so that a person can edit it."""
+        self.write(name, json.dumps(value, ensure_ascii=True, indent=1) + "\n")
+
+    def read_lines(self, name: str) -> tuple[str, ...]:
+        """Read one statement per line, without empty lines and those with # in front; () if absent.
+
+        Raises:
+            ConfigurationError: when the file is not UTF-8.
+            OSError: when the file cannot be read.
+        """
+        text = self.read(name) if self.has(name) else ""
+        lines = (line.strip() for line in text.splitlines())
+        return tuple(line for line in lines if line and not line.startswith("#"))
+
+    def write_lines(self, name: str, lines: Sequence[str], otherwise: str) -> None:
+        """Write one statement per line.
+
+        Args:
+            name: the file.
+            lines: the statements.
+            otherwise: the comment that is written if there are no statements.
+        """
+        written = [one_line(line) for line in lines] or [f"# {otherwise}"]
+        self.write(name, "\n".join(written) + "\n")
+
+    def spec(self) -> Spec:
+        """Read the specification from the stages' files; parts without a file are empty.
+
+        Raises:
+            ConfigurationError: when a file is not UTF-8.
+        """
+        rules = self.read_lines(files.RULES)
+        return make_spec(
+            " ".join(self.read_lines(files.INTENT)), self.read_lines(files.INPUT_SPEC), rules,
+            inverse_by_rule(self.read_lines(files.INVERSE_RULES), len(rules)), cut=self.cut(),
+        )  # fmt: skip
+
+    def cut(self) -> int | None:
+        """Return the number of rules that PromptPex numbered first in an import; None for all."""
+        cut = whole_of(self.about(), "rulesNumberedFirst")
+        return None if cut is None or cut < 0 else cut
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        """Read a file's list of objects; empty if there is no file.
+
+        Raises:
+            ConfigurationError: when the file is not JSON.
+            InputError: when it is not a list of objects.
+            OSError: when it cannot be read.
+        """
+        return rows_of(self.read(name), name) if self.has(name) else []
+
+    def tests(self, prompt: PromptUnderTest, tell: Callable[[str], None]) -> list[PromptTest]:
+        """Read the tests; rows that cannot be used are reported and left out.
+
+        Args:
+            prompt: the prompt under test.
+            tell: receives one sentence per row that cannot be used.
+
+        Raises:
+            ConfigurationError: when the file is not JSON.
+            InputError: when the file is not a list of objects.
+            OSError: when the file cannot be read.
+        """
+        lost: list[str] = []
+        tests = from_test_rows(self.rows(files.TESTS), prompt, self.spec(), lost)
+        for row in lost:
+            tell(f"{self.path(files.TESTS)}: {row}")
+        return tests
+
+    def about(self) -> dict[str, Any]:
+        """Read what is known of the folder's prompt; empty in a new folder.
+
+        Raises:
+            ConfigurationError: when the file is not a JSON object.
+        """
+        about = self.read(files.PROMPT) if self.has(files.PROMPT) else {}
+        if not isinstance(about, dict):
+            path = str(self.path(files.PROMPT))
+            raise ConfigurationError("file", path, "should be an object with `file` and `source`")
+        return about
+
+    def note(self, **known: Any) -> None:
+        """Write what is known of the folder's prompt, besides what was written before."""
+        self.write_json(files.PROMPT, {**self.about(), **known})
+
+
+# --- What is done in it
+
 
 CUSTOM_METRIC = "custom.metric.prompty"
 REPORT_MD = "README.md"

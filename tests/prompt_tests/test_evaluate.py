@@ -27,8 +27,7 @@ from rag_eval_integrations.prompt_tests import (
     Result,
     Spec,
 )
-from rag_eval_integrations.prompt_tests.evaluate import Basis, SpecAgreement
-from rag_eval_integrations.prompt_tests.generate import OWN_METRICS
+from rag_eval_integrations.prompt_tests.evaluate import OWN_METRICS, Basis, SpecAgreement
 from rag_eval_integrations.prompt_tests.project import find_metrics
 from rag_eval_integrations.prompt_tests.records import Rule
 from rag_eval_integrations.testing import ScriptedModel
