@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import fmean
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations._visible import one_line as shown
@@ -45,71 +45,62 @@ T = TypeVar("T")
 
 async def _asked(
     model: RecordedModel,
-    messages: tuple[Message, ...],
+    instructions: str,
+    parts: dict[str, str],
     read: Callable[[str], T | None],
     *,
     version: str,
     again: str,
     lack: str,
+    author: str | None = None,
     schema: JsonObject | None = None,
     name: str = "answer",
-    partly: bool = False,
-) -> tuple[T, tuple[Message, ...]]:
+    chat: list[Message] | None = None,
+) -> T:
     """Ask for one stage, and once more after a reply of which `read` makes nothing.
 
     Args:
         model: the generator.
-        messages: the question.
+        instructions: the system message.
+        parts: the material by name.
         read: reads a reply; None if it cannot.
         version: version of the prompt and parser.
         again: the message after a reply that cannot be read.
         lack: what such a reply lacks, for the error.
+        author: what the prompt's author adds to the instructions.
         schema: JSON schema of the reply; None for text.
         name: name of the schema.
-        partly: whether a reply that was cut off is read as well.
-
-    Returns:
-        The content, and the chat with the reply.
+        chat: a chat to begin or to continue, in which a reply that was cut off is read as well;
+            None for a question of its own.
 
     Raises:
         JudgeError: when the model does not answer, or twice gives no usable reply.
     """
+    if author:
+        instructions = f"{instructions}\n\nThe author of the prompt adds: {author}"
+    messages = chat or [*dialogue(instructions, sections(parts))]
     requests: list[CompletionRequest] = []
     for _ in (1, 2):
         request = CompletionRequest(
-            messages=messages, json_schema=schema, schema_name=name, prompt_version=version
+            messages=tuple(messages), json_schema=schema, schema_name=name, prompt_version=version
         )
         requests.append(request)
         completion = await answered(model, request)
         text, why = completion.text, f" {lack}"
-        reply = Message(role="assistant", content=text or "(nothing)")
+        reply = text or "(nothing)"
         if completion.choices[0].refusal or is_refusal(text):
             why = f" refused: {shown(text, 100)}"
-        elif completion.finish_reason == "length" and not partly:
+        elif completion.finish_reason == "length" and chat is None:
             why = "'s reply was cut off"
         elif (content := read(text)) is not None:
-            return content, (*messages, reply)
-        reply = reply.model_copy(update={"content": reply.content[:4000]})
-        messages = (*messages, reply, Message(role="user", content=again))
+            if chat is not None:
+                chat[:] = [*messages, Message(role="assistant", content=reply)]
+            return content
+        cut = Message(role="assistant", content=reply[:4000])
+        messages = [*messages, cut, Message(role="user", content=again)]
     for request in requests:
         model.forget(request)
     raise JudgeOutputError(f"the generator{why}", text)
-
-
-async def _stage(
-    model: RecordedModel,
-    instructions: str,
-    parts: dict[str, str],
-    read: Callable[[str], T | None],
-    *,
-    author: str | None = None,
-    **asking: Any,
-) -> T:
-    """Ask a stage's only question, with what the prompt's author adds; see `_asked`."""
-    if author:
-        instructions = f"{instructions}\n\nThe author of the prompt adds: {author}"
-    content, _ = await _asked(model, dialogue(instructions, sections(parts)), read, **asking)
-    return content
 
 
 def _object(**properties: object) -> JsonObject:
@@ -157,7 +148,7 @@ async def write_intent(prompt: PromptUnderTest, model: RecordedModel) -> tuple[s
         sentence = one_line(unfenced(text)).strip('"')
         return (sentence,) if 0 < len(sentence) <= 1000 else None
 
-    return await _stage(
+    return await _asked(
         model, _INTENT, {"prompt": prompt.text}, read,
         version="intent-1", author=prompt.instructions.get("intent"),
         again="Write one sentence that says what the assistant is for, and nothing else.",
@@ -182,7 +173,7 @@ object {{"rules": ["…", "…"]}}.
 
 async def write_input_spec(prompt: PromptUnderTest, model: RecordedModel) -> tuple[str, ...]:
     """Ask for the rules of a valid input; at least one."""
-    return await _stage(
+    return await _asked(
         model, _INPUT_SPEC,
         {"prompt": prompt.text, "inputs": _described(prompt), **_samples(prompt)},
         lambda text: tuple(statements_in(text, "rules")) or None,
@@ -219,7 +210,7 @@ async def write_rules(
         rules = tuple(dict.fromkeys(statements_in(text, "rules")))
         return None if not rules and json_in(text) is None else rules
 
-    return await _stage(
+    return await _asked(
         model, _RULES.format(count=how_many), {"prompt": prompt.text}, read,
         version="rules-1", author=prompt.instructions.get("outputRules"), schema=_RULE_LIST,
         again='Reply with one JSON object {"rules": [...]} of sentences about the output.',
@@ -260,7 +251,7 @@ async def write_inverse_rules(
     for _ in (1, 2):
         numbered = "\n".join(f"{number}. {text}" for number, text in missing.items())
         try:
-            inverse |= await _stage(
+            inverse |= await _asked(
                 model, _INVERSE, {"rules": numbered},
                 partial(read_inverse_rules, numbers=list(missing)),
                 version="inverse-rules-1", author=prompt.instructions.get("inverseOutputRules"),
@@ -388,7 +379,8 @@ async def write_tests(
     """
     written = ParsedTests()
     known: set[str] = set()
-    messages = _question(prompt, spec, group, per_rule)
+    instructions, parts = _question(prompt, spec, group, per_rule)
+    chat: list[Message] = []
     test = _object(
         rule={"type": "integer"}, inputs=_object(**dict.fromkeys(prompt.inputs, _TEXT)),
         expected=_TEXT, reasoning=_TEXT,
@@ -401,9 +393,9 @@ async def write_tests(
             return reading.tests or None
 
         try:
-            tests, messages = await _asked(
-                model, messages, read, version="tests-1", again=_NO_TEST, name="tests",
-                lack="wrote no usable test", partly=True,
+            tests = await _asked(
+                model, instructions, parts, read, version="tests-1", again=_NO_TEST, name="tests",
+                lack="wrote no usable test", chat=chat,
                 schema=_object(tests={"type": "array", "items": test}),
             )  # fmt: skip
         except JudgeOutputError as error:
@@ -418,13 +410,13 @@ async def write_tests(
         written.tests.extend(test for test in tests if test.uid not in known)
         known.update(test.uid for test in tests)
         more = f"Write {per_rule} more for every rule, none like those above; same form."
-        messages = (*messages, Message(role="user", content=more))
+        chat.append(Message(role="user", content=more))
     return written
 
 
 def _question(
     prompt: PromptUnderTest, spec: Spec, group: RuleGroup, per_rule: int
-) -> tuple[Message, ...]:
+) -> tuple[str, dict[str, str]]:
     scenario = group.scenario or Scenario("")
     situation = ""
     if scenario.instructions:
@@ -439,8 +431,7 @@ def _question(
         given = json.dumps(dict(scenario.parameters), ensure_ascii=False)
         parts["inputs that are given"] = given
     count = "one test" if per_rule == 1 else f"{per_rule} tests"
-    instructions = _TESTS.format(count=count, scenario=situation)
-    return dialogue(instructions, sections({**parts, **_samples(prompt)}))
+    return _TESTS.format(count=count, scenario=situation), {**parts, **_samples(prompt)}
 
 
 # --- Stage 6: longer and more realistic versions of tests
@@ -464,7 +455,7 @@ async def expand_test(
         content = json_in(text)
         return content if isinstance(content, dict) and set(content) == set(test.inputs) else None
 
-    inputs = await _stage(
+    inputs = await _asked(
         model, _EXPAND,
         {
             "purpose": spec.intent, "rules": spec.rules_text, "rule": test.rule,
@@ -508,7 +499,7 @@ async def write_baseline(
     form = "Write each test as one JSON object with a field for every input."
     if len(prompt.inputs) == 1:
         form = "Write each input as it would be typed, without quotes or a name in front."
-    return await _stage(
+    return await _asked(
         model, _BASELINE.format(count=count, form=form),
         {"prompt": prompt.text, "inputs": _described(prompt)},
         lambda text: read_baseline(text, prompt)[:count] or None,
@@ -568,7 +559,7 @@ async def review_tests(
             return None
         return str(content.get("review") or ""), [tests[n - 1] for n in sorted(numbers)]
 
-    return await _stage(
+    return await _asked(
         model, _RATING.format(count=count), {"prompt": prompt.text, "tests": listed}, read,
         version="rating-1", lack=f"did not keep {count} tests in its review",
         again=f'Reply with one JSON object {{"review": "…", "keep": [{count} numbers]}}.',

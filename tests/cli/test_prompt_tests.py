@@ -86,34 +86,44 @@ def at(server: LoopbackServer) -> list[str]:
 
 
 @pytest.fixture
-def generated(rag_eval: Command, put: Path, tmp_path: Path, server: LoopbackServer) -> Path:
+def command(rag_eval: Command, server: LoopbackServer) -> Command:
+    """Runs a subcommand of `prompt-tests`, whose models are at the endpoint."""
+
+    def run(*words: object) -> Any:
+        asks = words[0] in ("generate", "run", "evaluate", "all") and "--help" not in words
+        return rag_eval("prompt-tests", *words, *(at(server) if asks else ()))
+
+    return run
+
+
+@pytest.fixture
+def generated(command: Command, put: Path, tmp_path: Path) -> Path:
     """A folder with tests of rules alone."""
     out = tmp_path / "out"
-    words = ["-o", out, "--model", "openai:gen", "--no-baseline", *at(server)]
-    assert rag_eval("prompt-tests", "generate", put, *words).code == 0
+    words = ["-o", out, "--model", "openai:gen", "--no-baseline"]
+    assert command("generate", put, *words).code == 0
     return out
 
 
 @pytest.fixture
-def answered(rag_eval: Command, generated: Path, server: LoopbackServer) -> Path:
+def answered(command: Command, generated: Path) -> Path:
     """The same with the outputs of one model, `x`."""
-    done = rag_eval("prompt-tests", "run", generated, "--mut", "openai:x", *at(server))
+    done = command("run", generated, "--mut", "openai:x")
     assert done.code == 0
     return generated
 
 
 def test_all_stages_in_one_go_then_a_second_time_for_nothing(
-    rag_eval: Command, put: Path, tmp_path: Path, server: LoopbackServer
+    command: Command, put: Path, tmp_path: Path, server: LoopbackServer
 ) -> None:
     """Every file is there; a second identical run makes no requests and says the same."""
     out = tmp_path / "out"
-    words = [
-        "prompt-tests", "all", put, "-o", out, "--model", "openai:gen", "--mut", "openai:eager",
+    words = ["all", put, "-o", out, "--model", "openai:gen", "--mut", "openai:eager",
         "--mut", "openai:lazy", "--judge", "openai:judge", "--tests-per-rule", 1, "--validity",
-        "--groundedness", "--agreement", "openai:eager", *at(server),
+        "--groundedness", "--agreement", "openai:eager",
     ]  # fmt: skip
 
-    first = rag_eval(*words)
+    first = command(*words)
 
     assert first.code == 0, first.err
     assert "2 rules, 2 inverse rules, 4 rule tests and 4 baseline tests" in first.out
@@ -130,7 +140,7 @@ def test_all_stages_in_one_go_then_a_second_time_for_nothing(
         "README.md", "report.html",
     }  # fmt: skip
     asked = len(server.requests)
-    second = rag_eval(*words)
+    second = command(*words)
     assert second.code == 0
     assert len(server.requests) == asked
     assert second.out.count("(0 requests)") == 2
@@ -139,14 +149,25 @@ def test_all_stages_in_one_go_then_a_second_time_for_nothing(
 
 
 def test_stages_one_by_one(
-    rag_eval: Command, put: Path, tmp_path: Path, server: LoopbackServer
+    command: Command, put: Path, tmp_path: Path, server: LoopbackServer
 ) -> None:
     """Options override the preset; reports in three formats; a threshold; two runs compared."""
     out = tmp_path / "out"
-    done = rag_eval(
-        "prompt-tests", "generate", put, "-o", out, "--model", "openai:gen", "--effort", "min",
-        "--tests-per-rule", 2, "--max-rules", 1, "--split", *at(server),
-    )  # fmt: skip
+    done = command(
+        "generate",
+        put,
+        "-o",
+        out,
+        "--model",
+        "openai:gen",
+        "--effort",
+        "min",
+        "--tests-per-rule",
+        2,
+        "--max-rules",
+        1,
+        "--split",
+    )
     assert done.code == 0, done.err
     assert "2 rule tests and 0 baseline tests" in done.out
     tests = [
@@ -157,72 +178,60 @@ def test_stages_one_by_one(
     assert len(tests) == 2
     assert all("2 tests for every rule" in body["messages"][0]["content"] for body in tests)
 
-    done = rag_eval(
-        "prompt-tests",
-        "run",
-        out,
-        "--mut",
-        "openai:lazy",
-        "--runs",
-        2,
-        "--max-tests",
-        1,
-        *at(server),
-    )
+    done = command("run", out, "--mut", "openai:lazy", "--runs", 2, "--max-tests", 1)
     assert (done.code, done.out) == (0, f"2 outputs from 1 model in {out}\n")
-    done = rag_eval(
-        "prompt-tests", "evaluate", out, "--judge", "openai:judge", "--basis", "prompt",
-        "--no-see-input", "--metric", "loud", *at(server),
-    )  # fmt: skip
+    done = command(
+        "evaluate",
+        out,
+        "--judge",
+        "openai:judge",
+        "--basis",
+        "prompt",
+        "--no-see-input",
+        "--metric",
+        "loud",
+    )
     assert done.code == 0, done.err
     assert "2 outputs judged by openai:judge (2 requests)" in done.out  # both runs say the same
 
-    report = ["prompt-tests", "report", out]
-    assert rag_eval(*report, "--format", "csv").out.startswith("model,scenario,errors,tests,")
-    assert json.loads(rag_eval(*report, "--format", "json").out)["failures"][0]["kind"] == "err"
-    assert "# Prompt tests of shout" in rag_eval(*report, "--format", "md").out
-    failed = rag_eval(*report, "--fail-under", 0.5, "--unknown-as-err")
+    report = ["report", out]
+    assert command(*report, "--format", "csv").out.startswith("model,scenario,errors,tests,")
+    assert json.loads(command(*report, "--format", "json").out)["failures"][0]["kind"] == "err"
+    assert "# Prompt tests of shout" in command(*report, "--format", "md").out
+    failed = command(*report, "--fail-under", 0.5, "--unknown-as-err")
     assert failed.code == 1
     assert "FAILED openai:lazy: the share of compliant outputs is 0.0000, below 0.5\n" in failed.err
-    assert rag_eval(*report, "--fail-under", 0).code == 0
+    assert command(*report, "--fail-under", 0).code == 0
 
     better = tmp_path / "better"
-    rag_eval("prompt-tests", "import", out, "-o", better, "--prompt", put)
+    command("import", out, "-o", better, "--prompt", put)
     results = json.loads((better / "test_results.json").read_text())
     for row in results:
         row["compliance"] = "ok"
         row.pop("judges")
     (better / "test_results.json").write_text(json.dumps(results))
-    compared = rag_eval("prompt-tests", "report", out, "--before", better)
+    compared = command("report", out, "--before", better)
     assert "2 tests in both runs, 2 broken, 0 fixed" in compared.out
     assert "broken: 'text 1'" in compared.err
 
 
-def test_groundtruth_and_scenarios(
-    rag_eval: Command, put: Path, tmp_path: Path, server: LoopbackServer
-) -> None:
+def test_groundtruth_and_scenarios(command: Command, put: Path, tmp_path: Path) -> None:
     """Expected outputs are made and judged; an unknown scenario is a mistake."""
     (put.parent / "gt.metric.prompty").write_text(
         "---\ntags: [groundtruth]\n---\nScore how loud {{output}}\nuser:\nx"
     )
-    words = ["prompt-tests", "generate", put, "-o", tmp_path / "out", "--model", "openai:gen"]
+    words = ["generate", put, "-o", tmp_path / "out", "--model", "openai:gen"]
 
-    done = rag_eval(
-        *words, "--tests-per-rule", 1, "--no-baseline", "--groundtruth", "openai:eager", *at(server)
-    )
+    done = command(*words, "--tests-per-rule", 1, "--no-baseline", "--groundtruth", "openai:eager")
 
     assert done.code == 0, done.err
     assert "4 of 4 tests with a usable expected output" in done.out
-    wrong = rag_eval(*words, "--scenario", "night", *at(server))
+    wrong = command(*words, "--scenario", "night")
     assert (wrong.code, "the prompt's scenarios are: none" in wrong.err) == (2, True)
 
 
 def test_a_failing_model_is_told_and_stops_nobody(
-    rag_eval: Command,
-    put: Path,
-    tmp_path: Path,
-    server: LoopbackServer,
-    monkeypatch: pytest.MonkeyPatch,
+    command: Command, put: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Models may come from the user's own code; the failing one has no verdicts."""
     (tmp_path / "my_models.py").write_text(
@@ -233,20 +242,10 @@ def test_a_failing_model_is_told_and_stops_nobody(
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     out = tmp_path / "out"
-    rag_eval(
-        "prompt-tests",
-        "generate",
-        put,
-        "-o",
-        out,
-        "--model",
-        "openai:gen",
-        "--no-baseline",
-        *at(server),
-    )
+    command("generate", put, "-o", out, "--model", "openai:gen", "--no-baseline")
     muts = ["--mut", "my_models:fails", "--mut", "my_models:shouts", "--mut", "my_models:app"]
 
-    done = rag_eval("prompt-tests", "run", out, *muts)
+    done = command("run", out, *muts)
 
     assert done.code == 0
     assert (
@@ -254,8 +253,8 @@ def test_a_failing_model_is_told_and_stops_nobody(
         "ZeroDivisionError: mine\n"
     ) in done.err
     assert "app: 4 outputs failed; the first error: OSError: gone\n" in done.err
-    rag_eval("prompt-tests", "evaluate", out, "--judge", "openai:judge", *at(server))
-    done = rag_eval("prompt-tests", "report", out, "--fail-under", 0.9)
+    command("evaluate", out, "--judge", "openai:judge")
+    done = command("report", out, "--fail-under", 0.9)
     assert done.code == 1
     assert "FAILED fails: no output has a verdict" in done.err
     for name, why in (
@@ -263,9 +262,9 @@ def test_a_failing_model_is_told_and_stops_nobody(
         ("plain", "`--mut` = 'plain': use openai:NAME or MODULE:OBJECT"),
         ("no_such:x", "`--mut` = 'no_such:x': no module 'no_such' in "),
     ):
-        wrong = rag_eval("prompt-tests", "run", out, "--mut", name)
+        wrong = command("run", out, "--mut", name)
         assert (wrong.code, why in wrong.err) == (2, True)
-    wrong = rag_eval("prompt-tests", "evaluate", out, "--judge", "my_models:app")
+    wrong = command("evaluate", out, "--judge", "my_models:app")
     assert (wrong.code, "`--judge` = 'my_models:app': is an app" in wrong.err) == (2, True)
 
 
@@ -298,21 +297,17 @@ def test_a_prompt_without_rules_exits_1_and_says_how_to_go_on(
     assert (again.code, "2 rules, 2 inverse rules, 4 rule tests" in again.out) == (0, True)
 
 
-def test_two_metrics_of_one_name_are_told_by_the_list(rag_eval: Command, put: Path) -> None:
+def test_two_metrics_of_one_name_are_told_by_the_list(command: Command, put: Path) -> None:
     """Names differ by the suffix's case only; `evaluate` refuses them."""
     (put.parent / "loud.METRIC.prompty").write_text("{{output}}")
 
-    done = rag_eval("prompt-tests", "metrics", put)
+    done = command("metrics", put)
 
     assert (done.code, done.out.count("another metric file has this name")) == (0, 2)
 
 
 def test_judges_that_do_not_answer_are_told(
-    rag_eval: Command,
-    answered: Path,
-    tmp_path: Path,
-    server: LoopbackServer,
-    monkeypatch: pytest.MonkeyPatch,
+    command: Command, answered: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One of two that raises anything stops nobody; where none answers, the command exits 1."""
     (tmp_path / "their_judges.py").write_text(
@@ -320,11 +315,8 @@ def test_judges_that_do_not_answer_are_told(
     )
     monkeypatch.syspath_prepend(str(tmp_path))
 
-    none = rag_eval("prompt-tests", "evaluate", answered, "--judge", "their_judges:down")
-    both = rag_eval(
-        "prompt-tests", "evaluate", answered, "--judge", "openai:j", "--judge", "their_judges:down",
-        *at(server),
-    )  # fmt: skip
+    none = command("evaluate", answered, "--judge", "their_judges:down")
+    both = command("evaluate", answered, "--judge", "openai:j", "--judge", "their_judges:down")
 
     failed = (
         "down: 8 judgements failed; the first error: JudgeError: model 'down' raised "
@@ -332,16 +324,12 @@ def test_judges_that_do_not_answer_are_told(
     )
     assert (none.code, failed in none.err) == (1, True)
     assert (both.code, failed in both.err) == (0, True)
-    report = rag_eval("prompt-tests", "report", answered, "--fail-under", "0.9")
+    report = command("report", answered, "--fail-under", "0.9")
     assert (report.code, "4 outputs comply, 0 do not" in report.out) == (0, True)
 
 
 def test_all_reports_also_where_every_model_failed(
-    rag_eval: Command,
-    put: Path,
-    tmp_path: Path,
-    server: LoopbackServer,
-    monkeypatch: pytest.MonkeyPatch,
+    command: Command, put: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The command exits 1, and the report says why."""
     (tmp_path / "my_failing.py").write_text(
@@ -350,59 +338,69 @@ def test_all_reports_also_where_every_model_failed(
     monkeypatch.syspath_prepend(str(tmp_path))
     out = tmp_path / "out"
 
-    done = rag_eval(
-        "prompt-tests", "all", put, "-o", out, "--model", "openai:gen", "--mut",
-        "my_failing:fails", "--judge", "openai:judge", "--no-baseline", *at(server),
-    )  # fmt: skip
+    done = command(
+        "all",
+        put,
+        "-o",
+        out,
+        "--model",
+        "openai:gen",
+        "--mut",
+        "my_failing:fails",
+        "--judge",
+        "openai:judge",
+        "--no-baseline",
+    )
 
     assert (done.code, "0 without a verdict, 4 failed" in done.out) == (1, True)
     assert "ZeroDivisionError: mine" in (out / "README.md").read_text()
 
 
-def test_a_threshold_says_what_it_leaves_out(
-    rag_eval: Command, answered: Path, server: LoopbackServer
-) -> None:
+def test_a_threshold_says_what_it_leaves_out(command: Command, answered: Path) -> None:
     """Outputs without a verdict are told beside the share; no results at all do not pass."""
-    rag_eval("prompt-tests", "evaluate", answered, "--judge", "openai:judge", *at(server))
+    command("evaluate", answered, "--judge", "openai:judge")
     path = answered / "test_results.json"
     rows = json.loads(path.read_text())
     rows[0]["error"] = "gone"
     path.write_text(json.dumps(rows))
 
-    some = rag_eval("prompt-tests", "report", answered, "--fail-under", "0.9")
+    some = command("report", answered, "--fail-under", "0.9")
     path.write_text("[]")
-    nothing = rag_eval("prompt-tests", "report", answered, "--fail-under", "0.9")
+    nothing = command("report", answered, "--fail-under", "0.9")
 
     assert some.code == 0
     assert "x: 1 of 4 outputs without a verdict (0 unknown, 1 failed) is left out" in some.err
     assert (nothing.code, "the report has no results" in nothing.err) == (1, True)
 
 
-def test_a_comparison_does_not_break_the_report_on_stdout(
-    rag_eval: Command, answered: Path
-) -> None:
+def test_a_comparison_does_not_break_the_report_on_stdout(command: Command, answered: Path) -> None:
     """With `--format json`, what changed goes to stderr."""
-    done = rag_eval("prompt-tests", "report", answered, "--format", "json", "--before", answered)
+    done = command("report", answered, "--format", "json", "--before", answered)
 
     assert json.loads(done.out)["name"] == "shout"
     assert "4 tests in both runs" in done.err
 
 
 def test_long_stages_say_how_far_they_are(
-    rag_eval: Command,
-    put: Path,
-    tmp_path: Path,
-    server: LoopbackServer,
-    monkeypatch: pytest.MonkeyPatch,
+    command: Command, put: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A line on stderr every ten seconds: replies, outputs, judgements and their number."""
     monkeypatch.setattr("rag_eval_integrations.cli.prompt_tests.commands.SECONDS_PER_LINE", 0.0)
     out = tmp_path / "out"
 
-    done = rag_eval(
-        "prompt-tests", "all", put, "-o", out, "--model", "openai:gen", "--mut", "openai:x",
-        "--judge", "openai:judge", "--no-baseline", *at(server),
-    )  # fmt: skip
+    done = command(
+        "all",
+        put,
+        "-o",
+        out,
+        "--model",
+        "openai:gen",
+        "--mut",
+        "openai:x",
+        "--judge",
+        "openai:judge",
+        "--no-baseline",
+    )
 
     assert done.code == 0
     assert "replies from openai:gen" in done.err
@@ -411,7 +409,7 @@ def test_long_stages_say_how_far_they_are(
 
 
 def test_metric_variables_that_nobody_inserts_are_refused(
-    rag_eval: Command, generated: Path, put: Path, tmp_path: Path
+    command: Command, generated: Path, put: Path, tmp_path: Path
 ) -> None:
     """So is one whose value is the call's own, and a file that is no text; a BOM is none of it."""
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
@@ -424,38 +422,36 @@ def test_metric_variables_that_nobody_inserts_are_refused(
         ("output=x", "`--metric-var` = 'output=x': the value of `output` comes from each call"),
         (f"tone=@{tmp_path / 'binary'}", "binary': is not UTF-8"),
     ):
-        wrong = rag_eval(
-            "prompt-tests", "evaluate", generated, "--judge", "openai:j", "--metric-var", given
-        )
+        wrong = command("evaluate", generated, "--judge", "openai:j", "--metric-var", given)
         assert (wrong.code, why in wrong.err) == (2, True)
     assert metric_variables([f"tone=@{tmp_path / 'bom'}"]) == {"tone": "calm"}
 
 
 def test_only_baseline_tests_left_out_is_nothing_to_run(
-    rag_eval: Command, put: Path, tmp_path: Path, server: LoopbackServer
+    command: Command, put: Path, tmp_path: Path
 ) -> None:
     """Said, instead of empty results that pass every threshold."""
     out = tmp_path / "out"
-    rag_eval("prompt-tests", "generate", put, "-o", out, "--model", "openai:gen", *at(server))
+    command("generate", put, "-o", out, "--model", "openai:gen")
     path = out / "tests.json"
     rows = [row for row in json.loads(path.read_text()) if row["baseline"]]
     path.write_text(json.dumps(rows))
 
-    done = rag_eval("prompt-tests", "run", out, "--mut", "openai:x", "--no-baseline", *at(server))
+    done = command("run", out, "--mut", "openai:x", "--no-baseline")
 
     assert (done.code, "all tests are baseline tests" in done.err) == (2, True)
 
 
 def test_metric_files_are_listed_with_what_is_odd(
-    rag_eval: Command, put: Path, tmp_path: Path
+    command: Command, put: Path, tmp_path: Path
 ) -> None:
     """A broken one is named with its line."""
-    done = rag_eval("prompt-tests", "metrics", put)
+    done = command("metrics", put)
     assert done.code == 0
     assert "loud" in done.out
     assert "mentions <INPUT> and never inserts {{input}}" in done.out
     (put.parent / "broken.metric.prompty").write_text("---\na: [\n---\nx")
-    wrong = rag_eval("prompt-tests", "metrics", put)
+    wrong = command("metrics", put)
     assert (wrong.code, "broken.metric.prompty" in wrong.err, "line " in wrong.err) == (
         2,
         True,
@@ -463,12 +459,12 @@ def test_metric_files_are_listed_with_what_is_odd(
     )
     alone = tmp_path / "alone.prompty"
     alone.write_text("{{x}}")
-    assert "no metric files" in rag_eval("prompt-tests", "metrics", alone).out
+    assert "no metric files" in command("metrics", alone).out
 
 
 @pytest.mark.parametrize("width", [60, 80])
 def test_warnings_about_metric_files_are_whole_in_a_narrow_terminal(
-    rag_eval: Command, put: Path, monkeypatch: pytest.MonkeyPatch, width: int
+    command: Command, put: Path, monkeypatch: pytest.MonkeyPatch, width: int
 ) -> None:
     """The table wraps its cells in a narrow terminal."""
     monkeypatch.setenv("COLUMNS", str(width))
@@ -476,7 +472,7 @@ def test_warnings_about_metric_files_are_whole_in_a_narrow_terminal(
     metric = put.parent / "loud.metric.prompty"
     metric.write_text(metric.read_text() + named)
 
-    done = rag_eval("prompt-tests", "metrics", put)
+    done = command("metrics", put)
 
     assert "…" not in done.out
     assert max(map(len, done.out.splitlines())) <= width
@@ -503,7 +499,7 @@ def test_warnings_about_metric_files_are_whole_in_a_narrow_terminal(
     ],
 )
 def test_mistakes_exit_2_and_are_named(
-    rag_eval: Command,
+    command: Command,
     put: Path,
     tmp_path: Path,
     words: list[str],
@@ -513,31 +509,29 @@ def test_mistakes_exit_2_and_are_named(
     """Before anything is asked."""
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     places = {"DIR": str(tmp_path / "dir"), "PUT": str(put)}
-    done = rag_eval("prompt-tests", *[places.get(word, word) for word in words])
+    done = command(*[places.get(word, word) for word in words])
     assert (done.code, why in done.err) == (2, True), done.err
 
 
 def test_a_missing_prompt_is_named_before_a_missing_key(
-    rag_eval: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file is the mistake that the user can see."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
     words = ["generate", tmp_path / "none.prompty", "-o", tmp_path / "out", "--model", "openai:m"]
-    done = rag_eval("prompt-tests", *words)
+    done = command(*words)
 
     assert (done.code, "none.prompty" in done.err) == (2, True)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_mistakes_within_a_folder_exit_2(
-    rag_eval: Command, put: Path, tmp_path: Path, server: LoopbackServer
-) -> None:
+def test_mistakes_within_a_folder_exit_2(command: Command, put: Path, tmp_path: Path) -> None:
     """No results yet, unknown metrics, formats, bases and variables; another prompt's folder."""
     out = tmp_path / "out"
-    rag_eval("prompt-tests", "generate", put, "-o", out, "--model", "openai:gen", *at(server))
-    judge = ["evaluate", out, "--judge", "openai:judge", *at(server)]
+    command("generate", put, "-o", out, "--model", "openai:gen")
+    judge = ["evaluate", out, "--judge", "openai:judge"]
     for words, why in (
         (["report", out], "run the tests first"),
         ([*judge, "--metric", "quiet"], "no such metric file"),
@@ -546,45 +540,41 @@ def test_mistakes_within_a_folder_exit_2(
         (judge, "run the tests first"),
         (["report", out, "--format", "pdf"], "`--format` = 'pdf': use md, csv, json"),
     ):
-        done = rag_eval("prompt-tests", *words)
+        done = command(*words)
         assert (done.code, why in done.err) == (2, True), done.err
     other = tmp_path / "other.prompty"
     other.write_text("{{x}}")
-    done = rag_eval(
-        "prompt-tests", "generate", other, "-o", out, "--model", "openai:gen", *at(server)
-    )
+    done = command("generate", other, "-o", out, "--model", "openai:gen")
     assert (done.code, "contains the tests of shout.prompty" in done.err) == (2, True)
     (out / "tests.json").unlink()
-    done = rag_eval("prompt-tests", "run", out, "--mut", "openai:eager", *at(server))
+    done = command("run", out, "--mut", "openai:eager")
     assert (done.code, "has no tests.json; generate tests first" in done.err) == (2, True)
 
 
 def test_the_copy_of_a_prompt_is_used_when_the_prompt_is_gone(
-    rag_eval: Command, put: Path, tmp_path: Path, server: LoopbackServer
+    command: Command, put: Path, tmp_path: Path
 ) -> None:
     """It is said; own metrics are found by their names."""
     out = tmp_path / "out"
-    rag_eval("prompt-tests", "generate", put, "-o", out, "--model", "openai:gen", *at(server))
+    command("generate", put, "-o", out, "--model", "openai:gen")
     put.unlink()
 
-    done = rag_eval(
-        "prompt-tests", "run", out, "--mut", "openai:eager", "--no-baseline", *at(server)
-    )
+    done = command("run", out, "--mut", "openai:eager", "--no-baseline")
 
     assert done.code == 0
     assert f"{put} does not exist; using the copy in {out}\n" in done.err
 
 
 def test_recorded_runs_of_promptpex_are_taken_over(
-    rag_eval: Command, data: Path, tmp_path: Path
+    command: Command, data: Path, tmp_path: Path
 ) -> None:
     """A folder of its files, and a context in one file; the report has its numbers."""
     source = data / "promptpex" / "v7" / "speech-tag"
     out = tmp_path / "out"
-    done = rag_eval("prompt-tests", "import", source, "-o", out)
+    done = command("import", source, "-o", out)
     assert done.code == 0, done.err
     assert "7 rules, 42 tests and 336 results" in done.out
-    report = rag_eval("prompt-tests", "report", out, "--unknown-as-err", "--format", "csv")
+    report = command("report", out, "--unknown-as-err", "--format", "csv")
     rows = [line.split(",") for line in report.out.splitlines()]
     assert [row[4] for row in rows[1:]] == ["100%", "95%", "98%", "10%"]
 
@@ -605,7 +595,7 @@ def test_recorded_runs_of_promptpex_are_taken_over(
             }
         )
     )
-    done = rag_eval("prompt-tests", "import", context, "-o", tmp_path / "second")
+    done = command("import", context, "-o", tmp_path / "second")
     assert done.code == 0, done.err
     assert "7 rules, 1 test and 0 results" in done.out
     assert (tmp_path / "second" / "tag.prompty").exists()
@@ -623,7 +613,7 @@ def context_of(path: Path, rule: str) -> Path:
     return path
 
 
-def test_an_import_replaces_a_folder_only_on_request(rag_eval: Command, tmp_path: Path) -> None:
+def test_an_import_replaces_a_folder_only_on_request(command: Command, tmp_path: Path) -> None:
     """And a folder that holds more than an import is kept as DIR.bak, whose place is not taken."""
     first = context_of(tmp_path / "1.json", "Be first.")
     second = context_of(tmp_path / "2.json", "Be second.")
@@ -632,7 +622,7 @@ def test_an_import_replaces_a_folder_only_on_request(rag_eval: Command, tmp_path
     out.symlink_to(tmp_path / "elsewhere")
 
     def importing(source: Path, *words: str) -> tuple[int, str]:
-        done = rag_eval("prompt-tests", "import", source, "-o", out, *words)
+        done = command("import", source, "-o", out, *words)
         return done.code, done.err
 
     assert importing(first)[0] == 0
@@ -662,17 +652,15 @@ def test_an_import_replaces_a_folder_only_on_request(rag_eval: Command, tmp_path
     assert (out / "rules.txt").read_text() == "Be first.\n"
 
 
-def test_an_import_that_fails_leaves_the_folder_as_it_was(
-    rag_eval: Command, tmp_path: Path
-) -> None:
+def test_an_import_that_fails_leaves_the_folder_as_it_was(command: Command, tmp_path: Path) -> None:
     """Nothing that is damaged replaces it, and a folder is not its own source."""
     out = tmp_path / "out"
-    rag_eval("prompt-tests", "import", context_of(tmp_path / "c.json", "One."), "-o", out)
+    command("import", context_of(tmp_path / "c.json", "One."), "-o", out)
     before = {path: path.read_bytes() for path in sorted(tmp_path.rglob("*")) if path.is_file()}
     (tmp_path / "bad.json.gz").write_bytes(gzip.compress(b"{}" * 9999)[:-30])
 
-    bad = rag_eval("prompt-tests", "import", tmp_path / "bad.json.gz", "-o", out, "--overwrite")
-    own = rag_eval("prompt-tests", "import", out, "-o", out, "--overwrite")
+    bad = command("import", tmp_path / "bad.json.gz", "-o", out, "--overwrite")
+    own = command("import", out, "-o", out, "--overwrite")
 
     assert (bad.code, "cannot be read" in bad.err) == (2, True)
     assert (own.code, "is the folder that is imported" in own.err) == (2, True)
@@ -680,23 +668,23 @@ def test_an_import_that_fails_leaves_the_folder_as_it_was(
     assert {path: path.read_bytes() for path in before} == before
 
 
-def test_files_of_others_are_not_replaced_by_a_report(rag_eval: Command, answered: Path) -> None:
+def test_files_of_others_are_not_replaced_by_a_report(command: Command, answered: Path) -> None:
     """A page of the user's own stays; the program's own are written anew."""
     for name in ("README.md", "report.html"):
-        assert rag_eval("prompt-tests", "report", answered).code == 0
-        assert rag_eval("prompt-tests", "report", answered).code == 0
+        assert command("report", answered).code == 0
+        assert command("report", answered).code == 0
         (answered / name).write_text("# My notes\n")
 
-        done = rag_eval("prompt-tests", "report", answered)
+        done = command("report", answered)
 
         assert (done.code, "was not made by this program" in done.err) == (2, True)
         assert (answered / name).read_text() == "# My notes\n"
         (answered / name).unlink()
 
 
-def test_the_page_is_printed_as_it_is_written(rag_eval: Command, answered: Path) -> None:
+def test_the_page_is_printed_as_it_is_written(command: Command, answered: Path) -> None:
     """`--format html` prints what `report.html` holds."""
-    done = rag_eval("prompt-tests", "report", answered, "--format", "html")
+    done = command("report", answered, "--format", "html")
 
     assert done.code == 0
     assert done.out == (answered / "report.html").read_text(encoding="utf-8")
@@ -746,12 +734,10 @@ def test_a_metric_file_scores_plain_rag_calls(
     assert (embedded.code, "asks a model" in embedded.err) == (2, True)
 
 
-def test_results_of_other_models_are_set_aside(
-    rag_eval: Command, generated: Path, server: LoopbackServer
-) -> None:
+def test_results_of_other_models_are_set_aside(command: Command, generated: Path) -> None:
     """Imported ones are nowhere else; the same models' are simply written anew."""
     for model in ("first", "first", "second", "third"):
-        done = rag_eval("prompt-tests", "run", generated, "--mut", f"openai:{model}", *at(server))
+        done = command("run", generated, "--mut", f"openai:{model}")
 
     aside = sorted(path.name for path in generated.glob("test_results.*.json"))
     assert aside == ["test_results.1.json", "test_results.2.json"]
@@ -792,32 +778,32 @@ def test_a_report_of_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> None
 
 @pytest.mark.parametrize(("name", "why"), [(".own:m", "use openai:NAME"), ("quits:m", "ends")])
 def test_a_module_that_cannot_be_imported_is_a_mistake(
-    rag_eval: Command, put: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    name: str, why: str,
+    command: Command, put: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    name: str, why: str
 ) -> None:  # fmt: skip
     """Above all one that exits: with its exit code 0, nothing would seem to have failed."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", ["", *sys.path])
     (tmp_path / "quits.py").write_text("raise SystemExit(0)\n")
-    done = rag_eval("prompt-tests", "generate", put, "-o", tmp_path / "d", "--model", name)
+    done = command("generate", put, "-o", tmp_path / "d", "--model", name)
     assert (done.code, why in done.err) == (2, True), done.err
 
 
 def test_the_authors_words_come_from_the_command_line(
-    rag_eval: Command, put: Path, tmp_path: Path, server: LoopbackServer
+    command: Command, put: Path, tmp_path: Path, server: LoopbackServer
 ) -> None:
     """As text or from a file; a later run that contradicts them exits 2 and names the file."""
     out = tmp_path / "out"
     (tmp_path / "words.txt").write_text("Only about form.\n")
     (tmp_path / "samples.csv").write_text("text\nhello there\n")
-    words = ["prompt-tests", "generate", put, "-o", out, "--model", "openai:gen", *at(server)]
+    words = ["generate", put, "-o", out, "--model", "openai:gen"]
     own = [
         "--output-rules-instructions", f"@{tmp_path / 'words.txt'}",
         "--input-spec-instructions", "Any language.", "--test-samples", tmp_path / "samples.csv",
         "--custom-metric", "Score how loud it is.\nuser:\n{{output}}",
     ]  # fmt: skip
 
-    done = rag_eval(*words, *own)
+    done = command(*words, *own)
 
     assert done.code == 0, done.err
     sent = [json.dumps(body) for body in server.requests]
@@ -825,58 +811,55 @@ def test_the_authors_words_come_from_the_command_line(
     assert sum("The author of the prompt adds: Any language." in one for one in sent) == 1
     assert sum("hello there" in one for one in sent) >= 2
     assert (out / "custom.metric.prompty").read_text().startswith("Score how loud")
-    assert rag_eval(*words, *own).code == 0
-    refused = rag_eval(*words, "--output-rules-instructions", "Only about length.")
+    assert command(*words, *own).code == 0
+    refused = command(*words, "--output-rules-instructions", "Only about length.")
     assert refused.code == 2
     assert "rules.txt was made with; delete that file" in refused.err
 
 
 def test_tests_are_exported_and_come_back(
-    rag_eval: Command, generated: Path, tmp_path: Path
+    command: Command, generated: Path, tmp_path: Path
 ) -> None:
     """Into the folder, to a path or to stdout; what a format cannot hold is on stderr."""
-    done = rag_eval("prompt-tests", "export", generated, "--to", "context")
+    done = command("export", generated, "--to", "context")
     assert done.code == 0, done.err
     assert done.out == f"Wrote {generated / 'promptpex_context.json'}\n"
     back = tmp_path / "back"
-    assert (
-        rag_eval("prompt-tests", "import", generated / "promptpex_context.json", "-o", back).code
-        == 0
-    )
+    assert command("import", generated / "promptpex_context.json", "-o", back).code == 0
     assert (back / "tests.json").read_text() == (generated / "tests.json").read_text()
     assert (back / "loud.metric.prompty").exists()
 
-    azure = ["prompt-tests", "export", generated, "--to", "openai", "--azure"]
-    done = rag_eval(*azure)
+    azure = ["export", generated, "--to", "openai", "--azure"]
+    done = command(*azure)
     assert "openai: `model` is gpt-4o; Azure needs the name of your deployment" in done.err
     assert (generated / "evals.azure.run.json").exists()
 
     table = tmp_path / "x.csv"
-    csv = rag_eval("prompt-tests", "export", generated, "--to", "csv", "-o", "-")
+    csv = command("export", generated, "--to", "csv", "-o", "-")
     assert csv.out.startswith("ruleid,testid,expectedoutput,reasoning,")
-    two = rag_eval("prompt-tests", "export", generated, "--to", "openai", "-o", "-")
+    two = command("export", generated, "--to", "openai", "-o", "-")
     assert (two.code, "openai has 2 files" in two.err) == (2, True)
     table.write_text("mine")
-    again = ["prompt-tests", "export", generated, "--to", "csv", "-o", table]
-    assert "exists with another content" in rag_eval(*again).err
+    again = ["export", generated, "--to", "csv", "-o", table]
+    assert "exists with another content" in command(*again).err
     assert table.read_text() == "mine"
-    assert rag_eval(*again, "--overwrite").code == 0
-    done = rag_eval("prompt-tests", "export", generated, "--to", "pytest", "-o", f"{tmp_path}/new/")
+    assert command(*again, "--overwrite").code == 0
+    done = command("export", generated, "--to", "pytest", "-o", f"{tmp_path}/new/")
     names = {path.name for path in (tmp_path / "new").iterdir()}
     assert names == {"test_shout.py", "prompt_tests_shout.json"}
-    unknown = rag_eval("prompt-tests", "export", generated, "--to", "xml")
+    unknown = command("export", generated, "--to", "xml")
     assert (unknown.code, "use openai, context" in unknown.err) == (2, True)
 
 
-def test_the_help_has_the_presets_numbers(rag_eval: Command) -> None:
+def test_the_help_has_the_presets_numbers(command: Command) -> None:
     """The table of `--effort` says what the presets are."""
-    shown = rag_eval("prompt-tests", "generate", "--help").out
+    shown = command("generate", "--help").out
     for name, options in PRESETS.items():
         [line] = [line for line in shown.splitlines() if line.split()[:1] == [name]]
         assert line.split()[1:] == [
             str(number) for number in (
                 options.max_rules, options.tests_per_rule, options.rules_per_group,
-                options.generations, options.expansions,
+                options.generations, options.expansions
             )
         ]  # fmt: skip
         assert options.split_rules == options.baseline == (name != "min")
@@ -884,11 +867,11 @@ def test_the_help_has_the_presets_numbers(rag_eval: Command) -> None:
         assert f"{getattr(GenerateOptions(), name)} {name.split('_')[0]}" in " ".join(shown.split())
 
 
-def test_the_page_names_options_that_exist(rag_eval: Command, root: Path) -> None:
+def test_the_page_names_options_that_exist(command: Command, rag_eval: Command, root: Path) -> None:
     """Every option in docs/prompt-tests.md is one of a command; so are the formats of exports."""
     page = (root / "docs" / "prompt-tests.md").read_text("utf-8")
     commands = ("generate", "run", "evaluate", "report", "all", "import", "export")
-    helps = " ".join(rag_eval("prompt-tests", one, "--help").out for one in commands)
+    helps = " ".join(command(one, "--help").out for one in commands)
     known = set(re.findall(r"--[a-z][a-z-]+", helps + rag_eval("run", "--help").out))
     assert set(re.findall(r"--[a-z][a-z-]+", page)) <= known
     formats = ("openai", "context", "csv", "pytest", "langsmith")
