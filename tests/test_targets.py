@@ -10,6 +10,7 @@ from langchain_core.runnables import RunnableLambda
 from llama_index.core import VectorStoreIndex
 from llama_index.core.embeddings import MockEmbedding
 
+from rag_eval_integrations import RagEvaluator, capture_call
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.langchain import RagEvalCallbackHandler
 from rag_eval_integrations.llama_index import RagEvalHandler
@@ -30,11 +31,19 @@ def test_a_judges_name_is_enough(make: Callable[[object], Any]) -> None:
 
 @HANDLERS
 def test_what_is_captured_is_no_target(make: Callable[[object], Any]) -> None:
-    """A chain or an engine in the handler's place is told what goes where."""
+    """A chain or an engine in place of the target is told what to type, in a line."""
     index = VectorStoreIndex([], embed_model=MockEmbedding(8))
-    engine = index.as_retriever()
-    for wrong in (RunnableLambda(str), engine):
-        with pytest.raises(ConfigurationError, match="is given to a chain"):
+    typed = {"invoke": RunnableLambda(str), "install": index.as_retriever()}
+    for words, wrong in typed.items():
+        with pytest.raises(ConfigurationError, match=f"is part of the app.*{words}") as refused:
             make(wrong)
-    with pytest.raises(ConfigurationError, match="a judge's name or a function"):
+        assert len(str(refused.value)) < 200
+    with pytest.raises(ConfigurationError, match="a judge's name, a RagEvaluator or a function"):
         make(7)
+
+
+def test_plain_code_takes_functions_alone() -> None:
+    """`capture_call` and `record_call` promise no more than they take."""
+    for wrong in ("embedded", RagEvaluator()):
+        with pytest.raises(ConfigurationError, match="a function that takes a RagCall, or a Back"):
+            capture_call(wrong)  # type: ignore[arg-type]  # the point

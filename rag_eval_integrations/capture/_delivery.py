@@ -73,6 +73,16 @@ def capture_failures() -> int:
     return PROCESS_FAILURES.count
 
 
+_INSTALLED = 'RagEvalHandler("embedded").install(), and call it as before'
+_APPS = {
+    "invoke": 'app.invoke(…, {"callbacks": [RagEvalCallbackHandler("embedded")]})',
+    "query": _INSTALLED,
+    "chat": _INSTALLED,
+    "retrieve": _INSTALLED,
+}
+"""Methods of chains, engines and retrievers → what to type where one is given as target."""
+
+
 class TargetDelivery:
     """Delivers calls to a target; failures are logged and counted, and never reach the app.
 
@@ -97,9 +107,14 @@ class TargetDelivery:
         self._given = target
         taker = target if background is None else background
         if not callable(taker):
-            why = "use a RagEvaluator, a judge's name or a function that takes a RagCall"
-            if any(hasattr(taker, name) for name in ("invoke", "query", "retrieve", "chat")):
-                why += "; the handler is given to a chain or engine, and not the other way round"
+            for method, typed in _APPS.items():
+                if hasattr(taker, method):
+                    kind = type(taker).__name__
+                    why = f"a {kind} is part of the app, and takes no calls; type {typed}"
+                    raise ConfigurationError("target", taker, why, missing=True)
+            why = "use a judge's name, a RagEvaluator or a function that takes a RagCall"
+            if failures is PROCESS_FAILURES:
+                why = "use a function that takes a RagCall, or a BackgroundEvaluator"
             raise ConfigurationError("target", taker, why)
         if isinstance(taker, type):
             raise ConfigurationError("target", taker, "is a class; pass an object of it")

@@ -7,9 +7,12 @@ generated. Runs that failed, such as the first attempts of a retry, do not count
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from operator import itemgetter
+
+from pydantic import BaseModel
 
 from rag_eval_integrations.capture._calls import Context, Snapshot, distinct
 from rag_eval_integrations.capture._prompts import PromptPlace, in_order, reached
@@ -173,13 +176,26 @@ def is_grade(outputs: object, question: str) -> bool:
     unless its key says that it is a grade.
     """
     texts = list(texts_beside(outputs))
+    if len(texts) == 1 and texts[0][1].startswith("{"):
+        outputs = _json_in(texts[0][1])
+        texts = list(texts_beside(outputs))
     grades = [name for name, text in texts if is_no_answer("", text)]
+    if type(outputs) is dict or isinstance(outputs, BaseModel):  # a mark or a flag is no text
+        marks = [name for name, value in dict(outputs).items() if isinstance(value, int | float)]
+        grades += [name for name in marks if _GRADE.search(name)]
     return (
         bool(grades)
         and not documents_of(outputs)
         and all(not question or _GRADE.search(name) for name in grades)
         and all(is_no_answer(name, text) or _WHY.search(name) for name, text in texts)
     )
+
+
+def _json_in(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
 
 
 def _documents_copied(text: str, call: RootRun, asked: Sequence[ModelRequest]) -> int:

@@ -251,8 +251,13 @@ class Graded(BaseModel):
 class TestGrader:
     @pytest.mark.parametrize("asks", [{}, {"question": QUESTION}])
     @pytest.mark.parametrize(
-        "verdict", [Graded(binary_score="yes"), {"score": "no"}, {"binary_score": "Yes."}], ids=str
-    )
+        "verdict",
+        [
+            Graded(binary_score="yes"), {"score": "no"}, {"binary_score": "Yes."}, {"score": 0.5},
+            '{"binary_score": "yes"}', '{"is_grounded": true, "reasoning": "It is there."}',
+        ],
+        ids=str,
+    )  # fmt: skip
     def test_by_itself_is_no_call(
         self, captured: Captured, asks: dict[str, str], verdict: object
     ) -> None:
@@ -270,6 +275,9 @@ class TestGrader:
             ({"question": "Is it fast?"}, "Yes"),
             ({"question": "Is it fast?"}, {"answer": "yes", "score": "yes"}),
             ({}, {"summary": "A kettle.", "relevant": "yes"}),
+            ({}, {"summary": "A kettle.", "relevance": 0.5}),
+            ({"question": "How many?"}, {"count": 3}),
+            ({}, "{kettle} boils."),
         ],
     )
     def test_answer_is_one(self, captured: Captured, asks: dict[str, str], verdict: object) -> None:
