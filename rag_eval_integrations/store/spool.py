@@ -113,6 +113,7 @@ class Spool(_process.ProcessObserver):
         self._failures = LogOnce(_logger)
         self._start_empty()
         _process.register(self)
+        _process.finish_before_exit()  # children of multiprocessing, too
 
     def _start_empty(self) -> None:
         # Re-entrant: a garbage collection in here may finalise a stream, which submits its call.

@@ -1,0 +1,78 @@
+"""The FastAPI example under uvicorn with two processes: every query is judged, and shown on the page."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+
+from rag_eval_integrations.cli import main
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "fastapi_app"
+
+
+@pytest.mark.slow
+def test_no_query_is_lost_and_the_app_serves_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the two processes had answered is judged once they have ended, and is on the page."""
+    monkeypatch.chdir(tmp_path)
+
+    def rag_eval(*words: str) -> None:
+        monkeypatch.setattr(sys, "argv", ["rag-eval", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code in (0, None)
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "uvicorn", "app:app", "--app-dir", str(EXAMPLE), "--workers",
+               "2", "--port", str(port), "--log-level", "warning"]  # fmt: skip
+    with (
+        subprocess.Popen(
+            command, cwd=tmp_path, env={**os.environ, "LANGSMITH_TRACING": "0"}
+        ) as app,
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client,
+    ):
+        try:
+            while True:
+                try:
+                    client.get("/ask", params={"question": "Is it there?"}).raise_for_status()
+                    break
+                except httpx.TransportError:
+                    assert app.poll() is None
+                    time.sleep(0.05)
+            asked = 1
+            # Until both processes have answered: the system chooses which of them does.
+            while len({name.split("-")[1] for name in os.listdir(tmp_path / "spool")}) < 2:
+                with ThreadPoolExecutor(8) as pool:
+                    replies = list(pool.map(lambda n: _ask(port, n), range(16)))
+                assert set(replies) == {"Hold the blue button for eight seconds."}
+                asked += 16
+            rag_eval("store", "report", "--store", "evals.db", "-o", "quality.html")
+            assert client.get("/quality").text == Path("quality.html").read_text()
+        finally:
+            app.send_signal(signal.SIGTERM)
+            app.wait()
+    rag_eval("worker", "--store", "evals.db", "--spool", "spool", "--once")
+    rag_eval("store", "report", "--store", "evals.db", "-o", "quality.html")
+
+    shown = (tmp_path / "quality.html").read_text()
+    assert re.findall(r"\d+ of \d+", shown)[0] == f"{asked} of {asked}"
+    assert list((tmp_path / "spool").iterdir()) == []
+
+
+def _ask(port: int, number: int) -> str:
+    reply = httpx.get(f"http://127.0.0.1:{port}/ask", params={"question": f"Reset {number}?"})
+    answer: str = reply.json()["answer"]
+    return answer
