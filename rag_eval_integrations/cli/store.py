@@ -21,6 +21,7 @@ from rag_eval_integrations.cli._arguments import (
 from rag_eval_integrations.cli._terminal import print_stderr, stdout
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations._filters import Filters
+from rag_eval_integrations.records import Made, RunningMean
 from rag_eval_integrations.store import MeanOfPeriod, Store
 
 View = dict[str, Any]
@@ -169,20 +170,21 @@ def _pieces(store: Store, every: float | None) -> Iterator[str]:
 
 def _window(store: Store, now: float, name: str, seconds: int, step: int, per: str) -> View:
     since = now - seconds
-    periods = store.means(since, now, step=step)
-    means = store.means(since, now)
-    several = Counter(mean.made.name for mean in means)
+    periods: dict[Made, list[MeanOfPeriod]] = {}
+    for period in store.means(since, now, step=step):
+        periods.setdefault(period.made, []).append(period)
+    several = Counter(made.name for made in periods)
     return {
         "name": name,
         "step": per,
         "scores": [
             _score(
-                mean,
-                [period for period in periods if period.made == mean.made],
+                made,
+                of_made,
                 lambda start: (start - since + step / 2) / seconds * _WIDTH,
-                several[mean.made.name] > 1,
+                several[made.name] > 1,
             )
-            for mean in means
+            for made, of_made in periods.items()
         ],
         "states": [
             (STATES[state], why, f"{calls:,}")
@@ -193,33 +195,26 @@ def _window(store: Store, now: float, name: str, seconds: int, step: int, per: s
 
 
 def _score(
-    of: MeanOfPeriod, periods: list[MeanOfPeriod], x: Callable[[float], float], several: bool
+    made: Made, periods: list[MeanOfPeriod], x: Callable[[float], float], several: bool
 ) -> View:
-    by, mean, interval = of.made.by, of.mean.mean, of.mean.interval
-    words = [
-        f"{datetime.fromtimestamp(one.start, UTC):%m-%d %H:%M} {one.mean.mean:.3f}"
-        for one in periods
-        if one.mean.mean is not None
-    ]
+    mean, words, points = RunningMean(), [], []
+    for one in periods:
+        mean.merge(one.mean)
+        if one.mean.mean is None:
+            continue
+        interval = one.mean.interval
+        words.append(f"{datetime.fromtimestamp(one.start, UTC):%m-%d %H:%M} {one.mean.mean:.3f}")
+        ends = {} if interval is None else {"low": _y(interval.low), "high": _y(interval.high)}
+        points.append({"x": f"{x(one.start):.1f}", "y": _y(one.mean.mean), **ends})
+    maker = (made.by.judge, made.by.model, made.by.formulas, made.method)
     return {
-        "name": of.made.name,
-        "maker": ", ".join(filter(None, (by.judge, by.model, by.formulas, of.made.method)))
-        if several
-        else "",
-        "mean": "–" if mean is None else f"{mean:.3f}",
-        "interval": "–" if interval is None else f"{interval:.3f}",
-        "scored": f"{of.mean.n:,} of {of.total:,}",
-        "in_words": f"Means of {of.made.name}: {', '.join(words) or 'none'}",
-        "points": [
-            {
-                "x": f"{x(one.start):.1f}",
-                "y": _y(one.mean.mean),
-                "low": "" if one.mean.interval is None else _y(one.mean.interval.low),
-                "high": "" if one.mean.interval is None else _y(one.mean.interval.high),
-            }
-            for one in periods
-            if one.mean.mean is not None
-        ],
+        "name": made.name,
+        "maker": ", ".join(filter(None, maker)) if several else "",
+        "mean": "–" if mean.mean is None else f"{mean.mean:.3f}",
+        "interval": "–" if mean.interval is None else f"{mean.interval:.3f}",
+        "scored": f"{mean.n:,} of {sum(one.total for one in periods):,}",
+        "in_words": f"Means of {made.name}: {', '.join(words) or 'none'}",
+        "points": points,
     }
 
 
