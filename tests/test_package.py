@@ -113,7 +113,7 @@ def test_help_lists_only_commands_that_work() -> None:
 
     commands = re.findall(r"^  (\w[\w-]*)  ", done.stdout, re.M)
     assert commands == [
-        "demo", "run", "score", "report", "agreement", "calibrate", "compare", "doctor",
+        "demo", "run", "score", "report", "push", "agreement", "calibrate", "compare", "doctor",
         "worker", "rescore", "prompt-tests", "store",
     ]  # fmt: skip
 

@@ -76,6 +76,9 @@ rag-eval run rows.csv -o evals.jsonl --map documents=passages \\
 rag-eval report evals.jsonl -o report.html
 rag-eval report evals.jsonl -o - --format md
 rag-eval report evals.jsonl -o wrong.html --where pattern=hallucination""",
+    _arguments.PushOptions: """\
+rag-eval push evals.jsonl --to langfuse --dry-run
+rag-eval push evals.jsonl --to phoenix --where 'adherence<1' --metadata user_id""",
     _arguments.AgreementOptions: """\
 rag-eval agreement evals.jsonl gold.jsonl -o agreement.html
 rag-eval agreement evals.jsonl rated.jsonl --human rating""",

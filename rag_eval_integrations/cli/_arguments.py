@@ -320,6 +320,38 @@ class ReportOptions(SkipInvalid, Where, Overwrite):
 
 
 @dataclass(frozen=True, kw_only=True)
+class PushOptions(SkipInvalid, Where):
+    """Post the scores of evaluations to the traces of their calls.
+
+    The addresses and keys of a tool are those of its own client: LANGFUSE_BASE_URL,
+    LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY; PHOENIX_COLLECTOR_ENDPOINT; MLFLOW_TRACKING_URI;
+    LANGSMITH_API_KEY; OTEL_EXPORTER_OTLP_ENDPOINT. What is posted is noted in EVALS.jsonl.pushed,
+    and the same command goes on from there.
+    """
+
+    evals: Path = argument("The evaluations.", metavar="EVALS.jsonl")
+    to: str = _output(
+        "The tool to which the calls were traced.",
+        "--to",
+        metavar="otel|langfuse|phoenix|mlflow|langsmith",
+        default=MISSING,
+    )
+    metadata: list[str] | None = _output(
+        "A field of the metadata that goes along, such as user_id; repeatable.",
+        "--metadata",
+        metavar="FIELD",
+    )
+    texts: bool = _output(
+        "Post reasons as well, which may quote questions, documents and responses.",
+        "--texts",
+        default=False,
+    )
+    dry_run: bool = _output(
+        "Count what would be posted, and post nothing.", "--dry-run", default=False
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class AgreementOptions:
     """Compare a judge's evaluations with gold labels."""
 

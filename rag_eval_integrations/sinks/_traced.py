@@ -70,7 +70,8 @@ class TraceSink(ABC):
                 that are posted again replace themselves.
             Exception: the tool took nothing, and would take nothing else.
         """
-        traced = [place for evaluation in batch if (place := self._traced(evaluation)) is not None]
+        before = self.left_out
+        traced = [place for evaluation in batch if (place := self.traced(evaluation)) is not None]
         if traced:
             self._prepare()
         left: list[Evaluation] = []
@@ -89,11 +90,12 @@ class TraceSink(ABC):
                 left += [one.evaluation for one in group]
                 failures.append(error)
         if failures and len(left) == len(traced) and not any(map(self._refused, failures)):
+            self.left_out = before  # they come again with the others
             raise failures[0]
         if failures:
             raise PartlyWrittenError(left, failures[0]) from failures[0]
 
-    def _traced(self, evaluation: Evaluation) -> Traced | None:
+    def traced(self, evaluation: Evaluation) -> Traced | None:
         """Find the trace of a call by the first source that the tool knows."""
         traces = {} if evaluation.capture is None else evaluation.capture.traces
         for source in self.sources:

@@ -73,10 +73,11 @@ class LangSmithSink(TraceSink):
         self._takes = inspect.signature(self._client.create_feedback).parameters
         self._sampled: float | None = getattr(client, "tracing_sample_rate", None)
 
-    def _traced(self, evaluation: Evaluation) -> Traced | None:
+    def traced(self, evaluation: Evaluation) -> Traced | None:
+        """Find the run of a call, by its trace or by the id that capture has of a LangChain run."""
         capture = evaluation.capture
         if capture is None or "langsmith" in capture.traces:
-            return super()._traced(evaluation)
+            return super().traced(evaluation)
         if capture.framework == "langchain" and capture.run_id:
             return Traced(evaluation, None, capture.run_id)
         self._without_trace()

@@ -121,8 +121,9 @@ class OpenTelemetrySink(TraceSink):
                     total[reason] = total.get(reason, 0) + number
         return [self._observation(number, {REASON: reason}) for reason, number in total.items()]
 
-    def _traced(self, evaluation: Evaluation) -> Traced | None:
-        return super()._traced(evaluation) or Traced(evaluation, None, None)
+    def traced(self, evaluation: Evaluation) -> Traced | None:
+        """Find the span of a call; without one its events stand alone."""
+        return super().traced(evaluation) or Traced(evaluation, None, None)
 
     def _send(self, group: Sequence[Traced]) -> None:
         for one in group:

@@ -1,0 +1,235 @@
+"""`rag-eval push`: post the scores of a file of evaluations to the traces of their calls."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from rag_eval_integrations import _target
+from rag_eval_integrations._counted import counted
+from rag_eval_integrations._lines import LineFile
+from rag_eval_integrations.background._sink_delivery import pause_after
+from rag_eval_integrations.cli._arguments import PushOptions
+from rag_eval_integrations.cli._bad_rows import BadRows
+from rag_eval_integrations.cli._interrupt import kept
+from rag_eval_integrations.cli._terminal import print_stderr, stdout
+from rag_eval_integrations.dataset._input import Input, read_evaluations
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.evaluations._filters import Filters
+from rag_eval_integrations.records import Evaluation
+from rag_eval_integrations.sinks import (
+    LangfuseSink,
+    LangSmithSink,
+    MLflowSink,
+    OpenTelemetrySink,
+    PartlyWrittenError,
+    PhoenixSink,
+)
+from rag_eval_integrations.sinks._traced import TraceSink, client_library, score_id
+
+_BATCH = 100
+_TRIES = 6
+"""Times that a batch is sent, with pauses of together half a minute, before the command ends."""
+_SECONDS_PER_LINE = 10.0
+
+_Entry = tuple[str, Evaluation]
+"""The key of an evaluation in the file of those that are posted, and the evaluation."""
+
+
+def push(options: PushOptions) -> int:
+    """Post the scores of every evaluation that is not noted as posted; return the exit code.
+
+    Returns:
+        2 for invalid lines, unless `skip_invalid`; 1 when the tool did not take all; else 0.
+
+    Raises:
+        ConfigurationError: there is no such tool, or nothing that `--where` asks for.
+        MissingDependencyError: the tool's client is not installed.
+        OSError: a file cannot be read or written.
+    """
+    evals = Input(options.evals)
+    filters = Filters(options.where)
+    if str(options.evals) == "-":
+        raise ConfigurationError("EVALS", "-", "name a file: what is posted is noted beside it")
+    evals.check(folder=True)
+    sink = _sink(options)
+    bad = BadRows(evals)
+    noted = _Noted(Path(f"{options.evals}.pushed"), options.to)
+    rows = noted.others(filters.keep(bad.values(read_evaluations(evals))))
+    if options.dry_run:
+        _count(rows, sink, noted)
+        return _end(bad, options, failed=0)
+    failed = 0
+    with LineFile(_target.resolved(noted.path), wait=False) as file:
+        file.end_last_line()
+        with kept(lambda: f"{counted(noted.posted, 'evaluation')} posted, see {noted.path}."):
+            for batch in _batches(rows):
+                failed += _post(sink, batch, lambda done: noted.note(file, done))
+                noted.show()
+    if (nothing := filters.none_kept()) and not noted.posted + noted.before + failed:
+        raise nothing
+    words = f"Posted the scores of {counted(noted.posted, 'call')} to {sink.tool}"
+    words += f"; {noted.before:,} had been posted before" if noted.before else ""
+    stdout().print(words, soft_wrap=True)
+    _tell_left_out(sink)
+    return _end(bad, options, failed)
+
+
+class _Noted:
+    """The file of the evaluations that are posted: per batch the tool, and the keys."""
+
+    def __init__(self, path: Path, tool: str) -> None:
+        self.path = path
+        self.posted = self.before = 0
+        self._tool = tool
+        self._shown = time.monotonic()
+        self._keys: set[str] = set()
+        for line in path.read_bytes().splitlines() if path.exists() else ():
+            try:
+                note = json.loads(line)
+            except ValueError:  # a killed run was writing it
+                continue
+            self._keys.update(note.get(tool, ()))
+
+    def others(self, evaluations: Iterator[Evaluation]) -> Iterator[_Entry]:
+        """Yield the evaluations that are not noted, each with its key."""
+        seen: Counter[str] = Counter()
+        for evaluation in evaluations:
+            own = score_id(evaluation, "").hex
+            seen[own] += 1  # a call may be in the file twice
+            key = own if seen[own] == 1 else f"{own}-{seen[own]}"
+            if key in self._keys:
+                self.before += 1
+            else:
+                yield key, evaluation
+
+    def note(self, file: LineFile, entries: Sequence[_Entry]) -> None:
+        """Note that these are posted."""
+        file.append(json.dumps({self._tool: [key for key, _ in entries]}).encode("ascii"))
+        self.posted += len(entries)
+
+    def show(self) -> None:
+        """Print the progress, once per ten seconds."""
+        if time.monotonic() - self._shown >= _SECONDS_PER_LINE:
+            self._shown = time.monotonic()
+            print_stderr(f"{self.posted:,} posted")
+
+
+def _batches(entries: Iterator[_Entry]) -> Iterator[list[_Entry]]:
+    batch: list[_Entry] = []
+    for entry in entries:
+        batch.append(entry)
+        if len(batch) == _BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _post(sink: TraceSink, batch: list[_Entry], note: Callable[[list[_Entry]], None]) -> int:
+    """Post a batch, what fails some times again; return how many the tool refused.
+
+    Raises:
+        OSError: the tool cannot be reached.
+    """
+    for tries in range(1, _TRIES + 1):
+        try:
+            sink.write([evaluation for _, evaluation in batch])
+        except PartlyWrittenError as error:
+            left = {id(evaluation) for evaluation in error.left}
+            if done := [entry for entry in batch if id(entry[1]) not in left]:
+                note(done)
+            batch = [entry for entry in batch if id(entry[1]) in left]
+            why = str(error)
+        except Exception as error:
+            why = f"{type(error).__name__}: {error}"
+            if tries == _TRIES:
+                raise OSError(f"{sink.tool} takes no scores: {why}") from error
+        else:
+            note(batch)
+            return 0
+        if tries == 1:
+            print_stderr(f"{sink.tool}: {why}; it is tried again")
+        if tries < _TRIES:
+            time.sleep(pause_after(tries))
+    print_stderr(f"{sink.tool}: {counted(len(batch), 'call')} not posted: {why}")
+    return len(batch)
+
+
+def _count(entries: Iterator[_Entry], sink: TraceSink, noted: _Noted) -> None:
+    calls = scores = 0
+    for _, evaluation in entries:
+        if sink.traced(evaluation) is not None:
+            calls += 1
+            scores += len(evaluation.scores)
+    words = f"Would post {counted(scores, 'score')} of {counted(calls, 'call')} to {sink.tool}"
+    words += f"; {noted.before:,} had been posted before" if noted.before else ""
+    stdout().print(words, soft_wrap=True)
+    _tell_left_out(sink)
+
+
+def _tell_left_out(sink: TraceSink) -> None:
+    if sink.left_out:
+        known = " or ".join(sink.sources)
+        print_stderr(f"{counted(sink.left_out, 'call')} without a trace of {known}")
+
+
+def _end(bad: BadRows, options: PushOptions, failed: int) -> int:
+    bad.end("were not posted")
+    if bad.count and not options.skip_invalid:
+        return 2
+    return 1 if failed else 0
+
+
+# --- The sinks
+
+
+def _sink(options: PushOptions) -> TraceSink:
+    makers: dict[str, Callable[..., TraceSink]] = {
+        "otel": _Exporting,
+        "langfuse": LangfuseSink,
+        "phoenix": PhoenixSink,
+        "mlflow": MLflowSink,
+        "langsmith": LangSmithSink,
+    }
+    if options.to not in makers:
+        raise ConfigurationError("--to", options.to, f"use one of {', '.join(makers)}")
+    return makers[options.to](metadata=options.metadata or (), texts=options.texts)
+
+
+class _Exporting(OpenTelemetrySink):
+    """Exports the events of each batch by OTLP, and says whether that went well.
+
+    An SDK's own processors only log failures. There are no metrics of the past.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        sdk, exporters, otlp, metrics = (
+            client_library(module, package, "otel")
+            for module, package in (
+                ("opentelemetry.sdk._logs", "opentelemetry-sdk"),
+                ("opentelemetry.sdk._logs.export", "opentelemetry-sdk"),
+                (
+                    "opentelemetry.exporter.otlp.proto.http._log_exporter",
+                    "opentelemetry-exporter-otlp-proto-http",
+                ),
+                ("opentelemetry.metrics", "opentelemetry-api"),
+            )
+        )
+        self._memory = exporters.InMemoryLogRecordExporter()
+        self._exporter = otlp.OTLPLogExporter()
+        provider = sdk.LoggerProvider(shutdown_on_exit=False)
+        provider.add_log_record_processor(exporters.SimpleLogRecordProcessor(self._memory))
+        meters = metrics.NoOpMeterProvider()
+        super().__init__(logger_provider=provider, meter_provider=meters, **options)
+
+    def write(self, batch: Sequence[Evaluation]) -> None:
+        super().write(batch)
+        events = self._memory.get_finished_logs()
+        self._memory.clear()
+        if self._exporter.export(events).name != "SUCCESS":
+            raise ConnectionError("the OTLP endpoint did not take the events")
