@@ -16,6 +16,7 @@ from rag_eval_integrations._counted import counted
 from rag_eval_integrations._visible import one_line, visible_json
 from rag_eval_integrations.evaluations._cells import csv_text, inline, markdown_table
 from rag_eval_integrations.prompt_tests.rates import (
+    KINDS,
     Rate,
     Row,
     rate_of,
@@ -23,7 +24,7 @@ from rag_eval_integrations.prompt_tests.rates import (
     without_empty_columns,
 )
 from rag_eval_integrations.prompt_tests.records import PromptTest, Result, Rule, digest
-from rag_eval_integrations.prompt_tests.report import KINDS, Report
+from rag_eval_integrations.prompt_tests.report import Report
 from rag_eval_integrations.records import SCHEMA
 from rag_eval_integrations.report._page import drawn, pieces, shown
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import fmean
@@ -14,6 +14,7 @@ from rag_eval_integrations.metrics.prompty.reply import Outcome
 from rag_eval_integrations.prompt_tests.records import (
     Judged,
     MetricResult,
+    PromptTest,
     Result,
     TestCheck,
     valid_uids,
@@ -104,6 +105,32 @@ def rate_of(results: Iterable[Result], *, unknown_as: UnknownAs = None) -> Rate:
         elif result.compliance is not None:
             counts[result.compliance.outcome] += 1
     return Rate(counts["ok"], counts["err"], counts["unknown"], errors, unknown_as)
+
+
+# --- Kinds of tests
+
+
+Tests = Literal["rule", "inverse", "baseline", "valid"]
+"""Some of the tests; see `Report.tnc`."""
+KINDS: Mapping[str, Tests | None] = {
+    "all": None, "rule": "rule", "inverse": "inverse", "baseline": "baseline", "valid": "valid",
+}  # fmt: skip
+"""The kinds of tests whose compliance every report shows."""
+
+
+def is_of(test: PromptTest, by: Tests | None, valid: Collection[str]) -> bool:
+    """Whether a test is of a kind; None for all tests of rules.
+
+    Args:
+        test: the test.
+        by: the kind.
+        valid: uids of the tests whose input is valid.
+    """
+    if test.baseline or by == "baseline":
+        return test.baseline and by == "baseline"
+    if by in ("rule", "inverse"):
+        return test.inverse == (by == "inverse")
+    return by is None or test.uid in valid
 
 
 # --- Several judges: the majority, and how far they agree
@@ -246,27 +273,27 @@ def _row(
     upstream: bool,
 ) -> Row:
     answered = [result for result in results if result.error is None]
-    tests = [result for result in answered if not result.test.baseline]
-    baseline = [result for result in answered if result.test.baseline]
-    positive = [result for result in tests if not result.test.inverse]
-    negative = [result for result in tests if result.test.inverse]
-    checked = [result for result in tests if result.test.uid in valid]
+    kinds = {
+        kind: [result for result in answered if is_of(result.test, by, valid)]
+        for kind, by in KINDS.items()
+    }
+    tests = kinds["all"]
     rate = rate_of(tests, unknown_as=unknown_as)
     row: Row = {
         "model": model,
         "scenario": scenario,
-        "errors": rate_of(results).errors,
+        "errors": len(results) - len(answered),
         "tests": len(tests),
         "tests compliant": _percent(rate),
         "tests compliance unknown": rate.unknown,
-        "baseline compliant": _percent(rate_of(baseline, unknown_as=unknown_as)),
-        "tests positive": len(positive),
-        "tests positive compliant": rate_of(positive).ok,
-        "tests negative": len(negative),
-        "tests negative compliant": rate_of(negative).ok,
-        "baseline": len(baseline),
-        "tests valid": len(checked),
-        "tests valid compliant": rate_of(checked).ok,
+        "baseline compliant": _percent(rate_of(kinds["baseline"], unknown_as=unknown_as)),
+        "tests positive": len(kinds["rule"]),
+        "tests positive compliant": rate_of(kinds["rule"]).ok,
+        "tests negative": len(kinds["inverse"]),
+        "tests negative compliant": rate_of(kinds["inverse"]).ok,
+        "baseline": len(kinds["baseline"]),
+        "tests valid": len(kinds["valid"]),
+        "tests valid compliant": rate_of(kinds["valid"]).ok,
     }
     if not upstream:
         low, high = rate.interval or (None, None)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
-from typing import Any, Literal
+from typing import Any
 
 from rag_eval_integrations._visible import hanging
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations import ScoreDifference
 from rag_eval_integrations.evaluations._paired import paired
 from rag_eval_integrations.prompt_tests.rates import (
+    KINDS,
     JudgesAgreement,
     Rate,
     Row,
+    Tests,
     UnknownAs,
     by_majority,
+    is_of,
     judges_agreement,
     overview,
     rate_of,
@@ -24,20 +27,12 @@ from rag_eval_integrations.prompt_tests.rates import (
 )
 from rag_eval_integrations.prompt_tests.records import (
     Choice,
-    PromptTest,
     Result,
     RuleCheck,
     Spec,
     TestCheck,
     valid_uids,
 )
-
-Tests = Literal["rule", "inverse", "baseline", "valid"]
-"""Some of the tests; see `Report.tnc`."""
-KINDS: Mapping[str, Tests | None] = {
-    "all": None, "rule": "rule", "inverse": "inverse", "baseline": "baseline", "valid": "valid",
-}  # fmt: skip
-"""The kinds of tests whose compliance every report shows."""
 
 
 class ComplianceError(AssertionError):
@@ -93,7 +88,7 @@ class Report:
             if (model is None or result.model == model)
             and (scenario is None or result.test.scenario == scenario)
             and (rule_id is None or result.test.rule_id == rule_id)
-            and _is_of(result.test, by, valid)
+            and is_of(result.test, by, valid)
         )
         return rate_of(chosen, unknown_as=self.unknown_as)
 
@@ -179,14 +174,6 @@ class Report:
     def compare(self, before: Report) -> list[Comparison]:
         """Compare with the report of an earlier run; see `compare`."""
         return compare(before.results, self.results, unknown_as=self.unknown_as)
-
-
-def _is_of(test: PromptTest, by: Tests | None, valid: Collection[str]) -> bool:
-    if test.baseline or by == "baseline":
-        return test.baseline and by == "baseline"
-    if by in ("rule", "inverse"):
-        return test.inverse == (by == "inverse")
-    return by is None or test.uid in valid
 
 
 def assert_compliance(
