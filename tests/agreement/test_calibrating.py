@@ -44,25 +44,26 @@ def drawn(n: int, truth: Truth, seed: int = 1) -> list[Pair]:
     """Rows whose gold is 1 with the probability that `truth` says for an estimate."""
     chance = random.Random(seed)
     estimates = [chance.uniform(0.02, 0.98) for _ in range(n)]
-    return [pair(at, p, float(chance.random() < truth(p))) for at, p in enumerate(estimates)]
+    return [pair(place, p, float(chance.random() < truth(p))) for place, p in enumerate(estimates)]
 
 
 def fit_of(pairs: Sequence[Pair], **options: float) -> ScoreMap:
-    found = calibrate(pairs, name="mine", **options)
-    return found.judges[0].scores["adherence"]
+    calibration = calibrate(pairs, name="mine", **options)
+    return calibration.judges[0].scores["adherence"]
 
 
 def test_a_judge_that_is_too_sure_is_mapped_by_platt() -> None:
     """Held-out error and calibration error fall; the level at the end is near the truth."""
-    one = fit_of(drawn(199, lambda p: 0.3 + 0.4 * p), target_error=0.1)
+    fitted = fit_of(drawn(199, lambda p: 0.3 + 0.4 * p), target_error=0.1)
 
-    assert one.method == "platt"
-    assert one.rmse is not None
-    assert one.calibration_error is not None
-    assert one.rmse[1] < one.rmse[0]
-    assert one.calibration_error[1] < one.calibration_error[0]
-    assert one(0.95) == pytest.approx(0.68, abs=0.12)
-    assert (one.n, one.questions, one.estimator, one.why) == (199, 199, "calibrated", "")
+    assert fitted.method == "platt"
+    assert fitted.rmse is not None
+    assert fitted.calibration_error is not None
+    assert fitted.rmse[1] < fitted.rmse[0]
+    assert fitted.calibration_error[1] < fitted.calibration_error[0]
+    assert fitted(0.95) == pytest.approx(0.68, abs=0.12)
+    assert (fitted.n, fitted.questions) == (199, 199)
+    assert (fitted.estimator, fitted.why) == ("calibrated", "")
 
 
 def test_a_step_needs_many_rows_and_is_then_isotonic() -> None:
@@ -80,50 +81,52 @@ def test_a_step_needs_many_rows_and_is_then_isotonic() -> None:
 
 def test_a_calibrated_judge_is_left_as_it_is() -> None:
     """No map wins on held-out rows, and the reason has the figures."""
-    one = fit_of(drawn(600, lambda p: p))
+    fitted = fit_of(drawn(600, lambda p: p))
 
-    assert one.method == "identity"
-    assert "no map is better on held-out rows: RMSE 0." in one.why
-    assert one.rmse is not None
-    assert one.rmse[0] == one.rmse[1]
-    assert one(0.37) == 0.37
+    assert fitted.method == "identity"
+    assert "no map is better on held-out rows: RMSE 0." in fitted.why
+    assert fitted.rmse is not None
+    assert fitted.rmse[0] == fitted.rmse[1]
+    assert fitted(0.37) == 0.37
 
 
 def test_a_judge_without_estimates_is_mapped_by_its_values() -> None:
     """Two levels, from the verdicts alone."""
     chance = random.Random(3)
     rows = []
-    for at in range(400):
+    for place in range(400):
         value = float(chance.random() < 0.7)
         gold = float(chance.random() < (0.8 if value else 0.4))
-        rows.append(pair(at, None, gold, value=value))
+        rows.append(pair(place, None, gold, value=value))
 
-    one = fit_of(rows)
+    fitted = fit_of(rows)
 
-    assert (one.method, one.estimator) == ("platt", "labels")
-    assert (one(0.0), one(1.0)) == pytest.approx((0.4, 0.8), abs=0.07)
+    assert (fitted.method, fitted.estimator) == ("platt", "labels")
+    assert (fitted(0.0), fitted(1.0)) == pytest.approx((0.4, 0.8), abs=0.07)
 
 
 def test_empty_cases_of_the_formulas_are_not_fitted() -> None:
     """Nothing used of nothing relevant is not a verdict on a share."""
     chance = random.Random(4)
     rows = []
-    for at in range(300):
-        one = pair(at, None, round(chance.random(), 1), name="completeness", value=chance.random())
-        labels = make_labels("" if at < 100 else "0a", "" if at < 100 else "0a")
-        rows.append(Pair(one.predicted.model_copy(update={"labels": labels}), one.gold))
+    for place in range(300):
+        row = pair(
+            place, None, round(chance.random(), 1), name="completeness", value=chance.random()
+        )
+        labels = make_labels("" if place < 100 else "0a", "" if place < 100 else "0a")
+        rows.append(Pair(row.predicted.model_copy(update={"labels": labels}), row.gold))
 
-    found = calibrate(rows, name="mine").judges[0].scores["completeness"]
+    calibration = calibrate(rows, name="mine").judges[0].scores["completeness"]
 
-    assert (found.n, found.estimator) == (200, "labels")
+    assert (calibration.n, calibration.estimator) == (200, "labels")
 
 
 def test_repeated_questions_count_once() -> None:
     """A hundred answers to ten questions are ten questions."""
     rows = drawn(300, lambda p: p)
     few = [
-        Pair(one.predicted.model_copy(update={"question": f"{at % 10}?"}), one.gold)
-        for at, one in enumerate(rows)
+        Pair(each.predicted.model_copy(update={"question": f"{place % 10}?"}), each.gold)
+        for place, each in enumerate(rows)
     ]
 
     with pytest.raises(ConfigurationError, match=r"10 questions, and \d+ are needed"):
@@ -166,28 +169,29 @@ def test_too_few_rows_are_refused_with_what_is_needed() -> None:
 
 def test_gold_of_one_value_teaches_nothing() -> None:
     """Said, not fitted."""
-    one = fit_of([pair(at, 0.5 + at / 1000, 1.0) for at in range(100)])
+    fitted = fit_of([pair(place, 0.5 + place / 1000, 1.0) for place in range(100)])
 
-    assert (one.method, one.why) == ("identity", "gold is 1 in every row")
+    assert (fitted.method, fitted.why) == ("identity", "gold is 1 in every row")
 
 
 def test_judges_of_a_cascade_have_maps_of_their_own() -> None:
     """Each with its own number of rows; one with too few is left as it is."""
     other = By(judge="second", formulas="gpt-labeling")
     rows = [
-        Pair(one.predicted.model_copy(update={"flags": ("cascade_first",)}), one.gold)
-        for one in drawn(250, lambda p: 0.5 * p)
+        Pair(each.predicted.model_copy(update={"flags": ("cascade_first",)}), each.gold)
+        for each in drawn(250, lambda p: 0.5 * p)
     ]
     rows += [
-        pair(1000 + at, 0.9, float(at % 2), by=other, flags=("cascade_second",)) for at in range(20)
+        pair(1000 + place, 0.9, float(place % 2), by=other, flags=("cascade_second",))
+        for place in range(20)
     ]
 
-    found = calibrate(rows, name="mine")
+    calibration = calibrate(rows, name="mine")
 
-    assert [(maps.judge, maps.scores["adherence"].method) for maps in found.judges] == [
+    assert [(maps.judge, maps.scores["adherence"].method) for maps in calibration.judges] == [
         ("j", "platt"), ("second", "identity"),
     ]  # fmt: skip
-    assert "20 questions, and" in found.judges[1].scores["adherence"].why
+    assert "20 questions, and" in calibration.judges[1].scores["adherence"].why
     with pytest.raises(ConfigurationError, match="judge"):  # not a cascade: a mixed file
         calibrate([*drawn(250, lambda p: p), pair(9_999, 0.9, 0.0, by=other)], name="mine")
 
@@ -195,7 +199,7 @@ def test_judges_of_a_cascade_have_maps_of_their_own() -> None:
 def test_calibrated_rows_are_not_calibrated_again() -> None:
     """A map of a map would be applied to scores that never pass the first one."""
     by = JUDGE.model_copy(update={"calibration": "mine 0123 (n=3)"})
-    rows = [pair(at, 0.5, float(at % 2), by=by) for at in range(300)]
+    rows = [pair(place, 0.5, float(place % 2), by=by) for place in range(300)]
 
     with pytest.raises(ConfigurationError, match="made `adherence` already"):
         calibrate(rows, name="again")
@@ -207,7 +211,7 @@ def test_other_formulas_than_golds_are_refused() -> None:
     other = make_evaluation("0", {"adherence": 1.0}, by=By(judge="gold", formulas="ragbench"))
 
     with pytest.raises(ConfigurationError, match="formulas"):
-        calibrate([Pair(one.predicted, other) for one in rows], name="mine")
+        calibrate([Pair(each.predicted, other) for each in rows], name="mine")
     with pytest.raises(ConfigurationError, match="none has TRACe scores"):
         calibrate([Pair(make_evaluation("0"), make_evaluation("0"))], name="mine")
 
@@ -231,15 +235,18 @@ def columns(rows: list[Row]) -> tuple[Any, Any]:
 def naive_levels(rows: list[Row]) -> list[float]:
     """Levels by the min-max formula: the largest, over starts, of the least mean to any end."""
     scores = sorted({score for score, _ in rows})
-    gold = [[value for score, value in rows if score == one] for one in scores]
+    gold = [[value for score, value in rows if score == each] for each in scores]
 
     def mean(start: int, stop: int) -> float:
         values = [value for group in gold[start : stop + 1] for value in group]
         return math.fsum(values) / len(values)
 
     return [
-        max(min(mean(start, stop) for stop in range(at, len(scores))) for start in range(at + 1))
-        for at in range(len(scores))
+        max(
+            min(mean(start, stop) for stop in range(place, len(scores)))
+            for start in range(place + 1)
+        )
+        for place in range(len(scores))
     ]
 
 
@@ -274,7 +281,7 @@ def test_maps_ascend_whatever_the_order(rows: list[Row], order: random.Random) -
     for fit in fits:
         mapped = [fit(score) for score in sorted(scores.tolist())]
         assert mapped == sorted(mapped)
-        assert all(0 <= one <= 1 for one in mapped)
+        assert all(0 <= each <= 1 for each in mapped)
 
 
 def naive_loss(rows: list[Row], slope: float, intercept: float) -> float:

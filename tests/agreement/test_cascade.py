@@ -94,17 +94,17 @@ def test_rows_of_a_cascade_are_one_judge_to_agreement() -> None:
         for row in range(6)
     ]
 
-    found = agree(pairs(rows), resamples=0)
+    result = agree(pairs(rows), resamples=0)
 
-    assert found.pooled.blocks["scores", "adherence"].figures["auroc"].value == 1.0
-    assert found.formulas["adherence"]["formulas"] == "gpt-labeling"
+    assert result.pooled.blocks["scores", "adherence"].figures["auroc"].value == 1.0
+    assert result.formulas["adherence"]["formulas"] == "gpt-labeling"
 
 
 def test_two_judges_without_a_cascade_are_refused() -> None:
     """Rows of two files thrown together are still an error, also beside cascaded ones."""
-    mixed = [first(0), second(1), first(2), first(3), first(4), first(5)]
+    several = [first(0), second(1), first(2), first(3), first(4), first(5)]
     with pytest.raises(ConfigurationError, match="judge"):
-        agree(pairs(mixed), resamples=0)
+        agree(pairs(several), resamples=0)
     beside = [first(row, flags=("cascade_first",)) for row in range(5)] + [second(5)]
     with pytest.raises(ConfigurationError, match="cascade"):
         agree(pairs(beside), resamples=0)
@@ -125,7 +125,7 @@ def test_the_mean_over_datasets_is_of_each_by_itself() -> None:
         return value
 
     point = cascade_curve(rows, [second(row) for row in range(6)], steps=1)[0]
-    each = [rmse(rows[at : at + 2]) for at in (0, 2, 4)]
+    each = [rmse(rows[place : place + 2]) for place in (0, 2, 4)]
 
     assert len({round(value, 6) for value in each}) > 1
     mean = point.mean_over_datasets.blocks[path].figures["rmse"].value
@@ -208,9 +208,9 @@ def test_rows_of_three_judges_are_one_judge_to_agreement() -> None:
     rows.append(second(4, flags=("cascade_second", "first_unsure")))
     rows.append(third(5).model_copy(update={"flags": ("cascade_third",)}))
 
-    found = agree(pairs(rows), resamples=0)
+    result = agree(pairs(rows), resamples=0)
 
-    assert found.pooled.blocks["scores", "adherence"].counts["n"] == 6
+    assert result.pooled.blocks["scores", "adherence"].counts["n"] == 6
     other = make_evaluation("5", {"adherence": 0.0}, by=By(judge="large", formulas="ragbench"))
     rows[5] = other.model_copy(update={"flags": ("cascade_third",)})
     with pytest.raises(ConfigurationError, match="formulas"):

@@ -17,26 +17,26 @@ ITEMS = st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size
 
 def test_a_curve_worked_by_hand() -> None:
     """Four items, one pair in the wrong order: three quarters of the area, and its points."""
-    found = curve_of([(0.9, True), (0.8, False), (0.6, True), (0.1, False)])
+    curve = curve_of([(0.9, True), (0.8, False), (0.6, True), (0.1, False)])
 
-    assert found.roc == ((0.0, 0.0), (0.0, 0.5), (0.5, 0.5), (0.5, 1.0), (1.0, 1.0))
-    assert found.auroc == 0.75
-    assert [one.n for one in found.bins] == [1, 1, 1, 1]
-    assert found.calibration_error == pytest.approx((0.1 + 0.8 + 0.4 + 0.1) / 4)
+    assert curve.roc == ((0.0, 0.0), (0.0, 0.5), (0.5, 0.5), (0.5, 1.0), (1.0, 1.0))
+    assert curve.auroc == 0.75
+    assert [each.n for each in curve.bins] == [1, 1, 1, 1]
+    assert curve.calibration_error == pytest.approx((0.1 + 0.8 + 0.4 + 0.1) / 4)
 
 
 @given(ITEMS)
 def test_the_area_is_the_auroc(items: list[tuple[float, bool]]) -> None:
     """Ties included, the drawn area is the statistic that the table prints."""
-    found = curve_of(items)
+    curve = curve_of(items)
     expected = naive.auroc(
         [probability for probability, _ in items], [positive for _, positive in items]
     )
-    assert (found.auroc is None) == (expected is None)
+    assert (curve.auroc is None) == (expected is None)
     if expected is not None:
-        assert found.auroc == pytest.approx(expected)
-    assert sum(one.n for one in found.bins) == found.n == len(items)
-    assert 0 <= found.calibration_error <= 1
+        assert curve.auroc == pytest.approx(expected)
+    assert sum(each.n for each in curve.bins) == curve.n == len(items)
+    assert 0 <= curve.calibration_error <= 1
 
 
 def test_a_judge_without_probabilities_has_no_curves() -> None:
@@ -66,9 +66,9 @@ def test_a_curve_is_of_the_class_to_be_found() -> None:
         labels=make_labels("0a", "0b", {"a": ("0a", True), "b": ("", False), "c": ("", None)}),
     )
 
-    found = curves([Pair(predicted, gold)])
+    drawn = curves([Pair(predicted, gold)])
 
-    assert found["not adherent"].bins == ((1, 0.25, 0.0),)
-    assert found["relevant"].bins == ((1, 0.2, 0.0), (1, 0.9, 1.0))
-    assert found["utilized"].bins == ((1, 0.3, 0.0), (1, 0.7, 1.0))
-    assert found["unsupported"].bins == ((1, 0.25, 0.0), (1, 0.75, 1.0))
+    assert drawn["not adherent"].bins == ((1, 0.25, 0.0),)
+    assert drawn["relevant"].bins == ((1, 0.2, 0.0), (1, 0.9, 1.0))
+    assert drawn["utilized"].bins == ((1, 0.3, 0.0), (1, 0.7, 1.0))
+    assert drawn["unsupported"].bins == ((1, 0.25, 0.0), (1, 0.75, 1.0))

@@ -82,11 +82,11 @@ def test_a_response_split_otherwise_leaves_the_document_keys(
     evaluation: Make, sentences: Callable[..., Sentences], labels: Callable[..., Labels]
 ) -> None:
     """Support needs the same response sentences; relevance does not."""
-    said = labels("0a", support={"a": ("0a", True)})
+    message = labels("0a", support={"a": ("0a", True)})
     pairs = [
         Pair(
-            evaluation("a", labels=said, sentences=sentences("0a 0b", "a")),
-            evaluation("a", labels=said, sentences=sentences("0a 0b", "a b")),
+            evaluation("a", labels=message, sentences=sentences("0a 0b", "a")),
+            evaluation("a", labels=message, sentences=sentences("0a 0b", "a b")),
         )
     ]
 

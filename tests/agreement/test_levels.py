@@ -162,16 +162,16 @@ def test_systems_of_summeval_do_not_depend_on_the_order_of_rows(data: Path) -> N
         data / "geval" / "summeval_human_40docs.jsonl.gz", "rt", encoding="utf-8"
     ) as file:
         rows = [json.loads(line) for line in file]
-    found = set()
+    collected = set()
     for seed in range(5):
         random.Random(seed).shuffle(rows)
         fluency = [row["human_expert_mean"]["fluency"] for row in rows]
         relevance = [row["human_expert_mean"]["relevance"] for row in rows]
         systems = [row["system_id"] for row in rows]
         levels = agree_by_level({"s": relevance}, fluency, systems=systems, resamples=0)["s"]
-        found.add(round(values(levels.system)["kendall"], 12))
+        collected.add(round(values(levels.system)["kendall"], 12))
 
-    assert len(found) == 1
+    assert len(collected) == 1
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_recorded_replies_give_the_recorded_ranks(data: Path) -> None:
 
     The figures were computed apart from this code, with scipy's tau-b and Spearman.
     """
-    found = {}
+    collected = {}
     by_model: dict[str, list[tuple[float, float]]] = {}
     with gzip.open(data / "geval" / "raw_replies.jsonl.gz", "rt", encoding="utf-8") as lines:
         for row in map(json.loads, lines):
@@ -208,9 +208,9 @@ def test_recorded_replies_give_the_recorded_ranks(data: Path) -> None:
         scores, human = zip(*pairs, strict=True)
         levels = agree_by_level({"s": scores}, human, documents=["d"] * len(pairs))["s"]
         figures = values(levels.document)
-        found[model] = (round(figures["spearman"], 4), round(figures["kendall"], 4))
+        collected[model] = (round(figures["spearman"], 4), round(figures["kendall"], 4))
 
-    assert found == EXPECTED
+    assert collected == EXPECTED
 
 
 EXPECTED = {

@@ -33,25 +33,27 @@ def judged(formulas: str, *, probabilities: bool) -> tuple[list[Both], Matched]:
     source = random.Random(3)
     both, predicted, gold = [], [], []
     for row in ROWS:
-        said = second_opinion(source, row, probabilities=probabilities)
-        ours, theirs = scored(said, formulas), scored(row, formulas)
-        expected = {name: float(worth) for name, worth in estimates(said, formulas).items()}
-        both.append(Both(said, row, values(ours), values(theirs), expected))
+        message = second_opinion(source, row, probabilities=probabilities)
+        ours, theirs = scored(message, formulas), scored(row, formulas)
+        expected = {name: float(worth) for name, worth in estimates(message, formulas).items()}
+        both.append(Both(message, row, values(ours), values(theirs), expected))
         predicted.append(ours)
         gold.append(Gold.from_row(theirs, row, human="rating"))
     return both, match(predicted, gold[::-1])
 
 
-def assert_same_figures(found: Mapping[str, Any], expected: Mapping[str, Any], at: str = "") -> int:
+def assert_same_figures(
+    result: Mapping[str, Any], expected: Mapping[str, Any], place: str = ""
+) -> int:
     """Every figure and count is the naive one, and there is no other; says how many there were."""
-    assert found.keys() - {"ci95"} == expected.keys(), at
+    assert result.keys() - {"ci95"} == expected.keys(), place
     checked = 0
     for name, value in expected.items():
         if isinstance(value, Mapping):
-            checked += assert_same_figures(found[name], value, f"{at}/{name}")
+            checked += assert_same_figures(result[name], value, f"{place}/{name}")
         else:
             same = value if value is None else pytest.approx(value, abs=1e-9)
-            assert (at, name, found[name]) == (at, name, same)
+            assert (place, name, result[name]) == (place, name, same)
             checked += 1
     return checked
 
@@ -62,10 +64,10 @@ def test_every_figure_is_the_naive_one(formulas: str, probabilities: bool) -> No
     """Scores, sentences, baselines and a human's numbers; pooled, by data set, and their mean."""
     both, matched = judged(formulas, probabilities=probabilities)
 
-    found = agree(matched, baselines=True, resamples=0).to_json()
+    result = agree(matched, baselines=True, resamples=0).to_json()
 
     expected = agreement(both, of_all_sentences=formulas == RAGBENCH, human="rating")
-    figures = {name: found[name] for name in expected}
+    figures = {name: result[name] for name in expected}
     assert assert_same_figures(figures, expected) > 900
 
 
@@ -93,6 +95,6 @@ def test_numbers_of_ones_own_are_compared_alike() -> None:
     scores = [row.predicted_scores["trace_average"] for row in both]
     gold = [row.gold_scores["trace_average"] for row in both]
 
-    (found,) = agree_with_numbers({"x": scores}, gold, resamples=0).values()
+    (result,) = agree_with_numbers({"x": scores}, gold, resamples=0).values()
 
-    assert_same_figures(found.to_json(), of_scores(both)["trace_average"])
+    assert_same_figures(result.to_json(), of_scores(both)["trace_average"])

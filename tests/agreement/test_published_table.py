@@ -39,7 +39,7 @@ def test_published_predictions_are_worth_what_the_paper_says(ragbench: list[Path
             evaluation = score_labelled(labelled, [Trace("ragbench")], raw_keys=True)
             predicted.append(evaluation)
             gold.append(Gold.from_row(evaluation, row))
-        (dataset,) = {one.dataset for one in gold}
+        (dataset,) = {each.dataset for each in gold}
         blocks = agree(match(predicted, gold), baselines=True, resamples=0).pooled.blocks
         for column, printed in TABLE_3[str(dataset)].items():
             figures = blocks["baselines", column, BASELINE_COLUMNS[column].score].figures

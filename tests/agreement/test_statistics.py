@@ -48,19 +48,19 @@ def test_figures_of_verdicts_equal_their_definitions(
     """AUROC by probability or else by verdict, ties counting half; Cohen's kappa."""
     pairs = [
         Pair(
-            make_evaluation(str(at), {"adherence": float(verdict)}, probability=probability),
-            make_evaluation(str(at), {"adherence": float(gold)}),
+            make_evaluation(str(place), {"adherence": float(verdict)}, probability=probability),
+            make_evaluation(str(place), {"adherence": float(gold)}),
         )
-        for at, (verdict, probability, gold) in enumerate(rows)
+        for place, (verdict, probability, gold) in enumerate(rows)
     ]
     doubts = [1 - (float(verdict) if p is None else p) for verdict, p, _ in rows]
     bad = [not gold for *_, gold in rows]
 
-    found = agreed(pairs, resamples=0)["scores"].get("adherence")
+    figures = agreed(pairs, resamples=0)["scores"].get("adherence")
 
     if rows:
-        assert found["auroc"] == same(naive.auroc(doubts, bad))
-        assert found["kappa"] == same(naive.yes_or_no([not v for v, *_ in rows], bad)["kappa"])
+        assert figures["auroc"] == same(naive.auroc(doubts, bad))
+        assert figures["kappa"] == same(naive.yes_or_no([not v for v, *_ in rows], bad)["kappa"])
 
 
 @pytest.mark.parametrize("constant", [0.1, 1e9 / 3])
@@ -108,7 +108,7 @@ def test_intervals_are_as_wide_as_the_spread_of_fresh_samples() -> None:
 
 
 def pair(
-    at: int, chances: Sequence[float], positive: Sequence[bool], dataset: str | None = None
+    place: int, chances: Sequence[float], positive: Sequence[bool], dataset: str | None = None
 ) -> Pair:
     """A row with one document sentence per probability of being relevant."""
     keys = [f"0{letter}" for letter, _ in zip("abcdefgh", chances, strict=False)]
@@ -117,8 +117,8 @@ def pair(
     likely = " ".join(key for key, p in zip(keys, chances, strict=True) if p > 0.5)
     judged = make_labels(likely, relevant_probabilities=dict(zip(keys, chances, strict=True)))
     return Pair(
-        make_evaluation(str(at), sentences=sentences, labels=judged),
-        make_evaluation(str(at), sentences=sentences, labels=make_labels(chosen)),
+        make_evaluation(str(place), sentences=sentences, labels=judged),
+        make_evaluation(str(place), sentences=sentences, labels=make_labels(chosen)),
         dataset=dataset,
     )
 
@@ -134,7 +134,7 @@ def test_sentences_of_one_row_are_drawn_together() -> None:
     rows = [(0.7 * chance + 0.3 * yes, yes) for chance, yes in rows]
 
     single, five = (
-        relevant([pair(at, [p] * copies, [yes] * copies) for at, (p, yes) in enumerate(rows)])
+        relevant([pair(place, [p] * copies, [yes] * copies) for place, (p, yes) in enumerate(rows)])
         for copies in (1, 5)
     )
 
@@ -152,7 +152,7 @@ def test_no_interval_where_it_would_mislead() -> None:
         assert None not in {figure.value for figure in figures.values()}
     constant = agree_with_numbers({"s": [0.5] * 20}, ys)["s"].figures
     assert constant["spearman"] == constant["pearson"] == Figure(None)
-    rare = relevant([pair(at, [at / 20], [at == 12]) for at in range(20)])
+    rare = relevant([pair(place, [place / 20], [place == 12]) for place in range(20)])
     assert rare["recall"].interval is None
     assert rare["auroc"].value == pytest.approx(12 / 19)
 
@@ -161,15 +161,15 @@ def test_a_mean_over_data_sets_claims_no_more_than_its_sets() -> None:
     """Of the defined figures; no interval if a set is too small; narrower than a single set."""
 
     def of(name: str, n: int, hits: int) -> list[Pair]:
-        return [pair(at, [float(at < hits)], [True], name) for at in range(n)]
+        return [pair(place, [float(place < hits)], [True], name) for place in range(n)]
 
     both, small = (agree(of("a", 40, 20) + of("b", n, n // 4), resamples=200) for n in (40, 4))
-    nothing = agree(of("a", 40, 20) + [pair(at, [0.1], [False], "b") for at in range(20)])
+    nothing = agree(of("a", 40, 20) + [pair(place, [0.1], [False], "b") for place in range(20)])
 
     path, name = ("keys", "relevant"), "recall"
     mean = both.mean_over_datasets.blocks[path].figures[name]
     (low, high), (alone_low, alone_high) = (
-        one.interval or (0, 0) for one in (mean, both.by_dataset["a"].blocks[path].figures[name])
+        each.interval or (0, 0) for each in (mean, both.by_dataset["a"].blocks[path].figures[name])
     )
     assert mean.value == 0.375
     assert low < 0.375 < high

@@ -29,31 +29,32 @@ def test_calls_are_paired_by_the_users_own_ids() -> None:
     before = run(HALF)
     after = [*reversed(run(HALF, question="Asked in other words?")), call("new", {"adherence": 1})]
 
-    found = compare(before[1:], after)
+    comparison = compare(before[1:], after)
 
-    assert (found.paired_by, found.pairs, found.only_a, found.only_b) == ("id", 99, 0, 2)
-    assert found.scores["adherence"].difference == 0
-    assert found.scores["adherence"].ties == 99
-    assert "99 of 99 calls with the same id have another question or reference." in found.notes
+    assert (comparison.paired_by, comparison.pairs) == ("id", 99)
+    assert (comparison.only_a, comparison.only_b) == (0, 2)
+    assert comparison.scores["adherence"].difference == 0
+    assert comparison.scores["adherence"].ties == 99
+    assert "99 of 99 calls with the same id have another question or reference." in comparison.notes
 
 
 def test_default_ids_are_not_the_users() -> None:
     """They change with the response, so question and reference say which call is which."""
-    before = [one.model_copy(update={"id": one.row_key[:16]}) for one in run(HALF)]
+    before = [each.model_copy(update={"id": each.row_key[:16]}) for each in run(HALF)]
     after = run(HALF, response=["It leaves at ten."])
-    after = [one.model_copy(update={"id": one.row_key[:16]}) for one in after]
-    assert not {one.id for one in before} & {one.id for one in after}
+    after = [each.model_copy(update={"id": each.row_key[:16]}) for each in after]
+    assert not {each.id for each in before} & {each.id for each in after}
 
-    found = compare(before, after)
+    comparison = compare(before, after)
 
-    assert (found.paired_by, found.pairs) == ("question", 100)
+    assert (comparison.paired_by, comparison.pairs) == ("question", 100)
     with pytest.raises(ConfigurationError, match="call 1 of A has no id of its own"):
         compare(before, after, by="id")
 
 
 def test_ids_of_runs_without_a_common_one_are_not_used() -> None:
     """Such as a framework's run ids, which are new in every run."""
-    after = [one.model_copy(update={"id": f"run-{one.id}"}) for one in run(HALF)]
+    after = [each.model_copy(update={"id": f"run-{each.id}"}) for each in run(HALF)]
 
     assert compare(run(HALF), after).paired_by == "question"
 
@@ -88,9 +89,9 @@ def test_references_tell_equal_questions_apart() -> None:
         for number in range(12)
     ]
 
-    found = compare(before, list(reversed(before)))
+    comparison = compare(before, list(reversed(before)))
 
-    assert (found.paired_by, found.pairs) == ("question", 12)
+    assert (comparison.paired_by, comparison.pairs) == ("question", 12)
 
 
 def test_runs_of_other_calls_are_refused() -> None:
@@ -103,9 +104,9 @@ def test_runs_of_other_calls_are_refused() -> None:
 
 def test_a_run_is_any_iterable_of_evaluations() -> None:
     """Such as a stream of them; other things are named."""
-    found = compare(iter(run([1.0] * 12)), (one for one in run([0.0] * 12)))
+    comparison = compare(iter(run([1.0] * 12)), (each for each in run([0.0] * 12)))
 
-    assert len(found.changed("adherence", None)) == 12
+    assert len(comparison.changed("adherence", None)) == 12
     with pytest.raises(ConfigurationError, match="holds a dict"):
         compare([{"id": "q0"}], run([1.0]))  # type: ignore[list-item]
     others: tuple[Any, ...] = (None, 3, call("q0", {"adherence": 1.0}), object())
@@ -119,29 +120,29 @@ def test_the_order_of_the_files_does_not_matter(by: Any) -> None:
     """Nor does that of the runs: figures of random draws are mirrored, too."""
     generator = random.Random(8)
     before, after = (run([generator.random() for _ in range(120)]) for _ in "AB")
-    found = compare(before, after, by=by).scores["adherence"]
+    difference = compare(before, after, by=by).scores["adherence"]
     generator.shuffle(before)
     generator.shuffle(after)
 
     again = compare(before, after, by=by).scores["adherence"]
     mirrored = compare(after, before, by=by).scores["adherence"]
 
-    assert found.interval is not None
+    assert difference.interval is not None
     assert mirrored.interval is not None
-    assert found.interval.method == "bootstrap"
-    assert (again.interval, again.p) == (found.interval, found.p)
-    assert mirrored.p == found.p
-    assert mirrored.interval.low == pytest.approx(-found.interval.high, abs=1e-12)
-    assert mirrored.interval.high == pytest.approx(-found.interval.low, abs=1e-12)
+    assert difference.interval.method == "bootstrap"
+    assert (again.interval, again.p) == (difference.interval, difference.p)
+    assert mirrored.p == difference.p
+    assert mirrored.interval.low == pytest.approx(-difference.interval.high, abs=1e-12)
+    assert mirrored.interval.high == pytest.approx(-difference.interval.low, abs=1e-12)
 
 
 def test_a_call_without_a_question_has_no_pair_by_question() -> None:
     """Two retrievals with unknown questions are not known to be the same."""
     before = [call("", {"adherence": 1.0}, question=text) for text in ("", "Known?")]
 
-    found = compare(before, before)
+    comparison = compare(before, before)
 
-    assert (found.pairs, found.only_a, found.only_b) == (1, 1, 1)
+    assert (comparison.pairs, comparison.only_a, comparison.only_b) == (1, 1, 1)
 
 
 # --- Files
@@ -154,10 +155,10 @@ def test_files_are_compared_and_read_again_for_what_is_shown(tmp_path: Path) -> 
     changed = run([0.0, *HALF[1:]], response=["It leaves at ten."])
     after.write_bytes(gzip.compress(write(tmp_path / "after.jsonl", changed).read_bytes()))
 
-    found = compare(before, after)
+    comparison = compare(before, after)
 
-    assert found.names == ("before.jsonl", "after.jsonl.gz")
-    (change,) = found.changed("adherence")
+    assert comparison.names == ("before.jsonl", "after.jsonl.gz")
+    (change,) = comparison.changed("adherence")
     assert (change.before.response, change.after.response) == (
         "It leaves at nine.",
         "It leaves at ten.",
@@ -178,19 +179,19 @@ def test_a_file_that_changed_since_is_not_mixed_with_its_old_figures(tmp_path: P
     """A notebook that runs its pipeline again would see other calls' texts beside old changes."""
     before = write(tmp_path / "a.jsonl", run([1.0] * 12))
     after = write(tmp_path / "b.jsonl", run([0.0] * 12))
-    found = compare(before, after)
-    assert len(found.changed("adherence", None)) == 12
-    old = found.changed("adherence")[0]
+    comparison = compare(before, after)
+    assert len(comparison.changed("adherence", None)) == 12
+    old = comparison.changed("adherence")[0]
 
     for changed in (run([0.5] * 12), run([0.0] * 3), [*run([0.0] * 12)][::-1]):
         write(after, changed)
         with pytest.raises(ConfigurationError, match=r"'b\.jsonl': has changed since it was"):
-            found.changed("adherence")
+            comparison.changed("adherence")
     after.write_text("{}\n" * 12)
     with pytest.raises(ConfigurationError, match=r"'b\.jsonl': has changed since it was"):
-        found.changed("adherence")
+        comparison.changed("adherence")
     write(after, run([0.0] * 12))
-    assert found.changed("adherence")[0] == old
+    assert comparison.changed("adherence")[0] == old
 
 
 def test_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
@@ -213,7 +214,7 @@ def test_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"judge": "other"}, "judge by hand in A, other in B: adherence"),
         ({"judge_version": "2"}, "judge_version 1 in A, 2 in B: adherence"),
@@ -222,25 +223,25 @@ def test_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
         ({"prompt_version": "7"}, "prompt_version None in A, 7 in B: adherence"),
     ],
 )
-def test_scores_made_differently_are_refused(change: dict[str, str], said: str) -> None:
+def test_scores_made_differently_are_refused(change: dict[str, str], message: str) -> None:
     """The message says what differs; told to, the comparison says it too."""
     other = run(HALF, by=MAKER.model_copy(update=change))
 
     with pytest.raises(ConfigurationError) as error:
         compare(run(HALF), other)
 
-    assert said in str(error.value)
+    assert message in str(error.value)
     assert "--allow-mixed" in str(error.value)
-    found = compare(run(HALF), other, allow_mixed=True)
-    assert any(said in note for note in found.notes)
+    comparison = compare(run(HALF), other, allow_mixed=True)
+    assert any(message in note for note in comparison.notes)
 
 
 def test_a_run_mixed_in_itself_is_refused() -> None:
     """Such as estimates by log-probabilities for some calls, and by samples for others."""
-    mixed = [*run(HALF[:50]), *run(HALF, method="logprobs")[50:]]
+    several = [*run(HALF[:50]), *run(HALF, method="logprobs")[50:]]
 
     with pytest.raises(ConfigurationError, match="method labels and logprobs in A"):
-        compare(mixed, mixed)
+        compare(several, several)
 
 
 def test_what_does_not_change_a_scores_meaning_is_no_mix() -> None:
@@ -263,11 +264,11 @@ def test_what_became_unscored_is_counted_apart() -> None:
         *run([1.0] * 22)[20:],
     ]
 
-    found = compare(before, after).scores["adherence"]
+    difference = compare(before, after).scores["adherence"]
 
-    assert found.became_unscored == {"refusal": 2, "error": 2}
-    assert (found.became_scored, found.n, found.losses) == (2, 16, 0)
-    assert (found.mean_a, found.mean_b) == (1.0, 1.0)
+    assert difference.became_unscored == {"refusal": 2, "error": 2}
+    assert (difference.became_scored, difference.n, difference.losses) == (2, 16, 0)
+    assert (difference.mean_a, difference.mean_b) == (1.0, 1.0)
     lost = compare(before, after).became_unscored("adherence")
     assert [change.after.id for change in lost] == ["q0", "q1", "q2", "q19"]
     assert {change.difference for change in lost} == {None}
@@ -278,14 +279,14 @@ def test_scores_of_one_run_only_are_told() -> None:
     before = [call(f"q{n}", {"adherence": 1.0, "old": 1.0}) for n in range(12)]
     after = [call(f"q{n}", {"adherence": 1.0, "new": 1.0}) for n in range(12)]
 
-    found = compare(before, after)
+    comparison = compare(before, after)
 
-    assert list(found.scores) == ["adherence"]
-    assert found.notes == ("Only in A: old.", "Only in B: new.")
+    assert list(comparison.scores) == ["adherence"]
+    assert comparison.notes == ("Only in A: old.", "Only in B: new.")
     with pytest.raises(
         ConfigurationError, match="'new': A and B do not both have it; the scores are adh"
     ):
-        found.changed("new")
+        comparison.changed("new")
 
 
 def adherent(values: list[float]) -> list[Evaluation]:
@@ -332,9 +333,9 @@ def test_a_comparison_prints_in_80_columns_with_every_name(tmp_path: Path) -> No
     before = [call(f"q{n}", dict.fromkeys(names, value)) for n, value in enumerate(values)]
     after = [call(f"q{n}", dict.fromkeys(names, 1 - value)) for n, value in enumerate(values)]
 
-    found = compare(before, after, names=["old", "new"])
+    comparison = compare(before, after, names=["old", "new"])
 
-    lines = str(found).splitlines()
+    lines = str(comparison).splitlines()
     assert lines[0] == "A: old, B: new"
     third = compare(before, after, before).others[0]
     path = write(tmp_path / "new.jsonl", after)
@@ -388,15 +389,15 @@ def test_the_calls_that_changed_most_come_first() -> None:
     """A fall before a rise of the same size; those that did not change are none of them."""
     before = run([0.5, 0.5, 0.5, 0.5, 0.0])
     after = run([0.5, 0.7, 0.1, 0.9, 0.3])
-    found = compare(before, after)
+    comparison = compare(before, after)
 
-    changes = found.changed("adherence")
+    changes = comparison.changed("adherence")
 
     assert [change.after.id for change in changes] == ["q2", "q3", "q4", "q1"]
     assert [change.difference for change in changes] == pytest.approx([-0.4, 0.4, 0.3, 0.2])
-    assert len(found.changed("adherence", 2)) == 2
-    assert [change.after.id for change in found.fell("adherence")] == ["q2"]
-    assert found.changed_count == 4
+    assert len(comparison.changed("adherence", 2)) == 2
+    assert [change.after.id for change in comparison.fell("adherence")] == ["q2"]
+    assert comparison.changed_count == 4
 
 
 # --- Verdicts
@@ -411,21 +412,22 @@ def down(share: float, n: int) -> Comparison:
 def test_what_counts_as_the_same_is_not_listed_as_changed() -> None:
     """Values that differ by less than a millionth are ties, in the counts and in the lists."""
     before = run([0.5, 0.5, *[1.0] * 10])
-    found = compare(before, run([0.5 + 1e-7, 0.6, *[1.0] * 10]))
+    comparison = compare(before, run([0.5 + 1e-7, 0.6, *[1.0] * 10]))
 
-    assert (found.scores["adherence"].wins, found.scores["adherence"].ties) == (1, 11)
-    assert found.changed_count == 1
-    assert [one.after.id for one in found.changed("adherence")] == ["q1"]
+    assert (comparison.scores["adherence"].wins, comparison.scores["adherence"].ties) == (1, 11)
+    assert comparison.changed_count == 1
+    assert [each.after.id for each in comparison.changed("adherence")] == ["q1"]
 
 
 def test_one_call_is_a_call() -> None:
     """The sentences are read by people."""
-    found = compare(run([1.0]), [call("q0", {"adherence": 0.0}, question="Other?")], by="id")
+    comparison = compare(run([1.0]), [call("q0", {"adherence": 0.0}, question="Other?")], by="id")
 
-    assert "1 call paired by id." in str(found)
-    assert "1 of 1 call with the same id has another question or reference." in str(found)
+    assert "1 call paired by id." in str(comparison)
+    assert "1 of 1 call with the same id has another question or reference." in str(comparison)
     assert (
-        found.scores["adherence"].verdict(0.1).reason == "1 call in both runs, at least 10 needed"
+        comparison.scores["adherence"].verdict(0.1).reason
+        == "1 call in both runs, at least 10 needed"
     )
 
 
@@ -485,13 +487,15 @@ def test_calls_of_one_conversation_are_kept_together() -> None:
         for place, value in enumerate(values)
     ]
     captured = [
-        one.model_copy(update={"metadata": {}, "capture": Capture(framework="x", metadata=held)})
-        for one, held in zip(before, thread, strict=True)
+        each.model_copy(
+            update={"metadata": {}, "capture": Capture(framework="x", metadata=content)}
+        )
+        for each, content in zip(before, thread, strict=True)
     ]
-    whole = [one.model_copy(update={"metadata": {"session_id": "run 7"}}) for one in before]
+    whole = [each.model_copy(update={"metadata": {"session_id": "run 7"}}) for each in before]
     named = [
-        one.model_copy(update={"metadata": {"user": held["thread_id"]}})
-        for one, held in zip(before, thread, strict=True)
+        each.model_copy(update={"metadata": {"user": content["thread_id"]}})
+        for each, content in zip(before, thread, strict=True)
     ]
 
     assert compare(before, before).scores["adherence"].conversations == 30
@@ -503,7 +507,7 @@ def test_calls_of_one_conversation_are_kept_together() -> None:
     assert "conversation" in str(by_user)
     alone = compare(before, before, conversation=False)
     assert alone.scores["adherence"].conversations is None
-    bare = [one.model_copy(update={"metadata": {}}) for one in before]
+    bare = [each.model_copy(update={"metadata": {}}) for each in before]
     assert compare(bare, before).scores["adherence"].conversations == 30
     assert compare(bare, bare).scores["adherence"].conversations is None
 
@@ -519,9 +523,9 @@ def test_a_field_that_no_call_has_names_no_conversation() -> None:
 
 def test_few_conversations_have_no_verdict() -> None:
     """Forty calls of four conversations are four, and not forty, independent observations."""
-    held = [{"thread_id": f"t{place // 10}"} for place in range(40)]
-    before = [call(f"q{n}", {"adherence": 1.0}, metadata=one) for n, one in enumerate(held)]
-    after = [call(f"q{n}", {"adherence": 0.0}, metadata=one) for n, one in enumerate(held)]
+    content = [{"thread_id": f"t{place // 10}"} for place in range(40)]
+    before = [call(f"q{n}", {"adherence": 1.0}, metadata=each) for n, each in enumerate(content)]
+    after = [call(f"q{n}", {"adherence": 0.0}, metadata=each) for n, each in enumerate(content)]
 
     verdict = compare(before, after).scores["adherence"].verdict(0.02)
 
@@ -533,47 +537,47 @@ def test_few_conversations_have_no_verdict() -> None:
 
 def test_further_runs_are_compared_with_the_first() -> None:
     """Each with the baseline, not with its neighbour."""
-    found = compare(run([1.0] * 20), run([0.5] * 20), run([0.0] * 20), names=["a", "b", "c"])
+    comparison = compare(run([1.0] * 20), run([0.5] * 20), run([0.0] * 20), names=["a", "b", "c"])
 
-    assert [one.names for one in found.all] == [("a", "b"), ("a", "c")]
-    assert [one.scores["adherence"].difference for one in found.all] == [-0.5, -1.0]
-    assert [one["name"] for one in found.to_json()["runs"]] == ["b", "c"]
+    assert [each.names for each in comparison.all] == [("a", "b"), ("a", "c")]
+    assert [each.scores["adherence"].difference for each in comparison.all] == [-0.5, -1.0]
+    assert [each["name"] for each in comparison.to_json()["runs"]] == ["b", "c"]
 
 
 def test_json_holds_all_figures() -> None:
     """Builtin types only, and no NaN."""
-    found = compare(run([1.0, "refusal"]), run([1.0, 1.0]))
+    comparison = compare(run([1.0, "refusal"]), run([1.0, 1.0]))
 
-    content = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    content = json.loads(json.dumps(comparison.to_json(), allow_nan=False))
 
-    (one,) = content["runs"]
-    (score,) = one["scores"]
+    (each,) = content["runs"]
+    (score,) = each["scores"]
     assert (score["n"], score["difference"], score["interval"]) == (1, 0.0, None)
-    assert (content["baseline"], content["seed"], one["paired_by"]) == ("A", found.seed, "id")
+    assert (content["baseline"], content["seed"], each["paired_by"]) == ("A", comparison.seed, "id")
 
 
 def test_it_reads_well(capsys: pytest.CaptureFixture[str]) -> None:
     """As text, in one line, and in a notebook; other people's texts act in none of them."""
     names = ["<b>old</b>\x1b[31m", "new"]
-    found = compare(run(HALF), run([0.0] * 100), names=names)
+    comparison = compare(run(HALF), run([0.0] * 100), names=names)
 
-    print(found)
+    print(comparison)
     shown = capsys.readouterr().out
     assert "adherence  0.500  0.000  -0.500" in shown
     assert "Intervals: bootstrap; p: sign flips; random seed" in shown
-    assert repr(found).startswith("<Comparison of new with")
-    page = found._repr_html_()
+    assert repr(comparison).startswith("<Comparison of new with")
+    page = comparison._repr_html_()
     assert "<b>old" not in page
     assert "-0.500" in page
-    for text in (shown, repr(found), page):
+    for text in (shown, repr(comparison), page):
         assert "\x1b" not in text
 
 
 def test_the_same_evaluations_give_the_same_comparison() -> None:
     """The random seed is fixed and told."""
-    found = [compare(run(HALF), run([0.0] * 100)) for _ in range(2)]
+    collected = [compare(run(HALF), run([0.0] * 100)) for _ in range(2)]
 
-    assert found[0] == found[1]
+    assert collected[0] == collected[1]
     assert compare(run(HALF), run([0.0] * 100), seed=3).seed == 3
 
 
@@ -628,10 +632,10 @@ def test_what_cannot_be_told_passes_unless_it_may_not() -> None:
 
 def test_a_comparison_is_checked_with_all_its_runs() -> None:
     """A third run that is worse fails, and is named."""
-    found = compare(BEFORE, BEFORE, worse(30), names=["old", "same", "new"])
+    comparison = compare(BEFORE, BEFORE, worse(30), names=["old", "same", "new"])
 
     with pytest.raises(AssertionError, match=r"worse: adherence \(new\): 30"):
-        assert_no_regression(found, adherence=0.02)
+        assert_no_regression(comparison, adherence=0.02)
 
 
 def test_mistakes_are_told_before_anything_passes() -> None:

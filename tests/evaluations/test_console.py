@@ -142,8 +142,8 @@ def test_cells_and_headings_of_any_console_are_text(text: str) -> None:
     screen = StringIO()
     console = Console(file=screen, width=2000, markup=True, emoji=True, highlight=False)
 
-    for one in (table, calls_table([row]), calls_table([row], 20), unsupported_sentences(row)):
-        console.print(one)
+    for each in (table, calls_table([row]), calls_table([row], 20), unsupported_sentences(row)):
+        console.print(each)
 
     assert acting(screen.getvalue()) == []
     assert screen.getvalue().count(plain(text)) >= 7
@@ -166,11 +166,11 @@ def test_a_narrow_table_folds_words_and_keeps_numbers() -> None:
 @pytest.mark.parametrize("text", HOSTILE)
 def test_a_call_in_full_neither_acts_nor_is_markup(text: str) -> None:
     """Question, sentences, keys, names and explanations are other people's text."""
-    one = evaluation(text, question=text)
-    labels = one.labels
+    call_row = evaluation(text, question=text)
+    labels = call_row.labels
     assert labels is not None
     entry = labels.sentence_support_information[0].model_copy(update={"explanation": text})
-    row = one.model_copy(
+    row = call_row.model_copy(
         update={
             "labels": labels.model_copy(update={"sentence_support_information": (entry,)}),
             "document_ids": (text,),

@@ -28,9 +28,9 @@ def test_the_code_runs(
     for block in re.findall(r"^```python\n(.*?)^```", page, re.M | re.S):
         exec(compile(block, "docs/evaluations.md", "exec"), names)
 
-    said = capsys.readouterr().out
-    assert re.findall(r"^print\(.*\)  # (adherence .+)$", page, re.M)[0] in said
-    assert "hallucination" in said
+    message = capsys.readouterr().out
+    assert re.findall(r"^print\(.*\)  # (adherence .+)$", page, re.M)[0] in message
+    assert "hallucination" in message
     evaluations = names["evaluations"]
     assert isinstance(evaluations, Evaluations)
     columns = [name for name in columns_of(evaluations) if name not in evaluations[0].scores]
@@ -71,14 +71,14 @@ def test_the_example_prints_what_it_shows(
 
 def test_the_numbers_are_those_of_the_code(compare_page: str) -> None:
     """Limits, resamples, flips, power, and the headings that need words."""
-    for said in (
+    for message in (
         f"from {_paired.MIN_BOOTSTRAP} calls of which {_paired.MIN_CHANGED} differ",
         f"fewer than {_paired.MIN_PAIRS} calls",
         f"{_paired.RESAMPLES:,} resamples",
         f"else {_paired.FLIPS:,}",
         f"{_paired.POWER:.2f} standard errors",
     ):
-        assert said in compare_page
+        assert message in compare_page
     assert {"Holm p", "visible"} <= set(HEADINGS)
 
 

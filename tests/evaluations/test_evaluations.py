@@ -74,7 +74,7 @@ def test_it_survives_pickling(evaluations: Evaluations) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ("evals.jsonl", "Evaluations.load"),
         (Path("evals.jsonl"), "Evaluations.load"),
@@ -82,9 +82,9 @@ def test_it_survives_pickling(evaluations: Evaluations) -> None:
         ([{"id": "1"}], r"evaluations\[0\]"),
     ],
 )
-def test_what_holds_no_evaluations_is_refused(wrong: Any, said: str) -> None:
+def test_what_holds_no_evaluations_is_refused(wrong: Any, message: str) -> None:
     """At once, by place, with what to write instead."""
-    with pytest.raises(ConfigurationError, match=said):
+    with pytest.raises(ConfigurationError, match=message):
         Evaluations(wrong)
 
 
@@ -118,29 +118,29 @@ def test_a_long_id_suggests_no_other(evaluations: Evaluations) -> None:
 
 def test_a_mean_says_its_interval_and_of_how_many(evaluations: Evaluations) -> None:
     """What has no value is in `total`, not in the mean."""
-    found = evaluations.mean("adherence")
-    values = [one.scores["adherence"].value for one in evaluations]
+    mean = evaluations.mean("adherence")
+    values = [each.scores["adherence"].value for each in evaluations]
     scored = [value for value in values if value is not None]
 
-    assert found.value == pytest.approx(sum(scored) / len(scored))
-    assert (found.n, found.total) == (len(scored), 31)
-    assert isinstance(found.interval, Interval)
-    assert found.interval.method == "Wilson"
-    assert str(found) == (
-        f"adherence {found.value:.3f} (95 %: {found.interval.low:.3f}–{found.interval.high:.3f}, "
-        f"{found.n} of 31)"
+    assert mean.value == pytest.approx(sum(scored) / len(scored))
+    assert (mean.n, mean.total) == (len(scored), 31)
+    assert isinstance(mean.interval, Interval)
+    assert mean.interval.method == "Wilson"
+    assert str(mean) == (
+        f"adherence {mean.value:.3f} (95 %: {mean.interval.low:.3f}–{mean.interval.high:.3f}, "
+        f"{mean.n} of 31)"
     )
 
 
 def test_a_mean_of_mixed_makers_is_refused() -> None:
     """The message says what they differ in, and how many calls each has."""
-    mixed = made(4) + made(5, "ragbench")
+    several = made(4) + made(5, "ragbench")
 
     with pytest.raises(ConfigurationError) as refused:
-        mixed.mean("context_utilization")
+        several.mean("context_utilization")
 
     assert "formulas gpt-labeling: 4 calls; formulas ragbench: 5 calls" in str(refused.value)
-    assert len(mixed.summary().scores) == 12
+    assert len(several.summary().scores) == 12
 
 
 def test_a_mean_of_an_unknown_score_names_those_there_are(evaluations: Evaluations) -> None:
@@ -157,9 +157,9 @@ def test_a_mean_of_an_unknown_score_names_those_there_are(evaluations: Evaluatio
 
 def test_a_score_without_any_value_has_no_mean(evaluations: Evaluations) -> None:
     """None, and 0 of 1; never 0."""
-    found = evaluations[-1:].mean("adherence")
-    assert (found.value, found.interval, found.n, found.total) == (None, None, 0, 1)
-    assert str(found) == "adherence – (0 of 1)"
+    mean = evaluations[-1:].mean("adherence")
+    assert (mean.value, mean.interval, mean.n, mean.total) == (None, None, 0, 1)
+    assert str(mean) == "adherence – (0 of 1)"
 
 
 # --- Files
@@ -180,7 +180,7 @@ def test_what_is_saved_loads_equal(name: str, evaluations: Evaluations, tmp_path
     assert len(rows.splitlines()) == len(evaluations)
     evaluations.save(path, overwrite=True)
     assert path.read_bytes() == content
-    assert [one.name for one in tmp_path.iterdir()] == [name]
+    assert [each.name for each in tmp_path.iterdir()] == [name]
 
 
 def test_a_file_is_not_replaced_by_chance(evaluations: Evaluations, tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_a_data_frame_has_a_row_per_call(evaluations: Evaluations) -> None:
 
     frame = evaluations.to_pandas()
 
-    assert list(frame["id"]) == [one.id for one in evaluations]
+    assert list(frame["id"]) == [each.id for each in evaluations]
     assert frame["adherence"].mean() == pytest.approx(evaluations.mean("adherence").value)
     assert frame["adherence"].isna().sum() == 31 - evaluations.mean("adherence").n
     assert frame["adherence:unscored"].iloc[-1] == "no_context"
@@ -251,14 +251,15 @@ def test_a_score_may_have_the_name_of_a_column() -> None:
     pytest.importorskip("pandas")
     names = ("id", "score:id", "judge", "a", "a:unscored")
     scores = {
-        name: Score(name=name, status="scored", value=at / 10) for at, name in enumerate(names)
+        name: Score(name=name, status="scored", value=place / 10)
+        for place, name in enumerate(names)
     }
-    one = Evaluation(
+    each = Evaluation(
         id="mine", row_key="2", question="", response=None, scores=scores, labels=None,
         sentences=Sentences(), judge=JudgeInfo(name="j"),
     )  # fmt: skip
 
-    (row,) = Evaluations([one]).to_pandas().to_dict("records")
+    (row,) = Evaluations([each]).to_pandas().to_dict("records")
 
     assert (row["id"], row["judge"]) == ("mine", "j")
     numbers = {value for name, value in row.items() if isinstance(value, float) and value == value}
@@ -294,12 +295,12 @@ def test_pandas_is_loaded_for_nothing_else() -> None:
 def test_print_shows_the_figures(evaluations: Evaluations) -> None:
     """Counts, means with intervals and how many, why not, and the diagnoses with their shares."""
     text = str(evaluations)
-    found = evaluations.mean("adherence")
+    mean = evaluations.mean("adherence")
 
     assert text.startswith("31 calls, 30 scored; judged by recorded made")
     line = next(line for line in text.splitlines() if line.startswith("  adherence"))
-    assert f"{found.value:.3f}" in line
-    assert f"{found.n}/31" in line
+    assert f"{mean.value:.3f}" in line
+    assert f"{mean.n}/31" in line
     assert "no_context 1" in line
     assert "hallucination" in text
     assert "unscored because" in text
@@ -335,8 +336,8 @@ def test_a_repr_is_one_short_line(evaluations: Evaluations) -> None:
     )
     assert len(repr(evaluations)) < 240
     assert repr(Evaluations()) == "<Evaluations of 0 calls>"
-    mixed = repr(made(4) + made(5, "ragbench"))
-    assert mixed.startswith("<Evaluations of 9 calls: context_relevance made in 2 ways, ")
+    several = repr(made(4) + made(5, "ragbench"))
+    assert several.startswith("<Evaluations of 9 calls: context_relevance made in 2 ways, ")
     assert str(Evaluations()).startswith("0 calls")
 
 
@@ -383,15 +384,15 @@ def test_a_cell_shows_the_first_calls_by_sentence(evaluations: Evaluations) -> N
     assert "11 more: .report(path)" in page.text
     assert "Each sentence has a key" in page.text
     wrong = next(
-        (one, sentence)
-        for one in evaluations[:20]
-        for sentence in one.sentences.response
-        if one.labels is not None and one.labels.support(sentence.key) == "none"
+        (each, sentence)
+        for each in evaluations[:20]
+        for sentence in each.sentences.response
+        if each.labels is not None and each.labels.support(sentence.key) == "none"
     )[1]
     assert f"{wrong.key} ✗ {wrong.text}" in page.text
     assert f"{evaluations.mean('adherence').value:.3f}" in page.text
     summary = evaluations.summary()
-    for pattern in (found for found in summary.patterns if found.calls):  # as `print` has them
+    for pattern in (result for result in summary.patterns if result.calls):  # as `print` has them
         assert f"{pattern.pattern}{pattern.calls} of {summary.labelled}" in page.text
         assert pattern.meaning in page.text
     assert '<span class="rag-eval-none">0.00 ✗</span>' in html
@@ -402,33 +403,33 @@ def test_a_cell_shows_the_first_calls_by_sentence(evaluations: Evaluations) -> N
 def test_hostile_texts_neither_act_nor_are_markup(text: str) -> None:
     """In every field that a cell or a terminal shows."""
     score = Score(name=text, status="scored", value=0.0, reason=text)
-    one = Evaluation(
+    each = Evaluation(
         id=text, row_key="2", question=text, response=text, scores={text: score}, labels=None,
         sentences=Sentences(documents=((f"{text}0a", text),), response=((text, text),)),  # type: ignore[arg-type]
         document_ids=(text,), judge=JudgeInfo(name=text, model=text), flags=(text,),
     )  # fmt: skip
-    found = Evaluations([one, one])
+    result = Evaluations([each, each])
 
-    page = Page(found._repr_html_())
+    page = Page(result._repr_html_())
     assert {tag for tag, _ in page.tags} <= ALLOWED
-    for shown in (found._repr_html_(), str(found), repr(found)):
+    for shown in (result._repr_html_(), str(result), repr(result)):
         assert not acting(shown.replace("\n", ""))
 
 
 def test_a_cell_is_bounded_whatever_it_shows() -> None:
     """A thousand scores with long names, and long sentences of many bytes."""
     long = "é<&" * 1_000
-    sentences = tuple((f"{at}a", long) for at in range(200))
+    sentences = tuple((f"{place}a", long) for place in range(200))
     scores = {
-        f"{long}{at}": Score(name=f"{long}{at}", status="scored", value=0.5, reason=long)
-        for at in range(100)
+        f"{long}{place}": Score(name=f"{long}{place}", status="scored", value=0.5, reason=long)
+        for place in range(100)
     }
-    one = Evaluation(
+    each = Evaluation(
         id="1", row_key="2", question=long, response=long, scores=scores, labels=None,
         sentences=Sentences(documents=sentences, response=(("a", long),)),  # type: ignore[arg-type]
         document_ids=(long,) * 300, judge=JudgeInfo(name=long),
     )  # fmt: skip
 
-    assert len(Evaluations([one] * 40)._repr_html_().encode()) <= 100_000
-    assert len(one._repr_html_().encode()) <= 100_000
-    assert "more sentences are not shown here" in one._repr_html_()
+    assert len(Evaluations([each] * 40)._repr_html_().encode()) <= 100_000
+    assert len(each._repr_html_().encode()) <= 100_000
+    assert "more sentences are not shown here" in each._repr_html_()

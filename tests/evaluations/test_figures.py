@@ -59,17 +59,17 @@ def test_json_holds_every_figure(evaluations: Evaluations) -> None:
     content = json.loads(to_json(summary))
 
     assert content["calls"] == content["labelled"] == 25
-    for found, one in zip(content["scores"], summary.scores, strict=True):
-        assert found["name"] == one.name
-        assert found["mean"] == one.mean
-        assert one.interval is not None
-        assert found["interval"] == {
-            "low": one.interval.low, "high": one.interval.high, "method": one.interval.method,
+    for result, each in zip(content["scores"], summary.scores, strict=True):
+        assert result["name"] == each.name
+        assert result["mean"] == each.mean
+        assert each.interval is not None
+        assert result["interval"] == {
+            "low": each.interval.low, "high": each.interval.high, "method": each.interval.method,
         }  # fmt: skip
-        assert tuple(found["bins"]) == one.bins
-        assert found["by"]["formulas"] == "gpt-labeling"
-    assert [one["pattern"] for one in content["patterns"]] == [
-        one.pattern for one in summary.patterns
+        assert tuple(result["bins"]) == each.bins
+        assert result["by"]["formulas"] == "gpt-labeling"
+    assert [each["pattern"] for each in content["patterns"]] == [
+        each.pattern for each in summary.patterns
     ]
     assert len(content["retrieval"]["ranks"]) == len(summary.ranks)
     assert json.loads(to_json(Summary()))["scores"] == []
@@ -81,10 +81,10 @@ def test_markdown_shows_the_same_means(evaluations: Evaluations) -> None:
     page = to_markdown(summary, "Nightly")
 
     assert page.startswith("# Nightly\n")
-    for one in summary.scores:
-        assert one.interval is not None
-        ends = f"{one.interval.low:.3f} to {one.interval.high:.3f}"
-        assert f"| {one.mean:.3f} | {ends} | {one.scored:,} of {one.total:,} |" in page
+    for each in summary.scores:
+        assert each.interval is not None
+        ends = f"{each.interval.low:.3f} to {each.interval.high:.3f}"
+        assert f"| {each.mean:.3f} | {ends} | {each.scored:,} of {each.total:,} |" in page
     for pattern in summary.patterns:
         assert (
             f"| {pattern.pattern.replace('_', ' ')} | {pattern.calls} | {pattern.share:.1%} |"
@@ -100,9 +100,9 @@ def test_csv_is_one_row_per_call(evaluations: Evaluations) -> None:
 
     assert len(rows) == 25
     assert list(rows[0]) == list(columns_of(evaluations))
-    for row, one in zip(rows, evaluations, strict=True):
-        score = one.scores["adherence"]
-        assert row["id"] == one.id
+    for row, each in zip(rows, evaluations, strict=True):
+        score = each.scores["adherence"]
+        assert row["id"] == each.id
         assert row["adherence"] == ("" if score.value is None else f"{score.value:g}")
         assert row["adherence:unscored"] == (score.unscored or "")
     assert to_csv([]).startswith("id,question,response,")
@@ -111,12 +111,16 @@ def test_csv_is_one_row_per_call(evaluations: Evaluations) -> None:
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_texts_stay_texts(text: str) -> None:
     """No formula for a spreadsheet, no markup for Markdown, nothing that acts."""
-    one = hostile(text)
-    page = to_csv([one])
+    evaluation = hostile(text)
+    page = to_csv([evaluation])
     assert formulas(page) == []
-    for shown in (page, to_markdown(Summary.of([one]), text), to_json(Summary.of([one]))):
+    for shown in (
+        page,
+        to_markdown(Summary.of([evaluation]), text),
+        to_json(Summary.of([evaluation])),
+    ):
         assert acting(shown) == []
-    lines = to_markdown(Summary.of([one])).splitlines()
+    lines = to_markdown(Summary.of([evaluation])).splitlines()
     assert [line for line in lines if line.startswith("#")] == [
         "# Evaluations", "## Scores", "## Failures", "## Notes", "## Flags",
     ]  # fmt: skip

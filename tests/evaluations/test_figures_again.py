@@ -28,7 +28,7 @@ Json = dict[str, Any]
 def made_evaluations() -> list[Evaluation]:
     """Scores of labels by both sets of formulas, calls that failed, and calls without documents."""
     splitter = Punkt()
-    found = [
+    collected = [
         score_labelled(labelled_from(dict(row), splitter), [Trace(formulas)])
         for formulas in ("gpt-labeling", "ragbench")
         for row in ROWS
@@ -36,8 +36,8 @@ def made_evaluations() -> list[Evaluation]:
     failing = RagEvaluator(ScriptedModel([]), [Trace(), GEval("tone", criteria="Is it polite?")])
     for number in range(3):
         documents = ["The ferry leaves at nine."] if number else []
-        found.append(failing.evaluate_sync(RagCall(f"When? {number}", documents, "At nine.")))
-    return found
+        collected.append(failing.evaluate_sync(RagCall(f"When? {number}", documents, "At nine.")))
+    return collected
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def t_quantile(freedom: int) -> float:
     def below(t: float) -> float:
         steps = 400
         width = t / steps
-        inner = sum((4 if at % 2 else 2) * density(at * width) for at in range(1, steps))
+        inner = sum((4 if place % 2 else 2) * density(place * width) for place in range(1, steps))
         return width / 3 * (density(0) + inner + density(t))
 
     low, high = 0.0, 50.0
@@ -128,28 +128,29 @@ def test_scores_have_the_same_figures(file: Path) -> None:
 
     summary = summary_of(file)
 
-    found = {}
-    for one in summary.scores:
-        by = tuple(sorted(one.by.model_dump(exclude_none=True).items()))
-        found[one.name, by, one.method] = one
-    assert found.keys() >= values.keys()
+    collected = {}
+    for each in summary.scores:
+        by = tuple(sorted(each.by.model_dump(exclude_none=True).items()))
+        collected[each.name, by, each.method] = each
+    assert collected.keys() >= values.keys()
     assert len(values) == 24  # six scores by two annotators and two sets of formulas
     for key, scored in values.items():
-        one = found[key]
-        assert one.scored == len(scored)
-        assert one.mean == pytest.approx(statistics.fmean(scored), abs=1e-12)
-        assert one.deviation == pytest.approx(statistics.stdev(scored), abs=1e-12)
-        assert one.interval is not None
-        assert (one.interval.low, one.interval.high) == pytest.approx(interval(scored), abs=1e-9)
+        each = collected[key]
+        assert each.scored == len(scored)
+        assert each.mean == pytest.approx(statistics.fmean(scored), abs=1e-12)
+        assert each.deviation == pytest.approx(statistics.stdev(scored), abs=1e-12)
+        assert each.interval is not None
+        assert (each.interval.low, each.interval.high) == pytest.approx(interval(scored), abs=1e-9)
         bins = [
-            sum(at <= 10 * x < at + 1 or (at == 9 and x == 1) for x in scored) for at in range(10)
+            sum(place <= 10 * x < place + 1 or (place == 9 and x == 1) for x in scored)
+            for place in range(10)
         ]
-        assert list(one.bins) == bins
-    assert sum((Counter(one.unscored) for one in summary.scores), Counter()) == sum(
+        assert list(each.bins) == bins
+    assert sum((Counter(each.unscored) for each in summary.scores), Counter()) == sum(
         lost.values(), Counter()
     )
     for name in {key[0] for key in [*values, *lost]}:
-        total = sum(one.total for one in summary.scores if one.name == name)
+        total = sum(each.total for each in summary.scores if each.name == name)
         assert total == sum(name in row["scores"] for row in lines_of(file))
 
 
@@ -159,18 +160,18 @@ def patterns_of(row: Json) -> list[str]:
     r, u, c, a = (value[n] for n in ("context_relevance", "context_utilization", "completeness", "adherence"))  # fmt: skip
     if u is not None and dict(maker(row, row["scores"]["adherence"])).get("formulas") == "ragbench":
         u = min(1.0, u / r) if r else None
-    found = []
+    collected = []
     if a is not None and a < 1:
-        found.append("hallucination")
+        collected.append("hallucination")
     if r == 0:
-        found.append("nothing_relevant_retrieved")
+        collected.append("nothing_relevant_retrieved")
     elif r is not None and u is not None and u <= 0.4:
-        found.append("context_ignored")
+        collected.append("context_ignored")
     elif c is not None and c <= 0.5 and a == 1:
-        found.append("incomplete")
-    if not found and None not in (r, u, c, a):
-        found.append("healthy")
-    return found
+        collected.append("incomplete")
+    if not collected and None not in (r, u, c, a):
+        collected.append("healthy")
+    return collected
 
 
 def test_patterns_have_the_same_shares(file: Path) -> None:
@@ -181,12 +182,12 @@ def test_patterns_have_the_same_shares(file: Path) -> None:
     summary = summary_of(file)
 
     assert summary.labelled == len(labelled)
-    assert {one.pattern: one.calls for one in summary.patterns if one.calls} == counts
+    assert {each.pattern: each.calls for each in summary.patterns if each.calls} == counts
     assert len(summary.patterns) == 5
-    for one in summary.patterns:
-        assert one.share == pytest.approx(one.calls / len(labelled))
-        low, high = wilson(one.share, len(labelled))
-        assert (one.interval.low, one.interval.high) == pytest.approx((low, high), abs=1e-9)
+    for each in summary.patterns:
+        assert each.share == pytest.approx(each.calls / len(labelled))
+        low, high = wilson(each.share, len(labelled))
+        assert (each.interval.low, each.interval.high) == pytest.approx((low, high), abs=1e-9)
 
 
 def test_ranks_have_the_same_counts(file: Path) -> None:
@@ -208,15 +209,15 @@ def test_ranks_have_the_same_counts(file: Path) -> None:
         used.update(cited)
         firsts += [min(good)] if good else []
 
-    found = summary_of(file).retrieval
+    retrieval = summary_of(file).retrieval
 
-    assert (found.calls, found.relevant) == (labelled, len(firsts))
-    assert found.first_relevant == pytest.approx(statistics.fmean(firsts))
-    assert found.share == pytest.approx(len(firsts) / labelled)
-    assert len(found.ranks) == max(calls)
-    for one in found.ranks:
-        assert (one.calls, one.relevant, one.used) == (
-            calls[one.rank], relevant[one.rank], used[one.rank],
+    assert (retrieval.calls, retrieval.relevant) == (labelled, len(firsts))
+    assert retrieval.first_relevant == pytest.approx(statistics.fmean(firsts))
+    assert retrieval.share == pytest.approx(len(firsts) / labelled)
+    assert len(retrieval.ranks) == max(calls)
+    for each in retrieval.ranks:
+        assert (each.calls, each.relevant, each.used) == (
+            calls[each.rank], relevant[each.rank], used[each.rank],
         )  # fmt: skip
 
 
@@ -237,7 +238,7 @@ def test_totals_are_the_same(file: Path) -> None:
     errors = Counter(f"{e['stage']}: {e['type']}" for row in rows if (e := row.get("error")))
     assert summary.errors == errors
     judges = Counter((row["judge"]["name"], row["judge"].get("model")) for row in rows)
-    assert {(one.name, one.model): n for one, n in summary.judges.items()} == judges
+    assert {(each.name, each.model): n for each, n in summary.judges.items()} == judges
     formulas = Counter(
         made
         for row in rows

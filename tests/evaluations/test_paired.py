@@ -24,21 +24,21 @@ from rag_eval_integrations.records.mean import t_975
 Pairs = Sequence[Values | None]
 
 
-def one(pairs: Pairs, groups: list[str] | None = None) -> ScoreDifference:
+def figures_of(pairs: Pairs, groups: list[str] | None = None) -> ScoreDifference:
     """The figures of one score."""
     return paired({"score": pairs}, groups)["score"]
 
 
-def ends(found: ScoreDifference) -> tuple[float, float]:
+def ends(result: ScoreDifference) -> tuple[float, float]:
     """The ends of an interval that is there."""
-    assert found.interval is not None
-    return found.interval.low, found.interval.high
+    assert result.interval is not None
+    return result.interval.low, result.interval.high
 
 
-def error_of(found: ScoreDifference) -> float:
+def error_of(result: ScoreDifference) -> float:
     """The standard error behind the smallest difference that can be seen."""
-    assert found.smallest_visible is not None
-    return found.smallest_visible / POWER
+    assert result.smallest_visible is not None
+    return result.smallest_visible / POWER
 
 
 def random_pairs(n: int, seed: int, shift: float = 0.0) -> list[Values]:
@@ -57,21 +57,21 @@ millionths = st.integers(0, 10**6).map(lambda value: value / 10**6)
 @given(st.lists(st.none() | st.tuples(millionths, millionths), max_size=40))
 def test_the_difference_is_that_of_the_means_of_the_pairs(pairs: Pairs) -> None:
     """Whatever is missing; wins, losses and ties are all pairs; p is a probability."""
-    found = one(pairs)
+    figures = figures_of(pairs)
 
     known = [pair for pair in pairs if pair is not None]
-    assert found.n == len(known) == found.wins + found.losses + found.ties
+    assert figures.n == len(known) == figures.wins + figures.losses + figures.ties
     if not known:
-        assert (found.difference, found.mean_a, found.p, found.interval) == (None,) * 4
+        assert (figures.difference, figures.mean_a, figures.p, figures.interval) == (None,) * 4
         return
-    assert found.difference == pytest.approx(statistics.fmean(b - a for a, b in known), abs=1e-9)
-    assert found.mean_a == pytest.approx(statistics.fmean(a for a, _ in known))
-    assert found.p is not None
-    assert 0 < found.p <= 1
-    assert (found.interval is None) == (len(known) < MIN_PAIRS)
-    if found.interval is not None:
-        assert -1 <= found.interval.low <= found.interval.high <= 1
-        assert found.interval.low < found.interval.high, "width 0 claims to be certain"
+    assert figures.difference == pytest.approx(statistics.fmean(b - a for a, b in known), abs=1e-9)
+    assert figures.mean_a == pytest.approx(statistics.fmean(a for a, _ in known))
+    assert figures.p is not None
+    assert 0 < figures.p <= 1
+    assert (figures.interval is None) == (len(known) < MIN_PAIRS)
+    if figures.interval is not None:
+        assert -1 <= figures.interval.low <= figures.interval.high <= 1
+        assert figures.interval.low < figures.interval.high, "width 0 claims to be certain"
 
 
 @given(st.lists(st.tuples(millionths, millionths), min_size=2, max_size=9))
@@ -83,9 +83,9 @@ def test_p_is_the_share_of_all_sign_flips(pairs: list[Values]) -> None:
         for signs in itertools.product((1, -1), repeat=len(changes))
     ]
 
-    found = one(list(pairs))
+    figures = figures_of(list(pairs))
 
-    assert found.p == sum(flip >= abs(sum(changes)) for flip in flips) / len(flips)
+    assert figures.p == sum(flip >= abs(sum(changes)) for flip in flips) / len(flips)
 
 
 def test_sampled_flips_come_close_to_all_flips() -> None:
@@ -97,7 +97,7 @@ def test_sampled_flips_come_close_to_all_flips() -> None:
         totals = [total + sign * change for total in totals for sign in (1, -1)]
 
     exact = sum(abs(total) >= abs(sum(changes)) for total in totals) / len(totals)
-    assert one(pairs).p == pytest.approx(exact, abs=0.015)
+    assert figures_of(pairs).p == pytest.approx(exact, abs=0.015)
 
 
 def test_binary_scores_have_mcnemars_exact_p() -> None:
@@ -105,9 +105,9 @@ def test_binary_scores_have_mcnemars_exact_p() -> None:
     pairs: Pairs = [(0.0, 1.0)] * 3 + [(1.0, 0.0)] * 12 + [(1.0, 1.0)] * 85
 
     expected = 2 * sum(math.comb(15, k) for k in range(4)) / 2**15
-    assert one(pairs).p == pytest.approx(expected)
+    assert figures_of(pairs).p == pytest.approx(expected)
     wide: Pairs = [(0.0, 1.0)] * 1_500 + [(1.0, 0.0)] * 1_500
-    assert one(wide).p == 1.0
+    assert figures_of(wide).p == 1.0
 
 
 @pytest.mark.parametrize("n", [10, 30, 49])
@@ -116,16 +116,16 @@ def test_students_t_below_fifty_pairs(n: int) -> None:
     pairs = random_pairs(n, 1)
     changes = [b - a for a, b in pairs]
 
-    found = one(pairs)
+    figures = figures_of(pairs)
 
     half = t_975(n - 1) * statistics.stdev(changes) / math.sqrt(n)
-    low, high = ends(found)
-    assert found.interval is not None
-    assert found.interval.method == "Student's t"
+    low, high = ends(figures)
+    assert figures.interval is not None
+    assert figures.interval.method == "Student's t"
     assert (low, high) == pytest.approx(
         (statistics.fmean(changes) - half, statistics.fmean(changes) + half), abs=2e-6
     )
-    assert error_of(found) == pytest.approx(statistics.stdev(changes) / math.sqrt(n), abs=1e-6)
+    assert error_of(figures) == pytest.approx(statistics.stdev(changes) / math.sqrt(n), abs=1e-6)
 
 
 def test_binary_pairs_have_bonetts_and_prices_interval() -> None:
@@ -133,19 +133,19 @@ def test_binary_pairs_have_bonetts_and_prices_interval() -> None:
     up, down, n = 2, 6, 40
     pairs: Pairs = [(0.0, 1.0)] * up + [(1.0, 0.0)] * down + [(1.0, 1.0)] * (n - up - down)
 
-    found = one(pairs)
+    figures = figures_of(pairs)
 
     p12, p21 = (up + 1) / (n + 2), (down + 1) / (n + 2)
     half = 1.959963984540054 * math.sqrt((p12 + p21 - (p12 - p21) ** 2) / (n + 2))
-    assert found.interval is not None
-    assert found.interval.method == "Bonett-Price"
-    assert ends(found) == pytest.approx((p12 - p21 - half, p12 - p21 + half))
+    assert figures.interval is not None
+    assert figures.interval.method == "Bonett-Price"
+    assert ends(figures) == pytest.approx((p12 - p21 - half, p12 - p21 + half))
 
 
 @pytest.mark.parametrize("n", [10, 60, 1_000])
 def test_runs_that_never_differ_are_not_certain(n: int) -> None:
     """Equal runs have an interval as wide as few calls make it; it narrows as 1 / n."""
-    low, high = ends(one([(0.7, 0.7)] * n))
+    low, high = ends(figures_of([(0.7, 0.7)] * n))
 
     assert low == pytest.approx(-high)
     assert high == pytest.approx(1.959963984540054 * math.sqrt(2) / (n + 2))
@@ -157,23 +157,23 @@ def test_conversations_that_never_differ_are_not_certain(units: int) -> None:
     groups = [str(unit) for unit in range(units) for _ in range(1 + unit % 4)]
     pairs: Pairs = [(0.1 * (place % 9), 0.1 * (place % 9)) for place in range(len(groups))]
 
-    found = one(pairs, groups)
+    figures = figures_of(pairs, groups)
 
-    low, high = ends(found)
+    low, high = ends(figures)
     assert low < 0 < high
-    assert found.interval is not None
-    assert found.interval.method == "Bonett-Price"
+    assert figures.interval is not None
+    assert figures.interval.method == "Bonett-Price"
 
 
 def test_few_changes_among_many_are_not_bootstrapped() -> None:
     """Two changes in 100 would never be missing from more than a seventh of the resamples."""
     pairs: Pairs = [(0.5, 0.5)] * 98 + [(0.5, 0.1)] * 2
 
-    found = one(pairs)
+    figures = figures_of(pairs)
 
-    assert found.interval is not None
-    assert found.interval.method == "Bonett-Price"
-    assert found.interval.high > 0
+    assert figures.interval is not None
+    assert figures.interval.method == "Bonett-Price"
+    assert figures.interval.high > 0
 
 
 def test_the_bootstrap_holds_the_percentiles_of_resampled_means() -> None:
@@ -183,19 +183,19 @@ def test_the_bootstrap_holds_the_percentiles_of_resampled_means() -> None:
     generator = random.Random(9)
     means = sorted(statistics.fmean(generator.choices(changes, k=80)) for _ in range(4_000))
 
-    found = one(pairs)
+    figures = figures_of(pairs)
 
-    assert found.interval is not None
-    assert found.interval.method == "bootstrap"
+    assert figures.interval is not None
+    assert figures.interval.method == "bootstrap"
     error = statistics.stdev(changes) / math.sqrt(80)
-    assert ends(found) == pytest.approx((means[100], means[3_899]), abs=0.15 * error)
+    assert ends(figures) == pytest.approx((means[100], means[3_899]), abs=0.15 * error)
 
 
 def test_many_pairs_have_the_figures_that_draws_would_give() -> None:
     """From 1,000 on nothing is drawn: beside 999 of the same, which are."""
     pairs = random_pairs(1_000, 5, shift=0.02)
 
-    many, drawn = one(pairs), one(pairs[:-1])
+    many, drawn = figures_of(pairs), figures_of(pairs[:-1])
 
     assert many.interval is not None
     assert drawn.interval is not None
@@ -207,25 +207,25 @@ def test_many_pairs_have_the_figures_that_draws_would_give() -> None:
 def test_figures_are_the_same_on_every_machine_and_beside_any_score() -> None:
     """From the fixed random seed; only Holm's p depends on the number of scores."""
     many = random_pairs(900, 5, shift=0.004)
-    found = one(many)
+    figures = figures_of(many)
 
-    assert ends(found) == pytest.approx((-0.009457122, 0.005839926), abs=1e-8)
-    assert found.p == pytest.approx(0.623537646)
+    assert ends(figures) == pytest.approx((-0.009457122, 0.005839926), abs=1e-8)
+    assert figures.p == pytest.approx(0.623537646)
     beside = paired({"other": random_pairs(900, 6), "score": many, "few": [None] * 900})
-    assert ends(beside["score"]) == ends(found)
-    assert beside["score"].p == found.p
+    assert ends(beside["score"]) == ends(figures)
+    assert beside["score"].p == figures.p
     assert beside["few"].n == 0
 
 
 def test_scores_of_some_calls_are_resampled_by_calls() -> None:
     """A score that half of the calls lack has the interval of its own pairs."""
     pairs = random_pairs(60, 8)
-    gaps: Pairs = [pair for one in pairs for pair in (one, None)]
+    gaps: Pairs = [pair for each in pairs for pair in (each, None)]
 
-    low, high = ends(one(gaps))
+    low, high = ends(figures_of(gaps))
 
-    assert (low, high) == pytest.approx(ends(one(pairs)), abs=0.02)
-    assert low < (one(pairs).difference or 0) < high
+    assert (low, high) == pytest.approx(ends(figures_of(pairs)), abs=0.02)
+    assert low < (figures_of(pairs).difference or 0) < high
 
 
 def test_holm_adjusts_by_the_number_of_scores() -> None:
@@ -234,12 +234,12 @@ def test_holm_adjusts_by_the_number_of_scores() -> None:
     less: Pairs = [(1.0, 0.0)] * 6 + [(1.0, 1.0)] * 34
     same: Pairs = [(1.0, 1.0)] * 40
 
-    found = paired({"same": same, "less": less, "down": down, "absent": [None] * 40})
+    figures = paired({"same": same, "less": less, "down": down, "absent": [None] * 40})
 
-    assert found["down"].p_holm == pytest.approx(3 * 2 / 2**8)
-    assert found["less"].p_holm == pytest.approx(2 * 2 / 2**6)
-    assert found["same"].p_holm == 1.0
-    assert found["absent"].p_holm is None
+    assert figures["down"].p_holm == pytest.approx(3 * 2 / 2**8)
+    assert figures["less"].p_holm == pytest.approx(2 * 2 / 2**6)
+    assert figures["same"].p_holm == 1.0
+    assert figures["absent"].p_holm is None
 
 
 def test_calls_of_a_conversation_count_as_one() -> None:
@@ -248,7 +248,7 @@ def test_calls_of_a_conversation_count_as_one() -> None:
     thrice = [pair for pair in single for _ in range(3)]
     groups = [str(place) for place in range(60) for _ in range(3)]
 
-    alone, together, pretended = one(single), one(thrice, groups), one(thrice)
+    alone, together, pretended = figures_of(single), figures_of(thrice, groups), figures_of(thrice)
 
     assert (together.n, together.conversations) == (180, 60)
     assert ends(together) == pytest.approx(ends(alone), abs=1e-6)
@@ -262,7 +262,7 @@ def test_calls_that_repeat_each_other_widen_no_certainty(n: int) -> None:
     """Also where nothing changed: a conversation of 30 equal calls is one call."""
     groups = [str(place) for place in range(n) for _ in range(30)]
 
-    alone, together = one([(1.0, 1.0)] * n), one([(1.0, 1.0)] * (30 * n), groups)
+    alone, together = figures_of([(1.0, 1.0)] * n), figures_of([(1.0, 1.0)] * (30 * n), groups)
 
     assert error_of(together) == pytest.approx(error_of(alone))
     assert ends(together)[0] <= ends(alone)[0] + 1e-9  # t for the normal distribution
@@ -282,16 +282,16 @@ def test_conversations_of_unequal_length_have_the_jackknifes_error() -> None:
         for name in dict.fromkeys(groups)
     ]
 
-    found = one(pairs, groups)
+    figures = figures_of(pairs, groups)
 
     mean = statistics.fmean(changes)
     expected = math.sqrt(19 / 20 * sum((other - mean) ** 2 for other in without))
-    assert error_of(found) == pytest.approx(expected, rel=1e-5)
-    assert found.interval is not None
-    assert found.interval.method == "Student's t"
+    assert error_of(figures) == pytest.approx(expected, rel=1e-5)
+    assert figures.interval is not None
+    assert figures.interval.method == "Student's t"
     freedom = sum(sizes) ** 2 / sum(size**2 for size in sizes) - 1
     half = t_975(freedom) * expected
-    assert ends(found) == pytest.approx((mean - half, mean + half), abs=1e-5)
+    assert ends(figures) == pytest.approx((mean - half, mean + half), abs=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ def test_one_long_conversation_does_not_make_sure(lengths: list[int]) -> None:
     for _ in range(200):
         effects = [generator.gauss(0, 0.15) for _ in lengths]
         pairs = [(0.5, 0.5 + effects[int(group)] + generator.gauss(0, 0.1)) for group in groups]
-        low, high = ends(one(pairs, groups))
+        low, high = ends(figures_of(pairs, groups))
         left_out += not low <= 0 <= high
 
     assert left_out <= 0.05 * 200 + 2 * math.sqrt(0.05 * 0.95 * 200)
@@ -316,7 +316,7 @@ def test_nearly_all_calls_in_one_conversation_tell_nothing() -> None:
     groups = ["long"] * 20_000 + [f"short {place}" for place in range(12)]
     pairs: Pairs = [(0.9, 0.5), (0.9, 0.6)] * (len(groups) // 2)
 
-    low, high = ends(one(pairs, groups))
+    low, high = ends(figures_of(pairs, groups))
 
     assert -1 <= low < -0.2
     assert low < high <= 1
@@ -329,8 +329,8 @@ def test_swapping_the_runs_mirrors_everything(n: int, seed: int) -> None:
     pairs = random_pairs(n, seed, shift=0.01)
     swapped: Pairs = [(b, a) for a, b in pairs]
 
-    found, mirrored = one(pairs), one(swapped)
+    figures, mirrored = figures_of(pairs), figures_of(swapped)
 
-    low, high = ends(found)
+    low, high = ends(figures)
     assert ends(mirrored) == pytest.approx((-high, -low), abs=1e-9)
-    assert (mirrored.wins, mirrored.losses, mirrored.p) == (found.losses, found.wins, found.p)
+    assert (mirrored.wins, mirrored.losses, mirrored.p) == (figures.losses, figures.wins, figures.p)

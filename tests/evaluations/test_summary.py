@@ -65,9 +65,9 @@ def test_one_estimator_needs_no_mention() -> None:
     summary.add(evaluation(scored(0.2, method="single"), scored(1.0, name="a", method="labels")))
     summary.add(evaluation(scored(0.6, method="single"), scored(0.0, name="a", method="labels")))
 
-    found = summary.means.mean("geval:tone")
-    assert found is not None
-    assert found.mean == pytest.approx(0.4)
+    mean = summary.means.mean("geval:tone")
+    assert mean is not None
+    assert mean.mean == pytest.approx(0.4)
     assert "(single)" not in shown(summary)
 
 
@@ -108,9 +108,9 @@ def test_of_nothing_there_is_no_mean() -> None:
     ):
         summary.add(evaluation(lost))
 
-    one = summary.means.mean("geval:tone")
-    assert one is not None
-    assert (one.n, one.mean, one.ci95) == (1, 0.25, None)
+    mean = summary.means.mean("geval:tone")
+    assert mean is not None
+    assert (mean.n, mean.mean, mean.ci95) == (1, 0.25, None)
     assert summary.calls == summary.means.total["geval:tone"] == 3
     assert summary.means.unscored["geval:tone"] == {"no_context": 1, "error": 1}
 
@@ -143,8 +143,8 @@ def test_a_call_without_a_value_is_with_the_only_maker_that_it_may_be_of() -> No
         name="geval:tone", status="unscored", unscored="refusal", by=By(judge="other", windows=2)
     )
     summary = Summary.of([evaluation(scored(0.2, method="single")), evaluation(lost)])
-    (one,) = summary.scores
-    assert (one.scored, one.total, one.unscored) == (1, 2, {"error": 1})
+    (each,) = summary.scores
+    assert (each.scored, each.total, each.unscored) == (1, 2, {"error": 1})
 
     summary.add(evaluation(scored(0.6, method="single", judge="other")))
     summary.add(evaluation(refused))
@@ -165,9 +165,9 @@ def test_bins_and_thresholds_are_counted() -> None:
         summary.add(evaluation(score))
     summary.add(evaluation(scored(0.5, method="labels")))
 
-    (one,) = summary.scores
-    assert one.bins == (2, 1, 0, 1, 0, 1, 0, 1, 1, 2)
-    assert (one.passed, one.with_threshold, one.scored) == (4, 8, 9)
+    (each,) = summary.scores
+    assert each.bins == (2, 1, 0, 1, 0, 1, 0, 1, 1, 2)
+    assert (each.passed, each.with_threshold, each.scored) == (4, 8, 9)
 
 
 def test_kinds_of_warnings_and_failures_are_bounded() -> None:
@@ -186,8 +186,13 @@ def test_empty_summaries_have_no_figures() -> None:
     """And no division by 0."""
     summary = Summary()
     assert (summary.scores, summary.patterns, summary.ranks) == ((), (), ())
-    found = summary.retrieval
-    assert (found.calls, found.share, found.interval, found.first_relevant) == (0, None, None, None)
+    retrieval = summary.retrieval
+    assert (retrieval.calls, retrieval.share, retrieval.interval, retrieval.first_relevant) == (
+        0,
+        None,
+        None,
+        None,
+    )
 
 
 def test_how_they_were_made_is_told_in_one_order() -> None:

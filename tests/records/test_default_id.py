@@ -73,7 +73,7 @@ def test_the_key_is_the_hash_of_the_content_as_json(call: RagCall) -> None:
     """Of the bytes that `json.dumps` writes, in ASCII and without spaces: files hold such keys."""
     content = [
         call.question,
-        [[one.header, one.text] if one.header else one.text for one in call.documents],
+        [[each.header, each.text] if each.header else each.text for each in call.documents],
         call.response,
         call.reference,
         [[turn.role, turn.content] for turn in call.history],

@@ -36,23 +36,23 @@ def test_a_small_sample_has_students_interval() -> None:
 
 def test_0_and_1_have_wilsons_interval() -> None:
     """9 of 10: (0.5958, 0.9821), a published example."""
-    found = mean_of(*[1.0] * 9, 0.0).interval
-    assert found == wilson(0.9, 10)
-    assert found is not None
-    assert (found.low, found.high) == pytest.approx((0.5958, 0.9821), abs=1e-4)
+    interval = mean_of(*[1.0] * 9, 0.0).interval
+    assert interval == wilson(0.9, 10)
+    assert interval is not None
+    assert (interval.low, interval.high) == pytest.approx((0.5958, 0.9821), abs=1e-4)
 
 
 @pytest.mark.parametrize("value", [0.3, 0.75, 1 / 3])
 def test_equal_values_have_an_interval_with_a_width(value: float) -> None:
     """No spread was seen in ten values: 27.75 % may have others, wherever they lie in [0, 1]."""
-    found = mean_of(*[value] * 10)
+    mean = mean_of(*[value] * 10)
 
-    assert found.mean == value
-    assert found.deviation == 0
-    assert found.interval is not None
-    assert found.interval.method == "Wilson, one value seen"
-    assert found.interval.high - found.interval.low == pytest.approx(0.27753, abs=1e-5)
-    assert found.interval.low < value < found.interval.high
+    assert mean.mean == value
+    assert mean.deviation == 0
+    assert mean.interval is not None
+    assert mean.interval.method == "Wilson, one value seen"
+    assert mean.interval.high - mean.interval.low == pytest.approx(0.27753, abs=1e-5)
+    assert mean.interval.low < value < mean.interval.high
     wide, narrow = mean_of(*[value] * 2).interval, mean_of(*[value] * 1000).interval
     assert wide is not None
     assert narrow is not None
@@ -70,9 +70,9 @@ def test_equal_values_near_1_have_nearly_the_interval_of_1() -> None:
 
 def test_values_that_differ_in_their_last_bits_are_equal() -> None:
     """0.1 + 0.2 is not 0.3 to a computer, which is no spread."""
-    found = mean_of(0.3, 0.1 + 0.2, 0.3).interval
-    assert found is not None
-    assert found.method == "Wilson, one value seen"
+    interval = mean_of(0.3, 0.1 + 0.2, 0.3).interval
+    assert interval is not None
+    assert interval.method == "Wilson, one value seen"
 
 
 def test_one_value_has_neither_interval_nor_deviation() -> None:
@@ -84,25 +84,25 @@ def test_one_value_has_neither_interval_nor_deviation() -> None:
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=50))
 def test_any_values_have_their_mean_inside_an_interval_inside_0_and_1(values: list[float]) -> None:
     """Mean and deviation are those of the statistics module."""
-    found = mean_of(*values)
+    mean = mean_of(*values)
 
-    assert found.mean == pytest.approx(statistics.fmean(values), abs=1e-12)
-    assert found.deviation == pytest.approx(statistics.stdev(values), abs=1e-7)
-    assert found.interval is not None
-    assert found.mean is not None
-    assert 0 <= found.interval.low <= found.mean + 1e-12
-    assert found.mean - 1e-12 <= found.interval.high <= 1
-    assert found.interval.low < found.interval.high
+    assert mean.mean == pytest.approx(statistics.fmean(values), abs=1e-12)
+    assert mean.deviation == pytest.approx(statistics.stdev(values), abs=1e-7)
+    assert mean.interval is not None
+    assert mean.mean is not None
+    assert 0 <= mean.interval.low <= mean.mean + 1e-12
+    assert mean.mean - 1e-12 <= mean.interval.high <= 1
+    assert mean.interval.low < mean.interval.high
 
 
 def test_the_mean_of_a_million_values_is_exact_to_nine_digits() -> None:
     """Sums neither drift nor lose the variance of values that are close together."""
-    found = RunningMean()
+    mean = RunningMean()
     for number in range(1_000_000):
-        found.add(0.9 + 1e-6 * (number % 3))
+        mean.add(0.9 + 1e-6 * (number % 3))
 
-    assert found.mean == pytest.approx(0.9 + 1e-6 * 999_999 / 1_000_000, abs=1e-12)
-    assert found.deviation == pytest.approx(1e-6 * (2 / 3) ** 0.5, rel=1e-4)
+    assert mean.mean == pytest.approx(0.9 + 1e-6 * 999_999 / 1_000_000, abs=1e-12)
+    assert mean.deviation == pytest.approx(1e-6 * (2 / 3) ** 0.5, rel=1e-4)
 
 
 @pytest.mark.parametrize(("n", "good"), [(10, 0.9), (20, 0.9), (10, 0.5)])
@@ -119,9 +119,9 @@ def test_intervals_of_small_samples_cover(n: int, good: float) -> None:
                 if kind == "score":
                     value = chance.random()
                 values.append(0.8 * value if kind == "mostly one value" else value)
-            found = mean_of(*values).interval
-            assert found is not None
-            covered[kind] += found.low <= truths[kind] <= found.high
+            interval = mean_of(*values).interval
+            assert interval is not None
+            covered[kind] += interval.low <= truths[kind] <= interval.high
 
     # Two values of which one is rare are what t is bad at; a width of 0 would cover 65 %.
     assert covered["share"] / 400 > 0.9

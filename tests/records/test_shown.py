@@ -117,10 +117,10 @@ def test_a_failed_call_says_what_failed() -> None:
         sentences=Sentences(), judge=JudgeInfo(name="mine"),
         error=EvaluationError(type="OSError", message="no <network>", stage="judge"),
     )  # fmt: skip
-    said = "failed (judge): OSError: no <network>"
+    message = "failed (judge): OSError: no <network>"
 
-    assert said in str(failed)
-    assert said in repr(failed)
+    assert message in str(failed)
+    assert message in repr(failed)
     assert "no &lt;network&gt;" in failed._repr_html_()
 
 
@@ -135,8 +135,8 @@ def test_hostile_text_neither_acts_nor_is_markup(text: str) -> None:
         sentences=Sentences(), judge=JudgeInfo(name=text), flags=(text,),
     )  # fmt: skip
 
-    for one in (str(shown), repr(shown), str(score), repr(score), shown._repr_html_()):
-        assert all(character.isprintable() or character == "\n" for character in one)
+    for each in (str(shown), repr(shown), str(score), repr(score), shown._repr_html_()):
+        assert all(character.isprintable() or character == "\n" for character in each)
     assert "<script" not in shown._repr_html_().lower()
     assert "<img" not in shown._repr_html_().lower()
     assert shown._repr_html_().count("<table>") == 1
