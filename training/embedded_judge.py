@@ -76,7 +76,7 @@ def write(data: Data, held: dict[str, HeldOut], path: Path) -> None:
     """Fit on all rows and write the model file."""
     final = Judge(data, np.ones(len(data.rows), bool))
     support = final.supported
-    cut = len(support.said.stems)
+    cut = len(support.present.stems)
     weights = rounded(support.fit.of_words)
     # On domains unseen in fitting, as in use.
     every, domain = np.ones(data.bench, bool), held["domain"]
@@ -89,7 +89,7 @@ def write(data: Data, held: dict[str, HeldOut], path: Path) -> None:
         "relevant_alone": final.alone.plain(DOCUMENT_FEATURES),
         "topic": final.topic.plain(TOPIC_FEATURES),
         "supported": support.fit.plain(RESPONSE_FEATURES),
-        "said": dict(zip(support.said.stems, weights[:cut], strict=True)),
+        "present": dict(zip(support.present.stems, weights[:cut], strict=True)),
         "new": dict(zip(support.new.stems, weights[cut:], strict=True)),
         "adherent": final.adherent.plain(ADHERENCE_FEATURES),
         "levels": {name: level.plain(LEVEL_FEATURES) for name, level in levels.items() if level},

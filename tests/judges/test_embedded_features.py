@@ -119,7 +119,7 @@ def test_the_model_file_fits_the_features() -> None:
     content = json.loads(MODEL_FILE.read_text())
     assert "RAGTruth" in content["data"]
     assert "CC-BY-4.0" in content["licence"]
-    assert all(" " not in word for word in (*model.said, *model.new))
+    assert all(" " not in word for word in (*model.present, *model.new))
 
 
 def document_rows(features: CallFeatures) -> list[tuple[float, ...]]:
@@ -150,12 +150,14 @@ def test_words_weigh_in() -> None:
     """A stem with a weight moves the sentence's support by that weight, a new one by two."""
     model = load_model()
     row = call_features("q", [["red green"]], ["red green pink"]).response[0]
-    said = model._replace(said={"pink": -1.0}, new={})
-    both = model._replace(said={"pink": -1.0}, new={"pink": -0.5, "red": -9.0})
-    plain = logit(support_probability(model._replace(said={}, new={}), row, ["red", "pink"]))
+    one_word = model._replace(present={"pink": -1.0}, new={})
+    both = model._replace(present={"pink": -1.0}, new={"pink": -0.5, "red": -9.0})
+    plain = logit(support_probability(model._replace(present={}, new={}), row, ["red", "pink"]))
 
     assert row.new == ("pink",)
-    assert logit(support_probability(said, row, ["red", "pink"])) == pytest.approx(plain - 1, 1e-3)
+    assert logit(support_probability(one_word, row, ["red", "pink"])) == pytest.approx(
+        plain - 1, 1e-3
+    )
     assert logit(support_probability(both, row, ["red", "pink"])) == pytest.approx(
         plain - 1.5, abs=1e-3
     )

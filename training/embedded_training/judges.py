@@ -171,7 +171,7 @@ class Support:
         least = choice.least if choice.words else 10**9
         stems = [data.stems[at] for at in np.flatnonzero(mask)]
         new = [data.new[at] for at in np.flatnonzero(mask)]
-        self.said = Words.common(stems, own, least, sets)
+        self.present = Words.common(stems, own, least, sets)
         self.new = Words.common(new, own, int(0.4 * least), sets)
         words = self._words(stems, new)
         self.fit = Fit(
@@ -183,7 +183,7 @@ class Support:
         )
 
     def _words(self, stems: list[tuple[str, ...]], new: list[tuple[str, ...]]) -> sparse.csr_matrix:
-        return sparse.hstack([self.said.matrix(stems), self.new.matrix(new)]).tocsr()
+        return sparse.hstack([self.present.matrix(stems), self.new.matrix(new)]).tocsr()
 
     def score(self, data: Data, mask: np.ndarray) -> np.ndarray:
         """Compute the log-odds of the sentences of a mask."""

@@ -93,9 +93,9 @@ class Coefficients(NamedTuple):
     topic: Logistic
     """P(the documents are about the question); see `relevance`."""
     supported: Logistic
-    """P(response sentence is fully supported), from features; `said` and `new` add to its
+    """P(response sentence is fully supported), from features; `present` and `new` add to its
     log-odds."""
-    said: Mapping[str, float]
+    present: Mapping[str, float]
     """Log-odds that a stem adds when the sentence holds it."""
     new: Mapping[str, float]
     """Log-odds that a stem adds when it is in neither documents nor question."""
@@ -160,7 +160,7 @@ def document_probabilities(
 def support_probability(model: Coefficients, row: ResponseRow, stems: Sequence[str]) -> float:
     """Compute P(response sentence is fully supported) from its features and its words."""
     # fsum is exact, so that the order of a set does not matter.
-    weights = [model.said[word] for word in model.said.keys() & stems]
+    weights = [model.present[word] for word in model.present.keys() & stems]
     weights += [model.new[word] for word in row.new if word in model.new]
     return probability_of(fsum([model.supported.score(row.features), *weights]))
 

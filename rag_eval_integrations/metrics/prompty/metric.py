@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.judges import judge_from
+from rag_eval_integrations.judges._prompt import json_object
 from rag_eval_integrations.judges.judge import AnyModel
 from rag_eval_integrations.metrics.metric import Measured, ModelMetric
 from rag_eval_integrations.metrics.prompty.file import Prompty, load_prompty, prompt_name
@@ -28,12 +29,7 @@ PARSER_VERSION = "1"
 """Version of the reply parser; raise it when any reply is read differently."""
 SCALE = (0.0, 100.0)
 
-_SCORER_SCHEMA: JsonObject = {
-    "type": "object",
-    "properties": {"explanation": {"type": "string"}, "score": {"type": "number"}},
-    "required": ["explanation", "score"],
-    "additionalProperties": False,
-}
+_SCORER_SCHEMA = json_object(explanation={"type": "string"}, score={"type": "number"})
 _STOPPED: dict[str, tuple[UnscoredCode, str]] = {
     "content_filter": ("content_filter", "a content filter stopped the judge"),
     "refusal": ("refusal", "the judge refused"),
