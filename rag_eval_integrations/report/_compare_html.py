@@ -33,7 +33,7 @@ _MOST_DOCUMENTS = 20
 _MOST_SENTENCES = 20
 _OF_A_DOCUMENT = 2_000
 _OF_A_MOVED = 160
-"""Characters that tell which document it is whose rank alone has changed."""
+"""Characters that tell which document it is whose place alone has changed."""
 
 View = dict[str, Any]
 
@@ -75,8 +75,8 @@ def _run(comparison: Comparison, limit: int) -> View:
     return {
         "a": shown(comparison.names[0]),
         "b": shown(comparison.names[1]),
-        "rows": [{"cells": [shown(cell) for cell in cells(score)], "bar": _bar(score, reach)}
-                 for score in scores],
+        "rows": [{"name": shown(score.name), "cells": [shown(cell) for cell in cells(score)[1:]],
+                  "bar": _bar(score, reach), "bad": _fall(score)} for score in scores],
         "answers": [shown(line) for line in in_answers(comparison)],
         "remarks": [shown(line) for line in remarks(comparison)],
         "reach": f"{reach:.3f}",
@@ -87,6 +87,13 @@ def _run(comparison: Comparison, limit: int) -> View:
             for names, change in list(lost.values())[:_MOST_LOST]
         ],
     }  # fmt: skip
+
+
+def _fall(score: ScoreDifference) -> str:
+    """Return the state whose look a fall has: `none` where it is sure, else `partial`."""
+    if score.difference is None or score.difference >= 0:
+        return ""
+    return "none" if score.interval is not None and score.interval.high < 0 else "partial"
 
 
 def _bar(score: ScoreDifference, reach: float) -> View | None:
@@ -109,7 +116,7 @@ def _call(change: Change, names: Iterable[str]) -> View:
     documents = document_changes(before, after)
     different = [document for document in documents if document.kind != "same"]
     return {
-        "id": shown(after.id),
+        "id": "" if after.id in (before.row_key[:16], after.row_key[:16]) else shown(after.id),
         "question": shown(after.question[:MOST_CHARACTERS]),
         "asked_before": shown(before.question[:MOST_CHARACTERS])
         if before.question != after.question
@@ -161,14 +168,14 @@ def _document(change: DocumentChange) -> View:
     else:
         kind: Any = {"gone": "gone", "added": "added"}.get(change.kind, "same")
         pieces = [Piece(kind, (before if change.kind == "gone" else after) or "")]
-    rank = {
-        "gone": f"gone, was rank {change.rank_before}",
-        "added": f"added at rank {change.rank_after}",
-    }.get(change.kind, f"{change.kind}, rank {change.rank_before} → {change.rank_after}")
+    place = {
+        "gone": f"gone, was document {change.number_before}",
+        "added": f"added as document {change.number_after}",
+    }.get(change.kind, f"{change.kind}, document {change.number_before} → {change.number_after}")
     longest = max(len(change.before or ""), len(change.after or ""))
     return {
         "kind": change.kind,
-        "rank": rank,
+        "place": place,
         "id": shown(change.id or ""),
         "pieces": [(piece.kind, shown(piece.text)) for piece in pieces],
         "more": max(0, longest - most),

@@ -142,14 +142,14 @@ class DocumentChange:
     """One retrieved document in two runs of a call."""
 
     kind: DocumentKind
-    """`edited`: another text under the same id; `moved`: another rank."""
+    """`edited`: another text under the same id; `moved`: another place."""
     id: str | None
     before: str | None
     """Its text in the first run; None where it was not retrieved."""
     after: str | None
-    rank_before: int | None
-    """From 1."""
-    rank_after: int | None
+    number_before: int | None
+    """From 0, as in keys."""
+    number_after: int | None
 
 
 def document_changes(before: Evaluation, after: Evaluation) -> list[DocumentChange]:
@@ -168,17 +168,17 @@ def document_changes(before: Evaluation, after: Evaluation) -> list[DocumentChan
     for place, (name, text) in enumerate(new):
         same = places.get(str(name) if by_id else text)
         if not same:
-            changes.append(DocumentChange("added", name, None, text, None, place + 1))
+            changes.append(DocumentChange("added", name, None, text, None, place))
             continue
         was = same.pop(0)
         left.remove(was)
         text_before = old[was][1]
         kind: DocumentKind = "same" if was == place else "moved"
         kind = kind if _words(text_before) == _words(text) else "edited"
-        changes.append(DocumentChange(kind, name, text_before, text, was + 1, place + 1))
+        changes.append(DocumentChange(kind, name, text_before, text, was, place))
     for was in sorted(left):
         name, text = old[was]
-        changes.append(DocumentChange("gone", name, text, None, was + 1, None))
+        changes.append(DocumentChange("gone", name, text, None, was, None))
     return changes
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -87,4 +88,42 @@ def test_changes_are_told_without_colours(browser: Browser, diff: Path) -> None:
         style = first.evaluate("(one) => getComputedStyle(one).textDecorationLine")
         assert style == line
         assert said in (first.text_content() or "")
+    context.close()
+
+
+def test_the_line_of_no_difference_and_a_fall_are_seen_in_the_dark(
+    browser: Browser, tmp_path: Path
+) -> None:
+    """The line has the contrast of a drawing, 3 to 1; a fall has colour and sign in the table."""
+    runs = [
+        [call(f"{n}", {"adherence": float(n % worse > 0), "completeness": 0.5}) for n in range(60)]
+        for worse in (20, 2)
+    ]
+    path = _page.write(tmp_path / "diff.html", compare_page(compare(*runs)))
+    context = browser.new_context(color_scheme="dark")
+    page = Opened(context.new_page()).go(path)
+    luminance = """(one, name) => {
+        const [r, g, b] = getComputedStyle(one)[name].match(/[0-9]+/g).map((part) => part / 255)
+            .map((part) => (part <= .03928 ? part / 12.92 : ((part + .055) / 1.055) ** 2.4));
+        return .2126 * r + .7152 * g + .0722 * b;
+    }"""
+    line = page.locator("svg .axis").first.evaluate(luminance, "stroke")
+    ground = page.locator("body").evaluate(luminance, "backgroundColor")
+    fall = page.locator("tr", has_text="adherence").first.locator(".bad")
+
+    assert (line + 0.05) / (ground + 0.05) >= 3
+    assert re.fullmatch(r"-\d\.\d{3} ▼", fall.inner_text())
+    assert not page.locator("tr", has_text="completeness").first.locator(".bad").count()
+    context.close()
+
+
+def test_a_telephone_shows_all_figures_of_a_score(browser: Browser, diff: Path) -> None:
+    """A row is a block at 390 pixels, each figure behind its heading."""
+    context = browser.new_context(viewport={"width": 390, "height": 800})
+    page = Opened(context.new_page()).go(diff)
+    cells = page.locator("table").first.locator("tbody td")
+
+    boxes = cells.evaluate_all("(all) => all.map((one) => one.getBoundingClientRect().right)")
+    assert len(boxes) >= 20
+    assert max(boxes) <= 390
     context.close()

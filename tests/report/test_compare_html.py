@@ -76,7 +76,7 @@ def test_the_figures_are_those_of_the_comparison(found: Comparison) -> None:
     """The same words as in the terminal, and the verdicts first."""
     page = parsed(found, verdicts=["cannot tell: adherence"])
 
-    cells = ["adherence", "1.000", "0.891", "-0.109"]
+    cells = ["adherence", "1.000", "0.891", "-0.109 ▼"]
     shown = page.inside["th"][-1:] + page.inside["td"]
     assert shown[:4] == cells
     assert page.inside["li"][0] == "cannot tell: adherence"
@@ -100,12 +100,12 @@ def test_changed_calls_stand_side_by_side(found: Comparison) -> None:
 
 
 def test_changed_documents_are_listed(found: Comparison) -> None:
-    """Added and gone, with their ranks."""
+    """Added and gone, by the numbers that keys have."""
     page = parsed(found)
 
     assert page.inside["summary"] == ["3 retrieved documents changed, 0 stayed"]
-    ranks = [text for text in page.inside["p"] if "rank" in text]
-    assert ranks == ["added at rank 1", "added at rank 2", "gone, was rank 1"]
+    places = [text for text in page.inside["p"] if " document " in text]
+    assert places == ["added as document 0", "added as document 1", "gone, was document 0"]
 
 
 def test_the_number_of_calls_is_bounded_and_told() -> None:
@@ -156,7 +156,7 @@ def test_no_text_acts() -> None:
     tags = Parsed(page).tags
     assert {tag for tag, _ in tags} <= {
         "html", "head", "meta", "title", "style", "body", "a", "header", "h1", "h2", "h3", "h4",
-        "main", "ul", "li", "p", "div", "table", "caption", "thead", "tbody", "tr", "th", "td",
+        "main", "ul", "li", "p", "div", "table", "caption", "thead", "tbody", "tr", "th", "td", "wbr",
         "svg", "path", "article", "section", "details", "summary", "del", "ins", "span", "bdi", "b",
         "footer",
     }  # fmt: skip

@@ -97,22 +97,22 @@ def test_what_can_be_aligned_in_too_many_ways_is_replaced_as_a_whole() -> None:
 
 
 def kinds(found: list[DocumentChange]) -> list[tuple[str, int | None, int | None]]:
-    """What happened to each document, with its ranks."""
-    return [(one.kind, one.rank_before, one.rank_after) for one in found]
+    """What happened to each document, with its numbers."""
+    return [(one.kind, one.number_before, one.number_after) for one in found]
 
 
 def test_documents_are_matched_by_unique_ids() -> None:
-    """Added, gone, moved to another rank, and edited under the same id."""
+    """Added, gone, moved to another place, and edited under the same id."""
     before = call("q", {}, documents=["One.", "Two.", "Three."], document_ids=["1", "2", "3"])
     after = call("q", {}, documents=["Two!", "One.", "Four."], document_ids=["2", "1", "4"])
 
     found = document_changes(before, after)
 
     assert kinds(found) == [
-        ("edited", 2, 1),
-        ("moved", 1, 2),
-        ("added", None, 3),
-        ("gone", 3, None),
+        ("edited", 1, 0),
+        ("moved", 0, 1),
+        ("added", None, 2),
+        ("gone", 2, None),
     ]
     assert (found[0].before, found[0].after, found[0].id) == ("Two.", "Two!", "2")
 
@@ -123,8 +123,8 @@ def test_documents_without_ids_are_matched_by_text() -> None:
     after = call("q", {}, documents=["Same.", "One."])
 
     assert kinds(document_changes(before, after)) == [
-        ("moved", 2, 1),
-        ("moved", 1, 2),
-        ("gone", 3, None),
+        ("moved", 1, 0),
+        ("moved", 0, 1),
+        ("gone", 2, None),
     ]
     assert {one.kind for one in document_changes(before, before)} == {"same"}
