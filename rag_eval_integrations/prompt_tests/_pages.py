@@ -413,7 +413,9 @@ def to_markdown(report: Report) -> str:
     ]
     for title, rows in tables.items():
         if rows or title != "Agreement of judges":
-            lines += [f"## {title}", "", *markdown_table(rows), ""]
+            # Beside `err`, `errors` would read as the sum of them.
+            named = [{"no output" if n == "errors" else n: row[n] for n in row} for row in rows]
+            lines += [f"## {title}", "", *markdown_table(named), ""]
     failed = report.failures()
     lines += [f"## Failures ({len(failed)})", ""]
     for failure in failed[:_SHOWN]:

@@ -242,6 +242,7 @@ def test_a_page_says_what_its_numbers_are() -> None:
     page = to_markdown(report())
     assert "# Prompt tests of `Sh|out`" in page
     assert "are listed as `unknown` and left out of the share.\n" in page
+    assert "| ok | err | unknown | no output | compliant |" in page
     assert "| a | all | 1 | 1 | 1 | 0 | 50.0% | 9.5% – 90.5% |" in page
     assert "## Failures (4)" in page
     as_err = to_markdown(report(unknown_as="err"))
