@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from by_hand import keyed
 from growth import is_linear
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,12 +25,9 @@ from rag_eval_integrations.judges.embedded.judge import WARNING
 from rag_eval_integrations.records import (
     Labels,
     RagCall,
-    Sentence,
-    Sentences,
     SentencizedCall,
     Turn,
 )
-from rag_eval_integrations.sentences import letters
 
 DOCUMENTS = [
     ["The Eiffel Tower is in Paris.", "It was finished in 1889.", "It is 330 metres tall."],
@@ -53,22 +51,7 @@ PINNED_ALONE = {"0a": 0.72252, "0b": 0.440435, "0c": 0.131842, "1a": 0.045542, "
 def call_of(
     documents: list[list[str]], response: list[str], question: str = QUESTION
 ) -> SentencizedCall:
-    return SentencizedCall(
-        call=RagCall(
-            question=question,
-            documents=[" ".join(part) for part in documents],
-            response=" ".join(response),
-        ),
-        sentences=Sentences(
-            documents=tuple(
-                Sentence(f"{number}{letters(at)}", text)
-                for number, part in enumerate(documents)
-                for at, text in enumerate(part)
-            ),
-            response=tuple(Sentence(letters(at), text) for at, text in enumerate(response)),
-        ),
-        splitter="by hand",
-    )
+    return keyed(documents, response, question=question)
 
 
 def labels_of(call: SentencizedCall) -> Labels:

@@ -12,6 +12,7 @@ from statistics import fmean
 from string import ascii_lowercase
 
 import pytest
+from by_hand import keyed
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,7 +27,7 @@ from rag_eval_integrations.judges.embedded._model import (
 )
 from rag_eval_integrations.judges.embedded.judge import _labelled
 from rag_eval_integrations.metrics import Trace
-from rag_eval_integrations.records import By, Labels, RagCall, Sentence, Sentences, SentencizedCall
+from rag_eval_integrations.records import By, Labels
 
 
 def test_no_score_is_certain() -> None:
@@ -97,7 +98,7 @@ def test_gold_keeps_to_the_errors(ragbench: list[Path]) -> None:
             for row in map(json.loads, itertools.islice(lines, 60)):
                 documents = [[text for _, text in part] for part in row["documents_sentences"]]
                 response = [text for _, text in row["response_sentences"]]
-                call = call_of(row["question"], documents, response)
+                call = keyed(documents, response, question=row["question"])
                 for score in Trace("ragbench").score(call, label_call(call), By())[:3]:
                     name = score.name.removeprefix("context_")
                     if score.estimate is None:  # nothing is labelled: the formulas decide alone
@@ -118,31 +119,8 @@ def test_gold_keeps_to_the_errors(ragbench: list[Path]) -> None:
     assert math.sqrt(fmean(value**2 for value in far)) < 0.21
 
 
-def call_of(question: str, documents: list[list[str]], response: list[str]) -> SentencizedCall:
-    return SentencizedCall(
-        call=RagCall(question=question, documents=["…"] * len(documents), response="…"),
-        sentences=Sentences(
-            documents=tuple(
-                Sentence(f"{number}{key}", text)
-                for number, part in enumerate(documents)
-                for key, text in zip(keys(), part, strict=False)
-            ),
-            response=tuple(
-                Sentence(key, text) for key, text in zip(keys(), response, strict=False)
-            ),
-        ),
-        splitter="by hand",
-    )
-
-
-def keys() -> itertools.chain[str]:
-    letters = "abcdefghijklmnopqrstuvwxyz"
-    pairs = map("".join, itertools.product(letters, repeat=2))
-    return itertools.chain(letters, pairs)
-
-
 def labels_of(question: str, documents: list[list[str]], response: list[str]) -> Labels:
-    labels = label_call(call_of(question, documents, response)).labels
+    labels = label_call(keyed(documents, response, question=question)).labels
     assert labels is not None
     return labels
 
