@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -40,3 +41,9 @@ def rag_eval(
         return Done(code if isinstance(code, int) else 0, out, err)
 
     return run
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    """Where a command puts evaluations."""
+    return tmp_path / "evals.jsonl"

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-Command = Callable[..., Any]
+from ferries import Command
 
 FACTS = [("ferry", "nine"), ("train", "ten"), ("bus", "noon"), ("plane", "six")]
 

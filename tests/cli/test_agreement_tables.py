@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-Command = Callable[..., Any]
+from ferries import Command
 
 LONG = "a_data_set_with_a_name_that_is_by_far_longer_than_any_screen_of_eighty_columns_is_wide"
 

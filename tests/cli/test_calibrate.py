@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from ferries import Command
 
 from rag_eval_integrations.judges import Calibration
 
 from .test_agreement_cascade import row
-
-Command = Callable[..., Any]
 
 
 @pytest.fixture

@@ -6,15 +6,12 @@ import io
 import json
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from ferries import Command
 from hostile import HOSTILE, acting
 from runs import MAKER, call, run, write
-
-Command = Callable[..., Any]
 
 
 @pytest.fixture

@@ -9,12 +9,12 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from ferries import Command
 from rich.console import Console
 
 from rag_eval_integrations.cli import demo
@@ -94,7 +94,7 @@ def test_says_that_scores_are_estimates(done: tuple[int, str, Path]) -> None:
     assert "hallucination" in screen
 
 
-def test_runs_from_the_command_line(rag_eval: Callable[..., Any], tmp_path: Path) -> None:
+def test_runs_from_the_command_line(rag_eval: Command, tmp_path: Path) -> None:
     """`rag-eval demo --out DIR` exits 0, writes nothing to stderr, and may run again."""
     for _ in range(2):
         ran = rag_eval("demo", "--out", tmp_path)
@@ -114,7 +114,7 @@ def test_ends_with_the_report(done: tuple[int, str, Path]) -> None:
     assert "open report.html" in screen
 
 
-def test_leaves_a_pair_to_compare(rag_eval: Callable[..., Any], tmp_path: Path) -> None:
+def test_leaves_a_pair_to_compare(rag_eval: Command, tmp_path: Path) -> None:
     """The same calls without the invented sentence: one repair, and nothing that fell."""
     assert rag_eval("demo", "--out", tmp_path).code == 0
     pair = tmp_path / "evals.jsonl", tmp_path / "mended.jsonl"
@@ -130,7 +130,7 @@ def test_leaves_a_pair_to_compare(rag_eval: Callable[..., Any], tmp_path: Path) 
 
 
 def test_the_readmes_commands_run_in_order(
-    rag_eval: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rag_eval: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As they are pasted after the demo: inputs exist, no file is named twice, and all exit 0.
 
@@ -159,7 +159,7 @@ def test_the_readmes_commands_run_in_order(
 
 @pytest.mark.parametrize("name", ["calls.jsonl", "report.html"])
 def test_does_not_replace_files_of_somebody_else(
-    rag_eval: Callable[..., Any], tmp_path: Path, name: str
+    rag_eval: Command, tmp_path: Path, name: str
 ) -> None:
     """They are left alone; a page is refused before the first call."""
     (tmp_path / name).write_text('{"question": "mine"}\n')

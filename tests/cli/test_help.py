@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.metadata import version
 from typing import Any
 
 import pytest
+from ferries import Command
 from typer.core import TyperGroup
 from typer.main import get_command
 
 from rag_eval_integrations.cli import app
-
-Command = Callable[..., Any]
 
 
 def commands(group: Any, *words: str) -> Iterator[tuple[tuple[str, ...], Any]]:

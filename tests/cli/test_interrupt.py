@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from ferries import LABELS, Command, ferries
 from loopback import Behaviour, Body, LoopbackServer, Reply
 
 from rag_eval_integrations.cli import _interrupt
 from rag_eval_integrations.cli._interrupt import Signals, kept
 from rag_eval_integrations.records import Evaluation, from_line
-from rag_eval_integrations.testing import labels_reply
 
-Command = Callable[..., Any]
-LABELS = Behaviour(content=labels_reply(["0a", "0b"], ["a"]))
 MAIN = "from rag_eval_integrations.cli import main; main()"
 COPY = "rag-eval-input-*"
 """Python tries the folder with a file of its own, of four letters, which may stay."""
@@ -37,11 +32,7 @@ pytestmark = [
 
 @pytest.fixture
 def calls(tmp_path: Path) -> Path:
-    path = tmp_path / "calls.jsonl"
-    call = {"documents": ["It leaves at nine. It is green."], "response": "It leaves at nine."}
-    lines = [json.dumps({"question": f"When does ferry {n} leave?"} | call) for n in range(60)]
-    path.write_text("\n".join(lines) + "\n")
-    return path
+    return ferries(tmp_path / "calls.jsonl", 60)
 
 
 class Hanging:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from ferries import CALL, Command
 
 CODE = """
 from rag_eval_integrations import CallableModel
@@ -46,11 +46,6 @@ class judges:
 model = CallableModel(lambda messages: "no labels", name="wordy")
 number = 7
 """
-CALL = {
-    "question": "When does the ferry leave?",
-    "documents": ["The ferry leaves at nine."],
-    "response": "The ferry leaves at nine.",
-}
 
 
 @pytest.fixture
@@ -77,7 +72,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     ],
 )
 def test_runs_with_a_judge_of_ones_own(
-    rag_eval: Callable[..., Any], work: Path, judge: str, named: set[str]
+    rag_eval: Command, work: Path, judge: str, named: set[str]
 ) -> None:
     """Alone, as a model that is asked to label, and as a part of a cascade."""
     ran = rag_eval("run", "calls.jsonl", "-o", "e.jsonl", "--judge", judge)
@@ -90,9 +85,7 @@ def test_runs_with_a_judge_of_ones_own(
     assert ("cascade_first" in flags or "cascade_second" in flags) == ("cascade" in judge)
 
 
-def test_each_row_of_a_cascade_of_three_says_who_labelled_it(
-    rag_eval: Callable[..., Any], work: Path
-) -> None:
+def test_each_row_of_a_cascade_of_three_says_who_labelled_it(rag_eval: Command, work: Path) -> None:
     """A verbatim copy, an answer joined from two documents, and one that the reader only guesses."""
     joined = {
         "documents": [
@@ -123,7 +116,7 @@ def test_each_row_of_a_cascade_of_three_says_who_labelled_it(
     assert [row.get("usage", {}).get("requests", 0) for row in rows] == [0, 1, 1]
 
 
-def test_doctor_tries_it(rag_eval: Callable[..., Any], work: Path) -> None:
+def test_doctor_tries_it(rag_eval: Command, work: Path) -> None:
     """The same forms as `run`."""
     ran = rag_eval("doctor", "--judge", "own_judges:judges.mine")
 
@@ -151,7 +144,7 @@ def test_doctor_tries_it(rag_eval: Callable[..., Any], work: Path) -> None:
     ],
 )
 def test_a_mistake_names_what_was_looked_for(
-    rag_eval: Callable[..., Any], work: Path, command: tuple[str, ...], judge: str, said: str
+    rag_eval: Command, work: Path, command: tuple[str, ...], judge: str, said: str
 ) -> None:
     """Option, value, and what is not there; nothing is written."""
     ran = rag_eval(*command, "--judge", judge)
@@ -172,7 +165,7 @@ def test_a_mistake_names_what_was_looked_for(
     ],
 )
 def test_a_dry_run_says_what_it_may_cost(
-    rag_eval: Callable[..., Any], work: Path, judge: str, cost: str
+    rag_eval: Command, work: Path, judge: str, cost: str
 ) -> None:
     """A cascade may ask about every call; of an unknown judge nothing is known."""
     ran = rag_eval("run", "calls.jsonl", "-o", "e.jsonl", "--judge", judge, "--dry-run")

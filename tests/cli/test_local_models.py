@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import tiny_readers as tiny
+from ferries import Command
 
 CALL = {
     "question": "When does the ferry leave?",
@@ -40,7 +39,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_a_run_is_judged_by_the_models_that_are_named(
-    rag_eval: Callable[..., Any], work: Path, judge: str, by: str | None
+    rag_eval: Command, work: Path, judge: str, by: str | None
 ) -> None:
     """Every score has a value, and says which models it is from."""
     ran = rag_eval("run", "calls.jsonl", "-o", "e.jsonl", "--judge", judge)
@@ -59,7 +58,7 @@ def test_a_run_is_judged_by_the_models_that_are_named(
 
 @pytest.mark.parametrize("judge", ["onnx:nli", "cascade:embedded,onnx:nli"])
 def test_a_dry_run_knows_that_a_local_model_costs_nothing(
-    rag_eval: Callable[..., Any], work: Path, judge: str
+    rag_eval: Command, work: Path, judge: str
 ) -> None:
     """No request is sent by it, alone or as the last of a cascade."""
     ran = rag_eval("run", "calls.jsonl", "-o", "e.jsonl", "--judge", judge, "--dry-run")
@@ -69,7 +68,7 @@ def test_a_dry_run_knows_that_a_local_model_costs_nothing(
     assert not (work / "e.jsonl").exists()
 
 
-def test_workers_load_the_model_themselves(rag_eval: Callable[..., Any], work: Path) -> None:
+def test_workers_load_the_model_themselves(rag_eval: Command, work: Path) -> None:
     """`--workers 2` gives the rows of one process."""
     calls = [json.dumps({**CALL, "id": str(number)}) for number in range(5)]
     (work / "calls.jsonl").write_text("\n".join(calls) + "\n")
@@ -83,7 +82,7 @@ def test_workers_load_the_model_themselves(rag_eval: Callable[..., Any], work: P
     assert rows[0].count("\n") == 5
 
 
-def test_a_run_with_another_model_is_not_resumed(rag_eval: Callable[..., Any], work: Path) -> None:
+def test_a_run_with_another_model_is_not_resumed(rag_eval: Command, work: Path) -> None:
     """The models' content is part of what made the file."""
     words = tiny.vocabulary(CALL["documents"])
     assert rag_eval("run", "calls.jsonl", "-o", "e.jsonl", "--judge", "onnx:nli").code == 0
@@ -108,7 +107,7 @@ def test_a_run_with_another_model_is_not_resumed(rag_eval: Callable[..., Any], w
 )
 @pytest.mark.parametrize("command", [("run", "calls.jsonl", "-o", "e.jsonl"), ("doctor",)])
 def test_a_mistake_names_what_was_looked_for(
-    rag_eval: Callable[..., Any], work: Path, command: tuple[str, ...], judge: str, said: str
+    rag_eval: Command, work: Path, command: tuple[str, ...], judge: str, said: str
 ) -> None:
     """Option, value, and what is not there; nothing is written."""
     ran = rag_eval(*command, "--judge", judge)
@@ -120,7 +119,7 @@ def test_a_mistake_names_what_was_looked_for(
     assert not (work / "e.jsonl").exists()
 
 
-def test_doctor_shows_the_models_card(rag_eval: Callable[..., Any], work: Path) -> None:
+def test_doctor_shows_the_models_card(rag_eval: Command, work: Path) -> None:
     """What it is, and that its probabilities are not calibrated."""
     ran = rag_eval("doctor", "--judge", "onnx:nli")
 

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from ferries import CALL, Command
 
-CALL = {
-    "question": "When does the ferry leave?",
-    "documents": ["The ferry leaves at nine."],
-    "response": "The ferry leaves at nine.",
-}
 NOWHERE = "http://127.0.0.1:9/v1"
 MODEL = ("--judge", "openai:m", "--base-url", NOWHERE)
 ENDPOINTS = "is for openai:MODEL, not for judge"
@@ -65,7 +59,7 @@ ENDPOINTS = "is for openai:MODEL, not for judge"
     ],
 )
 def test_each_is_named_before_the_first_row(
-    rag_eval: Callable[..., Any],
+    rag_eval: Command,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     words: list[str],
@@ -104,7 +98,7 @@ def test_each_is_named_before_the_first_row(
     ],
 )  # fmt: skip
 def test_errors_speak_the_language_of_the_command_line(
-    rag_eval: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    rag_eval: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     words: list[str], why: str,
 ) -> None:  # fmt: skip
     """Options by their names, files by theirs: no name of an argument in Python."""

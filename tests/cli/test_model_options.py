@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from loopback import Behaviour, Body, LoopbackServer, Reply
-
-from rag_eval_integrations.testing import labels_reply
-
-Command = Callable[..., Any]
-LABELS = Behaviour(content=labels_reply(["0a", "0b"], ["a"]))
+from ferries import LABELS, Command, ferries
+from loopback import Body, LoopbackServer, Reply
 
 
 @pytest.fixture
 def calls(tmp_path: Path) -> Path:
-    path = tmp_path / "calls.jsonl"
-    call = {"documents": ["It leaves at nine. It is green."], "response": "It leaves at nine."}
-    lines = [json.dumps({"question": f"When does ferry {n} leave?"} | call) for n in range(20)]
-    path.write_text("\n".join(lines) + "\n")
-    return path
+    return ferries(tmp_path / "calls.jsonl", 20)
 
 
 def test_they_reach_the_endpoint(rag_eval: Command, calls: Path, tmp_path: Path) -> None:

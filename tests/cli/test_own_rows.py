@@ -5,20 +5,18 @@ from __future__ import annotations
 import gzip
 import json
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import naive
 import pytest
+from ferries import Command, read
 from naive import GPT_LABELING, RAGBENCH, SIX, Worth, estimates
 from naive_agreement import Both, agreement
 from own_rows import HAND_MADE, made_rows, second_opinion
 
 from rag_eval_integrations import Evaluation
-from rag_eval_integrations.records import from_line
-
-Command = Callable[..., Any]
 
 HAND = [made.row for made in HAND_MADE]
 MADE = made_rows(45)
@@ -29,10 +27,6 @@ def write(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
     lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
     path.write_bytes(gzip.compress(lines) if path.suffix == ".gz" else lines)
     return path
-
-
-def read(path: Path) -> list[Evaluation]:
-    return [from_line(Evaluation, line) for line in path.read_bytes().splitlines()]
 
 
 def assert_same(evaluation: Evaluation, worths: Mapping[str, Worth]) -> None:
@@ -67,20 +61,6 @@ def test_a_file_of_recorded_labels_is_scored_as_worked_out(
         assert f" {mean:.3f} " in lines[name]
         assert f" {scored}/{total} " in lines[name]
         assert all(f"{reason} {count}" in lines[name] for reason, count in reasons.items())
-
-
-def test_published_columns_are_reproduced_by_the_command(rag_eval: Command, tmp_path: Path) -> None:
-    """`score --formulas ragbench --raw-keys` on rows in the published format, to 1e-12."""
-    rows = [row for row in HAND + MADE if "relevance_score" in row]
-    source, out = write(tmp_path / "rows.jsonl", rows), tmp_path / "evals.jsonl"
-
-    done = rag_eval("score", source, "-o", out, "--formulas", RAGBENCH, "--raw-keys")
-
-    assert done.code == 0
-    for row, evaluation in zip(rows, read(out), strict=True):
-        values = [evaluation.scores[name].value for name in naive.COLUMNS]
-        columns = [float(row[column]) for column in naive.COLUMNS.values()]
-        assert values == pytest.approx(columns, abs=1e-12)
 
 
 def test_agreement_of_two_files_is_as_worked_out(rag_eval: Command, tmp_path: Path) -> None:

@@ -12,12 +12,13 @@ import pty
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
+from ferries import Command, write
 from hostile import HOSTILE, MARKUP, acting, formulas
 from loopback import Body, LoopbackServer, Reply
 from prompt_test_models import make_result
@@ -27,8 +28,6 @@ from rag_eval_integrations.prompt_tests import MetricResult
 from rag_eval_integrations.prompt_tests.project import Project
 from rag_eval_integrations.prompt_tests.records import Judged
 from rag_eval_integrations.prompt_tests.upstream import results_to_rows
-
-Command = Callable[..., Any]
 
 pytestmark = pytest.mark.slow
 
@@ -86,11 +85,6 @@ def broken(text: str) -> Iterator[object]:
     yield {"question": [text], "documents": text, "response": {text: text}}
     yield text
     yield {"schema": text, **call(0, text)}
-
-
-def write(path: Path, *rows: object) -> Path:
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    return path
 
 
 # --- run, score, agreement, doctor

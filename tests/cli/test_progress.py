@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from ferries import Command, ferries
 from loopback import Behaviour, LoopbackServer
 
 from rag_eval_integrations.cli import _terminal
 from rag_eval_integrations.testing import labels_reply
 
-Command = Callable[..., Any]
-
 
 @pytest.fixture
 def calls(tmp_path: Path) -> Path:
-    path = tmp_path / "calls.jsonl"
-    call = {"documents": ["It leaves at nine. It is green."], "response": "It leaves at nine."}
-    lines = [json.dumps({"question": f"When does ferry {n} leave?"} | call) for n in range(40)]
-    path.write_text("\n".join(lines) + "\n")
-    return path
+    return ferries(tmp_path / "calls.jsonl", 40)
 
 
 def run(rag_eval: Command, calls: Path, behaviour: Behaviour, *more: object) -> list[str]:

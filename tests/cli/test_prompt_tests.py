@@ -6,11 +6,11 @@ import gzip
 import json
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from ferries import Command
 from loopback import Behaviour, Body, LoopbackServer, Reply
 from prompt_test_models import make_result
 
@@ -18,8 +18,6 @@ from rag_eval_integrations.cli._options import metric_variables
 from rag_eval_integrations.cli.prompt_tests._reporting import print_report
 from rag_eval_integrations.prompt_tests import GenerateOptions, Report
 from rag_eval_integrations.prompt_tests.generate import PRESETS
-
-Command = Callable[..., Any]
 
 PROMPT = "---\nname: Shout\n---\nsystem:\nRepeat the text in capitals.\nuser:\n{{text}}\n"
 RULES = ["The output is in capitals.", "The output repeats the input."]

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ferries import Command
 from loopback import Behaviour, Body, LoopbackServer, Reply
-
-Command = Callable[..., Any]
 
 PROMPT = """---
 name: Shout

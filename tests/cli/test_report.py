@@ -6,17 +6,14 @@ import csv
 import gzip
 import io
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from ferries import Command
 from report_rows import evaluations, labelled, oven
 
 from rag_eval_integrations.records import to_line
 from rag_eval_integrations.report import Summary, write_report
-
-Command = Callable[..., Any]
 
 
 @pytest.fixture

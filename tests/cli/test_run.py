@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from ferries import Command, read, write
 
 from rag_eval_integrations.metrics import TRACE_SCORES
-from rag_eval_integrations.records import Evaluation, from_line
-
-Command = Callable[..., Any]
 
 CALL: dict[str, Any] = {
     "id": "1",
@@ -24,21 +21,6 @@ CALL: dict[str, Any] = {
     ],
     "response": "The ferry to the island leaves at nine.",
 }
-
-
-def write(path: Path, *rows: object) -> Path:
-    lines = [row if isinstance(row, bytes) else json.dumps(row).encode() for row in rows]
-    path.write_bytes(b"\n".join(lines) + b"\n")
-    return path
-
-
-def read(path: Path) -> list[Evaluation]:
-    return [from_line(Evaluation, line) for line in path.read_bytes().splitlines()]
-
-
-@pytest.fixture
-def out(tmp_path: Path) -> Path:
-    return tmp_path / "evals.jsonl"
 
 
 def test_a_call_is_scored(rag_eval: Command, tmp_path: Path, out: Path) -> None:

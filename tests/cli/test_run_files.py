@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ferries import Command
 
 from rag_eval_integrations import _target
 from rag_eval_integrations.records import Evaluation, from_line
-
-Command = Callable[..., Any]
 
 CALL: dict[str, Any] = {
     "id": "1",

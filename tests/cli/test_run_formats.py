@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ferries import Command
 
 from rag_eval_integrations import Evaluations, RagCall
-
-Command = Callable[..., Any]
 
 QUESTION, ANSWER = "When does the ferry leave?", "The ferry leaves at nine."
 DOCUMENTS = ["The ferry leaves at nine.", "It carries forty passengers."]

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from ferries import Command, read
 from loopback import Body, LoopbackServer, Reply
 from scored_tokens import chat_body
 
-from rag_eval_integrations.records import Evaluation, from_line
 from rag_eval_integrations.testing import labels_reply
-
-Command = Callable[..., Any]
 
 SYSTEMS, DOCUMENTS = 4, 3
 
@@ -65,10 +62,6 @@ def respond(body: Body) -> Reply:
         return Reply.json(chat_body(*[pieces] * body.get("n", 1)))
     other = 2 if system == 3 else 3 + system
     return Reply.json(chat_body(pieces, at={3: {str(2 + system): 0.75, str(other): 0.25}}))
-
-
-def read(path: Path) -> list[Evaluation]:
-    return [from_line(Evaluation, line) for line in path.read_bytes().splitlines()]
 
 
 def judged(server: LoopbackServer) -> list[str]:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from ferries import LABELS, Command, read
 from loopback import Behaviour, Body, LoopbackServer, Reply
 
-from rag_eval_integrations.records import Evaluation, from_line
 from rag_eval_integrations.testing import labels_reply
-
-Command = Callable[..., Any]
 
 CALLS = [
     {
@@ -31,13 +28,6 @@ def calls(tmp_path: Path) -> Path:
     path = tmp_path / "calls.jsonl"
     path.write_text("".join(json.dumps(call) + "\n" for call in CALLS))
     return path
-
-
-LABELS = Behaviour(content=labels_reply(["0a", "0b"], ["a"]))
-
-
-def read(path: Path) -> list[Evaluation]:
-    return [from_line(Evaluation, line) for line in path.read_bytes().splitlines()]
 
 
 def test_every_call_takes_one_request(rag_eval: Command, calls: Path, tmp_path: Path) -> None:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from ferries import Command
 from own_rows import made_rows
-
-Command = Callable[..., Any]
 
 
 def calls(path: Path, count: int = 3, *, first: int = 0) -> Path:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from ferries import Command, read
 
 from rag_eval_integrations.metrics.retrieval import MEASURES
-from rag_eval_integrations.records import Evaluation, from_line
-
-Command = Callable[..., Any]
 
 ROWS: list[dict[str, Any]] = [
     {
@@ -35,15 +32,6 @@ def calls(tmp_path: Path) -> Path:
     path = tmp_path / "calls.jsonl"
     path.write_text("\n".join(map(json.dumps, ROWS)))
     return path
-
-
-@pytest.fixture
-def out(tmp_path: Path) -> Path:
-    return tmp_path / "evals.jsonl"
-
-
-def read(path: Path) -> list[Evaluation]:
-    return [from_line(Evaluation, line) for line in path.read_bytes().splitlines()]
 
 
 def test_all_retrieval_metrics(rag_eval: Command, calls: Path, out: Path) -> None:

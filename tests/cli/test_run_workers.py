@@ -9,15 +9,14 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from ferries import Command
 from other_processes import calls, runs
 
 from rag_eval_integrations.dataset.stream import ALONE
 from rag_eval_integrations.records import to_line
 
-Command = Callable[..., Any]
 MAIN = "from rag_eval_integrations.cli import main; main()"
 
 pytestmark = pytest.mark.slow  # every test starts processes

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from ferries import Command, read, write
 
 from rag_eval_integrations.judges import suspicion
-from rag_eval_integrations.records import Evaluation, from_line
-
-Command = Callable[..., Any]
 
 ROW: dict[str, Any] = {
     "id": "1",
@@ -34,15 +32,6 @@ ROW: dict[str, Any] = {
 SUPPORTED = ROW["labels"]["sentence_support_information"][:1]
 
 
-def write(path: Path, *rows: object) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
-
-
-def read(path: Path) -> list[Evaluation]:
-    return [from_line(Evaluation, line) for line in path.read_bytes().splitlines()]
-
-
 def test_recorded_labels_are_scored(rag_eval: Command, tmp_path: Path) -> None:
     """No judge is asked; the summary names the diagnosis."""
     out = tmp_path / "evals.jsonl"
@@ -58,15 +47,17 @@ def test_recorded_labels_are_scored(rag_eval: Command, tmp_path: Path) -> None:
 
 
 def test_an_evals_file_is_scored_with_other_formulas(rag_eval: Command, tmp_path: Path) -> None:
-    """What `score` or `run` wrote is read again."""
+    """What `score` or `run` wrote is read again; identity, sentences and splitter are the row's."""
     out, again = tmp_path / "evals.jsonl", tmp_path / "again.jsonl"
     rag_eval("score", write(tmp_path / "labelled.jsonl", ROW), "-o", out)
 
     done = rag_eval("score", out, "-o", again, "--formulas", "ragbench")
 
     assert done.code == 0
-    assert read(again)[0].scores["context_utilization"].value == pytest.approx(1 / 3)
-    assert read(again)[0].row_key == read(out)[0].row_key
+    (first,), (row,) = read(out), read(again)
+    assert row.scores["context_utilization"].value == pytest.approx(1 / 3)
+    assert (row.row_key, row.sentences) == (first.row_key, first.sentences)
+    assert row.scores["adherence"].by.splitter == first.scores["adherence"].by.splitter
 
 
 @pytest.mark.parametrize(

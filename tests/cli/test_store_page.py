@@ -6,12 +6,11 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
+from ferries import Command
 from runs import call as evaluation_of
 
 from rag_eval_integrations import RagCall
@@ -19,8 +18,6 @@ from rag_eval_integrations.records import to_line
 from rag_eval_integrations.store import Store
 from rag_eval_integrations.store.database import Outcome
 from rag_eval_integrations.store.spool import Refusal, SpooledCall, new_uid
-
-Command = Callable[..., Any]
 
 
 @pytest.fixture

@@ -8,31 +8,24 @@ import socket
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from ferries import LABELS, Command, ferries
 from loopback import Behaviour, Body, LoopbackServer, Reply
 
 from rag_eval_integrations.records import Evaluation, from_line
-from rag_eval_integrations.testing import labels_reply
-
-Command = Callable[..., Any]
 
 BOUND = 20.0
 """Seconds within which a person is told: 5, and slack for a loaded machine. It was a minute."""
-LABELS = Behaviour(content=labels_reply(["0a", "0b"], ["a"]))
 
 
 @pytest.fixture
 def calls(tmp_path: Path) -> Path:
-    path = tmp_path / "calls.jsonl"
-    call = {"documents": ["It leaves at nine. It is green."], "response": "It leaves at nine."}
-    lines = [json.dumps({"question": f"When does ferry {n} leave?"} | call) for n in range(60)]
-    path.write_text("\n".join(lines) + "\n")
-    return path
+    return ferries(tmp_path / "calls.jsonl", 60)
 
 
 @contextmanager

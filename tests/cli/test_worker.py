@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ferries import Command
 from loopback import Behaviour, LoopbackServer
 
 from rag_eval_integrations import RagCall, Spool
 from rag_eval_integrations.store import Store, database
 from rag_eval_integrations.testing import labels_reply
 
-Command = Callable[..., Any]
 LABELS = Behaviour(content=labels_reply(["0a"], ["a"]))
 MAIN = "from rag_eval_integrations.cli import main; main()"
 

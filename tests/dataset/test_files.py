@@ -209,19 +209,6 @@ def test_a_backup_of_the_users_own_is_not_replaced(tmp_path: Path) -> None:
     assert snapshot(tmp_path) == before
 
 
-def test_without_a_row_out_stays_as_it_was(tmp_path: Path) -> None:
-    """It is not replaced by nothing, and nothing is left beside it."""
-    out = tmp_path / "evals.jsonl"
-    with EvaluationFile(out, EVALUATOR.fingerprint) as file:
-        assert file.finish() == 0
-    assert list(tmp_path.iterdir()) == []
-
-    out.write_text("mine\n")
-    with EvaluationFile(out, EVALUATOR.fingerprint, overwrite=True) as file:
-        assert file.finish() == 0
-    assert snapshot(tmp_path) == {"evals.jsonl": b"mine\n"}
-
-
 def test_a_file_that_appears_during_the_run_is_not_replaced(tmp_path: Path) -> None:
     """The rows stay in OUT.partial, which the message names."""
     out = tmp_path / "evals.jsonl"

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from rag_eval_integrations.dataset import labelled_from, read_lines, score_labelled
-from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.metrics import Trace
 from rag_eval_integrations.records import Evaluation, from_line, parse_object, to_line
 from rag_eval_integrations.sentences import Punkt
@@ -72,21 +71,6 @@ def test_a_calls_row_with_labels_is_split_and_scored() -> None:
     assert "unknown_keys" in clean.flags
 
 
-def test_an_evals_file_is_scored_again_with_other_formulas() -> None:
-    """Labels, sentences and identity are the row's own; no judge, no documents needed."""
-    first = score_labelled(labelled_from(ROW, Punkt()), [Trace("gpt-labeling")])
-
-    again = score_labelled(
-        labelled_from(parse_object(to_line(first)), Punkt()), [Trace("ragbench")]
-    )
-
-    assert again.row_key == first.row_key
-    assert again.sentences == first.sentences
-    assert first.scores["context_utilization"].value == pytest.approx(1 / 2)
-    assert again.scores["context_utilization"].value == pytest.approx(1 / 3)
-    assert again.scores["adherence"].by.splitter == first.scores["adherence"].by.splitter
-
-
 def test_an_unscored_evaluation_stays_unscored() -> None:
     """It had no labels, and has none under other formulas either."""
     first = score_labelled(labelled_from({**ROW, "response": ""}, Punkt()), [Trace()])
@@ -112,13 +96,3 @@ def test_a_failed_evaluation_stays_the_failure_it_was() -> None:
     assert to_line(again) == to_line(from_line(Evaluation, to_line(again)))
     assert again.error is not None
     assert again.scores == labelled_from(row, Punkt()).evaluation.scores  # type: ignore[union-attr]
-
-
-def test_a_row_without_labels_is_refused() -> None:
-    """There is nothing to score."""
-    row = {key: value for key, value in ROW.items() if key != "labels"}
-
-    with pytest.raises(InputError, match="no recorded labels") as caught:
-        labelled_from(row, Punkt())
-
-    assert caught.value.field == "labels"
