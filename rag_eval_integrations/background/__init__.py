@@ -10,9 +10,13 @@ from __future__ import annotations
 
 from rag_eval_integrations._lazy import publish
 from rag_eval_integrations.background._worker import WhenFull
-from rag_eval_integrations.background.aggregate import TrafficSummary, WeightedMean
 from rag_eval_integrations.background.budget import Budget
-from rag_eval_integrations.background.counters import Counters, SinkCounters
+from rag_eval_integrations.background.counters import (
+    Counters,
+    SinkCounters,
+    TrafficSummary,
+    WeightedMean,
+)
 from rag_eval_integrations.background.runner import BackgroundEvaluator
 
 __all__ = [

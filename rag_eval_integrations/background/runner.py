@@ -14,7 +14,6 @@ from rag_eval_integrations import _process
 from rag_eval_integrations._counted import counted
 from rag_eval_integrations.background._sink_delivery import deliveries_to
 from rag_eval_integrations.background._worker import WhenFull, Worker, discard
-from rag_eval_integrations.background.aggregate import Aggregate, TrafficSummary
 from rag_eval_integrations.background.budget import (
     BoundedEvaluator,
     Budget,
@@ -25,10 +24,12 @@ from rag_eval_integrations.background.budget import (
     sample_key,
 )
 from rag_eval_integrations.background.counters import (
+    Aggregate,
     Counters,
     FailureLog,
     Fate,
     Tally,
+    TrafficSummary,
     log_undone,
     shown,
 )

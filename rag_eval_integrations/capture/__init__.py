@@ -15,7 +15,7 @@ The call is delivered once, when it ends, in the thread in which it ends. The ap
 and exceptions are passed on unchanged; a failure of the capture or the target is logged and
 counted, and never reaches the app.
 
-    block (`capture_call`) ─▶ current (the call while it runs) ─▶ record (`RagCall`) ─▶ target
+    block (`capture_call`) ─▶ record (the call while it runs, and its `RagCall`) ─▶ target
 
 The private modules hold the code that the LangChain and LlamaIndex captures share: `_calls`
 (snapshots of documents), `_prompts` (documents found in a prompt), `_delivery` (the way to the
@@ -25,8 +25,7 @@ target), `_retrieval` (a retriever outside of any captured call).
 from rag_eval_integrations._lazy import publish
 from rag_eval_integrations.capture._delivery import capture_failures
 from rag_eval_integrations.capture.block import capture_call
-from rag_eval_integrations.capture.current import CallInProgress, current_call
-from rag_eval_integrations.capture.record import record_call
+from rag_eval_integrations.capture.record import CallInProgress, current_call, record_call
 
 __all__ = ["CallInProgress", "capture_call", "capture_failures", "current_call", "record_call"]
 

@@ -17,7 +17,7 @@ from rag_eval_integrations._suppress import suppressed
 from rag_eval_integrations.capture._calls import Context, Snapshot, distinct, to_call
 from rag_eval_integrations.capture._delivery import TargetDelivery
 from rag_eval_integrations.capture._traces import CallTraces
-from rag_eval_integrations.capture.current import open_call
+from rag_eval_integrations.capture.record import open_call
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.records import CaptureStatus, RagCall, from_object, whole_text
 

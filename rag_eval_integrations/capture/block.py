@@ -21,8 +21,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 from rag_eval_integrations._suppress import suppressed
 from rag_eval_integrations.capture._delivery import PROCESS_FAILURES, Target, TargetDelivery
 from rag_eval_integrations.capture._traces import CallTraces
-from rag_eval_integrations.capture.current import CURRENT, CallInProgress
-from rag_eval_integrations.capture.record import as_text, made_record
+from rag_eval_integrations.capture.record import CURRENT, CallInProgress, as_text, made_record
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import CaptureStatus
 

@@ -1,14 +1,19 @@
-"""`record_call`, and the `RagCall` of an app's fields; a bad field is left out, not the call."""
+"""The captured call while it runs, `current_call` to find it, and the `RagCall` of its fields.
+
+A field that cannot be used is left out, not the call.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import (
     Callable,
     Iterable,
     Iterator,
     Mapping,
 )
-from datetime import datetime
+from contextvars import ContextVar
+from datetime import UTC, datetime
 from functools import partial
 from numbers import Real
 from typing import Any, TypeVar, cast
@@ -16,6 +21,7 @@ from typing import Any, TypeVar, cast
 from pydantic import BaseModel
 
 from rag_eval_integrations._suppress import suppressed
+from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.capture._calls import (
     Context,
     Snapshot,
@@ -26,8 +32,106 @@ from rag_eval_integrations.capture._calls import (
 )
 from rag_eval_integrations.capture._delivery import PROCESS_FAILURES, Target, TargetDelivery
 from rag_eval_integrations.capture._traces import CallTraces
-from rag_eval_integrations.capture.current import FIELDS, CallInProgress
 from rag_eval_integrations.records import CaptureStatus, RagCall, Turn
+
+_LOGGER = logger_of("rag_eval_integrations.capture")
+
+
+class CallInProgress:
+    """The fields of a call in progress: set those you know; they are read when the call ends.
+
+    Nothing is checked or copied before the end. A field that cannot be used then (it has a wrong
+    type, or does not exist) is logged and counted, and the call is delivered without it.
+    """
+
+    question: str
+    """The user's question; empty when it is not known."""
+    documents: Iterable[object] | None
+    """The documents that the model was shown, in order; None when they are not known. Strings,
+    `Document`s, dicts with `text`, `page_content` or `content`, LangChain documents, LlamaIndex
+    nodes, or `(document, score)` pairs. A list, not an iterator, which only the app may read."""
+    response: str | None
+    """The answer; dropped when the call ends with an exception."""
+    id: str | int | None
+    """Your label of the call; None for the first 16 hex digits of its `row_key`."""
+    reference: str | None
+    """The expected answer, for metrics that compare with one."""
+    history: Iterable[object]
+    """Earlier turns: `Turn`s, dicts with `role` and `content`, or `(role, content)` pairs."""
+    app: str | None
+    """Name of the app; by default the name of the decorated function."""
+    metadata: Mapping[str, object]
+    """Stored as `capture.metadata`, as JSON values."""
+    tags: Iterable[str]
+    """Stored as `capture.tags`."""
+
+    def __init__(
+        self,
+        question: Any = "",
+        app: Any = None,
+        metadata: Any = None,
+        tags: Any = (),
+    ) -> None:
+        self.question = question
+        self.documents = None
+        self.response = None
+        self.id = None
+        self.reference = None
+        self.history = ()
+        self.app = app
+        self.metadata = dict(metadata) if isinstance(metadata, dict) else metadata or {}
+        self.tags = tags
+        self._items: list[str] | None = None  # the texts of a stream so far
+        # True as well for a call that is never delivered.
+        self._ended = False
+        self._outer: CallInProgress | None = None
+        self._traces: CallTraces | None = None
+        self._started_at = datetime.now(UTC)
+        self._began = time.perf_counter()
+
+    def _enter(self) -> None:
+        self._outer = _innermost_open()
+        CURRENT.set(self)
+
+    def _leave(self) -> None:
+        # Not by a reset token: a block may end in another context than it began in (web frameworks
+        # run the two halves of a generator dependency in two threads), where a reset raises.
+        if CURRENT.get() is self:
+            CURRENT.set(self._outer)
+
+
+CURRENT: ContextVar[CallInProgress | None] = ContextVar("rag_eval_integrations_call", default=None)
+FIELDS = frozenset(vars(CallInProgress()))
+
+
+def _innermost_open() -> CallInProgress | None:
+    call = CURRENT.get()
+    while call is not None and call._ended:  # it ended in another context
+        call = call._outer
+    return call
+
+
+def open_call() -> CallInProgress | None:
+    """Return the innermost call that is captured in this context; None when there is none."""
+    return None if suppressed() else _innermost_open()
+
+
+def current_call() -> CallInProgress:
+    """Return the innermost call that is captured in this context, or in tasks started from it.
+
+    Outside of a captured call, or in a thread pool that does not copy the context, it returns a
+    call that is never delivered, so that code which sets fields runs in both cases. In a generator
+    that opens a block itself, use the block's own `call`: a generator shares its reader's context.
+    """
+    call = open_call()
+    if call is None:
+        _LOGGER.debug("current_call() outside of a captured call: its fields are not recorded")
+        call = CallInProgress()
+        call._ended = True
+    return call
+
+
+# --- The record of a call that is over
 
 T = TypeVar("T")
 D = TypeVar("D")

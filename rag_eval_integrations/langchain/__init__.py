@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         TraceEvaluator,
         as_evaluators,
     )
-    from rag_eval_integrations.langchain.evaluators.metrics import PromptyEvaluator
+    from rag_eval_integrations.langchain.evaluators.base import PromptyEvaluator
     from rag_eval_integrations.langchain.model import LangChainModel
     from rag_eval_integrations.langchain.under_test import as_model_under_test, as_prompt
     from rag_eval_integrations.langchain.wrappers import (
@@ -65,7 +65,7 @@ __getattr__, __dir__ = lazy(
         "GEvalEvaluator": "evaluators",
         "LangSmithFeedback": "evaluators",
         "MetricEvaluator": "evaluators",
-        "PromptyEvaluator": "evaluators.metrics",
+        "PromptyEvaluator": "evaluators.base",
         "TraceEvaluator": "evaluators",
         "aevaluate_dataset": "dataset",
         "as_evaluators": "evaluators",

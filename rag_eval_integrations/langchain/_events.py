@@ -17,7 +17,7 @@ from rag_eval_integrations.capture._delivery import TargetDelivery
 from rag_eval_integrations.capture._hooks import Hooks
 from rag_eval_integrations.capture._traces import CallTraces
 from rag_eval_integrations.capture._uncaptured import Uncaptured, asks
-from rag_eval_integrations.capture.current import open_call
+from rag_eval_integrations.capture.record import open_call
 from rag_eval_integrations.langchain._documents import may_hold_documents
 from rag_eval_integrations.langchain._finish import finish
 from rag_eval_integrations.langchain._tree import Kind, RootRun, Run

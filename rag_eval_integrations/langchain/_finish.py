@@ -16,7 +16,7 @@ from rag_eval_integrations.langchain._context import (
     only_retrieved,
     writers_of,
 )
-from rag_eval_integrations.langchain._hooks import FAILED
+from rag_eval_integrations.langchain._documents import FAILED
 from rag_eval_integrations.langchain._tree import ModelRequest, RootRun, Run
 from rag_eval_integrations.langchain._values import (
     HUMAN,

@@ -15,6 +15,7 @@ from rag_eval_integrations.capture._calls import Snapshot
 from rag_eval_integrations.capture._hooks import Hooks
 from rag_eval_integrations.capture._traces import CallTraces
 from rag_eval_integrations.langchain._documents import (
+    HooksOfCall,
     copied,
     documents_of,
     is_document,
@@ -23,7 +24,6 @@ from rag_eval_integrations.langchain._documents import (
     snapshot,
     text_and_metadata,
 )
-from rag_eval_integrations.langchain._hooks import HooksOfCall
 from rag_eval_integrations.langchain._values import (
     content_text,
     generated_text,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,7 +14,6 @@ from rag_eval_integrations.capture._delivery import Captures, TargetOrEvaluator,
 from rag_eval_integrations.capture._hooks import Hooks
 from rag_eval_integrations.capture._uncaptured import ToolDocuments, Uncaptured, takes_text_of
 from rag_eval_integrations.langchain._events import CallEvents
-from rag_eval_integrations.langchain._hooks import DocumentsHook, QuestionHook, ResponseHook
 
 if TYPE_CHECKING:
     from rag_eval_integrations.records import Evaluation
@@ -74,6 +73,14 @@ def root_of_block(
 
 
 # --- The handler
+
+
+QuestionHook = Callable[[Any], str]
+"""Returns the question, from the root's inputs."""
+DocumentsHook = Callable[[Any, Any], Iterable[object] | None]
+"""Returns the documents, from the root's inputs and outputs; None for the usual capture."""
+ResponseHook = Callable[[Any], str | None]
+"""Returns the response, from the root's outputs."""
 
 
 class RagEvalCallbackHandler(Captures, CallEvents):

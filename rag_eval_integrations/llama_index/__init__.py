@@ -34,9 +34,13 @@ if TYPE_CHECKING:
     )
     from rag_eval_integrations.llama_index.evaluators import (
         GEvalEvaluator,
+        MetricRow,
         PromptyEvaluator,
+        RagEvaluationResult,
+        ScoreEvaluator,
         TraceEvaluator,
         as_evaluators,
+        results_table,
     )
     from rag_eval_integrations.llama_index.handler import (
         EvaluationEvent,
@@ -44,12 +48,6 @@ if TYPE_CHECKING:
         dispatch_evaluation,
     )
     from rag_eval_integrations.llama_index.model import LlamaIndexModel
-    from rag_eval_integrations.llama_index.score_evaluator import (
-        MetricRow,
-        RagEvaluationResult,
-        ScoreEvaluator,
-        results_table,
-    )
     from rag_eval_integrations.llama_index.under_test import as_model_under_test, as_prompt
     from rag_eval_integrations.llama_index.wrappers import EvaluatedQueryEngine, EvaluatedRetriever
 
@@ -83,11 +81,11 @@ __getattr__, __dir__ = lazy(
         "EvaluationEvent": "handler",
         "GEvalEvaluator": "evaluators",
         "LlamaIndexModel": "model",
-        "MetricRow": "score_evaluator",
+        "MetricRow": "evaluators",
         "PromptyEvaluator": "evaluators",
         "RagEvalHandler": "handler",
-        "RagEvaluationResult": "score_evaluator",
-        "ScoreEvaluator": "score_evaluator",
+        "RagEvaluationResult": "evaluators",
+        "ScoreEvaluator": "evaluators",
         "TraceEvaluator": "evaluators",
         "aevaluate_query_engine": "dataset",
         "as_evaluators": "evaluators",
@@ -95,7 +93,7 @@ __getattr__, __dir__ = lazy(
         "as_prompt": "under_test",
         "dispatch_evaluation": "handler",
         "evaluate_query_engine": "dataset",
-        "results_table": "score_evaluator",
+        "results_table": "evaluators",
         "suppress_capture": "_recorder",
     },
 )

@@ -11,19 +11,20 @@ from pydantic import JsonValue
 
 from rag_eval_integrations.capture._calls import Context, Snapshot, distinct, json_object, to_call
 from rag_eval_integrations.capture._traces import CallTraces
-from rag_eval_integrations.llama_index._chat import Writing, earlier_messages, template_messages
 from rag_eval_integrations.llama_index._context import FoundNodes, context
-from rag_eval_integrations.llama_index._hooks import LlamaIndexHooks
-from rag_eval_integrations.llama_index._tree import CHATS, HELPERS, Span, Stage
+from rag_eval_integrations.llama_index._tree import CHATS, HELPERS, Span, Stage, Writing
 from rag_eval_integrations.llama_index._values import (
+    LlamaIndexHooks,
     answer_of,
     body_of,
+    earlier_messages,
     headed,
     model_arguments,
     nodes_of,
     prompt_in,
     question_of,
     snapshot,
+    template_messages,
     text_of,
     turns_of,
     unwrapped,

@@ -19,13 +19,16 @@ from rag_eval_integrations.capture._delivery import TargetDelivery
 from rag_eval_integrations.capture._retrieval import in_retrieval
 from rag_eval_integrations.capture._traces import CallTraces
 from rag_eval_integrations.capture._uncaptured import Uncaptured
-from rag_eval_integrations.capture.current import open_call
+from rag_eval_integrations.capture.record import open_call
 from rag_eval_integrations.llama_index._call import CallSpan, RootSpan
-from rag_eval_integrations.llama_index._chat import Writing, fills_itself
-from rag_eval_integrations.llama_index._hooks import LlamaIndexHooks
-from rag_eval_integrations.llama_index._stream import holds_stream, read_along, reading
-from rag_eval_integrations.llama_index._tree import ROOTS, stage_of
-from rag_eval_integrations.llama_index._values import prompt_of, unwrapped
+from rag_eval_integrations.llama_index._stream import (
+    fills_itself,
+    holds_stream,
+    read_along,
+    reading,
+)
+from rag_eval_integrations.llama_index._tree import ROOTS, Writing, stage_of
+from rag_eval_integrations.llama_index._values import LlamaIndexHooks, prompt_of, unwrapped
 from rag_eval_integrations.records import CaptureStatus
 
 # --- Queries of evaluators, which are not a user's questions

@@ -213,3 +213,9 @@ async def atee(tokens: Any, call: RootSpan, copy: _Copy) -> AsyncGenerator[objec
         finally:
             copy.end(error)
         raise
+
+
+def fills_itself(result: object) -> bool:
+    """Return whether a thread or task of the chat engine writes the result's stream."""
+    own = getattr(result, "__dict__", {})
+    return "queue" in own and bool(own.get("is_writing_to_memory"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from rag_eval_integrations.llama_index._chat import Writing
+from rag_eval_integrations.records import CaptureStatus
 
 Stage = Literal[
     "answer",
@@ -113,6 +113,33 @@ def _stage_of(method: str, instance: object) -> Stage | None:
         return "own"  # the nodes that it returns count, and so does everything inside
     methods = [name for name in _MODEL_METHODS if hasattr(instance, name)]
     return stage if stage == "model" and len(methods) > 1 else None
+
+
+class Writing:
+    """The text that a chat engine has written into one stream so far."""
+
+    def __init__(self, response: object) -> None:
+        self.response = response
+        self.status: CaptureStatus | None = None
+        """How the writing ended; None while it goes on."""
+        self._deltas: list[str] = []
+
+    def add(self, delta: object) -> None:
+        """Append a piece of text."""
+        if isinstance(delta, str):
+            self._deltas.append(delta)
+
+    def end(self, status: CaptureStatus) -> None:
+        """Record how the writing ended; only the first end counts."""
+        self.status = self.status or status
+
+    @property
+    def text(self) -> str | None:
+        """The whole text; the part so far if the stream was cut off; None if it failed."""
+        text = "".join(self._deltas)
+        if self.status == "ok":
+            return text
+        return (text or None) if self.status == "aborted" else None
 
 
 class Span:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 from rag_eval_integrations.capture._calls import Snapshot, finite, json_object
+from rag_eval_integrations.capture._hooks import Hooks, documents, text_or_none
 from rag_eval_integrations.records import Turn
 
 _LISTS = (list, tuple)
@@ -246,3 +248,68 @@ def same_text(node: Snapshot, retrieved: Sequence[Snapshot]) -> bool:
     return any(
         longest in source.text or (source.text and source.text in node.text) for source in retrieved
     )
+
+
+# --- Earlier turns of a chat engine
+
+
+def earlier_messages(arguments: Mapping[str, Any], engine: object) -> list[Any] | None:
+    """Return the messages with which a chat method starts: those passed to it, or the engine's own.
+
+    None when they are in a memory that is more than a plain store (a database, a summary): reading
+    it would slow down the app's call.
+    """
+    given = arguments.get("chat_history")
+    if given:
+        return list(given)  # a copy, since the engine writes into this list
+    memory = getattr(engine, "_memory", None)
+    store = getattr(getattr(memory, "chat_store", None), "store", None)
+    if not isinstance(store, Mapping):
+        return None
+    # An empty list replaces the content of the memory.
+    return (
+        [] if given is not None else list(store.get(getattr(memory, "chat_store_key", None)) or ())
+    )
+
+
+def template_messages(synthesizer: object) -> list[Any]:
+    """Return the messages of which a chat engine made its synthesizer's template; else none.
+
+    They are the conversation, also if the model is sent one text, with the question's place last.
+    """
+    template = getattr(synthesizer, "__dict__", {}).get("_text_qa_template")
+    messages = getattr(template, "message_templates", None)
+    if not isinstance(messages, list):
+        return []
+    # Where a model has no system role, the nodes' place looks like a turn of the user.
+    return [message for message in messages if "{context_str}" not in (text_of(message) or "")]
+
+
+# --- The user's own extractors `question=`, `documents=`, `response=`
+
+
+class LlamaIndexHooks(Hooks):
+    """The user's own extractors; if one fails, the call is read without it."""
+
+    def question(self, arguments: Mapping[str, Any]) -> str | None:
+        """Run the question hook on an entry method's arguments; None without a result."""
+        if "question" in self and "start_event" in arguments:
+            arguments = fields_of(arguments["start_event"])
+        return self.run("question", arguments, read=text_or_none, empty=None)
+
+    def documents(self, result: object) -> list[Snapshot] | None:
+        """Run the documents hook on an entry method's result; None without a result."""
+        return self.run("documents", result, read=partial(documents, own=_hooked), empty=None)
+
+    def response(self, result: object) -> str | None:
+        """Run the response hook on a result or a stream's text; None without an answer."""
+        return self.run("response", result, read=text_or_none, empty=None)
+
+
+def _hooked(item: Any) -> Snapshot:
+    """Copy a node, scored or not."""
+    if scored := nodes_of([item]):
+        return document_snapshot(*scored[0])
+    if callable(getattr(item, "get_content", None)):
+        return document_snapshot(item, None)
+    raise TypeError(f"{type(item).__name__} is not a document")

@@ -5,13 +5,13 @@ dispatcher calls for every span and event. The private modules do the work:
 
 _recorder   which call a span or event belongs to; when a call begins and ends
 _call       the values seen in one call, and its record; with _tree, _context and _values
-_stream     streams that the app reads; _chat: streams that chat engines write
+_stream     streams that the app reads
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
@@ -26,14 +26,9 @@ from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.capture._calls import OpenCalls
 from rag_eval_integrations.capture._delivery import Captures, TargetOrEvaluator, delivery_to
 from rag_eval_integrations.capture._uncaptured import ToolDocuments, Uncaptured, takes_text_of
-from rag_eval_integrations.llama_index._hooks import (
-    DocumentsHook,
-    LlamaIndexHooks,
-    QuestionHook,
-    ResponseHook,
-)
 from rag_eval_integrations.llama_index._recorder import WANTED, Recorder
 from rag_eval_integrations.llama_index._stream import reading
+from rag_eval_integrations.llama_index._values import LlamaIndexHooks
 from rag_eval_integrations.records import Evaluation
 
 if TYPE_CHECKING:
@@ -168,6 +163,14 @@ class EventObserver(BaseEventHandler):
 
 
 # --- The handler for the whole process
+
+
+QuestionHook = Callable[[Mapping[str, Any]], str]
+"""Returns the question, from the arguments of the outermost method."""
+DocumentsHook = Callable[[Any], Iterable[Any] | None]
+"""Returns the documents, from its result; None leaves them to the handler."""
+ResponseHook = Callable[[Any], str | None]
+"""Returns the answer, from its result or the text of a stream; None leaves it to the handler."""
 
 
 class RagEvalHandler(Captures):

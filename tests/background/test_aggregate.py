@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from rag_eval_integrations.background.aggregate import Aggregate
+from rag_eval_integrations.background.counters import Aggregate
 from rag_eval_integrations.records import By, Evaluation, JudgeInfo, Score, Sentences
 
 

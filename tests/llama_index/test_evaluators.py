@@ -190,9 +190,7 @@ class TestResult:
         async def sleep(seconds: float) -> None:
             waited.append(seconds)
 
-        monkeypatch.setattr(
-            "rag_eval_integrations.llama_index.score_evaluator.asyncio.sleep", sleep
-        )
+        monkeypatch.setattr("rag_eval_integrations.llama_index.evaluators.asyncio.sleep", sleep)
         evaluator = TraceEvaluator("embedded")
         response = Response(ANSWER, scored_nodes())
 

@@ -17,7 +17,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.langchain.evaluators.metrics import PromptyEvaluator
+from rag_eval_integrations.langchain.evaluators.base import PromptyEvaluator
 from rag_eval_integrations.langchain.under_test import as_model_under_test, as_prompt
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.prompt_tests import (

@@ -4,8 +4,12 @@ run tree | values ─▶ RagCall ─▶ RagEvaluator (one judge request per call
 """
 
 from rag_eval_integrations._lazy import publish
-from rag_eval_integrations.langchain.evaluators.base import MetricEvaluator, as_evaluators
-from rag_eval_integrations.langchain.evaluators.metrics import GEvalEvaluator, TraceEvaluator
+from rag_eval_integrations.langchain.evaluators.base import (
+    GEvalEvaluator,
+    MetricEvaluator,
+    TraceEvaluator,
+    as_evaluators,
+)
 from rag_eval_integrations.sinks import LangSmithSink as LangSmithFeedback
 
 __all__ = [
