@@ -14,7 +14,7 @@ from rag_eval_integrations.cli._options import Threshold
 from rag_eval_integrations.cli._terminal import print_stderr, stdout
 from rag_eval_integrations.dataset._input import Input, read_evaluations
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.evaluations.console import KEYS, summary_tables
+from rag_eval_integrations.evaluations.console import KEYS
 from rag_eval_integrations.evaluations.summary import Summary
 from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.report import _page
@@ -70,8 +70,8 @@ def _rows(out: Path) -> Iterator[Evaluation]:
 def _print_summary(console: Console, summary: Summary, seconds: float, reused: int) -> None:
     if not summary.calls:
         console.print("There are no rows, and so no scores.")
-    for table in summary_tables(summary):
-        console.print(table)
+    for line in (line for table in summary.tables() for line in (*table, "")):
+        console.print(line, soft_wrap=True)
     for warning, count in summary.warnings.most_common():
         console.print(visible(f"NOTE ({counted(count, 'call')}): {warning}"), soft_wrap=True)
     by_labels = [figures for figures in summary.scores if figures.method == "labels"]

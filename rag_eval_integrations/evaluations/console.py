@@ -17,7 +17,6 @@ from rich.text import Text
 
 from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.evaluations._paired import DERIVED
-from rag_eval_integrations.evaluations.summary import HEADINGS, Summary
 from rag_eval_integrations.records import Evaluation, Score, Sentence
 from rag_eval_integrations.records._shown import STATES, unsupported, uses_of
 
@@ -119,21 +118,6 @@ def unsupported_sentences(evaluation: Evaluation) -> Text:
         if entry.explanation:
             lines.append(f"\n     {plain(entry.explanation, 300)}", style="dim")
     return lines
-
-
-# --- Many calls in figures
-
-
-def summary_tables(summary: Summary) -> list[Table]:
-    """Render the figures of the scores as one table per maker; no table without calls."""
-    tables = []
-    for title, rows in summary.tables():
-        first, *figures, reasons = HEADINGS
-        table = plain_table(title, first, *(f"{heading}>" for heading in figures), reasons)
-        for row in rows:
-            add_row(table, *row)
-        tables.append(table)
-    return tables
 
 
 # --- One call in full

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -343,8 +343,8 @@ class Summary:
         """List the diagnoses with their numbers of calls, the most frequent first."""
         return [(DIAGNOSES[pattern], count) for pattern, count in self.diagnoses.most_common()]
 
-    def tables(self) -> Iterator[tuple[str, list[list[str]]]]:
-        """Yield a title for each maker of scores, and rows of cells under `HEADINGS`.
+    def tables(self) -> list[list[str]]:
+        """Write the figures of the scores: the lines of a table per maker, with its title.
 
         A score that has a value in no call is listed with the first maker that it may be of.
         """
@@ -356,22 +356,15 @@ class Summary:
             agreeing = (by for by in of_maker if may_be_of(score.by, by))
             maker = score.by if score.scored else next(agreeing, next(iter(of_maker)))
             of_maker[maker].append(score)
-        for by, figures in of_maker.items():
-            who = maker_words(by)
-            yield f"Scores by {who}" if who else "Scores", _rows(figures)
+        return [_table(by, figures) for by, figures in of_maker.items()]
 
     def __repr__(self) -> str:
         return f"<Summary of {self.headline()}>"
 
     def __str__(self) -> str:
         lines = [self.headline(), *filter(None, [self.caution()])]
-        for title, rows in self.tables():
-            figures = aligned([row[:-1] for row in (HEADINGS, *rows)])
-            reasons = [one_line(row[-1]) for row in rows]
-            reasons.insert(0, HEADINGS[-1] if any(reasons) else "")
-            lines += ["", one_line(title)]
-            both = zip(figures, reasons, strict=True)
-            lines += [f"  {line}  {reason}".rstrip() for line, reason in both]
+        for table in self.tables():
+            lines += ["", *table]
         patterns = [pattern for pattern in self.patterns if pattern.calls]
         lines += ["", f"Diagnoses of {self.labelled:,} labelled calls"] if patterns else []
         for each in patterns:
@@ -380,22 +373,25 @@ class Summary:
         return "\n".join(lines)
 
 
-HEADINGS = ("score", "mean", "95 %", "scored", "unscored because")
-
-
-def _rows(figures: Sequence[ScoreFigures]) -> list[list[str]]:
+def _table(by: By, figures: Sequence[ScoreFigures]) -> list[str]:
     several = Counter(score.name for score in figures if score.scored)
-    return [
-        [
-            f"{score.name} ({score.method})" if score.scored and several[score.name] > 1
-            else score.name,
+    rows = [("score", "mean", "95 %", "scored")]
+    reasons = []
+    for score in figures:
+        name = f"{score.name} ({score.method})"
+        rows.append((
+            name if score.scored and several[score.name] > 1 else score.name,
             "–" if score.mean is None else f"{score.mean:.3f}",
             "–" if score.interval is None else f"{score.interval:.2f}",
             f"{score.scored}/{score.total}",
-            ", ".join(f"{code} {count}" for code, count in score.unscored.items()),
-        ]
-        for score in figures
-    ]  # fmt: skip
+        ))  # fmt: skip
+        unscored = (f"{code} {count}" for code, count in score.unscored.items())
+        reasons.append(one_line(", ".join(unscored)))
+    reasons.insert(0, "unscored because" if any(reasons) else "")
+    who = maker_words(by)
+    both = zip(aligned(rows), reasons, strict=True)
+    title = one_line(f"Scores by {who}" if who else "Scores")
+    return [title, *(f"  {line}  {reason}".rstrip() for line, reason in both)]
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import re
 
 import pytest
-from rich.console import Console
-from rich.table import Table
 
-from rag_eval_integrations.evaluations.console import summary_tables
 from rag_eval_integrations.evaluations.summary import Summary
 from rag_eval_integrations.records import By, Evaluation, JudgeInfo, Score, Sentences
 
@@ -32,14 +28,7 @@ def scored(value: float, *, name: str = "geval:tone", method: str, judge: str = 
 
 
 def shown(summary: Summary) -> str:
-    return "".join(map(shown_one, summary_tables(summary)))
-
-
-def shown_one(table: Table) -> str:
-    console = Console(file=io.StringIO(), width=120)
-    console.print(table)
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
+    return "\n".join(line for table in summary.tables() for line in table)
 
 
 def test_two_estimators_have_a_line_each_and_no_common_mean() -> None:
@@ -79,7 +68,7 @@ def test_two_judges_have_a_table_each() -> None:
 
     with pytest.raises(ValueError, match="2 different judges"):
         summary.means.mean("geval:tone")
-    assert len(summary_tables(summary)) == 2
+    assert len(summary.tables()) == 2
 
 
 def test_a_table_holds_its_makers_scores_alone() -> None:
@@ -89,7 +78,7 @@ def test_a_table_holds_its_makers_scores_alone() -> None:
     summary.add(evaluation(scored(0.2, name="a", method="labels"), unscored))
     summary.add(evaluation(scored(0.6, name="b", method="single", judge="other")))
 
-    first, second = (shown_one(table) for table in summary_tables(summary))
+    first, second = map("\n".join, summary.tables())
 
     assert re.findall(r"^ *(a|b|lost) ", first, re.M) == ["a", "lost"]
     assert re.findall(r"^ *(a|b|lost) ", second, re.M) == ["b"]
@@ -126,7 +115,7 @@ def test_formulas_stand_in_a_title_where_there_are_any() -> None:
 
 def test_without_calls_there_is_no_table_and_without_a_maker_no_name() -> None:
     """A score that nobody gave is listed under no one's name."""
-    assert summary_tables(Summary()) == []
+    assert Summary().tables() == []
     summary = Summary()
     summary.add(evaluation(Score(name="lost", status="unscored", unscored="refusal")))
 
