@@ -79,12 +79,12 @@ async def once(
     tests = [PromptTest(uid=f"t{n}", rule_id=1, inputs={"text": f"text {n}"}) for n in range(count)]
     metric = PromptyMetric(parse_prompty("Score.\nuser:\n{{input}} {{output}}", name="score"))
     record = Journal(journal)
-    said: list[tuple[str, Places, float, float]] = []
+    timings: list[tuple[str, Places, float, float]] = []
 
     places, began, cpu = Places(), time.perf_counter(), time.process_time()
     models = [Counted(f"m{n}", f"out {n}", latency, places) for n in range(MODELS)]
     results = await run_tests(put, tests, models, max_concurrency=concurrency, journal=record)
-    said.append(("run", places, time.perf_counter() - began, time.process_time() - cpu))
+    timings.append(("run", places, time.perf_counter() - began, time.process_time() - cpu))
 
     places, began, cpu = Places(), time.perf_counter(), time.process_time()
     judge = Counted("judge", "Fine, score 90.\nOK", latency, places)
@@ -92,8 +92,8 @@ async def once(
         put, spec, [judge], [metric], max_concurrency=concurrency, journal=record
     )
     results = await evaluation.outputs(results)
-    said.append(("evaluate", places, time.perf_counter() - began, time.process_time() - cpu))
-    return results, said
+    timings.append(("evaluate", places, time.perf_counter() - began, time.process_time() - cpu))
+    return results, timings
 
 
 def main() -> None:
@@ -105,10 +105,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         journal = Path(folder) / "replies.sqlite"
         for attempt in ("first", "second"):
-            results, said = asyncio.run(
+            results, timings = asyncio.run(
                 once(journal, given.latency, given.concurrency, given.tests)
             )
-            for stage, places, seconds, cpu in said:
+            for stage, places, seconds, cpu in timings:
                 ideal = math.ceil(places.requests / given.concurrency) * given.latency
                 each = f"{1000 * cpu / places.requests:.2f}" if places.requests else "–"
                 busy = f"{places.full(given.concurrency):.1%}" if places.requests else "–"

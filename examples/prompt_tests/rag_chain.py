@@ -43,7 +43,9 @@ class Manual(BaseRetriever):
 
 def make_chain(model: FakeListChatModel) -> Runnable[str, str]:
     prompt = ChatPromptTemplate.from_messages([("system", SYSTEM), ("user", "{question}")])
-    context = Manual() | (lambda documents: "\n".join(one.page_content for one in documents))
+    context = Manual() | (
+        lambda documents: "\n".join(document.page_content for document in documents)
+    )
     steps = {"context": context, "question": RunnablePassthrough()}
     return steps | prompt | model | StrOutputParser()
 

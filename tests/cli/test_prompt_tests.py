@@ -79,7 +79,7 @@ def respond(body: Body) -> Reply:
     )  # fmt: skip
 
 
-def at(server: LoopbackServer) -> list[str]:
+def endpoint(server: LoopbackServer) -> list[str]:
     return ["--base-url", server.base_url]
 
 
@@ -89,7 +89,7 @@ def command(rag_eval: Command, server: LoopbackServer) -> Command:
 
     def run(*words: object) -> Any:
         asks = words[0] in ("generate", "run", "evaluate", "all") and "--help" not in words
-        return rag_eval("prompt-tests", *words, *(at(server) if asks else ()))
+        return rag_eval("prompt-tests", *words, *(endpoint(server) if asks else ()))
 
     return run
 
@@ -280,7 +280,16 @@ def test_a_prompt_without_rules_exits_1_and_says_how_to_go_on(
 
     out = tmp_path / "out"
     with LoopbackServer(Behaviour(), none) as server:
-        words = ["prompt-tests", "generate", put, "-o", out, "--model", "openai:gen", *at(server)]
+        words = [
+            "prompt-tests",
+            "generate",
+            put,
+            "-o",
+            out,
+            "--model",
+            "openai:gen",
+            *endpoint(server),
+        ]
         done = rag_eval(*words)
     assert done.code == 1
     assert "no output rules were found" in done.err
@@ -625,8 +634,8 @@ def test_an_import_replaces_a_folder_only_on_request(command: Command, tmp_path:
 
     assert importing(first)[0] == 0
     assert {path.stat().st_mode & 0o777 for path in out.iterdir()} == {0o600}
-    code, said = importing(second)
-    assert (code, "is not empty; use another folder, or --overwrite" in said) == (2, True)
+    code, stderr = importing(second)
+    assert (code, "is not empty; use another folder, or --overwrite" in stderr) == (2, True)
     assert (out / "rules.txt").read_text() == "Be first.\n"
 
     assert importing(second, "--overwrite") == (0, "")
@@ -642,11 +651,11 @@ def test_an_import_replaces_a_folder_only_on_request(command: Command, tmp_path:
     out.unlink()
     (tmp_path / "elsewhere").rename(out)
     (out / "replies.sqlite").write_text("paid")
-    code, said = importing(first, "--overwrite")
-    assert (code, said) == (0, f"the earlier folder is {bak}\n")
+    code, stderr = importing(first, "--overwrite")
+    assert (code, stderr) == (0, f"the earlier folder is {bak}\n")
     assert (bak / "replies.sqlite").read_text() == "paid"
-    code, said = importing(second, "--overwrite")
-    assert (code, "move it away before you overwrite a folder" in said) == (2, True)
+    code, stderr = importing(second, "--overwrite")
+    assert (code, "move it away before you overwrite a folder" in stderr) == (2, True)
     assert (out / "rules.txt").read_text() == "Be first.\n"
 
 
@@ -708,7 +717,17 @@ def test_a_metric_file_scores_plain_rag_calls(
     calls.write_text("".join(json.dumps(row) + "\n" for row in rows) + "broken\n")
     rules = tmp_path / "rules.txt"
     rules.write_text("RULE-TEXT")
-    words = ["run", calls, "-o", out, "--judge", "openai:judge", "--metrics", metric, *at(server)]
+    words = [
+        "run",
+        calls,
+        "-o",
+        out,
+        "--judge",
+        "openai:judge",
+        "--metrics",
+        metric,
+        *endpoint(server),
+    ]
 
     missing = rag_eval(*words)
     assert (missing.code, out.exists()) == (2, False)
@@ -805,9 +824,9 @@ def test_the_authors_words_come_from_the_command_line(
 
     assert done.code == 0, done.err
     sent = [json.dumps(body) for body in server.requests]
-    assert sum("The author of the prompt adds: Only about form." in one for one in sent) == 1
-    assert sum("The author of the prompt adds: Any language." in one for one in sent) == 1
-    assert sum("hello there" in one for one in sent) >= 2
+    assert sum("The author of the prompt adds: Only about form." in body for body in sent) == 1
+    assert sum("The author of the prompt adds: Any language." in body for body in sent) == 1
+    assert sum("hello there" in body for body in sent) >= 2
     assert (out / "custom.metric.prompty").read_text().startswith("Score how loud")
     assert command(*words, *own).code == 0
     refused = command(*words, "--output-rules-instructions", "Only about length.")
@@ -869,7 +888,7 @@ def test_the_page_names_options_that_exist(command: Command, rag_eval: Command, 
     """Every option in docs/prompt-tests.md is one of a command; so are the formats of exports."""
     page = (root / "docs" / "prompt-tests.md").read_text("utf-8")
     commands = ("generate", "run", "evaluate", "report", "all", "import", "export")
-    helps = " ".join(command(one, "--help").out for one in commands)
+    helps = " ".join(command(name, "--help").out for name in commands)
     known = set(re.findall(r"--[a-z][a-z-]+", helps + rag_eval("run", "--help").out))
     assert set(re.findall(r"--[a-z][a-z-]+", page)) <= known
     formats = ("openai", "context", "csv", "pytest", "langsmith")

@@ -103,8 +103,8 @@ def judged(asked: Asked, folder: Path) -> Path:
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads((folder / "test_results.json").read_text())
-    return found
+    content: list[dict[str, Any]] = json.loads((folder / "test_results.json").read_text())
+    return content
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -288,10 +288,10 @@ def test_reports_and_thresholds_of_some_tests(rag_eval: Command, judged: Path) -
     both = rag_eval(*report, "--rule", 2, "--majority")
     assert "Prompt tests of shout (rule 2)" in (judged / "README.md").read_text()
     assert "openai:lazy: 0 outputs comply, 0 do not, 1 without a verdict" in both.out
-    told = rag_eval(*report).out
+    notices = rag_eval(*report).out
     assert (
         "openai:strict and openai:mild: same verdict on 88% of 8 outputs, Cohen's kappa 0.75"
-        in told
+        in notices
     )
     content = json.loads(rag_eval(*report, "--format", "json").out)
     [judges] = content["judges"]
@@ -327,8 +327,8 @@ def test_a_regression_fails_a_build(
     assert fine.code == 0
     assert "fine: loud (openai:loud) " in fine.err
     few = [*report, "--rule", 1, "--fail-on-regression", "compliance=0.99"]
-    told = rag_eval(*few)
-    assert (told.code, "cannot tell: compliance (openai:loud)" in told.err) == (0, True)
+    notices = rag_eval(*few)
+    assert (notices.code, "cannot tell: compliance (openai:loud)" in notices.err) == (0, True)
     assert rag_eval(*few, "--fail-on-unclear").code == 1
     assert rag_eval(*report, "--fail-on-regression", "nothing=0.1").code == 2
     assert rag_eval(*report, "--fail-on-unclear").code == 2

@@ -36,8 +36,8 @@ def test_every_stage_gets_its_own_words(put: Path, tmp_path: Path) -> None:
     model = generate(put, tmp_path / "out", WORDS)
 
     for request in model.requests:
-        stage, text = stage_of(request), "\n".join(one.content for one in request.messages)
-        own = [one for one in WORDS.instructions.values() if one in text]
+        stage, text = stage_of(request), "\n".join(message.content for message in request.messages)
+        own = [words for words in WORDS.instructions.values() if words in text]
         assert own == ([] if stage == "tests" else [f"Words for {stage}."])
         assert ("a sample" in text) == (stage in ("input-spec", "tests", "expand"))
 
@@ -96,7 +96,7 @@ def test_a_metric_of_the_author_is_found(put: Path, tmp_path: Path) -> None:
 
     project.add_metric("Is it kind? OK or ERR.\nuser:\n{{output}}\n")
 
-    assert {one.name for one in project.metrics()} == {"loud", "custom"}
+    assert {metric.name for metric in project.metrics()} == {"loud", "custom"}
     project.add_metric("Is it kind? OK or ERR.\nuser:\n{{output}}\n")
     with pytest.raises(ConfigurationError, match="is another metric"):
         project.add_metric("Is it rude? OK or ERR.\nuser:\n{{output}}\n")

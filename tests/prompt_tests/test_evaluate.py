@@ -163,7 +163,7 @@ async def test_several_judges_stand_beside_each_other(prompt: PromptUnderTest, s
 
     assert result.compliance is not None
     assert (result.compliance.judge, result.compliance.outcome) == ("a", "ok")
-    assert [(one.judge, one.outcome) for one in result.others] == [("b", "err")]
+    assert [(verdict.judge, verdict.outcome) for verdict in result.others] == [("b", "err")]
     assert [(m.key, m.score, m.outcome) for m in result.metrics] == [
         ("loud with a", 80, None),
         ("loud with b", None, "ok"),
@@ -227,8 +227,8 @@ async def test_tests_and_rules_are_judged_themselves(prompt: PromptUnderTest, sp
         return "As asked.\nOK"
 
     judge = ScriptedModel(reply, name="judge")
-    told: list[None] = []
-    evaluation = PromptEvaluation(prompt, spec, [judge], done=lambda: told.append(None))
+    notices: list[None] = []
+    evaluation = PromptEvaluation(prompt, spec, [judge], done=lambda: notices.append(None))
 
     checks = await evaluation.tests([results("x")[0].test], agreement_model=judge)
     rules = await evaluation.rules()
@@ -238,7 +238,7 @@ async def test_tests_and_rules_are_judged_themselves(prompt: PromptUnderTest, sp
     assert (checks[0].validity.outcome, checks[0].agreement.outcome) == ("ok", "ok")
     assert checks[0].agreement_output == "ANSWER"
     assert [(c.rule.id, c.grounded.outcome) for c in rules] == [(1, "ok"), (2, "err")]
-    assert len(told) == 3
+    assert len(notices) == 3
     assert "- The output is in capitals." in next(p for p in judge.prompts if "Answer the" in p)
 
 
@@ -277,11 +277,11 @@ async def test_whatever_a_judge_raises_is_unknown(
     spec = Spec(rules=(Rule(id=1, text="The output is in capitals."),))
     test = results("x")[0].test
     for model in (Down([]), CallableModel(down, name="scripted")):
-        found = await NonCompliance().judge(prompt, spec, test, "OUT", model)
+        verdict = await NonCompliance().judge(prompt, spec, test, "OUT", model)
         answer, text = await SpecAgreement().judge(prompt, spec, test, model, saying())
-        assert (found.outcome, found.failed, text) == ("unknown", True, "")
+        assert (verdict.outcome, verdict.failed, text) == ("unknown", True, "")
         assert answer.failed
-        assert type(error).__name__ in (found.reason or "")
+        assert type(error).__name__ in (verdict.reason or "")
 
 
 @pytest.mark.parametrize(
@@ -333,19 +333,19 @@ def test_mistakes_are_found_before_the_first_request(prompt: PromptUnderTest, sp
 
 async def test_our_own_metrics_are_found_by_name(put: Path, spec: Spec) -> None:
     """They insert all that they speak of, with and without an expected output."""
-    found = find_metrics(PromptUnderTest.of(put), ["accuracy", "loud"])
-    assert sorted(metric.name for metric in found) == ["accuracy", "loud"]
+    metrics = find_metrics(PromptUnderTest.of(put), ["accuracy", "loud"])
+    assert sorted(metric.name for metric in metrics) == ["accuracy", "loud"]
     for path in metric_files(OWN_METRICS):
         assert lint(load_prompty(path)) == []
 
     judge = ScriptedModel(lambda _: '{"explanation": "right", "score": 90}', name="j")
-    accuracy = [metric for metric in found if metric.name == "accuracy"]
+    accuracy = [metric for metric in metrics if metric.name == "accuracy"]
     evaluation = PromptEvaluation(put, spec, [judge], accuracy, compliance=None)
     plain, known = results("OUT", "OUT")
     known = known.model_copy(update={"test": known.test.model_copy(update={"groundtruth": "GT"})})
     done = await evaluation.outputs([plain, known])
 
-    assert [one.metrics[0].score for one in done] == [90, 90]
+    assert [result.metrics[0].score for result in done] == [90, 90]
     assert "GROUNDTRUTH" not in judge.prompts[0]
     assert "<GROUNDTRUTH>\nGT\n</GROUNDTRUTH>" in judge.prompts[1]
     assert judge.requests[0].json_schema is not None

@@ -133,15 +133,15 @@ def test_openais_types_accept_both_requests(project: Project) -> None:
         create, run = (json.loads(text) for text in exported.files.values())
         TypeAdapter(EvalCreateParams).validate_python(create)
         TypeAdapter(RunCreateParams).validate_python(run)
-        assert {one["model"] for one in create["testing_criteria"]} == {"judge-1"}
-        kinds = {one["name"]: one["type"] for one in create["testing_criteria"]}
+        assert {criterion["model"] for criterion in create["testing_criteria"]} == {"judge-1"}
+        kinds = {criterion["name"]: criterion["type"] for criterion in create["testing_criteria"]}
         assert kinds == {"compliance": "label_model", "loud": "score_model"}
-        items = [one["item"] for one in run["data_source"]["source"]["content"]]
+        items = [entry["item"] for entry in run["data_source"]["source"]["content"]]
         for item in items:
             jsonschema.validate(item, create["data_source_config"]["item_schema"])
         assert [item["text"] for item in items] == [test.testinput for test in TESTS]
         template = run["data_source"]["input_messages"]["template"]
-        assert [one["content"] for one in template] == [
+        assert [message["content"] for message in template] == [
             "Repeat the text in capitals.", "{{item.text}}",
         ]  # fmt: skip
     assert any(
@@ -159,11 +159,11 @@ def test_langsmith_takes_every_example(project: Project) -> None:
         for row, of_row in zip(rows, outputs, strict=True)
     ]
 
-    assert [one.inputs for one in examples] == [test.inputs for test in TESTS]
-    assert [one.reference_outputs for one in examples] == [
+    assert [example.inputs for example in examples] == [test.inputs for test in TESTS]
+    assert [example.reference_outputs for example in examples] == [
         {"output": "PLAIN"}, {"output": HOSTILE}, {"output": "GOOD"},
     ]  # fmt: skip
-    assert len({one.id for one in examples}) == 3
+    assert len({example.id for example in examples}) == 3
     assert rows[1]["metadata"]["rule"] == "The output is in capitals."
     assert "the output of 2 tests is what their generator expects" in exported.notes[0]
 
@@ -265,9 +265,10 @@ def test_a_context_holds_a_prompt_in_its_own_form(tmp_path: Path) -> None:
     assert back.prompt_file is not None
     assert back.prompt_file == ("g.prompt.yml", path.read_text())
     values = {"question": "Q"}
-    rendered = [(one.role, one.content.strip()) for one in back.prompt.render(values)]
+    rendered = [(message.role, message.content.strip()) for message in back.prompt.render(values)]
     assert rendered == [
-        (one.role, one.content.strip()) for one in PromptUnderTest.of(path).render(values)
+        (message.role, message.content.strip())
+        for message in PromptUnderTest.of(path).render(values)
     ]
 
 
@@ -318,10 +319,10 @@ def test_a_prompt_that_branches_is_exported_as_it_is_rendered(tmp_path: Path) ->
     exported = project.export("openai")
 
     run = json.loads(exported.files["evals.run.json"])["data_source"]
-    assert [one["content"] for one in run["input_messages"]["template"]] == [
+    assert [message["content"] for message in run["input_messages"]["template"]] == [
         "{{item.message_1}}", "{{item.message_2}}",
     ]  # fmt: skip
-    [item] = [one["item"] for one in run["source"]["content"]]
+    [item] = [entry["item"] for entry in run["source"]["content"]]
     assert (item["message_1"], item["message_2"], item["rule"]) == ("A", "mine", "mine")
     notes = " ".join(exported.notes)
     assert "does more than insert names" in notes

@@ -91,10 +91,10 @@ def test_rules_edited_by_hand_are_what_counts(put: Path, tmp_path: Path) -> None
     out = tmp_path / "out"
     out.mkdir()
     (out / "rules.txt").write_text("# mine\n\nThe output is loud.\n")
-    told: list[str] = []
+    notices: list[str] = []
     model = generator(inverse_rules='{"inverse": [{"number": 1, "text": "The output is quiet."}]}')
 
-    Generation(put, out, model, ONE_EACH, tell=told.append).run()
+    Generation(put, out, model, ONE_EACH, tell=notices.append).run()
 
     rows = json.loads((out / "tests.json").read_text())
     assert [row["rule"] for row in rows] == ["The output is loud.", "The output is quiet."]
@@ -102,8 +102,8 @@ def test_rules_edited_by_hand_are_what_counts(put: Path, tmp_path: Path) -> None
 
     (out / "rules.txt").write_text("The output is loud.\nThe output is long.\n")
     (out / "tests.json").unlink()
-    Generation(put, out, generator(), ONE_EACH, tell=told.append).run()
-    assert "2 rules but 1 inverse rules" in told[-1]
+    Generation(put, out, generator(), ONE_EACH, tell=notices.append).run()
+    assert "2 rules but 1 inverse rules" in notices[-1]
 
 
 def test_eight_rules_take_at_most_six_requests_and_one_a_group(put: Path, tmp_path: Path) -> None:
@@ -135,16 +135,16 @@ def test_missing_inverse_rules_are_asked_for_once_more(put: Path, tmp_path: Path
     assert "1. The output is in capitals." in asked[1].messages[1].content
     assert "2. The output repeats" not in asked[1].messages[1].content
 
-    told: list[str] = []
+    notices: list[str] = []
 
     def only_the_second(request: CompletionRequest) -> str:
         return first if "2. " in request.messages[1].content else "I'm sorry, I can't do that."
 
     stubborn = generator(inverse_rules=only_the_second)
-    tests = Generation(put, tmp_path / "b", stubborn, ONE_EACH, tell=told.append).run()
+    tests = Generation(put, tmp_path / "b", stubborn, ONE_EACH, tell=notices.append).run()
     assert (tmp_path / "b" / "inverse_rules.txt").read_text() == "2. Opposite of two.\n"
     assert [test.rule for test in tests][2:] == ["Opposite of two."]
-    assert "2 rules but 1 inverse rules" in told[0]
+    assert "2 rules but 1 inverse rules" in notices[0]
 
 
 @pytest.mark.parametrize(
@@ -179,16 +179,16 @@ async def test_inverse_rules_that_cannot_be_matched_are_refused(
 
 def test_a_prompt_without_rules_is_said(put: Path, tmp_path: Path) -> None:
     """No tests, no error; the file says how to go on."""
-    told: list[str] = []
+    notices: list[str] = []
     model = generator(rules='{"rules": []}')
 
-    tests = Generation(put, tmp_path / "out", model, tell=told.append).run()
+    tests = Generation(put, tmp_path / "out", model, tell=notices.append).run()
 
     assert tests == []
-    assert "no output rules were found" in told[0]
+    assert "no output rules were found" in notices[0]
     assert (tmp_path / "out" / "rules.txt").read_text().startswith("# no output rules were found")
     assert stages(model).count("inverse-rules") == 0
-    assert Generation(put, tmp_path / "out", ScriptedModel([]), tell=told.append).run() == []
+    assert Generation(put, tmp_path / "out", ScriptedModel([]), tell=notices.append).run() == []
 
 
 @pytest.mark.parametrize("stage", ["intent", "input_spec", "rules"])
@@ -257,15 +257,15 @@ def test_scenarios_samples_and_the_authors_words_reach_the_generator(tmp_path: P
 
     tests = Generation(path, tmp_path / "out", model, options, scenarios=["night"]).run()
 
-    def said(stage: str) -> str:
+    def asked_of(stage: str) -> str:
         request = next(r for r in model.requests if stage_of(r) == stage)
         return "\n".join(message.content for message in request.messages)
 
-    assert "ahoy" in said("input-spec")
-    assert "text (string): what to shout" in said("input-spec")
-    assert "RULE-WORDS" in said("rules")
-    assert "It is night." in said("tests")
-    assert '{"tone": "soft"}' in said("tests")
+    assert "ahoy" in asked_of("input-spec")
+    assert "text (string): what to shout" in asked_of("input-spec")
+    assert "RULE-WORDS" in asked_of("rules")
+    assert "It is night." in asked_of("tests")
+    assert '{"tone": "soft"}' in asked_of("tests")
     assert {test.scenario for test in tests} == {"night"}
     # Two tests expand to the same text; each keeps its first form and its rule.
     assert all(test.original == {"text": f"text {test.rule_id}"} for test in tests)
@@ -276,7 +276,7 @@ def test_scenarios_samples_and_the_authors_words_reach_the_generator(tmp_path: P
 
 def test_a_test_that_is_not_made_longer_keeps_its_form(put: Path, tmp_path: Path) -> None:
     """One refused expansion costs nothing else: the others are longer, and it is named."""
-    told: list[str] = []
+    notices: list[str] = []
     refused = "I'm sorry, I can't assist with that."
     model = generator(
         expand=lambda request: (
@@ -285,17 +285,17 @@ def test_a_test_that_is_not_made_longer_keeps_its_form(put: Path, tmp_path: Path
     )
     options = GenerateOptions(tests_per_rule=1, baseline=False, expansions=1)
 
-    tests = Generation(put, tmp_path / "out", model, options, tell=told.append).run()
+    tests = Generation(put, tmp_path / "out", model, options, tell=notices.append).run()
 
     rows = json.loads((tmp_path / "out" / "tests.json").read_text())
     assert [row["testinput"] for row in rows] == ["text 1", "longer", "longer", "longer"]
-    [line] = told
+    [line] = notices
     assert f"{tests[0].uid} ('text 1') keeps its short form: the generator refused" in line
 
 
 def test_a_dead_generator_is_not_asked_for_every_expansion(put: Path, tmp_path: Path) -> None:
     """The tests that were made are written, and one line says what is missing."""
-    told: list[str] = []
+    notices: list[str] = []
 
     def dead(_: CompletionRequest) -> str:
         raise JudgeUnavailableError("connection refused", connected=False)
@@ -305,13 +305,13 @@ def test_a_dead_generator_is_not_asked_for_every_expansion(put: Path, tmp_path: 
     options = GenerateOptions(tests_per_rule=1, baseline=False, expansions=3)
 
     tests = Generation(
-        put, tmp_path / "out", model, options, max_concurrency=1, tell=told.append
+        put, tmp_path / "out", model, options, max_concurrency=1, tell=notices.append
     ).run()
 
     assert len(tests) == 4
     assert (tmp_path / "out" / "tests.json").exists()
-    assert len(told) == 1
-    assert "keep their short form: connection refused" in told[0]
+    assert len(notices) == 1
+    assert "keep their short form: connection refused" in notices[0]
 
 
 @pytest.mark.parametrize(
@@ -325,20 +325,20 @@ def test_an_optional_stage_of_no_use_leaves_the_tests(
     put: Path, tmp_path: Path, options: dict[str, Any], replies: dict[str, str], words: str
 ) -> None:
     """Baseline tests and reviews: what was paid for before is written, and the loss is said."""
-    told: list[str] = []
+    notices: list[str] = []
     chosen = replace(ONE_EACH, **options)
 
-    Generation(put, tmp_path / "out", generator(**replies), chosen, tell=told.append).run()
+    Generation(put, tmp_path / "out", generator(**replies), chosen, tell=notices.append).run()
 
     rows = json.loads((tmp_path / "out" / "tests.json").read_text())
     assert [row["ruleid"] for row in rows] == ["1", "2", "3", "4"]
-    assert len(told) == 1
-    assert words in told[0]
+    assert len(notices) == 1
+    assert words in notices[0]
 
 
 def test_a_group_that_is_rejected_leaves_the_other_groups(put: Path, tmp_path: Path) -> None:
     """A filter refuses the inverse rules; only where all groups fail is it an error."""
-    told: list[str] = []
+    notices: list[str] = []
 
     def filtered(request: CompletionRequest) -> str:
         if "small letters" in request.messages[1].content:
@@ -349,18 +349,18 @@ def test_a_group_that_is_rejected_leaves_the_other_groups(put: Path, tmp_path: P
         raise JudgeRejectedError("filtered", status=400)
 
     tests = Generation(
-        put, tmp_path / "out", generator(tests=filtered), ONE_EACH, tell=told.append
+        put, tmp_path / "out", generator(tests=filtered), ONE_EACH, tell=notices.append
     ).run()
 
     assert [test.rule_id for test in tests] == [1, 2]
-    assert "there are no tests of rule 3, 4: filtered" in told[0]
+    assert "there are no tests of rule 3, 4: filtered" in notices[0]
     with pytest.raises(JudgeRejectedError):
         Generation(put, tmp_path / "b", generator(tests=rejected), ONE_EACH).run()
 
 
 def test_a_further_round_that_fails_leaves_the_first(put: Path, tmp_path: Path) -> None:
     """Tests of the first round are kept, and the rules of the missing round are named."""
-    told: list[str] = []
+    notices: list[str] = []
 
     def once(request: CompletionRequest) -> str:
         if len(request.messages) > 2:
@@ -369,11 +369,13 @@ def test_a_further_round_that_fails_leaves_the_first(put: Path, tmp_path: Path) 
 
     options = GenerateOptions(tests_per_rule=1, baseline=False, generations=2)
     tests = Generation(
-        put, tmp_path / "out", generator(tests=once), options, tell=told.append
+        put, tmp_path / "out", generator(tests=once), options, tell=notices.append
     ).run()
 
     assert len(tests) == 4
-    assert any("round 2 of the tests of rule 1, 2 is missing: too long" in one for one in told)
+    assert any(
+        "round 2 of the tests of rule 1, 2 is missing: too long" in notice for notice in notices
+    )
 
 
 def test_more_generations_continue_the_chat(put: Path, tmp_path: Path) -> None:
@@ -409,12 +411,14 @@ def test_a_group_without_tests_is_repaired_once_then_named(put: Path, tmp_path: 
             return "nothing yet"
         return reply_with_tests(request)
 
-    told: list[str] = []
+    notices: list[str] = []
     model = generator(tests=reply)
-    tests = Generation(put, tmp_path / "out", model, ONE_EACH, tell=told.append).run()
+    tests = Generation(put, tmp_path / "out", model, ONE_EACH, tell=notices.append).run()
 
     assert [test.rule_id for test in tests] == [1, 2]
-    assert any("no tests were written for rule 3, 4: the generator refused" in one for one in told)
+    assert any(
+        "no tests were written for rule 3, 4: the generator refused" in notice for notice in notices
+    )
     assert stages(model).count("tests") == 4
 
 
@@ -427,8 +431,8 @@ def test_tests_are_read_in_every_form(prompt: PromptUnderTest) -> None:
         "# a note\ntext: 'a, b'\ntext: ",
     ]
     for form in forms:
-        found = read_tests(form, prompt, [rule])
-        assert [(t.inputs, t.rule_id, t.inverse) for t in found.tests] == [
+        parsed = read_tests(form, prompt, [rule])
+        assert [(t.inputs, t.rule_id, t.inverse) for t in parsed.tests] == [
             ({"text": "a, b"}, 5, True)
         ]
     assert read_tests(forms[0], prompt, [rule]).lost == ["test 2: is empty"]
@@ -597,9 +601,9 @@ def test_tests_edited_by_hand_are_read(put: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     Generation(put, out, generator(), ONE_EACH).run()
     (out / "tests.json").write_text('[{"ruleid": 3, "text": "mine"}, {"ruleid": 1}]')
-    told: list[str] = []
+    notices: list[str] = []
 
-    [test] = Generation(put, out, generator(), ONE_EACH, tell=told.append).run()
+    [test] = Generation(put, out, generator(), ONE_EACH, tell=notices.append).run()
 
     assert (test.testinput, test.rule, test.inverse) == (
         "mine",
@@ -607,7 +611,7 @@ def test_tests_edited_by_hand_are_read(put: Path, tmp_path: Path) -> None:
         True,
     )
     assert test.uid.startswith("test-")
-    assert told == [f"{out / 'tests.json'}: test 2: has no input"]
+    assert notices == [f"{out / 'tests.json'}: test 2: has no input"]
 
 
 async def test_stages_work_on_a_group_by_themselves(put: Path, tmp_path: Path) -> None:
@@ -629,11 +633,13 @@ async def test_stages_work_on_a_group_by_themselves(put: Path, tmp_path: Path) -
 def test_rows_with_one_text_for_several_inputs_are_named() -> None:
     """Where the text is no object with them."""
     two = PromptUnderTest.of(parse_prompty("{{a}}{{b}}", name="p"))
-    found = read_tests("ruleid,testid,testinput\n1,1,plain\n1,2,", two)
-    assert found.tests == []
-    assert "should be an object with a, b" in found.lost[0]
-    one = PromptUnderTest.of(parse_prompty("---\ninputs: {a: {default: x}}\n---\n{{a}}", name="p"))
-    assert read_tests("ruleid,testid,testinput\n1,1,", one).lost == ["test 1: is empty"]
+    parsed = read_tests("ruleid,testid,testinput\n1,1,plain\n1,2,", two)
+    assert parsed.tests == []
+    assert "should be an object with a, b" in parsed.lost[0]
+    single = PromptUnderTest.of(
+        parse_prompty("---\ninputs: {a: {default: x}}\n---\n{{a}}", name="p")
+    )
+    assert read_tests("ruleid,testid,testinput\n1,1,", single).lost == ["test 1: is empty"]
 
 
 def test_replies_of_no_use_are_asked_for_anew_by_the_next_run(put: Path, tmp_path: Path) -> None:
@@ -677,10 +683,10 @@ def test_recorded_prompts_take_no_more_requests_than_upstream(
     inverse = [{"number": n, "text": f"Not {n}."} for n in range(1, len(rules) + 1)]
 
     def tests(request: CompletionRequest) -> str:
-        found = json.loads(reply_with_tests(request))["tests"]
+        written = json.loads(reply_with_tests(request))["tests"]
         key = len(request.messages)
         return json.dumps(
-            {"tests": [{**one, "inputs": {given: f"{one['rule']} {key}"}} for one in found]}
+            {"tests": [{**test, "inputs": {given: f"{test['rule']} {key}"}} for test in written]}
         )
 
     model = generator(

@@ -72,8 +72,8 @@ def test_the_probability_of_a_verdict(
     completion: Completion, outcome: str, expected: float | None
 ) -> None:
     """P(OK) against P(ERR) where the verdict begins, whatever the tokens are."""
-    found = probability_of_ok(completion, outcome)  # type: ignore[arg-type]
-    assert found == (None if expected is None else pytest.approx(expected))
+    probability = probability_of_ok(completion, outcome)  # type: ignore[arg-type]
+    assert probability == (None if expected is None else pytest.approx(expected))
 
 
 async def test_a_verdict_has_its_probability_where_the_judge_gives_it(
@@ -92,7 +92,9 @@ async def test_a_verdict_has_its_probability_where_the_judge_gives_it(
     assert result.others[0].probability is None
     rows = results_to_rows([result])
     [again] = results_from_rows(rows, prompt, spec, [result.test])
-    assert [one.probability for one in (again.compliance, *again.others) if one is not None] == [
+    assert [
+        verdict.probability for verdict in (again.compliance, *again.others) if verdict is not None
+    ] == [
         pytest.approx(0.9),
         None,
     ]
@@ -138,8 +140,8 @@ def judged(*rows: str, model: str = "m") -> list[Result]:
             output="x",
             compliance=Judged(outcome=words[row[0]], judge="j0"),  # type: ignore[arg-type]
             others=tuple(
-                Judged(outcome=words[letter], judge=f"j{at}")  # type: ignore[arg-type]
-                for at, letter in enumerate(row[1:], start=1)
+                Judged(outcome=words[letter], judge=f"j{number}")  # type: ignore[arg-type]
+                for number, letter in enumerate(row[1:], start=1)
             ),
         )
         for n, row in enumerate(rows)
@@ -162,17 +164,17 @@ def test_the_majority_decides(row: str, outcome: str) -> None:
 def test_kappa_of_two_judges_is_cohens() -> None:
     """Worked out by hand: agreement 7 of 10, by chance .5."""
     rows = ["oo"] * 4 + ["ee"] * 3 + ["oe"] * 1 + ["eo"] * 2 + ["ou", "uo", "uu"]
-    [found] = judges_agreement(judged(*rows))
-    assert (found.judges, found.n) == (("j0", "j1"), 10)
-    assert found.agree == pytest.approx(0.7)
+    [pair] = judges_agreement(judged(*rows))
+    assert (pair.judges, pair.n) == (("j0", "j1"), 10)
+    assert pair.agree == pytest.approx(0.7)
     by_chance = 0.5 * 0.6 + 0.5 * 0.4
-    assert found.kappa == pytest.approx((0.7 - by_chance) / (1 - by_chance))
+    assert pair.kappa == pytest.approx((0.7 - by_chance) / (1 - by_chance))
 
 
 def test_of_three_judges_all_pairs_are_compared() -> None:
     """Each with each; one judge and no result give none, and equal verdicts no kappa."""
-    found = judges_agreement(judged("ooo", "eee", "ooe", "oeo"))
-    assert [pair.judges for pair in found] == [("j0", "j1"), ("j0", "j2"), ("j1", "j2")]
+    pairs = judges_agreement(judged("ooo", "eee", "ooe", "oeo"))
+    assert [pair.judges for pair in pairs] == [("j0", "j1"), ("j0", "j2"), ("j1", "j2")]
     assert [pair.kappa for pair in judges_agreement(judged("oo"))] == [None]
     assert judges_agreement(judged("o", "e")) == []
     assert judges_agreement([]) == []
@@ -189,8 +191,8 @@ def some() -> tuple[list[Result], list[TestCheck]]:
         test = PromptTest(
             uid=f"t{n}", rule_id=rule, inverse=inverse, scenario=scenario, inputs={"x": str(n)}
         )
-        said = Judged(outcome="ok" if n % 2 else "err", judge="j")
-        results.append(Result(test=test, model="m", output="x", compliance=said))
+        verdict = Judged(outcome="ok" if n % 2 else "err", judge="j")
+        results.append(Result(test=test, model="m", output="x", compliance=verdict))
         checks.append(TestCheck(test=test, validity=Judged(outcome="ok" if n < 3 else "err")))
     return results, checks
 
@@ -211,7 +213,7 @@ def test_a_report_of_some_tests(choice: Choice, uids: Sequence[int]) -> None:
     """Its rates, rows and failures are of these alone."""
     results, checks = some()
     chosen = Report("p", results, checks=checks).chosen(choice)
-    assert [one.test.uid for one in chosen.results] == [f"t{n}" for n in uids]
+    assert [result.test.uid for result in chosen.results] == [f"t{n}" for n in uids]
     assert chosen.tnc().ok == sum(n % 2 for n in uids)
 
 
@@ -249,9 +251,9 @@ def test_a_fall_is_worse_fine_or_cannot_be_told() -> None:
     before = scored([True] * 60, [80.0 + source.random() for _ in range(60)])
     after = scored([n % 3 > 0 for n in range(60)], [80.0 + source.random() for _ in range(60)])
 
-    [found] = compare(before, after)
+    [comparison] = compare(before, after)
 
-    fell, loud = found.scores["compliance"], found.scores["loud"]
+    fell, loud = comparison.scores["compliance"], comparison.scores["loud"]
     assert (fell.n, fell.losses, fell.mean_a) == (60, 20, 1.0)
     assert fell.difference == pytest.approx(-1 / 3)
     assert fell.verdict(0.1).outcome == "worse"
@@ -265,25 +267,28 @@ def test_a_fall_is_worse_fine_or_cannot_be_told() -> None:
 def test_repetitions_of_a_test_count_as_one() -> None:
     """They are not independent: the interval is that of the tests."""
     before = [
-        one.model_copy(update={"run": run}) for one in scored([True] * 12, [None] * 12)
+        result.model_copy(update={"run": run}) for result in scored([True] * 12, [None] * 12)
         for run in range(3)
     ]  # fmt: skip
     after = [
-        one.model_copy(update={"compliance": Judged(outcome="err", judge="j")})
-        if one.test.uid == "t0" else one
-        for one in before
+        result.model_copy(update={"compliance": Judged(outcome="err", judge="j")})
+        if result.test.uid == "t0" else result
+        for result in before
     ]  # fmt: skip
-    [found] = compare(before, after)
-    assert (found.scores["compliance"].n, found.scores["compliance"].conversations) == (36, 12)
-    assert "loud" not in found.scores
+    [comparison] = compare(before, after)
+    assert (comparison.scores["compliance"].n, comparison.scores["compliance"].conversations) == (
+        36,
+        12,
+    )
+    assert "loud" not in comparison.scores
 
 
 def test_unknown_verdicts_and_baseline_tests_are_in_no_difference() -> None:
     """A verdict that went unknown is counted apart; as err it counts."""
     before = judged("o", "o", "o")
     after = judged("o", "u", "e")
-    [found] = compare(before, after)
-    score = found.scores["compliance"]
+    [comparison] = compare(before, after)
+    score = comparison.scores["compliance"]
     assert score.n == 2
     [strict] = compare(before, after, unknown_as="err")
     assert strict.scores["compliance"].n == 3

@@ -116,13 +116,13 @@ async def test_what_is_bound_around_a_model_takes_messages() -> None:
     """As does a model of text, and what the user says does."""
     put = PromptUnderTest.from_text("user:\nSay {{question}}")
     bound = FakeListChatModel(responses=["bound"]).bind(stop=["x"])
-    told = as_model_under_test(
+    notices = as_model_under_test(
         RunnableLambda(lambda messages: messages[0].content), name="told", takes="messages"
     )
-    assert isinstance(told, Model)
+    assert isinstance(notices, Model)
 
     results = await run_tests(
-        put, [TEST], {"bound": bound, "llm": FakeListLLM(responses=["llm"]), "told": told}
+        put, [TEST], {"bound": bound, "llm": FakeListLLM(responses=["llm"]), "told": notices}
     )
 
     assert [r.output for r in results] == ["bound", "llm", "Say How?"]
@@ -165,22 +165,22 @@ def test_a_metric_file_is_an_evaluator_object(tmp_path: Path) -> None:
 async def test_a_chat_model_gets_the_settings_that_it_has() -> None:
     """Those without a field of their name are left out, and told before it is asked."""
     seen: list[dict[str, Any]] = []
-    told: list[str] = []
+    notices: list[str] = []
 
     class Model(FakeListChatModel):
         temperature: float = 1.0
 
         def _call(self, messages: Any, *args: Any, **kwargs: Any) -> str:
-            assert told
+            assert notices
             seen.append(kwargs)
             return super()._call(messages, *args, **kwargs)
 
     put = PromptUnderTest.from_text("user:\n{{question}}")
     await run_tests(
         put, [TEST], {"chat": Model(responses=["x"])},
-        parameters={"temperature": 0.2, "top_p": 0.5}, tell=told.append,
+        parameters={"temperature": 0.2, "top_p": 0.5}, tell=notices.append,
     )  # fmt: skip
 
-    assert [one.get("temperature") for one in seen] == [0.2]
+    assert [settings.get("temperature") for settings in seen] == [0.2]
     assert "top_p" not in seen[0]
-    assert told == ["chat: does not pass on top_p; its own settings are tested"]
+    assert notices == ["chat: does not pass on top_p; its own settings are tested"]

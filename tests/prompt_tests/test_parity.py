@@ -49,9 +49,9 @@ def differences(file: Path, rows: list[Row], skip: set[str]) -> tuple[int, list[
             if name == "model" or name in skip:
                 continue
             compared += 1
-            found = written(by_model[row["model"]].get(name))
-            if found != value and not (name == "errors" and (found, value) == ("", "0")):
-                wrong.append(f"{file.parent.name} {row['model']} {name}: {found}, not {value}")
+            cell = written(by_model[row["model"]].get(name))
+            if cell != value and not (name == "errors" and (cell, value) == ("", "0")):
+                wrong.append(f"{file.parent.name} {row['model']} {name}: {cell}, not {value}")
     return compared, wrong
 
 
@@ -94,9 +94,9 @@ def test_every_cell_of_the_papers_overviews(recorded: Path) -> None:
 def baseline(read: Imported) -> list[Row]:
     """The overview of the baseline tests alone, as if they were tests of rules."""
     results = [
-        one.model_copy(update={"test": one.test.model_copy(update={"baseline": False})})
-        for one in read.results
-        if one.test.baseline
+        result.model_copy(update={"test": result.test.model_copy(update={"baseline": False})})
+        for result in read.results
+        if result.test.baseline
     ]
     return overview(results, read.checks, upstream=True)
 
@@ -139,7 +139,7 @@ def report_of(read: Imported, name: str) -> Report:
 def test_the_published_tables_of_the_paper(recorded: Path) -> None:
     """From the table of 3,936 recorded verdicts; 22 of the 23 prompts are in the paper."""
     table = recorded / "headline" / "verdict_table_23prompts.csv.gz"
-    found: dict[str, list[Result]] = defaultdict(list)
+    by_prompt: dict[str, list[Result]] = defaultdict(list)
     with gzip.open(table, "rt", encoding="utf-8", newline="") as lines:
         for row in csv.DictReader(lines):
             of_baseline = row["baseline"] == "True"
@@ -149,14 +149,16 @@ def test_the_published_tables_of_the_paper(recorded: Path) -> None:
             )  # fmt: skip
             outcome = row["compliance"] if row["compliance"] in ("ok", "err") else "unknown"
             judged = Judged.model_validate({"outcome": outcome})
-            found[row["prompt"]].append(Result(test=test, model=row["model"], compliance=judged))
-    assert len(found) == 23
+            by_prompt[row["prompt"]].append(
+                Result(test=test, model=row["model"], compliance=judged)
+            )
+    assert len(by_prompt) == 23
     published = [
         OTHER_NAMES.get(row["Benchmark"], row["Benchmark"])
         for row in cells(recorded / "headline" / "paper2025_pp-cpct.csv")
         if row["Benchmark"] != "average"
     ]
-    reports = {name: Report(name, found[name], unknown_as="err") for name in published}
+    reports = {name: Report(name, by_prompt[name], unknown_as="err") for name in published}
     assert len(reports) == 22
 
     assert_headlines(recorded / "headline", "paper2025", reports)

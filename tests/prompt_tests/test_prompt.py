@@ -17,25 +17,25 @@ def put(text: str) -> PromptUnderTest:
 
 def test_inputs_are_declared_or_found_in_the_text() -> None:
     """Undeclared variables are inputs too; a declared one that is not inserted is said and left."""
-    found = put("---\ninputs: {a: {type: number}, c: {type: string}}\n---\n{{a}} {{b}}")
+    under_test = put("---\ninputs: {a: {type: number}, c: {type: string}}\n---\n{{a}} {{b}}")
 
-    assert [(one.name, one.type) for one in found.inputs.values()] == [
+    assert [(given.name, given.type) for given in under_test.inputs.values()] == [
         ("a", "number"),
         ("b", "string"),
     ]
-    assert found.warnings == ("p declares `c` but does not use it",)
+    assert under_test.warnings == ("p declares `c` but does not use it",)
 
 
 def test_a_prompt_without_variables_gets_its_input_at_the_end() -> None:
     """Otherwise all tests would be the same; the declared input, or `input_text`."""
-    found = put("Say hello.")
-    assert list(found.inputs) == ["input_text"]
-    assert found.text == "Say hello.\n\n{{input_text}}"
-    assert [m.content for m in found.render({"input_text": "user:\nx"})] == [
+    under_test = put("Say hello.")
+    assert list(under_test.inputs) == ["input_text"]
+    assert under_test.text == "Say hello.\n\n{{input_text}}"
+    assert [m.content for m in under_test.render({"input_text": "user:\nx"})] == [
         "Say hello.",
         "user:\nx",
     ]
-    assert "added at its end" in found.warnings[0]
+    assert "added at its end" in under_test.warnings[0]
 
     declared = put("---\ninputs: {q: {type: string}}\n---\nSay hello.")
     assert list(declared.inputs) == ["q"]
@@ -44,15 +44,19 @@ def test_a_prompt_without_variables_gets_its_input_at_the_end() -> None:
 
 def test_values_are_filled_in_order() -> None:
     """Defaults, then the scenario's parameters, then the test."""
-    found = put(
+    under_test = put(
         "---\ninputs: {a: {default: 1}, b: {default: 2}, c: {type: string}}\n"
         "scenarios:\n  - {name: late, instructions: It is late., parameters: {b: 3}}\n"
         "---\n{{a}} {{b}} {{c}}"
     )
 
-    assert found.values({"c": "x"}, found.parameters("late")) == {"a": 1, "b": 3, "c": "x"}
-    assert found.parameters("nowhere") == {}
-    assert found.render(found.values({"c": "x", "a": 9}))[0].content == "9 2 x"
+    assert under_test.values({"c": "x"}, under_test.parameters("late")) == {
+        "a": 1,
+        "b": 3,
+        "c": "x",
+    }
+    assert under_test.parameters("nowhere") == {}
+    assert under_test.render(under_test.values({"c": "x", "a": 9}))[0].content == "9 2 x"
 
 
 @pytest.mark.parametrize(
@@ -87,12 +91,12 @@ def test_github_prompt_files_are_read(tmp_path: Path) -> None:
         "testData:\n  - {text: hi, expected: HI}\n  - {text: 'user:'}\n"
     )
 
-    found = PromptUnderTest.of(path)
+    under_test = PromptUnderTest.of(path)
 
-    assert found.name == "shout"
-    assert list(found.inputs) == ["text"]
-    assert found.samples == ({"text": "hi"}, {"text": "user:"})
-    assert [m.role for m in found.render({"text": "system:"})] == ["system", "user"]
+    assert under_test.name == "shout"
+    assert list(under_test.inputs) == ["text"]
+    assert under_test.samples == ({"text": "hi"}, {"text": "user:"})
+    assert [m.role for m in under_test.render({"text": "system:"})] == ["system", "user"]
 
 
 @pytest.mark.parametrize(
@@ -124,13 +128,13 @@ def test_a_github_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
 
 def test_the_papers_github_file_loads(data: Path) -> None:
     """As upstream exports it, with its tests as samples."""
-    found = PromptUnderTest.of(
+    under_test = PromptUnderTest.of(
         data / "promptpex" / "paper_2025" / "speech-tag" / "evals.prompt.yml", name="tag"
     )
 
-    assert found.name == "tag"
-    assert list(found.inputs) == ["sentenceword"]
-    assert len(found.samples) > 10
+    assert under_test.name == "tag"
+    assert list(under_test.inputs) == ["sentenceword"]
+    assert len(under_test.samples) > 10
 
 
 def test_samples_come_from_files_beside_the_prompt(tmp_path: Path) -> None:
@@ -144,8 +148,15 @@ def test_samples_come_from_files_beside_the_prompt(tmp_path: Path) -> None:
         path.write_text(f"---\nsample: {{text: zero}}\ntestSamples: {samples}\n---\n{{{{text}}}}")
         return PromptUnderTest.of(path)
 
-    found = load("[a.csv, b.json, c.yaml, {text: five}]")
-    assert [one["text"] for one in found.samples] == ["zero", "one", "two", "three", "four", "five"]
+    under_test = load("[a.csv, b.json, c.yaml, {text: five}]")
+    assert [sample["text"] for sample in under_test.samples] == [
+        "zero",
+        "one",
+        "two",
+        "three",
+        "four",
+        "five",
+    ]
     (tmp_path / "d.txt").write_text("x")
     (tmp_path / "e.json").write_text("[1]")
     (tmp_path / "f.json").write_text(" " * 5_000_001)
@@ -162,12 +173,14 @@ def test_samples_come_from_files_beside_the_prompt(tmp_path: Path) -> None:
 
 def test_a_text_can_be_tested_inside_of_an_app() -> None:
     """It is known as text only; rendering it is the app's own business."""
-    found = PromptUnderTest.from_text("Answer from the manual.", inputs=["question"], in_app=True)
+    under_test = PromptUnderTest.from_text(
+        "Answer from the manual.", inputs=["question"], in_app=True
+    )
 
-    assert list(found.inputs) == ["question"]
-    assert found.text == "Answer from the manual."
+    assert list(under_test.inputs) == ["question"]
+    assert under_test.text == "Answer from the manual."
     with pytest.raises(ConfigurationError, match="the models under test must be whole apps"):
-        found.render({"question": "x"})
+        under_test.render({"question": "x"})
     assert list(PromptUnderTest.from_text("Hi {{name}}", inputs=["q", "name"]).inputs) == [
         "name",
         "q",
@@ -182,15 +195,15 @@ def test_what_is_no_prompt_is_refused() -> None:
         put("---\nscenarios: [3]\n---\n{{x}}")
     with pytest.raises(FileNotFoundError):
         PromptUnderTest.of("nowhere.prompty")
-    found = put("{{x}}")
-    assert PromptUnderTest.of(found) is found
+    under_test = put("{{x}}")
+    assert PromptUnderTest.of(under_test) is under_test
 
 
 def test_the_authors_instructions_are_read() -> None:
     """Those that are known; nothing else."""
-    found = put("---\ninstructions: {intent: short, other: x, outputRules: ''}\n---\n{{x}}")
+    under_test = put("---\ninstructions: {intent: short, other: x, outputRules: ''}\n---\n{{x}}")
 
-    assert dict(found.instructions) == {"intent": "short"}
+    assert dict(under_test.instructions) == {"intent": "short"}
     assert dict(put("---\ninstructions: x\n---\n{{x}}").instructions) == {}
 
 

@@ -177,17 +177,17 @@ def test_compliance_can_be_counted_by_kind() -> None:
 
 def test_failures_have_rule_input_output_and_reason() -> None:
     """Not compliant, without a verdict, without an output: each named."""
-    found = report().failures()
-    assert [(f.model, f.kind, f.test) for f in found] == [
+    failures = report().failures()
+    assert [(f.model, f.kind, f.test) for f in failures] == [
         ("a", "err", "2"), ("a", "unknown", "3"), ("b", "error", "3"), ("b", "err", "4"),
     ]  # fmt: skip
-    assert (found[0].rule, found[0].inverse, found[0].input, found[0].output) == (
+    assert (failures[0].rule, failures[0].inverse, failures[0].input, failures[0].output) == (
         "I",
         True,
         "x",
         "out",
     )
-    assert found[2].reason == "down"
+    assert failures[2].reason == "down"
 
 
 def test_two_runs_are_compared_test_by_test() -> None:
@@ -205,16 +205,16 @@ def test_two_runs_are_compared_test_by_test() -> None:
         make_result("ok", uid="9"),
     ]
 
-    [found] = Report("p", after).compare(Report("p", before))
+    [comparison] = Report("p", after).compare(Report("p", before))
 
-    assert [c.test for c in found.broken] == ["1", "2"]
-    assert [c.test for c in found.fixed] == ["3"]
-    assert [(c.before, c.after) for c in found.other] == [
+    assert [c.test for c in comparison.broken] == ["1", "2"]
+    assert [c.test for c in comparison.fixed] == ["3"]
+    assert [(c.before, c.after) for c in comparison.other] == [
         ("ok", "unknown"), ("ok", "not judged"), ("ok", "error"),
     ]  # fmt: skip
-    assert (found.compared, found.only_before, found.only_after) == (7, 0, 1)
-    assert (found.before.ok, found.after.ok) == (6, 2)
-    assert found.other[2].reason == "down"
+    assert (comparison.compared, comparison.only_before, comparison.only_after) == (7, 0, 1)
+    assert (comparison.before.ok, comparison.after.ok) == (6, 2)
+    assert comparison.other[2].reason == "down"
     five = [make_result("err", uid=str(n)) for n in range(5)]
     assert Report("p", five).compare(Report("p", [make_result(model="other")])) == []
 
@@ -318,9 +318,10 @@ def test_a_change_names_its_run() -> None:
     def runs(*outcomes: str) -> Report:
         made = [make_result(outcome) for outcome in outcomes]
         return Report(
-            "p", [one.model_copy(update={"run": run}) for run, one in enumerate(made, start=1)]
+            "p",
+            [result.model_copy(update={"run": run}) for run, result in enumerate(made, start=1)],
         )
 
-    [found] = runs("ok", "err").compare(runs("ok", "ok"))
+    [comparison] = runs("ok", "err").compare(runs("ok", "ok"))
 
-    assert [(one.test, one.run) for one in found.broken] == [("t", 2)]
+    assert [(change.test, change.run) for change in comparison.broken] == [("t", 2)]

@@ -23,7 +23,7 @@ class Page(HTMLParser):
 
     def __init__(self, report: Report) -> None:
         super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.rows: list[list[str]] = []
         self._in = ""
         self._cell = False
@@ -33,7 +33,7 @@ class Page(HTMLParser):
         self.text = "".join(self._said)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
+        self.elements.append((tag, dict(attrs)))
         self._in = tag if tag in ("script", "style") else ""
         if tag == "tr":
             self.rows.append([])
@@ -54,7 +54,7 @@ class Page(HTMLParser):
             self.rows[-1][-1] += data
 
     def failures(self) -> list[dict[str, str | None]]:
-        return [a for tag, a in self.found if tag == "details" and a.get("class") == "failure"]
+        return [a for tag, a in self.elements if tag == "details" and a.get("class") == "failure"]
 
     def row(self, *begins: str) -> list[str]:
         """The first row whose cells begin so."""
@@ -107,7 +107,7 @@ def test_the_matrix_has_each_rule_and_each_model() -> None:
     ]  # fmt: skip
     assert page.row("Inverse rule 2")[1:] == ["–", "0%0 of 21 without output"]
     assert page.row("Baseline tests")[1:] == ["100%1 of 1", "–"]
-    cells = [a for tag, a in page.found if tag == "a" and "data-rule" in a]
+    cells = [a for tag, a in page.elements if tag == "a" and "data-rule" in a]
     ids = [a["id"] for a in page.failures()]
     assert [str(a["href"])[1:] for a in cells] == [ids[0], ids[2]]
     assert page.failures()[2]["data-rule"] == cells[1]["data-rule"]
@@ -120,7 +120,7 @@ def test_a_rule_without_a_test_has_a_row_and_failing_cells_a_mark() -> None:
 
     assert page.row("Rule 3Rule text 3.no test names it")[1:] == ["–", "–"]
     assert page.row("Rule 1Rule text 1.")[1].startswith("88%")
-    states = [str(a["class"]).split()[-1] for tag, a in page.found
+    states = [str(a["class"]).split()[-1] for tag, a in page.elements
               if tag == "td" and a.get("class") in ("number err", "number some")]  # fmt: skip
     assert states == ["some", "err"]
 
@@ -165,8 +165,8 @@ def test_averages_over_judges_are_of_what_they_said() -> None:
                 "compliance": Judged.model_validate({"outcome": first, "judge": "j1"}),
                 "others": (Judged.model_validate({"outcome": second, "judge": "j2"}),),
                 "metrics": tuple(
-                    MetricResult(metric="loud", judge=f"j{at}", score=score)
-                    for at, score in enumerate(scores, 1)
+                    MetricResult(metric="loud", judge=f"j{number}", score=score)
+                    for number, score in enumerate(scores, 1)
                 ),
             }
         )  # fmt: skip
@@ -219,10 +219,10 @@ def test_thousands_of_failures_make_a_page_of_bounded_size() -> None:
 def test_pages_lead_to_each_other_without_a_script() -> None:
     """Every link of the page leads to an element of it."""
     page = Page(Report("p", [rule_result("err") for _ in range(60)]))
-    ids = [a["id"] for _, a in page.found if a.get("id")]
+    ids = [a["id"] for _, a in page.elements if a.get("id")]
 
     assert len(ids) == len(set(ids))
-    links = {str(a["href"])[1:] for tag, a in page.found if tag == "a"}
+    links = {str(a["href"])[1:] for tag, a in page.elements if tag == "a"}
     assert {"page-1", "page-2", "page-3"} <= links <= set(ids)
 
 
@@ -262,7 +262,7 @@ def planted(text: str) -> Report:
     return Report(text, [result, failed], spec, rule_checks=[grounded])
 
 
-PLAIN = [tag for tag, _ in Page(planted("word")).found]
+PLAIN = [tag for tag, _ in Page(planted("word")).elements]
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -271,9 +271,9 @@ def test_hostile_texts_stay_text(text: str) -> None:
     page = Page(planted(text))
 
     assert acting(page.source) == []
-    assert [tag for tag, _ in page.found] == PLAIN
-    assert {a["href"] for tag, a in page.found if tag == "a" and "href" in a} <= {
+    assert [tag for tag, _ in page.elements] == PLAIN
+    assert {a["href"] for tag, a in page.elements if tag == "a" and "href" in a} <= {
         "#main", "#failure-1", "#failure-2",
     }  # fmt: skip
     assert visible(text).replace("\\r\n", "\n") in page.text.replace("    ", visible("\t"))
-    assert not [name for _, a in page.found for name in a if re.match("on|style$", name)]
+    assert not [name for _, a in page.elements for name in a if re.match("on|style$", name)]

@@ -41,7 +41,7 @@ def inlines(page: str) -> list[Token]:
     return [token for token in GFM.parse(page) if token.type == "inline"]
 
 
-def said(token: Token) -> str:
+def rendered(token: Token) -> str:
     """The text that a reader of the rendered page sees."""
     return "".join(child.content for child in token.children or ())
 
@@ -63,7 +63,7 @@ def check(text: str) -> None:
         assert {child.type for child in token.children or ()} <= {"text", "code_inline"}, page
         outside = [child.content for child in token.children or () if child.type == "text"]
         assert not [part for part in outside if GITHUB.search(part)], page
-    everything = [said(token) for token in inlines(page)]
+    everything = [rendered(token) for token in inlines(page)]
     assert everything[:2] == [f"Prompt tests of {shown}", shown]
     assert everything.count(shown) >= 7  # the intent and six cells: models, scenario, rule
     metric = one_line(f"{text} with {text}", 500)
@@ -121,7 +121,7 @@ def test_a_text_of_many_lines_is_paragraphs(text: str) -> None:
     assert acting(page) == []
     assert {kind for kind, _ in blocks(page)} <= {"paragraph_open", "inline", "paragraph_close"}
     shown = [one_line(line) for line in text.splitlines() if line.strip()]
-    assert [said(token) for token in inlines(page)] == shown
+    assert [rendered(token) for token in inlines(page)] == shown
 
 
 @pytest.mark.parametrize("text", HOSTILE)

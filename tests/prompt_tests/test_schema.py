@@ -115,9 +115,9 @@ def test_keywords_that_are_not_checked_are_named() -> None:
         "---\noutputs: {a: {type: string, pattern: x, minLength: 1}, "
         "b: {type: array, items: {pattern: y}}}\n---\n{{x}}"
     )
-    told: list[str] = []
-    run_tests_sync(prompt(head), [], [ScriptedModel([], name="m")], tell=told.append)
-    assert told == ["p: of its outputs' schema, pattern, minLength are not checked"]
+    notices: list[str] = []
+    run_tests_sync(prompt(head), [], [ScriptedModel([], name="m")], tell=notices.append)
+    assert notices == ["p: of its outputs' schema, pattern, minLength are not checked"]
 
 
 VALUES = st.recursive(
@@ -175,13 +175,13 @@ async def test_the_check_is_a_metric_of_every_output_and_asks_nobody() -> None:
 
     results = await run_tests(prompt(), tests, [model], max_concurrency=1)
 
-    assert [one.metrics[0].outcome for one in results] == ["ok", "err"]
+    assert [result.metrics[0].outcome for result in results] == ["ok", "err"]
     assert results[1].metrics[0].content == "the output is not JSON"
-    bare = [one.model_copy(update={"metrics": ()}) for one in results]
+    bare = [result.model_copy(update={"metrics": ()}) for result in results]
     judge = ScriptedModel(lambda _: "Fine.\nOK", name="j")
     spec = Spec(rules=(Rule(id=1, text="It is JSON."),))
     judged = await PromptEvaluation(prompt(), spec, [judge]).outputs(bare)
-    assert [one.metrics for one in judged] == [one.metrics for one in results]
+    assert [result.metrics for result in judged] == [result.metrics for result in results]
     assert len(judge.requests) == 2
     [row] = Report("p", judged).overview()
     assert row["output schema with check"] == "1 of 2 ok"

@@ -112,23 +112,23 @@ async def test_a_model_that_leaves_settings_out_says_so_before_it_is_asked(
 ) -> None:
     """What it leaves out is no part of its key: its recorded answers are still used."""
     asked: list[str] = []
-    told: list[str] = []
+    notices: list[str] = []
 
     async def answer(messages: list[dict[str, str]]) -> str:
         asked.append(messages[-1]["content"])
-        assert told
+        assert notices
         return "{}"
 
     journal = Journal()
     model = CallableModel(answer, name="mine")
     put = from_file(tmp_path)
 
-    [result] = await run_tests(put, TESTS, [model], journal=journal, tell=told.append)
+    [result] = await run_tests(put, TESTS, [model], journal=journal, tell=notices.append)
     await run_tests(
-        put, TESTS, [model], journal=journal, parameters={"temperature": 1}, tell=told.append
+        put, TESTS, [model], journal=journal, parameters={"temperature": 1}, tell=notices.append
     )
 
-    assert told[0] == (
+    assert notices[0] == (
         "mine: does not pass on temperature, max_tokens, stop, response_format; its own settings "
         "are tested"
     )
@@ -147,17 +147,17 @@ async def test_what_an_endpoint_refuses_is_left_out_and_told(
         "response_format": "json_object",
         "tools": [{"name": "look", "parameters": {"type": "object"}}],
     }
-    told: list[str] = []
+    notices: list[str] = []
     for running in refusing(word):
         model = OpenAIModel(f"refuses-{word}", api_key="k", base_url=running.base_url)
         given: dict[str, JsonValue] = {word: values[word], "tool_choice": "auto"}
-        [result] = await run_tests(prompt, TESTS, [model], parameters=given, tell=told.append)
+        [result] = await run_tests(prompt, TESTS, [model], parameters=given, tell=notices.append)
         last = running.requests[-1]
 
     assert result.error is None
     assert word not in last
     assert "tool_choice" not in last  # refused without tools
-    assert told == [
+    assert notices == [
         f"openai:refuses-{word}: `{word}` was left out: the endpoint refuses it (1 outputs)"
     ]
 
@@ -260,7 +260,7 @@ async def test_a_prompts_images_are_sent_as_images(tmp_path: Path, server: Loopb
     assert text["text"].startswith("Compare the plan with yours and web.")
     assert "![evil](https://evil.org/x.png) ![file](secret.png)" in text["text"]
     data = f"data:image/png;base64,{base64.b64encode(b'PNG').decode()}"
-    assert {one["image_url"]["url"] for one in images} == {
+    assert {image["image_url"]["url"] for image in images} == {
         data,
         "https://e.org/a.png",
         "https://e.org/mine.png",
@@ -281,7 +281,7 @@ async def test_an_input_never_reads_a_file(tmp_path: Path, server: LoopbackServe
 
 async def test_images_outside_and_models_that_take_none_are_named(tmp_path: Path) -> None:
     """The prompt is then sent as it is written."""
-    told: list[str] = []
+    notices: list[str] = []
     seen: list[str] = []
 
     async def answer(messages: list[dict[str, str]]) -> str:
@@ -289,9 +289,9 @@ async def test_images_outside_and_models_that_take_none_are_named(tmp_path: Path
         return ""
 
     put = from_file(tmp_path, "user:\n![a](../a.png) ![b](https://e.org/b.png) {{text}}")
-    await run_tests(put, TESTS, [CallableModel(answer, name="mine")], tell=told.append)
+    await run_tests(put, TESTS, [CallableModel(answer, name="mine")], tell=notices.append)
 
-    assert told == [
+    assert notices == [
         "short: the image ../a.png cannot be sent; it stays text",
         "mine: does not pass on images; its own settings are tested",
     ]

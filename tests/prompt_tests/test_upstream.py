@@ -39,8 +39,8 @@ from rag_eval_integrations.prompt_tests.upstream import (
 
 
 def through_json(value: object) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = json.loads(json.dumps(value))
-    return found
+    rows: list[dict[str, object]] = json.loads(json.dumps(value))
+    return rows
 
 
 def test_tests_survive_the_file(prompt: PromptUnderTest, spec: Spec) -> None:
@@ -122,7 +122,7 @@ def test_inputs_come_from_columns_objects_or_one_text(spec: Spec) -> None:
         {},
     ]
     assert tests[3].original == {"testinput": "before"}
-    assert [one.partition(":")[0] for one in lost] == ["test 4", "test 5"]
+    assert [reason.partition(":")[0] for reason in lost] == ["test 4", "test 5"]
 
 
 def test_checks_survive_the_file(prompt: PromptUnderTest, spec: Spec) -> None:
@@ -140,8 +140,8 @@ def test_checks_survive_the_file(prompt: PromptUnderTest, spec: Spec) -> None:
         {"validity": "ok", "validityText": "OK", "input": "x"},
         {"validity": "ok", "testinput": None, "text": None, "input": None},
     ]
-    [found] = checks_from_rows(without_test, prompt, spec)
-    assert found.test.inputs == {"text": "x"}
+    [check] = checks_from_rows(without_test, prompt, spec)
+    assert check.test.inputs == {"text": "x"}
 
 
 def test_cells_of_odd_types_are_no_values(prompt: PromptUnderTest, spec: Spec) -> None:
@@ -241,8 +241,8 @@ def test_the_cut_is_told_from_the_tests_directions(tmp_path: Path, put: Path) ->
 
     read = read_upstream(path, put)
 
-    told = ["Rule 1.", "Rule 2.", "Rule 3.", "Not 1.", "Not 2.", "Not 3."]
-    assert [test.rule for test in read.tests if not test.baseline] == told
+    notices = ["Rule 1.", "Rule 2.", "Rule 3.", "Not 1.", "Not 2.", "Not 3."]
+    assert [test.rule for test in read.tests if not test.baseline] == notices
     write_imported(read, tmp_path / "out", print)
     project = Project(tmp_path / "out", print)
     assert len((tmp_path / "out" / "rules.txt").read_text().splitlines()) == 5
@@ -297,14 +297,14 @@ def test_a_file_of_tests_or_results_alone_is_read(tmp_path: Path, put: Path) -> 
 
 def test_a_folder_whose_prompt_is_nowhere_is_refused(tmp_path: Path, put: Path) -> None:
     """Neither the file nor the copy."""
-    told: list[str] = []
-    project = Project.create(put, tmp_path / "out", told.append)
+    notices: list[str] = []
+    project = Project.create(put, tmp_path / "out", notices.append)
     assert project.prompt.name == "shout"
     (tmp_path / "out" / "shout.prompty").unlink()
     put.unlink()
     with pytest.raises(FileNotFoundError):
-        Project(tmp_path / "out", told.append)
-    assert "does not exist; using the copy in" in told[0]
+        Project(tmp_path / "out", notices.append)
+    assert "does not exist; using the copy in" in notices[0]
 
 
 def test_files_that_hold_something_else_are_refused_or_read_without_it(
@@ -480,8 +480,8 @@ def test_fuzz_generated_tests(prompt: PromptUnderTest, spec: Spec) -> None:
         )
 
     def check(text: str) -> None:
-        found = read_tests(text, prompt, spec.output_rules)
-        json.dumps(to_test_rows(found.tests))
+        parsed = read_tests(text, prompt, spec.output_rules)
+        json.dumps(to_test_rows(parsed.tests))
 
     fuzz("generated", reply, check)
 
