@@ -207,7 +207,7 @@ def delivery_to(
     if isinstance(target, str):
         target = RagEvaluator(target)
     if isinstance(target, RagEvaluator):
-        sinks = [CallbackSink(told) for told in (on_evaluation, announce) if told is not None]
+        sinks = [CallbackSink(listener) for listener in (on_evaluation, announce) if listener]
         return TargetDelivery(target, failures, BackgroundEvaluator(target, sinks))
     if on_evaluation is not None:
         raise ConfigurationError(

@@ -81,10 +81,10 @@ class CallTraces:
             if otel is not None:
                 here = otel.get_current_span()
                 # Tracers leave spans in the context that have ended.
-                if getattr(here, "end_time", None) is None and (found := _otel_span(here)):
+                if getattr(here, "end_time", None) is None and (seen := _otel_span(here)):
                     maker = getattr(getattr(here, "instrumentation_scope", None), "name", "")
                     named = (source for begin, source in _MAKERS if maker.startswith(begin))
-                    spans[next(named, "otel")] = found
+                    spans[next(named, "otel")] = seen
             # Releases before 2.14 have no such function.
             active = getattr(mlflow, "get_current_active_span", None)
             if active is not None and (span := active()) is not None:
@@ -140,8 +140,8 @@ class CallTraces:
         return ids | self._ids
 
     def _answer(self, source: TraceSource, span: Any) -> None:
-        if (found := _otel_span(span)) is not None:
-            self._ids[source] = found.trace_id, found.span_id
+        if (seen := _otel_span(span)) is not None:
+            self._ids[source] = seen.trace_id, seen.span_id
 
 
 def _class(module: str, name: str) -> Any:

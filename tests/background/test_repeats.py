@@ -100,7 +100,7 @@ def test_an_outage_ends_in_giving_up(
         counts = background.counters.sinks[0]
 
     assert (counts.written, counts.failed) == (0, 5)
-    assert len([one for one in log.records if "gave up" in one.getMessage()]) == 1
+    assert len([record for record in log.records if "gave up" in record.getMessage()]) == 1
 
 
 def test_others_are_asked_once(log: pytest.LogCaptureFixture) -> None:

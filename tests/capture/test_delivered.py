@@ -111,10 +111,10 @@ def test_an_evaluator_is_run_in_the_background(attach: Attach) -> None:
     ask()
 
     assert capturing.flush()
-    assert [one.question for one in capturing.evaluations] == [QUESTION] * 2
+    assert [evaluation.question for evaluation in capturing.evaluations] == [QUESTION] * 2
     assert capturing.evaluations == told
     assert isinstance(capturing.evaluations, Evaluations)
-    assert [one.question for one in written] == [QUESTION]
+    assert [evaluation.question for evaluation in written] == [QUESTION]
     assert other.evaluations == written
     assert told[0].scores["context_relevance"].value is not None
     assert capturing.failed == 0
@@ -167,7 +167,7 @@ def test_whoever_gets_a_call_finds_its_id(attach: Attach) -> None:
     assert calls[0].__dict__["id"] == wanted
     assert asked == [(wanted, wanted)]
     assert given == [wanted]
-    assert [one.id for one in evaluated.evaluations] == [wanted]
+    assert [evaluation.id for evaluation in evaluated.evaluations] == [wanted]
 
 
 # --- The record is made off the app's thread where an evaluator is the target
@@ -289,8 +289,10 @@ def test_a_broken_target_is_not_felt(attach: Attach, caplog: pytest.LogCaptureFi
 
     assert results == [results[-1]] * 3
     assert capturing.failed == 2
-    logged = [one for one in caplog.records if one.name.startswith("rag_eval_integrations.")]
-    assert [one.levelno for one in logged] == [logging.ERROR]
+    logged = [
+        record for record in caplog.records if record.name.startswith("rag_eval_integrations.")
+    ]
+    assert [record.levelno for record in logged] == [logging.ERROR]
     assert logged[0].exc_info is not None
     assert isinstance(logged[0].exc_info[1], ZeroDivisionError)
 

@@ -63,7 +63,9 @@ class TestChanged:
         ]
 
         shown = run(
-            captured, texts, lambda found: "\n".join(one.page_content[30:120] for one in found[:2])
+            captured,
+            texts,
+            lambda found: "\n".join(document.page_content[30:120] for document in found[:2]),
         )
 
         assert shown == (["0", "1"], "dataflow", ["2"])
@@ -172,7 +174,7 @@ class TestSingleDocuments:
     def test_mapped_over(self, captured: Captured) -> None:
         """Where the prompt does not tell, single documents do not narrow the list they are of."""
         shown: Any = RunnableLambda(lambda item: item["page"].page_content[::-1])
-        pages: Any = RunnableLambda(lambda found: [{"page": one} for one in found])
+        pages: Any = RunnableLambda(lambda found: [{"page": document} for document in found])
         backwards = pages | shown.map()
 
         rag_chain(Sections() | backwards, fmt=lambda parts: "\n".join(parts)).invoke(

@@ -343,7 +343,7 @@ class TestManyModels:
         def choose(question: str) -> str:
             found = Sections().invoke(question)
             best = writer.invoke(f"Quote the best of these: {joined(found)}").text
-            (chosen,) = [one for one in found if best in one.page_content]
+            (chosen,) = [document for document in found if best in document.page_content]
             return writer.invoke(f"{chosen.page_content} {question}").text
 
         RunnableLambda(choose).invoke(QUESTION, captured.config)

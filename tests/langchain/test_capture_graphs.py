@@ -156,7 +156,7 @@ class TestAgent:
         )  # fmt: skip
         assert (second.question, second.response) == ("And the base?", "It turns.")
         # The model was shown what the first turn had found, too.
-        assert [(one.id, one.text) for one in second.documents] == [
+        assert [(document.id, document.text) for document in second.documents] == [
             ("base", "All about base, and no more."),
             (None, "All about lid, and no more."),
         ]

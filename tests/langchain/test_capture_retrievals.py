@@ -34,7 +34,9 @@ def writes(text: str, template: str = "Write a search query for: {question}") ->
 def kept_by(grader: Scripted) -> Callable[[list[Document]], list[Document]]:
     def keep(found: list[Document]) -> list[Document]:
         return [
-            one for one in found if grader.invoke(f"Relevant? {one.page_content}").text == "yes"
+            document
+            for document in found
+            if grader.invoke(f"Relevant? {document.page_content}").text == "yes"
         ]
 
     return keep
@@ -87,7 +89,9 @@ SHAPES: dict[str, tuple[Callable[[], Any], list[str]]] = {
         ["a", "b", "c"],
     ),
     "texts": (
-        lambda: writes("q") | Sections() | (lambda found: [one.page_content for one in found]),
+        lambda: (
+            writes("q") | Sections() | (lambda found: [document.page_content for document in found])
+        ),
         ["a", "b", "c"],
     ),
     "texts joined": (lambda: writes("q") | Sections() | joined, ["a", "b", "c"]),
@@ -197,7 +201,7 @@ class TestContainers:
         assert captured.ids == (["a"] if name == "one by id" else ["a", "b", "c"])
         assert captured.how.documents_from == "prompt"
         if name in ("entries", "entries by id", "hits"):
-            assert [one.score for one in call.documents] == [0.25] * 3
+            assert [document.score for document in call.documents] == [0.25] * 3
 
 
 class TestMapRerank:
@@ -210,7 +214,9 @@ class TestMapRerank:
         no, yes = "This document does not answer the question\nScore: 0", f"{ANSWER}\nScore: 100"
 
         def write(found: list[Document]) -> str:
-            prompts = [f"{self.EXAMPLE}{one.page_content}\n{QUESTION}" for one in found[:2]]
+            prompts = [
+                f"{self.EXAMPLE}{document.page_content}\n{QUESTION}" for document in found[:2]
+            ]
             models = [Scripted(replies=[says(yes if i == best else no)]) for i in range(2)]
             if how == "batch":
                 chosen = RunnableLambda(lambda i: models[i].invoke(prompts[i]).text)

@@ -344,7 +344,10 @@ def examples(*questions: str) -> list[Example]:
 
 
 def scores_of(row: Any) -> dict[str, tuple[Any, Any]]:
-    return {one.key: (one.score, one.comment) for one in row["evaluation_results"]["results"]}
+    return {
+        result.key: (result.score, result.comment)
+        for result in row["evaluation_results"]["results"]
+    }
 
 
 @pytest.mark.filterwarnings("ignore:'upload_(results|runs)' parameter is in beta")
@@ -381,7 +384,7 @@ class TestRunners:
         assert (found[QUESTION]["adherence"][0], found[QUESTION]["mine"][0]) == (1.0, 1.0)
         failed = (None, "error: JudgeUnavailableError: 503 from the judge")
         assert found["And the lid?"]["adherence"] == failed
-        judged = [one.call for one in asked.asked if one.call.question == QUESTION]
+        judged = [asking.call for asking in asked.asked if asking.call.question == QUESTION]
         assert sorted(len(call.documents) for call in judged) == [1, 3]
         assert {call.reference for call in judged} == {"Quick."}
         assert server.feedback == []
@@ -411,7 +414,7 @@ class TestRunners:
 
         assert isinstance(single, EvaluationResult)
         assert (single.key, single.score, single.source_run_id) == ("adherence", 1.0, maker)
-        assert [one.key for one in several["results"]] == TraceEvaluator(asked).feedback_keys
+        assert [result.key for result in several["results"]] == TraceEvaluator(asked).feedback_keys
 
 
 # --- feedback ----------------------------------------------------------------------------------

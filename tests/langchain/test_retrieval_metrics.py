@@ -164,14 +164,14 @@ class TestDataset:
             return "yes"
 
         def run(*gold: list[str] | None, **options: Any) -> Evaluations:
-            examples = [{"question": QUESTION, "id": "1", "relevant_ids": one} for one in gold]
+            examples = [{"question": QUESTION, "id": "1", "relevant_ids": ids} for ids in gold]
             return evaluate_dataset(chain, examples, evaluator(), out=out, **options)
 
         run(["a"], ["b"], None)
         assert len(asked) == 3
         found = run(None, ["b"], ["a"], [], resume=True)
         assert len(asked) == 4
-        assert [one.relevant_ids for one in found] == [None, ("b",), ("a",), ()]
+        assert [evaluation.relevant_ids for evaluation in found] == [None, ("b",), ("a",), ()]
         with pytest.raises(ConfigurationError, match="other questions"):
             run(["c"], resume=True)
 

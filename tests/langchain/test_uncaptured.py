@@ -137,7 +137,7 @@ class TestToolDocuments:
         """The text of a tool that is named, or that a function chooses, is a document."""
         (call,) = captured_with(chosen, search)
 
-        assert [one.text for one in call.documents] == [joined(sections())]
+        assert [document.text for document in call.documents] == [joined(sections())]
         assert call.documents[0].metadata == {"tool": "search"}
         assert (call.question, call.response) == (QUESTION, ANSWER)
         assert call.capture is not None
@@ -240,8 +240,8 @@ class TestEarlierTurns:
 
         first, second = captured.calls
         lid = "All about lid, and no more."
-        assert [one.text for one in first.documents] == [ANSWER, lid]
-        assert [one.text for one in second.documents] == [
+        assert [document.text for document in first.documents] == [ANSWER, lid]
+        assert [document.text for document in second.documents] == [
             ANSWER, "All about base, and no more.", lid,
         ]  # fmt: skip
         assert second.documents[2].id == (None if response_format == "content" else "lid")

@@ -154,8 +154,10 @@ def _dispatcher_as_before() -> Iterator[None]:
     root = get_dispatcher()
     before = (list(root.span_handlers), list(root.event_handlers))
     yield
-    assert [id(one) for one in root.span_handlers] == [id(one) for one in before[0]]
-    assert [id(one) for one in root.event_handlers] == [id(one) for one in before[1]]
+    assert [id(handler) for handler in root.span_handlers] == [id(handler) for handler in before[0]]
+    assert [id(handler) for handler in root.event_handlers] == [
+        id(handler) for handler in before[1]
+    ]
 
 
 @pytest.fixture

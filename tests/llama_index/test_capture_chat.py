@@ -125,7 +125,9 @@ async def test_give_one_record_a_turn(captured: Captured, mode: Any, way: str) -
     first, call = captured.calls
     assert first.history == ()
     assert (call.question, call.response) == (QUESTION, ANSWER)
-    assert [(one.id, one.score) for one in call.documents] == [(name, 0.5) for name in "abc"]
+    assert [(document.id, document.score) for document in call.documents] == [
+        (name, 0.5) for name in "abc"
+    ]
     assert call.history == (
         Turn(role="user", content="Do you know kettles?"),
         Turn(role="assistant", content=ANSWER),

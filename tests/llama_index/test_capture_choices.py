@@ -29,7 +29,7 @@ class Own(CustomQueryEngine):
 
     def custom_query(self, query_str: str) -> str:
         found = Sections(nodes()).retrieve(query_str)
-        return str(self.answer([one.get_content() for one in found]))
+        return str(self.answer([node.get_content() for node in found]))
 
 
 def say(prompt: str) -> str:
@@ -62,7 +62,7 @@ def test_a_node_put_together_uses_all_its_parts(captured: Captured) -> None:
 
     class Join(BaseNodePostprocessor):
         def _postprocess_nodes(self, nodes: Any, query_bundle: Any = None) -> Any:
-            text = " ".join(one.node.get_content() for one in nodes)
+            text = " ".join(scored.node.get_content() for scored in nodes)
             return [NodeWithScore(node=TextNode(id_="all", text=text), score=1.0)]
 
     engine(Sections(nodes()), postprocessors=[Join()]).query(QUESTION)
@@ -117,7 +117,7 @@ class TestOwnPrompts:
                 parts = get_response_synthesizer(
                     llm=Model(), prompt_helper=HELPER, callback_manager=CallbackManager([])
                 )
-                return "".join(str(parts.synthesize(query_str, [one])) for one in found[:2])
+                return "".join(str(parts.synthesize(query_str, [node])) for node in found[:2])
 
         Twice().query(QUESTION)
 

@@ -189,7 +189,7 @@ class TestCitation:
     async def test_pieces_are_documents(self, captured: Captured, way: str) -> None:
         """The engine cuts nodes into numbered sources with new ids: these are what is shown."""
         cited = CitationQueryEngine(
-            retriever=Sections([TextNode(id_=one.id_, text=one.text) for one in nodes()]),
+            retriever=Sections([TextNode(id_=node.id_, text=node.text) for node in nodes()]),
             llm=Model(),
             response_synthesizer=synthesizer(),
             citation_chunk_size=12,

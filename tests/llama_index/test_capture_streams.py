@@ -147,7 +147,7 @@ class TestLeft:
             streams = [stream() for _ in range(3)]
 
             assert (handler.open_calls, handler.dropped) == (2, 1)
-            assert [list(one.response_gen) for one in streams] == [TOKENS] * 3
+            assert [list(stream.response_gen) for stream in streams] == [TOKENS] * 3
         assert len(calls) == 2
 
 

@@ -260,7 +260,7 @@ class TestConcurrency:
 
                 with ThreadPoolExecutor(3) as pool:
                     parts = [pool.submit(contextvars.copy_context().run, part, i) for i in range(3)]
-                    return str(sum(one.result() for one in parts))
+                    return str(sum(part.result() for part in parts))
 
         Pooled().query(QUESTION)
 

@@ -35,14 +35,16 @@ class TestAlone:
             found = wrapped.retrieve(QUESTION)
             again = await wrapped.aretrieve(QueryBundle(QUESTION))
 
-        assert [one.node.node_id for one in found] == ["a", "b", "c"]
-        assert [one.node.node_id for one in again] == ["a", "b", "c"]
+        assert [scored.node.node_id for scored in found] == ["a", "b", "c"]
+        assert [scored.node.node_id for scored in again] == ["a", "b", "c"]
         assert substance(calls[0]) == substance(calls[1])
         call = calls[0]
         assert (call.question, call.response, call.app) == (QUESTION, None, "Sections")
         assert call.documents[0].text == "The kettle boils in four minutes."
         assert call.documents[0].header == "page: 3"
-        assert [(one.id, one.score) for one in call.documents] == [(n, 0.5) for n in "abc"]
+        assert [(document.id, document.score) for document in call.documents] == [
+            (n, 0.5) for n in "abc"
+        ]
         assert call.capture is not None
         assert call.capture.framework == "llama_index"
         assert (call.capture.status, call.capture.documents_from) == ("ok", "retriever")
@@ -147,7 +149,7 @@ class TestLikeTheRetriever:
 
         found = EvaluatedRetriever(inner, calls.append).retrieve(QUESTION)
 
-        assert [one.node.node_id for one in found] == ["t"]
+        assert [scored.node.node_id for scored in found] == ["t"]
         assert [document.id for document in calls[0].documents] == ["t"]
 
     async def test_passes_private_halves_on(self) -> None:
@@ -159,7 +161,7 @@ class TestLikeTheRetriever:
         sync = wrapped._retrieve(QueryBundle(QUESTION))
         found = await wrapped._aretrieve(query_bundle=QueryBundle(QUESTION))
 
-        assert [one.node.node_id for one in (*sync, *found)] == ["i", "i"]
+        assert [scored.node.node_id for scored in (*sync, *found)] == ["i", "i"]
         assert len(calls) == 2
 
     def test_has_its_attributes_and_settings(self) -> None:

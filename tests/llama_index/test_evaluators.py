@@ -466,7 +466,7 @@ class TestChatStream:
             await evaluator.aevaluate_response(QUESTION, response),
         ]
 
-        assert [(one.response, one.score) for one in results] == [(ANSWER, 1.0)] * 5
+        assert [(result.response, result.score) for result in results] == [(ANSWER, 1.0)] * 5
 
     def test_is_evaluated_and_stays_the_apps(self) -> None:
         """Before and after the app reads; its thread fills the response whoever reads."""

@@ -115,7 +115,7 @@ class TestJudging:
         evaluation = RagEvaluator().evaluate_sync(captured.only)
 
         assert evaluation.sentences is not None
-        assert [one.key for one in evaluation.sentences.documents] == ["0a"]
+        assert [sentence.key for sentence in evaluation.sentences.documents] == ["0a"]
 
     @pytest.mark.parametrize("mode", [MetadataMode.LLM, MetadataMode.NONE])
     def test_evaluators_show_it(self, mode: MetadataMode) -> None:

@@ -56,8 +56,12 @@ class TestLooksLikeRag:
 
         assert captured.calls == []
         assert captured.handler.uncaptured == 2
-        lines = [one for one in caplog.records if one.name == "rag_eval_integrations.llama_index"]
-        assert [one.levelno for one in lines] == [logging.WARNING]
+        lines = [
+            record
+            for record in caplog.records
+            if record.name == "rag_eval_integrations.llama_index"
+        ]
+        assert [record.levelno for record in lines] == [logging.WARNING]
         assert "the tool 'search_manual'" in lines[0].getMessage()
         (shown,) = re.findall(r"`python -m pydoc (\S+)`", lines[0].getMessage())
         assert "Not captured" in pydoc.render_doc(shown)
@@ -95,8 +99,12 @@ class TestLooksLikeRag:
 
         assert len(captured.calls) == 1
         assert captured.handler.uncaptured == 2
-        lines = [one for one in caplog.records if one.name == "rag_eval_integrations.llama_index"]
-        assert [one.levelno for one in lines] == [logging.WARNING]
+        lines = [
+            record
+            for record in caplog.records
+            if record.name == "rag_eval_integrations.llama_index"
+        ]
+        assert [record.levelno for record in lines] == [logging.WARNING]
         assert "the tool 'manual' had found in an earlier turn" in lines[0].getMessage()
 
     async def test_documents_of_earlier_turns_were_seen(self, captured: Captured) -> None:
@@ -138,7 +146,7 @@ class TestToolDocuments:
             await agent(FunctionTool.from_defaults(search_manual), "search_manual").run(QUESTION)
 
         (call,) = calls
-        assert [(one.text, one.metadata) for one in call.documents] == [
+        assert [(document.text, document.metadata) for document in call.documents] == [
             (TEXT, {"tool": "search_manual"})
         ]
         assert call.response == ANSWER
