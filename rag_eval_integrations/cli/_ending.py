@@ -132,8 +132,8 @@ def check_thresholds(thresholds: Sequence[Threshold], summary: Summary) -> int:
     for threshold in thresholds:
         try:
             score = summary.means.mean(threshold.name)
-        except ValueError as mixed:  # the scores come from different estimators, for example
-            print_stderr(f"FAILED {threshold.name}: no single mean: {mixed}")
+        except ValueError as error:  # the scores come from different estimators, for example
+            print_stderr(f"FAILED {threshold.name}: no single mean: {error}")
             code = 1
             continue
         mean = None if score is None else score.mean

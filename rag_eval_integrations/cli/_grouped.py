@@ -34,6 +34,8 @@ _SECTIONS = (
     "Arguments", "Input", "Tests", "Models under test", "Judge", "Metrics", "TRACe scores",
     "Requests and limits", "Checks", "Output", "Options",
 )  # fmt: skip
+_MEAN_RUN = ("eval", "evaluate", "judge", "test")
+"""What other tools call the command that evaluates calls."""
 _COLUMN = 26
 """Width of an option's name and metavar; longer ones have a line of their own."""
 
@@ -84,6 +86,15 @@ class Group(TyperGroup):
         """Read the options in front of the command."""
         with _escaped_usage_errors():
             return super().make_context(*args, **extra)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command; other tools' names for `run` are answered with it."""
+        try:
+            return super().resolve_command(ctx, args)
+        except _ClickException as error:
+            if args[0] in _MEAN_RUN and hasattr(error, "message"):
+                error.message += " Did you mean 'run'?"
+            raise
 
     def invoke(self, ctx: Any) -> Any:
         """Read the command's own options and run it."""

@@ -148,6 +148,10 @@ def _objects(source: Any, tell: Callable[[str], object]) -> Iterator[tuple[int, 
         ConfigurationError: it has no rows.
     """
     if isinstance(source, Mapping):
+        if not QUESTIONS.isdisjoint(folded(str(name)) for name in source) and not all(
+            isinstance(value, list) for value in source.values()
+        ):
+            return iter([(1, _row(source))])
         names = ", ".join(f"`{name!s:.40}`" for name in list(source)[:10])
         why = f"is a dict of {names or 'nothing'}: pass one of its values, or a list of rows"
         raise ConfigurationError("source", type(source).__name__, why)

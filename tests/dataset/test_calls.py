@@ -738,13 +738,30 @@ class Generated:
 
 
 SAMPLE = Sample(user_input="When?", retrieved_contexts=["At nine.", "Or ten."], response="At nine.")
+RAGAS_ROW = {name: value for name, value in RAGAS.items() if name != "reference"}
 CASE = TestCase("When?", "At nine.", ["At nine.", "Or ten."])
 
 
 @pytest.mark.parametrize(
     "source",
-    [CASE, SAMPLE, PLAIN, Examples(examples=[SAMPLE]), Cases([CASE]), [Generated(SAMPLE)]],
-    ids=["test case", "sample", "call", "data set", "data set without iteration", "test set"],
+    [
+        CASE,
+        SAMPLE,
+        PLAIN,
+        RAGAS_ROW,
+        Examples(examples=[SAMPLE]),
+        Cases([CASE]),
+        [Generated(SAMPLE)],
+    ],
+    ids=[
+        "test case",
+        "sample",
+        "call",
+        "dict",
+        "data set",
+        "data set without iteration",
+        "test set",
+    ],
 )
 def test_one_object_is_one_call_and_a_data_set_object_its_rows(source: object) -> None:
     """A pydantic object is not iterated over its fields."""
