@@ -154,7 +154,7 @@ def claims(folder: Path, url: str) -> None:
             store.add([SpooledCall(new_uid(), time.time(), to_line(CALL)) for _ in range(1_000)])
         claimed, began = 0, time.perf_counter()
         while calls := store.claim("worker", 32):
-            store.settle("worker", [Outcome(call, "left_out", "measured") for call in calls])
+            store.settle([Outcome(call, "left_out", "measured") for call in calls], "worker")
             claimed += len(calls)
         taken = time.perf_counter() - began
     print(f"claims: {claimed / taken:,.0f}/s, settled too")
@@ -190,8 +190,8 @@ def means(folder: Path, url: str) -> None:
         store.submit(CALL)
         (claimed,) = store.claim("w", 1)
         evaluation = RagEvaluator().evaluate_sync(claimed.call())
-        store.settle("w", [Outcome(claimed, "judged", evaluation=evaluation)])
-        with store._writing() as run:
+        store.settle([Outcome(claimed, "judged", evaluation=evaluation)], "w")
+        with store._running(writing=True) as run:
             numbers = (
                 "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :total) "
             )

@@ -19,7 +19,7 @@ from rag_eval_integrations.cli.worker import evaluator_of
 from rag_eval_integrations.dataset import evaluate_calls
 from rag_eval_integrations.evaluations._filters import Filters
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.records import Evaluation, RagCall
+from rag_eval_integrations.records import RagCall
 from rag_eval_integrations.store import Store
 from rag_eval_integrations.store._worker import outcome_of
 from rag_eval_integrations.store.database import ClaimedCall, Outcome
@@ -36,7 +36,7 @@ def rescore(options: RescoreOptions) -> int:
         1 if calls could not be judged, which another run tries again; else 0.
 
     Raises:
-        ConfigurationError: for options that cannot work, and where no call is chosen.
+        ConfigurationError: for options that cannot work.
         OSError: when the store cannot be used.
     """
     filters = Filters(options.where)
@@ -46,15 +46,14 @@ def rescore(options: RescoreOptions) -> int:
         since = moment(options.since, "--since", store.now())
 
         def chosen() -> Iterator[ClaimedCall]:
-            found = store.without(evaluator.fingerprint, since)
-            return _where(found, filters) if options.where else (call for call, _ in found)
+            for call, latest in store.without(evaluator.fingerprint, since):
+                if not filters.conditions or any(filters.keep([latest] if latest else [])):
+                    yield call
 
         calls, usage, words = foreseen((call.call() for call in chosen()), evaluator)
         stdout().print(
             f"{words}{_time(store, evaluator, options, calls, usage.requests)}", soft_wrap=True
         )
-        if calls == 0 and (nothing := filters.none_kept()) is not None:
-            raise nothing
         if options.dry_run or not calls:
             return 0
         done = _loop.run(_rescored(store, evaluator, chosen(), options, watched))
@@ -63,22 +62,6 @@ def rescore(options: RescoreOptions) -> int:
         left = counted(calls - done, "call was", "calls were")
         print_stderr(f"FAILED: {left} not judged; the same command tries them again")
     return int(done < calls)
-
-
-def _where(
-    found: Iterator[tuple[ClaimedCall, Evaluation | None]], filters: Filters
-) -> Iterator[ClaimedCall]:
-    """Yield the calls whose latest evaluation the filters keep."""
-    latest: list[ClaimedCall] = []
-
-    def evaluations() -> Iterator[Evaluation]:
-        for call, evaluation in found:
-            if evaluation is not None:
-                latest[:] = [call]
-                yield evaluation
-
-    for _ in filters.keep(evaluations()):
-        yield latest[0]
 
 
 def _time(
@@ -123,8 +106,8 @@ async def _rescored(
                 print_stderr(f"{call.call_uid}: {outcome.why}")
             batch.append(outcome)
             if len(batch) >= _BATCH or time.monotonic() > told + _RECORDED:
-                done += len(await asyncio.to_thread(store.record, batch))
+                done += len(await asyncio.to_thread(store.settle, batch))
                 batch, told = [], time.monotonic()
             if any(model.unusable for model in watched):
                 break
-    return done + len(await asyncio.to_thread(store.record, batch))
+    return done + len(await asyncio.to_thread(store.settle, batch))

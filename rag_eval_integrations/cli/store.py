@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rag_eval_integrations._counted import counted
+from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.cli._arguments import (
     StoreExportOptions,
     StoreInfoOptions,
@@ -62,19 +63,16 @@ def moment(text: str | None, option: str, now: float) -> float:
 def info(options: StoreInfoOptions) -> int:
     """Print the numbers of calls and evaluations."""
     with closing(Store(options.store)) as store:
-        console = stdout()
-        console.print(f"{store.name}: {counted(sum(n for *_, n in store.counts()), 'call')}")
-        for state, why, calls in store.counts():
-            reason = f": {why}" if why else ""
-            console.print(f"  {calls:,} {STATES[state]}{reason}", soft_wrap=True, markup=False)
+        counts = store.counts()
+        lines = [f"{store.name}: {counted(sum(calls for *_, calls in counts), 'call')}"]
+        for state, why, calls in counts:
+            lines.append(f"  {calls:,} {STATES[state]}{f': {one_line(why)}' if why else ''}")
         for judge, fingerprint, calls, seconds, usd in store.evaluators():
-            cost = "" if usd is None else f", ${usd:.5f} each"
-            took = "" if seconds is None else f", {seconds:.2f} s each"
-            console.print(
-                f"  {counted(calls, 'evaluation')} by {judge} ({fingerprint}){took}{cost}",
-                soft_wrap=True,
-                markup=False,
-            )
+            each = "" if seconds is None else f", {seconds:.2f} s each"
+            each += "" if usd is None else f", ${usd:.5f} each"
+            evaluations = counted(calls, "evaluation")
+            lines.append(f"  {evaluations} by {one_line(judge)} ({fingerprint}){each}")
+    stdout().print("\n".join(lines), soft_wrap=True, markup=False)
     return 0
 
 
@@ -153,7 +151,7 @@ def _pieces(store: Store, every: float | None) -> Iterator[str]:
     from rag_eval_integrations.report.html import evidence_of  # noqa: PLC0415
 
     now = store.now()
-    failing = store.evaluations(now - _WINDOWS[-1][1], failing=True, newest=_FAILING)
+    failing = store.failing(now - _WINDOWS[-1][1], _FAILING)
     return _page.pieces(
         "store.html",
         style="report.css",

@@ -194,7 +194,7 @@ def _open(path: Path) -> sqlite3.Connection:
     try:
         _create(connection)
         _check(connection, path)
-        _switch_to_wal(connection)
+        switch_to_wal(connection)
     except sqlite3.OperationalError as error:
         connection.close()
         raise _refusal(path, f"cannot be opened: {error}") from error
@@ -265,7 +265,8 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
             raise _refusal(path, f"is damaged: {verdict}; move it away to start a new one")
 
 
-def _switch_to_wal(connection: sqlite3.Connection) -> None:
+def switch_to_wal(connection: sqlite3.Connection) -> None:
+    """Let readers and a writer use a file at once, also where others open it at this moment."""
     # In WAL mode with NORMAL, four processes killed while writing lost no committed row and damaged
     # no file, at 100 times the rows per second of FULL.
     connection.execute("PRAGMA synchronous = NORMAL")

@@ -14,9 +14,9 @@ import asyncio
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from rag_eval_integrations._contain import words_of
 from rag_eval_integrations._once import LogOnce
@@ -29,11 +29,11 @@ from rag_eval_integrations.background.budget import (
     checked,
     chosen,
     sample_key,
-)
+)  # fmt: skip
 from rag_eval_integrations.background.counters import FailureLog
 from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.records import Evaluation
+from rag_eval_integrations.records import Evaluation, RagCall
 from rag_eval_integrations.sinks import Sink
 from rag_eval_integrations.store.database import (
     BACKOFF,
@@ -42,15 +42,8 @@ from rag_eval_integrations.store.database import (
     ClaimedCall,
     Outcome,
     Store,
-)
-from rag_eval_integrations.store.spool import (
-    calls_in,
-    finished,
-    finished_files,
-    new_uid,
-    refusals_in,
-    remove,
-)
+)  # fmt: skip
+from rag_eval_integrations.store.spool import SUFFIX, finished, new_uid, read_spooled, remove
 
 _logger = logger_of("rag_eval_integrations.store")
 
@@ -74,15 +67,14 @@ def import_spool(store: Store, folder: Path, failures: LogOnce) -> int:
         OSError: the store or the folder cannot be written.
     """
     imported = 0
-    for path in finished_files(folder):
+    for path in sorted(folder.glob(f"*{SUFFIX}")):
         try:
             with finished(path) as file:
                 if file is None:
                     continue
-                for calls in calls_in(file, 1_000):
-                    store.add(calls)
+                for calls, refusals in read_spooled(file):
+                    store.add(calls, refusals)
                     imported += len(calls)
-                store.add([], refusals_in(file))
                 remove(path)
         except sqlite3.DatabaseError as error:
             kept = path.replace(path.with_suffix(".damaged"))
@@ -119,13 +111,18 @@ class StorePermits:
         self._turn = asyncio.Lock()
 
     async def take(self, requests: int, tokens: int) -> None:
-        """Wait until so many requests and tokens are within the limits, and count them."""
+        """Wait until so many requests and tokens are within the limits, and count them.
+
+        Starts are spaced evenly, over 61 s per minute since one may come late.
+        """
+        limits = ("requests", self._rpm, requests), ("tokens", self._tpm, tokens)
         async with self._turn:  # one request of each worker looks at the database
-            for unit, limit, weight in (
-                ("requests", self._rpm, requests), ("tokens", self._tpm, tokens),
-            ):  # fmt: skip
-                if limit is not None:
-                    await self._store.wait_for_permit(f"{self._name} {unit}", limit, weight)
+            for unit, limit, weight in limits:
+                args = f"{self._name} {unit}", weight * 61.0 / (limit or 1.0)
+                pause = limit and 1.0
+                while pause:
+                    pause = await asyncio.to_thread(self._store.take_permit, *args)
+                    await asyncio.sleep(pause)
 
 
 class Worker:
@@ -186,11 +183,10 @@ class Worker:
         Raises:
             OSError: the store cannot be used and `stop` was called.
         """
-        await self._import()
-        repeated = [self._every(LEASE / 3, self._renew)]
+        await self._patiently(self._import_all)
+        helpers = [asyncio.create_task(self._every(LEASE / 3, self._store.renew, self._name))]
         if not once:
-            repeated.append(self._every(_IMPORT, self._import))
-        helpers = [asyncio.create_task(each) for each in repeated]
+            helpers.append(asyncio.create_task(self._every(_IMPORT, self._import_all)))
         try:
             with suppress_capture():
                 await self._work(once, helpers)
@@ -228,45 +224,45 @@ class Worker:
 
     async def _judge(self, claimed: ClaimedCall) -> Outcome:
         if claimed.tries > TRIES:
-            why = f"its worker ended {TRIES} times while it was judged"
-            return Outcome(claimed, "parked", why)
+            return Outcome(claimed, "parked", f"its worker ended {TRIES} times as it was judged")
         try:
             call = claimed.call()
         except InputError as error:
             return Outcome(claimed, "parked", f"cannot be read: {error}")
+        why = self._left_out(call)
+        if why is None:
+            began = time.perf_counter()
+            evaluation, fate = await self._bounded.evaluate(call)
+            if fate != "over_budget":
+                return outcome_of(claimed, evaluation, time.perf_counter() - began)
+            why = next(iter(evaluation.scores.values())).reason
+        return Outcome(claimed, "left_out", why)
+
+    def _left_out(self, call: RagCall) -> str | None:
+        """Say why a call is not to be judged; None if it is."""
         if call.capture is not None and call.capture.status != "ok":
-            return Outcome(claimed, "left_out", f"the app's run ended as {call.capture.status}")
+            return f"the app's run ended as {call.capture.status}"
         if not chosen(sample_key(call), self._sample_rate):
-            return Outcome(claimed, "left_out", f"not in the sample of {self._sample_rate:g}")
+            return f"not in the sample of {self._sample_rate:g}"
         if self._dollars is not None and self._spent >= self._dollars:
-            why = f"the budget of {self._dollars:g} USD per day is spent"
-            return Outcome(claimed, "left_out", why)
-        began = time.perf_counter()
-        evaluation, fate = await self._bounded.evaluate(call)
-        if fate == "over_budget":
-            reason = next(iter(evaluation.scores.values())).reason
-            return Outcome(claimed, "left_out", reason)
-        return outcome_of(claimed, evaluation, time.perf_counter() - began)
+            return f"the budget of {self._dollars:g} USD per day is spent"
+        return None
 
     async def _settle(self, outcomes: list[Outcome]) -> None:
-        recorded = await self._patiently(self._store.settle, self._name, outcomes)
+        recorded = await self._patiently(self._store.settle, outcomes, self._name)
         self.counts.update(outcome.state for outcome in outcomes)
         for evaluation in recorded:
             for delivery in self._deliveries:
                 delivery.enqueue(evaluation)
 
-    async def _renew(self) -> None:
-        await self._patiently(self._store.renew, self._name)
-
-    async def _import(self) -> None:
+    def _import_all(self) -> None:
         for folder in self._spools:
-            args = self._store, folder, self._failures
-            self.counts["imported"] += await self._patiently(import_spool, *args)
+            self.counts["imported"] += import_spool(self._store, folder, self._failures)
 
-    async def _every(self, seconds: float, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    async def _every(self, seconds: float, work: Callable[..., object], *args: object) -> None:
         while True:
             await asyncio.sleep(seconds)
-            await work()
+            await self._patiently(work, *args)
 
     async def _patiently(self, work: Callable[..., T], *args: object) -> T:
         """Do something with the database, again and again until it can be done."""

@@ -27,7 +27,9 @@ from rag_eval_integrations.records import RagCall, to_line
 
 _logger = logger_of("rag_eval_integrations.store")
 
-_SUFFIX = ".spool"
+SUFFIX = ".spool"
+"""End of the names of the files."""
+_BATCH = 1_000
 _FILE_BYTES = 16 * 2**20
 _FILE_SECONDS = 60.0
 _AGAIN = 1.0
@@ -188,7 +190,7 @@ class Spool(_process.ProcessObserver):
         used = sum(entry.stat().st_size for entry in os.scandir(self.folder))
         if used >= self._max_bytes:
             raise OSError(f"the spool {self.folder} is full: it holds {self._max_bytes:,} bytes")
-        path = self.folder / f"{time.time_ns()}-{os.getpid()}-{os.urandom(4).hex()}{_SUFFIX}"
+        path = self.folder / f"{time.time_ns()}-{os.getpid()}-{os.urandom(4).hex()}{SUFFIX}"
         os.close(_target.create(path))  # private; SQLite gives its journal the same mode
         connection = sqlite3.connect(
             path, timeout=1.0, isolation_level=None, check_same_thread=False
@@ -255,11 +257,6 @@ class Spool(_process.ProcessObserver):
 # --- The other end: what a worker reads
 
 
-def finished_files(folder: Path) -> list[Path]:
-    """List the files of a spool, those of running processes too, the oldest first."""
-    return sorted(folder.glob(f"*{_SUFFIX}"))
-
-
 @contextmanager
 def finished(path: Path) -> Iterator[sqlite3.Connection | None]:
     """Lock a file whose writer has closed it or is dead; None where it is still written.
@@ -285,16 +282,12 @@ def finished(path: Path) -> Iterator[sqlite3.Connection | None]:
         yield connection
 
 
-def calls_in(connection: sqlite3.Connection, most: int) -> Iterator[list[SpooledCall]]:
-    """Yield the calls of a file in lists of at most so many."""
-    rows = connection.execute("SELECT call_uid, at, body FROM call ORDER BY n")
-    while batch := rows.fetchmany(most):
-        yield [SpooledCall(*row) for row in batch]
-
-
-def refusals_in(connection: sqlite3.Connection) -> list[Refusal]:
-    """Return the counts of refused calls in a file."""
-    return [Refusal(*row) for row in connection.execute("SELECT * FROM refusal")]
+def read_spooled(file: sqlite3.Connection) -> Iterator[tuple[list[SpooledCall], list[Refusal]]]:
+    """Yield what a file holds: lists of calls, and at last the counts of refused ones."""
+    rows = file.execute("SELECT call_uid, at, body FROM call ORDER BY n")
+    while batch := rows.fetchmany(_BATCH):
+        yield [SpooledCall(*row) for row in batch], []
+    yield [], [Refusal(*row) for row in file.execute("SELECT * FROM refusal")]
 
 
 def remove(path: Path) -> None:

@@ -33,10 +33,10 @@ def path(tmp_path: Path) -> Path:
                 claimed.call().id, {"adherence": float(number == 1)}, supported=False,
                 question=claimed.call().question, fingerprint="f",
             )  # fmt: skip
-            store.settle("w", [Outcome(claimed, "judged", evaluation=evaluation)])
+            store.settle([Outcome(claimed, "judged", evaluation=evaluation)], "w")
         store.submit(call)
         store.settle(
-            "w", [Outcome(c, "left_out", "not in the sample") for c in store.claim("w", 1)]
+            [Outcome(c, "left_out", "not in the sample") for c in store.claim("w", 1)], "w"
         )
         store.add([], [Refusal("r", now, "the <disk> is full", 7)])
     return tmp_path / "e.db"

@@ -38,9 +38,9 @@ def test_equal_calls_are_two_rows_each_claimed_by_one_worker(url: str) -> None:
         assert (len(mine), len(theirs)) == (2, 1)
         assert mine[0].call() == CALL
         outcomes = [judged(claimed) for claimed in mine]
-        assert len(store.settle("a", outcomes)) == 2
-        assert store.settle("a", outcomes) == []
-        assert other.settle("b", outcomes) == []
+        assert len(store.settle(outcomes, "a")) == 2
+        assert store.settle(outcomes, "a") == []
+        assert other.settle(outcomes, "b") == []
         assert len(list(store.evaluations())) == 2
         assert store.counts() == [("judged", "", 2), ("due", "", 1)]
 
@@ -56,8 +56,8 @@ def test_a_lease_that_ran_out_is_another_workers(url: str, monkeypatch: pytest.M
         store.renew("b")
 
         assert store.claim("c", 5) == []
-        assert store.settle("a", [judged(first)]) == []
-        assert len(store.settle("b", [judged(again)])) == 1
+        assert store.settle([judged(first)], "a") == []
+        assert len(store.settle([judged(again)], "b")) == 1
         assert again.tries == 2
 
 
@@ -66,13 +66,13 @@ def test_what_is_tried_in_vain_is_parked_until_it_is_brought_back(url: str) -> N
     with closing(Store(url)) as store:
         store.submit(CALL)
         (claimed,) = store.claim("a", 1)
-        store.settle("a", [Outcome(claimed, "due", "judge: down", wait=1_800.0)])
+        store.settle([Outcome(claimed, "due", "judge: down", wait=1_800.0)], "a")
         assert store.claim("a", 1) == []
         assert store.counts() == [("due", "judge: down", 1)]
         other = store.submit(CALL)
         (claimed,) = store.claim("a", 1)
         assert claimed.call_uid == other
-        store.settle("a", [Outcome(claimed, "parked", "a \0 byte")])
+        store.settle([Outcome(claimed, "parked", "a \0 byte")], "a")
 
         assert ("parked", "a \ufffd byte", 1) in store.counts()
         assert store.retry() == 1
@@ -88,7 +88,7 @@ def test_a_clock_that_was_set_back_holds_no_call_up(
         store.submit(CALL)
         monkeypatch.setattr(time, "time", lambda: real() + 86_400)
         (claimed,) = store.claim("a", 1)
-        store.settle("a", [Outcome(claimed, "due", "down", wait=30.0)])
+        store.settle([Outcome(claimed, "due", "down", wait=30.0)], "a")
         monkeypatch.setattr(time, "time", real)
 
         assert len(store.claim("a", 1)) == 1
@@ -115,7 +115,7 @@ def test_means_are_those_of_the_evaluations(url: str) -> None:
         for _ in values:
             store.submit(CALL)
         outcomes = [judged(c, v) for c, v in zip(store.claim("a", 9), values, strict=True)]
-        recorded = store.settle("a", outcomes)
+        recorded = store.settle(outcomes, "a")
         means = store.means(0.0)
         by_hand = Means()
         for evaluation in recorded:
@@ -140,7 +140,7 @@ def test_two_evaluators_are_kept_apart(url: str) -> None:
     with closing(Store(url)) as store:
         store.submit(CALL)
         (claimed,) = store.claim("a", 1)
-        store.settle("a", [judged(claimed)])
+        store.settle([judged(claimed)], "a")
         by = evaluation_of("x", {}).judge
         second = judged(claimed, 0.0, fingerprint="f2", method="other")
         ((left, latest),) = store.without("f2")
@@ -148,8 +148,8 @@ def test_two_evaluators_are_kept_apart(url: str) -> None:
         assert left.call_uid == claimed.call_uid
         assert latest is not None
         assert latest.scores["adherence"].value == 1.0
-        assert len(store.record([second])) == 1
-        assert store.record([second]) == []
+        assert len(store.settle([second])) == 1
+        assert store.settle([second]) == []
         assert list(store.without("f2")) == []
         assert [(row[0], row[2]) for row in store.evaluators()] == [(by.name, 1)] * 2
         values = [p.mean.mean for p in store.means(0.0) if p.made.name == "adherence"]
@@ -161,9 +161,9 @@ def test_a_call_left_out_can_be_judged_afterwards(url: str) -> None:
     with closing(Store(url)) as store:
         store.submit(CALL)
         (claimed,) = store.claim("a", 1)
-        store.settle("a", [Outcome(claimed, "left_out", "not in the sample of 0.1")])
+        store.settle([Outcome(claimed, "left_out", "not in the sample of 0.1")], "a")
         store.submit(CALL)
-        store.record([judged(left) for left, _ in store.without("f1")])
+        store.settle([judged(left) for left, _ in store.without("f1")])
 
         assert store.counts() == [("due", "", 1), ("judged", "", 1)]
         assert len(store.claim("a", 5)) == 1
@@ -178,12 +178,10 @@ def test_failing_calls_costs_and_old_ones(url: str) -> None:
             usage = Usage(requests=1, cost_usd=0.25)
             more: dict[str, Any] = {"usage": usage, "metadata": {"name": name}}
             value = float(name == "good")
-            store.settle("a", [judged(claimed, value, supported=name == "good", **more)])
-        newest = list(store.evaluations(newest=5))
-        failing = list(store.evaluations(failing=True, newest=5))
-
-        assert [e.metadata["name"] for e in newest] == ["bad", "good"]
-        assert [e.metadata["name"] for e in failing] == ["bad"]
+            store.settle([judged(claimed, value, supported=name == "good", **more)], "a")
+        assert [e.metadata["name"] for e in store.evaluations()] == ["good", "bad"]
+        assert [e.metadata["name"] for e in store.failing(0.0, 5)] == ["bad"]
+        assert store.failing(time.time() + 60, 5) == []
         assert store.spent(0.0) == 0.5
         assert store.prune(time.time() - 3_600) == 0
         assert store.prune(time.time() + 3_600) == 2
@@ -255,13 +253,12 @@ def test_a_locked_file_is_an_error_without_its_texts(
         store.submit(CALL)
 
 
-async def test_all_share_one_limit_per_minute(url: str) -> None:
+def test_all_share_one_limit_per_minute(url: str) -> None:
     """Starts of two workers are counted together."""
     with closing(Store(url)) as store, closing(Store(url)) as other:
-        await store.wait_for_permit("judge requests", 1.0, 1)
-
-        assert 60.0 < other._permit("judge requests", 61.0) <= 61.0
-        assert other._permit("another", 61.0) == 0.0
+        assert store.take_permit("judge requests", 61.0) == 0.0
+        assert 60.0 < other.take_permit("judge requests", 61.0) <= 61.0
+        assert other.take_permit("another", 61.0) == 0.0
 
 
 def test_evaluations_read_back_whole(url: str) -> None:
@@ -269,6 +266,6 @@ def test_evaluations_read_back_whole(url: str) -> None:
     with closing(Store(url)) as store:
         for _ in range(3):
             store.submit(CALL)
-        recorded: list[Evaluation] = store.settle("a", [judged(c) for c in store.claim("a", 3)])
+        recorded: list[Evaluation] = store.settle([judged(c) for c in store.claim("a", 3)], "a")
 
         assert list(store.evaluations()) == recorded

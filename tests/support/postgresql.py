@@ -56,8 +56,8 @@ class Cluster:
         os.kill(pid, signal.SIGKILL)
 
     def stop(self) -> None:
-        """End it, whatever is connected."""
-        self._run("pg_ctl", "-m", "immediate", "stop")
+        """Tell it to end at once, whatever is connected; its files are not needed any more."""
+        self._run("pg_ctl", "-m", "immediate", "-W", "stop")
 
     def database(self, name: str) -> str:
         """Make an empty database and return its URL."""
