@@ -405,29 +405,20 @@ class PromptEvaluation:
             schema of outputs. If a judge does not answer,
             the outcome is `unknown` and the reason is the failure.
         """
-        subjects = [*([None] if self.compliance is not None else []), *self.metrics]
-        jobs = [
-            (number, metric, judge)
-            for number, result in enumerate(results)
-            if result.error is None
-            for metric in subjects
-            for judge in self._judges_of(metric)
-        ]
-
-        async def work(
-            job: tuple[int, PromptyMetric | None, RecordedModel],
-        ) -> Judged | MetricResult:
-            result, metric, judge = results[job[0]], *job[1:]
-            if metric is not None:
-                return await self._measure(metric, result, judge)
-            assert self.compliance is not None
-            return await self.compliance.judge(
-                self.prompt, self.spec, result.test, result.output, judge
-            )
-
-        judgements = await self._run(jobs, work)
+        jobs: list[tuple[int, Callable[[], Awaitable[Judged | MetricResult]]]] = []
+        for number, result in enumerate(results):
+            if result.error is not None:
+                continue
+            if self.compliance is not None:
+                subject = (self.prompt, self.spec, result.test, result.output)
+                ask = partial(self.compliance.judge, *subject)
+                jobs += [(number, partial(ask, judge)) for judge in self.judges]
+            for metric in self.metrics:
+                judges = [self._own[metric.name]] if metric.name in self._own else self.judges
+                jobs += [(number, partial(self._measure, metric, result, j)) for j in judges]
+        judgements = await self._run(jobs, lambda job: job[1]())
         by_result: dict[int, list[Judged | MetricResult]] = {}
-        for (number, *_), judgement in zip(jobs, judgements, strict=True):
+        for (number, _), judgement in zip(jobs, judgements, strict=True):
             by_result.setdefault(number, []).append(judgement)
         return [
             with_schema(_with(result, by_result.get(number, ())), self._schema)
@@ -488,10 +479,6 @@ class PromptEvaluation:
     def outputs_sync(self, results: Sequence[Result]) -> list[Result]:
         """Judge outputs from synchronous code; see `outputs`."""
         return _loop.run(self.outputs(results))
-
-    def _judges_of(self, metric: PromptyMetric | None) -> list[RecordedModel]:
-        own = self._own.get(metric.name) if metric is not None else None
-        return [own] if own is not None else self.judges
 
     async def _measure(
         self, metric: PromptyMetric, result: Result, judge: RecordedModel
