@@ -311,7 +311,8 @@ def _read(row: Mapping[str, Any], shape: Shape, cells: bool) -> dict[str, Any]:
             call[ours] = _READERS[ours](value, places.get(ours, ours))
     for way in shape.more:
         place = ".".join(way)
-        value, rest = _value(row, way, place), _without(rest, way)
+        value = _value(row, way, place)
+        _remove(rest, way)
         if value is not _ABSENT:
             call["documents"] += documents_from(value or "", place)
     if "document_ids" in values:
@@ -333,7 +334,7 @@ def _taken(
     for ours, way in shape.ways.items():
         value = _value(row, way, places[ours])
         if value is not _ABSENT:
-            rest = _without(rest, way)
+            _remove(rest, way)
             values[ours] = _retrieved(value) if way == (RUNS,) else value
         elif ours in REQUIRED:
             raise InputError(f"is missing; the row has {listed(row)}", field=places[ours])
@@ -393,15 +394,16 @@ def _value(value: Any, way: Sequence[str], place: str) -> Any:
     return values
 
 
-def _without(fields: Mapping[str, Any], way: Sequence[str]) -> dict[str, Any]:
-    """Copy an object without the value at a way, and without a list that is on it."""
+def _remove(rest: dict[str, Any], way: Sequence[str]) -> None:
+    """Remove the value at a way; its objects are copied first, and a list on it goes whole."""
     name, *below = way
-    left = dict(fields)
-    if below and (inner := _without(object_in(left.get(name)), below)):
-        left[name] = inner
+    inner = dict(object_in(rest.get(name))) if below else {}
+    if inner:
+        _remove(inner, below)
+    if inner:
+        rest[name] = inner
     else:
-        left.pop(name, None)
-    return left
+        rest.pop(name, None)
 
 
 def _retrieved(runs: object) -> list[Any]:
