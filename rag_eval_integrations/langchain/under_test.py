@@ -59,9 +59,9 @@ def _is_model(model: Runnable[Any, Any]) -> bool:
 class RunnableModel:
     """A `Model` that answers messages with a runnable that takes messages."""
 
-    def __init__(self, runnable: Runnable[Any, Any], name: str, *, timeout: float = 120.0) -> None:
+    def __init__(self, runnable: Runnable[Any, Any], name: str) -> None:
         self.name = name
-        self._borrowed = Borrowed(runnable, None, max_threads=16, timeout=timeout)
+        self._borrowed = Borrowed(runnable, None)
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """Answer messages.
@@ -89,20 +89,10 @@ class RunnableApp:
     library's.
     """
 
-    def __init__(
-        self,
-        runnable: Runnable[Any, Any],
-        name: str,
-        takes: Takes = "inputs",
-        *,
-        max_threads: int = 16,
-        timeout: float = 120.0,
-    ) -> None:
+    def __init__(self, runnable: Runnable[Any, Any], name: str, takes: Takes) -> None:
         self.name = name
         self._takes = takes
-        self._borrowed = Borrowed(
-            runnable, None, max_threads=max_threads, timeout=timeout, captured=True
-        )
+        self._borrowed = Borrowed(runnable, None, captured=True)
 
     async def answer(self, inputs: Mapping[str, JsonValue], text: str) -> RagCall:
         """Run the chain once; the call's documents are those that it retrieved.

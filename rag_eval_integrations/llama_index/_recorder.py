@@ -88,10 +88,10 @@ class Recorder:
         calls: OpenCalls[RootSpan],
         hooks: LlamaIndexHooks | None,
         *,
-        may_open: Callable[[], bool] | None = None,
-        on_end: Callable[[], None] | None = None,
-        uncaptured: Uncaptured | None = None,
-        takes_text: Callable[[str], bool] | None = None,
+        may_open: Callable[[], bool],
+        on_end: Callable[[], None],
+        uncaptured: Uncaptured | None,
+        takes_text: Callable[[str], bool] | None,
     ) -> None:
         """Make a recorder.
 
@@ -100,8 +100,7 @@ class Recorder:
                 one delivers a call.
             calls: the open calls.
             hooks: the user's extractors, if any.
-            may_open: returns whether a call may be opened in this context; by default it always
-                may.
+            may_open: returns whether a call may be opened in this context.
             on_end: called when a call has ended.
             uncaptured: counts the calls that look like RAG and could not be captured.
             takes_text: decides by a tool's name whether its text is a document.
@@ -111,7 +110,7 @@ class Recorder:
         self.spans: dict[str, CallSpan] = {}
         """Spans by id; a span that is not relevant is mapped to its nearest relevant ancestor."""
         self._hooks = hooks
-        self._may_open = may_open
+        self.may_open = may_open
         self._on_end = on_end
         self._uncaptured = uncaptured
         self._takes_text = takes_text
@@ -250,10 +249,6 @@ class Recorder:
         except Exception as error:  # noqa: BLE001 -- the boundary
             self.delivery.failure(f"capture ({name})", error)
 
-    def opens_here(self) -> bool:
-        """Return whether a call that begins in this context would be opened."""
-        return self._may_open is None or self._may_open()
-
     # --- roots and their ends ---------------------------------------------------------------
 
     def _reader(self, streams: tuple[RootSpan, ...], parent: CallSpan | None) -> CallSpan | None:
@@ -274,7 +269,7 @@ class Recorder:
         parent_id: str | None,
         tags: dict[str, Any] | None,
     ) -> None:
-        if not self.opens_here():
+        if not self.may_open():
             return
         if parent_id is not None and parent_id in self._late:
             self._note_late(span_id)
@@ -336,8 +331,7 @@ class Recorder:
                 self._note_uncaptured(call, self._uncaptured)
         except Exception as error:  # noqa: BLE001 -- the boundary
             self.delivery.failure("capture (call end)", error)
-        if self._on_end is not None:
-            self._on_end()
+        self._on_end()
 
     def _unmade(self, error: Exception) -> None:
         self.delivery.failure("capture (record)", error)

@@ -32,7 +32,7 @@ from rag_eval_integrations.llama_index._values import LlamaIndexHooks
 from rag_eval_integrations.records import Evaluation
 
 if TYPE_CHECKING:
-    from rag_eval_integrations.llama_index._call import RootSpan
+    pass
 
 _LOGGER = logger_of("rag_eval_integrations.llama_index")
 
@@ -197,6 +197,8 @@ class RagEvalHandler(Captures):
     * a query in which no retriever ran and no node was seen: set the hook `documents`.
     """
 
+    _notes_uncaptured = True
+
     def __init__(
         self,
         target: TargetOrEvaluator,
@@ -237,19 +239,24 @@ class RagEvalHandler(Captures):
             self._delivery, question=question, documents=documents, response=response
         )
         self._uncaptured = Uncaptured(_LOGGER, f"{__package__}.RagEvalHandler")
-        self._takes_text = takes_text_of(tool_documents)
-        self._recorder = self._make_recorder(OpenCalls(max_open, ttl), hooks if hooks else None)
+        self._recorder = Recorder(
+            self._delivery,
+            OpenCalls(max_open, ttl),
+            hooks if hooks else None,
+            may_open=self._may_open,
+            on_end=self._on_end,
+            uncaptured=self._uncaptured if self._notes_uncaptured else None,
+            takes_text=takes_text_of(tool_documents),
+        )
         self._span_handler = SpanObserver(self._recorder)
         self._event_handler = EventObserver(self._recorder)
 
-    def _make_recorder(self, calls: OpenCalls[RootSpan], hooks: LlamaIndexHooks | None) -> Recorder:
-        return Recorder(
-            self._delivery,
-            calls,
-            hooks,
-            uncaptured=self._uncaptured,
-            takes_text=self._takes_text,
-        )
+    def _may_open(self) -> bool:
+        """Return whether a call may be opened in this context."""
+        return True
+
+    def _on_end(self) -> None:
+        """Do what is due when a call has ended: nothing."""
 
     def __repr__(self) -> str:
         return f"RagEvalHandler({self._delivery!r})"
@@ -303,6 +310,8 @@ class ScopedHandler(RagEvalHandler):
     The call of a stream is delivered when the app has read or dropped the stream.
     """
 
+    _notes_uncaptured = False
+
     def __init__(
         self,
         target: TargetOrEvaluator,
@@ -334,30 +343,20 @@ class ScopedHandler(RagEvalHandler):
             _inside.reset(token)
             with CHANGING:
                 self._running -= 1
-            self._leave_when_idle()
+            self._on_end()
 
     def _is_covered(self) -> bool:
         """Return whether another handler with the same target captures calls made here."""
         target = self._delivery.target
         return any(
-            recorder.delivery.target == target and recorder.opens_here()
-            for recorder in _recorders()
+            recorder.delivery.target == target and recorder.may_open() for recorder in _recorders()
         )
 
-    def _make_recorder(self, calls: OpenCalls[RootSpan], hooks: LlamaIndexHooks | None) -> Recorder:
-        return Recorder(
-            self._delivery,
-            calls,
-            hooks,
-            may_open=self._is_watching,
-            on_end=self._leave_when_idle,
-        )
-
-    def _is_watching(self) -> bool:
+    def _may_open(self) -> bool:
         # This decides about roots only: other spans belong to their parent's or a stream's call.
         return self._recorder in _inside.get()
 
-    def _leave_when_idle(self) -> None:
+    def _on_end(self) -> None:
         with CHANGING:
             if not self._running and not len(self._recorder.calls):
                 detach(self._span_handler, self._event_handler)

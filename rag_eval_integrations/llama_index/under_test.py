@@ -48,17 +48,10 @@ class EngineApp:
     is reset before each test and asked one question at a time.
     """
 
-    def __init__(
-        self,
-        engine: BaseQueryEngine | BaseChatEngine,
-        name: str,
-        *,
-        max_threads: int = 16,
-        timeout: float = 120.0,
-    ) -> None:
+    def __init__(self, engine: BaseQueryEngine | BaseChatEngine, name: str) -> None:
         self.name = name
         self._borrowed: Borrowed[BaseQueryEngine | BaseChatEngine] = Borrowed(
-            engine, None, max_threads=max_threads, timeout=timeout, captured=True
+            engine, None, captured=True
         )
         self._alone = threading.Lock()
 
@@ -90,15 +83,8 @@ class TemplatePrompt(FrameworkTemplate):
 
     def __init__(self, template: BasePromptTemplate, name: str) -> None:
         self._template = template
-        filled = set(template.kwargs)
-        super().__init__(
-            name,
-            [
-                variable
-                for variable in dict.fromkeys(template.template_vars)
-                if variable not in filled
-            ],
-        )
+        variables = dict.fromkeys(template.template_vars)
+        super().__init__(name, [name for name in variables if name not in template.kwargs])
 
     def render(self, values: Mapping[str, object]) -> tuple[Message, ...]:
         """Render the template with values; LlamaIndex itself would leave out missing ones.

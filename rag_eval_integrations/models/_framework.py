@@ -265,8 +265,8 @@ class Borrowed(_process.ProcessObserver, Generic[M]):
         model: M | None,
         make_model: Callable[[], M] | None,
         *,
-        max_threads: int,
-        timeout: float,
+        max_threads: int = 16,
+        timeout: float = 120.0,
         captured: bool = False,
     ) -> None:
         if (model is None) == (make_model is None):
