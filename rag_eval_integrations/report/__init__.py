@@ -12,45 +12,11 @@ from rag_eval_integrations import evaluations
 from rag_eval_integrations._lazy import lazy
 
 if TYPE_CHECKING:
-    from rag_eval_integrations.evaluations import (
-        Change,
-        Comparison,
-        Evaluations,
-        Interval,
-        MeanOf,
-        PatternFigures,
-        RankFigures,
-        RetrievalFigures,
-        ScoreDifference,
-        ScoreFigures,
-        Summary,
-        Verdict,
-        calls_table,
-        compare,
-        plain,
-        unsupported_sentences,
-    )
+    from rag_eval_integrations.evaluations import *  # noqa: F403
     from rag_eval_integrations.report.html import write_report
 
-__all__ = [
-    "Change",
-    "Comparison",
-    "Evaluations",
-    "Interval",
-    "MeanOf",
-    "PatternFigures",
-    "RankFigures",
-    "RetrievalFigures",
-    "ScoreDifference",
-    "ScoreFigures",
-    "Summary",
-    "Verdict",
-    "calls_table",
-    "compare",
-    "plain",
-    "unsupported_sentences",
-    "write_report",
-]
+__all__ = ["write_report"]
+__all__ += evaluations.__all__
 
 _own, __dir__ = lazy(__name__, dict.fromkeys(__all__, "html"))
 

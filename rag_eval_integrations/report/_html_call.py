@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from operator import attrgetter
 from string import ascii_lowercase
 from typing import Any
 
 from rag_eval_integrations._counted import counted
 from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.records import Document, Evaluation, Labels, Score, Sentence
-from rag_eval_integrations.records._shown import STATES, bad_scores
+from rag_eval_integrations.records._shown import STATES, bad_scores, uses_of
 from rag_eval_integrations.report._page import drawn, shown
 
 View = dict[str, Any]
@@ -37,10 +36,8 @@ _VALUE = 20_000
 _GRAVEST_FIRST = ("none", "partial", "unlabelled", "full")
 
 
-def figure(score: Score | None) -> str:
+def figure(score: Score) -> str:
     """Write a score in a few characters: its value, or that there is none, and why."""
-    if score is None:
-        return "–"
     if score.value is None:
         return f"– ({shown(score.unscored or score.status).replace('_', ' ')})"
     return f"{score.value:.2f}"
@@ -151,9 +148,7 @@ def _support(evaluation: Evaluation) -> Iterator[View]:
 
 
 def _documents(evaluation: Evaluation) -> Iterator[View]:
-    labels = evaluation.labels
-    relevant = set(labels.all_relevant_sentence_keys) if labels else set()
-    used = set(labels.all_utilized_sentence_keys) if labels else set()
+    uses = uses_of(evaluation.labels)
     by_number: dict[str, list[Sentence]] = {
         str(number): [] for number in range(len(evaluation.document_ids))
     }
@@ -161,41 +156,28 @@ def _documents(evaluation: Evaluation) -> Iterator[View]:
         by_number.setdefault(sentence.key.rstrip(ascii_lowercase), []).append(sentence)
     names = {str(number): name for number, name in enumerate(evaluation.document_ids)}
     for number, sentences in by_number.items():
-        whole = "".join([sentence[0] + sentence[1] for sentence in sentences])
-        plain = whole.isascii() and whole.isprintable()  # most are, and need no look at each
         listed, end = [], 0
         for key, text, start, stop in sentences:
-            state = _STATE[key in relevant, key in used]
-            gap = "" if not end else " " if start is None or start == end + 1 else _gap(end, start)
+            # White space of the kind that stood in front of it.
+            gap = " " if start is None or start == end + 1 else "\n" if start > end else ""
+            listed.append([shown(key), uses.get(key, ""), gap if end else "", shown(text)])
             end = stop or 0
-            listed.append(
-                [key, state, gap, text] if plain else [shown(key), state, gap, shown(text)]
-            )
         yield {
             "number": shown(number),
             "name": shown(names.get(number) or ""),
-            "note": _note({sentence[0] for sentence in sentences}, relevant, used, labels),
+            "note": _note([state for _, state, *_ in listed], evaluation.labels is not None),
             "sentences": listed,
         }
 
 
-_STATE = {(True, True): "ru", (True, False): "r", (False, True): "u", (False, False): ""}
-
-
-def _gap(end: int, start: int) -> str:
-    """Return white space of the kind that stood between two sentences of a document."""
-    return "\n" if start > end else ""
-
-
-def _note(keys: set[str], relevant: set[str], used: set[str], labels: Labels | None) -> str:
-    if not keys:
-        return "empty"
-    if labels is None:
-        return counted(len(keys), "sentence")
-    helpful, taken = len(keys & relevant), len(keys & used)
-    if not helpful and not taken:
-        return f"nothing relevant in {counted(len(keys), 'sentence')}"
-    return f"{helpful} relevant and {taken} used of {counted(len(keys), 'sentence')}"
+def _note(states: Sequence[str], labelled: bool) -> str:
+    count = counted(len(states), "sentence")
+    if not states or not labelled:
+        return count if states else "empty"
+    if not any(states):
+        return f"nothing relevant in {count}"
+    relevant, used = (sum(use in state for state in states) for use in "ru")
+    return f"{relevant} relevant and {used} used of {count}"
 
 
 def _judged(labels: Labels) -> Iterator[list[str]]:
@@ -258,15 +240,8 @@ def _bars(distribution: Mapping[str, float]) -> list[list[str]]:
         distribution = {name: share for name, share in distribution.items() if name in likely}
     return [
         [shown(name), f"{share:.2f}", drawn(share)]
-        for name, share in sorted(distribution.items(), key=lambda item: _number(item[0]))
+        for name, share in sorted(distribution.items(), key=lambda item: (len(item[0]), item[0]))
     ]
-
-
-def _number(name: str) -> float:
-    try:
-        return float(name)
-    except ValueError:
-        return 0.0
 
 
 def _list(value: object) -> list[object]:
@@ -305,29 +280,24 @@ def _facts(evaluation: Evaluation) -> Iterator[tuple[str, list[list[str]]]]:
         ("requests", usage.requests or None), ("of these failed", usage.failed or None),
         ("prompt tokens", usage.prompt_tokens or None),
         ("completion tokens", usage.completion_tokens or None), ("cost", cost),
-        *((name.replace("_", " "), value) for name, value in _common(evaluation).items()),
+        *_common(evaluation),
     ]  # fmt: skip
     yield "Judge and cost", _pairs(made)
-
-
-def _common(evaluation: Evaluation) -> dict[str, object]:
-    """Return the provenance that all scores share, without what is said of the judge above."""
-    makers = list({id(score.by): score.by for score in evaluation.scores.values()}.values())
-    if not makers:
-        return {}
-    first, *others = [_made_by(by) for by in makers]
-    others = [maker for maker in others if maker != first]  # there are none, mostly
-    return {
-        name: value
-        for place, (name, value) in enumerate(zip(_MADE_BY, first, strict=True))
-        if all(maker[place] == value for maker in others)
-    }
 
 
 _MADE_BY = (
     "prompt_version", "formulas", "relevance_baseline", "calibration", "splitter", "windows",
 )  # fmt: skip
-_made_by = attrgetter(*_MADE_BY)
+"""Provenance of scores, without what is said of the judge."""
+
+
+def _common(evaluation: Evaluation) -> Iterator[tuple[str, object]]:
+    """List the provenance that all scores share."""
+    makers = [score.by for score in evaluation.scores.values()]
+    for name in _MADE_BY:
+        values = [getattr(by, name) for by in makers]
+        if values and all(value == values[0] for value in values):
+            yield name.replace("_", " "), values[0]
 
 
 def _pairs(items: Sequence[Sequence[object]]) -> list[list[str]]:

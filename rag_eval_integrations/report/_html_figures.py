@@ -68,17 +68,13 @@ def overview(summary: Summary) -> dict[str, Any]:
 def _lead(summary: Summary) -> str:
     if not summary.calls:
         return "No calls."
-    parts = [_calls(summary.calls)]
+    parts = [counted(summary.calls, "call")]
     if summary.failed:
         parts.append(f"{summary.failed:,} could not be evaluated")
     judges = [_judge(judge.name, judge.model) for judge, _ in summary.judges.most_common(3)]
     if len(summary.judges) > 3:
         judges.append("others")
     return f"{', '.join(parts)}. Judge: {', '.join(dict.fromkeys(judges))}."
-
-
-def _calls(count: int) -> str:
-    return counted(count, "call")
 
 
 def _judge(name: str, model: str | None) -> str:
@@ -202,7 +198,7 @@ def _made(summary: Summary) -> Iterator[tuple[str, list[str]]]:
     judges = [
         _judge(judge.name, judge.model)
         + (f", version {shown(judge.version)}" if judge.version else "")
-        + (f" ({_calls(count)})" if len(summary.judges) > 1 else "")
+        + (f" ({counted(count, 'call')})" if len(summary.judges) > 1 else "")
         for judge, count in summary.judges.most_common(_MOST_LISTED)
     ]
     yield "judge", judges
@@ -219,7 +215,7 @@ def _made(summary: Summary) -> Iterator[tuple[str, list[str]]]:
 def _counted(values: Counter[str], *, always: bool = False) -> list[str]:
     tell = always or len(values) > 1
     listed = [
-        f"{shown(value)}{f' ({_calls(count)})' if tell else ''}"
+        shown(value) + (f" ({counted(count, 'call')})" if tell else "")
         for value, count in values.most_common(_MOST_LISTED)
     ]
     more = len(values) - len(listed)

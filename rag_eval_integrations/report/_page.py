@@ -4,8 +4,7 @@ A page is a template that extends `base.html`, with one stylesheet and at most o
 files of `templates/` and the same for every page of their kind. The policy names them by their
 hashes: neither a script that a text brings along nor a changed page runs, and nothing is fetched.
 
-    page     a page as a string
-    pieces   the same in pieces, for pages of many megabytes
+    pieces   a page in pieces, for pages of many megabytes
     write    pieces ─▶ a file, in place of an earlier page of this program only
     data     JSON for a data block, `<script type="application/json">{{ data(…) }}</script>`
     shown    a text of other people, as a page shows it
@@ -37,13 +36,6 @@ _GENERATOR = b'<meta name="generator" content="rag-eval">'
 """Marks a page of this program, which may be replaced by a newer one; stands in `base.html`."""
 _PIECE = 1 << 16
 """Characters that are gathered before they are handed on: templates yield a few at a time."""
-
-
-def page(
-    template: str, *, script: str | None = None, style: str | None = None, **context: object
-) -> str:
-    """Render a page; arguments as for `pieces`."""
-    return "".join(pieces(template, script=script, style=style, **context))
 
 
 def pieces(

@@ -102,19 +102,9 @@ def report_pieces(
         chunks=table.chunks(),
         held=held.words(),
         worst=list(worst.values()),
-        worst_lead=_worst_lead(len(worst)),
         signs=SIGNS,
         states=WORDS,
         evidence_of=evidence_of,
-    )
-
-
-def _worst_lead(count: int) -> str:
-    if count == 1:
-        return "The only call with a finding: its answer, its documents, and the judge's words."
-    return (
-        f"The {count} calls with the gravest findings, answers that the documents do not support "
-        "first. Each opens to show the answer, the documents, and the judge's words."
     )
 
 

@@ -51,7 +51,7 @@ def allowed(text: str) -> str:
 
 def test_the_policy_allows_what_is_in_the_page_and_nothing_else() -> None:
     """Its hashes are those of the very texts between the tags; it stands before all else."""
-    found = Elements(_page.page("base.html", title="A page"))
+    found = Elements("".join(_page.pieces("base.html", title="A page")))
 
     assert found.found[2][1] == {"charset": "utf-8"}
     assert found.found[3][1] == {
@@ -67,15 +67,15 @@ def test_a_name_that_a_template_lacks_is_an_error() -> None:
     from jinja2 import UndefinedError
 
     with pytest.raises(UndefinedError, match="title"):
-        _page.page("base.html")
+        "".join(_page.pieces("base.html"))
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_texts_stay_text(text: str) -> None:
     """No element comes of them, and no character of them acts."""
-    page = _page.page("base.html", title=text)
+    page = "".join(_page.pieces("base.html", title=text))
 
-    plain = [tag for tag, _ in Elements(_page.page("base.html", title="x")).found]
+    plain = [tag for tag, _ in Elements("".join(_page.pieces("base.html", title="x"))).found]
     assert [tag for tag, _ in Elements(page).found] == plain
     assert acting(page) == []
 

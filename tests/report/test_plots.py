@@ -6,7 +6,7 @@ from agreement_rows import curve_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval_integrations.report._plots import EDGE, SIDE, course, reliability, roc
+from rag_eval_integrations.report._agreement_page import EDGE, SIDE, course, reliability, roc
 
 CURVES = curve_of([(0.9, True), (0.8, False), (0.6, True), (0.1, False)])
 
