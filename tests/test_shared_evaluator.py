@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections.abc import Callable
+from typing import Any
 
+import pytest
 from by_hand import ScriptedJudge, labels_of
 
-from rag_eval_integrations import RagEvaluator
+from rag_eval_integrations import GEval, RagEvaluator, Trace, langchain, llama_index
 from rag_eval_integrations._shared_evaluator import shared_evaluator
+from rag_eval_integrations.errors import ConfigurationError
 
 LABELS = labels_of(["0a"], ["0a"], {"a": (["0a"], True)})
 
@@ -32,3 +36,26 @@ def test_one_judge_has_one_evaluator_while_anybody_holds_it() -> None:
     gc.collect()
     assert dropped() is None
     assert shared_evaluator(judge).judge is judge
+
+
+@pytest.mark.parametrize("host", [langchain, llama_index], ids=["langchain", "llama_index"])
+@pytest.mark.parametrize(
+    ("make", "field"),
+    [
+        (lambda host: host.TraceEvaluator("no such judge"), "judge"),
+        (lambda host: host.TraceEvaluator(metric="adherance"), "metric"),
+        (lambda host: host.TraceEvaluator(threshold=70), "threshold"),
+        (lambda host: host.TraceEvaluator(threshold=True), "threshold"),
+        (lambda host: host.TraceEvaluator(threshold="high"), "threshold"),
+        (lambda host: host.GEvalEvaluator(GEval.preset("coherence")), "metrics"),
+        (lambda host: host.GEvalEvaluator(Trace()), "metric"),
+        (lambda host: host.as_evaluators("embedded"), "rag_evaluator"),
+        (lambda host: host.as_evaluators(RagEvaluator(), thresholds={"f1": 1}), "thresholds"),
+    ],
+)
+def test_user_mistakes_are_named(make: Callable[[Any], object], host: Any, field: str) -> None:
+    """With the argument, when the object is made, alike in both frameworks."""
+    with pytest.raises(ConfigurationError) as raised:
+        make(host)
+
+    assert raised.value.field == field

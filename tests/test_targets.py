@@ -47,3 +47,17 @@ def test_plain_code_takes_functions_alone() -> None:
     for wrong in ("embedded", RagEvaluator()):
         with pytest.raises(ConfigurationError, match="a function that takes a RagCall, or a Back"):
             capture_call(wrong)  # type: ignore[arg-type]  # the point
+
+
+async def chosen_later(name: str) -> bool:
+    return True
+
+
+@HANDLERS
+@pytest.mark.parametrize("wrong", ["search", b"search", 5, [1], chosen_later])
+def test_tools_are_chosen_by_names_or_a_plain_function(
+    make: Callable[..., Any], wrong: object
+) -> None:
+    """A bare string, whose letters would be names, is refused; so is what would be awaited."""
+    with pytest.raises(ConfigurationError, match="tool_documents"):
+        make(print, tool_documents=wrong)

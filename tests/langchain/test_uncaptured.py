@@ -19,7 +19,6 @@ from langchain_core.tools import BaseTool, create_retriever_tool, tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from rag_eval_integrations import capture_call
-from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.langchain import EvaluatedRetriever, RagEvalCallbackHandler
 from rag_eval_integrations.records import RagCall
 
@@ -153,21 +152,6 @@ class TestToolDocuments:
         (call,) = captured_with(("search",), create_retriever_tool(Sections(), "search", "Finds."))
 
         assert ids(call.documents) == ["a", "b", "c"]
-
-    @pytest.mark.parametrize("wrong", ["search", b"search", 5, [1]])
-    def test_wrong(self, wrong: Any) -> None:
-        """A bare string, whose letters would be names, is refused; so is what holds no names."""
-        with pytest.raises(ConfigurationError, match="tool_documents"):
-            RagEvalCallbackHandler(print, tool_documents=wrong)
-
-    def test_async_function(self) -> None:
-        """A function that would have to be awaited is refused."""
-
-        async def chosen(name: str) -> bool:
-            return True
-
-        with pytest.raises(ConfigurationError, match="async"):
-            RagEvalCallbackHandler(print, tool_documents=chosen)  # type: ignore[arg-type]  # wrong
 
 
 def finds_one_more(response_format: Any, name: str = "manual") -> BaseTool:
