@@ -165,11 +165,15 @@ def plain(value: object) -> str | bool | int | float:
     return value if isinstance(value, str | bool | int | float) else json.dumps(value)
 
 
+def identity_of(evaluation: Evaluation) -> str:
+    """Return what is the same for the same call and evaluator, and for no other."""
+    run = None if evaluation.capture is None else evaluation.capture.run_id
+    return f"{run or evaluation.id}/{evaluation.row_key}/{evaluation.fingerprint}"
+
+
 def score_id(evaluation: Evaluation, name: str) -> UUID:
     """Return the id of a score: the same for the same call, evaluator and score."""
-    run = None if evaluation.capture is None else evaluation.capture.run_id
-    call = f"{run or evaluation.id}/{evaluation.row_key}"
-    return uuid5(NAMESPACE_URL, f"{call}/{evaluation.fingerprint}/{name}")
+    return uuid5(NAMESPACE_URL, f"{identity_of(evaluation)}/{name}")
 
 
 def label_of(score: Score) -> str | None:
@@ -211,10 +215,12 @@ def keys_of(score: Score) -> str:
     """Return the comment of a score without any text: the keys of the sentences it rests on."""
     if score.status != "scored":
         return "error" if score.status == "error" else f"unscored ({score.unscored})"
+    if score.method != "labels" or score.evidence is None:
+        return ""
     parts = []
     for name in _KEYS:
-        entries = (score.evidence or {}).get(name)
-        if isinstance(entries, list) and score.method == "labels":
+        entries = score.evidence.get(name)
+        if isinstance(entries, list):
             keys = [str(one["key"] if isinstance(one, dict) else one) for one in entries]
             more = ", …" if len(keys) > _MOST_KEYS else ""
             words = name.removesuffix("_keys").replace("_", " ")

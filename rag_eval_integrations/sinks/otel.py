@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,9 +14,9 @@ from rag_eval_integrations.sinks._traced import (
     TraceSink,
     chosen,
     client_library,
+    identity_of,
     label_of,
     plain,
-    score_id,
 )
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ EVALUATOR = "gen_ai.evaluation.evaluator.name"
 EVALUATOR_VERSION = "gen_ai.evaluation.evaluator.version"
 # Our own.
 CALL = "rag_eval.call.id"
-METHOD = "rag_eval.method"
 UNSCORED = "rag_eval.unscored"
 REASON = "rag_eval.reason"
 SCOPE = "rag_eval_integrations"
@@ -133,7 +133,11 @@ class OpenTelemetrySink(TraceSink):
             shared[CALL] = evaluation.id
             if evaluation.fingerprint is not None:
                 shared[EVALUATOR_VERSION] = evaluation.fingerprint
+            identity = identity_of(evaluation)
             for score in evaluation.scores.values():
+                # A UUID as of the other tools would take longer than the rest of the event.
+                own = hashlib.sha1(f"{identity}/{score.name}".encode(), usedforsecurity=False)
+                shared[RECORD_ID] = own.hexdigest()[:32]
                 self._emit(score, evaluation, shared, context, ended)
                 self._record(score, evaluation, context)
 
@@ -149,7 +153,6 @@ class OpenTelemetrySink(TraceSink):
             **shared,
             NAME: score.name,
             EVALUATOR: score.by.judge or evaluation.judge.name,
-            RECORD_ID: str(score_id(evaluation, score.name)),
         }
         if score.value is not None:
             attributes[VALUE] = score.value
@@ -157,8 +160,6 @@ class OpenTelemetrySink(TraceSink):
             attributes[LABEL] = label
         if explanation := self._comment(score):
             attributes[EXPLANATION] = explanation
-        if score.method is not None:
-            attributes[METHOD] = score.method
         if score.status == "error":
             attributes[ERROR_TYPE] = _error_type(evaluation)
         bad = score.status == "error" or score.passed is False

@@ -234,7 +234,7 @@ def prometheus(tmp_path: Path) -> Iterator[Callable[[str], Any]]:
     }
     (tmp_path / "prometheus.yml").write_text(json.dumps(config))
     subprocess.run([programs / "promtool", "check", "rules", rules], check=True)
-    commands = (
+    commands: tuple[list[Any], ...] = (
         [sys.executable, "-c", EXPORTING, str(app)],
         [
             programs / "prometheus", f"--config.file={tmp_path}/prometheus.yml",
