@@ -506,10 +506,11 @@ class WorkerOptions(InStore, Scoring):
     dollars_per_day: float | None = _limit(
         "US dollars per day of the whole store; calls beyond are left out.", metavar="USD"
     )
-    sinks: list[str] | None = _output(
-        "Also append the evaluations to FILE.jsonl, or log them; repeatable.",
+    to: list[str] | None = _output(
+        "Where evaluations go once they are recorded: a tool as in `push`, a file that they are "
+        "appended to, or the log; repeatable.",
         "--to",
-        metavar="FILE.jsonl|log",
+        metavar="TOOL|FILE.jsonl|log",
     )
     once: bool = _input("End when no call is due.", "--once", default=False)
 

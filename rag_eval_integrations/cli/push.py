@@ -56,7 +56,7 @@ def push(options: PushOptions) -> int:
     if str(options.evals) == "-":
         raise ConfigurationError("EVALS", "-", "name a file: what is posted is noted beside it")
     evals.check(folder=True)
-    sink = _sink(options)
+    sink = tool_sink(options.to, metadata=options.metadata or (), texts=options.texts)
     bad = BadRows(evals)
     noted = _Noted(Path(f"{options.evals}.pushed"), options.to)
     rows = noted.others(filters.keep(bad.values(read_evaluations(evals))))
@@ -188,7 +188,18 @@ def _end(bad: BadRows, options: PushOptions, failed: int) -> int:
 # --- The sinks
 
 
-def _sink(options: PushOptions) -> TraceSink:
+def tool_sink(to: str, *, others: Sequence[str] = (), **settings: Any) -> TraceSink:
+    """Make the sink of a tool.
+
+    Args:
+        to: its name, as `--to` has it.
+        others: what the option may also name, for the error.
+        **settings: arguments of the sink.
+
+    Raises:
+        ConfigurationError: there is no such tool.
+        MissingDependencyError: the tool's client is not installed.
+    """
     makers: dict[str, Callable[..., TraceSink]] = {
         "otel": _Exporting,
         "langfuse": LangfuseSink,
@@ -196,9 +207,9 @@ def _sink(options: PushOptions) -> TraceSink:
         "mlflow": MLflowSink,
         "langsmith": LangSmithSink,
     }
-    if options.to not in makers:
-        raise ConfigurationError("--to", options.to, f"use one of {', '.join(makers)}")
-    return makers[options.to](metadata=options.metadata or (), texts=options.texts)
+    if to not in makers:
+        raise ConfigurationError("--to", to, f"use one of {', '.join([*makers, *others])}")
+    return makers[to](**settings)
 
 
 class _Exporting(OpenTelemetrySink):

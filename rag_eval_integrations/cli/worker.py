@@ -14,11 +14,14 @@ from rag_eval_integrations.cli._arguments import Scoring, WorkerOptions
 from rag_eval_integrations.cli._judges import WatchedModel, judge_of
 from rag_eval_integrations.cli._options import metrics_from, set_variables
 from rag_eval_integrations.cli._terminal import print_stderr
+from rag_eval_integrations.cli.push import tool_sink
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges.judge import asks_endpoint
 from rag_eval_integrations.sinks import JsonlSink, LoggingSink, Sink
 from rag_eval_integrations.store import Store
 from rag_eval_integrations.store._worker import StorePermits, Worker
+
+_OTHER_SINKS = "log", "a name that ends in .jsonl"
 
 
 def worker(options: WorkerOptions) -> int:
@@ -31,9 +34,7 @@ def worker(options: WorkerOptions) -> int:
         ConfigurationError: for options that cannot work.
         OSError: when the store cannot be used.
     """
-    sinks: list[Sink] = [
-        LoggingSink() if word == "log" else JsonlSink(word) for word in options.sinks or ()
-    ]
+    sinks = [_sink(word) for word in options.to or ()]
     with contextlib.closing(Store(options.store)) as store:
         working = Worker(
             store,
@@ -54,6 +55,12 @@ def worker(options: WorkerOptions) -> int:
         f"{counts['parked']:,} parked"
     )
     return int(options.once and not counts["judged"] and counts["due"] + counts["parked"] > 0)
+
+
+def _sink(word: str) -> Sink:
+    if word == "log":
+        return LoggingSink()
+    return JsonlSink(word) if word.endswith(".jsonl") else tool_sink(word, others=_OTHER_SINKS)
 
 
 def evaluator_of(

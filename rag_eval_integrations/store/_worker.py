@@ -11,6 +11,7 @@ was judged meanwhile is recorded afterwards.
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 import time
 from collections import Counter
@@ -67,6 +68,11 @@ def import_spool(store: Store, folder: Path, failures: LogOnce) -> int:
         OSError: the store or the folder cannot be written.
     """
     imported = 0
+    if not folder.is_dir():
+        failures.log(("no folder", folder), "the spool %s does not exist yet", visible(str(folder)))
+    elif not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        why = "is another user's; run the worker as the user of the app"
+        raise PermissionError(f"the spool {folder} {why}")
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         try:
             with finished(path) as file:

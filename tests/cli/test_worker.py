@@ -18,8 +18,11 @@ from typing import Any
 import pytest
 from ferries import Command
 from loopback import Behaviour, LoopbackServer
+from trace_tools import PhoenixService
+from trace_tools import running as tools_running
 
 from rag_eval_integrations import RagCall, Spool
+from rag_eval_integrations.metrics import TRACE_SCORES
 from rag_eval_integrations.store import Store, database
 from rag_eval_integrations.testing import labels_reply
 
@@ -257,6 +260,23 @@ def test_what_is_left_out_says_why_and_can_be_judged_later(
     assert (wrong.code, "`per_day_usd` = 0.0" in wrong.err) == (2, True)
 
 
+def test_evaluations_go_on_to_the_tools_that_push_knows(
+    tmp_path: Path, rag_eval: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the same words, once they are recorded; another word is refused before anything else."""
+    path = tmp_path / "e.db"
+    traces: Any = {"openinference": ("0af7651916cd43dd8448eb211c80319c", f"{1:016x}")}
+    once = ["worker", "--store", path, "--once", "--to"]
+    with closing(Store(path)) as store, tools_running(PhoenixService()) as service:
+        fill(store, 2, capture={"framework": "langchain", "traces": traces})
+        monkeypatch.setenv("PHOENIX_COLLECTOR_ENDPOINT", service.url)
+        assert rag_eval(*once, "phoenix").code == 0
+
+        assert len(service.scores) == 2 * len(TRACE_SCORES)
+    wrong = rag_eval(*once, "pheonix")
+    assert (wrong.code, "langsmith, log, a name that ends in .jsonl" in wrong.err) == (2, True)
+
+
 def test_dollars_per_day_are_those_of_the_store(tmp_path: Path, rag_eval: Command) -> None:
     """So that a worker that is started again does not begin at 0."""
     path = tmp_path / "e.db"
@@ -308,7 +328,10 @@ def test_two_evaluators_on_one_store_judge_each_call_once(
 
 
 def test_the_store_and_its_options_are_checked_first(
-    tmp_path: Path, rag_eval: Command, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    rag_eval: Command,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """In one line that names the place: no folder, no room to write, a locked file, a wrong time."""
     monkeypatch.setattr(database, "_BUSY", 0.0)
@@ -317,7 +340,8 @@ def test_the_store_and_its_options_are_checked_first(
         done = rag_eval(*once, where)
         assert (done.code, done.err.count("\n"), str(where) in done.err) == (2, 1, True)
     path = tmp_path / "e.db"
-    assert rag_eval(*once, path).code == 0
+    assert rag_eval(*once, path, "--spool", tmp_path / "spol").code == 0
+    assert caplog.messages == [f"the spool {tmp_path / 'spol'} does not exist yet"]
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         locked = rag_eval("store", "retry", "--store", path)
