@@ -23,7 +23,7 @@ from typing import Any, get_args
 from rag_eval_integrations._counted import counted
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import Evaluation
-from rag_eval_integrations.records.score import Pattern
+from rag_eval_integrations.records.score import Pattern, score_hint
 
 _FORMS = "write FIELD=VALUE, pattern=NAME or 'SCORE<0.5', in quotes because of the <"
 _SIGN = re.compile("<=|>=|<|>|=")
@@ -32,6 +32,7 @@ _ORDERS: dict[str, Callable[[float, float], bool]] = {
 }  # fmt: skip
 _MOST_NAMES = 1_000
 """Names of scores and fields that are kept for a message."""
+_MOST_TOLD = 20
 
 
 @dataclass(frozen=True)
@@ -94,13 +95,13 @@ class Filters:
             field = condition.field
             if {field, field.partition(".")[0]} & {*self._names, *_OWN}:
                 continue
+            if condition.sign != "=":
+                why = f"is a score of none of {calls}; {score_hint(field, sorted(self._names))}"
+                return ConfigurationError(self._option, field, why)
             near = get_close_matches(field, self._names, 1)
-            known = ", ".join(sorted(self._names)[:20])
-            hint = f"did you mean {near[0]}?" if near else f"use {known}"
-            kind = "field" if condition.sign == "=" else "score"
-            return ConfigurationError(
-                self._option, field, f"is a {kind} of none of {calls}; {hint}"
-            )
+            known = ", ".join(sorted({*self._names, *_OWN})[:_MOST_TOLD])
+            hint = f"did you mean {near[0]!r}?" if near else f"the fields are {known}"
+            return ConfigurationError(self._option, field, f"is a field of none of {calls}; {hint}")
         written = " ".join(condition.text for condition in self.conditions)
         return ConfigurationError(self._option, written, f"none of {calls} is so")
 

@@ -82,12 +82,12 @@ def report_pieces(
     """Render the report in pieces, for standard output; arguments as for `write_report`."""
     if calls < 1:
         raise ConfigurationError("calls", calls, "use a number from 1")
-    summary, held, table = Summary(), _HeldCalls(calls), _Table()
+    summary, chosen, table = Summary(), _ChosenCalls(calls), _Table()
     for evaluation in evaluations:
         summary.add(evaluation)
-        held.add(evaluation)
-    worst: dict[int, View] = {number: {} for number in held.gravest()}
-    for number, packed in held.in_order():
+        chosen.add(evaluation)
+    worst: dict[int, View] = {number: {} for number in chosen.gravest()}
+    for number, packed in chosen.in_order():
         view = table.add(packed)
         if number in worst:
             worst[number] = {**view, "findings": list(_findings(view))}
@@ -100,7 +100,7 @@ def report_pieces(
         settings=table.settings(summary),
         index=table.index,
         chunks=table.chunks(),
-        held=held.words(),
+        selection=chosen.words(),
         worst=list(worst.values()),
         signs=SIGNS,
         states=WORDS,
@@ -128,7 +128,7 @@ class _Call(NamedTuple):
     packed: bytes
 
 
-class _HeldCalls:
+class _ChosenCalls:
     """All calls, or of more than `most` the newest, the gravest, and a sample of the others.
 
     A call is first one of the newest, then perhaps one of the gravest, then perhaps in the sample.
@@ -178,20 +178,20 @@ class _HeldCalls:
         return [-call.place for call in first if call.urgency != _WELL]
 
     def in_order(self) -> Iterator[tuple[int, bytes]]:
-        """Yield all calls that are held with their numbers, in the order of the evaluations."""
-        held = [(-call.place, call.packed) for call in self._gravest]
-        yield from sorted([*held, *self._sample])
+        """Yield the calls of the page with their numbers, in the order of the evaluations."""
+        gravest = [(-call.place, call.packed) for call in self._gravest]
+        yield from sorted([*gravest, *self._sample])
         for number, evaluation in self._newest:
             yield number, _packed(evaluation)
 
     def words(self) -> str:
-        """Say which calls are held; empty where all are."""
-        held = len(self._newest) + len(self._gravest) + len(self._sample)
-        if held == self._count:
+        """Say which calls the page holds; empty where it holds all."""
+        size = len(self._newest) + len(self._gravest) + len(self._sample)
+        if size == self._count:
             return ""
         sample = f", and {len(self._sample):,} of the others by chance" if self._sample else ""
         return (
-            f"The figures above are of all {self._count:,} calls. This page holds {held:,} of "
+            f"The figures above are of all {self._count:,} calls. This page holds {size:,} of "
             f"them: the last {len(self._newest):,}, the {len(self._gravest):,} gravest of those "
             f"before{sample}. `rag-eval report` holds more with --calls, and chooses with --where."
         )

@@ -205,9 +205,13 @@ def test_a_report_says_what_it_was_chosen_by(rag_eval: Command, chosen_from: Pat
         ("adherence", "has no =, <, <=, > or >=; write FIELD=VALUE, pattern=NAME or 'SCORE<0.5'"),
         ("adherence<90", "a score is compared with a number from 0 to 1"),
         ("pattern=halucination", "use pattern= with hallucination, nothing_relevant_retrieved"),
-        ("adherance<1", "is a score of none of 4 calls; did you mean adherence?"),
-        ("teem=kitchen", "is a field of none of 4 calls; did you mean team?"),
-        ("zzz=kitchen", "is a field of none of 4 calls; use a.b, adherence, completeness"),
+        ("adherance<1", "is a score of none of 4 calls; did you mean 'adherence'?"),
+        ("faithfulness<1", "is a score of none of 4 calls; `supported_fraction` is nearest to it"),
+        ("teem=kitchen", "is a field of none of 4 calls; did you mean 'team'?"),
+        (
+            "zzz=kitchen",
+            "is a field of none of 4 calls; the fields are a.b, adherence, completeness",
+        ),
         ("team=cellar", "none of 4 calls is so"),
     ],
 )

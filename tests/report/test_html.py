@@ -16,7 +16,7 @@ import pytest
 from hostile import acting
 from report_rows import attacks, evaluations, labelled, oven
 
-from rag_eval_integrations import Evaluation
+from rag_eval_integrations import Evaluation, RagCall, RagEvaluator
 from rag_eval_integrations.report import Summary, write_report
 from rag_eval_integrations.report._html_call import view_of
 from rag_eval_integrations.report.html import report_pieces
@@ -112,6 +112,15 @@ def test_the_figures_are_those_of_the_evaluations(page: Page) -> None:
         name = f"Document {rank.rank - 1}"
         at = cells.index(name)
         assert cells[at : at + 4] == [name, str(rank.calls), relevant, used]
+
+
+def test_the_head_says_where_no_model_read_the_calls(text: str) -> None:
+    """Where the embedded judge scored them, above the figures."""
+    call = RagCall("When?", ["It leaves at nine."], "It leaves at ten.")
+    lexical = "".join(report_pieces([RagEvaluator().evaluate_sync(call)]))
+
+    assert "Estimates by comparing words: no model read this." in lexical.partition("<main")[0]
+    assert "no model read" not in text
 
 
 def test_every_call_is_in_the_page_as_it_is(page: Page, text: str) -> None:
