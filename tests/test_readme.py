@@ -114,7 +114,8 @@ def test_cli_page_names_every_command() -> None:
     """And no other."""
     named = set(re.findall(r"^\| `rag-eval ([a-z-]+)", PAGES["docs/cli.md"], re.M))
 
-    assert named == {command.name for command in app.registered_commands} | {"prompt-tests"}
+    groups = {"prompt-tests", "store"}
+    assert named == {command.name for command in app.registered_commands} | groups
 
 
 def test_the_commands_are_the_gates(root: Path) -> None:
