@@ -106,17 +106,17 @@ def agreement(data: Path, rows: list[dict], *, published: bool) -> None:
     from sklearn.metrics import roc_auc_score
 
     prepared = Data(data)
-    held = HeldOut(prepared, prepared.masks("domain"))
+    held_out = HeldOut(prepared, prepared.masks("domain"))
     if not published:
-        table(prepared, "Unseen domain", held)
+        table(prepared, "Unseen domain", held_out)
         by_question = HeldOut(prepared, prepared.masks("question"))
         table(prepared, "Unseen question", by_question)
 
     print("\nPublished columns, on the rows that have them (test splits)")
     ours = {
-        "adherence": held.adherent,
-        "relevance": held.calibrated[:, 0],
-        "utilization": held.calibrated[:, 1],
+        "adherence": held_out.adherent,
+        "relevance": held_out.calibrated[:, 0],
+        "utilization": held_out.calibrated[:, 1],
     }
     columns = (
         ("GPT-3.5", "gpt3_adherence", "gpt3_context_relevance", "gpt35_utilization"),
@@ -151,11 +151,11 @@ def agreement(data: Path, rows: list[dict], *, published: bool) -> None:
                 if score == "adherence":
                     bad = ~prepared.adherent[: prepared.bench][has]
                     length = prepared.length[: prepared.bench][has]
-                    found = [roc_auc_score(bad, values) for values in (-theirs, -own, length)]
+                    figures = [roc_auc_score(bad, values) for values in (-theirs, -own, length)]
                 else:
-                    constant = held.constant[has, list(ours).index(score) - 1]
-                    found = [rmse(values, gold[score][has]) for values in (theirs, own, constant)]
-                cells.append(" / ".join(f"{value:.3f}" for value in found))
+                    constant = held_out.constant[has, list(ours).index(score) - 1]
+                    figures = [rmse(values, gold[score][has]) for values in (theirs, own, constant)]
+                cells.append(" / ".join(f"{value:.3f}" for value in figures))
             if max(sizes):
                 print(f"  {name:12}{judge:10}{max(sizes):6}{cells[0]:>24}{cells[1]:>24}"
                       f"{cells[2]:>24}")  # fmt: skip

@@ -72,14 +72,14 @@ def ablations(data: Data) -> None:
         print(f"  {name:32}{figures[0]:28}{figures[1]}", flush=True)
 
 
-def write(data: Data, held: dict[str, HeldOut], path: Path) -> None:
+def write(data: Data, held_out: dict[str, HeldOut], path: Path) -> None:
     """Fit on all rows and write the model file."""
     final = Judge(data, np.ones(len(data.rows), bool))
     support = final.supported
     cut = len(support.present.stems)
     weights = rounded(support.fit.of_words)
     # On domains unseen in fitting, as in use.
-    every, domain = np.ones(data.bench, bool), held["domain"]
+    every, domain = np.ones(data.bench, bool), held_out["domain"]
     levels = {name: domain.regression(data, name, every) for name in SCORES}
     content = {
         "version": VERSION,
@@ -120,19 +120,19 @@ def main() -> None:
         nested_levels(data)
         nested(data, ABLATIONS)
         return
-    held = {}
+    held_out = {}
     for by, title in (
         ("question", "Grouped by question within data sets"),
         ("domain", "Every domain judged by a model that never saw it"),
     ):
-        held[by] = HeldOut(data, data.masks(by))
-        table(data, title, held[by])
+        held_out[by] = HeldOut(data, data.masks(by))
+        table(data, title, held_out[by])
     if arguments.plots:
         from embedded_training.plots import plots
 
-        for path in plots(data, held, arguments.plots):
+        for path in plots(data, held_out, arguments.plots):
             print(f"wrote {path}")
-    write(data, held, arguments.out)
+    write(data, held_out, arguments.out)
 
 
 if __name__ == "__main__":

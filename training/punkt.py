@@ -91,15 +91,15 @@ until we what when where whether which while who why with without you your
 
 def texts_by_source(folder: Path) -> dict[str, list[str]]:
     """Return the distinct texts of each source, sorted; headings of `Title:` lines left out."""
-    found: dict[str, set[str]] = defaultdict(set)
+    counted: dict[str, set[str]] = defaultdict(set)
     for file in sorted((folder / "ragbench").glob("*.jsonl.gz")):
         for row in _rows(file):
-            found[file.name.split("_")[0]].update([*row["documents"], row["response"]])
+            counted[file.name.split("_")[0]].update([*row["documents"], row["response"]])
     for row in _rows(folder / "ragtruth" / "qa_train.jsonl.gz"):
-        found["ragtruth"].update([row["passages"], row["response"]])
+        counted["ragtruth"].update([row["passages"], row["response"]])
     # A title is written in capitals throughout, and would teach that every word is a name.
     title = re.compile(r"^Title:.*$", re.MULTILINE)
-    return {name: sorted(title.sub("", text) for text in texts) for name, texts in found.items()}
+    return {name: sorted(title.sub("", text) for text in texts) for name, texts in counted.items()}
 
 
 def _rows(file: Path) -> Iterator[dict[str, Any]]:
@@ -109,10 +109,10 @@ def _rows(file: Path) -> Iterator[dict[str, Any]]:
 
 def attested(pattern: re.Pattern[str], sources: dict[str, list[str]]) -> Counter[str]:
     """Count the sources in which each word form is found by *pattern*'s first group."""
-    found: Counter[str] = Counter()
+    counted: Counter[str] = Counter()
     for texts in sources.values():
-        found.update({match[1].lower() for text in texts for match in pattern.finditer(text)})
-    return found
+        counted.update({match[1].lower() for text in texts for match in pattern.finditer(text)})
+    return counted
 
 
 def derive(sources: dict[str, list[str]]) -> dict[str, object]:
@@ -148,7 +148,7 @@ def derive(sources: dict[str, list[str]]) -> dict[str, object]:
         "numbered": _line(NUMBERED.split()),
         "titles": _line(TITLES.split()),
         "starters": _line(starters),
-        "orthography": {flags: _line(found) for flags, found in sorted(orthography.items())},
+        "orthography": {flags: _line(counted) for flags, counted in sorted(orthography.items())},
     }
 
 

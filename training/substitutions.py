@@ -151,12 +151,12 @@ def measure(item: Item, number: int, change: Change, before: Labels, close: bool
     response = [*item.response[:number], change.text, *item.response[number + 1 :]]
     after, key = judged(item, response), letters(number)
     p, q = (labels.supported_probabilities[key] for labels in (before, after))
-    said = " ".join(after.contradictions.get(key, ()))
+    named_details = " ".join(after.contradictions.get(key, ()))
     return Result(
         q < p,
         after.support(key) != "full",
         before.support(key) != "full",
-        any(re.search(rf"\b{re.escape(word)}\b", said) for word in change.words),
+        any(re.search(rf"\b{re.escape(word)}\b", named_details) for word in change.words),
         close,
         item.of,
     )
@@ -168,12 +168,12 @@ def share(values: list[bool]) -> str:
 
 def table(results: dict[str, list[Result]], of: str) -> None:
     print(f"\n{of}\n  {'':14}{'pairs':>6} below unsupp. named   original unsupp.")
-    every = [one for kind in WRONG for one in results[kind]]
-    for kind, found in [*results.items(), ("wrong details", every)]:
-        if found:
-            print(f"  {kind:14}{len(found):6} " + "   ".join([
-                share([r.below for r in found]), share([r.unsupported for r in found]),
-                share([r.named for r in found]), share([r.before for r in found])]))  # fmt: skip
+    every = [entry for kind in WRONG for entry in results[kind]]
+    for kind, group in [*results.items(), ("wrong details", every)]:
+        if group:
+            print(f"  {kind:14}{len(group):6} " + "   ".join([
+                share([r.below for r in group]), share([r.unsupported for r in group]),
+                share([r.named for r in group]), share([r.before for r in group])]))  # fmt: skip
 
 
 def main() -> None:
@@ -213,14 +213,14 @@ def main() -> None:
                     if change.kind == arguments.misses:
                         show(item, sentence, change, result)
     table(results, f"All sentences, {arguments.half} half")
-    table({kind: [r for r in found if r.near] for kind, found in results.items()}, "Near copies")
+    table({kind: [r for r in group if r.near] for kind, group in results.items()}, "Near copies")
     print("\nDocument sentences as answers: number, contradicted")
     for kind, named in copied.items():
         print(f"  {kind:12}{len(named):6} {sum(named) / len(named):.4f}")
     print("\nGold-supported sentences: number, contradicted, unsupported; AUROC of not adherent")
-    for name, found in gold.items():
-        print(f"  {name:12}{len(found):6} {sum(c for c, _ in found) / len(found):.4f} "
-              f"{sum(u for _, u in found) / len(found):.4f}  {area(*ranks[name]):.3f}")  # fmt: skip
+    for name, group in gold.items():
+        print(f"  {name:12}{len(group):6} {sum(c for c, _ in group) / len(group):.4f} "
+              f"{sum(u for _, u in group) / len(group):.4f}  {area(*ranks[name]):.3f}")  # fmt: skip
 
 
 def area(bad: list[float], good: list[float]) -> float:

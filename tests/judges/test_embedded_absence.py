@@ -23,16 +23,6 @@ from rag_eval_integrations.records import RagCall
         "The height is not mentioned in the given text.",
         "The context is silent about the price of bread.",
         "2. Unable to answer this based on the given passages, whoever asks.",
-    ],
-)
-def test_these_say_that_the_documents_do_not_tell(sentence: str) -> None:
-    """In the words that models use for it."""
-    assert says_documents_do_not_tell(sentence)
-
-
-@pytest.mark.parametrize(
-    "sentence",
-    [
         "I don't know.",
         "I don’t know who wrote it.",
         "I do not know the answer.",
@@ -47,8 +37,8 @@ def test_these_say_that_the_documents_do_not_tell(sentence: str) -> None:
         "The question cannot be answered.",
     ],
 )
-def test_these_only_refuse(sentence: str) -> None:
-    """Nothing is claimed."""
+def test_these_refuse_or_say_that_the_documents_do_not_tell(sentence: str) -> None:
+    """In the words that models use for it; nothing is claimed."""
     assert says_documents_do_not_tell(sentence)
 
 

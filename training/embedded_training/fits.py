@@ -19,7 +19,7 @@ class Words:
 
     def __init__(self, stems: Sequence[str]) -> None:
         self.stems = list(stems)
-        self._column = {stem: at for at, stem in enumerate(self.stems)}
+        self._column = {stem: place for place, stem in enumerate(self.stems)}
 
     @classmethod
     def common(
@@ -41,8 +41,8 @@ class Words:
     def matrix(self, texts: Sequence[Sequence[str]]) -> sparse.csr_matrix:
         """Build the matrix with one row per sentence and one column per stem."""
         places = [
-            (at, self._column[stem])
-            for at, stems in enumerate(texts)
+            (place, self._column[stem])
+            for place, stems in enumerate(texts)
             for stem in stems
             if stem in self._column
         ]
@@ -103,9 +103,9 @@ class Fit:
             "intercept": round(self.intercept, PLACES),
             "weights": rounded(self.weights),
             "bounds": [
-                [at, *rounded(limits)]
-                for at, limits in enumerate(np.c_[self.low, self.high])
-                if self.bound[at]
+                [place, *rounded(limits)]
+                for place, limits in enumerate(np.c_[self.low, self.high])
+                if self.bound[place]
             ],
         }
 
@@ -146,10 +146,10 @@ class Level:
         start = np.mean([gold[own].mean() for own in of])
         squares = (rows * weight[:, None]).T @ rows
         ridge *= np.diag(squares).mean()
-        found = np.linalg.solve(
+        solved = np.linalg.solve(
             squares + ridge * np.eye(len(squares)), (rows * weight[:, None]).T @ rest
         )
-        self.weights = found / deviation
+        self.weights = solved / deviation
         self.intercept = float(start - self.weights @ middle)
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
@@ -162,7 +162,9 @@ class Level:
             "names": list(names),
             "intercept": round(self.intercept, PLACES),
             "weights": rounded(self.weights),
-            "bounds": [[at, *rounded(both)] for at, both in enumerate(np.c_[self.low, self.high])],
+            "bounds": [
+                [place, *rounded(both)] for place, both in enumerate(np.c_[self.low, self.high])
+            ],
         }
 
 
@@ -180,9 +182,9 @@ def errors(
     """
     parts = variances(mean, independent)
     used, share = parts.any(axis=0), np.sqrt(weight)
-    found = np.zeros(parts.shape[1])
-    found[used], _ = nnls(parts[:, used] * share[:, None], (gold - mean) ** 2 * share)
-    error, spread, effect = found
+    solved = np.zeros(parts.shape[1])
+    solved[used], _ = nnls(parts[:, used] * share[:, None], (gold - mean) ** 2 * share)
+    error, spread, effect = solved
     return {
         "error": max(LEAST_ERROR, round(float(error) ** 0.5, PLACES)),
         "spread": round(float(spread), PLACES),

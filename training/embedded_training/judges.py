@@ -169,8 +169,8 @@ class Support:
         own = data.set[data.response.row][mask]
         sets = min(choice.in_sets, len(set(own)))
         least = choice.least if choice.words else 10**9
-        stems = [data.stems[at] for at in np.flatnonzero(mask)]
-        new = [data.new[at] for at in np.flatnonzero(mask)]
+        stems = [data.stems[place] for place in np.flatnonzero(mask)]
+        new = [data.new[place] for place in np.flatnonzero(mask)]
         self.present = Words.common(stems, own, least, sets)
         self.new = Words.common(new, own, int(0.4 * least), sets)
         words = self._words(stems, new)
@@ -187,8 +187,8 @@ class Support:
 
     def score(self, data: Data, mask: np.ndarray) -> np.ndarray:
         """Compute the log-odds of the sentences of a mask."""
-        at = np.flatnonzero(mask)
-        words = self._words([data.stems[i] for i in at], [data.new[i] for i in at])
+        place = np.flatnonzero(mask)
+        words = self._words([data.stems[i] for i in place], [data.new[i] for i in place])
         return self.fit.score(data.response.x[mask][:, self.kept], words)
 
 
@@ -265,20 +265,20 @@ class HeldOut:
     def _calibrate(self, data: Data, test: np.ndarray) -> None:
         """Estimate some rows by calibrations that were fitted on the other rows."""
         train, weight = ~test, 1 / sizes(data)[: data.bench]
-        for at, name in enumerate(SCORES):
+        for place, name in enumerate(SCORES):
             means = self.means(name, self.regression(data, name, train))
             of = self.errors(data, name, means, train)
-            self.calibrated[test, at] = means[test]
-            self.error[test, at] = error_of(of, means[test], self.independent[test, at])
-            self.constant[test, at] = np.average(data.gold[train, at], weights=weight[train])
+            self.calibrated[test, place] = means[test]
+            self.error[test, place] = error_of(of, means[test], self.independent[test, place])
+            self.constant[test, place] = np.average(data.gold[train, place], weights=weight[train])
 
     def regression(self, data: Data, name: str, train: np.ndarray) -> Level | None:
         """Fit what corrects a score, on some rows; None for a score that stays as it is."""
         if name not in SHARES:
             return None
-        at = SCORES.index(name)
+        place = SCORES.index(name)
         rows, own = self.level[train], data.set[: data.bench][train]
-        return Level(rows, data.gold[train, at], own, LEVEL_RIDGE)
+        return Level(rows, data.gold[train, place], own, LEVEL_RIDGE)
 
     def means(self, name: str, level: Level | None) -> np.ndarray:
         """Estimate a score of all rows as `_levels.estimated` does."""
@@ -291,8 +291,8 @@ class HeldOut:
         self, data: Data, name: str, means: np.ndarray, train: np.ndarray
     ) -> dict[str, float]:
         """Fit the numbers of `model.ScoreErrors` on some rows."""
-        at, weight = SCORES.index(name), 1 / sizes(data)[: data.bench][train]
-        return errors(means[train], data.gold[train, at], self.independent[train, at], weight)
+        place, weight = SCORES.index(name), 1 / sizes(data)[: data.bench][train]
+        return errors(means[train], data.gold[train, place], self.independent[train, place], weight)
 
 
 LEVEL_RIDGE = 1.5
@@ -304,15 +304,15 @@ def _scores(
     relevant: list[float], utilized: list[float], alone: list[float]
 ) -> list[tuple[float, float]]:
     """Compute the expected `SCORES` of one row, each with its variance."""
-    found = expected_scores(relevant, utilized)
-    found["context_relevance_alone"] = expected_scores(alone, alone)["context_relevance"]
-    return [found[name] for name in SCORES]
+    scored = expected_scores(relevant, utilized)
+    scored["context_relevance_alone"] = expected_scores(alone, alone)["context_relevance"]
+    return [scored[name] for name in SCORES]
 
 
 def sizes(data: Data) -> np.ndarray:
     """Count the rows in each row's data set."""
-    _, at, count = np.unique(data.set, return_inverse=True, return_counts=True)
-    return count[at]
+    _, place, count = np.unique(data.set, return_inverse=True, return_counts=True)
+    return count[place]
 
 
 def balance(weight: np.ndarray, of_set: np.ndarray, y: np.ndarray, share: float) -> np.ndarray:

@@ -54,7 +54,7 @@ def show(
     return float(np.mean(values))
 
 
-def table(data: Data, title: str, held: HeldOut) -> None:
+def table(data: Data, title: str, held_out: HeldOut) -> None:
     """Print one cross-validation."""
     print(f"\n{title}\n  {'':38}" + "".join(f"{name:>12}" for name in [*data.sets, "mean"]))
     bad, of_row, of_bench = ~data.adherent, data.set, data.set[: data.bench]
@@ -62,32 +62,34 @@ def table(data: Data, title: str, held: HeldOut) -> None:
     def line(name: str, measure: Callable[[np.ndarray], float], of: np.ndarray = of_row) -> None:
         show(data.sets, of, name, measure)
 
-    line("AUROC not adherent", lambda m: roc_auc_score(bad[m], -held.adherent[m]))
+    line("AUROC not adherent", lambda m: roc_auc_score(bad[m], -held_out.adherent[m]))
     line("  response length", lambda m: roc_auc_score(bad[m], data.length[m]))
-    line("calibration error of adherent", lambda m: calibration_error(held.adherent[m], ~bad[m]))
+    line(
+        "calibration error of adherent", lambda m: calibration_error(held_out.adherent[m], ~bad[m])
+    )
     for at, name in enumerate(SCORES):
         for kind, values in (
-            (f"RMSE {name}", held.calibrated),
-            ("  constant (mean of the others)", held.constant),
+            (f"RMSE {name}", held_out.calibrated),
+            ("  constant (mean of the others)", held_out.constant),
         ):
             line(kind, lambda m, v=values, at=at: rmse(v[m, at], data.gold[m, at]), of_bench)
-        z = (data.gold[:, at] - held.calibrated[:, at]) / held.error[:, at]
+        z = (data.gold[:, at] - held_out.calibrated[:, at]) / held_out.error[:, at]
         line("  size of (gold - score) / its error", lambda m, z=z: rmse(z[m], 0), of_bench)
         line("  gold within 1.96 errors", lambda m, z=z: np.mean(np.abs(z[m]) < 1.96), of_bench)
-    own = data.documents.mean(held.relevant), data.documents.mean(held.alone)
-    for name, p in held.swapped.items():
+    own = data.documents.mean(held_out.relevant), data.documents.mean(held_out.alone)
+    for name, p in held_out.swapped.items():
         other = data.documents.mean(p[:, 0])
         line(f"mean relevance, {name}", lambda m, v=other: np.mean(v[m]), of_bench)
         line("  own before it", lambda m, v=other: before(own[0][m], v[m]), of_bench)
-    for name, closed in held.off_topic.items():
+    for name, closed in held_out.off_topic.items():
         line(f"off topic, {name}", lambda m, v=closed: np.mean(v[m]), of_bench)
-    other = data.documents.mean(held.swapped["foreign_question"][:, 1])
+    other = data.documents.mean(held_out.swapped["foreign_question"][:, 1])
     line("own before foreign_question, alone", lambda m: before(own[1][m], other[m]), of_bench)
     for name, gold, p, part in (
-        ("relevant", data.relevant, held.relevant, data.documents),
-        ("utilized", data.utilized, held.utilized, data.documents),
-        ("relevant (no response)", data.relevant, held.alone, data.documents),
-        ("supported", data.supported, held.supported, data.response),
+        ("relevant", data.relevant, held_out.relevant, data.documents),
+        ("utilized", data.utilized, held_out.utilized, data.documents),
+        ("relevant (no response)", data.relevant, held_out.alone, data.documents),
+        ("supported", data.supported, held_out.supported, data.response),
     ):
         own = of_row[part.row]
         line(f"AUROC {name} sentence", lambda m, g=gold, p=p: roc_auc_score(g[m], p[m]), own)
@@ -98,15 +100,15 @@ def table(data: Data, title: str, held: HeldOut) -> None:
                   + "".join(f"{v:12.3f}" for v in [*values, np.mean(values)]))  # fmt: skip
     pooled = of_row != TRUTH
     print(f"  calibration error, {len(data.sets)} sets pooled: "
-          f"{calibration_error(held.adherent[pooled], data.adherent[pooled]):.3f}")  # fmt: skip
-    flags(data, held)
-    doubts(data, held)
+          f"{calibration_error(held_out.adherent[pooled], data.adherent[pooled]):.3f}")  # fmt: skip
+    flags(data, held_out)
+    doubts(data, held_out)
     truth = of_row == TRUTH
     sentences = truth[data.response.row]
     print(
         "  RAGTruth (human labels): AUROC of hallucinated responses "
-        f"{roc_auc_score(bad[truth], -held.adherent[truth]):.3f}, of unsupported sentences "
-        f"{roc_auc_score(data.supported[sentences], held.supported[sentences]):.3f}"
+        f"{roc_auc_score(bad[truth], -held_out.adherent[truth]):.3f}, of unsupported sentences "
+        f"{roc_auc_score(data.supported[sentences], held_out.supported[sentences]):.3f}"
     )
 
 
@@ -147,13 +149,13 @@ def nested_said(
     }
 
 
-def flags(data: Data, held: HeldOut) -> None:
+def flags(data: Data, held_out: HeldOut) -> None:
     """Print what is flagged at a threshold that no item of the set was chosen on."""
     names = [*data.sets, TRUTH]
     print(f"  {'':38}" + "".join(f"{name:>12}" for name in names))
     for kind, gold, p, own in (
-        ("not adherent", data.adherent, held.adherent, data.set),
-        ("unsupported sentence", data.supported, held.supported, data.set[data.response.row]),
+        ("not adherent", data.adherent, held_out.adherent, data.set),
+        ("unsupported sentence", data.supported, held_out.supported, data.set[data.response.row]),
     ):
         said = nested_said(data, gold, p, own)
         bad = {s: ~gold[own == s] for s in names}
@@ -167,7 +169,7 @@ def flags(data: Data, held: HeldOut) -> None:
             print(f"  {name:38}" + "".join(f"{v:12.3f}" for v in values))
 
 
-def doubts(data: Data, held: HeldOut) -> None:
+def doubts(data: Data, held_out: HeldOut) -> None:
     """Print how adherence ranks where words end, and what a cascade passes on by default.
 
     AUROC is over pairs of one data set, pooled over the sets.
@@ -178,13 +180,13 @@ def doubts(data: Data, held: HeldOut) -> None:
     bench = data.set != TRUTH
     doubted = (spread > SPREAD_LIMIT) & bench
     low, high = EmbeddedJudge.unsure
-    band = (low <= held.adherent) & (held.adherent <= high) & bench
+    band = (low <= held_out.adherent) & (held_out.adherent <= high) & bench
     parts = {SPREAD: doubted, "the rest": bench & ~doubted}
     parts |= {f"P from {low} to {high}": band, "passed on": doubted | band}
     for name, rows in parts.items():
         won = pairs = 0.0
         for own in (rows & (data.set == s) for s in data.sets):
-            bad, good = (held.adherent[own & (data.adherent == kind)] for kind in (False, True))
+            bad, good = (held_out.adherent[own & (data.adherent == kind)] for kind in (False, True))
             gap = good - bad[:, None]
             won += (gap > 0).sum() + (gap == 0).sum() / 2
             pairs += gap.size
@@ -192,16 +194,16 @@ def doubts(data: Data, held: HeldOut) -> None:
               f"{(~data.adherent[rows]).mean():.3f}; AUROC {won / pairs:.3f}")  # fmt: skip
 
 
-def thresholds(data: Data, held: HeldOut) -> dict[str, float]:
+def thresholds(data: Data, held_out: HeldOut) -> dict[str, float]:
     """Choose the thresholds of the labels on domains unseen in fitting."""
     own = data.set[data.documents.row]
     said = data.set[data.response.row]
     return {
-        "relevant": best_f1(data.relevant, held.relevant, own, data.sets),
-        "relevant_alone": best_f1(data.relevant, held.alone, own, data.sets),
-        "utilized": best_f1(data.utilized, held.utilized, own, data.sets),
-        "supported": as_many(data.supported, held.supported, said, data.sets),
-        "adherent": as_many(data.adherent, held.adherent, data.set, data.sets),
+        "relevant": best_f1(data.relevant, held_out.relevant, own, data.sets),
+        "relevant_alone": best_f1(data.relevant, held_out.alone, own, data.sets),
+        "utilized": best_f1(data.utilized, held_out.utilized, own, data.sets),
+        "supported": as_many(data.supported, held_out.supported, said, data.sets),
+        "adherent": as_many(data.adherent, held_out.adherent, data.set, data.sets),
     }
 
 
@@ -212,13 +214,15 @@ def _best(measure: Callable[[float], float], grid: np.ndarray) -> float:
     return round(float(best[len(best) // 2]), 4)
 
 
-def short(data: Data, held: HeldOut) -> str:
+def short(data: Data, held_out: HeldOut) -> str:
     """Compute the figures of one ablation: adherence only."""
     names = [*data.sets, TRUTH]
     own = data.set[data.response.row]
-    row = [roc_auc_score(~data.adherent[data.set == s], -held.adherent[data.set == s])
+    row = [roc_auc_score(~data.adherent[data.set == s], -held_out.adherent[data.set == s])
            for s in names]  # fmt: skip
-    sentence = [roc_auc_score(data.supported[own == s], held.supported[own == s]) for s in names]
+    sentence = [
+        roc_auc_score(data.supported[own == s], held_out.supported[own == s]) for s in names
+    ]
     return f"{np.mean(row[:-1]):.3f} {np.mean(sentence[:-1]):.3f} {row[-1]:.3f} {sentence[-1]:.3f}"
 
 

@@ -144,12 +144,12 @@ def _replace(sentence: str, match: re.Match[str], new: str, group: int = 0) -> s
 
 def _number(sentence: str, of: Material, pick: int) -> Made:
     mark = _LIST_MARK.match(sentence)
-    found = [m for m in _NUMBER.finditer(sentence, mark.end() if mark else 0)
+    matches = [m for m in _NUMBER.finditer(sentence, mark.end() if mark else 0)
              if not _NEXT_MARK.fullmatch(sentence[max(0, m.start() - 3) : m.start()])
              or sentence[m.end() :].strip(" .")]  # fmt: skip
-    if not found:
+    if not matches:
         return None
-    match = found[pick % len(found)]
+    match = matches[pick % len(matches)]
     plain = match[0].replace(",", "")
     value = float(plain)
     other = [n for n in of.numbers if n not in sentence and ("," in n) == ("," in match[0])
@@ -170,14 +170,14 @@ def _number(sentence: str, of: Material, pick: int) -> Made:
 
 
 def _name(sentence: str, of: Material, pick: int) -> Made:
-    found = [m for m in _NAME.finditer(sentence) if not set(m[0].split()) & set(_DATES)
+    matches = [m for m in _NAME.finditer(sentence) if not set(m[0].split()) & set(_DATES)
              and not of.common.intersection(m[0].lower().split())]  # fmt: skip
     first = _FIRST.match(sentence)
     if first and first[0] in of.names:
-        found.append(first)
-    if not found:
+        matches.append(first)
+    if not matches:
         return None
-    match = found[pick % len(found)]
+    match = matches[pick % len(matches)]
     said = set(re.findall(r"\w+", sentence))
     size = len(match[0].split())
     other = [n for n in of.names if not said & set(n.split())]
@@ -189,33 +189,33 @@ def _name(sentence: str, of: Material, pick: int) -> Made:
 
 
 def _antonym(sentence: str, of: Material, pick: int) -> Made:
-    found = [m for m in re.finditer(r"\b[a-z]+\b", sentence) if m[0] in _OPPOSITE]
-    if not found:
+    matches = [m for m in re.finditer(r"\b[a-z]+\b", sentence) if m[0] in _OPPOSITE]
+    if not matches:
         return None
-    match = found[pick % len(found)]
+    match = matches[pick % len(matches)]
     return _replace(sentence, match, _OPPOSITE[match[0]]), (_OPPOSITE[match[0]], match[0])
 
 
 def _unit(sentence: str, of: Material, pick: int) -> Made:
-    found = []
+    matches = []
     for units in _UNITS:
         pattern = r"(?<=\d)[ -]?(" + "|".join(units) + r")(?!\w)"
-        found += [(match, units) for match in re.finditer(pattern, sentence)]
-    if not found:
+        matches += [(match, units) for match in re.finditer(pattern, sentence)]
+    if not matches:
         return None
-    match, units = found[pick % len(found)]
-    at = units.index(match[1])
-    new = units[(at + 1 + pick // 7 % (len(units) - 1)) % len(units)]
+    match, units = matches[pick % len(matches)]
+    place = units.index(match[1])
+    new = units[(place + 1 + pick // 7 % (len(units) - 1)) % len(units)]
     return _replace(sentence, match, new, 1), (new.strip("°"),)
 
 
 def _date(sentence: str, of: Material, pick: int) -> Made:
-    found = list(
+    matches = list(
         re.finditer(r"\b(?:" + "|".join(_DATES) + r")\b(?! (?:be|have|not|also)\b)", sentence)
     )
-    if not found:
+    if not matches:
         return None
-    match = found[pick % len(found)]
+    match = matches[pick % len(matches)]
     names = _MONTHS if match[0] in _MONTHS else _DAYS
     new = names[(names.index(match[0]) + 1 + pick // 7 % (len(names) - 1)) % len(names)]
     return _replace(sentence, match, new), (new,)
@@ -246,8 +246,8 @@ def _control(make: Callable[[str, int], str | None]) -> Callable[[str, Material,
 
 
 def _adverb(sentence: str, pick: int) -> str | None:
-    found = [m for m in _ADVERB.finditer(sentence) if m[1] not in _NO_ADVERB]
-    return _replace(sentence, found[pick % len(found)], "") if found else None
+    matches = [m for m in _ADVERB.finditer(sentence) if m[1] not in _NO_ADVERB]
+    return _replace(sentence, matches[pick % len(matches)], "") if matches else None
 
 
 def _clauses(sentence: str, pick: int) -> str | None:

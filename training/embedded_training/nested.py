@@ -23,12 +23,12 @@ def nested(data: Data, choices: Mapping[str, Choice]) -> None:
     print("\nAUROC of not adherent, unseen domain, every choice made on the other domains")
     chosen, shipped = [], []
     for outer, test in enumerate(domains):
-        rest = [mask for at, mask in enumerate(domains) if at != outer]
+        rest = [mask for number, mask in enumerate(domains) if number != outer]
         best = max(choices, key=lambda name: _inner(data, rest, choices[name], ~test))
         figures = {}
         for name in (best, next(iter(choices))):
-            held = HeldOut(data, [test], choices[name], adherence_alone=True)
-            figures[name] = areas(data, held.adherent, test)
+            held_out = HeldOut(data, [test], choices[name], adherence_alone=True)
+            figures[name] = areas(data, held_out.adherent, test)
         chosen += figures[best].values()
         shipped += figures[next(iter(choices))].values()
         print(f"  {best:32}" + "  ".join(f"{s} {v:.3f}" for s, v in figures[best].items()),
@@ -37,17 +37,17 @@ def nested(data: Data, choices: Mapping[str, Choice]) -> None:
 
 
 def _inner(data: Data, masks: list[np.ndarray], choice: Choice, within: np.ndarray) -> float:
-    held = HeldOut(data, masks, choice, within=within, adherence_alone=True)
-    return float(np.mean(list(areas(data, held.adherent, np.any(masks, axis=0)).values())))
+    held_out = HeldOut(data, masks, choice, within=within, adherence_alone=True)
+    return float(np.mean(list(areas(data, held_out.adherent, np.any(masks, axis=0)).values())))
 
 
 def areas(data: Data, adherent: np.ndarray, rows: np.ndarray) -> dict[str, float]:
     """Compute the AUROC of not adherent in each data set of the rows."""
-    found = {}
+    by_set = {}
     for name in sorted(set(data.set[rows])):
         own = data.set == name
-        found[name] = float(roc_auc_score(~data.adherent[own], -adherent[own]))
-    return found
+        by_set[name] = float(roc_auc_score(~data.adherent[own], -adherent[own]))
+    return by_set
 
 
 def nested_levels(data: Data) -> None:
@@ -57,18 +57,18 @@ def nested_levels(data: Data) -> None:
     coefficients that saw the domain; here by coefficients that saw neither.
     """
     domains = [mask for mask in data.masks("domain") if mask[: data.bench].any()]
-    held = HeldOut(data, domains)
+    held_out = HeldOut(data, domains)
     estimated = np.zeros(data.gold.shape)
     for outer, test in enumerate(domains):
-        rest = [mask for at, mask in enumerate(domains) if at != outer]
+        rest = [mask for number, mask in enumerate(domains) if number != outer]
         inner = HeldOut(data, rest, within=~test)
         part, rows = test[: data.bench][data.documents.row], test[: data.bench]
         for name in ("relevant", "utilized", "alone"):
-            getattr(inner, name)[part] = getattr(held, name)[part]
+            getattr(inner, name)[part] = getattr(held_out, name)[part]
         inner.expect(data, [test])
         estimated[rows] = inner.calibrated[rows]
     print("\nRMSE, unseen domain, corrections nested")
     for name in SHARES:
-        at = SCORES.index(name)
+        number = SCORES.index(name)
         show(data.sets, data.set[: data.bench], name,
-             lambda m, at=at: rmse(estimated[m, at], data.gold[m, at]))  # fmt: skip
+             lambda m, number=number: rmse(estimated[m, number], data.gold[m, number]))  # fmt: skip

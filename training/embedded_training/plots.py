@@ -13,14 +13,14 @@ from embedded_training.measures import bins, calibration_error
 from embedded_training.rows import TRUTH, Data
 
 
-def plots(data: Data, held: dict[str, HeldOut], folder: Path) -> list[Path]:
+def plots(data: Data, held_out: dict[str, HeldOut], folder: Path) -> list[Path]:
     """Write one PNG for each cross-validation: reliability beside ROC curves."""
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for by, judged in held.items():
+    for by, judged in held_out.items():
         figure, (left, right) = plt.subplots(1, 2, figsize=(11, 5))
         own = data.set != TRUTH
         for name, p, gold in (

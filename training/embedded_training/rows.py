@@ -191,26 +191,26 @@ class View:
 def partners(of_set: np.ndarray) -> np.ndarray:
     """Choose for each row the index of a row of another domain."""
     domain = np.where(np.isin(of_set, MANUALS), "manual", of_set)
-    found = []
-    for at in range(len(domain)):
-        other = (at * 7919 + 1009) % len(domain)
-        while domain[other] == domain[at]:
+    chosen = []
+    for place in range(len(domain)):
+        other = (place * 7919 + 1009) % len(domain)
+        while domain[other] == domain[place]:
             other = (other + 1) % len(domain)
-        found.append(other)
-    return np.array(found)
+        chosen.append(other)
+    return np.array(chosen)
 
 
 def exchanged(texts: list[tuple[str, list[list[str]]]], of_set: np.ndarray) -> np.ndarray:
     """Choose for each row the index of a row of its set with another question and documents."""
     of = {name: np.flatnonzero(of_set == name) for name in np.unique(of_set)}
-    found = []
-    for at, (question, documents) in enumerate(texts):
-        own = of[of_set[at]]
-        step = (at * 7919 + 1009) % len(own)
+    chosen = []
+    for place, (question, documents) in enumerate(texts):
+        own = of[of_set[place]]
+        step = (place * 7919 + 1009) % len(own)
         while texts[own[step]][0] == question or texts[own[step]][1] == documents:
             step = (step + 1) % len(own)
-        found.append(own[step])
-    return np.array(found)
+        chosen.append(own[step])
+    return np.array(chosen)
 
 
 class Data:
@@ -231,7 +231,7 @@ class Data:
         self.by_question = np.array([name in ALONE for name in DOCUMENT_FEATURES])
         self.partner = partners(self.set[: self.bench])
         texts = [row.pop("texts") for row in bench]
-        other = [texts[at] for at in self.partner]
+        other = [texts[place] for place in self.partner]
         self.own = View([call_features(*text) for text in texts])
         self.foreign_question = View(
             [call_features(q, d, r) for (_, d, r), (q, _, _) in zip(texts, other, strict=True)]
@@ -242,14 +242,14 @@ class Data:
         self.exchanged = exchanged([text[:2] for text in texts], self.set[: self.bench])
         self.foreign_documents = View(
             [
-                call_features(q, texts[at][1], r)
-                for (q, _, r), at in zip(texts, self.exchanged, strict=True)
+                call_features(q, texts[place][1], r)
+                for (q, _, r), place in zip(texts, self.exchanged, strict=True)
             ]
         )
         self.foreign_documents_refusal = View(
             [
-                call_features(q, texts[at][1], ["I don't know."])
-                for (q, _, _), at in zip(texts, self.exchanged, strict=True)
+                call_features(q, texts[place][1], ["I don't know."])
+                for (q, _, _), place in zip(texts, self.exchanged, strict=True)
             ]
         )
         self.refusal = View([call_features(q, d, ["I don't know."]) for q, d, _ in texts])
@@ -286,5 +286,5 @@ class Data:
 
 def folds(questions: list[str]) -> np.ndarray:
     """Assign each question to one fold, by its order of first appearance."""
-    number = {question: at for at, question in enumerate(dict.fromkeys(questions))}
+    number = {question: place for place, question in enumerate(dict.fromkeys(questions))}
     return np.array([number[question] * 7919 % FOLDS for question in questions])
