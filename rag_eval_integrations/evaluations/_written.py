@@ -192,7 +192,7 @@ def to_markdown(summary: Summary, title: str = "Evaluations") -> str:
         rows: list[Row] = [
             {"pattern": each.pattern.replace("_", " "), "calls": each.calls,
              "share": f"{each.share:.1%}", "95 %": _ends(each.interval, ".1%"),
-             "meaning": each.meaning, "fix": each.fix}
+             "meaning": each.meaning, "fix": "" if each.pattern == "healthy" else each.fix}
             for each in summary.patterns
         ]  # fmt: skip
         heading = f"Diagnoses of {summary.labelled:,} labelled calls"
@@ -200,9 +200,18 @@ def to_markdown(summary: Summary, title: str = "Evaluations") -> str:
     retrieval = summary.retrieval
     if retrieval.share is not None and retrieval.interval is not None:
         mean = retrieval.first_relevant
-        first = "" if mean is None else f", on average at rank {mean:.2f}"
+        first = "" if mean is None else f", on average behind {mean - 1:.2f} others"
+        ranks = (
+            {
+                "document": each.rank - 1,
+                "calls": each.calls,
+                "relevant": each.relevant,
+                "used": each.used,
+            }
+            for each in retrieval.ranks
+        )
         lines += _section(
-            "Retrieval", map(asdict, retrieval.ranks),
+            "Retrieval", ranks,
             f"In {retrieval.share:.1%} of {retrieval.calls:,} labelled calls (95 %: "
             f"{retrieval.interval:.1%}) a document holds a relevant sentence{first}.",
         )  # fmt: skip

@@ -76,7 +76,7 @@ def test_json_holds_every_figure(evaluations: Evaluations) -> None:
 
 
 def test_markdown_shows_the_same_means(evaluations: Evaluations) -> None:
-    """A row per score with mean, interval and of how many, rows per pattern and per rank."""
+    """A row per score with mean, interval and of how many, rows per pattern and document from 0."""
     summary = evaluations.summary()
     page = to_markdown(summary, "Nightly")
 
@@ -90,7 +90,7 @@ def test_markdown_shows_the_same_means(evaluations: Evaluations) -> None:
             f"| {pattern.pattern.replace('_', ' ')} | {pattern.calls} | {pattern.share:.1%} |"
             in page
         )
-    assert f"| 1 | {summary.ranks[0].calls} | {summary.ranks[0].relevant} |" in page
+    assert f"| 0 | {summary.ranks[0].calls} | {summary.ranks[0].relevant} |" in page
     assert "(none)" in to_markdown(Summary())
 
 
