@@ -6,6 +6,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -59,24 +60,32 @@ def push(options: PushOptions) -> int:
     sink = tool_sink(options.to, metadata=options.metadata or (), texts=options.texts)
     bad = BadRows(evals)
     noted = _Noted(Path(f"{options.evals}.pushed"), options.to)
-    rows = noted.others(filters.keep(bad.values(read_evaluations(evals))))
-    if options.dry_run:
-        _count(rows, sink, noted)
-        return _end(bad, options, failed=0)
+    rows = noted.others(filters.keep(bad.values(read_evaluations(evals))), sink)
     failed = 0
-    with LineFile(_target.resolved(noted.path), wait=False) as file:
-        file.end_last_line()
-        with kept(lambda: f"{counted(noted.posted, 'evaluation')} posted, see {noted.path}."):
-            for batch in _batches(rows):
-                failed += _post(sink, batch, lambda done: noted.note(file, done))
-                noted.show()
-    if (nothing := filters.none_kept()) and not noted.posted + noted.before + failed:
+    if options.dry_run:
+        scores = noted.count(rows)
+        words = f"Would post {counted(scores, 'score')} of"
+    else:
+        with LineFile(_target.resolved(noted.path), wait=False) as file:
+            file.end_last_line()
+            with kept(lambda: f"{counted(noted.posted, 'evaluation')} posted, see {noted.path}."):
+                for batch in _batches(rows):
+                    failed += _post(sink, batch, partial(noted.note, file))
+        words = "Posted the scores of"
+    if (
+        nothing := filters.none_kept()
+    ) and not noted.posted + noted.before + noted.untraced + failed:
         raise nothing
-    words = f"Posted the scores of {counted(noted.posted, 'call')} to {sink.tool}"
+    words = f"{words} {counted(noted.posted, 'call')} to {sink.tool}"
     words += f"; {noted.before:,} had been posted before" if noted.before else ""
     stdout().print(words, soft_wrap=True)
-    _tell_left_out(sink)
-    return _end(bad, options, failed)
+    if noted.untraced:
+        known = " or ".join(sink.sources)
+        print_stderr(f"{counted(noted.untraced, 'call')} without a trace of {known}")
+    bad.end("were not posted")
+    if bad.count and not options.skip_invalid:
+        return 2
+    return 1 if failed else 0
 
 
 class _Noted:
@@ -84,7 +93,7 @@ class _Noted:
 
     def __init__(self, path: Path, tool: str) -> None:
         self.path = path
-        self.posted = self.before = 0
+        self.posted = self.before = self.untraced = 0
         self._tool = tool
         self._shown = time.monotonic()
         self._keys: set[str] = set()
@@ -95,25 +104,32 @@ class _Noted:
                 continue
             self._keys.update(note.get(tool, ()))
 
-    def others(self, evaluations: Iterator[Evaluation]) -> Iterator[_Entry]:
-        """Yield the evaluations that are not noted, each with its key."""
+    def others(self, evaluations: Iterator[Evaluation], sink: TraceSink) -> Iterator[_Entry]:
+        """Yield the evaluations that can be posted and are not noted, each with its key."""
         seen: Counter[str] = Counter()
         for evaluation in evaluations:
             own = score_id(evaluation, "").hex
             seen[own] += 1  # a call may be in the file twice
             key = own if seen[own] == 1 else f"{own}-{seen[own]}"
+            place = sink.traced(evaluation)
+            self.untraced += place is None or place.span_id is None
             if key in self._keys:
                 self.before += 1
-            else:
+            elif place is not None:
                 yield key, evaluation
 
+    def count(self, entries: Iterator[_Entry]) -> int:
+        """Count what would be posted; return the number of scores."""
+        scores = 0
+        for _, evaluation in entries:
+            self.posted += 1
+            scores += len(evaluation.scores)
+        return scores
+
     def note(self, file: LineFile, entries: Sequence[_Entry]) -> None:
-        """Note that these are posted."""
+        """Note that these are posted, and print the progress, once per ten seconds."""
         file.append(json.dumps({self._tool: [key for key, _ in entries]}).encode("ascii"))
         self.posted += len(entries)
-
-    def show(self) -> None:
-        """Print the progress, once per ten seconds."""
         if time.monotonic() - self._shown >= _SECONDS_PER_LINE:
             self._shown = time.monotonic()
             print_stderr(f"{self.posted:,} posted")
@@ -160,31 +176,6 @@ def _post(sink: TraceSink, batch: list[_Entry], note: Callable[[list[_Entry]], N
     return len(batch)
 
 
-def _count(entries: Iterator[_Entry], sink: TraceSink, noted: _Noted) -> None:
-    calls = scores = 0
-    for _, evaluation in entries:
-        if sink.traced(evaluation) is not None:
-            calls += 1
-            scores += len(evaluation.scores)
-    words = f"Would post {counted(scores, 'score')} of {counted(calls, 'call')} to {sink.tool}"
-    words += f"; {noted.before:,} had been posted before" if noted.before else ""
-    stdout().print(words, soft_wrap=True)
-    _tell_left_out(sink)
-
-
-def _tell_left_out(sink: TraceSink) -> None:
-    if sink.left_out:
-        known = " or ".join(sink.sources)
-        print_stderr(f"{counted(sink.left_out, 'call')} without a trace of {known}")
-
-
-def _end(bad: BadRows, options: PushOptions, failed: int) -> int:
-    bad.end("were not posted")
-    if bad.count and not options.skip_invalid:
-        return 2
-    return 1 if failed else 0
-
-
 # --- The sinks
 
 
@@ -219,24 +210,19 @@ class _Exporting(OpenTelemetrySink):
     """
 
     def __init__(self, **options: Any) -> None:
-        sdk, exporters, otlp, metrics = (
-            client_library(module, package, "otel")
-            for module, package in (
-                ("opentelemetry.sdk._logs", "opentelemetry-sdk"),
-                ("opentelemetry.sdk._logs.export", "opentelemetry-sdk"),
-                (
-                    "opentelemetry.exporter.otlp.proto.http._log_exporter",
-                    "opentelemetry-exporter-otlp-proto-http",
-                ),
-                ("opentelemetry.metrics", "opentelemetry-api"),
-            )
+        package = "opentelemetry-exporter-otlp-proto-http"  # which brings the SDK
+        otlp = client_library(
+            "opentelemetry.exporter.otlp.proto.http._log_exporter", package, "otel"
         )
-        self._memory = exporters.InMemoryLogRecordExporter()
+        from opentelemetry.metrics import NoOpMeterProvider  # noqa: PLC0415 -- for this tool only
+        from opentelemetry.sdk import _logs  # noqa: PLC0415
+        from opentelemetry.sdk._logs import export  # noqa: PLC0415
+
         self._exporter = otlp.OTLPLogExporter()
-        provider = sdk.LoggerProvider(shutdown_on_exit=False)
-        provider.add_log_record_processor(exporters.SimpleLogRecordProcessor(self._memory))
-        meters = metrics.NoOpMeterProvider()
-        super().__init__(logger_provider=provider, meter_provider=meters, **options)
+        self._memory = export.InMemoryLogRecordExporter()  # type: ignore[no-untyped-call]
+        provider = _logs.LoggerProvider(shutdown_on_exit=False)
+        provider.add_log_record_processor(export.SimpleLogRecordProcessor(self._memory))
+        super().__init__(logger_provider=provider, meter_provider=NoOpMeterProvider(), **options)
 
     def write(self, batch: Sequence[Evaluation]) -> None:
         super().write(batch)

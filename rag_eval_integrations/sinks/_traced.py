@@ -49,6 +49,8 @@ class TraceSink(ABC):
     """Name of the tool, in messages."""
     sources: ClassVar[tuple[TraceSource, ...]]
     """Sources of `Capture.traces` whose ids the tool knows, its own first."""
+    without: ClassVar[str] = "its scores are not posted"
+    """What becomes of a call without a trace, in messages."""
     group: ClassVar[int] = 1
     """Evaluations that are sent at once at most."""
 
@@ -71,7 +73,13 @@ class TraceSink(ABC):
             Exception: the tool took nothing, and would take nothing else.
         """
         before = self.left_out
-        traced = [place for evaluation in batch if (place := self.traced(evaluation)) is not None]
+        traced = []
+        for evaluation in batch:
+            place = self.traced(evaluation)
+            if place is None or place.span_id is None:
+                self._without_trace()
+            if place is not None:
+                traced.append(place)
         if traced:
             self._prepare()
         left: list[Evaluation] = []
@@ -96,21 +104,18 @@ class TraceSink(ABC):
             raise PartlyWrittenError(left, failures[0]) from failures[0]
 
     def traced(self, evaluation: Evaluation) -> Traced | None:
-        """Find the trace of a call by the first source that the tool knows."""
+        """Find the trace of a call by the first source that the tool knows; None without one."""
         traces = {} if evaluation.capture is None else evaluation.capture.traces
         for source in self.sources:
             if (place := traces.get(source)) is not None:
                 return Traced(evaluation, *place)
-        self._without_trace()
         return None
 
     def _without_trace(self) -> None:
         self.left_out += 1
-        message = (
-            "%s: a call has no trace of %s, so its scores are not posted; further ones are counted "
-            "in `left_out`"
-        )
-        self._told.log("trace", message, type(self).__name__, " or ".join(self.sources))
+        message = "%s: a call has no trace of %s, so %s; further ones are counted in `left_out`"
+        sources = " or ".join(self.sources)
+        self._told.log("trace", message, type(self).__name__, sources, self.without)
 
     def _prepare(self) -> None:  # noqa: B027 -- most tools need nothing
         """Get ready for a batch, such as by sending the spans first."""

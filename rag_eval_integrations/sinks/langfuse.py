@@ -18,6 +18,9 @@ from rag_eval_integrations.sinks.sink import PartlyWrittenError
 if TYPE_CHECKING:
     from langfuse import Langfuse
 
+_ABOUT_THE_SCORES = (400, 413, 422)
+"""Statuses of replies which say that the request itself cannot be taken."""
+
 
 class LangfuseSink(TraceSink):
     """Posts every score to the trace of its call in Langfuse.
@@ -43,7 +46,7 @@ class LangfuseSink(TraceSink):
 
     tool = "Langfuse"
     sources = ("langfuse", "otel", "openinference", "openllmetry")
-    group = 50
+    group = 20  # some 200 kB with texts; the service takes 1 MB
 
     def __init__(
         self,
@@ -55,6 +58,10 @@ class LangfuseSink(TraceSink):
         super().__init__(metadata, texts)
         library = client_library("langfuse", "langfuse", "langfuse")
         self._client: Langfuse = library.get_client() if client is None else client
+
+    def _refused(self, error: Exception) -> bool:
+        about_it = getattr(error, "status_code", None) in _ABOUT_THE_SCORES
+        return about_it or super()._refused(error)
 
     def _send(self, group: Sequence[Traced]) -> None:
         bodies = [
@@ -78,6 +85,7 @@ class LangfuseSink(TraceSink):
             "value": score.value if numeric else label_of(score),
             "dataType": "NUMERIC" if numeric else "CATEGORICAL",
             "comment": self._comment(score) or None,
+            "environment": vars(self._client).get("_environment"),  # else it is not the trace's
             "metadata": self._facts(score, one.evaluation),
             "timestamp": None if began is None else began.isoformat(),
         }

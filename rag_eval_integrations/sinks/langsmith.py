@@ -80,7 +80,6 @@ class LangSmithSink(TraceSink):
             return super().traced(evaluation)
         if capture.framework == "langchain" and capture.run_id:
             return Traced(evaluation, None, capture.run_id)
-        self._without_trace()
         return None
 
     def _prepare(self) -> None:

@@ -77,6 +77,7 @@ class OpenTelemetrySink(TraceSink):
 
     tool = "OpenTelemetry"
     sources = ("otel", "openinference", "openllmetry", "langfuse")
+    without = "its events stand alone"
 
     def __init__(
         self,

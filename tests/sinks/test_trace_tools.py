@@ -333,6 +333,20 @@ def test_langfuse_takes_its_own_trace_first() -> None:
         assert tool.place(tool.service.of("adherence")) == ("f" * 32, "e" * 16)
 
 
+def test_langfuse_groups_scores_with_the_environment_of_the_client() -> None:
+    """As its own `create_score` does: the page of an environment shows its traces and scores."""
+    from langfuse import Langfuse
+
+    with running(LangfuseService()) as service:
+        client = Langfuse(
+            public_key=f"pk-{uuid4()}", secret_key="sk", base_url=service.url,
+            tracing_enabled=False, environment="staging",
+        )  # fmt: skip
+        LangfuseSink(client).write(evaluated())
+        client.shutdown()
+        assert service.of("adherence")["environment"] == "staging"
+
+
 def test_langfuse_that_rejects_some_of_a_batch() -> None:
     """Answers 207 and does not say which: all of the batch is sent again, a few times."""
     with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
