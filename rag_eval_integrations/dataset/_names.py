@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import SequenceMatcher, get_close_matches
 from itertools import chain
 from typing import Any, NamedTuple
@@ -88,6 +88,8 @@ _LONGEST_NAME = 100
 """Characters of a name that is taken for what it stands beside, and shown."""
 _LIKE = 0.75
 """Likeness, from 0 to 1, of a name that is proposed for a field."""
+_MOST_PROPOSED = 20
+"""Sets of names for which fields are proposed, which takes up to .1 s."""
 
 Way = tuple[str, ...]
 """The way to a value in a row, a name for each level."""
@@ -180,11 +182,13 @@ class Naming:
         row: the row.
         given: field of a call → names of fields in the rows, as a user gave them.
         option: what the user gave them by: `field_map` or `--map`.
+        proposed: the mappings to try that were worked out for earlier rows, by the rows' names.
     """
 
     row: Mapping[str, Any]
     given: Mapping[str, Sequence[str]]
     option: str
+    proposed: dict[frozenset[str], str] = field(default_factory=dict)
 
     def shape(self) -> Shape:
         """Decide where the fields are.
@@ -335,11 +339,12 @@ class Naming:
         gold = ""
         if "documents" in missing and self._has_gold_context():
             gold = "; deepeval's `context` is the expected one, and was not retrieved"
-        return InputError(
-            f"is missing{also}; the row has {listed(self.row)}{gold}; "
-            f"try {self._mapping(self._likely(missing))}",
-            field=missing[0],
-        )
+        names = frozenset(self.row)
+        if names not in self.proposed and len(self.proposed) < _MOST_PROPOSED:
+            self.proposed[names] = f"; try {self._mapping(self._likely(missing))}"
+        attempt = self.proposed.get(names, "")
+        why = f"is missing{also}; the row has {listed(self.row)}{gold}{attempt}"
+        return InputError(why, field=missing[0])
 
     def _likely(self, missing: Sequence[str]) -> list[tuple[str, str]]:
         """Propose the likeliest field of the row for each that is missing; NAME for none."""

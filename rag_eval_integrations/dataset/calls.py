@@ -229,6 +229,7 @@ class _Reader:
         self._option = option
         self._has_split = False
         self._shape: Shape | None = None
+        self._proposed: dict[frozenset[str], str] = {}
         self._later: frozenset[str] = frozenset()
 
     def call(self, row: Any) -> RagCall:
@@ -243,7 +244,7 @@ class _Reader:
         if not isinstance(row, Mapping):
             raise InputError("not a JSON object")
         if self._shape is None:
-            self._shape = Naming(row, self.given, self._option).shape()
+            self._shape = Naming(row, self.given, self._option, self._proposed).shape()
             if self._shape.name != "calls":
                 self._tell_names(self._shape.ways)
         elif not self._later.isdisjoint(row):  # not every writer writes a null
