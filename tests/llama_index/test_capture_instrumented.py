@@ -44,6 +44,7 @@ from .conftest import (
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     instrumentors = pytest.importorskip("openinference.instrumentation.llama_index")
+    from opentelemetry import trace
     from opentelemetry.sdk.trace import TracerProvider
 
 QUESTION = "How fast is the kettle?"
@@ -121,6 +122,21 @@ class TestSyncStreams:
         assert (result.response, result.invalid_reason) == (ANSWER, None)
         assert list(response.response_gen) == TOKENS
         assert_whole(beside, ANSWER)
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_request_around_a_query(beside: list[RagCall], streaming: bool) -> None:
+    """A call has the request's span and the tracer's own, which is the first, in one trace."""
+    request = TracerProvider().get_tracer("web").start_span("GET /")
+    with trace.use_span(request):
+        response: Any = engine(streaming=streaming).query(QUESTION)
+        assert "".join(response.response_gen if streaming else [str(response)]) == ANSWER
+
+    (how,) = map(seen, beside)
+    around = request.get_span_context()
+    assert how.traces["otel"] == (f"{around.trace_id:032x}", f"{around.span_id:016x}")
+    assert how.trace_id == how.traces["otel"][0]
+    assert how.span_id == how.traces["openinference"][1] != how.traces["otel"][1]
 
 
 async def joined(stream: Any) -> str:
