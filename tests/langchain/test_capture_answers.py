@@ -74,8 +74,8 @@ class TestWriters:
         judge = Scripted(replies=[says("The answer is 4"), says("4 is fine")])
 
         def ask(question: str) -> str:
-            found = joined(Sections().invoke(question))
-            judge.invoke(f"{question} {found}")
+            retrieved = joined(Sections().invoke(question))
+            judge.invoke(f"{question} {retrieved}")
             judge.invoke("Check it.")
             return "4"
 
@@ -301,7 +301,7 @@ def two_turns(captured: Captured, find: Any, write: Any) -> None:
 class TestTurns:
     @pytest.mark.parametrize("retriever", [True, False], ids=["retriever", "function"])
     @pytest.mark.parametrize(
-        "shown", [joined, lambda found: joined(found)[::-1]], ids=["prompt", "dataflow"]
+        "shown", [joined, lambda retrieved: joined(retrieved)[::-1]], ids=["prompt", "dataflow"]
     )
     def test_documents_of_the_turn_before(
         self, captured: Captured, shown: Any, retriever: bool

@@ -155,8 +155,8 @@ class TestBlock:
     def test_plain_code_is_one_call(self, captured: Captured) -> None:
         """A retriever and a model that plain code calls one by one are one call."""
         with captured.handler.call(QUESTION, name="app", tags=["t"], metadata={"user": 7}) as call:
-            found = Sections().invoke("kettle speed")
-            filled = PROMPT.invoke({"context": joined(found), "question": QUESTION})
+            retrieved = Sections().invoke("kettle speed")
+            filled = PROMPT.invoke({"context": joined(retrieved), "question": QUESTION})
             call.response = model().invoke(filled).text + " Really."
 
         record = captured.only
@@ -173,8 +173,8 @@ class TestBlock:
 
         async def ask(question: str) -> None:
             with captured.handler.call(question):
-                found = await Sections().ainvoke(question)
-                await model(f"Re: {question}").ainvoke(joined(found))
+                retrieved = await Sections().ainvoke(question)
+                await model(f"Re: {question}").ainvoke(joined(retrieved))
 
         await asyncio.gather(*(ask(f"q{i}") for i in range(10)))
 
@@ -195,8 +195,8 @@ class TestBlock:
         manager = CallbackManager.configure(inheritable_callbacks=[captured.handler])
         root = manager.on_chain_start({}, {"question": QUESTION}, name="rag")
         config: Any = {"callbacks": root.get_child()}
-        found = Sections().invoke(QUESTION, config)
-        answer = model().invoke(joined(found), config).text
+        retrieved = Sections().invoke(QUESTION, config)
+        answer = model().invoke(joined(retrieved), config).text
         root.on_chain_end({"answer": answer})
 
         assert captured.only.response == ANSWER

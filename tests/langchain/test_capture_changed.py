@@ -49,8 +49,8 @@ class TestChanged:
         shown = run(
             captured,
             PAGES,
-            lambda found: "\n".join(
-                [found[1].page_content, *(change(found[i].page_content) for i in (0, 2))]
+            lambda retrieved: "\n".join(
+                [retrieved[1].page_content, *(change(retrieved[i].page_content) for i in (0, 2))]
             ),
         )
 
@@ -65,7 +65,9 @@ class TestChanged:
         shown = run(
             captured,
             texts,
-            lambda found: "\n".join(document.page_content[30:120] for document in found[:2]),
+            lambda retrieved: "\n".join(
+                document.page_content[30:120] for document in retrieved[:2]
+            ),
         )
 
         assert shown == (["0", "1"], "dataflow", ["2"])
@@ -77,7 +79,9 @@ class TestChanged:
             "鍋は四分で沸騰し、蓋は片手で開きます。",
         ]
 
-        shown = run(captured, texts, lambda found: unicodedata.normalize("NFD", joined(found)))
+        shown = run(
+            captured, texts, lambda retrieved: unicodedata.normalize("NFD", joined(retrieved))
+        )
 
         assert shown == (["0", "1"], "dataflow", [])
 
@@ -91,8 +95,8 @@ class TestChanged:
         shown = run(
             captured,
             texts,
-            lambda found: html.escape(
-                "\n".join(found[i].page_content.upper() for i in (150, 7, 33))
+            lambda retrieved: html.escape(
+                "\n".join(retrieved[i].page_content.upper() for i in (150, 7, 33))
             ),
         )
 
@@ -103,7 +107,7 @@ class TestChanged:
         shown = run(
             captured,
             ["art", "Press start to begin."],
-            lambda found: "Restart. " + joined(found[1:]),
+            lambda retrieved: "Restart. " + joined(retrieved[1:]),
         )
 
         assert shown == (["1"], "prompt", ["0"])
@@ -115,12 +119,12 @@ class TestChanged:
         ([QUESTION, "In four minutes."], joined, (["0", "1"], "dataflow", [])),
         (
             [QUESTION, "<i>In four minutes</i>, as the manual says it.", "Nothing of that at all."],
-            lambda found: f"{QUESTION}\nIn four minutes, as the manual says it.",
+            lambda retrieved: f"{QUESTION}\nIn four minutes, as the manual says it.",
             (["0", "1"], "dataflow", ["2"]),
         ),
         (
             [QUESTION, "In four minutes."],
-            lambda found: joined(found[1:]),
+            lambda retrieved: joined(retrieved[1:]),
             (["1"], "prompt", ["0"]),
         ),
     ],
@@ -135,7 +139,7 @@ class TestSingleDocuments:
     def test_best_one_rewritten(self, captured: Captured) -> None:
         """A lambda that makes one document of many: this one is the context."""
         best: Any = RunnableLambda(
-            lambda found: Document(id="best", page_content="All in one text.")
+            lambda retrieved: Document(id="best", page_content="All in one text.")
         )
 
         rag_chain(Sections() | best, fmt=lambda one: one.page_content).invoke(
@@ -174,7 +178,9 @@ class TestSingleDocuments:
     def test_mapped_over(self, captured: Captured) -> None:
         """Where the prompt does not tell, single documents do not narrow the list they are of."""
         shown: Any = RunnableLambda(lambda item: item["page"].page_content[::-1])
-        pages: Any = RunnableLambda(lambda found: [{"page": document} for document in found])
+        pages: Any = RunnableLambda(
+            lambda retrieved: [{"page": document} for document in retrieved]
+        )
         backwards = pages | shown.map()
 
         rag_chain(Sections() | backwards, fmt=lambda parts: "\n".join(parts)).invoke(

@@ -71,10 +71,10 @@ class TestNestedRetrievers:
     def test_scored_by_a_lambda(self, captured: Captured) -> None:
         """A reranker's score is kept, whether beside the document or in its metadata."""
 
-        def rerank(found: list[Document]) -> list[Document]:
+        def rerank(retrieved: list[Document]) -> list[Document]:
             return [
                 Document(page_content=d.page_content, metadata={"relevance_score": 0.25 + i})
-                for i, d in enumerate(found[:2])
+                for i, d in enumerate(retrieved[:2])
             ]
 
         rag_chain(Sections(found=sections()) | RunnableLambda(rerank)).invoke(
@@ -87,7 +87,7 @@ class TestNestedRetrievers:
     def test_duplicates_count_once(self, captured: Captured) -> None:
         """A text that two retrievers found is one document."""
         both = RunnableParallel(x=Sections(), y=Sections(found=sections()[1:]))
-        merged = both | RunnableLambda(lambda found: found["x"] + found["y"])
+        merged = both | RunnableLambda(lambda retrieved: retrieved["x"] + retrieved["y"])
 
         rag_chain(merged).invoke(QUESTION, captured.config)
 
@@ -115,7 +115,7 @@ class TestOtherSources:
         """A plain function that searches by itself makes a RAG call, in any usual shape."""
         search: Any = RunnableLambda(lambda _: give())
 
-        rag_chain(search, fmt=lambda found: "\n\n".join(map(text, found))).invoke(
+        rag_chain(search, fmt=lambda retrieved: "\n\n".join(map(text, retrieved))).invoke(
             QUESTION, captured.config
         )
 
@@ -165,8 +165,8 @@ class TestPrompt:
     def test_blocks(self, captured: Captured, blocks: Any) -> None:
         """A prompt of blocks is read for its text; documents may be blocks of their own."""
 
-        def prompt(found: list[Document]) -> list[Any]:
-            shown = blocks(found[0].page_content, found[1].page_content)
+        def prompt(retrieved: list[Document]) -> list[Any]:
+            shown = blocks(retrieved[0].page_content, retrieved[1].page_content)
             return [HumanMessage([*shown, {"type": "text", "text": QUESTION}])]
 
         (Sections() | RunnableLambda(prompt) | model()).invoke(QUESTION, captured.config)
@@ -176,10 +176,10 @@ class TestPrompt:
     @pytest.mark.parametrize(
         "written",
         [
-            lambda found: json.dumps([d.page_content for d in found]),
-            lambda found: repr([d.page_content for d in found]),
-            lambda found: (
-                "".join(f"<p>{d.page_content}</p>" for d in found)
+            lambda retrieved: json.dumps([d.page_content for d in retrieved]),
+            lambda retrieved: repr([d.page_content for d in retrieved]),
+            lambda retrieved: (
+                "".join(f"<p>{d.page_content}</p>" for d in retrieved)
                 .replace("&", "&amp;")
                 .replace('"', "&quot;")
             ),
@@ -228,10 +228,10 @@ class TestPrompt:
 
     def test_text_of_the_history(self, captured: Captured) -> None:
         """A short document that only an earlier turn contains did not reach the prompt."""
-        found = [Document(id="yes", page_content="boils"), *sections()[1:]]
+        retrieved = [Document(id="yes", page_content="boils"), *sections()[1:]]
         chain = (
             RunnablePassthrough.assign(
-                context=lambda _: joined(Sections(found=found).invoke("q")[1:])
+                context=lambda _: joined(Sections(found=retrieved).invoke("q")[1:])
             )
             | RunnableLambda(
                 lambda state: [
@@ -254,9 +254,9 @@ class TestPrompt:
 
     def test_empty_document(self, captured: Captured) -> None:
         """A document without text reaches no prompt."""
-        found = [Document(id="none", page_content=""), *sections()]
+        retrieved = [Document(id="none", page_content=""), *sections()]
 
-        rag_chain(Sections(found=found)).invoke(QUESTION, captured.config)
+        rag_chain(Sections(found=retrieved)).invoke(QUESTION, captured.config)
 
         assert captured.ids == ["a", "b", "c"]
         assert captured.left_out == ["none"]
@@ -264,10 +264,10 @@ class TestPrompt:
     def test_changed_after_retrieval(self, captured: Captured) -> None:
         """Documents that the app overwrites in place count as the model saw them."""
 
-        def shout(found: list[Document]) -> list[Document]:
-            for document in found:
+        def shout(retrieved: list[Document]) -> list[Document]:
+            for document in retrieved:
                 document.page_content = document.page_content.upper()
-            return found
+            return retrieved
 
         rag_chain(Sections() | RunnableLambda(shout)).invoke(QUESTION, captured.config)
 
@@ -341,9 +341,9 @@ class TestManyModels:
         writer = Scripted(replies=[says(first), says("It boils soon.")])
 
         def choose(question: str) -> str:
-            found = Sections().invoke(question)
-            best = writer.invoke(f"Quote the best of these: {joined(found)}").text
-            (chosen,) = [document for document in found if best in document.page_content]
+            retrieved = Sections().invoke(question)
+            best = writer.invoke(f"Quote the best of these: {joined(retrieved)}").text
+            (chosen,) = [document for document in retrieved if best in document.page_content]
             return writer.invoke(f"{chosen.page_content} {question}").text
 
         RunnableLambda(choose).invoke(QUESTION, captured.config)

@@ -107,9 +107,9 @@ class TestAgent:
         @tool(response_format="content_and_artifact")
         def search(query: str) -> tuple[str, Any]:
             """Searches."""
-            found = Store().similarity_search_with_score(query)
-            documents = [document for document, _ in found]
-            return joined(documents), {"hits": found} if scored else documents
+            retrieved = Store().similarity_search_with_score(query)
+            documents = [document for document, _ in retrieved]
+            return joined(documents), {"hits": retrieved} if scored else documents
 
         agent(tools=[search]).invoke(asked(), captured.config)
 
@@ -126,9 +126,9 @@ class TestAgent:
         @tool
         def search(query: str, tool_call_id: Annotated[str, InjectedToolCallId]) -> Command[Any]:
             """Searches."""
-            found = Store().similarity_search(query)
-            message = ToolMessage(joined(found), tool_call_id=tool_call_id)
-            return Command(update={"context": found, "messages": [message]})
+            retrieved = Store().similarity_search(query)
+            message = ToolMessage(joined(retrieved), tool_call_id=tool_call_id)
+            return Command(update={"context": retrieved, "messages": [message]})
 
         agent(tools=[search], state_schema=WithContext).invoke(asked(), captured.config)
 
@@ -326,10 +326,10 @@ class TestGraph:
         @tool
         def search(query: str) -> str:
             """Searches."""
-            found = Sections().invoke(query)
+            retrieved = Sections().invoke(query)
             if query == "base":
                 interrupt("Go on?")
-            return joined(found)
+            return joined(retrieved)
 
         built = agent(
             calls_tool("lid"), says("It opens."), calls_tool("base"), says("It turns."),
@@ -349,9 +349,9 @@ class TestGraph:
         """A graph that takes too long fails with the user's own error, and is an error."""
 
         async def slow(state: State) -> State:
-            found = await Sections().ainvoke(state["question"])
+            retrieved = await Sections().ainvoke(state["question"])
             await asyncio.sleep(30)
-            return {"context": found}
+            return {"context": retrieved}
 
         app = graph(State, retrieve=slow, generate=generate)
         app.step_timeout = 0.2

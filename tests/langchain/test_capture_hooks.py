@@ -28,9 +28,9 @@ def ask(chain: Any, given: Any, **hooks: Any) -> tuple[list[RagCall], RagEvalCal
 
 def unseen(question: str) -> dict[str, Any]:
     """An app that searches and asks where no event tells."""
-    found = Store().similarity_search(question)
-    filled = PROMPT.invoke({"context": joined(found), "question": question})
-    return {"reply": model().invoke(filled).text, "sources": [d.page_content for d in found]}
+    retrieved = Store().similarity_search(question)
+    filled = PROMPT.invoke({"context": joined(retrieved), "question": question})
+    return {"reply": model().invoke(filled).text, "sources": [d.page_content for d in retrieved]}
 
 
 class TestHooks:

@@ -32,10 +32,10 @@ def writes(text: str, template: str = "Write a search query for: {question}") ->
 
 
 def kept_by(grader: Scripted) -> Callable[[list[Document]], list[Document]]:
-    def keep(found: list[Document]) -> list[Document]:
+    def keep(retrieved: list[Document]) -> list[Document]:
         return [
             document
-            for document in found
+            for document in retrieved
             if grader.invoke(f"Relevant? {document.page_content}").text == "yes"
         ]
 
@@ -68,8 +68,10 @@ def answer(state: State) -> State:
 
 def hyde() -> Runnable[Any, Any]:
     passage = writes("A kettle boils within about four minutes.", "Write a passage on {question}")
-    found = RunnableLambda(lambda given: given["hypothetical"]) | Sections()
-    return RunnablePassthrough.assign(hypothetical=passage) | RunnablePassthrough.assign(docs=found)
+    retrieved = RunnableLambda(lambda given: given["hypothetical"]) | Sections()
+    return RunnablePassthrough.assign(hypothetical=passage) | RunnablePassthrough.assign(
+        docs=retrieved
+    )
 
 
 SHAPES: dict[str, tuple[Callable[[], Any], list[str]]] = {
@@ -83,14 +85,16 @@ SHAPES: dict[str, tuple[Callable[[], Any], list[str]]] = {
         lambda: RunnableLambda(lambda d: d["question"]) | Sections() | kept_by(grader("no")),
         [],
     ),
-    "one document": (lambda: writes("q") | Sections() | (lambda found: found[1]), ["b"]),
+    "one document": (lambda: writes("q") | Sections() | (lambda retrieved: retrieved[1]), ["b"]),
     "with scores": (
         lambda: writes("q") | RunnableLambda(Store().similarity_search_with_score),
         ["a", "b", "c"],
     ),
     "texts": (
         lambda: (
-            writes("q") | Sections() | (lambda found: [document.page_content for document in found])
+            writes("q")
+            | Sections()
+            | (lambda retrieved: [document.page_content for document in retrieved])
         ),
         ["a", "b", "c"],
     ),
@@ -99,7 +103,7 @@ SHAPES: dict[str, tuple[Callable[[], Any], list[str]]] = {
         lambda: (
             writes("speed")
             | Sections()
-            | (lambda found: {"question": QUESTION, "found": found, "n": 3})
+            | (lambda retrieved: {"question": QUESTION, "found": retrieved, "n": 3})
         ),
         ["a", "b", "c"],
     ),
@@ -107,7 +111,7 @@ SHAPES: dict[str, tuple[Callable[[], Any], list[str]]] = {
         lambda: (
             writes("speed")
             | Sections()
-            | (lambda found: {"found": found, "ok": grader("Yes.").invoke("Good?").text})
+            | (lambda retrieved: {"found": retrieved, "ok": grader("Yes.").invoke("Good?").text})
         ),
         ["a", "b", "c"],
     ),
@@ -159,7 +163,7 @@ class TestOnlyRetrieves:
 
     def test_faq(self, captured: Captured) -> None:
         """The text of one document is the answer of an app without a model."""
-        chain = Sections() | RunnableLambda(lambda found: found[0].page_content)
+        chain = Sections() | RunnableLambda(lambda retrieved: retrieved[0].page_content)
         chain.invoke(QUESTION, captured.config)
 
         assert captured.only.response == ANSWER
@@ -213,9 +217,9 @@ class TestMapRerank:
         """Words of an example that another model happens to write do not feed the writer."""
         no, yes = "This document does not answer the question\nScore: 0", f"{ANSWER}\nScore: 100"
 
-        def write(found: list[Document]) -> str:
+        def write(retrieved: list[Document]) -> str:
             prompts = [
-                f"{self.EXAMPLE}{document.page_content}\n{QUESTION}" for document in found[:2]
+                f"{self.EXAMPLE}{document.page_content}\n{QUESTION}" for document in retrieved[:2]
             ]
             models = [Scripted(replies=[says(yes if i == best else no)]) for i in range(2)]
             if how == "batch":

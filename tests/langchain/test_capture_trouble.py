@@ -232,15 +232,15 @@ class TestBounds:
         """After a call, nothing of ours holds the app's documents, garbage collector or not."""
         import weakref
 
-        found = sections()
-        held = [weakref.ref(document) for document in found]
-        chain = rag_chain(Sections(found=found))
+        retrieved = sections()
+        held = [weakref.ref(document) for document in retrieved]
+        chain = rag_chain(Sections(found=retrieved))
         gc.collect()
         gc.disable()
         try:
             chain.invoke(QUESTION, captured.config)
             del chain
-            found.clear()
+            retrieved.clear()
             captured.calls.clear()
             gc.collect(0)
         finally:

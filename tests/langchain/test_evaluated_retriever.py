@@ -87,9 +87,9 @@ class TestAlone:
         self, retriever: EvaluatedRetriever, calls: list[RagCall]
     ) -> None:
         """Question, documents with id, metadata and score, and how it was observed."""
-        found = retriever.invoke(QUESTION, {"tags": ["t"], "metadata": {"user": 7}})
+        retrieved = retriever.invoke(QUESTION, {"tags": ["t"], "metadata": {"user": 7}})
 
-        assert found == sections()
+        assert retrieved == sections()
         (call,) = calls
         assert (call.question, call.response, ids(call)) == (QUESTION, None, ["a", "b", "c"])
         assert call.documents[0].metadata == {"page": 3}

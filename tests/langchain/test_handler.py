@@ -101,7 +101,7 @@ class TestRecord:
 class TestContext:
     def test_is_what_a_reranker_left(self, captured: Captured) -> None:
         """Documents that a lambda drops never reached the prompt: they are listed as such."""
-        reranked = Sections() | RunnableLambda(lambda found: [found[2], found[0]])
+        reranked = Sections() | RunnableLambda(lambda retrieved: [retrieved[2], retrieved[0]])
 
         rag_chain(reranked).invoke(QUESTION, captured.config)
 
@@ -128,8 +128,8 @@ class TestContext:
 
     def test_a_word_of_the_question_is_no_document(self, captured: Captured) -> None:
         """A short document that only the question contains did not reach the prompt."""
-        found = [Document(page_content="kettle"), *sections()[1:]]
-        chain = rag_chain(Sections(found=found), fmt=lambda documents: joined(documents[1:]))
+        retrieved = [Document(page_content="kettle"), *sections()[1:]]
+        chain = rag_chain(Sections(found=retrieved), fmt=lambda documents: joined(documents[1:]))
 
         chain.invoke(QUESTION, captured.config)
 
@@ -172,11 +172,11 @@ class TestTrouble:
         """With a retry, the documents are those of the attempt that led to the answer."""
         attempts: list[int] = []
 
-        def once_wrong(found: list[Document]) -> str:
+        def once_wrong(retrieved: list[Document]) -> str:
             attempts.append(1)
             if len(attempts) == 1:
                 raise ConnectionError("try again")
-            return joined(found)
+            return joined(retrieved)
 
         class Fresh(Sections):
             def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
@@ -317,7 +317,7 @@ class TestBounds:
 class TestShortcut:
     def test_records_are_as_validated(self, captured: Captured) -> None:
         """Records are made without validation, and are what validation would have made."""
-        reranked = Sections() | RunnableLambda(lambda found: found[:2])
+        reranked = Sections() | RunnableLambda(lambda retrieved: retrieved[:2])
         config: Any = {**captured.config, "tags": ["t"], "metadata": {"day": {1}, "user": 7}}
         rag_chain(reranked).invoke(QUESTION, config)
 

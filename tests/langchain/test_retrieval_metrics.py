@@ -80,11 +80,11 @@ class TestRetriever:
             store.as_retriever(search_kwargs={"k": 4}), calls.append, relevant_ids={"q": {"n3", "n1"}}
         )  # fmt: skip
 
-        found = [document.id for document in await retriever.ainvoke("q")]
+        retrieved = [document.id for document in await retriever.ainvoke("q")]
 
         (call,) = calls
-        assert [document.id for document in call.documents] == found
-        assert set(found) <= set(names)
+        assert [document.id for document in call.documents] == retrieved
+        assert set(retrieved) <= set(names)
         assert call.relevant_ids == ("n1", "n3")
 
     def test_ids_in_metadata(self) -> None:

@@ -43,8 +43,8 @@ def weather(query: str) -> str:
 @dynamic_prompt
 def with_context(request: Any) -> str:
     """Put documents into the system prompt, which no event shows."""
-    found = joined(Store().similarity_search(QUESTION))
-    return f"You are helpful. Use the following context in your response:\n\n{found}"
+    retrieved = joined(Store().similarity_search(QUESTION))
+    return f"You are helpful. Use the following context in your response:\n\n{retrieved}"
 
 
 def agent(one: BaseTool | None = None, **options: Any) -> Any:

@@ -307,8 +307,8 @@ class Steps(Workflow):
     async def answer(self, ev: Retrieved) -> StopEvent:
         return await self.say(ev.nodes)
 
-    async def say(self, found: list[NodeWithScore]) -> StopEvent:
-        return StopEvent(result=(await Model().acomplete(found[1].node.get_content())).text)
+    async def say(self, retrieved: list[NodeWithScore]) -> StopEvent:
+        return StopEvent(result=(await Model().acomplete(retrieved[1].node.get_content())).text)
 
 
 class TestWorkflows:
@@ -328,9 +328,9 @@ class TestWorkflows:
         """A response, streamed or not, may be a workflow's result."""
 
         class Synthesis(Steps):
-            async def say(self, found: list[NodeWithScore]) -> StopEvent:
+            async def say(self, retrieved: list[NodeWithScore]) -> StopEvent:
                 synthesizer = get_response_synthesizer(llm=Model(), streaming=streaming)
-                return StopEvent(result=await synthesizer.asynthesize(QUESTION, found[:2]))
+                return StopEvent(result=await synthesizer.asynthesize(QUESTION, retrieved[:2]))
 
         result: Any = await Synthesis().run(query=QUESTION)
         if streaming:
@@ -360,7 +360,7 @@ class TestWorkflows:
         """The answer is read from what workflows usually return, never guessed."""
 
         class Fixed(Steps):
-            async def say(self, found: list[NodeWithScore]) -> StopEvent:
+            async def say(self, retrieved: list[NodeWithScore]) -> StopEvent:
                 return StopEvent(result=result)
 
         await Fixed().run(query=QUESTION)

@@ -264,10 +264,10 @@ class TestStreams:
 
         class Direct(ContextChatEngine):
             def stream_chat(self, message: str, chat_history: Any = None) -> Any:
-                found = self._retriever.retrieve(message)
+                retrieved = self._retriever.retrieve(message)
                 return StreamingAgentChatResponse(
                     chat_stream=self._llm.stream_chat([ChatMessage(role="user", content=message)]),
-                    source_nodes=found,
+                    source_nodes=retrieved,
                     is_writing_to_memory=False,
                 )
 

@@ -28,8 +28,8 @@ class Own(CustomQueryEngine):
     answer: Any
 
     def custom_query(self, query_str: str) -> str:
-        found = Sections(nodes()).retrieve(query_str)
-        return str(self.answer([node.get_content() for node in found]))
+        retrieved = Sections(nodes()).retrieve(query_str)
+        return str(self.answer([node.get_content() for node in retrieved]))
 
 
 def say(prompt: str) -> str:
@@ -112,12 +112,12 @@ class TestOwnPrompts:
 
         class Twice(CustomQueryEngine):
             def custom_query(self, query_str: str) -> str:
-                found = Sections(nodes()).retrieve(query_str)
-                say(f"Which of these? {found[2].get_content()}")
+                retrieved = Sections(nodes()).retrieve(query_str)
+                say(f"Which of these? {retrieved[2].get_content()}")
                 parts = get_response_synthesizer(
                     llm=Model(), prompt_helper=HELPER, callback_manager=CallbackManager([])
                 )
-                return "".join(str(parts.synthesize(query_str, [node])) for node in found[:2])
+                return "".join(str(parts.synthesize(query_str, [node])) for node in retrieved[:2])
 
         Twice().query(QUESTION)
 
@@ -133,8 +133,8 @@ class TestResults:
         class Reports(Workflow):
             @step
             async def go(self, event: StartEvent) -> StopEvent:
-                found = await Sections(nodes()).aretrieve(event.query)
-                return StopEvent(result={"answer": "Four.", "notes": ["x"], "nodes": found[:1]})
+                retrieved = await Sections(nodes()).aretrieve(event.query)
+                return StopEvent(result={"answer": "Four.", "notes": ["x"], "nodes": retrieved[:1]})
 
         await Reports().run(query=QUESTION)
 
@@ -164,7 +164,7 @@ def test_the_question_is_found_by_name(captured: Captured, by_name: bool) -> Non
 
 
 @pytest.mark.parametrize(
-    ("ask", "found"),
+    ("ask", "retrieved"),
     [
         (lambda llm, prompt: llm.complete(prompt), ["b"]),
         (lambda llm, prompt: llm.complete(prompt=prompt), ["b"]),
@@ -172,7 +172,7 @@ def test_the_question_is_found_by_name(captured: Captured, by_name: bool) -> Non
     ],
     ids=["by place", "by name", "without"],
 )
-def test_the_prompt_is_found_without_events(captured: Captured, ask: Any, found: Any) -> None:
+def test_the_prompt_is_found_without_events(captured: Captured, ask: Any, retrieved: Any) -> None:
     """A model that sends no events still has spans, whatever its method's signature."""
 
     class Silent(Model):
@@ -182,4 +182,4 @@ def test_the_prompt_is_found_without_events(captured: Captured, ask: Any, found:
 
     Own(answer=lambda texts: ask(Silent(), f"Use {texts[1]}").text).query(QUESTION)
 
-    assert captured.ids == found
+    assert captured.ids == retrieved

@@ -56,9 +56,9 @@ def synthesizer(**more: Any) -> Any:
     )
 
 
-def tool(name: str, found: list[TextNode], **more: Any) -> QueryEngineTool:
+def tool(name: str, retrieved: list[TextNode], **more: Any) -> QueryEngineTool:
     return QueryEngineTool.from_defaults(
-        engine(Sections(found), **more), name=name, description=name
+        engine(Sections(retrieved), **more), name=name, description=name
     )
 
 
@@ -123,9 +123,9 @@ both_ways = pytest.mark.parametrize("way", ["sync", "async"])
 
 @both_ways
 class TestRouter:
-    @pytest.mark.parametrize(("chosen", "found"), [((1,), ["b"]), ((0, 1), ["a", "b"])])
+    @pytest.mark.parametrize(("chosen", "retrieved"), [((1,), ["b"]), ((0, 1), ["a", "b"])])
     async def test_is_one_call(
-        self, captured: Captured, way: str, chosen: Any, found: list[str]
+        self, captured: Captured, way: str, chosen: Any, retrieved: list[str]
     ) -> None:
         """One engine or several chosen: the router's query is the call, with all their nodes."""
         router = RouterQueryEngine(
@@ -140,7 +140,7 @@ class TestRouter:
         assert call.app == "RouterQueryEngine"
         assert call.response == ANSWER
         if not threads_lose_context(captured):
-            assert sorted(ids(call)) == found  # type: ignore[type-var]  # no None here
+            assert sorted(ids(call)) == retrieved  # type: ignore[type-var]  # no None here
             assert seen(call).retrievers == ("Sections",) * len(chosen)
             assert seen(call).documents_from == "prompt"
 
@@ -244,8 +244,8 @@ class TestNestedRetrievers:
 
         class Bare(CustomQueryEngine):
             def custom_query(self, query_str: str) -> str:
-                found = First().postprocess_nodes(Rewrites(nodes()).retrieve(query_str))
-                return str(Model().complete(found[0].get_content()))
+                retrieved = First().postprocess_nodes(Rewrites(nodes()).retrieve(query_str))
+                return str(Model().complete(retrieved[0].get_content()))
 
         await ask(Bare(), way)
 
@@ -321,8 +321,8 @@ class TestCustomEngines:
 
         class Custom(CustomQueryEngine):
             def custom_query(self, query_str: str) -> str:
-                found = Sections(nodes()).retrieve(query_str)
-                return str(NoText(llm=Model()).synthesize(query_str, found[1:]))
+                retrieved = Sections(nodes()).retrieve(query_str)
+                return str(NoText(llm=Model()).synthesize(query_str, retrieved[1:]))
 
         Custom().query(QUESTION)
 
@@ -355,9 +355,9 @@ class TestCustomEngines:
             def custom_query(self, query_str: str) -> Any:
                 from llama_index.core.base.response.schema import PydanticResponse
 
-                found = Sections(nodes()).retrieve(query_str)
+                retrieved = Sections(nodes()).retrieve(query_str)
                 answer = None if self.nothing else Speed(answer="4 min")
-                return PydanticResponse(answer, source_nodes=found)
+                return PydanticResponse(answer, source_nodes=retrieved)
 
         Custom().query(QUESTION)
         Custom(nothing=True).query(QUESTION)

@@ -153,8 +153,8 @@ class Streaming(Workflow):
 
     @step
     async def retrieve(self, ctx: Context, ev: StartEvent) -> Found:
-        found = await Sections(nodes()).aretrieve(ev.query)
-        return Found(nodes=found, question=ev.query)
+        retrieved = await Sections(nodes()).aretrieve(ev.query)
+        return Found(nodes=retrieved, question=ev.query)
 
     @step
     async def synthesize(self, ev: Found) -> StopEvent:

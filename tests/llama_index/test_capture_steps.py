@@ -103,9 +103,9 @@ class TestSteps:
     async def test_that_only_retrieves(self, captured: Captured, kept: list[str]) -> None:
         """A workflow that returns nodes, or none, has no answer, whatever a grader was shown."""
 
-        def grade(found: list[NodeWithScore]) -> list[NodeWithScore]:
-            Model().complete(f"Relevant? {nodes()[1].text} {found[0].text}")
-            return found if kept else []
+        def grade(retrieved: list[NodeWithScore]) -> list[NodeWithScore]:
+            Model().complete(f"Relevant? {nodes()[1].text} {retrieved[0].text}")
+            return retrieved if kept else []
 
         await workflow("retrieve", "rerank", "grade", result=grade).run(query=QUESTION)
 
@@ -126,12 +126,12 @@ class App:
         return Sections(nodes()).retrieve(question)
 
     @dispatcher.span
-    def postprocess_nodes(self, found: list[NodeWithScore]) -> list[NodeWithScore]:
-        return found[:2]
+    def postprocess_nodes(self, retrieved: list[NodeWithScore]) -> list[NodeWithScore]:
+        return retrieved[:2]
 
     @dispatcher.span
-    def complete(self, question: str, found: list[NodeWithScore]) -> str:
-        return str(Model().complete(f"{found[1].text} {question}"))
+    def complete(self, question: str, retrieved: list[NodeWithScore]) -> str:
+        return str(Model().complete(f"{retrieved[1].text} {question}"))
 
 
 class TestOwnMethods:
@@ -148,8 +148,8 @@ class TestOwnMethods:
 
         class Silent(App):
             @dispatcher.span
-            def complete(self, question: str, found: list[NodeWithScore]) -> str:
-                return f"There are {len(found)}."
+            def complete(self, question: str, retrieved: list[NodeWithScore]) -> str:
+                return f"There are {len(retrieved)}."
 
         Silent().query(QUESTION)
 

@@ -158,7 +158,7 @@ class TestLazyWork:
         class Lazy(CustomQueryEngine):
             def custom_query(self, query_str: str) -> Any:
                 def tokens() -> Generator[str, None, None]:
-                    found = Sections(nodes()[:2]).retrieve(query_str)
+                    retrieved = Sections(nodes()[:2]).retrieve(query_str)
                     yield from (  # type: ignore[misc]
                         engine(Sections(nodes()[:1]), streaming=True)
                         .query(  # type: ignore[union-attr]  # a stream
@@ -166,7 +166,7 @@ class TestLazyWork:
                         )
                         .response_gen
                     )
-                    yield f" ({len(found)})"
+                    yield f" ({len(retrieved)})"
 
                 return StreamingResponse(tokens())
 

@@ -159,8 +159,8 @@ class TestFailures:
 
         class Custom(CustomQueryEngine):
             def custom_query(self, query_str: str) -> Any:
-                found = Sections([Broken(text="x")]).retrieve(query_str)
-                return Response("Done", source_nodes=found)
+                retrieved = Sections([Broken(text="x")]).retrieve(query_str)
+                return Response("Done", source_nodes=retrieved)
 
         calls: list[RagCall] = []
         with RagEvalHandler(calls.append) as handler:
@@ -188,9 +188,9 @@ class TestFailures:
         class Custom(CustomQueryEngine):
             def custom_query(self, query_str: str) -> Any:
                 nonlocal armed
-                found = Sections(nodes()).retrieve(query_str)
+                retrieved = Sections(nodes()).retrieve(query_str)
                 armed = True
-                return Response("Done", source_nodes=found)
+                return Response("Done", source_nodes=retrieved)
 
         calls: list[RagCall] = []
         with RagEvalHandler(calls.append) as handler:
@@ -239,9 +239,9 @@ class TestPrompts:
 
         class Talks(CustomQueryEngine):
             def custom_query(self, query_str: str) -> str:
-                found = Sections(nodes()).retrieve(query_str)
-                Model().complete(found[0].node.get_content() + "x" * 90)
-                return str(Model().complete(found[1].node.get_content()))
+                retrieved = Sections(nodes()).retrieve(query_str)
+                Model().complete(retrieved[0].node.get_content() + "x" * 90)
+                return str(Model().complete(retrieved[1].node.get_content()))
 
         Talks().query(QUESTION)
 

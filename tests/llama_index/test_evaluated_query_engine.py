@@ -212,11 +212,11 @@ class TestLikeTheEngine:
         wrapped = EvaluatedQueryEngine(engine(), calls.append)
         bundle = QueryBundle(QUESTION)
 
-        found = wrapped.retrieve(bundle)
+        retrieved = wrapped.retrieve(bundle)
 
-        assert len(found) == len(await wrapped.aretrieve(bundle)) == 3
-        assert str(wrapped.synthesize(bundle, found)) == ANSWER
-        assert str(await wrapped.asynthesize(bundle, found)) == ANSWER
+        assert len(retrieved) == len(await wrapped.aretrieve(bundle)) == 3
+        assert str(wrapped.synthesize(bundle, retrieved)) == ANSWER
+        assert str(await wrapped.asynthesize(bundle, retrieved)) == ANSWER
         assert calls == []
 
     def test_is_garbage_when_dropped(self) -> None:

@@ -32,10 +32,10 @@ class TestAlone:
         wrapped = EvaluatedRetriever(Sections(nodes()), calls.append)
 
         with instrument_tags({"user": 7}):
-            found = wrapped.retrieve(QUESTION)
+            retrieved = wrapped.retrieve(QUESTION)
             again = await wrapped.aretrieve(QueryBundle(QUESTION))
 
-        assert [scored.node.node_id for scored in found] == ["a", "b", "c"]
+        assert [scored.node.node_id for scored in retrieved] == ["a", "b", "c"]
         assert [scored.node.node_id for scored in again] == ["a", "b", "c"]
         assert substance(calls[0]) == substance(calls[1])
         call = calls[0]
@@ -147,9 +147,9 @@ class TestLikeTheRetriever:
         index_node = IndexNode(id_="i", text="See the target.", index_id="t", obj=target)
         inner = Sections([index_node])
 
-        found = EvaluatedRetriever(inner, calls.append).retrieve(QUESTION)
+        retrieved = EvaluatedRetriever(inner, calls.append).retrieve(QUESTION)
 
-        assert [scored.node.node_id for scored in found] == ["t"]
+        assert [scored.node.node_id for scored in retrieved] == ["t"]
         assert [document.id for document in calls[0].documents] == ["t"]
 
     async def test_passes_private_halves_on(self) -> None:
@@ -159,9 +159,9 @@ class TestLikeTheRetriever:
         wrapped = EvaluatedRetriever(Sections([index_node]), calls.append)
 
         sync = wrapped._retrieve(QueryBundle(QUESTION))
-        found = await wrapped._aretrieve(query_bundle=QueryBundle(QUESTION))
+        retrieved = await wrapped._aretrieve(query_bundle=QueryBundle(QUESTION))
 
-        assert [scored.node.node_id for scored in (*sync, *found)] == ["i", "i"]
+        assert [scored.node.node_id for scored in (*sync, *retrieved)] == ["i", "i"]
         assert len(calls) == 2
 
     def test_has_its_attributes_and_settings(self) -> None:

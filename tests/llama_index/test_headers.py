@@ -76,8 +76,8 @@ class TestHeader:
 
         class Bare(CustomQueryEngine):
             def custom_query(self, query_str: str) -> str:
-                found = Sections([node()]).retrieve(query_str)
-                return str(Model().complete(f"Use {found[0].text} for {query_str}"))
+                retrieved = Sections([node()]).retrieve(query_str)
+                return str(Model().complete(f"Use {retrieved[0].text} for {query_str}"))
 
         Bare().query(QUESTION)
 
@@ -89,8 +89,8 @@ class TestHeader:
         class First(CustomQueryEngine):
             def custom_query(self, query_str: str) -> str:
                 other = TextNode(id_="o", text="The lid opens with one hand.", metadata={"page": 9})
-                found = Sections([node(), other]).retrieve(query_str)
-                shown = found[0].get_content(MetadataMode.LLM)
+                retrieved = Sections([node(), other]).retrieve(query_str)
+                shown = retrieved[0].get_content(MetadataMode.LLM)
                 return str(Model().complete(f"{shown} {query_str}"))
 
         First().query(QUESTION)

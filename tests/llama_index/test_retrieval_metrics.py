@@ -135,10 +135,10 @@ def test_equal_to_llama_indexs_own_where_they_agree() -> None:
         call = RagCall("q", [TextNode(text=n, id_=n) for n in ranking], None, relevant_ids=gold)
         ours = RagEvaluator(metrics=[Retrieval(k=k)]).evaluate_sync(call).scores
         for theirs in (HitRate(), MRR(), Recall(), AveragePrecision(), NDCG(), Precision()):
-            found = theirs.compute(expected_ids=gold, retrieved_ids=ranking).score
+            retrieved = theirs.compute(expected_ids=gold, retrieved_ids=ranking).score
             name = "map" if theirs.metric_name == "ap" else theirs.metric_name
             value = ours[f"{name}@{k}"].value
             assert value is not None
             if name == "precision":
                 value = value * k / len(ranking)
-            assert value == pytest.approx(found, abs=1e-12)
+            assert value == pytest.approx(retrieved, abs=1e-12)

@@ -77,8 +77,8 @@ class TestLooksLikeRag:
 
     async def test_plain_code(self, captured: Captured, caplog: pytest.LogCaptureFixture) -> None:
         """`retrieve` and then `synthesize` in plain code is no call, which is said."""
-        found = Sections(nodes()).retrieve(QUESTION)
-        engine()._response_synthesizer.synthesize(QUESTION, nodes=found)
+        retrieved = Sections(nodes()).retrieve(QUESTION)
+        engine()._response_synthesizer.synthesize(QUESTION, nodes=retrieved)
         await Sections(nodes()).aretrieve(QUESTION)
 
         assert captured.calls == []
@@ -106,10 +106,10 @@ class TestLooksLikeRag:
     async def test_documents_of_earlier_turns_were_seen(self, captured: Captured) -> None:
         """Where this turn searches as well, what the model was shown again counts, after it."""
         names = ("manual", "other")
-        found = (nodes()[:2], nodes()[1:])
+        retrieved = (nodes()[:2], nodes()[1:])
         tools: list[Any] = [
             RetrieverTool.from_defaults(Sections(part), name=name, description="Finds.")
-            for name, part in zip(names, found, strict=True)
+            for name, part in zip(names, retrieved, strict=True)
         ]
         calls = [[(name, {"input": "k"})] for name in names]
         asked = FunctionAgent(
