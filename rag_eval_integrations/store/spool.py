@@ -36,10 +36,15 @@ _AGAIN = 1.0
 """Seconds between attempts to open a file where the last one failed."""
 _ABANDONED = 86_400.0
 """Seconds after which a file without tables is removed: its writer died as it made it."""
-_TABLES = (
-    "CREATE TABLE call (n INTEGER PRIMARY KEY, call_uid TEXT, at REAL, body TEXT)",
-    "CREATE TABLE refusal (uid TEXT PRIMARY KEY, at REAL, why TEXT, calls INTEGER)",
-)
+_NEW_FILE = """
+PRAGMA locking_mode = EXCLUSIVE;
+PRAGMA journal_mode = PERSIST;
+PRAGMA synchronous = {};
+BEGIN EXCLUSIVE;
+CREATE TABLE call (n INTEGER PRIMARY KEY, call_uid TEXT, at REAL, body TEXT);
+CREATE TABLE refusal (uid TEXT PRIMARY KEY, at REAL, why TEXT, calls INTEGER);
+COMMIT;
+"""
 
 Redact = Callable[[RagCall], RagCall]
 
@@ -187,25 +192,17 @@ class Spool(_process.ProcessObserver):
         self._close()
         if self._failed is not None and now < self._failed[1]:
             raise self._failed[0]
-        used = sum(entry.stat().st_size for entry in os.scandir(self.folder))
+        used = 0
+        for entry in os.scandir(self.folder):
+            with suppress(FileNotFoundError):  # a worker has just imported it
+                used += entry.stat().st_size
         if used >= self._max_bytes:
             raise OSError(f"the spool {self.folder} is full: it holds {self._max_bytes:,} bytes")
         path = self.folder / f"{time.time_ns()}-{os.getpid()}-{os.urandom(4).hex()}{SUFFIX}"
         os.close(_target.create(path))  # private; SQLite gives its journal the same mode
-        connection = sqlite3.connect(
-            path, timeout=1.0, isolation_level=None, check_same_thread=False
-        )
+        connection = sqlite3.connect(path, 1.0, isolation_level=None, check_same_thread=False)
         try:
-            for pragma in (
-                "locking_mode = EXCLUSIVE",
-                "journal_mode = PERSIST",
-                f"synchronous = {'FULL' if self._durable else 'OFF'}",
-            ):
-                connection.execute(f"PRAGMA {pragma}")
-            connection.execute("BEGIN EXCLUSIVE")
-            for table in _TABLES:
-                connection.execute(table)
-            connection.execute("COMMIT")
+            connection.executescript(_NEW_FILE.format("FULL" if self._durable else "OFF"))
         except sqlite3.Error:
             connection.close()
             raise
@@ -266,12 +263,13 @@ def finished(path: Path) -> Iterator[sqlite3.Connection | None]:
     Raises:
         sqlite3.DatabaseError: it is damaged, as after a loss of power.
     """
-    with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as connection:
+    uri = f"{path.as_uri()}?mode=rw"  # never made anew, where another worker has removed it
+    with closing(sqlite3.connect(uri, 0.0, isolation_level=None, uri=True)) as connection:
         try:
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
             connection.execute("BEGIN EXCLUSIVE")
-            tables = connection.execute("SELECT count(*) FROM sqlite_master WHERE type = 'table'")
-            if tables.fetchone()[0] < len(_TABLES):  # its writer is about to make them
+            tables = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'refusal'")
+            if tables.fetchone() is None:  # its writer is about to make it
                 if time.time() - path.stat().st_mtime > _ABANDONED:
                     remove(path)
                 yield None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import resource
 import signal
@@ -258,6 +259,25 @@ def test_what_is_left_out_says_why_and_can_be_judged_later(
     assert len((tmp_path / "sink.jsonl").read_text().splitlines()) == 2
     wrong = rag_eval(*once, "--dollars-per-day", "0")
     assert (wrong.code, "`per_day_usd` = 0.0" in wrong.err) == (2, True)
+
+
+def test_a_damaged_file_is_kept_and_told_and_the_others_are_imported(
+    tmp_path: Path, rag_eval: Command, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As after a loss of power; the file of a running app is left alone."""
+    folder = tmp_path / "spool"
+    fill(Spool(folder), 2)  # its file is closed as it is collected
+    (folder / "0-torn.spool").write_text("no database, but enough text to be none " * 50)
+    running_app = Spool(folder)
+    fill(running_app, 1)
+    once = ["worker", "--store", tmp_path / "e.db", "--spool", folder, "--once"]
+    gc.collect()
+    assert "2 calls imported, 2 judged" in rag_eval(*once).err
+    assert "0-torn.damaged is damaged (file is not a database); it is kept" in caplog.text
+    running_app.close()
+
+    assert "1 call imported, 1 judged" in rag_eval(*once).err
+    assert [path.name for path in folder.iterdir()] == ["0-torn.damaged"]
 
 
 def test_evaluations_go_on_to_the_tools_that_push_knows(
