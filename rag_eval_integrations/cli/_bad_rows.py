@@ -15,7 +15,7 @@ _LISTED = 10
 """Rows of one kind whose numbers are told."""
 
 _PLACE = re.compile(r"\[\d++\]")
-_WHY = re.compile(r"(?:UTF-8|[^:;,`'\"\d])++")
+_WHY = re.compile(r"(?>(?:UTF-8|[^:;,`'\"\d])+)")
 
 
 T = TypeVar("T")
