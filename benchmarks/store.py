@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_eval_integrations import RagCall, RagEvaluator, Spool
-from rag_eval_integrations._once import LogOnce
+from rag_eval_integrations._visible import LogOnce
 from rag_eval_integrations.records import to_line
 from rag_eval_integrations.store import Store
 from rag_eval_integrations.store._worker import import_spool
@@ -88,8 +88,8 @@ def submit(folder: Path, url: str) -> None:
         spool.close()
     code = (
         "import sys, logging; from pathlib import Path; from rag_eval_integrations.store import "
-        "Store; from rag_eval_integrations._once import LogOnce; from rag_eval_integrations.store."
-        "_worker import import_spool\nwhile True: import_spool(Store(sys.argv[1]), "
+        "Store; from rag_eval_integrations._visible import LogOnce; from rag_eval_integrations."
+        "store._worker import import_spool\nwhile True: import_spool(Store(sys.argv[1]), "
         "Path(sys.argv[2]), LogOnce(logging.getLogger()))"
     )
     command = [sys.executable, "-c", code, url, str(folder / "spool")]

@@ -13,8 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rag_eval_integrations import _target
-from rag_eval_integrations._counted import counted
-from rag_eval_integrations._visible import one_line, visible
+from rag_eval_integrations._visible import counted, one_line, visible
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations.summary import ScoreFigures, Summary
 from rag_eval_integrations.records import EVALS_SCHEMA, Evaluation

@@ -2,7 +2,8 @@ r"""Texts of other people where a person reads them: nothing is hidden, and noth
 
 An escape sequence recolours a terminal or renames its window, a direction mark turns a line round,
 a line break forges a line of a log, and a zero-width character hides what it stands between. Here
-each of them is written out, as in `\x1b`. Whatever prints, logs or writes a page calls this module.
+each of them is written out, as in `\x1b`. Whatever prints, logs or writes a page calls this module;
+`counted` writes numbers of things for it, and `LogOnce` keeps a failure from filling the log.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from __future__ import annotations
 import json
 import logging
 import re
+import threading
 import traceback
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 
 _ACTING = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Categories: controls, formats (direction, zero width, tags), half characters, line ends."""
@@ -103,6 +105,17 @@ def visible_json(content: object) -> str:
     return json.dumps(content, allow_nan=False, indent=1).replace("\x7f", "\\u007f")
 
 
+def counted(count: int, singular: str, many: str | None = None) -> str:
+    """Write a number of things.
+
+    Args:
+        count: how many.
+        singular: the word for one of them, with its verb where the sentence needs it ("call was").
+        many: the word for several; by default `singular` with an "s".
+    """
+    return f"{count:,} {singular if count == 1 else many or f'{singular}s'}"
+
+
 # --- Loggers
 
 
@@ -143,3 +156,43 @@ def _argument(value: object) -> object:
         return f"<{visible(type(value).__name__)} without text>"
     written = visible(text).replace("\n", "\\n")
     return value if written == text else written
+
+
+class LogOnce:
+    """Counts failures from any thread; logs the first of each kind.
+
+    Args:
+        logger: where failures are logged.
+        level: level of the log lines.
+        max_kinds: number of kinds that are logged; further ones are only counted, so that kinds
+            without end fill neither the log nor the memory.
+    """
+
+    def __init__(
+        self, logger: logging.Logger, level: int = logging.WARNING, *, max_kinds: int = 100
+    ) -> None:
+        self.count = 0
+        """Failures so far, logged or not."""
+        self._logger = logger
+        self._level = level
+        self._max_kinds = max_kinds
+        self._kinds: set[Hashable] = set()
+        self._lock = threading.RLock()  # a garbage collection in here may report a failure
+
+    def log(
+        self, kind: Hashable, message: str, *args: object, error: BaseException | None = None
+    ) -> None:
+        """Count a failure; log it if it is the first of its kind.
+
+        Args:
+            kind: key of the kind of failure.
+            message: the log line, with the places of `args`.
+            *args: values for the log line.
+            error: the exception whose traceback is logged, if any.
+        """
+        with self._lock:
+            self.count += 1
+            if kind in self._kinds or len(self._kinds) >= self._max_kinds:
+                return
+            self._kinds.add(kind)
+        self._logger.log(self._level, message, *args, exc_info=error, stacklevel=2)

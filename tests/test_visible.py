@@ -6,6 +6,7 @@ import ast
 import io
 import logging
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from hypothesis import strategies as st
 
 import rag_eval_integrations
 from rag_eval_integrations._visible import (
+    LogOnce,
+    counted,
     hanging,
     logger_of,
     one_line,
@@ -205,3 +208,86 @@ def test_a_joiner_that_joins_nothing_is_seen(text: str) -> None:
     """Between other signs, at an end or twice, it would only hide."""
     assert acting(visible(text)) == []
     assert "\\u200" in visible(text)
+
+
+@pytest.mark.parametrize(
+    ("count", "words", "shown"),
+    [
+        (0, ("call",), "0 calls"),
+        (1, ("call",), "1 call"),
+        (2, ("call",), "2 calls"),
+        (1_234, ("call",), "1,234 calls"),
+        (1, ("call was", "calls were"), "1 call was"),
+        (0, ("call was", "calls were"), "0 calls were"),
+    ],
+)
+def test_one_is_no_plural(count: int, words: tuple[str, ...], shown: str) -> None:
+    """Neither "1 calls" nor "1 call were"; thousands are parted."""
+    assert counted(count, *words) == shown
+
+
+LOGGER = logging.getLogger("test_visible")
+
+
+def test_the_first_of_each_kind_is_logged_and_all_are_counted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """With its values, its level and its traceback, and as a line of the place that reports it."""
+    once = LogOnce(LOGGER, logging.ERROR)
+    error = ValueError("down")
+    for number in range(3):
+        once.log("sink", "sink %s failed", number, error=error)
+    once.log(("sink", KeyError), "%d%% are lost", 5)
+
+    assert once.count == 4
+    assert [record.getMessage() for record in caplog.records] == ["sink 0 failed", "5% are lost"]
+    first = caplog.records[0]
+    assert (first.levelno, first.filename) == (logging.ERROR, "test_visible.py")
+    assert first.exc_info is not None
+    assert first.exc_info[1] is error
+    assert caplog.records[1].exc_info is None
+
+
+def test_kinds_without_end_are_counted_and_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """A message with a request id makes every failure a kind of its own."""
+    once = LogOnce(LOGGER, max_kinds=3)
+    for number in range(10):
+        once.log(number, "failed")
+        once.log(0, "failed")
+
+    assert once.count == 20
+    assert len(caplog.records) == 3
+
+
+def test_threads_lose_no_count_and_log_no_kind_twice(caplog: pytest.LogCaptureFixture) -> None:
+    """Eight of them, all at once."""
+    once = LogOnce(LOGGER)
+
+    def fail(number: int) -> None:
+        once.log(number % 7, "kind %d failed", number % 7)
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(fail, range(7000)))
+
+    assert once.count == 7000
+    assert sorted(record.getMessage() for record in caplog.records) == [
+        f"kind {number} failed" for number in range(7)
+    ]
+
+
+def test_a_failure_may_be_reported_while_another_is(caplog: pytest.LogCaptureFixture) -> None:
+    """A garbage collection can end a stream, and so report, wherever Python runs code."""
+    once = LogOnce(LOGGER)
+
+    class Kind:
+        def __hash__(self) -> int:
+            once.log("inner", "inner")
+            return 1
+
+        def __eq__(self, other: object) -> bool:
+            return self is other
+
+    once.log(Kind(), "outer")
+
+    assert once.count >= 2
+    assert sorted(record.getMessage() for record in caplog.records) == ["inner", "outer"]

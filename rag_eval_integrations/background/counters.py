@@ -8,9 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from rag_eval_integrations._counted import counted
-from rag_eval_integrations._once import LogOnce
-from rag_eval_integrations._visible import logger_of
+from rag_eval_integrations._visible import LogOnce, counted, logger_of
 from rag_eval_integrations.records import By, Evaluation
 from rag_eval_integrations.records.mean import Means, only_mean
 

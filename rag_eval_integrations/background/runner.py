@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, Self, get_args
 
 from rag_eval_integrations import _process
-from rag_eval_integrations._counted import counted
+from rag_eval_integrations._visible import counted
 from rag_eval_integrations.background._sink_delivery import deliveries_to
 from rag_eval_integrations.background._worker import WhenFull, Worker, discard
 from rag_eval_integrations.background.budget import (

@@ -9,9 +9,8 @@ from asyncio import CancelledError
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from rag_eval_integrations._once import LogOnce
 from rag_eval_integrations._suppress import SUPPRESSED
-from rag_eval_integrations._visible import logger_of
+from rag_eval_integrations._visible import LogOnce, logger_of
 from rag_eval_integrations.errors import ConfigurationError, RagEvalError
 from rag_eval_integrations.records import RagCall
 from rag_eval_integrations.records.call import EndedCall

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rag_eval_integrations._counted import counted
-from rag_eval_integrations._visible import visible
+from rag_eval_integrations._visible import counted, visible
 from rag_eval_integrations.cli._arguments import Evaluations
 from rag_eval_integrations.cli._options import Threshold
 from rag_eval_integrations.cli._terminal import print_stderr, stdout

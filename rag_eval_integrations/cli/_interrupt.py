@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
-from rag_eval_integrations._counted import counted
+from rag_eval_integrations._visible import counted
 from rag_eval_integrations.cli._terminal import print_stderr
 
 INTERRUPTED = 128 + signal.SIGINT

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_eval_integrations import _loop, _target
-from rag_eval_integrations._counted import counted
-from rag_eval_integrations._visible import visible
+from rag_eval_integrations._visible import counted, visible
 from rag_eval_integrations.agreement._table import Row, Table
 from rag_eval_integrations.agreement.calibrating import calibration_of, check_enough
 from rag_eval_integrations.cli._arguments import CalibrateOptions

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from rag_eval_integrations import _target
-from rag_eval_integrations._counted import counted
 from rag_eval_integrations._lines import LineFile
+from rag_eval_integrations._visible import counted
 from rag_eval_integrations.background._sink_delivery import pause_after
 from rag_eval_integrations.cli._arguments import PushOptions
 from rag_eval_integrations.cli._bad_rows import BadRows

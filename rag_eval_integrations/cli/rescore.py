@@ -9,7 +9,7 @@ from contextlib import aclosing, closing
 from typing import Any, cast
 
 from rag_eval_integrations import _loop
-from rag_eval_integrations._counted import counted
+from rag_eval_integrations._visible import counted
 from rag_eval_integrations.cli._arguments import RescoreOptions
 from rag_eval_integrations.cli._judges import WatchedModel
 from rag_eval_integrations.cli._terminal import print_stderr, stdout

@@ -14,8 +14,8 @@ from functools import partial
 from typing import Any, cast
 
 from rag_eval_integrations import _loop
-from rag_eval_integrations._counted import counted
 from rag_eval_integrations._scoring import about_reference, nothing_to_judge
+from rag_eval_integrations._visible import counted
 from rag_eval_integrations.cli._arguments import RunOptions
 from rag_eval_integrations.cli._bad_rows import BadRows
 from rag_eval_integrations.cli._ending import (

@@ -10,8 +10,7 @@ from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
 
-from rag_eval_integrations._counted import counted
-from rag_eval_integrations._visible import one_line
+from rag_eval_integrations._visible import counted, one_line
 from rag_eval_integrations.cli._arguments import (
     StoreExportOptions,
     StoreInfoOptions,

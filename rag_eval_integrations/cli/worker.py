@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rag_eval_integrations import _loop
-from rag_eval_integrations._counted import counted
+from rag_eval_integrations._visible import counted
 from rag_eval_integrations.cli._arguments import Scoring, WorkerOptions
 from rag_eval_integrations.cli._judges import WatchedModel, judge_of
 from rag_eval_integrations.cli._options import metrics_from, set_variables

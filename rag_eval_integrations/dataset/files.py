@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Self, cast
 
 from rag_eval_integrations import _target
-from rag_eval_integrations._counted import counted
 from rag_eval_integrations._lines import LineFile
+from rag_eval_integrations._visible import counted
 from rag_eval_integrations.dataset._input import (
     LINE,
     LONGEST_ROW,

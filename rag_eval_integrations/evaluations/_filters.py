@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, get_args
 
-from rag_eval_integrations._counted import counted
+from rag_eval_integrations._visible import counted
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.records.score import Pattern, score_hint

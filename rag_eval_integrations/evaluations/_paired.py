@@ -34,7 +34,7 @@ from numbers import Real
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
-from rag_eval_integrations._counted import counted
+from rag_eval_integrations._visible import counted
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records.mean import Z_975, Interval, t_975
 

@@ -10,8 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from rag_eval_integrations._counted import counted
-from rag_eval_integrations._visible import one_line
+from rag_eval_integrations._visible import counted, one_line
 from rag_eval_integrations.errors import ConfigurationError, MissingDependencyError
 from rag_eval_integrations.evaluations._hook import above
 from rag_eval_integrations.evaluations.summary import ScoreFigures, Summary

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from rag_eval_integrations._counted import counted
-from rag_eval_integrations._visible import one_line
+from rag_eval_integrations._visible import counted, one_line
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations import _paired
 from rag_eval_integrations.evaluations._paired import (

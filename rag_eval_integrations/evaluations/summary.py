@@ -13,8 +13,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from rag_eval_integrations._counted import counted
-from rag_eval_integrations._visible import one_line
+from rag_eval_integrations._visible import counted, one_line
 from rag_eval_integrations.metrics import Diagnosis, diagnose
 from rag_eval_integrations.records import (
     By,

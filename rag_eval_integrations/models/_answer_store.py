@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from rag_eval_integrations import _process, _target
-from rag_eval_integrations._once import LogOnce
-from rag_eval_integrations._visible import logger_of
+from rag_eval_integrations._visible import LogOnce, logger_of
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import SCHEMA
 

@@ -12,8 +12,7 @@ from dataclasses import asdict
 from statistics import fmean
 from typing import Any
 
-from rag_eval_integrations._counted import counted
-from rag_eval_integrations._visible import one_line, visible_json
+from rag_eval_integrations._visible import counted, one_line, visible_json
 from rag_eval_integrations.evaluations._cells import csv_text, inline, markdown_table
 from rag_eval_integrations.prompt_tests.rates import (
     KINDS,

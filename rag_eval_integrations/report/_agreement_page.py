@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_eval_integrations import _target
-from rag_eval_integrations._counted import counted
+from rag_eval_integrations._visible import counted
 from rag_eval_integrations.agreement import Agreement, CascadePoint, Curves, Figure, Group
 from rag_eval_integrations.evaluations.summary import caution
 from rag_eval_integrations.records import JudgeInfo

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from string import ascii_lowercase
 from typing import Any
 
-from rag_eval_integrations._counted import counted
-from rag_eval_integrations._visible import one_line
+from rag_eval_integrations._visible import counted, one_line
 from rag_eval_integrations.records import Document, Evaluation, Labels, Score, Sentence
 from rag_eval_integrations.records._shown import STATES, bad_scores, uses_of
 from rag_eval_integrations.report._page import drawn, shown

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
-from rag_eval_integrations._counted import counted
+from rag_eval_integrations._visible import counted
 from rag_eval_integrations.evaluations.summary import (
     PatternFigures,
     ScoreFigures,

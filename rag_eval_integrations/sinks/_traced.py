@@ -9,8 +9,7 @@ from importlib import import_module
 from typing import Any, ClassVar, NamedTuple
 from uuid import NAMESPACE_URL, UUID, uuid5
 
-from rag_eval_integrations._once import LogOnce
-from rag_eval_integrations._visible import logger_of
+from rag_eval_integrations._visible import LogOnce, logger_of
 from rag_eval_integrations.errors import ConfigurationError, MissingDependencyError
 from rag_eval_integrations.records import Evaluation, Score, TraceSource
 from rag_eval_integrations.sinks.sink import PartlyWrittenError

@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from rag_eval_integrations._contain import words_of
-from rag_eval_integrations._once import LogOnce
 from rag_eval_integrations._suppress import suppress_capture
-from rag_eval_integrations._visible import logger_of, visible
+from rag_eval_integrations._visible import LogOnce, logger_of, visible
 from rag_eval_integrations.background._sink_delivery import deliveries_to
 from rag_eval_integrations.background.budget import (
     BoundedEvaluator,

@@ -20,8 +20,7 @@ from typing import NamedTuple
 
 from rag_eval_integrations import _process, _target
 from rag_eval_integrations._contain import contained, words_of
-from rag_eval_integrations._once import LogOnce
-from rag_eval_integrations._visible import logger_of, visible
+from rag_eval_integrations._visible import LogOnce, logger_of, visible
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import RagCall, to_line
 

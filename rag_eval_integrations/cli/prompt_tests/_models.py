@@ -13,8 +13,7 @@ from typing import Annotated, cast
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
-from rag_eval_integrations._counted import counted
-from rag_eval_integrations._visible import one_line
+from rag_eval_integrations._visible import counted, one_line
 from rag_eval_integrations.cli._arguments import model_options
 from rag_eval_integrations.cli._judges import WatchedModel
 from rag_eval_integrations.cli._terminal import print_stderr

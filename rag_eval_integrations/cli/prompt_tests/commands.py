@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import cast
 
 from rag_eval_integrations import _loop
-from rag_eval_integrations._counted import counted
 from rag_eval_integrations._target import make_folder, read_whole, replacing, resolved
+from rag_eval_integrations._visible import counted
 from rag_eval_integrations.cli._interrupt import kept, kept_words
 from rag_eval_integrations.cli._options import metric_variables, text_of
 from rag_eval_integrations.cli._terminal import print_stderr, stdout, write_stdout

@@ -12,9 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from rag_eval_integrations._counted import counted
-from rag_eval_integrations._once import LogOnce
-from rag_eval_integrations._visible import logger_of
+from rag_eval_integrations._visible import LogOnce, counted, logger_of
 from rag_eval_integrations.models.throttling._limits import LocalPermits, Permits, Taken
 from rag_eval_integrations.models.throttling._load import AdaptiveConcurrency, CircuitBreaker
 from rag_eval_integrations.models.throttling._waiting import Reason, Waiter, Waiting, sleep

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rag_eval_integrations import _process
-from rag_eval_integrations._counted import counted
-from rag_eval_integrations._visible import logger_of
+from rag_eval_integrations._visible import counted, logger_of
 from rag_eval_integrations.errors import (
     ConfigurationError,
     JudgeError,
