@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import logging
 import resource
 import signal
 import sqlite3
@@ -14,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,6 +25,7 @@ from trace_tools import PhoenixService
 from trace_tools import running as tools_running
 
 from rag_eval_integrations import RagCall, Spool
+from rag_eval_integrations.judges import EmbeddedJudge
 from rag_eval_integrations.metrics import TRACE_SCORES
 from rag_eval_integrations.store import Store, database
 from rag_eval_integrations.testing import labels_reply
@@ -278,6 +281,82 @@ def test_a_damaged_file_is_kept_and_told_and_the_others_are_imported(
 
     assert "1 call imported, 1 judged" in rag_eval(*once).err
     assert [path.name for path in folder.iterdir()] == ["0-torn.damaged"]
+
+
+def test_a_worker_waits_for_a_file_that_another_program_has_locked(
+    tmp_path: Path, rag_eval: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Told once; what was judged meanwhile is recorded when the file is free again."""
+    monkeypatch.setattr(database, "_BUSY", 0.0)
+    path = tmp_path / "e.db"
+    with closing(Store(path)) as store:
+        fill(store, 1)
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    told = []
+
+    class Locking:
+        name, version = "locking", "1"
+
+        async def label(self, call: Any) -> Any:
+            other.execute("BEGIN IMMEDIATE")
+            return await EmbeddedJudge().label(call)
+
+    class Release(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            told.append(record.getMessage())
+            other.execute("ROLLBACK")
+
+    monkeypatch.setitem(sys.modules, "locking", SimpleNamespace(judge=Locking()))
+    logger, handler = logging.getLogger("rag_eval_integrations.store"), Release()
+    logger.addHandler(handler)
+    try:
+        done = rag_eval("worker", "--store", path, "--judge", "locking:judge", "--once")
+    finally:
+        logger.removeHandler(handler)
+        other.close()
+
+    assert "1 judged" in done.err
+    assert told == [f"{path}: database is locked; tried again every second, and logged once"]
+
+
+def test_calls_that_cannot_be_read_or_end_their_workers_are_parked(
+    tmp_path: Path, rag_eval: Command
+) -> None:
+    """They hold up no others, and `store info` says why."""
+    path = tmp_path / "e.db"
+    with closing(Store(path)) as store:
+        fill(store, 3)
+        with closing(sqlite3.connect(path)) as file, file:
+            file.execute("UPDATE rag_call SET tries = 5 WHERE id = 1")
+            file.execute("UPDATE rag_call SET body = '{\"soon\": 1}' WHERE id = 2")
+        rag_eval("worker", "--store", path, "--once")
+    shown = rag_eval("store", "info", "--store", path).out
+
+    assert "1 tried in vain: its worker ended 5 times as it was judged" in shown
+    assert "1 tried in vain: cannot be read: field `question`: is missing" in shown
+    assert "1 evaluation by embedded" in shown
+
+
+def test_a_rescore_goes_on_where_the_judge_failed(
+    tmp_path: Path, rag_eval: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Calls that could not be judged are named, and the same command judges them."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "judge_of_rescore.py").write_text(JUDGE)
+    (tmp_path / "down").touch()
+    path = tmp_path / "e.db"
+    with closing(Store(path)) as store:
+        fill(store, 3)
+    words = ["rescore", "--store", path, "--judge", "judge_of_rescore:judge", "--since",
+             "2020-01-01"]  # fmt: skip
+    failed = rag_eval(*words)
+    (tmp_path / "down").unlink()
+    done = rag_eval(*words)
+
+    assert (failed.code, failed.err.count("JudgeUnavailableError")) == (1, 3)
+    assert "FAILED: 3 calls were not judged; the same command tries them again" in failed.err
+    assert "how long it takes is not known" in failed.out
+    assert (done.code, done.out.splitlines()[-1]) == (0, "3 evaluations recorded")
 
 
 def test_evaluations_go_on_to_the_tools_that_push_knows(
