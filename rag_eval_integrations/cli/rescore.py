@@ -17,6 +17,7 @@ from rag_eval_integrations.cli.run import foreseen
 from rag_eval_integrations.cli.store import moment
 from rag_eval_integrations.cli.worker import evaluator_of
 from rag_eval_integrations.dataset import evaluate_calls
+from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.evaluations._filters import Filters
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.records import RagCall
@@ -45,12 +46,17 @@ def rescore(options: RescoreOptions) -> int:
         evaluator = evaluator_of(options, store, watched)
         since = moment(options.since, "--since", store.now())
 
-        def chosen() -> Iterator[ClaimedCall]:
-            for call, latest in store.without(evaluator.fingerprint, since):
+        def chosen() -> Iterator[tuple[ClaimedCall, RagCall]]:
+            for claimed, latest in store.without(evaluator.fingerprint, since):
                 if not filters.conditions or any(filters.keep([latest] if latest else [])):
-                    yield call
+                    try:
+                        call = claimed.call()
+                    except InputError as error:
+                        print_stderr(f"{claimed.call_uid} is left out: {error}")
+                        continue
+                    yield claimed, call
 
-        calls, usage, words = foreseen((call.call() for call in chosen()), evaluator)
+        calls, usage, words = foreseen((call for _, call in chosen()), evaluator)
         stdout().print(
             f"{words}{_time(store, evaluator, options, calls, usage.requests)}", soft_wrap=True
         )
@@ -83,7 +89,7 @@ def _time(
 async def _rescored(
     store: Store,
     evaluator: RagEvaluator,
-    calls: Iterator[ClaimedCall],
+    calls: Iterator[tuple[ClaimedCall, RagCall]],
     options: RescoreOptions,
     watched: list[WatchedModel],
 ) -> int:
@@ -92,9 +98,9 @@ async def _rescored(
     done, told = 0, time.monotonic()
 
     def taken() -> Iterator[RagCall]:
-        for number, call in enumerate(calls):
-            given[number] = call, time.perf_counter()
-            yield call.call()
+        for number, (claimed, call) in enumerate(calls):
+            given[number] = claimed, time.perf_counter()
+            yield call
 
     stream = evaluate_calls(taken(), evaluator, max_concurrency=options.max_concurrency)
     results = cast(AsyncGenerator[Any], stream.numbered())
@@ -102,9 +108,10 @@ async def _rescored(
         async for number, evaluation in results:
             call, began = given.pop(number)
             outcome = outcome_of(call, evaluation, time.perf_counter() - began)
-            if outcome.evaluation is None:
+            if outcome.evaluation is None:  # the call stays what it is
                 print_stderr(f"{call.call_uid}: {outcome.why}")
-            batch.append(outcome)
+            else:
+                batch.append(outcome)
             if len(batch) >= _BATCH or time.monotonic() > told + _RECORDED:
                 done += len(await asyncio.to_thread(store.settle, batch))
                 batch, told = [], time.monotonic()

@@ -338,7 +338,7 @@ class Store:
         Args:
             outcomes: the calls.
             worker: who holds them; a call whose lease another worker has taken since is left to
-                that one. None for further evaluations of calls that nobody holds.
+                that one. None for further evaluations: a call that waits goes on waiting.
 
         Returns:
             The evaluations that were recorded.

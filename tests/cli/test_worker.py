@@ -347,15 +347,21 @@ def test_a_rescore_goes_on_where_the_judge_failed(
     path = tmp_path / "e.db"
     with closing(Store(path)) as store:
         fill(store, 3)
-    words = ["rescore", "--store", path, "--judge", "judge_of_rescore:judge", "--since",
-             "2020-01-01"]  # fmt: skip
-    failed = rag_eval(*words)
+        rag_eval("worker", "--store", path, "--once")
+        fill(store, 1)
+        with closing(sqlite3.connect(path)) as file, file:
+            file.execute("UPDATE rag_call SET body = '{\"soon\": 1}' WHERE id = 4")
+        words = ["rescore", "--store", path, "--judge", "judge_of_rescore:judge", "--since",
+                 "2020-01-01"]  # fmt: skip
+        failed = rag_eval(*words)
+        assert store.counts() == [("judged", "", 3), ("due", "", 1)]
     (tmp_path / "down").unlink()
     done = rag_eval(*words)
 
     assert (failed.code, failed.err.count("JudgeUnavailableError")) == (1, 3)
     assert "FAILED: 3 calls were not judged; the same command tries them again" in failed.err
     assert "how long it takes is not known" in failed.out
+    assert "is left out: field `question`: is missing" in failed.err
     assert (done.code, done.out.splitlines()[-1]) == (0, "3 evaluations recorded")
 
 
