@@ -117,7 +117,7 @@ _WINDOWS = (
     ("week", 604_800, 21_600, "6 hours"),
 )  # fmt: skip
 _FAILING = 20
-_WIDTH, _HEIGHT = 208, 52
+_WIDTH, _HEIGHT, _POINT = 208, 52, 3
 
 
 def report(options: StoreReportOptions) -> int:
@@ -216,4 +216,4 @@ def _score(
 
 
 def _y(share: float) -> str:
-    return f"{(1 - share) * (_HEIGHT - 1):.1f}"
+    return f"{_POINT + (1 - share) * (_HEIGHT - 2 * _POINT):.1f}"
