@@ -13,7 +13,7 @@ from langchain_core.outputs import ChatGeneration, LLMResult
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.models._framework import Borrowed, FrameworkModel, Reply
-from rag_eval_integrations.models._tokens import token_count
+from rag_eval_integrations.models._reading import token_count
 from rag_eval_integrations.models.completion import CompletionRequest, Message
 from rag_eval_integrations.records import Usage
 

@@ -15,8 +15,7 @@ from rag_eval_integrations.errors import ConfigurationError, JudgeOutputError
 from rag_eval_integrations.langchain._values import answer_of
 from rag_eval_integrations.langchain.handler import RagEvalCallbackHandler
 from rag_eval_integrations.langchain.model import LangChainModel
-from rag_eval_integrations.models._framework import Borrowed
-from rag_eval_integrations.models._templates import FrameworkTemplate
+from rag_eval_integrations.models._framework import Borrowed, FrameworkTemplate
 from rag_eval_integrations.models.completion import Choice, Completion, CompletionRequest
 from rag_eval_integrations.records import RagCall, Usage
 

@@ -9,7 +9,7 @@ from llama_index.core.llms import LLM, ChatMessage, ChatResponse
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.models._framework import Borrowed, FrameworkModel, Reply
-from rag_eval_integrations.models._tokens import alternative, token_count
+from rag_eval_integrations.models._reading import alternative, token_count
 from rag_eval_integrations.models.completion import CompletionRequest, Token
 from rag_eval_integrations.records import Usage
 

@@ -15,8 +15,7 @@ from pydantic import JsonValue
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.llama_index._answers import Answer, answer_from
 from rag_eval_integrations.llama_index.model import LlamaIndexModel
-from rag_eval_integrations.models._framework import Borrowed
-from rag_eval_integrations.models._templates import FrameworkTemplate
+from rag_eval_integrations.models._framework import Borrowed, FrameworkTemplate
 from rag_eval_integrations.models.completion import Message
 from rag_eval_integrations.records import RagCall
 

@@ -8,7 +8,7 @@ import socket
 import ssl
 import time
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from email.utils import parsedate_to_datetime
 
 from rag_eval_integrations.errors import JudgeError, JudgeRejectedError, JudgeUnavailableError
@@ -84,23 +84,26 @@ def readable(text: str, most: int = 300) -> str:
 _HIDDEN = ("Cf", "Cs", "Co", "Cn")
 
 
-_MOST_CAUSES = 20
 _NO_CONNECTION = (ConnectionRefusedError, socket.gaierror, ssl.SSLCertVerificationError)
 
 
+def causes_of(error: BaseException) -> Iterator[BaseException]:
+    """Yield an exception and those behind it: the socket's stands behind the client's own."""
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        yield cause
+        inner = cause.__cause__ or cause.__context__
+        # A name with several addresses fails once for each.
+        cause = inner.exceptions[0] if isinstance(inner, BaseExceptionGroup) else inner
+
+
 def _connected(error: BaseException) -> bool:
-    """Whether a connection was made: the socket's exception stands behind the client's own."""
-    following: BaseException | None = error
-    for _ in range(_MOST_CAUSES):
-        if following is None:
-            break
-        if isinstance(following, _NO_CONNECTION) or type(following).__name__ == "ConnectError":
-            return False
-        if isinstance(following, BaseExceptionGroup):  # one for each address of a host
-            following = following.exceptions[0]
-        else:
-            following = following.__cause__ or following.__context__
-    return True
+    return not any(
+        isinstance(cause, _NO_CONNECTION) or type(cause).__name__ == "ConnectError"
+        for cause in causes_of(error)
+    )
 
 
 def judge_error(error: Exception, who: str) -> JudgeError:

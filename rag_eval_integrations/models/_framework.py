@@ -3,17 +3,18 @@
     request ─▶ Extras: settings the model has ─▶ Borrowed: call the model ─▶ Reply ─▶ Completion
 
 `FrameworkModel` is the base class of both adapters. `Borrowed` calls the user's model object
-without touching the app's event loop; prompts under test use it as well.
+without touching the app's event loop; prompts under test use it as well. `FrameworkTemplate` is
+the base class of prompts under test that the frameworks render.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from rag_eval_integrations import _process
@@ -25,12 +26,12 @@ from rag_eval_integrations.errors import (
     JudgeUnavailableError,
 )
 from rag_eval_integrations.models._failures import judge_error
-from rag_eval_integrations.models._reading import answer_in
-from rag_eval_integrations.models._tokens import tokens_of
+from rag_eval_integrations.models._reading import answer_in, tokens_of
 from rag_eval_integrations.models.completion import (
     Choice,
     Completion,
     CompletionRequest,
+    Message,
     ModelBase,
     Token,
     finish_reason_of,
@@ -355,3 +356,56 @@ async def answered(asking: Iterable[Awaitable[T]]) -> list[T]:
         if isinstance(item, BaseException) and not isinstance(item, JudgeUnavailableError):
             raise item
     return [item for item in answers if not isinstance(item, BaseException)]
+
+
+# --- Prompt templates of the frameworks as prompts under test
+
+
+_ROLES: dict[str, Literal["system", "user", "assistant"]] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "human": "user",
+    "assistant": "assistant",
+    "ai": "assistant",
+    "chatbot": "assistant",
+    "model": "assistant",
+}
+
+
+class FrameworkTemplate(ABC):
+    """A prompt under test that the framework itself renders, message by message."""
+
+    _framework: ClassVar[str]
+
+    def __init__(self, name: str, input_names: Iterable[str]) -> None:
+        self.name = name
+        self.input_names: Sequence[str] = tuple(input_names)
+        shown = self.render(
+            {input_name: f"{{{{{input_name}}}}}" for input_name in self.input_names}
+        )
+        self.text = "\n\n".join(message.content for message in shown)
+
+    def render(self, values: Mapping[str, object]) -> tuple[Message, ...]:
+        """Render the template with these values.
+
+        Raises:
+            ConfigurationError: a value is missing, or a message is not text.
+        """
+        given = {name: values[name] for name in self.input_names if name in values}
+        try:
+            rendered = self._rendered(given)
+        except (KeyError, ValueError, TypeError) as error:
+            why = f"{self._framework} cannot render it: {type(error).__name__}: {error}"
+            raise ConfigurationError("prompt", self.name, why) from error
+        return tuple(self._message(kind, content) for kind, content in rendered)
+
+    @abstractmethod
+    def _rendered(self, given: dict[str, object]) -> Sequence[tuple[str, str]]:
+        """Render the template: the kind and the text of each message."""
+
+    def _message(self, kind: str, content: str) -> Message:
+        role = _ROLES.get(kind)
+        if role is None:
+            raise ConfigurationError("prompt", self.name, f"has a message of the kind {kind!r}")
+        return Message(role=role, content=content)

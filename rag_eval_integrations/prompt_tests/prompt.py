@@ -30,8 +30,8 @@ from rag_eval_integrations.metrics.prompty.file import (
     compiled_messages,
     prompt_name,
 )
+from rag_eval_integrations.models._framework import FrameworkTemplate
 from rag_eval_integrations.models._reading import loads
-from rag_eval_integrations.models._templates import FrameworkTemplate
 from rag_eval_integrations.models.completion import Message
 from rag_eval_integrations.prompt_tests.records import digest
 from rag_eval_integrations.records._json import input_error

@@ -6,8 +6,7 @@ _failures.py       error reply ─▶ a `Lesson` about the endpoint, or one of o
 _capabilities.py   what was learned about each (base_url, model)
 model.py           `OpenAIModel`
 _clients.py        one HTTP client per event loop, or a user's own
-_address.py        checks of the URL; Azure's
-_connection.py     why no connection could be made, in words
+_address.py        checks of the URL; Azure's; why no connection could be made, in words
 _secrets.py        what no message, record or repr may show
 """
 

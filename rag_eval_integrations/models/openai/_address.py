@@ -1,13 +1,23 @@
-"""Check an endpoint's URL, and tell Azure's from the others."""
+"""An endpoint's URL: check it, tell Azure's from the others, and say why nothing answers there.
+
+The words name the URL, file or proxy that is to blame, and what to do.
+"""
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import re
+import socket
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
+from urllib.request import getproxies, proxy_bypass
 
 from rag_eval_integrations.errors import ConfigurationError, without_secrets
+from rag_eval_integrations.models._failures import causes_of, readable
 
 _OPERATION = re.compile(r"(?:/chat)?/(?:completions|responses|embeddings|models)/*$")
 _VERSIONED = re.compile(r"/v\d\w*(?:/|$)")
@@ -112,3 +122,135 @@ def _version(in_url: str | None, given: str | None) -> str | None:
         why = f"is not the api-version of `base_url`, {in_url!r}: pass one of them"
         raise ConfigurationError("api_version", given, why)
     return in_url if given is None else given
+
+
+# --- Why no connection can be made
+
+
+_CERTIFICATES = "SSL_CERT_FILE"
+
+
+def environment_problem() -> tuple[str, str, str] | None:
+    """Find an environment variable that no client can be made with: its name, value and why."""
+    path = os.environ.get(_CERTIFICATES, "")
+    if path:
+        why = _unusable_certificates(path)
+        if why is not None:
+            return (
+                _CERTIFICATES,
+                path,
+                f"{why}; set this environment variable to a file, or unset it",
+            )
+    for scheme, url in getproxies().items():
+        if scheme not in ("http", "https", "all"):
+            continue
+        kind = urlsplit(url).scheme if "://" in url else "http"
+        name = _variable(scheme) or f"{scheme} proxy"
+        if kind.startswith("socks") and importlib.util.find_spec("socksio") is None:
+            why = "is a SOCKS proxy, for which the package socksio has to be installed"
+            return name, without_secrets(url), why
+        if kind not in ("http", "https", "socks5", "socks5h"):
+            return name, without_secrets(url), "is not a proxy of http://, https:// or socks5://"
+    return None
+
+
+def _unusable_certificates(path: str) -> str | None:
+    try:
+        changed = os.stat(path).st_mtime_ns
+    except OSError as error:
+        return f"cannot be read ({os.strerror(error.errno or 0).lower()})"
+    return _unloadable(path, changed)
+
+
+@lru_cache(maxsize=8)  # loading takes 20 ms, and an app makes many models
+def _unloadable(path: str, changed: int) -> str | None:
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=path)
+    except (OSError, ssl.SSLError):  # an SSLError is an OSError; both are named for the reader
+        return "is not a file of certificates in PEM format"
+    return None
+
+
+def proxy_of(url: str) -> str | None:
+    """Return the proxy that requests to a URL go through, with where it was set; None without."""
+    parts = urlsplit(url)
+    proxies = getproxies()
+    for scheme in (parts.scheme, "all"):
+        if proxies.get(scheme):
+            if proxy_bypass(parts.netloc):
+                return None
+            name = _variable(scheme) or "the system's settings"
+            shown = proxies[scheme] if "://" in proxies[scheme] else f"http://{proxies[scheme]}"
+            return f"{without_secrets(shown)} (from {name})"
+    return None
+
+
+def proxy_passwords() -> list[str]:
+    """Return the passwords in the URLs of proxies."""
+    matches = (re.search(r":([^:/]*)@", url) for url in getproxies().values())
+    return [match[1] for match in matches if match is not None]
+
+
+def _variable(scheme: str) -> str | None:
+    names = (f"{scheme}_proxy", f"{scheme.upper()}_PROXY")
+    return next((name for name in names if os.environ.get(name)), None)
+
+
+def why_unreachable(error: BaseException, url: str, proxy: str | None) -> tuple[str, bool]:
+    """Explain a failure without a reply: in words, and whether a connection was made.
+
+    Args:
+        error: the client's exception, whose causes are looked at.
+        url: the endpoint's URL, without secrets.
+        proxy: what `proxy_of` says; None when there is none, or when it is not known.
+    """
+    causes = list(causes_of(error))
+    names = {kind.__name__ for cause in causes for kind in type(cause).__mro__}
+    if any("Timeout" in name for name in names):
+        return f"timed out ({type(causes[min(1, len(causes) - 1)]).__name__})", True
+    words = next((words for cause in causes if (words := _words(cause, url)) is not None), None)
+    connected = words is None and not names & {"ConnectError", "ProxyError"}
+    if words is None:
+        last = causes[min(1, len(causes) - 1)]  # the first is the client's "Connection error."
+        words = f"{type(last).__name__}: {readable(str(last))}"
+    elif proxy is None:
+        words += f"; is base_url {url!r} right?"
+    if proxy is not None and not connected:
+        words = (
+            f"could not connect through the proxy {proxy}: {words}; "
+            f"is it right, or should {urlsplit(url).hostname} be in NO_PROXY?"
+        )
+    return words, connected
+
+
+def _words(error: BaseException, url: str) -> str | None:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return _untrusted(error)
+    if isinstance(error, ssl.SSLError):
+        if "WRONG_VERSION_NUMBER" in str(error) or "RECORD_LAYER" in str(error):
+            return "the server does not speak TLS (a URL with http:// may be meant)"
+        return f"the TLS handshake failed: {error.reason or readable(str(error))}"
+    if str(error).startswith(("illegal status line", "Receive buffer too long")):
+        return f"the server does not speak HTTP as an API does ({readable(str(error), 80)})"
+    if isinstance(error, ConnectionRefusedError):
+        return "connection refused: nothing listens there"
+    if isinstance(error, socket.gaierror):
+        return f"unknown host ({readable(error.strerror or str(error))})"
+    # Of the loop's own making, "All connection attempts failed" has no errno; its cause has.
+    if isinstance(error, OSError) and error.errno and not isinstance(error, ConnectionError):
+        return os.strerror(error.errno).lower()
+    return None
+
+
+def _untrusted(error: ssl.SSLCertVerificationError) -> str:
+    words = f"the server's certificate is not trusted: {readable(error.verify_message)}"
+    chosen = os.environ.get(_CERTIFICATES)
+    if chosen:
+        return f"{words} (trusted are those of {_CERTIFICATES}={chosen})"
+    words += f"; set {_CERTIFICATES} to a file with the certificate of its authority"
+    for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
+        path = os.environ.get(name)
+        if path:
+            exists = "" if os.path.isfile(path) else ", and does not exist"
+            return f"{words} ({name}={path} is not read by this client{exists})"
+    return words

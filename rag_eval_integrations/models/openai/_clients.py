@@ -9,7 +9,7 @@ import sys
 import threading
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
 from pydantic import JsonValue, SecretStr
@@ -28,18 +28,6 @@ _MOST_ERROR_BYTES = 64 * 2**10
 """Bytes of an error reply that are read."""
 _MOST_REDIRECTS = 3
 """Redirects of a request that are followed; each takes the prompt and the key along."""
-
-
-class Clients(Protocol):
-    """Gives the client for the loop that asks."""
-
-    async def get(self) -> AsyncOpenAI:
-        """Return the running loop's client."""
-        ...
-
-    async def aclose(self) -> None:
-        """Close the running loop's client, if it is ours."""
-        ...
 
 
 def _bounded_http_client(sdk: Any) -> Any:
@@ -209,7 +197,9 @@ def maker(
     return make
 
 
-def given(sdk: Any, client: AsyncOpenAI | Callable[[], AsyncOpenAI]) -> tuple[AsyncOpenAI, Clients]:
+def given(
+    sdk: Any, client: AsyncOpenAI | Callable[[], AsyncOpenAI]
+) -> tuple[AsyncOpenAI, GivenClient | LoopClients]:
     """Return a user's client, or the first one that the user's function makes, and all of them."""
     if isinstance(client, sdk.AsyncOpenAI):
         return client, GivenClient(client)

@@ -11,8 +11,7 @@ from typing import Any
 
 from rag_eval_integrations.errors import JudgeUnavailableError
 from rag_eval_integrations.models._failures import may_pass, readable
-from rag_eval_integrations.models._reading import answer_in, loads
-from rag_eval_integrations.models._tokens import clean, token_count, tokens_of
+from rag_eval_integrations.models._reading import answer_in, clean, loads, token_count, tokens_of
 from rag_eval_integrations.models.completion import Choice, Completion, finish_reason_of
 from rag_eval_integrations.models.openai._request import Sent
 from rag_eval_integrations.records import Usage
@@ -55,9 +54,7 @@ def completion_of(content: bytes, sent: Sent, requests: int, who: str) -> Comple
 def blocked_completion(sent: Sent, requests: int) -> Completion:
     """Make the completion of a prompt that a content filter stopped."""
     choice = Choice(text="", finish_reason="content_filter")
-    return Completion(
-        choices=(choice,), usage=Usage(requests=requests), warnings=tuple(sent.warnings)
-    )
+    return Completion(choices=(choice,), usage=Usage(requests=requests), warnings=sent.warnings)
 
 
 def is_without_json(sent: Sent, choice: Choice) -> bool:
@@ -166,18 +163,10 @@ def _arguments(message: dict[str, Any]) -> str | None:
     return arguments if isinstance(arguments, str) else None
 
 
-_MOST_TOKENS = 10**12
-"""A count above is nonsense, and may have more digits than a file can hold."""
-
-
-def _usage(given: object, requests: int) -> Usage:
-    given = given if isinstance(given, dict) else {}
-
-    def count(name: str) -> int:
-        return token_count(given.get(name))
-
+def _usage(counts: object, requests: int) -> Usage:
+    counts = counts if isinstance(counts, dict) else {}
     return Usage(
         requests=requests,
-        prompt_tokens=count("prompt_tokens"),
-        completion_tokens=count("completion_tokens"),
+        prompt_tokens=token_count(counts.get("prompt_tokens")),
+        completion_tokens=token_count(counts.get("completion_tokens")),
     )

@@ -6,7 +6,7 @@ Parameters that the endpoint is known to refuse are left out, each with a warnin
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,7 +47,6 @@ def body_of(
     asked: CompletionRequest,
     defaults: Defaults,
     can: Capabilities,
-    strict: Callable[[Schema], Mapping[str, JsonValue] | None] | None = None,
 ) -> Sent:
     """Write the body for an endpoint with the capabilities `can`.
 
@@ -56,7 +55,6 @@ def body_of(
         asked: the request.
         defaults: settings where the request has none.
         can: what the endpoint takes.
-        strict: makes a schema strict; `strict_schema` by default.
     """
     warnings: list[str] = []
     by = can.structured_by if asked.json_schema is not None else None
@@ -64,8 +62,7 @@ def body_of(
         warnings.append(f"JSON was asked for by {by}: the endpoint refuses better ways")
     body: dict[str, Any] = {"model": model, "messages": _messages(asked, by, can, warnings)}
     if asked.json_schema is not None and by is not None:
-        schema = asked.json_schema
-        body.update(_structured(asked.schema_name, schema, by, strict or strict_schema))
+        body.update(_structured(asked.schema_name, asked.json_schema, by))
     for name, value in _parameters(asked, defaults, can).items():
         if name in can.refused:
             warnings.append(f"`{name}` was left out: the endpoint refuses it")
@@ -157,14 +154,9 @@ def _without_system(messages: list[Message]) -> list[Message]:
     return [*rest[:first_user], joined, *rest[first_user + 1 :]]
 
 
-def _structured(
-    name: str,
-    schema: Schema,
-    by: StructuredBy,
-    strict_of: Callable[[Schema], Mapping[str, JsonValue] | None],
-) -> dict[str, Any]:
+def _structured(name: str, schema: Schema, by: StructuredBy) -> dict[str, Any]:
     if by == "json_schema":
-        strict = strict_of(schema)
+        strict = strict_schema(schema)
         described = {"name": name, "schema": strict or schema, "strict": strict is not None}
         return {"response_format": {"type": "json_schema", "json_schema": described}}
     if by == "json_object":
@@ -188,26 +180,6 @@ def strict_schema(schema: Schema) -> dict[str, JsonValue] | None:
     except _OpenObjectError:
         return None
     return strict if isinstance(strict, dict) else None
-
-
-class StrictSchemas:
-    """Makes schemas strict, each object once: a judge sends the same schema with every request."""
-
-    def __init__(self) -> None:
-        self._made: dict[int, tuple[Schema, dict[str, JsonValue] | None]] = {}
-
-    def __call__(self, schema: Schema) -> dict[str, JsonValue] | None:
-        """Return the strict form, or None if there is none."""
-        known = self._made.get(id(schema))
-        if known is None:
-            if len(self._made) >= _MOST_SCHEMAS:
-                self._made.clear()
-            # The schema is kept, so that its id is not given away.
-            self._made[id(schema)] = known = (schema, strict_schema(schema))
-        return known[1]
-
-
-_MOST_SCHEMAS = 16
 
 
 class _OpenObjectError(Exception):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import math
 import os
 import platform
 import re
@@ -27,23 +26,24 @@ from rag_eval_integrations.errors import (
     without_secrets,
 )
 from rag_eval_integrations.models.completion import Completion, CompletionRequest
-from rag_eval_integrations.models.openai._address import Address, address_of
+from rag_eval_integrations.models.openai._address import (
+    Address,
+    address_of,
+    environment_problem,
+    proxy_of,
+    proxy_passwords,
+    why_unreachable,
+)
 from rag_eval_integrations.models.openai._capabilities import Capabilities, endpoint_of
 from rag_eval_integrations.models.openai._clients import (
     MOST_BYTES,
     MOVED,
-    Clients,
+    GivenClient,
     LoopClients,
     given,
     maker,
     secrets_of,
     version_of,
-)
-from rag_eval_integrations.models.openai._connection import (
-    environment_problem,
-    proxy_of,
-    proxy_passwords,
-    why_unreachable,
 )
 from rag_eval_integrations.models.openai._failures import ErrorReply, failure_of, lesson_of
 from rag_eval_integrations.models.openai._reply import (
@@ -51,9 +51,10 @@ from rag_eval_integrations.models.openai._reply import (
     completion_of,
     is_without_json,
 )
-from rag_eval_integrations.models.openai._request import Defaults, Sent, StrictSchemas, body_of
+from rag_eval_integrations.models.openai._request import Defaults, Sent, body_of
 from rag_eval_integrations.models.openai._secrets import hidden
 from rag_eval_integrations.records import Usage
+from rag_eval_integrations.records._json import is_amount
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -127,7 +128,7 @@ class OpenAIModel:
         platform.platform()
         self._sdk = openai
         self._own = client is None
-        self._clients: Clients
+        self._clients: GivenClient | LoopClients
         if client is None:
             given_url = base_url or os.environ.get("OPENAI_BASE_URL")
             self._address = address_of(given_url or _DEFAULT_URL, api_version)
@@ -161,7 +162,6 @@ class OpenAIModel:
         self.name = f"openai:{model}"
         self.model: str = model
         self._timeout = float(timeout)
-        self._strict = StrictSchemas()
         self.version = _version(self._defaults, self._address)
         self._endpoint = endpoint_of(self.base_url, model)
         self._who = f"{model} at {urlsplit(self.base_url).netloc}"
@@ -211,7 +211,7 @@ class OpenAIModel:
             for requests in range(1, _MOST_REQUESTS + 1):
                 await negotiation.wait(refused=refused)
                 known = self._endpoint.capabilities
-                sent = body_of(self.model, request, self._defaults, known, self._strict)
+                sent = body_of(self.model, request, self._defaults, known)
                 reply = await self._post(client, sent)
                 bad = _bad_reply(reply)
                 if bad is not None:
@@ -326,11 +326,9 @@ def _version(defaults: Defaults, address: Address) -> str:
 
 
 def _check_numbers(timeout: float, temperature: float | None, max_tokens: int | None) -> None:
-    if type(timeout) not in (int, float) or not 0 < timeout < math.inf:
+    if not is_amount(timeout):
         raise ConfigurationError("timeout", timeout, "should be a number of seconds above 0")
-    if temperature is not None and (
-        type(temperature) not in (int, float) or not 0 <= temperature < math.inf
-    ):
+    if temperature is not None and not is_amount(temperature, or_zero=True):
         raise ConfigurationError("temperature", temperature, "should be a number from 0")
     if max_tokens is not None and (type(max_tokens) is not int or max_tokens < 1):
         raise ConfigurationError("max_tokens", max_tokens, "should be a whole number from 1")

@@ -29,8 +29,9 @@ from rag_eval_integrations.models.throttling._queue import (
     AdmissionQueue,
     Outcome,
     Permit,
+    Reason,
+    Waiting,
 )
-from rag_eval_integrations.models.throttling._waiting import Reason, Waiting
 from rag_eval_integrations.records import Usage
 from rag_eval_integrations.records._json import is_amount
 

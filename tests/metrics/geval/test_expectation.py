@@ -19,8 +19,7 @@ from rag_eval_integrations.metrics.geval._expectation import (
     place_of,
 )
 from rag_eval_integrations.metrics.geval._reply import read_reply
-from rag_eval_integrations.models._reading import loads
-from rag_eval_integrations.models._tokens import tokens_of
+from rag_eval_integrations.models._reading import loads, tokens_of
 from rag_eval_integrations.models.completion import Token
 
 
