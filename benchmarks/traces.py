@@ -89,7 +89,6 @@ def plain(provider: LoggerProvider, rows: Sequence[Evaluation], metric: bool = F
                 "gen_ai.evaluation.evaluator.version": row.fingerprint,
                 "gen_ai.evaluation.explanation": "unsupported: b",
                 "log.record.uid": str(uuid4()),
-                "rag_eval.call.id": row.id,
             }
             if metric:
                 histogram.record(score.value or 0.0, {"name": score.name}, context)

@@ -86,13 +86,12 @@ def test_an_event_stands_on_the_span_of_its_call(receiver: Receiver) -> None:
     events = receiver.events()
     assert list(events) == list(TRACE_SCORES)
     uid = events["supported_fraction"].pop("log.record.uid")
-    assert len(uid) == 32
+    assert len(uid) == 32 + len("/supported_fraction")
     assert events["supported_fraction"] == {
         "gen_ai.evaluation.name": "supported_fraction",
         "gen_ai.evaluation.score.value": 0.5,
         "gen_ai.evaluation.evaluator.name": "scripted",
         "gen_ai.evaluation.evaluator.version": made[0].fingerprint,
-        "rag_eval.call.id": made[0].id,
     }
     assert events["adherence"]["gen_ai.evaluation.explanation"] == "unsupported: b"
 
@@ -136,9 +135,10 @@ def test_a_chosen_field_does_not_take_the_place_of_a_name_of_ours(receiver: Rece
 def test_a_call_without_a_span_has_its_event_nevertheless(receiver: Receiver) -> None:
     """It stands alone, and is counted."""
     sink = receiver.sink()
-    sink.write(evaluated(RagCall("Is it so?", ["It is."], "It is.")))
+    sink.write(evaluated(RagCall("Is it so?", ["It is."], "It is.", id="ours")))
 
     assert len(receiver.records) == len(TRACE_SCORES)
+    assert receiver.events()["adherence"]["rag_eval.call.id"] == "ours"
     assert receiver.records[0].trace_id == b""
     assert sink.left_out == 1
 
