@@ -155,7 +155,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
         self._start_empty()
         for sink in self._sinks:
             if isinstance(sink, WatchingSink):
-                sink.watch(self._not_judged)
+                sink.watch_not_judged(self._not_judged)
         _process.register(self)
         _process.finish_before_exit()
         if on_sigterm == "drain":

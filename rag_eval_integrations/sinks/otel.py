@@ -105,7 +105,7 @@ class OpenTelemetrySink(TraceSink):
         self._errors = self._meter.create_counter(ERRORS_METRIC, description="Failed scores.")
         self._watched: list[WeakMethod[Callable[[], Mapping[str, int]]]] = []
 
-    def watch(self, counts: Callable[[], Mapping[str, int]]) -> None:
+    def watch_not_judged(self, counts: Callable[[], Mapping[str, int]]) -> None:
         """Report the calls that are not judged, by reason; the background evaluator calls it."""
         if not self._watched:
             self._meter.create_observable_counter(

@@ -44,7 +44,7 @@ class RepeatableSink(Sink, Protocol):
 class WatchingSink(Sink, Protocol):
     """A sink that also reports calls which are not judged, and so never reach `write`."""
 
-    def watch(self, counts: Callable[[], Mapping[str, int]]) -> None:
+    def watch_not_judged(self, counts: Callable[[], Mapping[str, int]]) -> None:
         """Remember a function that counts the calls not judged so far, by reason.
 
         Args:

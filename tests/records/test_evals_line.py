@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, get_args
@@ -315,6 +316,18 @@ def test_a_line_of_trace_scores_is_short() -> None:
 
     assert taken(line) < 0.6 * taken(whole)
     assert len(line) < 0.7 * len(whole)
+
+
+def test_when_the_call_began_is_kept() -> None:
+    """In the zone that it was given with; `model_dump` stays what `json.dumps` takes."""
+    began = datetime(2026, 11, 25, 23, 59, 58, tzinfo=UTC)
+    row = made().model_copy(update={"started_at": began})
+
+    assert json.loads(to_line(row))["started_at"] == "2026-11-25T23:59:58+00:00"
+    assert from_line(Evaluation, to_line(row)).started_at == began
+    assert Evaluation.model_validate(json.loads(json.dumps(row.model_dump()))).started_at == began
+    call = RagCall("Question?", ["It is so."], "It is so.", started_at=began)
+    assert RagEvaluator().evaluate_sync(call).started_at == began
 
 
 # --- Lone surrogates
