@@ -103,6 +103,7 @@ def checked_minimums(
 
 
 def _evaluations(given: object) -> list[Evaluation]:
+    """Return what was passed as a list of evaluations; refuse other objects."""
     from rag_eval_integrations.records import Evaluation  # noqa: PLC0415  # pydantic, when used
 
     if isinstance(given, Evaluation):
@@ -147,6 +148,7 @@ def _failures(
 def _allowed(
     evaluation: Evaluation, minimums: Mapping[str, float], allow: AllowUnscored
 ) -> Collection[str]:
+    """Return the names of scores that may be unscored, checked against the minimums."""
     if isinstance(allow, bool):
         return minimums if allow else ()
     names = [allow] if isinstance(allow, str) else allow
@@ -178,6 +180,7 @@ def _name(evaluation: Evaluation, given: str) -> str:
 
 
 def _message(failed: list[tuple[Evaluation, list[tuple[Score, float]]]], checked: int) -> str:
+    """Write the message of the assertion, with the first evaluations and their failed scores."""
     lines = [_first_line(failed, checked)]
     keys = False
     for evaluation, failures in failed[:_MOST_EVALUATIONS]:
@@ -203,6 +206,7 @@ def _first_line(failed: list[tuple[Evaluation, list[tuple[Score, float]]]], chec
 
 
 def _figure(score: Score, minimum: float) -> str:
+    """Say what a score is instead of at least its minimum."""
     name = one_line(score.name, 100)
     if score.value is not None:
         return f"{name} {_below(score.value, minimum)} < {minimum:g}"
@@ -215,6 +219,7 @@ _DEEP = "    "
 
 
 def _head(evaluation: Evaluation) -> str:
+    """Introduce a failed evaluation: question, id, judge and error."""
     judge = one_line(evaluation.judge.name, 60)
     head = f"“{one_line(evaluation.question, 200)}” (id {one_line(evaluation.id, 100)}"
     if evaluation.error is not None:
@@ -225,6 +230,7 @@ def _head(evaluation: Evaluation) -> str:
 
 
 def _lines(evaluation: Evaluation, score: Score, minimum: float) -> Iterator[str]:
+    """Write a failed score with its reason and the sentences behind it."""
     reason = f": {one_line(score.reason, _OF_A_REASON)}" if score.reason else ""
     yield f"  {_figure(score, minimum)}{reason}"
     sentences = list(_sentences(evaluation, score))
@@ -265,12 +271,14 @@ _SUPPORT = {"partial": "partly supported", "unlabelled": "not labelled"}
 
 
 def _sentence(kind: str, sentence: Mapping[str, object], why: str) -> str:
+    """Write a sentence behind a score: kind, key, text and why it counts."""
     text = one_line(str(sentence.get("text") or ""), _OF_A_SENTENCE)
     reason = f": {one_line(why, _OF_A_SENTENCE)}" if why else ""
     return f"{_DEEP}{kind}: {one_line(str(sentence.get('key')), 20)} “{text}”{reason}"
 
 
 def _document(evaluation: Evaluation, number: object) -> str:
+    """Name a document in a message: its place, and its id if it has one."""
     place = number if isinstance(number, int) else -1
     name = evaluation.document_ids[place] if 0 <= place < len(evaluation.document_ids) else None
     return f"{place} ({one_line(name, 100)})" if name else str(place)

@@ -28,6 +28,7 @@ def lazy(
     """
 
     def resolve(name: str) -> object:
+        """Import a name from its module at its first use."""
         home = homes.get(name)
         if home is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
@@ -37,6 +38,7 @@ def lazy(
         return value
 
     def listed() -> list[str]:
+        """List the names of the package, also those not imported yet."""
         return sorted({*vars(sys.modules[package]), *homes})
 
     return resolve, listed

@@ -107,6 +107,7 @@ class LineFile:
         os.ftruncate(self._file, size)
 
     def _write(self, data: bytes) -> int:
+        """Append data as a whole or not at all; return the size before."""
         size = os.fstat(self._file).st_size
         try:
             written = os.write(self._file, data)

@@ -52,6 +52,7 @@ def running_loop() -> tuple[asyncio.AbstractEventLoop, Future[None]]:
 
 
 def _serve(loop: asyncio.AbstractEventLoop, end: Future[None]) -> None:
+    """Run the loop until its thread ends; pass a fatal error on to those who wait."""
     try:
         while True:
             # Of a task that a user's code started. The task keeps it, for who awaits it; asyncio
@@ -104,6 +105,7 @@ class _Forgetting(ProcessObserver):
     """Forgets the loop in the child of a fork, which has its object but not its thread."""
 
     def after_fork(self) -> None:
+        """Forget the parent's loop and thread, which a child does not have."""
         global _lock, _running, _thread
         _lock = threading.Lock()
         _running = _thread = None

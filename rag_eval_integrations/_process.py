@@ -67,6 +67,7 @@ def register(observer: ProcessObserver) -> None:
 
 
 def _before() -> None:
+    """Have all observers rest before a fork."""
     _lock.acquire()
     _forking.extend(_observers)
     for observer in _forking:
@@ -76,18 +77,21 @@ def _before() -> None:
 
 
 def _after_in_parent() -> None:
+    """Tell the observers, in the parent after a fork."""
     while _forking:
         _forking.pop().after_fork_in_parent()
     _lock.release()
 
 
 def _after_in_child() -> None:
+    """Tell the observers, in the child of a fork."""
     while _forking:
         _forking.pop().after_fork()
     _lock.release()
 
 
 def _at_exit() -> None:
+    """Tell the observers that the interpreter exits."""
     with _lock:
         observers = list(_observers)
     for observer in observers:
@@ -126,6 +130,7 @@ def hurried() -> bool:
 
 
 def _before_exit() -> None:
+    """Let the observers finish their work before the interpreter shuts threads down."""
     with _lock:
         observers = list(_observers)
     _finish(observers, time.monotonic())
@@ -136,6 +141,7 @@ def _before_exit() -> None:
 
 
 def _finish(observers: Iterable[ProcessObserver], began: float) -> None:
+    """Let observers finish their work; a second Ctrl-C or SIGTERM skips the rest."""
     global _hurried
     for observer in observers:
         if _hurried:
@@ -175,6 +181,7 @@ def drain_on_sigterm(observer: ProcessObserver) -> bool:
 
 
 def _on_sigterm(number: int, frame: FrameType | None) -> None:
+    """Let the draining observers finish, then end the process by the signal's default."""
     import signal  # noqa: PLC0415
 
     signal.signal(number, _on_second_sigterm)
@@ -191,6 +198,7 @@ class _SecondSignalError(BaseException):
 
 
 def _on_second_sigterm(number: int, frame: FrameType | None) -> None:
+    """Interrupt the finishing that the first signal began."""
     raise _SecondSignalError
 
 

@@ -126,6 +126,7 @@ def sound(record: R) -> R:
 
 
 def _content(value: object) -> object:
+    """Return a record's fields as plain values, also those that its own JSON leaves out."""
     if isinstance(value, Record):  # its own JSON may leave fields out
         fields = type(value).model_fields
         return {name: _content(v) for name, v in vars(value).items() if name in fields}
@@ -202,6 +203,7 @@ def by_of(call: SentencizedCall, labelling: Labelling) -> By:
 def _flags(
     call: SentencizedCall, labelling: Labelling, speaks: Suspicion | None
 ) -> tuple[str, ...]:
+    """List the flags of a call: capture status, suspected injection, faults of its labels."""
     flags = []
     capture, labels = call.call.capture, labelling.labels
     if capture is not None and capture.status != "ok":

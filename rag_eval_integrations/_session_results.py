@@ -103,6 +103,7 @@ class SessionResults:
         return True
 
     def _lines(self) -> Iterator[str]:
+        """Yield the lines of EVALS from the temporary file."""
         assert self._kept is not None
         self._kept.seek(0)
         return (line.decode("ascii") for line in self._kept)
@@ -128,6 +129,7 @@ class SessionResults:
         return [*scores, self._counts(), *self._notes]
 
     def _counts(self) -> str:
+        """Count evaluations, tests and failed tests in words."""
         calls, tests = self._summary.calls, len(self._tests)
         words = f"{counted(calls, 'evaluation')} in {counted(tests, 'test')}"
         if not self._failed:
@@ -188,10 +190,12 @@ class SessionResults:
 
 
 def _is_evals(head: bytes) -> bool:
+    """Tell whether a file to replace begins as EVALS do."""
     return head.startswith(_BEGINNING)
 
 
 def _is_page(head: bytes) -> bool:
+    """Tell whether a file to replace is a report of this program."""
     from rag_eval_integrations.report._page import is_page  # noqa: PLC0415  # for a page
 
     return is_page(head)
@@ -205,6 +209,7 @@ _FORMATS = {
 
 
 def _maker(figures: ScoreFigures) -> str:
+    """Name what made a score: model or judge, formulas and method."""
     by = figures.by
     return ", ".join(filter(None, (by.model or by.judge, by.formulas, figures.method)))
 

@@ -184,6 +184,7 @@ def append(path: str | os.PathLike[str], *, new: bool = False) -> int:
 
 
 def _open(path: str | os.PathLike[str], flags: int, mode: int) -> int:
+    """Open a file by its descriptor; an error names the path."""
     try:
         return os.open(path, flags | _FLAGS, mode)
     except OSError as error:

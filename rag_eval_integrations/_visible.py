@@ -131,6 +131,7 @@ class _Visible(logging.Filter):
     """Escapes a record's message, arguments and traceback; never drops a record."""
 
     def filter(self, record: logging.LogRecord) -> bool:
+        """Escape control characters in a record's message, arguments and traceback."""
         record.msg = _argument(record.msg)
         if isinstance(record.args, Mapping):
             record.args = {name: _argument(value) for name, value in record.args.items()}

@@ -213,6 +213,7 @@ class RagEvaluator:
             return self._failed(call, metrics, error)
 
     async def _evaluated(self, call: RagCall, metrics: Sequence[Metric]) -> Evaluation:
+        """Split, judge and score a call."""
         split = await self._split(call)
         if isinstance(split, EvaluationError):
             return self._without_result(call, split, metrics)
@@ -268,6 +269,7 @@ class RagEvaluator:
         why: EvaluationError | tuple[UnscoredCode, str],
         metrics: Sequence[Metric],
     ) -> Evaluation:
+        """Return an evaluation in which every score has the same reason or error."""
         splitter = self.splitter.name if call.sentences is None else RECORDED
         split = SentencizedCall(call=call, sentences=Sentences(), splitter=splitter)
         outcomes: dict[tuple[str, ...], Outcome]
@@ -295,6 +297,7 @@ class RagEvaluator:
             return bare(call, metrics, failure)
 
     def _metrics_for(self, only: Collection[str] | None) -> Sequence[Metric]:
+        """Return the metrics that make the named scores; refuse unknown names."""
         if only is None:
             return self.metrics
         if isinstance(only, str):  # not letter by letter
@@ -309,6 +312,7 @@ class RagEvaluator:
     # --- The steps
 
     async def _split(self, call: RagCall) -> SentencizedCall | EvaluationError:
+        """Split a call into sentences, a long one in a thread; a failure is data."""
         try:
             if len(call.response or "") + sum(len(d.text) for d in call.documents) < _BIG_CALL:
                 return _split(call, self.splitter)
@@ -338,6 +342,7 @@ class RagEvaluator:
     # --- Labels
 
     async def _label(self, call: SentencizedCall) -> Labelling | EvaluationError:
+        """Have the judge label a call, once for equal calls at the same time."""
         nothing = nothing_to_judge(call)
         if nothing is not None:
             return self._unasked(*nothing)
@@ -365,6 +370,7 @@ class RagEvaluator:
         return labelled if isinstance(labelled, EvaluationError) else (about, labelled)
 
     async def _label_once(self, call: SentencizedCall) -> Labelling:
+        """Ask the judge, check what it returned, and reconcile the keys."""
         with suppress_capture(), contained:
             labelling: object = await self.judge.label(call)
         if not isinstance(labelling, Labelling):
@@ -379,6 +385,7 @@ class RagEvaluator:
         return labelling.model_copy(update={"labels": reconcile(labelling.labels, call)})
 
     def _unasked(self, code: UnscoredCode | None, reason: str) -> Labelling:
+        """Return a labelling without labels, for a call that the judge did not see."""
         # What a labelling says: otherwise scores beside it would look as if of another judge.
         info = judge_info(self._judge)
         return Labelling(labels=None, judge=info, usage=Usage(), unscored=code, reason=reason)
@@ -386,6 +393,7 @@ class RagEvaluator:
     # --- Metrics that ask a model
 
     def _model_for(self, metric: ModelMetric) -> ModelBase:
+        """Return the model that a metric asks: its own, or the judge's."""
         if metric.judge is not None:
             return with_retries(metric.judge)
         if self._model is None:
@@ -398,6 +406,7 @@ class RagEvaluator:
         return self._model
 
     async def _measure(self, call: SentencizedCall, metric: ModelMetric) -> Outcome:
+        """Have a metric ask its model, once for equal calls at the same time."""
         # Several evaluator objects of a framework ask once, as for labels.
         key = (metric.names, _content_key(call.call))
         try:
@@ -406,6 +415,7 @@ class RagEvaluator:
             return failure_of(call.call, "metrics", error)
 
     async def _measure_once(self, call: SentencizedCall, metric: ModelMetric) -> Measured:
+        """Ask a metric's model, and check what the metric returned."""
         try:
             with suppress_capture(), contained:
                 measured: object = await metric.measure(call.call, self._models[metric.names])
@@ -454,6 +464,7 @@ def _made_again(
     options: Mapping[str, Any],
     fingerprint: str,
 ) -> RagEvaluator:
+    """Make an evaluator from its pickled parts, without its warnings."""
     with warnings.catch_warnings():  # told when the first one was made
         warnings.simplefilter("ignore", UserWarning)
         made = RagEvaluator(judge, metrics, splitter=splitter, **options)
@@ -471,6 +482,7 @@ def _split(call: RagCall, splitter: Splitter) -> SentencizedCall:
 
 
 def _content_key(call: RagCall) -> Hashable:
+    """Return a key that is equal for calls of equal content."""
     # `row_key` is not enough: a metric that asks a model also reads the metadata.
     try:
         return call.model_dump_json(exclude={"capture", "started_at"})
@@ -479,12 +491,14 @@ def _content_key(call: RagCall) -> Hashable:
 
 
 def _asked_to_label(model: ModelBase) -> JudgeBase:
+    """Make a judge of a model."""
     from rag_eval_integrations.judges import LLMJudge  # noqa: PLC0415  # only for a model
 
     return LLMJudge(model)
 
 
 def _splits(thing: object) -> bool:
+    """Tell whether an object is a splitter."""
     return not isinstance(thing, type) and callable(getattr(thing, "spans", None))
 
 

@@ -105,6 +105,7 @@ _STATE = pytest.StashKey[_State]()
 
 
 def _state_of(item: pytest.Item) -> _State:
+    """Return the state of a test, made at first use."""
     if _STATE not in item.stash:
         # A test that is run again has the properties of its first run.
         item.user_properties[:] = [p for p in item.user_properties if not _OURS.match(p[0])]
@@ -202,6 +203,7 @@ class RagEvalFixture:
         assert_scores(self.evaluations, minimums, allow_unscored=allow_unscored, **named)
 
     def _call(self, call: RagCall | None, fields: Mapping[str, Any]) -> RagCall:
+        """Make the call, with the test's name as its id."""
         from rag_eval_integrations.evaluator import call_of  # noqa: PLC0415  # when used
 
         call = call_of(call, fields)
@@ -214,6 +216,7 @@ class RagEvalFixture:
 
 
 def _properties(evaluation: Evaluation, number: int) -> list[tuple[str, object]]:
+    """Return the scores as JUnit properties."""
     prefix = "rag_eval" if number == 1 else f"rag_eval[{number}]"
     return [
         (

@@ -106,6 +106,7 @@ class ScriptedModel(ModelBase):
         )
 
     def _next(self, request: CompletionRequest) -> Reply:
+        """Return the next reply of the script."""
         if self._function is not None:
             return self._function(request)
         assert self._script is not None

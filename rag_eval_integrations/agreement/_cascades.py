@@ -129,6 +129,7 @@ def _point(table: Table, *passed: tuple[Sequence[Row], Sequence[int]]) -> Cascad
 
 
 def _group(table: Table) -> Group:
+    """Return the figures of a table's scores, without intervals."""
     return Group({"n": len(table)}, figures_of(score_blocks(table), len(table), 0, ""))
 
 
@@ -168,4 +169,5 @@ def curve_json(points: Sequence[CascadePoint]) -> list[JsonValue]:
 
 
 def _third_json(point: CascadePoint) -> dict[str, JsonValue]:
+    """Return the fields of a point that a third judge adds."""
     return {"third_share": point.third, "third_band": point.third_band}

@@ -137,6 +137,7 @@ class _Ranks(NamedTuple):
 
     @classmethod
     def of(cls, values: Array) -> _Ranks:
+        """Rank values; equal values share a level."""
         _, level, counts = np.unique(values, return_inverse=True, return_counts=True)
         return cls(level, (np.cumsum(counts) - counts)[level], counts[level])
 
@@ -162,6 +163,7 @@ def correlations(xs: Array, ys: Array, places: Places) -> dict[str, Statistic]:
 
 
 def _pearson_of(xs: Array, ys: Array, places: Places) -> Statistic:
+    """Return Pearson's r as a statistic of sums."""
     n = len(xs)
     # Relative to the mean, so that subtracting sums below loses little precision.
     x, y = (column - exact_sum(column) / max(1, n) for column in (xs, ys))
@@ -179,6 +181,7 @@ def _pearson(x: Array, y: Array) -> float | None:
 
 
 def _pearson_of_sums(n: Array, x: Array, y: Array, xx: Array, yy: Array, xy: Array) -> Array:
+    """Compute Pearson's r of each draw from its sums; NaN without spread."""
     spread_x, spread_y = n * xx - x * x, n * yy - y * y
     # The variance of a draw of equal values is only rounding error.
     varied = (spread_x > 1e-10 * n * xx) & (spread_y > 1e-10 * n * yy)
@@ -203,6 +206,7 @@ def _first_order(
     column = places.spread(shares())
 
     def on_draws(weights: Array) -> Array:
+        """Estimate the statistic on each draw from the rows' shares of its change."""
         moved = math.atanh(centred) + np.einsum("dr,r->d", weights, column) * stretch / room
         return 1 - (1 - np.tanh(moved)) / stretch
 
@@ -210,6 +214,7 @@ def _first_order(
 
 
 def _spearman_shares(x: _Ranks, y: _Ranks) -> Array:
+    """Return how much each row changes Spearman's rho (its influence)."""
     n = len(x.level)
     u, v = x.centred / n, y.centred / n
     variance_u, variance_v, covariance = (u * u).mean(), (v * v).mean(), (u * v).mean()
@@ -241,6 +246,7 @@ def _kendall_of(x: _Ranks, y: _Ranks, places: Places) -> Statistic:
     tau = int(surplus.sum()) / scale  # each pair is seen from both of its ends
 
     def shares() -> Array:
+        """Return how much each row changes tau (its influence)."""
         untied = (n - x.same) / untied_x + (n - y.same) / untied_y - 2 / n
         return 2 * (surplus / scale - tau / n) - tau * untied
 
@@ -283,6 +289,7 @@ class _Wins(NamedTuple):
 
     @classmethod
     def of(cls, scores: Array, positive: Array) -> _Wins:
+        """Count for each positive row the negative ones that score below it, or not above."""
         ones, zeros = np.flatnonzero(positive), np.flatnonzero(~positive)
         zeros = zeros[np.argsort(scores[zeros], kind="stable")]
         sides = (np.searchsorted(scores[zeros], scores[ones], side) for side in ("left", "right"))
@@ -306,6 +313,7 @@ def auroc(scores: Array, positive: Array, places: Places) -> Statistic:
     ones, zeros = places.rows[wins.ones], places.rows[wins.zeros]
 
     def on_draws(weights: Array) -> Array:
+        """Compute the AUROC of each draw from the weights of the rows."""
         drawn = weights[:, ones]
         cumulated = np.zeros((len(weights), len(zeros) + 1))
         np.cumsum(weights[:, zeros], axis=1, out=cumulated[:, 1:])
@@ -321,6 +329,7 @@ def clustered_auroc(scores: Array, positive: Array, places: Places) -> Statistic
     value = wins.auroc
 
     def shares() -> Array:
+        """Return how much each item changes the AUROC (its influence)."""
         of_one, of_zero = 1 / len(wins.ones), 1 / len(wins.zeros)
         ones = np.sort(scores[wins.ones])
         own = scores[wins.zeros]

@@ -89,10 +89,12 @@ class LabelMarks(NamedTuple):
 
 
 def _marked(keys: Sequence[str], known: set[str]) -> Array:
+    """Return for each key whether it is in a set."""
     return np.array([key in known for key in keys], bool)
 
 
 def _hash_of(sentences: Sequence[Sentence]) -> int:
+    """Hash keys and texts of sentences, to tell whether two rows are split alike."""
     # Offsets may differ, since a recorded sentence need not be found in its text.
     return hash(tuple([(sentence.key, sentence.text) for sentence in sentences]))
 

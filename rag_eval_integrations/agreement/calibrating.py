@@ -52,6 +52,7 @@ class _Sample(NamedTuple):
     estimator: str
 
     def some(self, chosen: Array) -> _Sample:
+        """Return the chosen rows of the sample."""
         return _Sample(
             self.scores[chosen], self.gold[chosen], self.questions[chosen], self.estimator
         )
@@ -143,10 +144,12 @@ def _check_target(target_error: float) -> None:
 
 
 def _too_few(questions: int, needed: int, target_error: float) -> str:
+    """Say how many questions a calibration lacks."""
     return f"{questions} questions, and {needed} are needed for a standard error of {target_error}"
 
 
 def _refusal(rows: int, why: Mapping[str, str]) -> ConfigurationError:
+    """Make the error for a calibration of which no score can be mapped."""
     each = "; ".join([f"{score}: {words}" for score, words in why.items()])
     return ConfigurationError("gold", f"{rows} rows", f"are too few for a calibration: {each}")
 
@@ -215,6 +218,7 @@ def needed_questions(gold: Array, target_error: float) -> int:
 
 
 def _fitted(rows: _Sample, target_error: float) -> ScoreMap:
+    """Fit the map with the least cross-validated error; identity if none is better."""
     questions = len(np.unique(rows.questions))
     needed = needed_questions(rows.gold, target_error)
     facts: dict[str, Any] = {"estimator": rows.estimator, "n": len(rows.gold),
@@ -249,6 +253,7 @@ def _fitted(rows: _Sample, target_error: float) -> ScoreMap:
 
 
 def _fit(method: Method, rows: _Sample) -> ScoreMap:
+    """Fit a map of one method to all rows."""
     fitted: dict[str, Any]
     if method == "platt":
         slope, intercept = platt(rows.scores, rows.gold)
@@ -319,6 +324,7 @@ def _newton(odds: Array, gold: Array, slope: float, free: int) -> list[float]:
     prior, current = np.array([0.0, 1.0]), np.array([0.0, slope])
 
     def loss(parameters: Array) -> Array:
+        """Return the penalised log loss of the parameters."""
         logits = parameters @ design
         ridge = RIDGE / 2 * ((parameters - prior) ** 2).sum()
         return (np.logaddexp(0, logits) - gold * logits).sum() + ridge
@@ -351,6 +357,7 @@ class _Level(NamedTuple):
         return self.gold / self.n
 
     def with_next(self, other: _Level) -> _Level:
+        """Merge two levels of an isotonic fit."""
         return _Level(self.n + other.n, self.scores + other.scores, self.gold + other.gold)
 
 

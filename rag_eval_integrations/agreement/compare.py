@@ -127,6 +127,7 @@ def _predictor(rows: Iterable[Row], name: str) -> Provenance:
 def _single_provenance(
     scores: Iterable[ScoreRow], name: str, side: str, parts: Sequence[str]
 ) -> Provenance:
+    """Return how the rows of a side were scored; refuse rows made in several ways."""
     makers = dict.fromkeys((score.method, score.by) for score in scores)
     made = {}
     for part in parts:
@@ -178,11 +179,13 @@ def _else(numbers: Array, others: Array) -> Array:
 
 
 def _continuous(xs: Array, ys: Array, places: Places) -> Block:
+    """Compare two columns of numbers: RMSE and correlations."""
     errors = {"rmse": statistics.rmse(xs, ys, places)}
     return Block({"n": len(xs)}, errors | statistics.correlations(xs, ys, places))
 
 
 def _adherence(table: Table, rows: Compared, places: Places) -> Block:
+    """Compare adherence: RMSE, AUROC of not adherent responses, and kappa."""
     positive = not_adherent(rows)
     cells = [places.spread(cell) for cell in statistics.cells_of(rows.predicted == 0, positive)]
     figures = {
@@ -290,6 +293,7 @@ def _against_gold(table: Table, rows: Compared, predictions: Array) -> dict[str,
 
 
 def _dataset_means(table: Table, rows: Compared) -> Array:
+    """Return for each row the mean gold score of its data set."""
     datasets = [table.gold[row].dataset for row in rows.places]
     groups = np.array([dataset or "" for dataset in datasets])
     means = np.zeros(len(groups))
@@ -352,6 +356,7 @@ _NOBODY = Makers()
 
 
 def _distinct(names: Iterable[str | None]) -> tuple[str, ...]:
+    """Return the names that are there, each once, in their order."""
     return tuple(dict.fromkeys(name for name in names if name))
 
 
@@ -438,6 +443,7 @@ def agreement_of(
         check_one_predictor(everything.predicted)
 
     def group(part: Table, name: str) -> Group:
+        """Compute all figures of a set of rows."""
         skipped = sum(not row.same for row in part.keys)
         blocks = [*score_blocks(part), *_estimate_blocks(part), *_key_blocks(part)]
         if baselines:

@@ -235,6 +235,7 @@ def curves_from(scores: Array, positive: Array) -> Curves:
 
 
 def _roc(scores: Array, positive: Array) -> tuple[tuple[float, float], ...]:
+    """Return the points of the ROC curve; none without both classes."""
     if positive.all() or not positive.any():
         return ()
     order = np.argsort(-scores, kind="stable")
@@ -254,12 +255,14 @@ def calibration_error(scores: Array, gold: Array) -> float:
 
 
 def _error_of(bins: Sequence[Bin]) -> float:
+    """Return the expected calibration error of bins."""
     return math.fsum(group.n * abs(group.mean - group.share) for group in bins) / sum(
         group.n for group in bins
     )
 
 
 def _bins(scores: Array, gold: Array) -> tuple[Bin, ...]:
+    """Group scores into bins of equal width, with the mean score and gold share of each."""
     bins = np.minimum(BINS - 1, (scores * BINS).astype("i8"))
     groups = [
         (scores[bins == number], gold[bins == number])

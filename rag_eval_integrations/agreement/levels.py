@@ -125,6 +125,7 @@ def _of_columns(
     resamples: int,
     seed: int,
 ) -> dict[Path, Figures]:
+    """Check columns that a user gave, and compare each with the numbers at all levels."""
     for name, given in {**scores, "numbers": numbers}.items():
         _check_length(name, given, numbers)
         bad = [value for value in given if value is not None and not math.isfinite(value)]
@@ -137,6 +138,7 @@ def _of_columns(
 
 
 def _check_length(name: str, given: Sequence[object], numbers: Numbers) -> None:
+    """Refuse a column that is not as long as the numbers."""
     if len(given) != len(numbers):
         raise ConfigurationError(
             name, len(given), f"is its number of rows, but there are {len(numbers)} numbers"
@@ -227,6 +229,7 @@ _Group = tuple[Array, Array]
 
 
 def _grouped(scores: Array, numbers: Array, names: Names) -> list[_Group]:
+    """Collect the scores and numbers of each name, without missing ones."""
     groups: dict[str, list[int]] = {}
     for row, name in enumerate(names):
         if name is not None and scores[row] == scores[row] and numbers[row] == numbers[row]:

@@ -122,6 +122,7 @@ def _field(row: Mapping[str, object], name: str) -> object:
 
 
 def _name(row: Mapping[str, object], name: str) -> str | None:
+    """Read a name (document or system) of a row; None if it is not a text or number."""
     value = _field(row, name)
     if isinstance(value, bool) or not isinstance(value, str | int):
         return None
@@ -132,6 +133,7 @@ _MOST = 1e50  # the statistics square it
 
 
 def _number(row: Mapping[str, object], name: str) -> float | None:
+    """Read a human rating of a row; None if it has none."""
     value = _field(row, name)
     if value is None:
         return None

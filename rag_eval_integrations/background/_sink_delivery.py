@@ -179,6 +179,7 @@ class SinkDelivery:
             )
 
     def _serve(self) -> None:
+        """Write batches in the sink's thread until the delivery stops."""
         # RAG calls that a sink makes (a summary by a chain, say) are not the app's traffic:
         # capturing them would feed the sink its own output.
         with suppress_capture():
@@ -213,6 +214,7 @@ class SinkDelivery:
         return max(0.0, max(self._resumes, min(due)) - time.monotonic())
 
     def _is_due(self) -> bool:
+        """Tell whether the sink should be called now: for a full batch, a waiter or the end."""
         return self._stopping or self._waited_for > 0 or len(self._queue) >= _MAX_BATCH
 
     def _write(self, batch: list[Evaluation]) -> BaseException | None:

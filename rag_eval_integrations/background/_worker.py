@@ -171,6 +171,7 @@ class Worker:
         paused, resumed = threading.Event(), threading.Event()
 
         def wait() -> None:
+            """Hold the worker's thread until the fork is over."""
             paused.set()
             resumed.wait()
 
@@ -188,20 +189,24 @@ class Worker:
         return _inside.get() is self or threading.current_thread() is self._thread
 
     def _wait_for_room(self) -> bool:
+        """Block until the queue has room; return False after the longest wait."""
         return self._changed.wait_for(
             lambda: len(self._queue) < self._max_pending or self.stopping, _MAX_BLOCK
         )
 
     def _lowest(self) -> float:
+        """Return the lowest number of a call that waits or runs; infinity for none."""
         first = self._queue[0][0] if self._queue else float("inf")
         return min(first, min(self._running, default=float("inf")))
 
     def _start(self) -> None:
+        """Start the worker's thread."""
         thread = threading.Thread(target=self._serve, name="rag-eval-background", daemon=True)
         thread.start()
         self._thread = thread
 
     def _call_soon(self, function: Callable[[], object]) -> None:
+        """Call a function on the worker's loop, if it runs."""
         loop = self._loop
         if loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop was just closed: `stop` counts
@@ -210,6 +215,7 @@ class Worker:
     # --- on the loop's thread -----------------------------------------------------------------
 
     def _serve(self) -> None:
+        """Run the loop in the worker's thread, and report how it ended."""
         try:
             if asyncio._get_running_loop() is not None:
                 raise RuntimeError("another event loop runs in this thread, which greenlets share")
@@ -243,6 +249,7 @@ class Worker:
                 work = loop.create_task(self._work())
 
     async def _work(self) -> None:
+        """Start a task per queued call until the worker stops."""
         wake = asyncio.Event()
         loop = asyncio.get_running_loop()
         with self._lock:
@@ -263,6 +270,7 @@ class Worker:
                 timer.cancel()
 
     def _take(self, now: float) -> deque[_Queued]:
+        """Take as many calls from the queue as may run now."""
         with self._changed:
             most = self._max_concurrency - len(self._running)
             taken = deque(self._queue.popleft() for _ in range(min(most, len(self._queue))))
@@ -291,16 +299,19 @@ class Worker:
                 self._queue.extendleft(reversed(taken))
 
     def _start_task(self, number: int, call: RagCall | EndedCall, probability: float) -> None:
+        """Start the evaluation of a call as a task of the loop."""
         task = asyncio.create_task(self._handle(number, call, probability))
         self._tasks[task] = number
         task.add_done_callback(self._ended)
 
     async def _handle(self, number: int, call: RagCall | EndedCall, probability: float) -> None:
+        """Evaluate a call in its task."""
         _inside.set(self)
         self._begun.add(number)
         await self._run(call, probability)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
+        """Note that a task has ended, and wake the loop if calls wait."""
         number = self._tasks.pop(task)
         if number not in self._begun:  # cancelled before its first step: `run` counts nothing
             self._lost(asyncio.CancelledError("before it began"), 1)
@@ -314,9 +325,11 @@ class Worker:
             self._wake_now()
 
     def _wake_later(self) -> None:
+        """Wake the loop after a tick."""
         if self._loop is not None:
             self._loop.call_later(_TICK, self._wake_now)
 
     def _wake_now(self) -> None:
+        """Wake the loop, from its own thread."""
         if self._wake is not None:
             self._wake.set()

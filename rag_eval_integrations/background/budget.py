@@ -104,6 +104,7 @@ class Meter:
             self.cost_unknown = True
 
     def _new_day(self) -> None:
+        """Forget what was spent if the day has changed."""
         today = self._today()
         if today != self._day:
             self._day, self._spent = today, 0.0
@@ -238,6 +239,7 @@ class BoundedEvaluator:
         return evaluation, "unscored" if evaluation.sentences.documents else "no_documents"
 
     async def _evaluated_in_time(self, call: RagCall) -> Evaluation:
+        """Evaluate a call within the timeout, even if the judge catches its cancellation."""
         # In a task of its own, which can be left behind: a judge may catch its cancellation.
         task = asyncio.create_task(self._contained(call))
         try:
@@ -258,6 +260,7 @@ class BoundedEvaluator:
         return self._evaluator.without_result(call, failure)
 
     async def _contained(self, call: RagCall) -> Evaluation:
+        """Evaluate a call, with its exits turned into exceptions."""
         with contained:  # out of a task, `SystemExit` would end the loop
             return await self._evaluator.evaluate(call)
 
@@ -268,6 +271,7 @@ _left: set[asyncio.Task[Evaluation]] = set()
 
 
 def _ended(task: asyncio.Task[Evaluation]) -> None:
+    """Forget a task that was left behind when it ends."""
     _left.discard(task)
     if not task.cancelled():
         task.exception()  # nobody else asks for it

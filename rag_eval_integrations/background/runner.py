@@ -162,6 +162,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
             self._drain_on_sigterm()
 
     def _drain_on_sigterm(self) -> None:
+        """Have SIGTERM finish the calls in flight; refuse another thread than the main one."""
         try:
             _process.drain_on_sigterm(self)
         except ValueError as error:
@@ -169,6 +170,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
             raise ConfigurationError("on_sigterm", "drain", why) from error
 
     def _start_empty(self) -> None:
+        """Set up counters, worker and deliveries, at first and in a forked child."""
         self._failures = FailureLog()
         self._tally = Tally()
         self._aggregate = Aggregate()
@@ -247,6 +249,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
             self(record)
 
     def _refuse(self, call: object) -> Fate | None:
+        """Return why a call is not evaluated, by its type or status; None if it is."""
         if isinstance(call, EndedCall):
             status = call.status
         elif isinstance(call, RagCall):
@@ -262,6 +265,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
     # --- the worker's loop ----------------------------------------------------------------------
 
     async def _evaluate(self, call: RagCall | EndedCall, probability: float) -> None:
+        """Evaluate a call, count its fate and pass the evaluation to the sinks."""
         record = call.record() if isinstance(call, EndedCall) else call
         if record is None:  # capture has logged and counted why
             self._tally.met("failed")
@@ -283,12 +287,14 @@ class BackgroundEvaluator(_process.ProcessObserver):
             self._tally.met(fate)
 
     def _lost(self, error: BaseException, calls: int) -> None:
+        """Count calls that the worker gave up: by its end, or by an error."""
         if self._worker.stopping:
             self._tally.met("closed", calls)
         else:
             self._failed(error, calls)
 
     def _failed(self, error: BaseException, calls: int = 1) -> None:
+        """Count and log calls that ended without an evaluation."""
         self._tally.met("failed", calls)
         kind = ("evaluate", type(error).__name__)
         self._failures.log(kind, "an evaluation ended without a result", error)
@@ -301,6 +307,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
         return self._tally.counters(tuple(delivery.counters() for delivery in self._deliveries))
 
     def _not_judged(self) -> dict[str, int]:
+        """Count the calls that were not judged, by reason."""
         return {str(reason): calls for reason, calls in self.counters.not_judged.items()}
 
     @property
@@ -336,12 +343,14 @@ class BackgroundEvaluator(_process.ProcessObserver):
         return done
 
     def _drain(self, timeout: float) -> bool:
+        """Wait for calls and sinks; return whether all are done in time."""
         end = time.monotonic() + timeout
         if not self._worker.drain(timeout):
             return False
         return all([delivery.wait(end - time.monotonic()) for delivery in self._deliveries])
 
     def _undone(self, timeout: float) -> str:
+        """Say what is not done after a timeout of `flush`, and what the judge waits for."""
         counters = self.counters
         unwritten = sum(sink.pending for sink in counters.sinks)
         calls = counted(counters.pending, "call is", "calls are")
@@ -397,6 +406,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
         await asyncio.to_thread(self.close)  # the app's loop goes on meanwhile
 
     def _refuse_reentry(self, name: str) -> None:
+        """Refuse a wait inside of what it would wait for."""
         if self._worker.is_own() or any(d.is_own_thread() for d in self._deliveries):
             raise ReentryError(
                 f"`{name}` was called inside an evaluation or a sink, for which it would wait"

@@ -85,6 +85,7 @@ def json_object(mapping: Mapping[Any, object], depth: int = 0) -> dict[str, Json
 
 
 def _json_number(value: numbers.Real) -> JsonValue:
+    """Return a number as JSON takes it; a text for NaN, infinity and huge integers."""
     if isinstance(value, numbers.Integral):
         whole = int(value)
         return whole if whole.bit_length() <= _MAX_BITS else f"{whole.bit_length()}-bit integer"
@@ -93,6 +94,7 @@ def _json_number(value: numbers.Real) -> JsonValue:
 
 
 def _shown(value: object, render: Callable[[], object] | None = None) -> str:
+    """Show an object that is not JSON as a bounded text; its type if that fails."""
     try:
         return whole_text(str(value if render is None else render())[:_MAX_SHOWN])
     except Exception:  # noqa: BLE001 -- a framework's object may do anything in its __str__
@@ -217,10 +219,12 @@ def to_call(
 
 
 def _whole_or_none(text: str | None) -> str | None:
+    """Replace lone surrogates of a text; keep None."""
     return None if text is None else whole_text(text)
 
 
 def _whole_seen(seen: Snapshot) -> Snapshot:
+    """Replace lone surrogates in a snapshot's texts."""
     header = _whole_or_none(seen.header)
     return seen._replace(text=whole_text(seen.text), id=_whole_or_none(seen.id), header=header)
 
@@ -232,6 +236,7 @@ _DOCUMENT_FIELDS = set(Document.model_fields)
 
 
 def _documents(snapshots: Sequence[Snapshot]) -> tuple[Document, ...]:
+    """Make documents of snapshots, without validating them again."""
     made = []
     for text, name, metadata, score, header in snapshots:
         fields = {

@@ -116,6 +116,7 @@ def documents(value: object, own: Callable[[Any], Snapshot]) -> list[Snapshot] |
 
 
 def _document(item: Any, own: Callable[[Any], Snapshot]) -> Snapshot:
+    """Make a snapshot of an item that a hook returned."""
     if isinstance(item, str):
         return Snapshot(text(item), None, {}, None)
     if isinstance(item, Document):

@@ -107,6 +107,7 @@ class Unclaimed:
 
 
 def _letters(text: str) -> str:
+    """Return the letters and digits of a text without markup, in lower case."""
     if "<" in text:
         text = _TAG.sub("", text)
     if "&" in text:

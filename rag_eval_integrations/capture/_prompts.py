@@ -137,6 +137,7 @@ def _in_order(
 
 
 def _normal(text: str) -> str:
+    """Return a text with single spaces."""
     return " ".join(text.split())
 
 
@@ -157,6 +158,7 @@ class _Taken:
         return None
 
     def take(self, start: int, end: int) -> None:
+        """Note a span of the prompt as taken."""
         position = bisect_right(self.starts, start)
         self.starts.insert(position, start)
         self.ends.insert(position, end)
@@ -189,6 +191,7 @@ class _Prompt:
 
 
 def _free(text: str, prompt: _Prompt, taken: Sequence[_Taken], begin: int = 0) -> int | None:
+    """Return the first place of a text that no other text has taken; None without one."""
     start = prompt.find(text, begin)
     while start >= 0:
         end = start + len(text)
@@ -209,6 +212,7 @@ def _inside_a_word(text: str, prompt: str, start: int, end: int) -> bool:
 
 
 def _in_one_word(left: str, right: str) -> bool:
+    """Tell whether two characters that touch belong to one word."""
     return left.isalnum() and right.isalnum() and max(left, right) < _SPACED
 
 
@@ -228,6 +232,7 @@ def _occurrences(texts: Iterable[str], prompt: str) -> _Taken:
 def _find(
     texts: Sequence[str], prompt: str, others: Sequence[str], *, accept_heads: bool = False
 ) -> list[PromptPlace | None]:
+    """Find each text in the prompt, the longest first, without overlaps."""
     places: list[PromptPlace | None] = [None] * len(texts)
     taken = _Taken()
     searched = _Prompt(prompt, len(texts))

@@ -140,6 +140,7 @@ class CallTraces:
         return ids | self._ids
 
     def _answer(self, source: TraceSource, span: Any) -> None:
+        """Keep a tracer's ids of the call's span."""
         if (seen := _otel_span(span)) is not None:
             self._ids[source] = seen.trace_id, seen.span_id
 

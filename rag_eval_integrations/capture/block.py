@@ -85,6 +85,7 @@ def question_reader(
         default = None  # the call of the function itself will raise
 
     def read(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return the argument that holds the question."""
         return args[position] if position < len(args) else kwargs.get(question, default)
 
     return read
@@ -232,6 +233,7 @@ class capture_call:  # in lower case, as in contextlib: it is read as a verb
         app = self._app or getattr(function, "__name__", None)
 
         def begin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallInProgress:
+            """Begin the capture of a call with the question in its arguments."""
             call = self._begin("", app)
             try:
                 call.question = question(args, kwargs)
@@ -251,6 +253,8 @@ class capture_call:  # in lower case, as in contextlib: it is read as a verb
         return cast("Callable[P, T]", wraps(function)(wrapper))
 
     def _plain(self, function: Callable[..., Any], begin: _Begin) -> Callable[..., Any]:
+        """Wrap a plain function."""
+
         def captured(*args: Any, **kwargs: Any) -> Any:
             call = begin(args, kwargs)
             call._enter()
@@ -264,6 +268,8 @@ class capture_call:  # in lower case, as in contextlib: it is read as a verb
         return captured
 
     def _coroutine(self, function: Callable[..., Any], begin: _Begin) -> Callable[..., Any]:
+        """Wrap a coroutine function."""
+
         async def captured(*args: Any, **kwargs: Any) -> Any:
             call = begin(args, kwargs)
             call._enter()
@@ -305,6 +311,8 @@ class capture_call:  # in lower case, as in contextlib: it is read as a verb
     def _stream(
         self, function: Callable[..., Generator[Any, Any, Any]], begin: _Begin
     ) -> Callable[..., Generator[Any, Any, Any]]:
+        """Wrap a generator function."""
+
         def captured(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
             call = begin(args, kwargs)
             sent: Any = None
@@ -338,6 +346,8 @@ class capture_call:  # in lower case, as in contextlib: it is read as a verb
     def _async_stream(
         self, function: Callable[..., AsyncGenerator[Any, Any]], begin: _Begin
     ) -> Callable[..., AsyncGenerator[Any, Any]]:
+        """Wrap an async generator function."""
+
         async def captured(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
             call = begin(args, kwargs)
             try:
@@ -368,6 +378,7 @@ class capture_call:  # in lower case, as in contextlib: it is read as a verb
         return captured
 
     def _keep(self, call: CallInProgress, item: Any) -> None:
+        """Keep the text and the documents of an item of a stream."""
         if call._ended:
             return
         if call._items is None:
@@ -384,6 +395,7 @@ class capture_call:  # in lower case, as in contextlib: it is read as a verb
     # --- start and end of every call
 
     def _begin(self, question: object, app: str | None) -> CallInProgress:
+        """Make the open call, already ended where capture is suppressed."""
         call = CallInProgress(question, app, self._metadata, self._tags)
         call._ended = suppressed()
         call._traces = None if call._ended else CallTraces(self._delivery)

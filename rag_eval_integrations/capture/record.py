@@ -90,10 +90,12 @@ class CallInProgress:
         self._began = time.perf_counter()
 
     def _enter(self) -> None:
+        """Make this the innermost call of the context."""
         self._outer = _innermost_open()
         CURRENT.set(self)
 
     def _leave(self) -> None:
+        """Restore the outer call, if this is still the innermost."""
         # Not by a reset token: a block may end in another context than it began in (web frameworks
         # run the two halves of a generator dependency in two threads), where a reset raises.
         if CURRENT.get() is self:
@@ -105,6 +107,7 @@ FIELDS = frozenset(vars(CallInProgress()))
 
 
 def _innermost_open() -> CallInProgress | None:
+    """Return the innermost call of the context that has not ended."""
     call = CURRENT.get()
     while call is not None and call._ended:  # it ended in another context
         call = call._outer
@@ -209,6 +212,7 @@ def made_record(
     """
 
     def read(field: str, reader: Callable[[Any], T], given: object, default: D) -> T | D:
+        """Read a field that the app set; its default, with the failure counted, if that fails."""
         if given is None or given is default:
             return default
         try:
@@ -256,10 +260,12 @@ def as_text(given: object) -> str:
 
 
 def _label(given: object) -> str:
+    """Return an id as text."""
     return str(given) if type(given) is int else as_text(given)
 
 
 def _seconds(given: object) -> float:
+    """Return a number of seconds, at least 0."""
     seconds = finite(given)
     if seconds is None or seconds < 0:
         raise ValueError(f"should be a number of seconds, at least 0, not {given!r}")
@@ -267,18 +273,21 @@ def _seconds(given: object) -> float:
 
 
 def _moment(given: object) -> datetime:
+    """Refuse anything but a datetime."""
     if isinstance(given, datetime):
         return given
     raise TypeError(f"should be a datetime, not {type(given).__name__}")
 
 
 def _metadata(given: object) -> dict[str, Any]:
+    """Return metadata as a JSON object; refuse anything but a dict."""
     if isinstance(given, Mapping):
         return json_object(given)
     raise TypeError(f"should be a dict, not {type(given).__name__}")
 
 
 def _several(given: object) -> Iterable[object]:
+    """Return a list that a user set; refuse texts, dicts and iterators."""
     # Strings, dicts and pydantic objects (LangChain's documents) are iterable as well; an iterator
     # can be read only once, by the app.
     if type(given) is list or type(given) is tuple:  # the usual case; the checks below are slow
@@ -291,6 +300,7 @@ def _several(given: object) -> Iterable[object]:
 
 
 def _tags(given: object) -> tuple[str, ...]:
+    """Return tags as texts."""
     return tuple(as_text(tag) for tag in _several(given))
 
 
@@ -299,6 +309,7 @@ def _turns(given: object) -> tuple[Turn, ...]:
 
 
 def _turn(item: Any) -> Turn:
+    """Make a turn of a dict or a pair (role, content)."""
     if isinstance(item, Turn):
         return item
     role, content = (item["role"], item["content"]) if isinstance(item, Mapping) else item
@@ -306,6 +317,7 @@ def _turn(item: Any) -> Turn:
 
 
 def _documents(given: object, delivery: TargetDelivery) -> list[Snapshot]:
+    """Make snapshots of documents; one that cannot be read is counted and left out."""
     documents = []
     for item in _several(given):
         try:

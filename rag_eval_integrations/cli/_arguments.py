@@ -45,6 +45,7 @@ _output = partial(option, "Output")
 
 
 def _out(help_: str, metavar: str, default: Any = None) -> Any:
+    """Declare the option `--out`."""
     return _output(help_, "--out", "-o", metavar=metavar, default=default)
 
 
@@ -599,6 +600,7 @@ def model_options(
 
 
 def _json_object(text: str | None) -> dict[str, Any] | None:
+    """Read the JSON object of `--extra-body`."""
     if text is None:
         return None
     try:
@@ -612,4 +614,5 @@ def _json_object(text: str | None) -> dict[str, Any] | None:
 
 
 def _refuse(constant: str) -> NoReturn:
+    """Refuse NaN and Infinity, which JSON does not have."""
     raise ValueError(f"{constant} is not JSON")

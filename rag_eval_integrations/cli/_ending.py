@@ -60,6 +60,7 @@ def print_end(
 
 
 def _rows(out: Path) -> Iterator[Evaluation]:
+    """Yield the evaluations that this program has just written."""
     for line in read_evaluations(out):
         if line.value is None:  # this program has just written it
             raise ConfigurationError("--out", str(out), f"was changed meanwhile: {line.error}")
@@ -67,6 +68,7 @@ def _rows(out: Path) -> Iterator[Evaluation]:
 
 
 def _print_summary(console: Console, summary: Summary, seconds: float, reused: int) -> None:
+    """Print scores, notes and errors of a run, and how long it took."""
     if not summary.calls:
         console.print("There are no rows, and so no scores.")
     for line in (line for table in summary.tables() for line in (*table, "")):

@@ -38,6 +38,7 @@ class RowReader:
         """
 
         def read(content: dict[str, Any]) -> Row:
+            """Read a row of EVALS."""
             return Row.of(evaluation_from(content))
 
         return list(self._values(path, read, evaluations=True))
@@ -56,6 +57,7 @@ class RowReader:
         """
 
         def read(content: dict[str, Any]) -> Row:
+            """Read a row of gold labels."""
             gold = _gold_from(content, trace, names)
             return Row.of(gold.evaluation, gold)
 
@@ -67,6 +69,7 @@ class RowReader:
     def _values(
         self, path: Path, read: Callable[[dict[str, Any]], Row], *, evaluations: bool = False
     ) -> Iterator[Row]:
+        """Yield what `read` makes of the rows of a file; bad rows are counted."""
         bad = BadRows(path)
         self.bad.append(bad)
         return bad.values(read_rows(path, read, evaluations=evaluations))

@@ -107,6 +107,7 @@ class Group(TyperGroup):
 
 
 def _write_examples(lines: str | None, formatter: Any) -> None:
+    """Write the examples at the end of a help page."""
     if lines:
         with formatter.section("Examples"):
             formatter.write_text(f"\b\n{lines}")
@@ -118,6 +119,7 @@ _ClickException = cast(type[Exception], BadParameter.__mro__[2])
 
 @contextmanager
 def _escaped_usage_errors() -> Iterator[None]:
+    """Escape control characters in the messages of usage errors."""
     try:
         yield
     except _ClickException as error:
@@ -138,6 +140,7 @@ def command_of(module: str, name: str, options: type) -> Callable[..., None]:
     """
 
     def work(*, options: Any) -> None:
+        """Import the command's module, run it and exit with its code."""
         raise Exit(getattr(import_module(module), name)(options))
 
     work.__annotations__ = {"options": options, "return": None}
@@ -158,6 +161,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     }
 
     def run(**given: Any) -> None:
+        """Pass the options on as objects of their groups."""
         for name, group in groups.items():
             given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
         command(**given)
@@ -176,6 +180,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _parameters(of: Callable[..., Any]) -> Iterator[Parameter]:
+    """Yield a function's parameters, with the options that its dataclass fields declare."""
     types = get_type_hints(of, include_extras=True)
     options = {field.name: field.metadata for field in fields(of)} if is_dataclass(of) else {}
     for parameter in inspect.signature(of).parameters.values():

@@ -40,6 +40,7 @@ def judge_of(
     """
 
     def endpoint(name: str) -> Model:
+        """Make the model of an endpoint, watched and cached as the options say."""
         options: dict[str, Any] = {**requests, **more}
         cache = options.pop("cache", None)
         model = cast(Model, judge_from(name, **options))
@@ -101,6 +102,7 @@ class WatchedModel(WrappedModel):
         return completion
 
     def _failed(self, error: JudgeError) -> None:
+        """Note a failed request; mark the model as unusable where no other can succeed."""
         unreachable = isinstance(error, JudgeUnavailableError) and not error.connected
         refused = isinstance(error, JudgeRejectedError) and error.status in _REFUSED
         if not (unreachable or refused):
@@ -122,6 +124,7 @@ class WatchedModel(WrappedModel):
 
 
 def _copy(error: JudgeError) -> JudgeError:
+    """Return a new error of the same type and message."""
     # One exception raised in many tasks would collect the tracebacks of all.
     if isinstance(error, JudgeRejectedError):
         return JudgeRejectedError(str(error), status=error.status)

@@ -75,10 +75,12 @@ def metrics_from(options: Scoring) -> list[Metric]:
 
 
 def _given(**options: object) -> dict[str, Any]:
+    """Return the options that the user set."""
     return {name: value for name, value in options.items() if value is not None}
 
 
 def _option(field: str) -> str:
+    """Return the option's name for an argument."""
     return f"--{field.replace('_', '-')}"
 
 
@@ -108,6 +110,7 @@ def _metric_from(
 
 
 def _retrieval_from(ranked: dict[str, Any]) -> Metric:
+    """Make the retrieval metric; an error names the option."""
     settings = dict(ranked)
     if "k" in settings:
         words = settings["k"].split(",")
@@ -119,6 +122,7 @@ def _retrieval_from(ranked: dict[str, Any]) -> Metric:
 
 
 def _geval_from(name: str, graded: dict[str, Any]) -> Metric:
+    """Make a G-Eval metric; an error names the option."""
     from rag_eval_integrations.metrics.geval import named_geval  # noqa: PLC0415
 
     try:
@@ -299,6 +303,7 @@ def check_rows(calls: str | os.PathLike[str], limit: int | None, metrics: Sequen
 
 
 def _files(metrics: Sequence[Metric]) -> list[PromptyMetric]:
+    """Return the metrics that are `.prompty` files."""
     from rag_eval_integrations.metrics.prompty import PromptyMetric  # noqa: PLC0415
 
     return [metric for metric in metrics if isinstance(metric, PromptyMetric)]

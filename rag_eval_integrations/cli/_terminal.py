@@ -38,6 +38,7 @@ def stdout(*, to_stderr: bool = False) -> Console:
         """Escapes every string that is printed, alone or in a table."""
 
         def print(self, *objects: object, **options: Any) -> None:
+            """Print texts with hanging lines."""
             shown = [hanging(item) if isinstance(item, str) else item for item in objects]
             super().print(*shown, **options)
 
@@ -47,6 +48,7 @@ def stdout(*, to_stderr: bool = False) -> Console:
             without_stdout()
 
         def render_str(self, text: str, **options: Any) -> Text:
+            """Render a text with its control characters escaped."""
             return super().render_str(visible(text), **options)
 
     _encodable()
@@ -162,6 +164,7 @@ class Progress:
             self._bar.stop()
 
     def _start(self) -> tuple[RichProgress, TaskID]:
+        """Start a bar on the terminal."""
         from rich import progress  # noqa: PLC0415  # costs 0.2 s; only for a terminal
         from rich.console import Console  # noqa: PLC0415
 
@@ -205,6 +208,7 @@ class Progress:
                 self._print()
 
     def _print(self) -> None:
+        """Print a line of progress."""
         now = self._printed_at = time.monotonic()
         total = self._lines()
         of = "" if total is None else f" of {total:,}"
@@ -229,6 +233,7 @@ _MINUTE, _HOUR = 60, 3600
 
 
 def _duration(seconds: float) -> str:
+    """Write seconds as s, min or h."""
     if seconds < _MINUTE:
         return f"{seconds:.0f} s"
     return f"{seconds / _MINUTE:.0f} min" if seconds < _HOUR else f"{seconds / _HOUR:.1f} h"

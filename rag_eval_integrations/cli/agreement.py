@@ -175,6 +175,7 @@ def cascade_tables(points: Sequence[CascadePoint]) -> list[rich_table.Table]:
 
 
 def _tables_of_three(points: Sequence[CascadePoint]) -> list[rich_table.Table]:
+    """Make the tables of a cascade of three: quality, and cost."""
     title = "Cascade of three: quality by the shares of all calls that the second and third get"
     quality = _with_scores(foldable(title, "second>", "third>"), figures.CURVE)
     title = "Cascade of three: when the later judges are asked, and what they cost"
@@ -195,6 +196,7 @@ def _tables_of_three(points: Sequence[CascadePoint]) -> list[rich_table.Table]:
 
 
 def _cost_cells(point: CascadePoint) -> list[str]:
+    """Return requests, tokens and cost of a point as cells."""
     usage = point.usage
     numbers = (usage.requests, usage.prompt_tokens, usage.completion_tokens)
     return [*map(str, numbers), figures.cost_of(usage)]
@@ -266,6 +268,7 @@ def _with_intervals(agreement: Agreement) -> Iterator[rich_table.Table]:
         groups = {"mean over data sets": agreement.mean_over_datasets, "pooled": agreement.pooled}
 
     def cells(*where: str) -> Iterator[str]:
+        """Yield a figure of each group with its interval."""
         return (cell_of(figures.figure_of(group, *where)) for group in groups.values())
 
     table = foldable("Scores with 95 % intervals", "score", *groups)

@@ -69,6 +69,7 @@ def calibrate(options: CalibrateOptions) -> int:
 
 
 def _check(options: CalibrateOptions, requests: dict[str, Any], evals: Sequence[Path]) -> None:
+    """Refuse files and options that do not go together."""
     if len(options.files) > 2:
         names = ", ".join(map(str, options.files))
         raise ConfigurationError("files", names, "give GOLD.jsonl, or EVALS.jsonl GOLD.jsonl")
@@ -112,6 +113,7 @@ def _judged(
 async def _evaluated(
     calls: Input, evaluator: RagEvaluator, max_concurrency: int, progress: Progress
 ) -> list[Evaluation]:
+    """Evaluate the calls of a file, with a line of progress."""
     lines = (line.value for line in read_calls(calls) if line.value is not None)
     made: list[Evaluation] = []
     async with progress:
@@ -149,6 +151,7 @@ def _print(calibration: Calibration) -> None:
 
 
 def _change(errors: tuple[float, float] | None) -> str:
+    """Write the error before and after the map."""
     if errors is None:
         return "–"
     before, after = errors
@@ -156,6 +159,7 @@ def _change(errors: tuple[float, float] | None) -> str:
 
 
 def _map_of(score_map: ScoreMap) -> str:
+    """Describe a score map in words."""
     if score_map.method == "identity":
         return "as it is"
     if score_map.method == "platt":

@@ -82,6 +82,7 @@ def compare(options: CompareOptions) -> int:
 
 
 def _check(options: CompareOptions, evals: Sequence[Input]) -> None:
+    """Refuse inputs and options that cannot be compared."""
     if len(evals) < 2:
         raise ConfigurationError("evals", str(evals[0]), "name a second file to compare")
     if sum(str(path) == "-" for path in options.evals) > 1:
@@ -95,6 +96,7 @@ def _check(options: CompareOptions, evals: Sequence[Input]) -> None:
 
 
 def _print(comparison: Comparison, verdicts: Sequence[GateVerdict], console: Console) -> None:
+    """Print the comparison's tables, remarks, most changed calls and verdicts."""
     for run in comparison.all:
         for line in (*table_lines(run, console.width), *remarks(run), *_most_changed(run)):
             console.print(line, soft_wrap=True)
@@ -145,6 +147,7 @@ def regression_gates(words: Sequence[str], *, fail_on_unclear: bool) -> dict[str
 
 
 def _code(verdicts: Sequence[GateVerdict], options: CompareOptions) -> int:
+    """Print the verdicts that failed; return 2 for a score without pairs, 1 for a worse one."""
     code = 0
     for run, score, outcome, line in verdicts:
         if not score.n:
@@ -162,6 +165,7 @@ def _code(verdicts: Sequence[GateVerdict], options: CompareOptions) -> int:
 
 
 def _write(comparison: Comparison, form: str, out: Path | None, verdicts: Sequence[str]) -> None:
+    """Write the comparison as a page, JSON or Markdown."""
     pieces: Iterable[str]
     if form == "html":
         pieces = compare_page(comparison, verdicts=verdicts)

@@ -107,6 +107,7 @@ def _packages() -> Table:
 
 
 def _installed(name: str) -> str:
+    """Return a package's version, or how to install it."""
     try:
         return version(name)
     except PackageNotFoundError:
@@ -116,6 +117,7 @@ def _installed(name: str) -> str:
 
 
 def _judge_lines(evaluator: RagEvaluator) -> Iterator[str]:
+    """Yield lines about the judge and the splitter."""
     judge = judge_base(evaluator.judge)
     yield f"judges: {FORMS}; default: embedded (no key, no network)"
     yield f"judge {judge.name}: version {judge.version or 'not stated'}"

@@ -120,6 +120,7 @@ class _Rows:
 
 
 def _content(rows: _Rows, form: str, title: str, most: int) -> Iterator[str]:
+    """Yield the report in the form that was asked for."""
     if form == "html":
         yield from report_pieces(rows, title=title, calls=most)
         return
@@ -134,6 +135,7 @@ def _content(rows: _Rows, form: str, title: str, most: int) -> Iterator[str]:
 
 
 def _ragbench(rows: _Rows) -> Iterator[str]:
+    """Yield RAGBench lines; rows without labels are counted and left out."""
     from rag_eval_integrations.dataset.rows import ragbench_line  # noqa: PLC0415
 
     for evaluation in rows:
@@ -166,6 +168,7 @@ def _write(rows: _Rows, content: Iterable[str], out: Path, form: str, *, overwri
 
 
 def _print(piece: str, form: str) -> None:
+    """Write a piece of the report to standard output; a page as UTF-8."""
     if form != "html":
         write_stdout(piece)
         return
@@ -177,4 +180,5 @@ def _print(piece: str, form: str) -> None:
 
 
 def _megabytes(size: int) -> str:
+    """Write a size in MB or kB."""
     return f"{size / 1e6:.1f} MB" if size >= 100_000 else f"{size / 1e3:.0f} kB"

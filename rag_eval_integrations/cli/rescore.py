@@ -47,6 +47,7 @@ def rescore(options: RescoreOptions) -> int:
         since = moment(options.since, "--since", store.now())
 
         def chosen() -> Iterator[tuple[ClaimedCall, RagCall]]:
+            """Yield the stored calls that the filters keep."""
             for claimed, latest in store.without(evaluator.fingerprint, since):
                 if not filters.conditions or any(filters.keep([latest] if latest else [])):
                     try:
@@ -93,11 +94,13 @@ async def _rescored(
     options: RescoreOptions,
     watched: list[WatchedModel],
 ) -> int:
+    """Evaluate stored calls again and write the results in batches; return their number."""
     given: dict[int, tuple[ClaimedCall, float]] = {}
     batch: list[Outcome] = []
     done, told = 0, time.monotonic()
 
     def taken() -> Iterator[RagCall]:
+        """Yield the calls to evaluate, noting when each began."""
         for number, (claimed, call) in enumerate(calls):
             given[number] = claimed, time.perf_counter()
             yield call

@@ -142,6 +142,7 @@ def _kept(file: EvaluationFile) -> str:
 
 
 def _nothing_written(file: EvaluationFile | EvaluationPipe, options: RunOptions) -> str:
+    """Say why nothing was written, and what stays of an earlier run."""
     why = f"the judge {options.judge} cannot be used, so no call was scored"
     if isinstance(file, EvaluationPipe):
         return why
@@ -165,6 +166,7 @@ def _check_files(options: RunOptions, calls: Input) -> None:
 
 
 def _no_rows(rows: _Rows) -> int:
+    """Say that no row was valid; return the exit code."""
     out = rows.options.out
     left = "" if rows.piped or not out.exists() else "; it is as it was"
     rows.bad.nothing("call", out, left)
@@ -191,6 +193,7 @@ async def _evaluate(
     progress: Progress,
     watched: WatchedModel | None,
 ) -> None:
+    """Write the results to the file as they come."""
     # Everything runs on the loop's thread, because reading recorded rows and writing new ones
     # share the file's index.
     async with progress, contextlib.aclosing(results):
@@ -205,6 +208,7 @@ async def _evaluate(
 async def _in_this_process(
     evaluator: RagEvaluator, calls: Iterable[RagCall], rows: _Rows, *, ordered: bool
 ) -> AsyncGenerator[_Made]:
+    """Yield the lines evaluated in this process, one by one."""
     # What is imported by now stays. Without it, looking through openai's objects for garbage took a
     # sixteenth of the time: 6.5 against 6.1 ms of CPU per call, in four alternating runs.
     gc.freeze()
@@ -219,6 +223,7 @@ async def _in_this_process(
 async def _in_processes(
     processes: Processes, calls: Iterable[RagCall], summary: Summary
 ) -> AsyncGenerator[_Made]:
+    """Yield the lines that other processes evaluate, batch by batch."""
     numbers = itertools.count()
     try:
         async with contextlib.aclosing(cast(AsyncGenerator[Any], processes.rows(calls))) as made:
@@ -246,9 +251,11 @@ class _Rows:
         self._reused_scored = 0
 
     def lines(self, tell: Callable[[str], object] | None) -> Iterator[Line[RagCall]]:
+        """Yield the lines of the input, up to the limit."""
         return itertools.islice(read_calls(self.calls, tell=tell), self.limit)
 
     def valid(self) -> Iterator[RagCall]:
+        """Yield the valid calls of the input."""
         return self.bad.values(self.lines(lambda words: print_stderr(f"{self.calls}: {words}")))
 
     def new_calls(self, file: EvaluationFile | EvaluationPipe) -> Generator[RagCall]:
@@ -271,11 +278,13 @@ class _Rows:
         return self.summary.scored - self._reused_scored
 
     def exit_code(self) -> int:
+        """Report the bad rows; return 2 if there are any that may not be skipped."""
         self.bad.end("were left out of the output")
         return 2 if self.bad.count and not self.options.skip_invalid else 0
 
 
 def _dry_run(rows: _Rows, evaluator: RagEvaluator) -> int:
+    """Print what a run would ask the judge; return the exit code."""
     calls, _, words = foreseen(rows.valid(), evaluator)
     if not calls:
         return _no_rows(rows)

@@ -51,10 +51,12 @@ def threads_for(options: AskingOptions) -> Iterator[InThread]:
     threads = ThreadPoolExecutor(options.get("max_concurrency", MAX_CONCURRENCY))
 
     def call(function: Callable[..., object], *arguments: Any) -> object:
+        """Call a function in the thread."""
         with contained:  # in the thread: a `StopIteration` would not come out of it
             return function(*arguments)
 
     async def in_thread(function: Callable[..., object], *arguments: Any) -> object:
+        """Call a function in a thread, with the caller's context."""
         run = context.copy().run
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(threads, run, call, function, *arguments)
@@ -293,12 +295,14 @@ class _AskingEvaluator:
         return evaluation.model_copy(update={"error": failure_of(call, "app", error)})
 
     async def _asked(self, question: Question) -> Answered:
+        """Ask the app; return its call with the question's id, reference and gold ids."""
         answered = await self.ask(question)
         fields = {name: getattr(answered.call, name) for name in RagCall.model_fields}
         return Answered(RagCall(**{**fields, **_fields(question)}), answered.error)
 
 
 def _fields(question: Question) -> dict[str, Any]:
+    """Return what a question says of its call."""
     return {
         "id": question.label, "reference": question.reference, "metadata": question.metadata,
         "relevant_ids": question.relevant_ids,
@@ -320,6 +324,7 @@ _Known = tuple[str, str | None, frozenset[str] | None]
 
 
 def _known(of: Question | Evaluation) -> _Known:
+    """Return what identifies a question: id, reference and gold ids."""
     label = of.label if isinstance(of, Question) else of.id
     return label, of.reference, None if of.relevant_ids is None else frozenset(of.relevant_ids)
 

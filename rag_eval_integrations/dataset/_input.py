@@ -222,6 +222,7 @@ def _raw_lines(stream: BinaryIO, longest: int) -> Iterator[tuple[int, bytes | In
 
 
 def _damage(error: Exception) -> InputError:
+    """Make the error for damaged gzip data."""
     # A checksum that does not fit is found at the end of the file.
     bad_sum = isinstance(error, gzip.BadGzipFile)
     lost = "lines above may have changed" if bad_sum else "this line and all after it are lost"
@@ -338,6 +339,7 @@ def format_of(name: str, stream: BinaryIO, known: Iterable[str] = ()) -> Format:
 
 
 def _is_table(first: bytes, known: frozenset[str]) -> bool:
+    """Tell whether the first line of a file is the head of a CSV table."""
     if first.startswith(b"{") or b"\0" in first:
         return False
     try:
@@ -377,10 +379,12 @@ def unit_of(form: Format) -> str:
 
 
 def _objects(stream: BinaryIO, longest: int, parse: Callable[[bytes], Any]) -> Numbered:
+    """Yield the parsed lines of a file with their numbers; an error for a bad line."""
     return ((number, _parsed(line, parse)) for number, _, line in lines_of(stream, longest))
 
 
 def _parsed(line: bytes | InputError, parse: Any) -> Any:
+    """Parse a line; return an error instead of raising it."""
     try:
         return line if isinstance(line, InputError) else parse(line)
     except InputError as error:
@@ -418,7 +422,10 @@ def _json(stream: BinaryIO) -> Numbered:
 
 
 def _values(text: str) -> Iterator[Any]:
+    """Yield the values of a JSON array, or of JSON values in a row."""
+
     def behind_space(place: int) -> int:
+        """Return the position after white space."""
         match = _SPACE.match(text, place)
         assert match is not None
         return match.end()
@@ -463,6 +470,7 @@ class _Cells:
         self._reader = csv.reader(lines, delimiter=self.delimiter, strict=True)
 
     def line(self) -> str:
+        """Return the next line of the table as text, for the CSV reader."""
         self.number, (_, line) = next(self._lines, (self.number, (0, b"")))
         if isinstance(line, InputError):
             raise line
@@ -472,6 +480,7 @@ class _Cells:
             raise not_utf_8(error) from error
 
     def row(self) -> list[str] | None:
+        """Return the next row of cells; None at the end."""
         # The limit is the whole process's, and its default is less than documents need.
         earlier = csv.field_size_limit(self._longest)
         try:

@@ -216,6 +216,7 @@ class Naming:
         return {ours: (theirs,) for ours, theirs in names.items() if theirs}
 
     def _given(self, ours: str, name: str) -> Way:
+        """Return the path to a field that the user named; refuse a name the row lacks."""
         way = way_to(self.row, name)
         if way is None:
             near = get_close_matches(name, [str(name) for name in self.row][:100], 1, 0.6)
@@ -225,6 +226,7 @@ class Naming:
         return way
 
     def _common(self, needed: Sequence[str], fixed: Ways) -> Ways:
+        """Map the needed fields by the names that other tools use."""
         ways: Ways = {}
         for ours in needed:
             no_name = "context" if self._has_gold_context() else None
@@ -253,6 +255,7 @@ class Naming:
         return exact or sorted(near, key=lambda name: folds.index(folded(name)))
 
     def _only(self, ours: str, names: Sequence[str]) -> str | None:
+        """Return the one name of the row that fits a field; refuse several."""
         present = self._spelt(names)
         rivals = [name for name in present if folded(name) == folded(ours)] or present
         if len(rivals) > 1:
@@ -319,6 +322,7 @@ class Naming:
     # --- What to say
 
     def _say(self, ours: str, name: str = "NAME") -> str:
+        """Say how to name a field on the command line or in code."""
         return f"say which with {self._mapping([(ours, name)])}"
 
     def _mapping(self, pairs: Sequence[tuple[str, str]]) -> str:
@@ -331,6 +335,7 @@ class Naming:
         return f"{self.option}={names!r}"
 
     def _missing(self, missing: Sequence[str]) -> InputError:
+        """Make the error for fields that no name of the row fits, with a proposal."""
         if {"scores", "fingerprint"} <= self.row.keys():
             why = "an evaluation, not a call: `rag-eval report` shows evaluations"
             return InputError(f"{why}; give the calls that they were made of")
@@ -381,6 +386,7 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def _likeness(name: str, known: str) -> float:
+    """Return how alike two names are, in [0, 1]."""
     name, known = folded(name), folded(known)
     if known in name or (name and known.startswith(name)):
         return 1.0

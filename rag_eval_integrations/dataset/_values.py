@@ -149,6 +149,7 @@ def documents_from(value: object, where: str) -> list[Any]:
 
 
 def _items(value: object, where: str, kind: str) -> list[Any]:
+    """Return a list of items, also from a cell that holds one."""
     if isinstance(value, str):
         value = list_in(value, where) or value
     if isinstance(value, Mapping | str | bytes) or not isinstance(value, Iterable):
@@ -167,6 +168,7 @@ def is_foreign(document: object) -> bool:
 
 
 def _document(item: Any, where: str, score: Any = None) -> Any:
+    """Read a document of any known shape: text, mapping, pair with a score, LlamaIndex node."""
     if isinstance(item, Document) or (isinstance(item, str) and score is None):
         return item
     if isinstance(item, list | tuple) and len(item) == 2 and _is_number(item[1]):
@@ -190,6 +192,7 @@ def _document(item: Any, where: str, score: Any = None) -> Any:
 
 
 def _made_of(fields: Mapping[str, Any], name: str, score: Any) -> dict[str, Any]:
+    """Make a document's fields of another tool's: text, id, metadata and score."""
     document: dict[str, Any] = {"text": fields[name]}
     label = next((fields[key] for key in _IDS if fields.get(key) is not None), None)
     if label is not None and not isinstance(label, bool):
@@ -307,6 +310,7 @@ def conversation(messages: list[Any], where: str, *, answered: bool) -> Conversa
     turns = [_turn(item, f"{where}[{index}]") for index, item in enumerate(messages)]
 
     def last(role: str, before: int, lack: str) -> int:
+        """Return the index of the last turn of a role that has a text."""
         for index in reversed(range(before)):
             if turns[index][0] == role and turns[index][1]:
                 return index
@@ -346,6 +350,7 @@ def turns_from(value: object, where: str) -> list[dict[str, str]] | None:
 
 
 def _turn(item: Any, where: str) -> tuple[str, str]:
+    """Read a message's role and text; refuse anything else."""
     turn = _message(item)
     if turn is None:
         why = f"should be a message with a role and content, not {shown(item)}"
@@ -447,6 +452,7 @@ def plain(value: Any, *, keep: bool = True, depth: int = 0) -> Any:
 
 
 def _plain_object(value: Any, inner: Callable[[Any], Any], other: Any) -> Any:
+    """Return a date, UUID or array as a plain value; `other` for anything else."""
     if isinstance(value, datetime.date | datetime.time):
         return None if value != value else value.isoformat()  # NaT is not itself
     if isinstance(value, UUID):

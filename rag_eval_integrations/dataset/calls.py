@@ -103,6 +103,7 @@ def read_calls(
 
 
 def _of_file(name: str, opened: Callable[[], BinaryIO], reader: _Reader) -> Iterator[Line[RagCall]]:
+    """Yield the calls of a file."""
     with opened() as stream:
         given = reader.given.values()
         form = _input.format_of(name, stream, chain(*given))
@@ -188,6 +189,7 @@ def _frame_rows(source: Any) -> Iterator[Any] | None:
 
 
 def _row(item: Any) -> Any:
+    """Return an item of an iterable as a row: a mapping, a call, or an error."""
     if isinstance(item, RagCall):
         return item
     if isinstance(item, Line):
@@ -274,6 +276,7 @@ class _Reader:
         return {**row, name: [part for part in text.split("|") if part.strip()]}
 
     def _tell_names(self, ways: Ways, *, later: bool = False) -> None:
+        """Tell the user which fields are read as what."""
         assert self._shape is not None
         more = "".join(f" + {'.'.join(way)}" for way in self._shape.more)
         words = ", ".join(
@@ -348,6 +351,7 @@ def _taken(
 
 
 def _reference_from(value: object, where: str) -> str | None:
+    """Read a reference; several texts are joined by lines."""
     several = isinstance(value, list | tuple) and all(isinstance(text, str) for text in value)
     if several and value:
         return "\n".join(cast(Sequence[str], value))

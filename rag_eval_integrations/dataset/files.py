@@ -169,6 +169,7 @@ class EvaluationFile:
             self._opened = opened.pop_all()
 
     def _open(self, resume: bool) -> LineFile:
+        """Open and lock the partial file; refuse another run's."""
         try:
             file = LineFile(self.partial, wait=False)
         except BlockingIOError as error:
@@ -283,6 +284,7 @@ class EvaluationFile:
         return len(places)
 
     def _write(self, out: BinaryIO) -> None:
+        """Write the rows in order, as Parquet or gzipped if the name says so."""
         if is_parquet(self.path):
             write_parquet(self._ordered, out)
             return
@@ -291,6 +293,7 @@ class EvaluationFile:
                 lines.write(line + b"\n")
 
     def _ordered(self) -> Iterator[bytes]:
+        """Yield the rows in the order of the calls."""
         for place in self._places:
             if place >= 0:
                 # An edited OUT may begin with a byte order mark, or lack its last line end.
@@ -304,15 +307,18 @@ class EvaluationFile:
         self.partial.unlink(missing_ok=True)
 
     def _leave(self) -> None:
+        """Delete the partial file if nothing was written to it."""
         if not self._done and not self._file.head(1):
             self.discard()  # a refused or idle run leaves nothing to resume
 
     def _keep(self, index: int, place: int) -> None:
+        """Note where the row of an index stands."""
         if index >= len(self._places):
             self._places.extend([-1] * (index + 1 - len(self._places)))
         self._places[index] = place
 
     def _line(self, place: int) -> bytes:
+        """Read the row that stands at a place of OUT or of the partial file."""
         stream = self._sources[place & 1]
         stream.seek(place >> 1)
         return stream.readline()
@@ -352,6 +358,7 @@ class EvaluationFile:
         self.stale += foreign
 
     def _rows(self, source: int) -> Iterator[tuple[int, bytes | InputError]]:
+        """Yield offset and line of each row of an earlier run."""
         for _, offset, line in lines_of(self._sources[source], LONGEST_ROW):
             if source == _PARTIAL and isinstance(line, bytes) and is_torn(line):
                 return  # the row that a killed run was writing
@@ -454,6 +461,7 @@ def evaluations_to(
         if is_parquet(path):
 
             def lines() -> Iterator[bytes]:
+                """Yield the lines from their beginning."""
                 rows.seek(0)
                 return (line[:-1] for line in rows)
 
@@ -555,6 +563,7 @@ def write_parquet(lines: Callable[[], Iterator[bytes]], out: BinaryIO) -> None:
 
 
 def _groups(lines: Iterator[bytes]) -> Iterator[list[str]]:
+    """Yield lines in groups, as Parquet takes them."""
     texts = (line.decode("ascii") for line in lines)
     while group := list(islice(texts, _GROUP)):
         yield group

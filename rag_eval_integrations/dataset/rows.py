@@ -140,6 +140,7 @@ def row_from(content: dict[str, Any]) -> Row:
 
 
 def _with_unknown(metadata: Any, unknown: dict[str, JsonValue]) -> Any:
+    """Add unknown fields to the metadata; refuse a field with two values."""
     if not isinstance(metadata, dict) or not unknown:
         return metadata  # the record refuses anything but an object, naming the field
     for name in unknown:
@@ -151,6 +152,7 @@ def _with_unknown(metadata: Any, unknown: dict[str, JsonValue]) -> Any:
 
 
 def _number(name: str, value: object) -> float | None:
+    """Return a finite number or None; refuse anything else, naming the field."""
     if value is None:
         return None
     if not isinstance(value, int | float):
@@ -185,6 +187,7 @@ def _labels(rest: dict[str, Any]) -> tuple[Labels | None, JudgeInfo | None]:
 
 
 def _recorded_sentences(call: RagCall, recorded: Mapping[str, object]) -> Sentences:
+    """Read the recorded sentences of a row; refuse unknown and repeated keys."""
     by_document: list[list[tuple[str, str]]] = [[] for _ in call.documents]
     response: list[tuple[str, str]] = []
     seen: set[str] = set()
@@ -377,6 +380,7 @@ def _as_recorded(labels: Labels, written: Labels) -> Labels:
 def _unlabelled(
     labelled: Labelled, metrics: Sequence[LabelMetric | CallMetric], speaks: Suspicion | None
 ) -> Evaluation:
+    """Score an evaluation without labels again, by the metrics that need none."""
     recorded = labelled.evaluation
     assert recorded is not None
     if recorded.error is not None:
@@ -386,6 +390,7 @@ def _unlabelled(
 
 
 def _with_identity(scored: Evaluation, recorded: Evaluation) -> Evaluation:
+    """Give a new evaluation the recorded one's row key and document ids."""
     same = {"row_key": recorded.row_key, "document_ids": recorded.document_ids}
     return scored.model_copy(update=same)
 
@@ -454,6 +459,7 @@ def ragbench_line(evaluation: Evaluation) -> str | None:
 
 
 def _unsupported(evaluation: Evaluation, labels: Labels) -> list[str]:
+    """Return the keys of the response sentences that are not fully supported."""
     recorded = labels.unsupported_response_sentence_keys
     if recorded is not None:
         return list(recorded)
@@ -462,6 +468,7 @@ def _unsupported(evaluation: Evaluation, labels: Labels) -> list[str]:
 
 
 def _pair(sentence: Sentence) -> list[str]:
+    """Return a sentence as RAGBench writes it: key and text."""
     return [sentence.key, sentence.text]
 
 

@@ -125,6 +125,7 @@ class EvaluationStream(Generic[T]):
         workers: list[asyncio.Task[None]] = []
 
         async def work() -> None:
+            """Evaluate calls until there are none."""
             try:
                 while True:
                     await room.acquire()
@@ -139,6 +140,7 @@ class EvaluationStream(Generic[T]):
                 done.put_nowait(None)
 
         def start() -> None:
+            """Start another worker, up to the limit."""
             if len(workers) < self._max_concurrency:
                 workers.append(asyncio.create_task(work()))
 
@@ -168,6 +170,7 @@ class EvaluationStream(Generic[T]):
         results = self.numbered()
 
         async def following() -> tuple[int, Evaluation] | None:
+            """Return the next result; None at the end."""
             return await anext(results, None)
 
         async def close() -> None:
@@ -250,6 +253,7 @@ def evaluate_calls(
 
 
 def _check_arguments(calls: object, evaluator: object) -> None:
+    """Refuse calls and evaluators of wrong types."""
     if isinstance(calls, str | os.PathLike):
         raise ConfigurationError("calls", calls, "should be calls; use read_calls(path)")
     if isinstance(calls, RagCall | Mapping) or not isinstance(calls, Iterable):
@@ -417,6 +421,7 @@ class Processes:
             self._pool = None
 
     async def _start(self) -> ProcessPoolExecutor:
+        """Start the processes, and check that each can make the evaluator."""
         # A forked process would have the locks of threads that it does not have.
         pool = self._pool = ProcessPoolExecutor(self.workers, get_context("spawn"), _begin)
         try:
@@ -432,6 +437,7 @@ class Processes:
         return pool
 
     async def _send(self, batch: Sequence[RagCall | Line[RagCall]]) -> asyncio.Future[Rows]:
+        """Send a batch to the processes; evaluate it here if it cannot be sent."""
         pool = self._pool or await self._start()
         calls = [item.value if isinstance(item, Line) else item for item in batch]
         try:
@@ -441,6 +447,7 @@ class Processes:
         return asyncio.get_running_loop().run_in_executor(pool, _evaluate, self._packed, lines)
 
     async def _alone(self, item: RagCall | Line[RagCall]) -> Evaluation:
+        """Evaluate a call alone, after the processes died; an error if it kills them again."""
         try:
             rows = await (await self._send([item]))
         except BrokenProcessPool:
@@ -482,6 +489,7 @@ DIED = EvaluationError(
 
 
 async def _evaluated(evaluator: RagEvaluator, items: Sequence[RagCall | Line[RagCall]]) -> Rows:
+    """Evaluate a batch, one call after another."""
     lines = OfLines(evaluator)
     return Rows.of([await lines.evaluate(item) for item in items])
 
@@ -490,12 +498,14 @@ async def _evaluated(evaluator: RagEvaluator, items: Sequence[RagCall | Line[Rag
 
 
 def _begin() -> None:
+    """Set up a new process: ignore Ctrl-C, and end with the parent."""
     # Ctrl-C reaches every process of a terminal; this one ends when the first one does.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
 def _end_with_parent() -> None:
+    """End this process when its parent does."""
     parent = parent_process()
     if parent is not None:
         wait([parent.sentinel])
@@ -504,15 +514,18 @@ def _end_with_parent() -> None:
 
 @lru_cache(1)
 def _unpacked(evaluator: bytes) -> RagEvaluator:
+    """Unpickle the evaluator that the parent process sent."""
     # From the process that started this one.
     unpacked: RagEvaluator = pickle.loads(evaluator)
     return unpacked
 
 
 def _is_ready(evaluator: bytes) -> bool:
+    """Make the evaluator in another process, which raises if it cannot."""
     return bool(_unpacked(evaluator).names)
 
 
 def _evaluate(evaluator: bytes, lines: Sequence[str]) -> Rows:
+    """Evaluate a batch of lines in another process."""
     calls = [from_line(RagCall, line) for line in lines]
     return _loop.run(_evaluated(_unpacked(evaluator), calls))

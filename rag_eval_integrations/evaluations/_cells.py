@@ -83,6 +83,7 @@ def markdown_table(rows: Sequence[Row]) -> list[str]:
 
 
 def _cell(cell: Cell) -> str:
+    """Write a cell of a Markdown table."""
     if cell is None:
         return ""
     return f"{cell:.1f}" if isinstance(cell, float) else inline(str(cell), in_table=True)
@@ -112,6 +113,7 @@ def csv_pieces(names: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterator
 
 
 def _csv_cell(cell: Cell) -> str:
+    """Write a cell of a CSV file, on one line and not as a formula."""
     if cell is None:
         return ""
     if isinstance(cell, float):

@@ -107,6 +107,7 @@ class Filters:
 
 
 def _parsed(text: str, option: str) -> Condition:
+    """Parse a condition such as `adherence<0.5`."""
     match = _SIGN.search(text, 1)
     if match is None:
         raise ConfigurationError(option, text, f"has no =, <, <=, > or >=; {_FORMS}")
@@ -142,6 +143,7 @@ _OWN: dict[str, Callable[[Evaluation], object]] = {
 
 
 def _metadata(evaluation: Evaluation) -> list[dict[str, Any]]:
+    """Return the metadata of a call, and of its capture."""
     capture = evaluation.capture
     return [evaluation.metadata, capture.metadata if capture else {}]
 

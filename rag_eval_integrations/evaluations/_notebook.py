@@ -56,6 +56,7 @@ def evaluations_html(evaluations: Sequence[Evaluation]) -> str:
 
 
 def _head(summary: Summary, names: Sequence[str]) -> Iterator[str]:
+    """Yield the head of the table: figures of scores and diagnoses."""
     yield f'<div class="rag-eval">{STYLE}<p>{text(summary.headline())}</p>'
     yield f"<p>{summary.caution()}</p>" if summary.caution() else ""
     yield "<table><tr><th>score</th><th>mean</th><th>95 %</th><th>scored</th><th>by</th></tr>"
@@ -80,6 +81,7 @@ def _head(summary: Summary, names: Sequence[str]) -> Iterator[str]:
 
 
 def _row(number: int, evaluation: Evaluation, names: Sequence[str]) -> str:
+    """Write the row of a call."""
     bad = bad_scores(evaluation)
     values = "".join(
         value_html(cell(evaluation.scores.get(name)), bad.get(name, "")) for name in names

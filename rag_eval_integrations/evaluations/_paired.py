@@ -151,6 +151,7 @@ class ScoreDifference:
         return Verdict("cannot tell", f"{reason}{self.smallest_visible:.3f}{self._needed(delta)}")
 
     def _needed(self, delta: float) -> str:
+        """Say how many calls would show a difference of delta."""
         if not delta or not self.smallest_visible or self.smallest_visible <= delta:
             return ""
         calls = math.ceil(self.n * (self.smallest_visible / delta) ** 2)
@@ -211,6 +212,7 @@ class _Units:
 
     @staticmethod
     def of(pairs: Sequence[Values | None], groups: Sequence[Hashable] | None) -> _Units:
+        """Sum the differences per unit: per conversation, or per call without groups."""
         names = range(len(pairs)) if groups is None else groups
         sums, counts = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
         values, differences = [], []
@@ -226,6 +228,7 @@ class _Units:
 
     @property
     def size(self) -> int:
+        """Count the units that have a pair."""
         return sum(count > 0 for count in self.counts)
 
     @property
@@ -234,6 +237,7 @@ class _Units:
         return sum(self.counts) ** 2 / sum(count**2 for count in self.counts)
 
     def method(self) -> str | None:
+        """Choose the method of the interval; None for too few pairs."""
         if self.size < MIN_PAIRS:
             return None
         # By the mean of a unit: conversations that did not change are alike, whatever their length.
@@ -253,6 +257,7 @@ class _Units:
     def figures(
         self, name: str, bounds: tuple[float, float] | None, p: float | None, p_holm: float | None
     ) -> ScoreDifference:
+        """Return the figures of a score from its units and p-values."""
         n = len(self.differences)
         method = self.method()
         interval = error = None
@@ -353,6 +358,7 @@ def _mcnemar(wins: int, changed: int) -> float:
 
 
 def _all_flips(sizes: Sequence[int], observed: int) -> float:
+    """Return the p-value of the sign-flip test over all flips."""
     # The first sign is left at plus: the other half of all flips is the mirror image.
     totals = [sizes[0]]
     for size in sizes[1:]:
@@ -361,6 +367,7 @@ def _all_flips(sizes: Sequence[int], observed: int) -> float:
 
 
 def _sampled_flips(scores: Mapping[str, _Units], seed: int) -> dict[str, float]:
+    """Return the p-values of the sign-flip test over random flips."""
     generator = random.Random(seed + 1)  # not the bits that the bootstrap draws by
     # The last unit first: it belongs to the highest bit, which is written first.
     sizes = {name: [abs(total) for total in reversed(unit.sums)] for name, unit in scores.items()}

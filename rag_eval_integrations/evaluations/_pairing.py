@@ -162,6 +162,7 @@ class Run:
 
 
 def _in_brief(evaluation: Evaluation, fields: Sequence[str]) -> CallInBrief:
+    """Return what pairing and comparing need of an evaluation."""
     scores: dict[str, float | str] = {
         name: score.value if score.value is not None else str(score.unscored or score.status)
         for name, score in evaluation.scores.items()
@@ -237,14 +238,17 @@ class Ways:
         raise self._refusal(f"{a.name}, {b.name}", dict.fromkeys(self._left(), why))
 
     def _left(self) -> list[PairedBy]:
+        """Return the ways of pairing that are not excluded."""
         return [way for way in self._wanted if way not in self._trouble]
 
     def _exclude(self, way: PairedBy, why: str, run: str) -> None:
+        """Exclude a way of pairing; refuse the runs if none is left."""
         self._trouble[way] = why
         if not self._left():
             raise self._refusal(run, {})
 
     def _refusal(self, runs: str, more: dict[PairedBy, str]) -> ConfigurationError:
+        """Make the error that says why each way of pairing fails."""
         labels: dict[PairedBy, str] = {"id": "ids", "question": "question and reference"}
         reasons = self._trouble | more
         why = "; ".join(f"by {labels[way]}: {reasons[way]}" for way in self._wanted)

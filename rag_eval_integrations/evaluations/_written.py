@@ -55,21 +55,25 @@ def row_of(evaluation: Evaluation, columns: Mapping[str, Column]) -> list[Cell]:
 
 
 def _value(name: str, evaluation: Evaluation) -> Cell:
+    """Return the value of a score, if the call has it."""
     return evaluation.scores[name].value if name in evaluation.scores else None
 
 
 def _unscored(name: str, evaluation: Evaluation) -> Cell:
+    """Return why a score has no value, if it has none."""
     score = evaluation.scores.get(name)
     return None if score is None or score.value is not None else score.unscored or score.status
 
 
 def _unsupported(evaluation: Evaluation) -> Cell:
+    """Return the keys of the unsupported response sentences."""
     if evaluation.labels is None:
         return None
     return " ".join(sentence.key for sentence, *_ in unsupported(evaluation))
 
 
 def _error(evaluation: Evaluation) -> Cell:
+    """Write the error of an evaluation, if it has one."""
     error = evaluation.error
     return f"{error.stage}: {error.type}: {error.message}" if error else None
 
@@ -229,15 +233,18 @@ def to_markdown(summary: Summary, title: str = "Evaluations") -> str:
 
 
 def _section(heading: str, rows: Iterable[Row], *words: str) -> list[str]:
+    """Return the Markdown lines of a section: heading, sentences and table."""
     above = [line for sentence in words for line in (sentence, "")]
     return ["", f"## {heading}", "", *above, *markdown_table(list(rows))]
 
 
 def _ends(interval: Interval, spec: str) -> str:
+    """Write the ends of an interval."""
     return f"{interval.low:{spec}} to {interval.high:{spec}}"
 
 
 def _score_row(score: ScoreFigures) -> Row:
+    """Return the row of a score in the table of a summary."""
     passed = f"{score.passed:,} of {score.with_threshold:,}" if score.with_threshold else ""
     made = (maker_words(score.by), score.method)
     return {

@@ -103,6 +103,7 @@ class Comparison:
         return self._named(name, "name")
 
     def _named(self, name: str, field: str) -> ScoreDifference:
+        """Return a score's difference; refuse a name that the runs do not share."""
         if name not in self.scores:
             hint = score_hint(name, self.scores)
             why = f"{self.names[0]} and {self.names[1]} do not both have it; {hint}"
@@ -170,6 +171,7 @@ class Comparison:
     def _changes(
         self, wanted: Sequence[tuple[Pair, float | None]], limit: int | None
     ) -> list[Change]:
+        """Read both evaluations of the wanted pairs."""
         wanted = wanted[:limit]
         before, after = (
             run.some([places[side] for places, _ in wanted]) for side, run in enumerate(self._runs)
@@ -215,6 +217,7 @@ GENERATOR = "rag-eval compare"
 
 
 def _greatest_first(difference: float) -> tuple[float, float]:
+    """Return a sort key: the greatest difference first, a loss before a gain."""
     return -abs(difference), difference
 
 
@@ -276,6 +279,7 @@ def compare(
 
 
 def _names(sources: Sequence[Source], given: Sequence[str] | None) -> list[str]:
+    """Return the names of the runs: as given, of their files, or letters."""
     if given is not None:
         if isinstance(given, str) or len(given) != len(sources):
             raise ConfigurationError("names", given, f"give one name for each of {len(sources)}")
@@ -296,6 +300,7 @@ def _names(sources: Sequence[Source], given: Sequence[str] | None) -> list[str]:
 
 
 def _opened(name: str, source: Source) -> EvaluationsFile | Sequence[Evaluation]:
+    """Return a run's evaluations, or its file; refuse other objects."""
     if isinstance(source, EvaluationsFile):
         return source
     if isinstance(source, str | os.PathLike):
@@ -308,6 +313,7 @@ def _opened(name: str, source: Source) -> EvaluationsFile | Sequence[Evaluation]
 
 
 def _compared(a: Run, b: Run, ways: Ways, allow_mixed: bool, seed: int) -> Comparison:
+    """Compare two runs by pairs of calls."""
     names = [name for name in a.means.total if name in b.means.total]
     different = "; ".join(_made_differently(a, b, names))
     if different and not allow_mixed:
@@ -370,6 +376,7 @@ def _made_differently(a: Run, b: Run, names: Sequence[str]) -> Iterator[str]:
 
 
 def _notes(a: Run, b: Run, pairs: Sequence[Pair], different: str) -> Iterator[str]:
+    """Yield what limits the comparison: other makers, calls left out, other questions."""
     if different:
         yield f"The scores were made differently ({different})."
     only_a, only_b = len(a.calls) - len(pairs), len(b.calls) - len(pairs)
@@ -595,11 +602,15 @@ def table_lines(comparison: Comparison, width: int = 80) -> list[str]:
 
 
 def _text(comparison: Comparison) -> str:
+    """Write the comparison as text."""
     return "\n".join([*table_lines(comparison), *map(one_line, remarks(comparison))])
 
 
 def _table(comparison: Comparison) -> str:
+    """Write the comparison as an HTML table."""
+
     def row(tag: str, values: Sequence[str]) -> str:
+        """Write a row of the table."""
         first, *others = map(text, values)
         more = "".join(f"<{tag} style='text-align:right'>{value}</{tag}>" for value in others)
         return f"<tr><th style='text-align:left'>{first}</th>{more}</tr>"

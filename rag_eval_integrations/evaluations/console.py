@@ -220,6 +220,7 @@ def heading(name: str) -> str:
 
 
 def _grid() -> Table:
+    """Make the grid of a call's sentences."""
     table = Table.grid(padding=(0, 1, 0, 0))
     table.add_column(width=1)
     table.add_column(width=2)
@@ -229,6 +230,7 @@ def _grid() -> Table:
 
 
 def _add_sentence(table: Table, state: str, sentence: Sentence) -> None:
+    """Add a sentence with its sign to a call's grid."""
     style, sign = _STYLES.get(state, ""), STATES[state][0] if state else ""
     table.add_row(
         "", Text(sign, style=style), Text(plain(sentence.key), style=style),
@@ -251,6 +253,7 @@ def cell(score: Score | None) -> str:
 
 
 def _keys(keys: Sequence[str], shown: int = 4) -> str:
+    """Write the first keys of a list, and the number of the others."""
     if not keys:
         return "–"
     rest = len(keys) - shown

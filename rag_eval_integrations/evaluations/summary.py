@@ -246,6 +246,7 @@ class Summary:
         self._retrieval.merge(other._retrieval)
 
     def _add_scores(self, evaluation: Evaluation) -> None:
+        """Count the scores of an evaluation, and what made them."""
         makers: list[By] = []
         last: By | None = None
         for made, score in makers_of(evaluation):
@@ -373,6 +374,7 @@ class Summary:
 
 
 def _table(by: By, figures: Sequence[ScoreFigures]) -> list[str]:
+    """Return the lines of the table of scores that one maker made."""
     several = Counter(score.name for score in figures if score.scored)
     rows = [("score", "mean", "95 %", "scored")]
     reasons = []
@@ -449,6 +451,7 @@ def _count(counter: Counter[K], key: K, others: K, by: int = 1) -> K:
 
 
 def _merge(counter: Counter[K], other: Counter[K], others: K) -> None:
+    """Add the counts of another counter, within the bound on its keys."""
     for key, count in other.items():
         _count(counter, key, others, count)
 
@@ -476,6 +479,7 @@ class _Retrieval:
     """Sum of the ranks, from 1, of their first relevant documents."""
 
     def add(self, evaluation: Evaluation, labels: Labels) -> None:
+        """Count the relevant and used documents of a call, by rank."""
         sentences = evaluation.sentences.documents
         keys = {sentence.key for sentence in sentences}
         relevant = _numbers(keys.intersection(labels.all_relevant_sentence_keys))

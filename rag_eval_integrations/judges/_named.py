@@ -37,6 +37,7 @@ def named_judge(
 def _judge_called(
     name: str, given: str, option: str, endpoint: Callable[[str], Judge | Model]
 ) -> Judge | Model:
+    """Make the judge of a name; an error names the option."""
     if name == "embedded":
         return judge_from(name)
     if name.startswith(ENDPOINT):

@@ -292,6 +292,7 @@ def parse_support(text: str) -> tuple[SentenceSupport, ...]:
 
 
 def _validated(content: dict[str, Any], text: str) -> Labels:
+    """Make labels of a reply's JSON."""
     try:
         return from_object(Labels, content)
     except InputError as error:

@@ -34,6 +34,7 @@ _LONGEST_RANGE = 1_000  # a hostile "a-zzzzz" would be 12 million keys
 
 
 def _cleaned(text: str) -> str:
+    """Strip brackets, quotes and the like from a key."""
     return text.strip(_DECORATION).lower()
 
 
@@ -57,6 +58,7 @@ class _Keys:
         return tuple(resolved)
 
     def _read(self, text: str) -> tuple[str, ...]:
+        """Return the existing keys that a text names; note those that do not exist."""
         cleaned = _cleaned(text)
         if cleaned in self.existing:
             return (cleaned,)
@@ -75,6 +77,7 @@ class _Keys:
 
 
 def _range(text: str) -> tuple[str, ...]:
+    """Spell out a range of keys such as `0a-0c`; empty if it is not one."""
     match = _RANGE.fullmatch(text)
     if match is None:
         return ()
@@ -147,6 +150,7 @@ def reconcile(labels: Labels, call: ShownSentences) -> Labels:
 def _entries(
     labels: Labels, documents: _Keys, responses: _Keys, unsupported: tuple[str, ...] | None
 ) -> dict[str, SentenceSupport]:
+    """Return the support of each response sentence, with existing keys only."""
     entries: dict[str, list[SentenceSupport]] = {}
     for written in labels.sentence_support_information:
         specials_before = len(documents.special)
@@ -237,6 +241,7 @@ def _is_plain(entry: SentenceSupport, known: Collection[str]) -> bool:
 
 
 def _says_something(entry: SentenceSupport, documents: _Keys) -> bool:
+    """Tell whether an entry has a verdict, or keys that can be read."""
     if not entry.supporting_sentence_keys:
         return entry.fully_supported is not None
     specials_before = len(documents.special)
@@ -245,11 +250,13 @@ def _says_something(entry: SentenceSupport, documents: _Keys) -> bool:
 
 
 def _merged(*lists: Iterable[str]) -> tuple[str, ...]:
+    """Join lists; each item stands once."""
     # Reconciling twice changes nothing: earlier findings are kept, each once.
     return tuple(dict.fromkeys(item for items in lists for item in items))
 
 
 def _existing(probabilities: Mapping[str, float] | None, keys: _Keys) -> dict[str, float] | None:
+    """Keep the probabilities of keys that exist."""
     if probabilities is None:
         return None
     return {key: value for key, value in probabilities.items() if key in keys.existing}

@@ -73,6 +73,7 @@ class ScoreMap(Record):
 
     @model_validator(mode="after")
     def _ascends(self) -> Self:
+        """Check that the knots ascend, and that only isotonic maps have any."""
         for knot, other in zip(self.knots, self.knots[1:], strict=False):
             if not (knot[0] < other[0] and knot[1] <= other[1]):
                 raise ValueError(f"`knots` should ascend, and {other} comes after {knot}")
@@ -89,6 +90,7 @@ class ScoreMap(Record):
         return round(self._on_line(score), _DIGITS)
 
     def _on_line(self, score: float) -> float:
+        """Interpolate a score between the knots."""
         before = self.knots[0]
         for knot in self.knots:
             if score <= knot[0]:
@@ -216,6 +218,7 @@ class Calibration(Record):
 
 
 def _judge_of(by: By) -> tuple[str | None, str | None, str | None, str | None]:
+    """Return what identifies a judge: name, model and versions."""
     return by.judge, by.model, by.judge_version, by.prompt_version
 
 

@@ -186,6 +186,7 @@ def _placed(
 
 
 def _moved(flag: str, by: int) -> str:
+    """Return the flag of an inner cascade for its judges' places in the outer one."""
     last = len(PLACES) - 1
     if flag in CASCADE_FLAGS:
         return CASCADE_FLAGS[min(last, CASCADE_FLAGS.index(flag) + by)]
@@ -213,6 +214,7 @@ def _shown(judge: Judge) -> str:
 
 
 def _is_band(value: object) -> bool:
+    """Tell whether a value is a band (low, high) within [0, 1]."""
     ends = list(value) if isinstance(value, tuple | list) else []
     numbers = [end for end in ends if type(end) in (int, float)]
     return len(ends) == len(numbers) == 2 and 0 <= ends[0] <= ends[1] <= 1

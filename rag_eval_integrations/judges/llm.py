@@ -286,6 +286,7 @@ class _Asking:
     async def _complete(
         self, asked: tuple[Message, ...], ask: CompletionRequest, room: int
     ) -> Completion:
+        """Ask the model for labels, and count the tokens also of failed requests."""
         request = ask.model_copy(
             update={
                 "messages": asked,
@@ -310,6 +311,7 @@ class _Asking:
 
 
 def _messages(call: RagCall, window: Window) -> tuple[Message, ...]:
+    """Write the labelling prompt of a window."""
     headers = prompt.headers_of(call.documents, window.documents)
     return prompt.messages(call.question, window.documents, window.response, headers)
 
@@ -336,6 +338,7 @@ def _labels_in(text: str, window: Window) -> Labels:
 
 
 def _room(window: Window) -> int:
+    """Estimate the tokens that the labels of a window take."""
     return (
         _TOKENS_PER_ANSWER
         + _TOKENS_PER_SENTENCE * len(window.response)
@@ -383,10 +386,12 @@ def windows(
 
 
 def _size(sentences: Sequence[Sentence]) -> int:
+    """Return the characters that sentences take in the prompt."""
     return sum(len(s.key) + len(s.text) + _OVERHEAD for s in sentences)
 
 
 def _runs(sentences: Sequence[Sentence], characters: int) -> list[tuple[Sentence, ...]]:
+    """Cut sentences into runs of at most so many characters."""
     runs: list[tuple[Sentence, ...]] = []
     run: list[Sentence] = []
     size = 0
@@ -422,6 +427,7 @@ def join(parts: Sequence[Labels]) -> Labels:
 
 
 def _best(first: SentenceSupport, second: SentenceSupport) -> SentenceSupport:
+    """Merge two windows' entries of a sentence: full support wins, keys add up."""
     keys = tuple(dict.fromkeys((*first.supporting_sentence_keys, *second.supporting_sentence_keys)))
     full = [entry for entry in (first, second) if entry.fully_supported]
     chosen = full[0] if full else max(first, second, key=lambda e: len(e.supporting_sentence_keys))
@@ -434,8 +440,10 @@ def _best(first: SentenceSupport, second: SentenceSupport) -> SentenceSupport:
 
 
 def _keys(lists: Iterable[Iterable[str]]) -> tuple[str, ...]:
+    """Join lists of keys; each stands once."""
     return tuple(dict.fromkeys(key for keys in lists for key in keys))
 
 
 def _text(texts: Iterable[str]) -> str:
+    """Join texts; each stands once."""
     return " ".join(dict.fromkeys(text for text in texts if text))

@@ -77,6 +77,7 @@ class _OnnxModel(Backend):
         self._output = next((name for name in wanted if name in outputs), next(iter(outputs)))
 
         def read(name: str) -> dict[str, Any]:
+            """Read a JSON file of the model's folder."""
             return read_json(folder / name, purpose)
 
         limit = read("tokenizer_config.json").get("model_max_length")
@@ -88,6 +89,7 @@ class _OnnxModel(Backend):
         super().__init__(name, described, tokenizer, purpose, options, (rows, length))
 
     def run(self, ids: Any, mask: Any, types: Any) -> Any:
+        """Run the model on a batch; return its output as float32."""
         self._loaded = self._loaded or self._open()
         arrays = dict(zip(_INPUTS, (ids, mask, types), strict=True))
         fed = {
@@ -97,6 +99,7 @@ class _OnnxModel(Backend):
         return self._loaded.run([self._output], fed)[0].astype("float32")
 
     def forget_threads(self) -> None:
+        """Drop the session after a fork, which has no threads in the child."""
         # Its threads are the parent's: its end would wait for them forever, so it is kept.
         _OF_PARENTS.append(self._loaded)
         self._loaded = None

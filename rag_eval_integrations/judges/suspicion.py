@@ -92,6 +92,7 @@ _LATIN_ALIKE = str.maketrans("aeopcyxkmtbhAEOPCYXKMTBH", "аеорсухкмтв
 
 
 def _in_cyrillic(match: re.Match[str]) -> str:
+    """Write a word with Cyrillic letters in the Latin letters they look like."""
     word = match.group()
     return word.translate(_LATIN_ALIKE) if _CYRILLIC.search(word) else word
 
@@ -173,6 +174,7 @@ class Pattern(NamedTuple):
     def _matches(
         self, expression: re.Pattern[str], text: str, present: Iterable[str]
     ) -> Iterator[re.Match[str]]:
+        """Yield the matches of a pattern; an order only where it is an imperative."""
         if self.reading != "plain":
             yield from expression.finditer(text)
             return
@@ -184,6 +186,7 @@ class Pattern(NamedTuple):
 
 
 def _places(text: str, words: Iterable[str]) -> set[int]:
+    """Return the positions of words in a text."""
     places = set()
     for word in words:
         place = text.find(word)
@@ -194,6 +197,7 @@ def _places(text: str, words: Iterable[str]) -> set[int]:
 
 
 def _with_lists(written: str, lists: Mapping[str, str]) -> str:
+    """Replace the names of word lists in a pattern by the words."""
     return re.sub(r"\{([a-z]+)\}", lambda match: lists[match[1]], written)
 
 
@@ -274,6 +278,7 @@ def _needs(written: str, reading: Reading) -> tuple[frozenset[str], ...]:
 
 @cache
 def _compiled(written: str, reading: Reading) -> list[re.Pattern[str]]:
+    """Compile the parts of a pattern."""
     if reading == "markup":
         return [re.compile(written.partition(" ")[2], re.MULTILINE)]
     parts = [_expression(part.split(" "), reading) for part in written.split(" ... ")]
@@ -362,6 +367,7 @@ class _BegunBy(dict[str, tuple[str, ...]]):
 
 @cache
 def _index() -> _Index:
+    """Index the patterns by the first word that each needs, and by reading."""
     by_word: dict[str, list[Pattern]] = {}
     by_reading: dict[Reading, list[Pattern]] = {"markup": [], "joined": [], "other": []}
     needed: set[str] = set()
@@ -419,6 +425,7 @@ def speaks_to_a_judge(texts: Iterable[str]) -> bool:
 
 
 def _hides_much(text: str) -> bool:
+    """Tell whether a text has many invisible characters."""
     return not text.isascii() and len(_HIDDEN.findall(_FLAG.sub("", text))) >= _TOO_MANY_HIDDEN
 
 
@@ -444,4 +451,5 @@ _REMEMBERED_LENGTH = 5_000  # characters
 
 
 def _speaks(text: str) -> bool:
+    """Tell whether a text speaks to a judge."""
     return speaks_to_a_judge((text,))

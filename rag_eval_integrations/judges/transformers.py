@@ -75,6 +75,7 @@ class _TorchModel(Backend):
         super().__init__(name, described, tokenizer.backend_tokenizer, purpose, options)
 
     def run(self, ids: Any, mask: Any, types: Any) -> Any:
+        """Run the model on a batch; return its output as float32."""
         arrays = {"input_ids": ids, "attention_mask": mask}
         if self._has_types:
             arrays["token_type_ids"] = types
@@ -86,6 +87,7 @@ class _TorchModel(Backend):
 
 
 def _from_pretrained(transformers: Any, name: str, purpose: Purpose) -> tuple[Any, Any]:
+    """Load model and tokenizer by name; an error names the argument."""
     local = Path(name).is_dir()  # a folder is never looked up
     try:
         config = transformers.AutoConfig.from_pretrained(name, local_files_only=local)
@@ -123,6 +125,7 @@ class TransformersJudge(ReaderJudge):
 
 
 def _file(transformers: Any, source: str | None, purpose: Purpose, name: str) -> dict[str, Any]:
+    """Read a JSON file of a model's folder or of the hub's cache; {} without one."""
     file = None
     if source is not None and Path(source).is_dir():
         file = Path(source) / name

@@ -192,6 +192,7 @@ def is_grade(outputs: object, question: str) -> bool:
 
 
 def _json_in(text: str) -> object:
+    """Parse a text as JSON; None if it is not JSON."""
     try:
         return json.loads(text)
     except ValueError:
@@ -247,6 +248,7 @@ def context_out(call: RootRun, outputs: object) -> Context:
 def _not_in(
     used: set[str], sightings: Sequence[Sighting], candidates: Sequence[Snapshot]
 ) -> list[Snapshot]:
+    """Return the retrieved documents that are not among the used ones."""
     retrieved = distinct(
         s for sighting in sightings if sighting.retrieved for s in sighting.documents
     )
@@ -271,6 +273,7 @@ def _seen(
     known: bool,
     question: str,
 ) -> tuple[Sequence[Snapshot], DocumentsFrom]:
+    """Choose the documents that a call used, and say where they were seen."""
     if writers:
         end = max(request.sightings for request in writers)
         before = [
@@ -320,6 +323,7 @@ def _without(prompt: Sequence[str], earlier: Sequence[str]) -> Sequence[str]:
 
 
 def _whole(verified: Sequence[tuple[Snapshot, PromptPlace]]) -> bool:
+    """Tell whether every document stands in the prompt as a whole."""
     return all(place.whole for _, place in verified)
 
 

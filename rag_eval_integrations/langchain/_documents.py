@@ -142,6 +142,7 @@ def texts_beside(value: object, name: str = "", depth: int = 0) -> Iterator[tupl
 
 
 def _names(value: object) -> list[str]:
+    """Return the names of an object's fields."""
     return list(getattr(value, "__dict__", {}) or getattr(value, "__dataclass_fields__", {}))
 
 
@@ -187,6 +188,7 @@ def is_document(item: object) -> bool:
 
 
 def _field(item: object, name: str) -> Any:
+    """Return an item of a dict, or an attribute of an object."""
     return item.get(name) if type(item) is dict else getattr(item, name, None)
 
 
@@ -209,18 +211,22 @@ def _parts_of(kind: type) -> Callable[[Any], Sequence[object]] | None:
 
 
 def _itself(value: Sequence[object]) -> Sequence[object]:
+    """Return a list as its own parts."""
     return value
 
 
 def _nothing(value: object) -> Sequence[object]:
+    """Return no parts."""
     return ()
 
 
 def _attributes(value: object) -> list[object]:
+    """Return the values of an object's attributes."""
     return list(getattr(value, "__dict__", {}).values()) or [*_slots(value)]
 
 
 def _slots(value: object) -> Iterator[object]:
+    """Yield the fields of a dataclass with slots."""
     for name in getattr(value, "__dataclass_fields__", ()):
         yield getattr(value, name, None)
 
@@ -267,6 +273,7 @@ class HooksOfCall:
 
 
 def _response(value: object) -> tuple[str | None]:
+    """Read what a response hook returned; in a tuple, since None is a value."""
     return (text_or_none(value),)
 
 

@@ -158,6 +158,7 @@ class CallRuns(BaseCallbackHandler):
             call.traces.ask(call.run_id, _callbacks_here().handlers)
 
     def _open_call(self, kind: Kind, inputs: object, run_id: UUID, about: dict[str, Any]) -> None:
+        """Open a call for a root run; note a model that runs alone."""
         if kind == "llm":  # nothing runs under a model, and alone it is not a RAG call
             if open_call() is None and asks(prompts := prompt_texts(inputs)):
                 self._uncaptured.note_answered((), prompts, {})
@@ -195,6 +196,7 @@ class CallRuns(BaseCallbackHandler):
     def _close_call(
         self, key: int, root: Run, outputs: object, inputs: object, error: BaseException | None
     ) -> None:
+        """Finish a call when its root ends, and deliver it."""
         call = root.call
         with self._lock:
             if self._calls.close(key) is None:
@@ -213,6 +215,7 @@ class CallRuns(BaseCallbackHandler):
             self._delivery.deliver(ended)
 
     def _unmade(self, error: Exception) -> None:
+        """Count a record that could not be made."""
         self._delivery.failure("capture (record)", error)
 
     def _note_uncaptured(self, call: RootRun, root: Run) -> None:
@@ -230,12 +233,14 @@ class CallRuns(BaseCallbackHandler):
             self._uncaptured.note("retriever", call.name or root.kind)
 
     def _forget(self, calls: list[RootRun]) -> None:
+        """Forget the runs of ended calls; their later events are ignored."""
         for call in calls:
             for key in call.keys:
                 if self._runs.pop(key, None) is not None:
                     self._note_late(key)
 
     def _note_late(self, key: int) -> None:
+        """Remember that events of a run come too late, for a bounded number of runs."""
         self._late[key] = None
         while len(self._late) > _MAX_LATE:
             self._late.pop(next(iter(self._late)), None)
@@ -264,6 +269,7 @@ def told_of_interrupts(kind: type) -> type:
 
 @cache
 def _with_base(kind: type, base: type) -> type:
+    """Return a class with another base, under the same name."""
     about = {name: getattr(kind, name) for name in ("__module__", "__qualname__", "__doc__")}
     return type(kind.__name__, (kind, base), about)
 

@@ -103,6 +103,7 @@ def finish(
     call.let_go()
 
     def record() -> RagCall:
+        """Make the record, in the background."""
         return to_call(
             context(),
             framework="langchain",
@@ -195,6 +196,7 @@ def _answer_as_users(
 def _status(
     call: RootRun, outputs: object, error: BaseException | None, asked: Sequence[ModelRequest]
 ) -> CaptureStatus:
+    """Return how a call ended: ok, error, aborted or interrupted."""
     if error is not None and not any(
         kind.__name__ == "GraphInterrupt" for kind in type(error).__mro__
     ):
@@ -236,6 +238,7 @@ def _response(
 
 
 def _last_written(asked: Sequence[ModelRequest], queries: set[str]) -> str | None:
+    """Return the last text of the models that is not a search query."""
     texts = (request.written() for request in reversed(asked))
     return next((text for text in texts if text and text not in queries), None)
 

@@ -354,6 +354,7 @@ class RootRun:
         self.sightings.append(Sighting(tool, (seen,), retrieved=True))
 
     def _seen_again(self, seen: Snapshot) -> None:
+        """Take the score that a reranker's copy of a document has."""
         first = self.candidates[seen.text]
         if first.score is None and seen.score is not None:
             # A copy made by a reranker, which may lack the store's id.

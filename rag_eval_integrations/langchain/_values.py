@@ -349,6 +349,7 @@ def structured_answer(outputs: object, arguments: object) -> str | None:
 
 
 def _dumped(value: object) -> object:
+    """Return a dict, or a pydantic object as a dict; None for anything else."""
     if type(value) is dict:
         return value
     dump = getattr(value, "model_dump", None)
@@ -361,6 +362,7 @@ def is_command(value: object) -> bool:
 
 
 def _as_json(value: object) -> str | None:
+    """Return a pydantic object as JSON; None for anything else."""
     dump = getattr(value, "model_dump_json", None)
     text = dump() if callable(dump) else None
     return text if isinstance(text, str) else None

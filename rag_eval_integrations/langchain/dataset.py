@@ -88,6 +88,7 @@ def example_from(
 
 
 def _fields(item: object, place: str) -> Mapping[str, Any]:
+    """Return the fields of a row: a question, a call, or an example with inputs."""
     if isinstance(item, str):
         return {"question": item}
     if isinstance(item, RagCall):
@@ -104,6 +105,7 @@ def _fields(item: object, place: str) -> Mapping[str, Any]:
 
 
 def _digest(given: object, reference: str | None) -> str:
+    """Return an id made of a question's input and reference."""
     text = json.dumps([json_value(given), reference], sort_keys=True)
     return hashlib.sha256(text.encode("ascii")).hexdigest()[:16]
 
@@ -137,6 +139,7 @@ def evaluate_dataset(
     with threads_for(_asking_options(options)) as in_thread:
 
         def ask(given: object, config: RunnableConfig) -> Awaitable[object]:
+            """Invoke the chain in a thread."""
             return in_thread(runnable.invoke, given, config)
 
         return _loop.run(_evaluated(ask, read, evaluator, options))
@@ -209,18 +212,22 @@ def _read(
 
 
 def _asking_options(options: Options) -> AskingOptions:
+    """Return the options that are not for the chain."""
     return cast("AskingOptions", {k: v for k, v in options.items() if k not in _OWN})
 
 
 async def _evaluated(
     ask: _Ask, examples: list[Example], evaluator: RagEvaluator, options: Options
 ) -> Evaluations:
+    """Ask the chain all questions, and evaluate the captured calls."""
     config, timeout = options.get("config"), options.get("timeout")
 
     async def answer(question: Question) -> Answered:
+        """Ask the chain a question, and capture the call."""
         given = cast("Example", question).given
 
         def watched(target: Callable[[RagCall], object]) -> Awaitable[object]:
+            """Ask the chain with a handler that captures the call."""
             handler = RagEvalCallbackHandler(target)
             return ask(given, merge_configs(config, {"callbacks": [handler]}))
 

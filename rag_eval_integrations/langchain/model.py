@@ -66,6 +66,7 @@ class LangChainModel(FrameworkModel[BaseChatModel, BaseMessage]):
         super().__init__(borrowed, kind, model=_model_name(model), name=name)
 
     def _settings(self, model: BaseChatModel) -> Collection[str]:
+        """Return the settings that the model class has."""
         return type(model).model_fields
 
     def _ask(
@@ -81,6 +82,7 @@ class LangChainModel(FrameworkModel[BaseChatModel, BaseMessage]):
         return _messages(await _asked(model, request, sent).agenerate([messages], **sent))
 
     def _read(self, reply: BaseMessage) -> Reply:
+        """Read text, end, log-probabilities and refusal of a reply."""
         metadata = reply.response_metadata
         refusal = reply.additional_kwargs.get("refusal")
         return Reply(
@@ -94,6 +96,7 @@ class LangChainModel(FrameworkModel[BaseChatModel, BaseMessage]):
         return _usage(replies, requests)
 
     def _answered_by(self, reply: BaseMessage) -> str | None:
+        """Return the name of the model that answered."""
         metadata = reply.response_metadata
         name = metadata.get("model_name") or metadata.get("model")
         return name if isinstance(name, str) else None
@@ -115,6 +118,7 @@ def _asked(
 
 
 def _messages(result: LLMResult) -> list[BaseMessage]:
+    """Return the messages of a result, each with the metadata that they share."""
     messages = [item.message for item in result.generations[0] if isinstance(item, ChatGeneration)]
     output = result.llm_output or {}
     for message in messages:
@@ -124,10 +128,12 @@ def _messages(result: LLMResult) -> list[BaseMessage]:
 
 
 def _as_langchain(messages: Sequence[Message]) -> list[BaseMessage]:
+    """Return messages as LangChain's."""
     return [_MESSAGES[message.role](content=message.content) for message in messages]
 
 
 def _usage(replies: Sequence[BaseMessage], requests: int) -> Usage:
+    """Sum the tokens of replies; a hit of LangChain's cache costs nothing."""
     usages = [reply.usage_metadata for reply in replies if isinstance(reply, AIMessage)]
     if requests == 1:  # each of several answers carries the usage of all of them together
         usages = usages[:1]

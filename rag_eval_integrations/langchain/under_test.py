@@ -50,6 +50,7 @@ def as_model_under_test(
 
 
 def _is_model(model: Runnable[Any, Any]) -> bool:
+    """Tell whether a runnable is a model, perhaps with bound arguments."""
     while isinstance(model, RunnableBinding):
         model = model.bound
     return isinstance(model, BaseLanguageModel)
@@ -72,6 +73,7 @@ class RunnableModel:
         messages = [kinds[m.role](content=m.content) for m in request.messages]
 
         def sync(runnable: Runnable[Any, Any]) -> object:
+            """Invoke the runnable."""
             return runnable.invoke(messages)
 
         output = await self._borrowed.ask(self.name, sync)
@@ -103,6 +105,7 @@ class RunnableApp:
         calls: list[RagCall] = []
 
         def run(runnable: Runnable[Any, Any]) -> object:
+            """Invoke the runnable with a handler that captures the call."""
             handler = RagEvalCallbackHandler(calls.append)
             return runnable.invoke(given, config={"callbacks": [handler]})
 
@@ -121,6 +124,7 @@ class TemplatePrompt(FrameworkTemplate):
         super().__init__(name, template.input_variables)
 
     def _rendered(self, given: dict[str, object]) -> list[tuple[str, str]]:
+        """Return role and text of each message of the template."""
         messages = self._template.format_prompt(**given).to_messages()
         return [(message.type, str(message.text)) for message in messages]
 
@@ -142,6 +146,7 @@ def as_prompt(template: BasePromptTemplate[Any], *, name: str = "prompt") -> Tem
 
 
 def _text_of(output: object, name: str) -> str:
+    """Return the text of an output; refuse one without text."""
     text = output if isinstance(output, str) else answer_of(output)
     if text is None:
         raise JudgeOutputError(f"{name} returned {type(output).__name__}, not text", repr(output))

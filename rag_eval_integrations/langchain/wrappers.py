@@ -140,6 +140,7 @@ class EvaluatedRetriever(Captures, BaseRetriever):
         """Return the retrieval, which joins the surrounding call or becomes a call."""
 
         def made(retrieval: OpenRetrieval) -> RagCall | None:
+            """Make the call of a retrieval; None if another capture has it."""
             documents = retrieval.documents
             if added_to_block(
                 lambda: [(document.page_content, document) for document in documents], _text_of
@@ -189,6 +190,7 @@ def _seen_by_a_handler(manager: Manager) -> bool:
 
 
 def _text_of(document: object) -> str | None:
+    """Return a document's text."""
     return getattr(document, "page_content", None)
 
 

@@ -89,6 +89,7 @@ async def aanswer_from(response: object, mode: MetadataMode) -> Answer:
     """
 
     async def read() -> str:
+        """Read the stream, a sync one in a thread."""
         assert name is not None
         if is_async_stream(response, name):
             return await _aread(response, name)
@@ -124,6 +125,7 @@ def _unread_stream(response: object) -> str | None:
 
 
 def _text_at_hand(response: object) -> str | None:
+    """Return the text of a response that need not be read; None for a stream."""
     if isinstance(response, StreamingResponse | AsyncStreamingResponse):
         return response.response_txt
     if isinstance(response, StreamingAgentChatResponse):
@@ -162,6 +164,7 @@ def document_from(node: BaseNode | NodeWithScore) -> Document:
 
 
 def _document(node: Any, score: object, mode: MetadataMode) -> Document:
+    """Make a document of a node, with its metadata as the header."""
     shown = node.get_content(metadata_mode=mode)
     body = body_of(node, shown)
     header = "" if body is None else shown[: -len(body)].strip()
@@ -180,6 +183,7 @@ _State = Literal["fresh", "begun", "ended"]
 
 
 def _read(response: object, name: str) -> str:
+    """Read a stream, and leave a copy of it to the app."""
     source = getattr(response, name)
     _refuse_used(_state_of(source))
     tokens: list[object] = []
@@ -196,6 +200,7 @@ def _read(response: object, name: str) -> str:
 
 
 async def _aread(response: object, name: str) -> str:
+    """Read an async stream, and leave a copy of it to the app."""
     source = getattr(response, name)
     begun = getattr(response, "response_txt", None) is not None
     _refuse_used("begun" if begun else _state_of(source))
@@ -214,6 +219,7 @@ async def _aread(response: object, name: str) -> str:
 
 
 def _joined(tokens: list[object]) -> str:
+    """Join the texts of a stream's tokens."""
     # The stream of a chat engine yields responses, each of which holds a piece of text.
     pieces = (
         token if isinstance(token, str) else getattr(token, "delta", None) for token in tokens
@@ -222,12 +228,14 @@ def _joined(tokens: list[object]) -> str:
 
 
 def _again(tokens: list[object], failure: Exception | None) -> Any:
+    """Yield the tokens of a stream again, and raise its failure again."""
     yield from tokens
     if failure is not None:
         raise failure
 
 
 async def _aagain(tokens: list[object], failure: Exception | None) -> Any:
+    """Yield the tokens of a stream again, and raise its failure again."""
     for token in tokens:
         yield token
     if failure is not None:
@@ -235,6 +243,7 @@ async def _aagain(tokens: list[object], failure: Exception | None) -> Any:
 
 
 def _refuse_used(state: _State) -> None:
+    """Refuse a stream that the app has begun to read."""
     if state == "fresh":
         return
     how = "has begun to read" if state == "begun" else "has read"
@@ -259,6 +268,7 @@ def _state_of(stream: Iterator[str] | AsyncIterator[str] | None) -> _State:
 
 
 def _state_of_async(stream: AsyncGeneratorType[Any, Any]) -> _State:
+    """Tell whether an async generator is fresh, begun or ended."""
     if stream.ag_frame is None:
         return "ended"
     if sys.version_info >= (3, 12):  # pragma: no cover
@@ -273,6 +283,7 @@ def _state_of_async(stream: AsyncGeneratorType[Any, Any]) -> _State:
 
 
 def _is_being_written(response: object) -> bool:
+    """Tell whether a chat engine still writes its stream."""
     return (
         isinstance(response, StreamingAgentChatResponse)
         and response.is_writing_to_memory
@@ -282,6 +293,7 @@ def _is_being_written(response: object) -> bool:
 
 
 def _wait(response: StreamingAgentChatResponse) -> None:
+    """Wait until a chat engine has written its stream."""
     if response.chat_stream is None:  # an async stream, whose task may run on this very thread
         raise UnreadableError(
             "the chat engine has not written its stream yet; read it first, or await "
@@ -294,6 +306,7 @@ def _wait(response: StreamingAgentChatResponse) -> None:
 
 
 async def _await_written(response: StreamingAgentChatResponse) -> None:
+    """Wait until a chat engine has written its stream, in async code."""
     for _ in range(_POLLS):
         if not _is_being_written(response):
             return

@@ -249,6 +249,7 @@ class RootSpan:
             yield from (prompt for _, prompt in self._prompts)
 
     def _take(self, value: object) -> tuple[Snapshot, ...]:
+        """Make snapshots of the nodes of a value, once per node."""
         taken = []
         snapshots = self._snapshots
         for node, score in nodes_of(value):
@@ -311,6 +312,7 @@ class RootSpan:
         history = () if self._earlier == [] else self._history()
 
         def record() -> RagCall:
+            """Make the record, in the background."""
             return to_call(
                 self._context(sightings, prompts, question, last),
                 framework="llama_index",
@@ -333,6 +335,7 @@ class RootSpan:
     def _context(
         self, sightings: list[FoundNodes], prompts: str, question: str, last: str | None
     ) -> Context:
+        """Choose the documents that the call used."""
         bodies = self._bodies
         chosen = context(
             self._sources, sightings, prompts, question, bodies, self._given, last=last
@@ -353,17 +356,20 @@ class RootSpan:
         self._prompts.clear()
 
     def _question(self) -> str:
+        """Return the question: the hook's, the argument's or the retriever's."""
         asked = None if self._hooks is None else self._hooks.question(self._arguments)
         if asked is not None:
             return asked
         return question_of(self._arguments) or text_of(self._asked_retriever) or ""
 
     def _history(self) -> tuple[Turn, ...]:
+        """Return the turns before the question."""
         # If the engine's memory was not read, the model's messages still show its content; or, for
         # a model of texts, the template that the engine made of them.
         return turns_of(list(self._messages)[:-1] if self._earlier is None else self._earlier)
 
     def _whole(self, status: CaptureStatus, text: str | None) -> str | None:
+        """Return the answer's text, or what the response hook makes of it."""
         # A careless hook would drain the object of a stream, so it gets the text instead.
         streamed = self.read_by_app or self.awaited is not None
         if self._hooks is None or not streamed or status != "ok":
@@ -372,6 +378,7 @@ class RootSpan:
         return text if hooked is None else hooked
 
     def _tag_names(self) -> tuple[str, ...]:
+        """Return the tags that are texts."""
         names = self._tags.get("tags")
         return tuple([n for n in names if isinstance(n, str)]) if isinstance(names, list) else ()
 
@@ -403,6 +410,7 @@ class RootSpan:
         return text, None if alone else asked[-1][1]
 
     def _is_own(self, model: Span) -> bool:
+        """Tell whether a model belongs to this call, and not to a part that has its own."""
         return model.scope is self.root and not model.is_in_synthesis()
 
 
@@ -412,6 +420,7 @@ def _prepares(model: Span, synthesis: Span) -> bool:
 
 
 def _is_settled(sighting: FoundNodes) -> bool:
+    """Tell whether the nodes of a sighting can no longer change."""
     return (
         sighting.span.stage != "synthesize"
         or not sighting.nodes

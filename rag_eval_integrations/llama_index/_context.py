@@ -149,10 +149,12 @@ def _find(
 
 
 def _without_metadata(seen: Snapshot, bodies: Mapping[str, str]) -> Snapshot:
+    """Return a snapshot whose text is the node's body alone."""
     return seen._replace(text=bodies.get(seen.text, seen.text))
 
 
 def _retrieved(sightings: Sequence[FoundNodes]) -> bool:
+    """Tell whether a retriever returned any of the sightings."""
     return any(sighting.span.stage == "retrieve" for sighting in sightings)
 
 

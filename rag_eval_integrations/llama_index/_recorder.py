@@ -269,6 +269,7 @@ class Recorder:
         parent_id: str | None,
         tags: dict[str, Any] | None,
     ) -> None:
+        """Open a call for a root span, if it is of a kind that answers."""
         if not self.may_open():
             return
         if parent_id is not None and parent_id in self._late:
@@ -290,6 +291,7 @@ class Recorder:
         self.spans[span_id] = call.root
 
     def _returned(self, call: RootSpan, result: object) -> None:
+        """End a call by what its root returned, or wait for its stream."""
         call.traces.look_at_end()
         if result is None and call.is_run:  # a workflow that succeeds returns its stop event
             self.end(call, "aborted" if call.cancelled else "error", None)
@@ -311,11 +313,13 @@ class Recorder:
                 self.end(call, "ok", call.answer(result, response))
 
     def _written(self, call: RootSpan, writing: Writing, status: CaptureStatus) -> None:
+        """Note how the writing of an answer ended; end the call that waits for it."""
         writing.end(status)
         if call.awaited is writing.response:
             self._end_written(call, writing)
 
     def _end_written(self, call: RootSpan, writing: Writing) -> None:
+        """End a call whose answer has been written."""
         if writing.status is not None:
             self.end(call, writing.status, writing.text)
 
@@ -334,6 +338,7 @@ class Recorder:
         self._on_end()
 
     def _unmade(self, error: Exception) -> None:
+        """Count a record that could not be made."""
         self.delivery.failure("capture (record)", error)
 
     def _note_uncaptured(self, call: RootSpan, uncaptured: Uncaptured) -> None:
@@ -386,6 +391,7 @@ class Recorder:
             self._late.pop(span_id, None)
 
     def _note_late(self, span_id: str) -> None:
+        """Remember that events of a span come too late, for a bounded number of spans."""
         self._late[span_id] = None
         while len(self._late) > _MAX_LATE:
             self._late.pop(next(iter(self._late)), None)

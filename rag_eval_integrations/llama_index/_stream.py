@@ -49,6 +49,7 @@ def reading() -> tuple[RootSpan, ...]:
 
 
 def _task() -> object:
+    """Return the current task; None without a loop."""
     try:
         return asyncio.current_task()
     except RuntimeError:  # no running loop
@@ -104,6 +105,7 @@ def read_along(response: object, call: RootSpan, done: OnStreamEnd) -> bool:
 
 @contextmanager
 def _making_a_token(call: RootSpan) -> Iterator[None]:
+    """Mark the call as the one that the next token belongs to."""
     before = _here.calls, _here.task
     calls = (*_READING.get(), call)
     token = _READING.set(calls)
@@ -152,12 +154,14 @@ class _Copy:
         self._tokens: list[str] = []
 
     def keep(self, token: object) -> None:
+        """Keep the text of a token."""
         # The stream of a chat engine yields responses, each of which holds a piece of text.
         text = token if isinstance(token, str) else getattr(token, "delta", None)
         if isinstance(text, str):
             self._tokens.append(text)
 
     def end(self, error: BaseException | None) -> None:
+        """End the call with the text so far, by how the stream ended."""
         text = "".join(self._tokens)
         if error is None:
             self._done(self._call, "ok", text)

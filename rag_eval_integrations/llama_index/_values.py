@@ -57,6 +57,7 @@ def question_of(arguments: Mapping[str, Any]) -> str:
 
 
 def _named(given: Mapping[str, Any]) -> str | None:
+    """Return the question among named arguments; None without one."""
     for name in _QUESTIONS:
         if name in given and (text := text_of(given[name])) is not None:
             return text
@@ -140,6 +141,7 @@ def answer_of(result: object, depth: int = 0) -> str | None:
 
 
 def _as_json(value: object) -> str | None:
+    """Return a mapping as JSON; None for anything else."""
     return json.dumps(json_object(value)) if isinstance(value, Mapping) else None
 
 

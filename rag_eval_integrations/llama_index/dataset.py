@@ -46,6 +46,7 @@ def evaluate_query_engine(
     with threads_for(options) as in_thread:
 
         def query(text: str, handler: ScopedHandler) -> Awaitable[object]:
+            """Query the engine in a thread."""
             return in_thread(_query, engine, text, handler)
 
         return _loop.run(evaluate_asked(read, _asking(query, options), evaluator, options))
@@ -87,6 +88,7 @@ async def aevaluate_query_engine(
     check_options(options)
 
     async def query(text: str, handler: ScopedHandler) -> object:
+        """Query the engine under the handler, and read its stream."""
         with handler.watching():
             response = await engine.aquery(text)
             if isinstance(response, AsyncStreamingResponse):
@@ -105,6 +107,7 @@ async def aevaluate_query_engine(
 
 
 def _query(engine: BaseQueryEngine, text: str, handler: ScopedHandler) -> object:
+    """Query the engine under the handler, and read its stream."""
     with handler.watching():
         response = engine.query(text)
         if isinstance(response, StreamingResponse):
@@ -118,6 +121,7 @@ def _asking(
     """Return a function that asks the engine one question and captures the call."""
 
     async def ask(question: Question) -> Answered:
+        """Ask the engine a question, and capture the call."""
         return await captured(
             question,
             lambda target: query(question.text, ScopedHandler(target)),
@@ -133,6 +137,7 @@ def _asking(
 
 
 def _read(engine: object, questions: Iterable[object]) -> list[Question]:
+    """Check the engine, and read the questions."""
     if not isinstance(engine, BaseQueryEngine):
         raise ConfigurationError("engine", engine, "should be a query engine")
     if isinstance(questions, str):
@@ -147,6 +152,7 @@ _NAMES = (
 
 
 def _question(item: object, place: str) -> Question:
+    """Read a question: a text, a query bundle, or a row with a `question`."""
     if isinstance(item, str):
         return Question(item)
     if isinstance(item, QueryBundle):

@@ -74,6 +74,7 @@ def results_table(results: Mapping[str, Sequence[EvaluationResult]]) -> list[Met
 
 
 def _row(name: str, items: Sequence[EvaluationResult]) -> MetricRow:
+    """Return the row of a metric: counts, mean and reasons."""
     scores = [item.score for item in items if item.score is not None]
     verdicts = [item.passing for item in items if item.passing is not None]
     reasons = Counter(_reason(item) for item in items if item.score is None)
@@ -88,6 +89,7 @@ def _row(name: str, items: Sequence[EvaluationResult]) -> MetricRow:
 
 
 def _reason(item: EvaluationResult) -> str:
+    """Return the code of the reason why an item has no score."""
     # The reasons of this library begin with a code; the words after it differ between items.
     return (item.invalid_reason or "no score").partition(":")[0]
 
@@ -228,6 +230,7 @@ class ScoreEvaluator(ScoreView, BaseEvaluator):
         return {}
 
     def _update_prompts(self, prompts_dict: PromptDictType) -> None:
+        """Refuse other prompts."""
         if prompts_dict:
             why = "the prompts cannot be changed: every score records their version"
             raise ConfigurationError("prompts_dict", sorted(prompts_dict), why)
@@ -237,6 +240,7 @@ class ScoreEvaluator(ScoreView, BaseEvaluator):
     async def _evaluate_answer(
         self, query: str | None, response: object, answer: Answer, kwargs: Mapping[str, Any]
     ) -> EvaluationResult:
+        """Evaluate an answer as a call."""
         await asyncio.sleep(kwargs.get("sleep_time_in_seconds") or 0)
         seen = answer.documents or hasattr(response, "source_nodes")
         call = RagCall(
@@ -247,6 +251,7 @@ class ScoreEvaluator(ScoreView, BaseEvaluator):
         return await self._result(call, query)
 
     async def _result(self, call: RagCall, query: str | None) -> EvaluationResult:
+        """Evaluate a call; return the score as LlamaIndex's result."""
         evaluation, (score,) = await self._evaluated(call)
         known = score.value is not None
         words = score.reason or (f"{self.name} is {score.value:g}" if known else score.status)
@@ -268,6 +273,7 @@ class ScoreEvaluator(ScoreView, BaseEvaluator):
 
 
 def _listed(contexts: object) -> Sequence[Any]:
+    """Return contexts as a list; refuse a text."""
     if contexts is None:
         return ()
     if isinstance(contexts, Sequence) and not isinstance(contexts, str | bytes):

@@ -353,16 +353,19 @@ class ScopedHandler(RagEvalHandler):
         )
 
     def _may_open(self) -> bool:
+        """Tell whether this context is inside a `watching` block of the handler."""
         # This decides about roots only: other spans belong to their parent's or a stream's call.
         return self._recorder in _inside.get()
 
     def _on_end(self) -> None:
+        """Detach from LlamaIndex when no call is left."""
         with CHANGING:
             if not self._running and not len(self._recorder.calls):
                 detach(self._span_handler, self._event_handler)
 
 
 def _recorders() -> list[Recorder]:
+    """Return the recorders that are attached to LlamaIndex."""
     observers = get_dispatcher().event_handlers
     return [observer.recorder for observer in observers if isinstance(observer, EventObserver)]
 

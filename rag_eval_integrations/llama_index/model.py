@@ -55,6 +55,7 @@ class LlamaIndexModel(FrameworkModel[LLM, ChatResponse]):
         super().__init__(borrowed, kind, model=model, name=name)
 
     def _settings(self, model: LLM) -> Collection[str]:
+        """Return the settings that the model class has."""
         # `n` would give several answers, of which LlamaIndex keeps one.
         return set(type(model).model_fields) - {"n"}
 
@@ -69,6 +70,7 @@ class LlamaIndexModel(FrameworkModel[LLM, ChatResponse]):
         return [await model.achat(_messages(request), **sent)]
 
     def _read(self, reply: ChatResponse) -> Reply:
+        """Read text, end and log-probabilities of a reply."""
         raw = _mapping(reply.raw)
         choices = raw.get("choices")
         first = _mapping(choices[0]) if isinstance(choices, Sequence) and choices else {}
@@ -84,6 +86,7 @@ class LlamaIndexModel(FrameworkModel[LLM, ChatResponse]):
 
 
 def _messages(request: CompletionRequest) -> list[ChatMessage]:
+    """Return the messages of a request as LlamaIndex's."""
     return [ChatMessage(role=m.role, content=m.content) for m in request.messages]
 
 
@@ -105,6 +108,7 @@ def _tokens_of_response(reply: ChatResponse) -> tuple[Token, ...] | None:
 
 
 def _usage(replies: Sequence[ChatResponse]) -> Usage:
+    """Sum the tokens of replies."""
     prompt = completion = 0
     for reply in replies:
         counted = {**_mapping(_mapping(reply.raw).get("usage")), **reply.additional_kwargs}
@@ -114,6 +118,7 @@ def _usage(replies: Sequence[ChatResponse]) -> Usage:
 
 
 def _count(counted: Mapping[str, Any], *names: str) -> int:
+    """Return the first token count among names; 0 without one."""
     return next((count for name in names if (count := token_count(counted.get(name)))), 0)
 
 

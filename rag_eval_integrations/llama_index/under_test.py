@@ -62,12 +62,14 @@ class EngineApp:
         """
 
         def ask(engine: BaseQueryEngine | BaseChatEngine) -> Answer:
+            """Ask the engine, and read its answer."""
             return answer_from(self._asked(engine, text), MetadataMode.LLM)
 
         answer = await self._borrowed.ask(self.name, ask)
         return RagCall(text, answer.documents, answer.text or "")
 
     def _asked(self, engine: BaseQueryEngine | BaseChatEngine, question: str) -> object:
+        """Ask the engine a question; a chat engine begins anew."""
         if isinstance(engine, BaseQueryEngine):
             return engine.query(question)
         with self._alone:
@@ -97,6 +99,7 @@ class TemplatePrompt(FrameworkTemplate):
         return super().render(values)
 
     def _rendered(self, given: dict[str, object]) -> list[tuple[str, str]]:
+        """Return role and text of each message of the template."""
         messages = self._template.format_messages(**given)  # type: ignore[arg-type]
         return [(_kind(message), message.content or "") for message in messages]
 
@@ -117,4 +120,5 @@ def as_prompt(template: BasePromptTemplate, *, name: str = "prompt") -> Template
 
 
 def _kind(message: ChatMessage) -> str:
+    """Return a message's role."""
     return str(getattr(message.role, "value", message.role))

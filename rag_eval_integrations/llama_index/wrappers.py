@@ -264,7 +264,10 @@ class EvaluatedRetriever(Captures, Wrapper, BaseRetriever):
         return retrieving(question, self._delivery, self._call_of)
 
     def _call_of(self, retrieval: OpenRetrieval) -> RagCall | None:
+        """Make the call of a retrieval; None if another capture has it."""
+
         def seen() -> list[Snapshot]:
+            """Make snapshots of the retrieved nodes."""
             return [document_snapshot(node, score) for node, score in nodes_of(retrieval.documents)]
 
         if added_to_block(lambda: [_document(snapshot) for snapshot in distinct(seen())], _text_of):
@@ -284,6 +287,7 @@ class EvaluatedRetriever(Captures, Wrapper, BaseRetriever):
 
 
 def _document(snapshot: Snapshot) -> tuple[str, Document]:
+    """Make a document of a snapshot, with its text as the key."""
     text, name, metadata, score, header = snapshot
     return text, Document(text=text, id=name, metadata=metadata, score=score, header=header)
 

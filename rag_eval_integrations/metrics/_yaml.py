@@ -76,6 +76,7 @@ def read_yaml_text(text: str) -> YamlText:
 
 
 def _read(text: str) -> YamlText:
+    """Parse YAML within bounds; an error names the line."""
     try:
         _check_events(text)
         loader = _Loader(text)
@@ -163,11 +164,13 @@ def _check_events(text: str) -> None:
 
 
 def _lines(node: yaml.Node) -> dict[str, int]:
+    """Return the line of each key of the top mapping."""
     keys = node.value if isinstance(node, yaml.MappingNode) else ()
     return {key.value: key.start_mark.line + 1 for key, _ in keys}
 
 
 def _character(pair: re.Match[str]) -> str:
+    """Write a surrogate pair as the escape of its character."""
     high, low = int(pair[1], 16), int(pair[2], 16)
     return f"\\U{0x10000 + ((high - 0xD800) << 10) + low - 0xDC00:08X}"
 

@@ -180,6 +180,7 @@ def checked_metrics(metrics: Iterable[Metric]) -> tuple[Metric, ...]:
 
 
 def _are_names(names: object) -> bool:
+    """Tell whether a metric's names are a tuple of different texts."""
     return (
         isinstance(names, tuple)
         and bool(names)
@@ -189,6 +190,7 @@ def _are_names(names: object) -> bool:
 
 
 def _not_a_metric(thing: object) -> str:
+    """Say why an object is not a metric, and what to pass instead."""
     if isinstance(thing, type):
         return "is a class; pass an object of it"
     if isinstance(thing, str):
@@ -205,6 +207,7 @@ def _not_a_metric(thing: object) -> str:
 
 
 def _not_scores(given: object) -> str | None:
+    """Say what a metric returned instead of scores; None for scores."""
     if not isinstance(given, Sequence):
         return type(given).__name__
     kinds = [type(item).__name__ for item in given if not isinstance(item, Score)]

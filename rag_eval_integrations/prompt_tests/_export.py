@@ -122,6 +122,7 @@ def export_tests(source: Source, to: str, *, azure: bool = False) -> Exported:
 
 
 def _csv(source: Source) -> dict[str, str]:
+    """Write the tests as CSV, a column per input."""
     rows = to_test_rows(source.tests)
     for row, test in zip(rows, source.tests, strict=True):
         del row["inputs"]
@@ -143,6 +144,7 @@ def _csv(source: Source) -> dict[str, str]:
 
 
 def _langsmith(source: Source) -> dict[str, str]:
+    """Write the tests as LangSmith examples."""
     source.say_unchecked("the output")
     lines = []
     for test in source.tests:
@@ -184,6 +186,7 @@ Rules:
 
 
 def _azure(source: Source) -> dict[str, str]:
+    """Write the eval and its data for Azure OpenAI."""
     if source.model is None:
         source.notes.append("`model` is gpt-4o; Azure needs the name of your deployment: --model")
     return _openai(source, azure=True)
@@ -266,6 +269,7 @@ def _portable(source: Source) -> tuple[list[dict[str, Any]], list[dict[str, str]
 
 
 def _is_plain(message: MessageTemplate) -> bool:
+    """Tell whether a message only inserts variables, which the target can do, too."""
     if message.compiled is None:
         return True  # it is taken literally here, too
     return _ANY.search(_PLACE.sub("", message.text)) is None
@@ -290,6 +294,7 @@ def _criteria(source: Source, model: str, *, azure: bool) -> list[dict[str, Any]
     }  # fmt: skip
 
     def grader(name: str, messages: list[tuple[str, str]], *, is_score: bool) -> dict[str, Any]:
+        """Make a grader of a metric or of the rule."""
         parts = [
             {"type": "message", "role": role,
              "content": {"type": "input_text", "text": text} if azure else text}
@@ -324,6 +329,7 @@ def _criteria(source: Source, model: str, *, azure: bool) -> list[dict[str, Any]
 def _metric_messages(
     metric: PromptyMetric, known: Mapping[str, str]
 ) -> list[tuple[str, str]] | None:
+    """Return a metric's messages in the target's syntax; None if they cannot be written."""
     values = {**known, **{name: _inert(as_text(v)) for name, v in metric.variables.items()}}
     messages = metric.prompt.messages
     if not all(map(_is_plain, messages)) or not metric.prompt.variables <= set(values):
@@ -374,6 +380,7 @@ def _context(source: Source) -> dict[str, str]:
 
 
 def _file(path: Path) -> dict[str, str]:
+    """Return name and content of a file."""
     content = read_whole(path, "prompt").decode("utf-8-sig")
     return {"filename": path.name, "content": content}
 
@@ -429,6 +436,7 @@ def test_output_complies(results, uid):
 
 
 def _pytest(source: Source) -> dict[str, str]:
+    """Write a test module and its data."""
     tests = [test for test in source.tests if not test.baseline]
     if not tests:
         raise ConfigurationError("--to", "pytest", "all tests are baseline tests")

@@ -201,6 +201,7 @@ _FILES = {
 
 
 def _folder(path: Path) -> dict[str, Any]:
+    """Read the files of a PromptPex folder."""
     context = path / files.CONTEXT
     content = dict(_context(context)) if context.is_file() else {}
     for key, name in _FILES.items():
@@ -215,6 +216,7 @@ def _folder(path: Path) -> dict[str, Any]:
 
 
 def _context(path: Path) -> dict[str, Any]:
+    """Read a context file, or a file of tests or results alone."""
     content = _read(path)
     if isinstance(content, list):  # a tests or results file alone
         rows = rows_of(content, str(path))
@@ -229,6 +231,7 @@ def _read(path: Path) -> Any:
 
 
 def _csv(text: str) -> list[dict[str, str]]:
+    """Read CSV rows, also as a model writes them."""
     first = text.lstrip().partition("\n")[0]
     if first.replace(" ", "").startswith(("ruleid,testid", '"ruleid","testid"')):
         return read_tests_csv(text).rows
@@ -242,6 +245,7 @@ def _unwrapped(value: Any) -> Any:
 
 
 def _rows(content: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    """Return the rows of a part of the context."""
     value = _unwrapped(content.get(key))
     if isinstance(value, str):
         value = _parsed(value, key) if value.strip() else None
@@ -249,6 +253,7 @@ def _rows(content: dict[str, Any], key: str) -> list[dict[str, Any]]:
 
 
 def _parsed(text: str, key: str) -> Any:
+    """Parse a text that holds JSON, or tests as CSV."""
     if key == "tests" and text.lstrip()[:1] not in ("[", "{"):
         return read_tests_csv(text).rows
     try:
@@ -258,6 +263,7 @@ def _parsed(text: str, key: str) -> Any:
 
 
 def _lines(content: dict[str, Any], key: str) -> list[str]:
+    """Return the lines of a text of the context."""
     value = _unwrapped(content.get(key))
     if isinstance(value, list):
         return [text_of({key: item}, key) for item in value]
@@ -265,6 +271,7 @@ def _lines(content: dict[str, Any], key: str) -> list[str]:
 
 
 def _prompt_file(content: dict[str, Any]) -> tuple[str, str] | None:
+    """Return name and content of the prompt in the context; None without one."""
     given = content.get("prompt")
     if not isinstance(given, dict) or not isinstance(given.get("content"), str):
         return None
@@ -293,6 +300,7 @@ def _metric_files(content: dict[str, Any], lost: list[str]) -> dict[str, str]:
 
 
 def _prompts_in(folder: Path) -> list[Path]:
+    """List the prompt files of a folder, without metrics."""
     return [
         file for file in sorted(folder.glob("*.prompty")) if ".metric." not in file.name.lower()
     ]

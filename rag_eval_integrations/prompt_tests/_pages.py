@@ -88,6 +88,7 @@ def _percent(share: float | None, digits: int = 1) -> str:
 
 
 def _rate(rate: Rate) -> dict[str, str]:
+    """Return what the page shows of a rate, with its interval."""
     low, high = rate.interval or (None, None)
     ends = {"at": rate.compliant, "low": low, "high": high}
     return {
@@ -141,6 +142,7 @@ def _without_tests(rule: Rule) -> PromptTest:
 
 
 def _matrix_cell(report: Report, outputs: Sequence[Result]) -> dict[str, str]:
+    """Return the cell of a rule and a model."""
     rate = rate_of(outputs, unknown_as=report.unknown_as)
     without = {"without verdict": rate.unknown, "without output": rate.errors}
     failed = rate.err + rate.unknown + rate.errors
@@ -195,10 +197,12 @@ def _by_judge(report: Report) -> Iterator[dict[str, Any]]:
 
 
 def _times(factor: float, value: float | None) -> float | None:
+    """Multiply a value that may be unknown."""
     return None if value is None else factor * value
 
 
 def _mean(values: Iterable[float | None]) -> tuple[float | None, int]:
+    """Return the mean of the values that are known, and their number."""
     known = [value for value in values if value is not None]
     return (fmean(known) if known else None), len(known)
 
@@ -217,7 +221,10 @@ def _pairs(report: Report) -> list[Row]:
 
 
 def _made(report: Report) -> dict[str, list[str]]:
+    """Return what made the results: judges, parameters and checks."""
+
     def shares(outcomes: Iterable[str]) -> list[str]:
+        """Write the share of OK outcomes; empty without any."""
         known = list(outcomes)
         return [f"{known.count('ok'):,} of {len(known):,}"] if known else []
 
@@ -255,12 +262,14 @@ def _rule_name(test: PromptTest) -> str:
 
 
 def _title(test: PromptTest) -> str:
+    """Name the rule of a test."""
     if test.baseline or test.rule_id is None:
         return "Baseline tests" if test.baseline else "Tests without a rule"
     return f"{'Inverse rule' if test.inverse else 'Rule'} {test.rule_id}"
 
 
 def _order(test: PromptTest) -> tuple[bool, bool, int, str]:
+    """Return the sort key of a test: by rule, baseline last."""
     return (test.baseline, test.rule_id is None, test.rule_id or 0, test.rule)
 
 
@@ -282,6 +291,7 @@ def _failures_of(results: Iterable[Result]) -> tuple[int, list[Result]]:
 
 
 def _pages(kept: Sequence[Result]) -> Iterator[dict[str, Any]]:
+    """Yield the failures page by page."""
     for start in range(0, len(kept), _PER_PAGE):
         of_page = kept[start : start + _PER_PAGE]
         failures = [_failure(result, number) for number, result in enumerate(of_page, start + 1)]
@@ -289,6 +299,7 @@ def _pages(kept: Sequence[Result]) -> Iterator[dict[str, Any]]:
 
 
 def _failure(result: Result, number: int) -> dict[str, Any]:
+    """Return what the page shows of an output that failed."""
     test = result.test
     verdicts = []
     for verdict in result.verdicts:
@@ -326,6 +337,7 @@ def _failure(result: Result, number: int) -> dict[str, Any]:
 
 
 def _cut(text: str) -> str:
+    """Show the beginning of a text, and how much follows."""
     if len(text) <= _TEXT:
         return shown(text)
     return f"{shown(text[:_TEXT])} … ({len(text) - _TEXT:,} more characters)"

@@ -157,6 +157,7 @@ def _records(source: str) -> list[tuple[int, list[str], str]]:
 
 
 def _columns(names: list[str], own: dict[str, str]) -> tuple[str, ...]:
+    """Return the known names of a table's columns."""
     columns: list[str] = []
     for name in names:
         bare = name.strip().strip("\"'`*").strip()
@@ -268,6 +269,7 @@ def read_tests(
 
 
 def _rows(text: str, prompt: PromptUnderTest, parsed: ParsedTests) -> list[Mapping[str, Any]]:
+    """Return the tests of a reply: JSON, a table, or pairs."""
     content = json_in(text)
     if isinstance(content, dict):
         content = next((value for value in content.values() if isinstance(value, list)), [content])
@@ -299,6 +301,7 @@ def _rows(text: str, prompt: PromptUnderTest, parsed: ParsedTests) -> list[Mappi
 
 
 def _pairs(line: str) -> dict[str, str]:
+    """Read `name='value'` pairs of a line; empty if it holds anything else."""
     values: dict[str, str] = {}
     position = 0
     while position < len(line):
@@ -314,6 +317,7 @@ def _pairs(line: str) -> dict[str, str]:
 def _inputs(
     row: Mapping[str, Any], prompt: PromptUnderTest, fixed: Mapping[str, JsonValue]
 ) -> dict[str, JsonValue]:
+    """Return the inputs of a test; refuse missing and empty ones."""
     given = inputs_of(row, prompt, fixed)
     values = {name: value for name, value in given.items() if name in prompt.inputs}
     needed = (name for name, input_ in prompt.inputs.items() if input_.default is None)
@@ -326,6 +330,7 @@ def _inputs(
 
 
 def _text(value: object) -> str:
+    """Return a value as text, as JSON if it is not a text."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -205,6 +205,7 @@ async def run_jobs(
     results: dict[int, R] = {}
 
     async def worker() -> None:
+        """Do jobs until there are none."""
         for number, job in numbered:
             results[number] = await work(job)
             if done is not None:

@@ -83,6 +83,7 @@ def settings_of(prompt: PromptUnderTest, given: Mapping[str, JsonValue] | None =
 
 
 def _of_head(prompt: PromptUnderTest) -> dict[str, JsonValue]:
+    """Return the settings in a prompt file's head."""
     head = prompt.head
     model = head.get("model")
     blocks = [head.get("modelParameters"), head.get("model_parameters")]
@@ -136,6 +137,7 @@ class _Known(BaseModel):
 def _checked(
     given: Mapping[str, JsonValue], prompt: PromptUnderTest, notes: list[str]
 ) -> dict[str, JsonValue]:
+    """Return the settings that are sent; note the others."""
     kept: dict[str, JsonValue] = {}
     for name, value in given.items():
         if value is None:
@@ -201,6 +203,7 @@ _URL = re.compile(r"https?://|data:image/", re.IGNORECASE)
 
 
 def _images(prompt: PromptUnderTest, notes: list[str]) -> dict[str, str]:
+    """Return the URL of each image in the prompt; note those that cannot be sent."""
     images: dict[str, str] = {}
     for _, target in _IMAGE.findall(prompt.text):
         url = target if _URL.match(target) else _file_url(prompt.folder, target)
@@ -249,6 +252,7 @@ def with_images(
 
 
 def _moved(message: Message, urls: Mapping[str, str]) -> Message:
+    """Move a message's images out of its text."""
     content, images = message.content, []
     for target, url in urls.items():
         written = re.compile(rf"!\[([^\]\n]{{0,500}})\]\(\s*{re.escape(target)}\s*\)")
@@ -354,6 +358,7 @@ def _is_text(schema: dict[str, JsonValue]) -> bool:
 
 
 def _unknown(schema: JsonValue) -> Iterator[str]:
+    """Yield the keywords of a schema that are not checked."""
     if isinstance(schema, dict):
         yield from (name for name in schema if name not in _CHECKED | _WORDS)
         for part in (*_dict(schema.get("properties")).values(), schema.get("items")):
@@ -369,6 +374,7 @@ def _list(value: JsonValue) -> list[JsonValue]:
 
 
 def _problems(value: JsonValue, schema: JsonValue, where: str) -> Iterator[str]:
+    """Yield where a value does not fit a JSON Schema."""
     if not isinstance(schema, dict):
         return
     given, allowed = schema.get("type"), schema.get("enum")
@@ -409,6 +415,7 @@ def _kinds(value: JsonValue) -> list[str]:
 
 
 def _equal(value: JsonValue, other: JsonValue) -> bool:
+    """Compare JSON values; true is not 1."""
     return value == other and isinstance(value, bool) == isinstance(other, bool)
 
 

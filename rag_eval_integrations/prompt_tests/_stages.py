@@ -118,6 +118,7 @@ _RULE_LIST = _object(rules={"type": "array", "items": _TEXT})
 
 
 def _described(prompt: PromptUnderTest) -> str:
+    """Describe the inputs, a line each."""
     return "\n".join(
         f"{input_.name} ({input_.type})" + (f": {input_.description}" if input_.description else "")
         for input_ in prompt.inputs.values()
@@ -145,6 +146,7 @@ async def write_intent(prompt: PromptUnderTest, model: RecordedModel) -> tuple[s
     """Ask for the purpose of a prompt, in one sentence of at most 1,000 characters."""
 
     def read(text: str) -> tuple[str, ...] | None:
+        """Read the intent; None if it is empty or too long."""
         sentence = one_line(unfenced(text)).strip('"')
         return (sentence,) if 0 < len(sentence) <= 1000 else None
 
@@ -207,6 +209,7 @@ async def write_rules(
     how_many = f"Write {count} rules, the most important ones." if count else "Write all of them."
 
     def read(text: str) -> tuple[str, ...] | None:
+        """Read the rules; None if the reply holds none."""
         rules = tuple(dict.fromkeys(statements_in(text, "rules")))
         return None if not rules and json_in(text) is None else rules
 
@@ -388,6 +391,7 @@ async def write_tests(
     for generation in range(generations):
 
         def read(text: str, generation: int = generation) -> list[PromptTest] | None:
+            """Read the tests of a reply; None if it holds none."""
             reading = read_tests(text, prompt, group.rules, group.scenario, generation)
             written.lost.extend(reading.lost)
             return reading.tests or None
@@ -417,6 +421,7 @@ async def write_tests(
 def _question(
     prompt: PromptUnderTest, spec: Spec, group: RuleGroup, per_rule: int
 ) -> tuple[str, dict[str, str]]:
+    """Write the request for tests of a group of rules."""
     scenario = group.scenario or Scenario("")
     situation = ""
     if scenario.instructions:
@@ -452,6 +457,7 @@ async def expand_test(
     """Ask for a longer version of a test; the original inputs are kept in `original`."""
 
     def read(text: str) -> JsonObject | None:
+        """Read the expanded inputs; None if they are not those of the test."""
         content = json_in(text)
         return content if isinstance(content, dict) and set(content) == set(test.inputs) else None
 
@@ -551,6 +557,7 @@ async def review_tests(
     )
 
     def read(text: str) -> tuple[str, list[PromptTest]] | None:
+        """Read the review and the tests to keep; None for another number of them."""
         content = json_in(text)
         keep = content.get("keep") if isinstance(content, dict) else None
         given = keep if isinstance(keep, list) else []

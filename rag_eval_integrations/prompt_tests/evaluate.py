@@ -108,6 +108,7 @@ async def judged(
 
 
 def _failed(error: JudgeError, judge: Model) -> Judged:
+    """Return the verdict of a judge that did not answer."""
     why = f"{type(error).__name__}: {error}"
     return Judged(outcome="unknown", reason=why, judge=judge.name, failed=True)
 
@@ -452,6 +453,7 @@ class PromptEvaluation:
             model = RecordedModel(model_from(agreement_model, "agreement_model"), judge.journal)
 
         async def check(test: PromptTest) -> TestCheck:
+            """Check a test's validity, and the model's agreement with the rules alone."""
             valid = await InputValidity().judge(self.spec, test, judge) if validity else None
             agreed, output = None, ""
             if model is not None:
@@ -465,12 +467,14 @@ class PromptEvaluation:
         """Judge whether the prompt supports each output rule, with the first judge."""
 
         async def check(rule: Rule) -> RuleCheck:
+            """Check whether a rule is grounded in the prompt."""
             grounded = await RuleGroundedness().judge(self.prompt, rule, self.judges[0])
             return RuleCheck(rule=rule, grounded=grounded)
 
         return await self._run(self.spec.output_rules, check)
 
     async def _run(self, jobs: Sequence[J], work: Callable[[J], Awaitable[R]]) -> list[R]:
+        """Do jobs at the same time, and count them."""
         self.planned += len(jobs)
         return await run_jobs(
             jobs, work, max_concurrency=self.max_concurrency, done=lambda _: self._done()
@@ -483,6 +487,7 @@ class PromptEvaluation:
     async def _measure(
         self, metric: PromptyMetric, result: Result, judge: RecordedModel
     ) -> MetricResult:
+        """Have a metric grade an output; a failure is data."""
         none = MetricResult(metric=metric.name, judge=judge.name, outcome="unknown")
         if not result.output.strip():
             return none.model_copy(update={"problem": "the output is empty"})
@@ -495,6 +500,7 @@ class PromptEvaluation:
 
 
 def _with(result: Result, judgements: Sequence[Judged | MetricResult]) -> Result:
+    """Return a result with new verdicts and metrics."""
     verdicts = [judgement for judgement in judgements if isinstance(judgement, Judged)]
     measured = [judgement for judgement in judgements if isinstance(judgement, MetricResult)]
     keys = {result_.key for result_ in measured}

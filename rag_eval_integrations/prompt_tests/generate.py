@@ -208,6 +208,7 @@ class Generation:
             return []
 
         async def write() -> tuple[str, ...]:
+            """Write the inverse rules, with numbers if some are missing."""
             inverse = await write_inverse_rules(self.prompt, rules, self.model)
             if len(inverse) == len(rules):
                 return tuple(inverse.values())
@@ -234,6 +235,7 @@ class Generation:
             return await self._tests(spec)
 
     async def _tests(self, spec: Spec) -> list[PromptTest]:
+        """Return the tests: of the file, or newly written and reviewed."""
         if self.workspace.has(files.TESTS):
             return self.workspace.tests(self.prompt, self._tell)
         if not spec.output_rules and not spec.inverse_rules:
@@ -282,6 +284,7 @@ class Generation:
         measure = metric or PromptyMetric(OWN_METRICS / "groundtruth_eval.metric.prompty")
 
         async def answered(test: PromptTest) -> PromptTest:
+            """Add the answer of the strong model to a test without one."""
             if test.groundtruth is not None:
                 return test
             return await add_groundtruth(test, self.prompt, spec, strong, asked, measure)
@@ -302,6 +305,7 @@ class Generation:
         return _loop.run(self.tests())
 
     async def _rule_tests(self, spec: Spec) -> list[PromptTest]:
+        """Write the tests of all groups of rules."""
         options = self.options
         groups = rule_groups(
             spec, self.scenarios, split=options.split_rules, most=options.rules_per_group,
@@ -310,6 +314,7 @@ class Generation:
         failed: list[JudgeError] = []
 
         async def write(group: RuleGroup) -> ParsedTests:
+            """Write the tests of a group; go on without them if that fails."""
             try:
                 return await write_tests(
                     self.prompt, spec, group, self.model,
@@ -334,6 +339,7 @@ class Generation:
         return expanded
 
     async def _expanded(self, test: PromptTest, spec: Spec) -> PromptTest:
+        """Expand a test; it keeps its short form if that fails."""
         if self._down is not None:
             return test
         try:
@@ -348,6 +354,7 @@ class Generation:
 
     @contextmanager
     def _optional(self, so: str) -> Iterator[None]:
+        """Go on without a step that fails, and tell so."""
         try:
             yield
         except JudgeError as error:
@@ -366,6 +373,7 @@ class Generation:
         write: Callable[[], Awaitable[tuple[str, ...]]],
         otherwise: str = "nothing was written",
     ) -> tuple[str, ...]:
+        """Return the lines of a file, written first if it does not exist."""
         if not self.workspace.has(name):
             self.workspace.write_lines(name, await write(), otherwise)
         return self.workspace.read_lines(name)

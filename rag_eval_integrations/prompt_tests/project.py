@@ -277,6 +277,7 @@ class Project:
         return project
 
     def _own_prompt(self) -> PromptUnderTest:
+        """Read the folder's prompt: the source, or the copy if that is gone."""
         self._need(files.PROMPT, "has no prompt tests; generate them first")
         about = self.workspace.about()
         source = Path(str(about.get("source")))
@@ -286,6 +287,7 @@ class Project:
         return PromptUnderTest.of(source).with_author(_stored_words(self.workspace))
 
     def _need(self, name: str, why: str) -> None:
+        """Refuse a folder without a file."""
         if not self.workspace.has(name):
             raise ConfigurationError("folder", str(self.workspace.folder), why)
 
@@ -387,6 +389,7 @@ class Project:
         return choice.of(tests, lambda test: test, checks)[:max_tests]
 
     def _checks(self, tests: Sequence[PromptTest]) -> list[TestCheck]:
+        """Read the checks of the tests."""
         rows = self.workspace.rows(files.TEST_EVALS)
         return checks_from_rows(rows, self.prompt, self.workspace.spec(), tests)
 
@@ -586,6 +589,7 @@ _MADE_WITH = {
 
 
 def _stored_words(workspace: Workspace) -> AuthorWords:
+    """Read the author's instructions and samples of the folder."""
     about = workspace.about()
     instructions, samples = about.get("instructions"), about.get("samples")
     try:

@@ -376,6 +376,7 @@ def parse_prompt(text: str, name: str) -> Prompty:
 
 
 def _of_file(path: Path, name: str | None) -> PromptUnderTest:
+    """Read a prompt file."""
     try:
         text = read_whole(path, "prompt", longest=_MOST_BYTES).decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -386,6 +387,7 @@ def _of_file(path: Path, name: str | None) -> PromptUnderTest:
 def _of_prompty(
     prompt: Prompty, name: str | None, folder: Path | None, *, append: bool = True
 ) -> PromptUnderTest:
+    """Make a prompt under test of a parsed file; add an input if it has none."""
     undeclared = sorted(prompt.variables - set(prompt.inputs))
     inputs = {**prompt.inputs, **{variable: Input(variable) for variable in undeclared}}
     warnings = list(prompt.warnings)
@@ -423,12 +425,14 @@ def _of_prompty(
 
 
 def _instructions(given: object) -> dict[str, str]:
+    """Return the author's instructions by stage."""
     if not isinstance(given, dict):
         return {}
     return {stage: str(given[stage]) for stage in INSTRUCTIONS if given.get(stage)}
 
 
 def _scenarios(given: object, prompt: Prompty) -> tuple[Scenario, ...]:
+    """Read the scenarios of a file's head."""
     try:
         return _SCENARIOS.validate_python(given or ())
     except ValidationError as error:
@@ -440,6 +444,7 @@ def _scenarios(given: object, prompt: Prompty) -> tuple[Scenario, ...]:
 def _samples(
     given: object, prompt: Prompty, folder: Path | None
 ) -> tuple[Mapping[str, JsonValue], ...]:
+    """Return the sample inputs of a file's head."""
     samples: list[Mapping[str, JsonValue]] = [prompt.sample] if prompt.sample else []
     for item in given if isinstance(given, list) else []:
         if isinstance(item, dict):
@@ -455,6 +460,7 @@ def adapter_of(framework: str) -> Any:
 
 
 def _json_object(text: str) -> dict[str, JsonValue] | None:
+    """Parse a JSON object; None for anything else."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

@@ -153,6 +153,7 @@ def share_of(outcome: Outcome, unknown_as: UnknownAs = None) -> float | None:
 
 
 def _with_majority(result: Result) -> Result:
+    """Replace a result's verdict by that of most judges."""
     verdicts = result.verdicts
     ok, err = (sum(verdict.outcome == outcome for verdict in verdicts) for outcome in ("ok", "err"))
     outcome: Outcome = "ok" if ok > err else "err" if err > ok else "unknown"
@@ -200,6 +201,7 @@ def judges_agreement(results: Iterable[Result]) -> list[JudgesAgreement]:
 
 
 def _agreement(judges: tuple[str, str], rows: Sequence[dict[str, str]]) -> JudgesAgreement:
+    """Compute the agreement of two judges: share and kappa."""
     pairs = [
         (row[judges[0]] == "ok", row[judges[1]] == "ok")
         for row in rows
@@ -272,6 +274,7 @@ def _row(
     unknown_as: UnknownAs,
     upstream: bool,
 ) -> Row:
+    """Return the row of a model and scenario in the overview."""
     answered = [result for result in results if result.error is None]
     kinds = {
         kind: [result for result in answered if is_of(result.test, by, valid)]

@@ -245,6 +245,7 @@ class Failure(_Shown):
 
 
 def _shown(result: Result) -> dict[str, Any]:
+    """Return what JSON shows of a result."""
     test = result.test
     return {
         "model": result.model, "test": test.uid, "run": result.run, "rule": test.rule,
@@ -308,6 +309,7 @@ def compare(
 
 
 def _by_model(results: Sequence[Result]) -> dict[str, dict[tuple[str, int], Result]]:
+    """Group results by model, then by test and repetition."""
     by_model: dict[str, dict[tuple[str, int], Result]] = {}
     for result in results:
         by_model.setdefault(result.model, {})[(result.test.uid, result.run)] = result
@@ -320,6 +322,7 @@ def _compare(
     after: dict[tuple[str, int], Result],
     unknown_as: UnknownAs,
 ) -> Comparison:
+    """Compare the results of a model in two reports."""
     both = [(before[key], after[key]) for key in after if key in before]
     kinds: dict[tuple[str, str] | None, list[Change]] = {
         ("ok", "err"): [],
@@ -348,6 +351,7 @@ def _compare(
 def _scores(
     pairs: Sequence[tuple[Result, Result]], unknown_as: UnknownAs
 ) -> dict[str, ScoreDifference]:
+    """Compute the differences of scores over pairs of results."""
     values = [(values_of(old, unknown_as), values_of(new, unknown_as)) for old, new in pairs]
     names = dict.fromkeys(name for _, new in values for name in new)
     columns: dict[str, list[tuple[float, float] | None]] = {

@@ -122,6 +122,7 @@ def apps_of(make: Callable[[Any], object], models: Mapping[str, object]) -> dict
 
 
 def _renamed(model: ModelUnderTest, name: str) -> ModelUnderTest:
+    """Give a model or app another name."""
     return _NamedApp(model, name) if isinstance(model, App) else _NamedModel(model, name)
 
 
@@ -215,6 +216,7 @@ async def run_tests(
         tell(note)
 
     async def work(job: tuple[PromptTest, ModelUnderTest, int]) -> Result:
+        """Run a job, and check its output by the schema."""
         test, model, run = job
         return with_schema(await _result(under_test, test, askers[model.name], run), schema)
 
@@ -251,6 +253,7 @@ def run_tests_sync(
 async def _result(
     prompt: PromptUnderTest, test: PromptTest, asker: _AskModel | _AskApp, run: int
 ) -> Result:
+    """Run a test on a model; a failure is data."""
     began = time.monotonic()
     output, error = "", None
     contexts: tuple[str, ...] = ()
@@ -328,6 +331,7 @@ class _AskApp:
         key = digest(repr([self.name, version, prompt.id, sorted(values.items()), run]))
 
         async def make() -> tuple[str, tuple[str, ...]]:
+            """Ask the app, unless the journal has its answer."""
             known = journal.get(key)
             if isinstance(known, dict):
                 return known["output"], tuple(known["contexts"])

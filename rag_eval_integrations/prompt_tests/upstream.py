@@ -57,11 +57,13 @@ Cells = Sequence[tuple[str, str, Callable[[Row, str], object]]]
 
 
 def _written(record: object, cells: Cells) -> dict[str, Any]:
+    """Write a record's fields as the cells of a row."""
     values = ((column, getattr(record, field)) for field, column, _ in cells)
     return {column: value for column, value in values if value is not None}
 
 
 def _read(row: Row, cells: Cells) -> dict[str, Any]:
+    """Read a record's fields from the cells of a row."""
     values = ((field, read(row, column)) for field, column, read in cells)
     return {field: value for field, value in values if value not in (None, "")}
 
@@ -340,6 +342,7 @@ def make_spec(
 
 
 def _of_test(test: PromptTest) -> dict[str, Any]:
+    """Return PromptPex's fields of a test."""
     return {
         "ruleid": test.rule_id, "rule": test.rule, "inverse": test.inverse, "testuid": test.uid,
         "scenario": test.scenario, "baseline": test.baseline, "testinput": test.testinput,
@@ -348,6 +351,7 @@ def _of_test(test: PromptTest) -> dict[str, Any]:
 
 
 def _verdict_cells(name: str, verdict: Judged) -> dict[str, Any]:
+    """Write a verdict's cells."""
     return {name: verdict.outcome, f"{name}Text": verdict.raw}
 
 
@@ -451,6 +455,7 @@ def results_to_rows(results: Iterable[Result]) -> list[dict[str, Any]]:
 
 
 def _row(result: Result) -> dict[str, Any]:
+    """Write a result as PromptPex's row."""
     row = {"id": result.id, **_of_test(result.test), **_written(result, _RESULT)}
     known = {"contexts": list(result.contexts), "parameters": result.parameters}
     row |= {name: value for name, value in known.items() if value}
@@ -500,6 +505,7 @@ def results_from_rows(
 
 
 def _result(row: Row, test: PromptTest) -> Result:
+    """Read a result from PromptPex's row."""
     contexts, parameters, judges = (row.get(n) for n in ("contexts", "parameters", "judges"))
     judged: list[Judged] = []
     if isinstance(judges, list):

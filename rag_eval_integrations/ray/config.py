@@ -93,6 +93,7 @@ class EvaluatorConfig:
         """
 
         def endpoint(name: str) -> Judge | Model:
+            """Make the model of an endpoint."""
             return judge_from(
                 name, base_url=self.base_url, timeout=self.timeout, max_tokens=self.max_tokens,
                 extra_body=self.extra_body, deadline=self.deadline, permits=permits,
@@ -108,6 +109,7 @@ class EvaluatorConfig:
         return RagEvaluator(labeller, self.metrics, splitter=self.splitter, flags=self.flags)
 
     def _limited(self, labeller: Judge | Model, permits: Permits | None) -> Model:
+        """Limit the rate of a model; refuse one that keeps no limit or its own."""
         name, value = ("rpm", self.rpm) if self.rpm is not None else ("tpm", self.tpm)
         if isinstance(labeller, Judge):
             raise ConfigurationError(

@@ -217,16 +217,19 @@ def _silent(mapping: str) -> None:
 
 
 def _key(row_key: str, name: str | None) -> bytes:
+    """Return the key of a row: a hash of its row key and id."""
     text = f"{row_key} {'' if name is None else 'n' + name}"
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16]
 
 
 def _keys(batch: Any) -> list[bytes]:
+    """Return the keys of a batch."""
     names = zip(batch["row_key"].to_pylist(), batch["id"].to_pylist(), strict=True)
     return [_key(row_key, name) for row_key, name in names]
 
 
 def _sums(batch: Any) -> Any:
+    """Return the summary of a batch, and the lines of its failed rows."""
     import pyarrow as pa  # noqa: PLC0415
 
     good, bad = batch.filter(pa.compute.invert(batch["failed"])), batch.filter(batch["failed"])

@@ -121,6 +121,7 @@ Count = Annotated[int, Field(ge=0, le=MOST)]
 
 
 def _json_copy(value: object, path: str, depth: int = 0) -> JsonValue:
+    """Copy a JSON value; refuse what JSON cannot hold, naming the path."""
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{path} is {value}, which JSON cannot hold")
     if isinstance(value, str):
@@ -145,6 +146,7 @@ def _json_copy(value: object, path: str, depth: int = 0) -> JsonValue:
 
 
 def _json_object(value: object, info: ValidationInfo) -> JsonValue:
+    """Copy a JSON object; refuse anything else."""
     if not isinstance(value, dict):
         raise ValueError("should be an object with string keys")
     return _json_copy(value, info.field_name or "value")
@@ -334,6 +336,7 @@ def check_schema(content: dict[str, Any]) -> None:
 
 
 def refuse_constant(name: str) -> float:
+    """Refuse NaN and Infinity, which JSON does not have."""
     raise InputError(f"not JSON: {name} is not a number")
 
 

@@ -61,6 +61,7 @@ def _figure(score: Score) -> str:
 
 
 def _verdict(score: Score) -> str:
+    """Write a score and whether it passed."""
     if score.passed is None:
         return _figure(score)
     verdict = "passed" if score.passed else "failed"
@@ -266,6 +267,7 @@ def _sentences(evaluation: Evaluation) -> Iterator[tuple[str, int]]:
 
 
 def _answer(evaluation: Evaluation, width: int = _OF_A_MARKED) -> Iterator[str]:
+    """Yield the response's sentences, marked by their support."""
     labels, response = evaluation.labels, evaluation.sentences.response
     if not response:
         yield text(evaluation.response or "(none)", width)
@@ -274,6 +276,7 @@ def _answer(evaluation: Evaluation, width: int = _OF_A_MARKED) -> Iterator[str]:
 
 
 def _marked(sentence: Sentence, state: str, width: int = _OF_A_MARKED) -> str:
+    """Write a sentence with its key and sign."""
     sign, words = STATES.get(state, ("", ""))
     css = f' class="rag-eval-{state}" title="{words}"' if state else ""
     key = f"{text(sentence.key, 20)}{sign and f' {sign}'}"
@@ -284,6 +287,7 @@ def _marked(sentence: Sentence, state: str, width: int = _OF_A_MARKED) -> str:
 
 
 def _end(evaluation: Evaluation) -> Iterator[str]:
+    """Yield the scores, the diagnosis and the makers."""
     yield "<table><tr><th>score</th><th>value</th><th>why</th></tr>"
     scores, bad = list(evaluation.scores.items()), bad_scores(evaluation)
     for name, score in scores[:_MOST_SCORES]:

@@ -95,6 +95,7 @@ def document_from(value: object) -> Any:
 
 
 def _root(kind: type) -> str:
+    """Return the package that a class belongs to."""
     return kind.__module__.partition(".")[0]
 
 
@@ -177,6 +178,7 @@ class Capture(Record):
 
     @property
     def _first_trace(self) -> tuple[str, str] | tuple[None, None]:
+        """Return the ids of the first tracer that has any."""
         for source in get_args(TraceSource):
             if source in self.traces:
                 return self.traces[source]
@@ -184,6 +186,7 @@ class Capture(Record):
 
 
 def _as_document(value: object) -> object:
+    """Make a document of a text or of a framework's object."""
     if isinstance(value, str):
         return Document(text=value)
     document = value if isinstance(value, Document | dict) else document_from(value)
@@ -194,6 +197,7 @@ def _as_document(value: object) -> object:
 
 
 def _as_list(value: object) -> object:
+    """Refuse a text or mapping in place of a list."""
     # pydantic would take a string or a mapping for a sequence of characters or keys.
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         raise ValueError("should be a list of documents")
@@ -201,10 +205,12 @@ def _as_list(value: object) -> object:
 
 
 def _as_id(value: object) -> object:
+    """Return an id as text; empty for None."""
     return "" if value is None else _number_as_text(value)
 
 
 def _as_ids(value: object) -> object:
+    """Return ids in a fixed order; refuse a text."""
     # A set has another order in every process.
     if isinstance(value, str | bytes | Mapping):
         raise ValueError("should be a list of ids")
@@ -304,6 +310,7 @@ class RagCall(Record):
     @model_validator(mode="before")
     @classmethod
     def _refuse_computed(cls, content: Any) -> Any:
+        """Drop a written row key."""
         # row_key is written for readers of the file; it is computed, never believed.
         if isinstance(content, dict) and "row_key" in content:
             return {key: value for key, value in content.items() if key != "row_key"}

@@ -113,6 +113,7 @@ class Labels(Record):
 
     @cached_property
     def _entries(self) -> dict[str, SentenceSupport]:
+        """Index the entries by response sentence."""
         return {entry.response_sentence_key: entry for entry in self.sentence_support_information}
 
     def entry(self, key: str) -> SentenceSupport | None:

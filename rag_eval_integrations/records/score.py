@@ -98,6 +98,7 @@ class Score(Record):
 
     @model_validator(mode="after")
     def _one_of_three_states(self) -> Score:
+        """Check that value and code fit the status."""
         if (self.value is not None) != (self.status == "scored"):
             raise ValueError(f"`value` = {self.value!r} with `status` = {self.status!r}")
         if (self.unscored is not None) != (self.status == "unscored"):
@@ -107,6 +108,7 @@ class Score(Record):
     @model_validator(mode="before")
     @classmethod
     def _drop_computed(cls, content: object) -> object:
+        """Drop a written `passed`."""
         if isinstance(content, dict) and "passed" in content:
             return {key: value for key, value in content.items() if key != "passed"}
         return content
@@ -375,12 +377,14 @@ class Evaluation(Record):
     def _row(
         self, handler: SerializerFunctionWrapHandler, info: SerializationInfo
     ) -> dict[str, Any]:
+        """Write the row of EVALS: what all scores share stands once."""
         row = handler(self)
         return {"schema": EVALS_SCHEMA, **_factored(row)} if info.mode == "json" else row
 
     @model_validator(mode="before")
     @classmethod
     def _spread(cls, content: object) -> object:
+        """Give every score what the row holds once; refuse another schema."""
         if not isinstance(content, dict):
             return content
         content = dict(content)
@@ -401,6 +405,7 @@ class Evaluation(Record):
 
 
 def _other_schema(schema: object) -> InputError:
+    """Make the error for a row of another schema version."""
     short = isinstance(schema, str) and len(schema) < _MOST_SCHEMA
     if not (schema is None or short or (isinstance(schema, int) and 0 <= schema < _MOST_SCHEMA)):
         # one bad row in a file of whatever version
@@ -519,6 +524,7 @@ def evals_schema() -> dict[str, Any]:
 
 
 def _only_if(status: str, name: str) -> dict[str, Any]:
+    """Return the JSON Schema for a field that is set for one status only."""
     return {
         "if": {"properties": {"status": {"const": status}}},
         "then": {"required": [name], "properties": {name: {"not": {"type": "null"}}}},

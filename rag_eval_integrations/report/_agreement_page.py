@@ -111,6 +111,7 @@ def agreement_pieces(
 
 
 def _lead(agreement: Agreement) -> str:
+    """Write the first sentence: rows, data sets and intervals."""
     rows = agreement.matched.rows
     parts = [counted(rows, "row")]
     if figures.several(agreement):
@@ -122,6 +123,7 @@ def _lead(agreement: Agreement) -> str:
 
 
 def _cell(figure: Figure | None) -> dict[str, str]:
+    """Return what the page shows of a figure: value, interval and strip."""
     if figure is None or figure.value is None:
         return {"value": "–", "interval": "", "at": "", "low": "", "high": ""}
     cell = {"value": figures.value_of(figure), "at": drawn(figure.value, _STRIP)}
@@ -140,6 +142,7 @@ def _cell(figure: Figure | None) -> dict[str, str]:
 
 
 def _card(agreement: Agreement) -> Iterator[dict[str, Any]]:
+    """Yield the rows of the main table: a statistic per score."""
     for score, statistic in figures.SCORES:
         yield _row(
             f"{score} {figures.STATISTICS[statistic]}",
@@ -158,6 +161,7 @@ def _card(agreement: Agreement) -> Iterator[dict[str, Any]]:
 
 
 def _sentences(agreement: Agreement) -> Iterator[dict[str, Any]]:
+    """Yield the rows of figures over sentences."""
     for kind in figures.SENTENCES:
         for statistic in figures.OF_SENTENCES:
             if (kind, statistic) != ("supporting", "auroc"):
@@ -166,6 +170,7 @@ def _sentences(agreement: Agreement) -> Iterator[dict[str, Any]]:
 
 
 def _row(name: str, meaning: str, agreement: Agreement, where: tuple[str, ...]) -> dict[str, Any]:
+    """Return the row of a figure: mean over data sets, and pooled."""
     return {
         "name": name,
         "meaning": meaning,
@@ -175,6 +180,7 @@ def _row(name: str, meaning: str, agreement: Agreement, where: tuple[str, ...]) 
 
 
 def _facts(agreement: Agreement) -> Iterator[tuple[str, list[str]]]:
+    """Yield what was compared: judges, gold models and counts of rows."""
     makers = agreement.makers
     yield "judge", _judges(makers.judges)
     yield "gold labels by", [shown(model) for model in agreement.gold_models]
@@ -199,6 +205,7 @@ def _facts(agreement: Agreement) -> Iterator[tuple[str, list[str]]]:
 
 
 def _versions(agreement: Agreement) -> Iterator[tuple[str, list[str]]]:
+    """Yield the versions of prompt, formulas and evaluator."""
     makers = agreement.makers
     yield "prompt version", [shown(version) for version in makers.prompt_versions]
     yield "formulas", [shown(formulas) for formulas in makers.formulas]
@@ -206,6 +213,7 @@ def _versions(agreement: Agreement) -> Iterator[tuple[str, list[str]]]:
 
 
 def _judges(judges: Sequence[tuple[JudgeInfo, int]]) -> list[str]:
+    """Write judges with model, version and number of rows."""
     named = []
     for judge, count in judges:
         name = f"{judge.name} ({judge.model})" if judge.model else judge.name
@@ -219,6 +227,7 @@ def _judges(judges: Sequence[tuple[JudgeInfo, int]]) -> list[str]:
 
 
 def _by_dataset(agreement: Agreement) -> Iterator[dict[str, Any]]:
+    """Yield the tables of figures per data set."""
     yield _table(
         agreement,
         "Scores",
@@ -234,6 +243,7 @@ def _by_dataset(agreement: Agreement) -> Iterator[dict[str, Any]]:
 def _table(
     agreement: Agreement, title: str, columns: Sequence[tuple[str, tuple[str, ...]]]
 ) -> dict[str, Any]:
+    """Return a table with a row per data set."""
     return {
         "title": title,
         "columns": [name for name, _ in columns],
@@ -249,6 +259,7 @@ def _table(
 
 
 def _humans(group: Group) -> Iterator[dict[str, Any]]:
+    """Yield the tables of agreement with human ratings."""
     for level, over in figures.LEVELS.items():
         rows = [
             (
@@ -264,6 +275,7 @@ def _humans(group: Group) -> Iterator[dict[str, Any]]:
 
 
 def _baselines(agreement: Agreement) -> Iterator[dict[str, Any]]:
+    """Yield the tables of the judge's scores beside baselines."""
     mean, scores = figures.baselines_of(agreement)
     for score, statistic in scores.items():
         groups = [*agreement.by_dataset.items(), ("pooled", agreement.pooled)]
@@ -281,12 +293,14 @@ def _baselines(agreement: Agreement) -> Iterator[dict[str, Any]]:
 
 
 def _rivals(group: Group, score: str) -> Iterator[dict[str, Any]]:
+    """Yield the rows of baselines, each beside the judge's figure."""
     for baseline, theirs, own in figures.against(group, score):
         meaning = _BASELINES.get(baseline, "published with the gold rows")
         yield {"name": baseline, "meaning": meaning, "theirs": _cell(theirs), "own": _cell(own)}
 
 
 def _everything(agreement: Agreement) -> Iterator[dict[str, Any]]:
+    """Yield the rows of the table of all figures."""
     for path, block in agreement.pooled.blocks.items():
         mean = agreement.mean_over_datasets.blocks.get(path)
         for name, figure in block.figures.items():
@@ -305,6 +319,7 @@ def _everything(agreement: Agreement) -> Iterator[dict[str, Any]]:
 
 
 def _drawn(heading: str, curves: Mapping[str, Curves]) -> dict[str, Any]:
+    """Return the ROC and reliability plots of a data set."""
     heading = shown(heading)
     curves = {shown(name): drawn_curves for name, drawn_curves in curves.items()}
     return {
@@ -322,6 +337,7 @@ def _drawn(heading: str, curves: Mapping[str, Curves]) -> dict[str, Any]:
 
 
 def _cascade(points: Sequence[CascadePoint]) -> dict[str, Any]:
+    """Return the plots and the table of a cascade."""
     names = [curve.title for curve in figures.CURVE]
     plots = []
     three = points[0].third is not None  # two shares per point make no line
@@ -445,6 +461,7 @@ def _plot(
     diagonal: bool = False,
     ends: tuple[str, str] = ("0", "1"),
 ) -> dict[str, Any]:
+    """Return a plot of a line and dots in the unit square."""
     return {
         "title": title,
         "caption": caption,
@@ -459,6 +476,7 @@ def _plot(
 
 
 def _point(x: float, y: float) -> tuple[str, str]:
+    """Return a point's coordinates in the SVG."""
     return f"{EDGE + x * SIDE:.1f}", f"{EDGE + (1 - y) * SIDE:.1f}"
 
 

@@ -60,6 +60,7 @@ def compare_page(
 
 
 def _run(comparison: Comparison, limit: int) -> View:
+    """Return what the page shows of a comparison."""
     scores = list(comparison.scores.values())
     reach = max(
         (max(abs(s.interval.low), abs(s.interval.high)) for s in scores if s.interval),
@@ -111,6 +112,7 @@ def _bar(score: ScoreDifference, reach: float) -> View | None:
 
 
 def _call(change: Change, names: Iterable[str]) -> View:
+    """Return what the page shows of a changed call."""
     before, after = change.before, change.after
     response = word_diff(before.response or "", after.response or "")
     documents = document_changes(before, after)
@@ -132,6 +134,7 @@ def _call(change: Change, names: Iterable[str]) -> View:
 
 
 def _moved(name: str, was: float | None, now: float | None, after: Evaluation) -> View:
+    """Return what the page shows of a score's change."""
     change = None if was is None or now is None else now - was
     new = after.scores.get(name)
     why = "" if new is None or now is not None else shown(new.unscored or new.status)
@@ -145,6 +148,7 @@ def _moved(name: str, was: float | None, now: float | None, after: Evaluation) -
 
 
 def _side(evaluation: Evaluation, diff: Sequence[Piece], other: str) -> View:
+    """Return what the page shows of one run's response."""
     text = evaluation.response
     return {
         "none": text is None,
@@ -161,6 +165,7 @@ def _side(evaluation: Evaluation, diff: Sequence[Piece], other: str) -> View:
 
 
 def _document(change: DocumentChange) -> View:
+    """Return what the page shows of a changed document."""
     most = _OF_A_MOVED if change.kind == "moved" else _OF_A_DOCUMENT
     before, after = (text and text[:most] for text in (change.before, change.after))
     if change.kind == "edited":

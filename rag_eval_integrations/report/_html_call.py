@@ -82,6 +82,7 @@ def view_of(evaluation: Evaluation) -> View:
 
 
 def _response(evaluation: Evaluation) -> Iterator[list[object]]:
+    """Yield the sentences of the response, and what stands between them."""
     labels, text = evaluation.labels, evaluation.response or ""
     end: int | None = 0
     for sentence in evaluation.sentences.response:
@@ -147,6 +148,7 @@ def _support(evaluation: Evaluation) -> Iterator[View]:
 
 
 def _documents(evaluation: Evaluation) -> Iterator[View]:
+    """Yield what the page shows of each document, sentence by sentence."""
     uses = uses_of(evaluation.labels)
     by_number: dict[str, list[Sentence]] = {
         str(number): [] for number in range(len(evaluation.document_ids))
@@ -170,6 +172,7 @@ def _documents(evaluation: Evaluation) -> Iterator[View]:
 
 
 def _note(states: Sequence[str], labelled: bool) -> str:
+    """Say how many sentences of a document are relevant and used."""
     count = counted(len(states), "sentence")
     if not states or not labelled:
         return count if states else "empty"
@@ -198,6 +201,7 @@ def _judged(labels: Labels) -> Iterator[list[str]]:
 
 
 def _score(name: str, score: Score) -> View:
+    """Return what the page shows of a score."""
     evidence = score.evidence or {}
     more = [[shown(key), _value(value)] for key, value in evidence.items() if key not in _OF_TRACE]
     steps = [shown(str(step)) for step in _list(evidence.get("steps"))]
@@ -248,6 +252,7 @@ def _list(value: object) -> list[object]:
 
 
 def _warnings(evaluation: Evaluation) -> list[str]:
+    """Return the warnings of all scores, each once."""
     warnings = {
         shown(warning): None for score in evaluation.scores.values() for warning in score.warnings
     }
@@ -300,6 +305,7 @@ def _common(evaluation: Evaluation) -> Iterator[tuple[str, object]]:
 
 
 def _pairs(items: Sequence[Sequence[object]]) -> list[list[str]]:
+    """Return names and values as text, without empty ones."""
     return [
         [shown(str(name)), _value(value)]
         for name, value in items
@@ -308,6 +314,7 @@ def _pairs(items: Sequence[Sequence[object]]) -> list[list[str]]:
 
 
 def _value(value: object) -> str:
+    """Write a value as text, the beginning of a long one."""
     if isinstance(value, str):
         text = value
     elif isinstance(value, list) and all(isinstance(part, str) for part in value):
@@ -324,4 +331,5 @@ def _not_in_prompt(evaluation: Evaluation) -> Sequence[Document]:
 
 
 def _left_out(document: Document) -> list[str]:
+    """Return what the page shows of a document that was not in the prompt."""
     return [shown(document.id or ""), shown(document.text)]

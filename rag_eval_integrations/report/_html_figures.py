@@ -66,6 +66,7 @@ def overview(summary: Summary) -> dict[str, Any]:
 
 
 def _lead(summary: Summary) -> str:
+    """Write the first sentence: calls, failures and judges."""
     if not summary.calls:
         return "No calls."
     parts = [counted(summary.calls, "call")]
@@ -78,6 +79,7 @@ def _lead(summary: Summary) -> str:
 
 
 def _judge(name: str, model: str | None) -> str:
+    """Name a judge with its model."""
     name = "recorded labels" if name == "recorded" else name
     return shown(f"{name} ({model})" if model and model != name else name)
 
@@ -86,6 +88,7 @@ def _judge(name: str, model: str | None) -> str:
 
 
 def _score(score: ScoreFigures, several: bool) -> dict[str, Any]:
+    """Return what the page shows of a score, with its histogram."""
     most = max(score.bins, default=0)
     interval = score.interval
     bars = [
@@ -117,6 +120,7 @@ def _score(score: ScoreFigures, several: bool) -> dict[str, Any]:
 
 
 def _in_words(score: ScoreFigures) -> str:
+    """Describe the histogram of a score for screen readers."""
     tenths = [
         f"{count:,} from {tenth / 10:.1f} to {(tenth + 1) / 10:.1f}"
         for tenth, count in enumerate(score.bins)
@@ -126,6 +130,7 @@ def _in_words(score: ScoreFigures) -> str:
 
 
 def _meaning(score: ScoreFigures) -> str:
+    """Say what a score measures."""
     if score.name == "context_utilization" and score.by.formulas == "ragbench":
         return _OF_ALL_SENTENCES
     if score.name == "context_relevance" and score.by.relevance_baseline:
@@ -135,6 +140,7 @@ def _meaning(score: ScoreFigures) -> str:
 
 
 def _maker(score: ScoreFigures) -> str:
+    """Say what made a score: model, prompt version and method."""
     prompt = score.by.prompt_version and f"prompt version {score.by.prompt_version}"
     method = score.method and f"by {score.method}"
     return ", ".join(filter(None, (maker_words(score.by), prompt, method))) or "maker not known"
@@ -144,6 +150,7 @@ def _maker(score: ScoreFigures) -> str:
 
 
 def _pattern(pattern: PatternFigures) -> dict[str, str]:
+    """Return what the page shows of a diagnosis."""
     return {
         "name": pattern.pattern.replace("_", " "),
         "filter": f"pattern={pattern.pattern}",
@@ -159,6 +166,7 @@ def _pattern(pattern: PatternFigures) -> dict[str, str]:
 
 
 def _retrieval(summary: Summary) -> str:
+    """Say how often something relevant was retrieved."""
     retrieval = summary.retrieval
     if retrieval.share is None or retrieval.interval is None:
         return ""
@@ -174,6 +182,7 @@ def _retrieval(summary: Summary) -> str:
 
 
 def _ranks(summary: Summary) -> Iterator[dict[str, Any]]:
+    """Yield the rows of relevant and used documents per rank."""
     ranks = summary.ranks
     for rank in ranks[:_MOST_LISTED]:
         yield {
@@ -194,6 +203,7 @@ def _ranks(summary: Summary) -> Iterator[dict[str, Any]]:
 
 
 def _made(summary: Summary) -> Iterator[tuple[str, list[str]]]:
+    """Yield what made the evaluations: judge, cost and versions."""
     usage = summary.usage
     judges = [
         _judge(judge.name, judge.model)
@@ -213,6 +223,7 @@ def _made(summary: Summary) -> Iterator[tuple[str, list[str]]]:
 
 
 def _counted(values: Counter[str], *, always: bool = False) -> list[str]:
+    """List values with the number of calls, the most frequent first."""
     tell = always or len(values) > 1
     listed = [
         shown(value) + (f" ({counted(count, 'call')})" if tell else "")

@@ -81,6 +81,7 @@ def policy(css: str, code: str) -> str:
 
 
 def _hash(text: str) -> str:
+    """Return the hash of a script or style, as a content policy takes it."""
     return f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
@@ -149,12 +150,14 @@ def drawn(share: float | None, size: float = 100) -> str:
 
 @cache
 def _source(name: str) -> str:
+    """Read a template."""
     # Line ends as they are hashed: a browser hashes what it has parsed, which holds no `\r`.
     return files(__package__).joinpath("templates", name).read_text("utf-8").replace("\r\n", "\n")
 
 
 @cache
 def _environment() -> Environment:
+    """Make the Jinja environment of the templates."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined  # noqa: PLC0415  # 50 ms
 
     environment = Environment(

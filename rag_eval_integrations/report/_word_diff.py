@@ -87,6 +87,7 @@ def _aligned(
 
 
 def _few(a: Sequence[str], b: Sequence[str]) -> bool:
+    """Tell whether two texts are short enough to be compared word by word."""
     if len(a) > _MOST_TOKENS or len(b) > _MOST_TOKENS:
         return False
     counts = Counter(b)
@@ -125,6 +126,7 @@ def _joined(pieces: Sequence[Piece]) -> Iterator[Piece]:
 
 
 def _changed(gone: str, added: str) -> Iterator[Piece]:
+    """Yield the pieces of a replacement."""
     if gone:
         yield Piece("gone", gone)
     if added:
@@ -199,5 +201,6 @@ def _documents(evaluation: Evaluation) -> list[tuple[str | None, str]]:
 
 
 def _unique_ids(documents: Sequence[tuple[str | None, str]]) -> bool:
+    """Tell whether all documents have ids, and different ones."""
     names = [name for name, _ in documents]
     return None not in names and len(set(names)) == len(names)

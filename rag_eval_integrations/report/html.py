@@ -147,6 +147,7 @@ class _ChosenCalls:
         self._random = Random(0)  # the same calls each time
 
     def add(self, evaluation: Evaluation) -> None:
+        """Offer a call: the newest and the gravest are chosen, others by a draw."""
         self._count += 1
         self._newest.append((self._count, evaluation))
         if len(self._newest) <= self._share:
@@ -256,6 +257,7 @@ class _Table:
         return view
 
     def _end_piece(self) -> None:
+        """Compress the rows of a piece."""
         # zlib's format, because that of gzip holds the name of a system.
         piece = zlib.compress(b"[%b]" % b",".join(self._piece), _LEVEL)
         self._pieces.append(b64encode(piece).decode("ascii"))

@@ -93,6 +93,7 @@ class _Facts(dict[str, int]):
         return facts
 
     def _of(self, words: str) -> int:
+        """Return the facts of a line as bits."""
         first, last = words[0], words[-1]
         facts = SMALL if first.islower() else 0
         if last == ":":
@@ -151,6 +152,7 @@ class Lines:
 
 
 def _with_page_breaks(lines: Iterable[str]) -> Iterator[str]:
+    """Join page breaks to the lines that they break."""
     # "\n\f" is a page break inside running text, not an empty line.
     last = ""
     for line in lines:
@@ -163,6 +165,7 @@ def _with_page_breaks(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _facts_of_markup(words: str) -> int:
+    """Return the facts of a line that may be a heading, fence or rule."""
     facts = UNDERLINES if _UNDERLINE.match(words) else 0
     if FENCE.match(words):
         return facts | IS_FENCE
@@ -172,6 +175,7 @@ def _facts_of_markup(words: str) -> int:
 
 
 def _facts_of_row(words: str) -> int:
+    """Return the facts of a line that may be a row of a table."""
     facts = 0
     if "|" in words:
         if _DELIMITER.match(words):
@@ -247,6 +251,7 @@ def _without_marks(text: str, blocks: Iterable[Block]) -> Iterator[Block]:
 
 
 def _blocks(lines: Lines) -> Iterator[Block]:
+    """Yield the blocks of a text: paragraphs, headings, tables, code."""
     start, end = lines.start, lines.end
     opened, marker = 0, 0  # first line of the paragraph being read, and its list marker
     quoting = False  # whether the line above is a quotation
@@ -298,6 +303,7 @@ def _kind(lines: Lines, number: int, *, in_table: bool) -> BlockKind | None:
 
 
 def _is_like_a_neighbour(lines: Lines, number: int) -> bool:
+    """Tell whether a line has the columns of the line above or below."""
     own = columns(lines.words[number])
     for near in (number - 1, number + 1):
         if not 0 <= near < len(lines.facts):
@@ -421,5 +427,6 @@ def _full_lines(lines: Lines, first: int, stop: int) -> Collection[int]:
 
 
 def _is_full(following: str, taken: int, width: int) -> bool:
+    """Tell whether the next line's first word would not have fitted in."""
     word = _FIRST_WORD.match(following)
     return taken + 1 + (word.end() if word else 0) > width

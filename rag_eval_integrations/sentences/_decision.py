@@ -52,6 +52,7 @@ class Parameters(NamedTuple):
         return any(self._ends(word, following) for word, following in pairwise(_words(text)))
 
     def _ends(self, word: str, following: str) -> bool:
+        """Tell whether a word ends its sentence, by the word that follows."""
         if word in ("?", "!"):
             return True
         if word[-1] != ".":
@@ -85,6 +86,7 @@ class Parameters(NamedTuple):
         )
 
     def _next_kind(self, word: str) -> str:
+        """Return the kind of the word that follows, as the model counts it."""
         kind = _kind(word)
         ends_by_itself = word[-1] == "." and not word.endswith("..")
         if ends_by_itself and not self._is_abbreviation(word):
@@ -97,11 +99,13 @@ def _words(text: str) -> list[str]:
 
 
 def _is_initial(word: str) -> bool:
+    """Tell whether a word is an initial such as `J.`."""
     # `re` treats "½" and "²" as letters, as NLTK did until it changed to `regex` (3.10).
     return _INITIAL.fullmatch(word) is not None and unicodedata.category(word[0]) != "No"
 
 
 def _kind(word: str) -> str:
+    """Return a word's kind: its lower case, or that of all numbers."""
     small = word.lower()
     return _ANY_NUMBER if _NUMBER.fullmatch(small) else small
 

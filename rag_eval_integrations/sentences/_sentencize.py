@@ -115,6 +115,7 @@ def sentencize(call: RagCall, splitter: Splitter) -> SentencizedCall:
 
 
 def _keyed(text: str, prefix: str, splitter: Splitter) -> list[Sentence]:
+    """Split a text into sentences with keys."""
     spans = _checked(splitter.spans(text), text, splitter)
     new = tuple.__new__  # as `Sentence` itself does, in two thirds of the time
     return [
@@ -143,6 +144,7 @@ def _checked(
 
 
 def _integers(span: tuple[int, int], splitter: Splitter) -> tuple[int, int]:
+    """Return a splitter's span as integers; refuse anything else."""
     try:
         return operator.index(span[0]), operator.index(span[1])
     except TypeError as error:
@@ -154,11 +156,13 @@ _SPANS = "spans are pairs of integers, in order, not empty, and do not overlap"
 
 
 def _letters(size: int) -> Iterable[str]:
+    """Return the letters of so many keys."""
     # Precomputed, since few texts have more sentences.
     return _FIRST[:size] if size <= len(_FIRST) else islice(_all_letters(), size)
 
 
 def _all_letters() -> Iterator[str]:
+    """Yield a, b, …, z, aa, ab and so on."""
     for length in count(1):
         yield from map("".join, product(ascii_lowercase, repeat=length))
 

@@ -87,6 +87,7 @@ class Punkt:
 
 
 def _split(language: str, text: str) -> tuple[tuple[int, int], ...]:
+    """Return the spans of the sentences."""
     decided = _Decided(_model(language))
     spans: list[tuple[int, int]] = []
     marks = chain(positions(text), (len(text),))
@@ -165,10 +166,12 @@ def _ends(decided: _Decided, text: str, begun: int, end: End, block: Block) -> b
 
 
 def _is_small(following: str) -> bool:
+    """Tell whether what follows begins with a small letter."""
     return following.islower() and following.lstrip("([{")[:1].isalpha()
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str:
+    """Return what a pattern matches at the beginning; empty for nothing."""
     match = pattern.match(text)
     return match[0] if match else ""
 
@@ -224,6 +227,7 @@ class _Decided(dict[tuple[str, str], bool]):
 
 @cache
 def _model(language: str) -> _Model:
+    """Return the model of a language."""
     decides: Callable[[str], bool]
     lists = {}
     if language == "english":
@@ -250,6 +254,7 @@ def _english(shipped: dict[str, Any]) -> Parameters:
 
 
 def _shipped() -> dict[str, Any]:
+    """Read the English lists of the package."""
     text = files(__package__).joinpath("punkt_english.json").read_text(encoding="utf-8")
     shipped: dict[str, Any] = json.loads(text)
     return shipped

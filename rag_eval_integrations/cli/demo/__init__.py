@@ -134,6 +134,7 @@ _WIDTH = 80
 
 
 def _apps() -> Iterator[tuple[str, Callable[[], Generator[RagCall, None, int]]]]:
+    """Yield name and app of each framework, imported when its turn comes."""
     # Each framework takes seconds to import and may not be installed.
     from rag_eval_integrations.cli.demo import langchain_app  # noqa: PLC0415
 
@@ -151,6 +152,7 @@ def _mended(call: RagCall) -> RagCall:
 
 
 def _write(path: Path, records: list[RagCall] | list[Evaluation]) -> None:
+    """Write records as JSON lines, over files of an earlier demo only."""
     text = "".join(f"{to_line(record)}\n" for record in records)
     _target.write_page(path, text, _is_ours, field="--out")
 
@@ -165,6 +167,7 @@ def _is_ours(head: bytes) -> bool:
 
 
 def _introduce(console: Console) -> None:
+    """Print the introduction and the legend of signs."""
     console.print(INTRODUCTION)
     console.print()
     console.print(f"{KEYS} Signs in front of a key:")
@@ -172,6 +175,7 @@ def _introduce(console: Console) -> None:
 
 
 def _print_call(name: str, number: int, evaluation: Evaluation, console: Console) -> None:
+    """Print a call with its sentences, scores and diagnosis."""
     console.print()
     console.rule(f"Call {number}, {name}", align="left", characters="-", style="dim")
     console.print(call_details(evaluation))
@@ -181,6 +185,7 @@ def _print_call(name: str, number: int, evaluation: Evaluation, console: Console
 
 
 def _print_together(evaluations: list[Evaluation], console: Console) -> None:
+    """Print the table of all calls, and what the diagnoses mean."""
     from rich.padding import Padding  # noqa: PLC0415 -- takes 0.1 s, needed for printing only
 
     console.print()

@@ -72,6 +72,7 @@ def build_chain() -> Runnable[str, str]:
     """Build a chain like a tutorial's: retriever, formatting, prompt, model, parser."""
 
     def as_context(documents: list[Document]) -> str:
+        """Join the documents' texts for the prompt."""
         return "\n\n".join(document.page_content for document in documents)
 
     prompt = ChatPromptTemplate.from_messages(

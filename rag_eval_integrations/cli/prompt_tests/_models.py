@@ -47,6 +47,7 @@ class _Price(BaseModel):
     output: _Dollars
 
     def of(self, prompt_tokens: int, completion_tokens: int) -> float:
+        """Return the price of tokens in US dollars."""
         return (self.input * prompt_tokens + self.output * completion_tokens) / 1_000_000
 
 
@@ -67,6 +68,7 @@ class Bill:
         self._total = Usage()
 
     def _price(self, model: str) -> _Price | None:
+        """Return a model's price, by its name without prefixes if need be."""
         while model and model not in self._prices:
             model = model.partition(":")[2]  # of `openai:gpt-4o`, `langchain:ChatOpenAI:gpt-4o`
         return self._prices.get(model)
@@ -167,10 +169,12 @@ class Bill:
 
 
 def _range(least: int, most: int) -> str:
+    """Write a range of numbers."""
     return f"{most:,}" if least == most else f"{least:,} to {most:,}"
 
 
 def _read_prices(path: Path) -> dict[str, _Price]:
+    """Read the file of `--prices`."""
     try:
         content = read_content(path, "--prices", _MOST_BYTES)
         return TypeAdapter(dict[str, _Price]).validate_python(content)

@@ -26,10 +26,12 @@ if TYPE_CHECKING:
 
 
 def _valued(section: str, metavar: str, help_: str, *names: str, **settings: Any) -> Any:
+    """Declare an option with a value."""
     return option(section, help_, *names, metavar=metavar, **settings)
 
 
 def _flag(section: str, names: str, help_: str, *, default: bool | None = False) -> Any:
+    """Declare an option without a value."""
     return option(section, help_, names, default=default)
 
 

@@ -68,6 +68,7 @@ def show(
 
 
 def _report_of(folder: Path, options: Reporting, choice: Choice) -> Report:
+    """Return the report of a folder, filtered and with verdicts as the options say."""
     report = Project(folder, print_stderr).report(
         unknown_as="err" if options.unknown_as_err else None
     )
@@ -127,6 +128,7 @@ def _overview_tables(title: str, rows: Sequence[Row], width: int) -> Iterator[Ta
 
 
 def _cell(cell: object) -> str:
+    """Write a cell of a table."""
     return "" if cell is None else f"{cell:.1f}" if isinstance(cell, float) else str(cell)
 
 

@@ -147,6 +147,7 @@ def run_command(options: RunOptions) -> int:
 
 
 def _run(folder: Path, options: Running, choice: Choice, bill: Bill) -> int:
+    """Run the tests of a folder on models; return the exit code."""
     parameters = options.parameters()
     baseline = options.baseline is not False
     project = Project(folder, print_stderr)
@@ -192,6 +193,7 @@ def evaluate_command(options: EvaluateOptions) -> int:
 
 
 def _evaluate(folder: Path, options: Judging, bill: Bill) -> int:
+    """Judge the results of a folder by judges and metrics; return the exit code."""
     project = Project(folder, print_stderr)
     metrics = project.metrics(options.metric or [], metric_variables(options.metric_var or []))
     for metric in metrics:
@@ -295,6 +297,7 @@ def all_command(options: AllOptions) -> int:
 
 
 def _nothing(project: Project) -> int:
+    """Say that there is nothing to do; return the exit code."""
     project.workspace.journal().close()
     stdout().print(_NOTHING)
     return 0
@@ -323,6 +326,7 @@ def progress(
     done, printed_at = 0, time.monotonic()
 
     def count(_: object = None) -> None:
+        """Count an item, and print a line of progress now and then."""
         nonlocal done, printed_at
         done += 1
         if time.monotonic() - printed_at >= SECONDS_PER_LINE:

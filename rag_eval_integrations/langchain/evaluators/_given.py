@@ -87,6 +87,7 @@ def call_from(run: object, example: object, values: Values) -> RagCall:
 
 
 def _named(values: Values) -> RagCall:
+    """Make a call of an evaluator's named arguments."""
     asked_alone = "outputs" not in values and "response" not in values
     documents = _documents_given(values)
     return RagCall(
@@ -101,6 +102,7 @@ def _named(values: Values) -> RagCall:
 
 
 def _seen_as(documents: object, asked_alone: bool) -> Capture | None:
+    """Say how the documents of a call are known, where this is not as usual."""
     if documents is None:  # nobody said what was retrieved
         return Capture(framework="plain")
     # A call without an answer, where none is missing: a retrieval, to be judged as one.
@@ -108,6 +110,7 @@ def _seen_as(documents: object, asked_alone: bool) -> Capture | None:
 
 
 def _observed(run: Any, example: Any, values: Values) -> RagCall:
+    """Make a call of a traced run and its example."""
     inputs, outputs = getattr(run, "inputs", None), getattr(run, "outputs", None)
     asked = getattr(example, "inputs", None)
     call = captured_in(run) or RagCall(
@@ -155,6 +158,7 @@ def relevant_ids_in(outputs: object) -> object:
 
 
 def _documents_given(values: Values) -> tuple[Document, ...] | None:
+    """Find the documents among an evaluator's arguments; None without any."""
     if "documents" in values:
         return _all(values["documents"], "documents")
     given = values.get("context")
@@ -188,6 +192,7 @@ def documents_in(given: object, field: str) -> tuple[Document, ...] | None:
 
 
 def _all(given: object, field: str) -> tuple[Document, ...]:
+    """Return a list of documents, also from a mapping that holds it."""
     if isinstance(given, Mapping):
         inner = documents_in(given, field)
         return (_document(given, field),) if inner is None else inner
@@ -197,6 +202,7 @@ def _all(given: object, field: str) -> tuple[Document, ...]:
 
 
 def _document(item: Any, field: str, score: object = None) -> Document:
+    """Read a document: a text, a mapping, an object, or a pair with a score."""
     if isinstance(item, str):
         return Document(item, score=finite(score))
     if isinstance(item, Document):

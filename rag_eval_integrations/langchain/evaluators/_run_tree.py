@@ -53,6 +53,7 @@ def _moment(run: Any, name: str) -> datetime | None:
 
 
 def _about(run: Any) -> dict[str, Any]:
+    """Return the fields of a run, before its object changes."""
     names = ("id", "name", "inputs", "error", "tags", "extra", "start_time", "end_time")
     return {name: getattr(run, name, None) for name in names}
 
@@ -102,6 +103,7 @@ def _replay(handler: RagEvalCallbackHandler, run: Any, parent: UUID | None) -> N
 def _end(
     ended: Any, failed: Any, outputs: object, error: BaseException | None, run_id: UUID
 ) -> None:
+    """Tell the handler that a run has ended or failed."""
     if error is None:
         ended(outputs, run_id=run_id)
     else:
@@ -109,6 +111,7 @@ def _end(
 
 
 def _order(run: Any) -> str:
+    """Return the key that sorts runs by their beginning."""
     return str(getattr(run, "dotted_order", None) or "")
 
 
@@ -116,6 +119,7 @@ def _order(run: Any) -> str:
 
 
 def _fields(run: Any, name: str) -> dict[str, Any]:
+    """Return inputs or outputs of a run, with LangChain's objects revived."""
     value = getattr(run, name, None)
     return {} if not isinstance(value, Mapping) else {k: _revived(v) for k, v in value.items()}
 
@@ -143,11 +147,13 @@ def _revived(value: Any, depth: int = 0) -> Any:
 
 
 def _batches(messages: object) -> list[list[Any]]:
+    """Return messages as a list of batches."""
     listed = _listed(messages)
     return listed if all(isinstance(batch, list) for batch in listed) else [listed]
 
 
 def _generations(outputs: dict[str, Any]) -> Iterator[list[SimpleNamespace]]:
+    """Yield the generations of a model's run."""
     for batch in _listed(outputs.get("generations")):
         generations = [generation for generation in _listed(batch) if isinstance(generation, dict)]
         yield [SimpleNamespace(text=generation.get("text")) for generation in generations]
@@ -182,6 +188,7 @@ _ERRORS: dict[str, type[BaseException]] = {
 
 
 def _error(text: object) -> BaseException | None:
+    """Make an exception of the text of a run's error."""
     if not text:
         return None
     name = str(text).partition("(")[0]

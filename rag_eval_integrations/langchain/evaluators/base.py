@@ -99,6 +99,7 @@ class MetricEvaluator(ScoreView):
         return await self._given(call_from(run, example, values))
 
     async def _given(self, call: RagCall) -> dict[str, Any]:
+        """Evaluate a call; return LangSmith's feedback."""
         evaluation, scores = await self._evaluated(call)
         results = [feedback_of(score, evaluation) for score in scores]
         return results[0] if len(results) == 1 else {"results": results}
@@ -162,6 +163,7 @@ def feedback_of(score: Score, evaluation: Evaluation) -> dict[str, Any]:
 def _as_langsmith(
     result: dict[str, Any], evaluator_run_id: UUID | None
 ) -> EvaluationResult | EvaluationResults:
+    """Return feedback as LangSmith's result objects."""
     from langsmith.evaluation import EvaluationResult  # noqa: PLC0415  # only LangSmith's users
 
     results = [

@@ -224,12 +224,14 @@ class EstimatorRun:
         return greedy if self.plan.samples == 1 else await self._samples_or(greedy)
 
     def _warn_of_fallback(self, why: str) -> None:
+        """Note that another estimator was used, and why."""
         if self.plan.samples == 1:
             self._warn(f"one answer instead of an expectation: {why}")
         else:
             self._warn(f"samples instead of log-probabilities: {why}")
 
     async def _samples_or(self, greedy: RatingEstimate) -> RatingEstimate:
+        """Return the estimate of samples, or the greedy one if sampling fails."""
         try:
             sampled = await self._monte_carlo()
         except JudgeUnavailableError:
@@ -244,6 +246,7 @@ class EstimatorRun:
     # --- The three estimators ---------------------------------------------------------------------
 
     async def _logprobs(self) -> RatingEstimate | NoEstimate | _NoLogprobs:
+        """Estimate the rating from the log-probabilities of one answer."""
         completion = await self._ask(
             CompletionRequest(
                 messages=self.messages, top_logprobs=self.plan.top_logprobs, temperature=0.0,
@@ -275,12 +278,14 @@ class EstimatorRun:
         return _NoLogprobs(why, reading, choice.text)
 
     async def _single(self) -> RatingEstimate | NoEstimate:
+        """Estimate the rating by one greedy answer."""
         completion = await self._ask(self._request(n=1, temperature=0.0))
         choice = completion.choices[0]
         reading = read_choice(choice, self.plan)
         return reading if isinstance(reading, NoEstimate) else of_single(reading, choice.text)
 
     async def _monte_carlo(self) -> RatingEstimate | NoEstimate:
+        """Estimate the rating from several sampled answers."""
         wanted = self.plan.samples
         temperature = self.plan.temperature
         first = await self._ask(self._request(n=wanted, temperature=temperature))
@@ -329,6 +334,7 @@ class EstimatorRun:
         return choices, failure
 
     def _request(self, *, n: int, temperature: float, seed: int | None = None) -> CompletionRequest:
+        """Make the request for n answers."""
         schema = score_schema(self.plan.scale) if self.plan.form == "json" else None
         return CompletionRequest(
             messages=self.messages, json_schema=schema, schema_name="score", n=n,
@@ -337,6 +343,7 @@ class EstimatorRun:
         )  # fmt: skip
 
     async def _ask(self, request: CompletionRequest) -> Completion:
+        """Ask the judge, and note usage, model and warnings."""
         try:
             completion = await completed(self.judge, request)
         except JudgeError as error:
@@ -351,6 +358,7 @@ class EstimatorRun:
         return completion
 
     def _warn(self, warning: str) -> None:
+        """Note a warning once."""
         self.warnings[warning] = None
 
 
@@ -425,6 +433,7 @@ def score_of(
 
 
 def _reason(estimate: RatingEstimate, high: int) -> str:
+    """Return the judge's reason, or the figures where it gave none."""
     words = " ".join(estimate.reason.split())[:_MOST_REPLY]
     if words:
         return words

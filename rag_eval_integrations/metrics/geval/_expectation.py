@@ -48,12 +48,14 @@ def place_of(text: str, span: tuple[int, int], tokens: Sequence[Token]) -> Token
 
 
 def _bytes(text: str) -> bytes:
+    """Return the bytes of a token, also of one that is written as escapes."""
     if "\\x" in text and _ESCAPED.fullmatch(text):
         return bytes.fromhex(text.removeprefix("bytes:").replace("\\x", ""))
     return text.encode("utf-8", "replace")
 
 
 def _from_end(written: bytes, start: int, pieces: Sequence[bytes]) -> TokenPosition | None:
+    """Find the token in which the score starts, by matching the tokens from the end."""
     stop = len(written)
     for index in reversed(range(len(pieces))):
         begin = stop - len(pieces[index])
@@ -69,6 +71,7 @@ def _from_end(written: bytes, start: int, pieces: Sequence[bytes]) -> TokenPosit
 def _from_start(
     written: bytes, start: int, end: int, pieces: Sequence[bytes]
 ) -> TokenPosition | None:
+    """Find the token in which the score starts, by matching the tokens from the start."""
     begin, place = 0, None
     for index, piece in enumerate(pieces):
         stop = begin + len(piece)
@@ -185,6 +188,7 @@ def word_probabilities(
 def _normalised(
     sums: dict[int, float], undecided: dict[int, float], scale: tuple[int, int]
 ) -> Expectation | Unusable:
+    """Return the expectation over the ratings of the scale, if enough is known."""
     low, high = scale
     unclear = math.fsum(undecided.values())
     shift = math.fsum(
@@ -231,6 +235,7 @@ def _placeholder(token: Token, here: Mapping[str, float]) -> Unusable | None:
 
 
 def _constant(tokens: Sequence[Token]) -> Unusable | None:
+    """Refuse log-probabilities that are all equal, which are placeholders."""
     first = tokens[0].logprob
     if len(tokens) < _SAME or any(token.logprob != first for token in tokens):
         return None
@@ -324,8 +329,10 @@ def _digits_of(text: str) -> tuple[str, bool]:
 
 
 def _ascii(digits: str) -> str:
+    """Write digits of any script in ASCII."""
     return digits if digits.isascii() else "".join(str(int(digit)) for digit in digits)
 
 
 def _add(sums: dict[int, float], number: int, probability: float) -> None:
+    """Add the probability of a number."""
     sums[number] = sums.get(number, 0.0) + probability

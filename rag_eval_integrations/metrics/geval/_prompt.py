@@ -228,6 +228,7 @@ class StepsWriter:
         charged = Usage()
 
         async def make() -> Steps:
+            """Write the steps, and charge them to this call."""
             nonlocal charged
             steps = await self._write(judge)
             charged = steps.usage
@@ -245,6 +246,7 @@ class StepsWriter:
         return Steps(steps.steps, charged, steps.code, steps.why)
 
     async def _write(self, judge: Model) -> Steps:
+        """Ask the judge for evaluation steps, twice at most."""
         asked = self._messages
         usage = Usage()
         why = ""
@@ -277,6 +279,7 @@ class _UnwrittenError(Exception):
 
 
 def _refused(completion: Completion) -> UnscoredCode | None:
+    """Return why a completion is a refusal; None if it is not."""
     choice = completion.choices[0]
     if choice.finish_reason == "refusal" or choice.refusal:
         return "refusal"

@@ -82,6 +82,7 @@ def checked(
 
 
 def _outside(why: str) -> RatingReply:
+    """Return a rating outside of the scale."""
     return RatingReply(reason=why, problem="out_of_range")
 
 
@@ -146,6 +147,7 @@ def read_reply(text: str, name: str, scale: Scale) -> RatingReply:
 
 
 def _of_object(text: str, name: str, scale: Scale) -> RatingReply | None:
+    """Read the rating of a JSON reply; None if it holds no score."""
     last_scored = None
     for nested in fields_in(text):
         scored = [(fields, span) for fields in nested if (span := _score_in(fields, text, name))]
@@ -184,6 +186,7 @@ def _of_broken_object(text: str, scale: Scale) -> RatingReply | None:
 
 
 def _of_text(text: str, name: str, scale: Scale) -> RatingReply:
+    """Read the rating of a reply in words."""
     alone = number_alone(text)
     if alone is not None:
         return checked(alone, scale, "")
@@ -219,6 +222,7 @@ def _of_text(text: str, name: str, scale: Scale) -> RatingReply:
 
 
 def _unsure(reading: RatingReply) -> RatingReply:
+    """Mark a rating as one that was guessed from words."""
     return replace(reading, sure=False)
 
 
@@ -249,6 +253,7 @@ def _named(text: str, plain: str, name: str) -> re.Match[str] | None:
 
 @lru_cache(maxsize=64)
 def _line_of(name: str) -> re.Pattern[str]:
+    """Make the pattern of a line that is labelled with a name."""
     return re.compile(
         f"{_BEFORE_LABEL}{re.escape(name)}{_AFTER_LABEL}", re.MULTILINE | re.IGNORECASE
     )
@@ -261,6 +266,7 @@ def _short_label(text: str) -> re.Match[str] | None:
 
 
 def _before(text: str, match: re.Match[str]) -> str:
+    """Return the reason that stands before the score."""
     reason = text[: match.start()].strip()
     return re.sub(r"(?i)\A[*_#\s]*reason(?:s|ing)?[*_]*\s*:\s*", "", reason)
 
@@ -293,6 +299,7 @@ def paper_score(text: str, parser: PaperParser) -> float:
 
 
 def _number(match: re.Match[str] | None) -> float:
+    """Return the number of a match; 0 without one."""
     if match is None:
         return 0.0
     try:

@@ -104,6 +104,7 @@ def sections_of(call: RagCall, params: Sequence[str]) -> tuple[Section, ...] | M
 
 
 def _sections(call: RagCall, param: str) -> list[Section]:
+    """Return the sections of a parameter in the prompt."""
     name = title(param)
     if param == "documents":
         # Numbered like sentence keys: an empty document keeps its number.

@@ -62,6 +62,7 @@ def checked_rubric(rubric: RubricLike | object, scale: tuple[int, int]) -> tuple
 
 
 def _level(item: object) -> Level:
+    """Read a level of a rubric."""
     if isinstance(item, Level):
         return Level(item.low, item.high, _text(item.text))
     if hasattr(item, "score_range") and hasattr(item, "expected_outcome"):  # DeepEval's Rubric
@@ -74,6 +75,7 @@ def _level(item: object) -> Level:
 
 
 def _range(points: object) -> tuple[int, int]:
+    """Read the ratings of a level: a number, '2-4' or [2, 4]."""
     if isinstance(points, str):
         match = re.fullmatch(r"\s*(\d+)\s*(?:(?:-|–|to)\s*(\d+)\s*)?", points)
         if match is not None:
@@ -88,6 +90,7 @@ def _range(points: object) -> tuple[int, int]:
 
 
 def _text(text: object) -> str:
+    """Return the description of a level; refuse an empty one."""
     if not isinstance(text, str) or not text.strip():
         raise ConfigurationError("rubric", text, "describe each level in words")
     return text.strip()
@@ -273,6 +276,7 @@ def checked_plan(plan: EstimatorSettings, paper_parser: bool | str) -> Estimator
 
 
 def _check_numbers(plan: EstimatorSettings) -> None:
+    """Refuse settings of an estimator out of range."""
     for field, count, most, more in (
         ("samples", plan.samples, _MOST_SAMPLES, f" to {_MOST_SAMPLES}"),
         ("top_logprobs", plan.top_logprobs, 20, " to 20"),
@@ -286,6 +290,7 @@ def _check_numbers(plan: EstimatorSettings) -> None:
 
 
 def _check_sampling(plan: EstimatorSettings) -> None:
+    """Refuse samples that would all be alike; warn of unusual settings."""
     if plan.samples == 1:
         if plan.estimator == "auto":  # log-probabilities or one answer: nothing is sampled
             return

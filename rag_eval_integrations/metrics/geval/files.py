@@ -95,11 +95,13 @@ def is_geval_file(name: str) -> bool:
 
 
 def _stem(file: Path) -> str:
+    """Return a file's name without its suffix."""
     suffix = next((suffix for suffix in SUFFIXES if file.name.endswith(suffix)), file.suffix)
     return file.name.removesuffix(suffix)
 
 
 def _mapping(file: Path) -> tuple[dict[str, Any], dict[str, int]]:
+    """Read a metric file's YAML, with the line of each key."""
     from rag_eval_integrations.metrics._yaml import (  # noqa: PLC0415  # PyYAML takes 20 ms
         YamlTextError,
         read_yaml_text,

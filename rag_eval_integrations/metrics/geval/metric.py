@@ -367,6 +367,7 @@ class GEval(ModelMetric):
         scores: dict[int, Score] = {}
 
         async def work() -> None:
+            """Score calls until there are none."""
             for number, call in waiting:
                 scores[number] = await self._score_or_error(call, asked)
                 if on_progress is not None:
@@ -392,6 +393,7 @@ class GEval(ModelMetric):
         return _loop.run(asking)
 
     async def _score_or_error(self, call: RagCall | Conversation, asked: ModelBase) -> Score:
+        """Score a call; a failure is a score with the error."""
         try:
             called = call if isinstance(call, RagCall) else call_of_turns(call)
             with suppress_capture():
@@ -401,16 +403,19 @@ class GEval(ModelMetric):
             return Score(name=self.names[0], status="error", reason=reason, by=_by(asked))
 
     def _asked(self, judge: AnyModel | None) -> ModelBase:
+        """Return the model to ask; refuse a metric without one."""
         if judge is None and self.judge is None:
             raise ConfigurationError("judge", None, "pass a model here or to the metric")
         return with_retries(self.judge if judge is None else _model(judge))  # type: ignore[arg-type]
 
 
 def _by(judge: ModelBase) -> By:
+    """Return the maker of a score that failed."""
     return By(judge=judge.name, model=judge.model, judge_version=judge.version)
 
 
 def _model(judge: AnyModel) -> Model:
+    """Return the model of a name or object; refuse a judge that is not a model."""
     model = judge_from(judge)
     if not isinstance(model, Model):
         why = "is not a model that G-Eval can ask; use a model, such as 'openai:gpt-4o-mini'"

@@ -93,6 +93,7 @@ def inputs_of(declared: object, line: int | None = None) -> dict[str, Input]:
 
 
 def _input(name: str, value: object) -> Input:
+    """Read an input's declaration, or its sample value."""
     if not isinstance(value, Mapping):
         return Input(name, _TYPES.get(type(value), "string"), default=cast(JsonValue, value))
     kind = value.get("type", value.get("kind"))
@@ -148,6 +149,7 @@ def kept_inside(
 
 
 def _escaped(value: object, tags: re.Pattern[str]) -> object:
+    """Escape the tags of the prompt in every text of a value."""
     if isinstance(value, str):
         return tags.sub("&lt;", value)
     if isinstance(value, Texts):

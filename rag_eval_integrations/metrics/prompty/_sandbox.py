@@ -193,6 +193,7 @@ def _check(tree: nodes.Template) -> int:
 
 
 def _walk(tree: nodes.Node) -> Iterator[tuple[nodes.Node, int]]:
+    """Yield the nodes of a tree with their depth."""
     waiting = [(tree, 0)]
     while waiting:
         node, depth = waiting.pop()
@@ -201,6 +202,7 @@ def _walk(tree: nodes.Node) -> Iterator[tuple[nodes.Node, int]]:
 
 
 def _refused(node: nodes.Node) -> str | None:
+    """Say why a node of a template may not be used; None if it may."""
     if not isinstance(node, _ALLOWED):
         return f"cannot use `{type(node).__name__.lower()}`"
     if isinstance(node, nodes.Name) and node.name in _OF_JINJA:
@@ -227,6 +229,7 @@ def _refused(node: nodes.Node) -> str | None:
 
 
 def _bound(parent: nodes.Node) -> None:
+    """Put filters into a template's tree that charge loops, joins and comparisons."""
     for child in list(parent.iter_child_nodes()):
         _bound(child)
     if isinstance(parent, nodes.For):
@@ -251,6 +254,7 @@ def _bound(parent: nodes.Node) -> None:
 
 
 def _filtered(node: nodes.Expr, name: str, *options: nodes.Expr) -> nodes.Filter:
+    """Wrap an expression in a filter."""
     made = nodes.Filter(node, name, list(options), [], None, None, lineno=node.lineno)
     made.set_environment(_environment())
     return made
@@ -279,6 +283,7 @@ def _charged(value: Any, cost: int = 1) -> Any:
 
 
 def _check_size(size: int) -> None:
+    """Refuse a text that grows too long."""
     if size > _MOST_CHARACTERS:
         raise SecurityError(f"the text grows beyond {_MOST_CHARACTERS:,} characters")
 
@@ -324,6 +329,7 @@ def _written(value: Any) -> Any:
 
 
 def _as_json(value: Any) -> str:
+    """Write a value as JSON, within the size limit."""
     text = json.dumps(_charged(value), ensure_ascii=False, default=_plain)
     _check_size(len(text))
     return text
@@ -366,6 +372,7 @@ def _round(value: Any, precision: object = 0, method: str = "common") -> Any:
 
 
 def _reverse(value: Any) -> Any:
+    """Reverse a text or a list."""
     return value[::-1] if isinstance(value, str | list | tuple) else list(_rounds(reversed(value)))
 
 
@@ -374,6 +381,7 @@ def _charging(name: str, make: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(make)  # keeps Jinja's mark on filters that take the environment
     def filter_(*given: Any, **options: Any) -> Any:
+        """Run a filter within the budget and the size limit."""
         first = 1 if hasattr(make, "jinja_pass_arg") else 0
         each = (*given[first + 1 :], *options.values()) if name != "join" else ()
         texts = [option for option in each if isinstance(option, str)]
@@ -433,6 +441,7 @@ class _Environment(ImmutableSandboxedEnvironment):
 
 
 def _data(value: Any) -> Any:
+    """Return a value; refuse a method."""
     if callable(value) and not isinstance(value, Undefined):
         raise SecurityError("a method cannot be used")
     return value
@@ -440,6 +449,7 @@ def _data(value: Any) -> Any:
 
 @lru_cache(maxsize=1)
 def _environment() -> _Environment:
+    """Make the sandbox with its filters and tests."""
     environment = _Environment(
         undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True,
         finalize=_inserted, cache_size=0, optimized=False,
@@ -453,4 +463,5 @@ def _environment() -> _Environment:
 
 @pass_context  # so that Jinja cannot call it while it compiles
 def _inserted(context: object, value: Any) -> Any:
+    """Write a value where the template inserts it."""
     return _written(value)

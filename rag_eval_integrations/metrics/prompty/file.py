@@ -290,7 +290,10 @@ def compiled_messages(
 
 
 def _literally(text: str, values: Mapping[str, object]) -> str:
+    """Insert values at their places, and leave everything else as it is."""
+
     def inserted(match: re.Match[str]) -> str:
+        """Write the value of a place; an unknown place stays."""
         value = values.get(match[1], match[0])
         if isinstance(value, str):
             return value

@@ -101,6 +101,7 @@ class PromptyMetric(ModelMetric):
 
     @property
     def _schema(self) -> JsonObject | None:
+        """Return the schema of the reply, for a scorer."""
         return _SCORER_SCHEMA if "scorer" in self.prompt.tags else None
 
     @property
@@ -230,6 +231,7 @@ class PromptyMetric(ModelMetric):
 
 
 def _digest(content: object, *, sort_keys: bool = False) -> str:
+    """Return the version of a content: the beginning of its hash."""
     text = json.dumps(content, sort_keys=sort_keys, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
@@ -242,6 +244,7 @@ def _text(value: object) -> object:
 
 
 def _model(judge: AnyModel) -> ModelBase:
+    """Return the model of a name or object; refuse a judge that is not a model."""
     model = judge_from(judge)
     if not isinstance(model, Model):
         why = "only labels sentences; a metric file needs a model, such as openai:MODEL"

@@ -57,6 +57,7 @@ def read_verdict(text: str) -> Verdict:
 
 
 def _last_word(whole: str, line: str) -> tuple[Literal["ok", "err"] | None, str]:
+    """Return the verdict at the end of a reply, and the text before it."""
     alone = _bare(line)
     if alone is not None:
         return alone, whole[: len(whole) - len(line)]
@@ -73,6 +74,7 @@ def _last_word(whole: str, line: str) -> tuple[Literal["ok", "err"] | None, str]
 
 
 def _bare(line: str) -> Literal["ok", "err"] | None:
+    """Return the verdict of a line that has nothing else."""
     return _ALONE.get(line.strip(_DECORATION).lower())
 
 
@@ -156,6 +158,7 @@ def _object_with_score(text: str) -> tuple[dict[str, Any] | None, bool]:
 
 
 def _of_object(content: dict[str, Any]) -> Reading:
+    """Read the score of a JSON reply."""
     lower = {key.lower(): value for key, value in content.items()}
     value = lower["score"]
     why = lower.get("explanation", lower.get("reason", lower.get("reasoning", "")))
@@ -176,12 +179,14 @@ def _shown(value: Any) -> str:
 
 
 def _spoken(text: str) -> re.Match[str] | None:
+    """Find the last score that is told in words."""
     without = _RANGE.sub(" ", text)
     matches = list(_TIGHT.finditer(without)) or list(_LOOSE.finditer(without))
     return matches[-1] if matches else None
 
 
 def _checked(match: re.Match[str], explanation: str) -> Reading:
+    """Read a score's match; refuse one that is not out of 100."""
     whole = match["whole"]
     if match["of"] and match["of"] != "%" and (whole is None or float(whole) != 100):
         why = f"the score is {match[0].strip()[:60]!r}, not out of 100"
@@ -190,6 +195,7 @@ def _checked(match: re.Match[str], explanation: str) -> Reading:
 
 
 def _in_range(value: float, explanation: str) -> Reading:
+    """Return the reading of a number, out of range outside of 0 to 100."""
     # NaN compares as outside; an integer too large for a float is never turned into one.
     if not 0 <= value <= 100:
         why = f"the score is {str(value)[:40]}, outside of 0 to 100"

@@ -61,10 +61,12 @@ def ndcg(ranks: Sequence[int], total: int, k: int) -> float:
 
 
 def _within(ranks: Sequence[int], k: int) -> int:
+    """Count the ranks up to k."""
     return sum(rank <= k for rank in ranks)
 
 
 def _dcg(ranks: Iterable[int]) -> float:
+    """Return the discounted cumulative gain of relevant ranks, counted from 1."""
     return math.fsum(1 / math.log2(rank + 1) for rank in ranks)
 
 
@@ -206,6 +208,7 @@ class Retrieval(CallMetric):
         return scores
 
     def _named(self, gold: Sequence[str]) -> Iterable[str]:
+        """Return what the gold documents are matched by."""
         # A text of white space has nothing to be matched by.
         return gold if self.match == "id" else filter(None, map(_normalised, gold))
 
@@ -223,6 +226,7 @@ class Retrieval(CallMetric):
         return _Ranking(tuple(names), None)
 
     def _name(self, document: Document) -> str | None:
+        """Return what a document is matched by: its text, its id or a metadata field."""
         if self.match == "text":
             return _normalised(document.text)
         if self.id_key is None:
@@ -242,6 +246,7 @@ class _Ranking(NamedTuple):
 
 
 def _reason(ranks: Sequence[int], total: int, retrieved: int, k: int) -> str:
+    """Say how many relevant documents stand at which ranks."""
     text = f"{len(ranks)} of {total} relevant documents in the first {k}"
     if ranks:
         more = ", …" if len(ranks) > _MOST_NAMED else ""
@@ -267,6 +272,7 @@ def _normalised(text: str) -> str:
 
 
 def _composed(word: str) -> str:
+    """Return a word in Unicode's composed form (NFKC)."""
     # In pieces: Python takes quadratic time for a run of combining marks.
     pieces = (word[start : start + _PIECE] for start in range(0, len(word), _PIECE))
     return "".join(unicodedata.normalize("NFKC", piece) for piece in pieces)

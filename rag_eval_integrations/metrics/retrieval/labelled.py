@@ -161,6 +161,7 @@ class _Maker:
         return self._made(name=name, status="unscored", unscored=code, reason=reason)
 
     def _made(self, **fields: Any) -> Score:
+        """Make a score with the evidence that all have."""
         # Not validated, as in `Trace`: the values are computed.
         return Score.model_construct(
             **fields, evidence=dict(self.evidence), warnings=self.warnings, by=self.by
@@ -193,9 +194,11 @@ def _supports(call: SentencizedCall, labels: Labels) -> dict[str, JsonValue]:
 
 
 def _at_ranks(ranks: list[int]) -> str:
+    """Say at which ranks documents stand."""
     return f", at rank {_listed(ranks)}" if ranks else ""
 
 
 def _listed(names: list[Any]) -> str:
+    """List names, the first few only."""
     shown = ", ".join(map(str, names[:_MOST_NAMED]))
     return f"{shown}, …" if len(names) > _MOST_NAMED else shown

@@ -156,6 +156,7 @@ def adherence_reason(
 
 
 def _by_sentences(labels: Labels, call: SentencizedCall, against: Sequence[Sentence]) -> str:
+    """Write the reason of adherence by the sentences that speak against it."""
     total = len(call.response)
     if not against:
         every = (
@@ -170,11 +171,13 @@ def _by_sentences(labels: Labels, call: SentencizedCall, against: Sequence[Sente
 
 
 def _unused(labels: Labels) -> str:
+    """List the relevant sentences that the response did not use."""
     unused = relevant_unused(labels)
     return f"; relevant but unused: {_list(unused, bare=True)}" if unused else ""
 
 
 def _list(keys: Sequence[str], *, bare: bool = False) -> str:
+    """List keys in brackets, the first few only."""
     if not keys:
         return ""
     text = ", ".join(keys[:_MOST_KEYS]) + (", …" if len(keys) > _MOST_KEYS else "")

@@ -180,6 +180,7 @@ def expected_counts(labels: Labels, keys: Sequence[str]) -> Counts | None:
 
 
 def _variance(probabilities: Mapping[str, float], keys: Sequence[str]) -> float:
+    """Return the variance of the number of true labels (a Poisson binomial)."""
     return math.fsum(probabilities[key] * (1 - probabilities[key]) for key in keys)
 
 

@@ -119,6 +119,7 @@ class Trace(LabelMetric):
                 )
 
     def _check(self, calibration: Calibration) -> None:
+        """Refuse a calibration that was fitted with other settings."""
         if self.hard:
             raise ConfigurationError("calibration", calibration.name, "needs estimates, not `hard`")
         for name in ("formulas", "relevance_baseline"):
@@ -171,6 +172,7 @@ class Trace(LabelMetric):
         return self._scored(_CallScorer(self, call, labels, self._stamp(by), words=False))
 
     def _scored(self, made: _CallScorer) -> tuple[Score, ...]:
+        """Return all scores of a call, or those of a retrieval alone."""
         if made.call.call.response is None:
             return made.retrieval_alone()
         scores = [made.relevance(), made.utilization(), made.completeness(), made.adherence()]
@@ -178,6 +180,7 @@ class Trace(LabelMetric):
         return (*scores, made.supported_fraction(), average)
 
     def _stamp(self, by: By) -> By:
+        """Add formulas, baseline and calibration to the maker."""
         stamped: dict[str, str | int | None] = {
             "formulas": self.formulas, "relevance_baseline": self.relevance_baseline,
         }  # fmt: skip
@@ -231,6 +234,7 @@ class _CallScorer:
         return tell(*facts) if self.words else None
 
     def _score(self, name: str, value: float, **fields: Any) -> Score:
+        """Make a scored score."""
         # Six per call: `model_construct` takes five times as long. `value` is computed, in [0, 1].
         given = {
             "name": name, "status": "scored", "value": value, "raw": value, "scale": (0.0, 1.0),
@@ -250,6 +254,7 @@ class _CallScorer:
         proof: dict[str, JsonValue] | None,
         expected: tuple[float, float | None] | None,
     ) -> Score:
+        """Make a score that follows from the counts of keys, with its estimate."""
         estimate = self._calibrated(name, value, self._estimate(name, expected))
         return self._score(name, value, method="labels", reason=reason, evidence=proof,
                            n=self.counts.total, estimate=estimate)  # fmt: skip
@@ -298,6 +303,7 @@ class _CallScorer:
         return _score_estimate(estimate[0], estimate[1], method)
 
     def _own_estimate(self, name: str) -> Estimate | None:
+        """Return the estimate that the judge itself gave for a score."""
         estimates = self.labels.estimates
         if self.trace.hard or estimates is None:
             return None
@@ -404,6 +410,7 @@ class _CallScorer:
         return (self.relevance(), *(self._without(name, "empty_response", why) for name in rest))
 
     def _unlabelled(self, name: str, proof: dict[str, JsonValue] | None) -> Score:
+        """Make an unscored score that names the unlabelled sentences."""
         missing = [s.key for s in self.call.response if self.labels.support(s.key) == "unlabelled"]
         return self._without(
             name,
@@ -416,6 +423,7 @@ class _CallScorer:
     def _without(
         self, name: str, code: UnscoredCode, reason: str, proof: dict[str, JsonValue] | None = None
     ) -> Score:
+        """Make an unscored score."""
         return Score(name=name, status="unscored", unscored=code, reason=reason, evidence=proof,
                      threshold=self.trace.thresholds.get(name), warnings=self.warnings,
                      by=self.by)  # fmt: skip
