@@ -104,11 +104,11 @@ def test_thresholds_are_taken_without_minimums() -> None:
 
 def test_a_prefix_may_be_left_out() -> None:
     """The score of `GEval("coherence")` is called `geval:coherence`."""
-    one = made({"geval:coherence": 0.5, "adherence": 1.0})
+    evaluation = made({"geval:coherence": 0.5, "adherence": 1.0})
 
-    assert_scores(one, coherence=0.5)
-    assert message(one, coherence=0.6)[0] == "geval:coherence 0.50 < 0.6"
-    assert message(one, {"geval:coherence": 0.6})[0] == "geval:coherence 0.50 < 0.6"
+    assert_scores(evaluation, coherence=0.5)
+    assert message(evaluation, coherence=0.6)[0] == "geval:coherence 0.50 < 0.6"
+    assert message(evaluation, {"geval:coherence": 0.6})[0] == "geval:coherence 0.50 < 0.6"
 
 
 def test_a_whole_name_is_preferred() -> None:
@@ -133,15 +133,15 @@ def test_a_minimum_is_a_number_from_0_to_1(minimum: Any) -> None:
 
 def test_arguments_that_cannot_be_meant_are_refused() -> None:
     """Two minimums of one score, no mapping, something that is not an evaluation."""
-    one = made({"adherence": 1.0})
+    evaluation = made({"adherence": 1.0})
     with pytest.raises(ConfigurationError, match="given twice"):
-        assert_scores(one, {"adherence": 1.0}, adherence=0.5)
+        assert_scores(evaluation, {"adherence": 1.0}, adherence=0.5)
     with pytest.raises(ConfigurationError, match="use a mapping"):
-        assert_scores(one, 0.5)  # type: ignore[arg-type]
+        assert_scores(evaluation, 0.5)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="'a float': is not an Evaluation"):
         assert_scores(0.7, adherence=1.0)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="'a str': is not an Evaluation"):
-        assert_scores([one, "x"], adherence=1.0)  # type: ignore[list-item]
+        assert_scores([evaluation, "x"], adherence=1.0)  # type: ignore[list-item]
 
 
 # --- Scores without a value
@@ -167,25 +167,25 @@ def test_a_failed_call_fails_with_the_failure() -> None:
 @pytest.mark.parametrize("allowed", [True, "completeness", ["completeness"], {"completeness"}])
 def test_it_passes_where_it_is_allowed(allowed: Any) -> None:
     """For all scores, or by name."""
-    one = made({"adherence": 1.0, "completeness": None})
+    evaluation = made({"adherence": 1.0, "completeness": None})
 
-    assert_scores(one, adherence=1.0, completeness=0.5, allow_unscored=allowed)
+    assert_scores(evaluation, adherence=1.0, completeness=0.5, allow_unscored=allowed)
 
 
 def test_only_what_is_allowed_passes() -> None:
     """A name among them that has no minimum is a mistake."""
-    one = made({"adherence": None, "completeness": None})
+    evaluation = made({"adherence": None, "completeness": None})
 
-    assert message(one, adherence=1.0, completeness=0.5, allow_unscored="completeness") == [
+    assert message(evaluation, adherence=1.0, completeness=0.5, allow_unscored="completeness") == [
         "adherence is unscored (no_context)",
         "“When?” (id row-1, judge by hand)",
         "  adherence is unscored (no_context): there is no document",
     ]
     assert_scores(made({"a": 0.0, "b": None}), a=0.0, allow_unscored=False)
     with pytest.raises(ConfigurationError, match=r"`allow_unscored` = \['completeness'\]"):
-        assert_scores(one, adherence=1.0, allow_unscored="completeness")
+        assert_scores(evaluation, adherence=1.0, allow_unscored="completeness")
     with pytest.raises(ConfigurationError, match="is not a score"):
-        assert_scores(one, adherence=1.0, allow_unscored=["adherance"])
+        assert_scores(evaluation, adherence=1.0, allow_unscored=["adherance"])
 
 
 # --- The message
@@ -214,9 +214,9 @@ def test_a_low_completeness_names_the_unused_sentences() -> None:
     reply = reply.replace(
         '"all_utilized_sentence_keys": ["0a", "0b"]', '"all_utilized_sentence_keys": ["0a"]'
     )
-    one = RagEvaluator(ScriptedModel([reply])).evaluate_sync(small_call().call)
+    evaluation = RagEvaluator(ScriptedModel([reply])).evaluate_sync(small_call().call)
 
-    lines = message(one, completeness=0.8)
+    lines = message(evaluation, completeness=0.8)
     assert lines[0] == "completeness 0.50 < 0.8"
     assert "    relevant but unused: 0b “It carries forty passengers.”" in lines
 
@@ -225,7 +225,7 @@ def test_of_several_every_one_has_to_pass() -> None:
     """The failing ones are listed, and the list is bounded."""
     good, bad = made({"adherence": 1.0}), made({"adherence": 0.0})
 
-    assert_scores((one for one in [good, good]), adherence=1.0)
+    assert_scores((evaluation for evaluation in [good, good]), adherence=1.0)
     lines = message([good, *[bad] * 8], adherence=1.0)
     assert lines[0] == "8 of 9 evaluations fail: adherence in 8"
     assert sum(line.startswith("“When?”") for line in lines) == 5
@@ -248,13 +248,13 @@ def test_long_answers_make_no_long_messages() -> None:
     split = RagEvaluator().evaluate_sync(
         RagCall(question="When?", documents=["The ferry leaves at nine."], response=response)
     )
-    one = RagEvaluator(model).evaluate_sync(
+    evaluation = RagEvaluator(model).evaluate_sync(
         RagCall(
             question="When?" * 5_000, documents=["The ferry leaves at nine."], response=response
         )
     )
 
-    text = "\n".join(message(one, adherence=1.0))
+    text = "\n".join(message(evaluation, adherence=1.0))
     assert "    and 295 more sentences" in text
     assert len(text) < 3_000
 
@@ -272,12 +272,12 @@ def test_texts_of_others_neither_act_nor_hide(text: str) -> None:
             "relevant_unused_keys": [text, 3],
         },
     )
-    one = made({"adherence": 1.0}, question=text)
-    one = one.model_copy(
+    evaluation = made({"adherence": 1.0}, question=text)
+    evaluation = evaluation.model_copy(
         update={"id": text, "scores": {text: score}, "judge": JudgeInfo(name=text)}
     )
 
-    lines = message(one, {text: 1.0})
+    lines = message(evaluation, {text: 1.0})
     assert acting("\n".join(lines)) == []
     assert len(lines) == 6  # none was forged
 
@@ -291,8 +291,8 @@ def test_evidence_of_any_shape_breaks_nothing() -> None:
     ]
     for evidence in shapes:
         score = Score(name="own", status="scored", value=0.0, evidence=evidence)
-        one = made({}).model_copy(update={"scores": {"own": score}})
-        assert message(one, own=1.0)[0] == "own 0.00 < 1"
+        evaluation = made({}).model_copy(update={"scores": {"own": score}})
+        assert message(evaluation, own=1.0)[0] == "own 0.00 < 1"
 
 
 # --- Where it runs

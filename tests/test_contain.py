@@ -57,38 +57,38 @@ async def test_what_user_code_raises_is_held(error: BaseException) -> None:
 @pytest.mark.parametrize("error", ESCAPES, ids=lambda error: type(error).__name__)
 def test_it_is_held_without_a_loop_and_in_threads(error: BaseException) -> None:
     """A metric may be run anywhere."""
-    found: list[BaseException] = []
+    errors: list[BaseException] = []
 
     def run() -> None:
         try:
             with contained:
                 raise_it(error)
         except EscapedError as escaped:
-            found.append(escaped.original)
+            errors.append(escaped.original)
 
     run()
     thread = threading.Thread(target=run)
     thread.start()
     thread.join()
-    assert found == [error, error]
+    assert errors == [error, error]
 
 
 def test_ctrl_c_ends_the_main_thread_only() -> None:
     """Signals reach no other thread, whose loop a `KeyboardInterrupt` would end."""
-    found: list[BaseException] = []
+    errors: list[BaseException] = []
 
     def run() -> None:
         try:
             with contained:
                 raise_it(KeyboardInterrupt())
         except EscapedError as escaped:
-            found.append(escaped.original)
+            errors.append(escaped.original)
 
     thread = threading.Thread(target=run)
     thread.start()
     thread.join()
 
-    assert [type(error) for error in found] == [KeyboardInterrupt]
+    assert [type(error) for error in errors] == [KeyboardInterrupt]
     with pytest.raises(KeyboardInterrupt):
         run()
 

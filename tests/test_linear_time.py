@@ -60,11 +60,11 @@ def inside(value: object, depth: int = 0) -> Iterator[re.Pattern[str]]:
     if isinstance(value, re.Pattern) and isinstance(value.pattern, str):
         yield value
     elif isinstance(value, tuple | list | frozenset | set) and depth < 3:
-        for one in value:
-            yield from inside(one, depth + 1)
+        for part in value:
+            yield from inside(part, depth + 1)
     elif isinstance(value, dict) and depth < 3:
-        for one in value.values():
-            yield from inside(one, depth + 1)
+        for part in value.values():
+            yield from inside(part, depth + 1)
 
 
 def of_modules() -> Iterator[tuple[str, str, re.Pattern[str]]]:

@@ -145,6 +145,6 @@ def test_a_child_forked_meanwhile_does_not_keep_the_file_locked(path: Path) -> N
         file.append(b"again")
     os.close(end)
     os.close(go_on)
-    running.said()
+    running.printed()
 
     assert path.read_bytes() == b"parent\nagain\n"

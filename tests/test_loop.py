@@ -73,7 +73,7 @@ def test_many_threads_share_it() -> None:
 def test_it_survives_a_fork() -> None:
     """A forked child (gunicorn prefork) gets a loop of its own instead of hanging."""
     assert _loop.run(double(1)) == 2
-    assert forked(lambda: _loop.run(double(21))).said() == "42"
+    assert forked(lambda: _loop.run(double(21))).printed() == "42"
 
 
 def test_a_task_that_exits_does_not_stop_the_loop() -> None:

@@ -15,17 +15,17 @@ class Recording(_process.ProcessObserver):
     """Records what it is told."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.calls: list[str] = []
         _process.register(self)
 
     def before_fork(self) -> None:
-        self.told.append("before")
+        self.calls.append("before")
 
     def after_fork_in_parent(self) -> None:
-        self.told.append("parent")
+        self.calls.append("parent")
 
     def after_fork(self) -> None:
-        self.told.append("child")
+        self.calls.append("child")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
@@ -43,12 +43,12 @@ def test_each_side_of_a_fork_is_told() -> None:
     thread.start()
     try:
         for _ in range(20):
-            observer.told.clear()
+            observer.calls.clear()
             # The registry can be used in the child.
-            child = forked(lambda: (Recording(), *observer.told)[1:])
+            child = forked(lambda: (Recording(), *observer.calls)[1:])
 
-            assert child.said() == "('before', 'child')"
-            assert observer.told == ["before", "parent"]
+            assert child.printed() == "('before', 'child')"
+            assert observer.calls == ["before", "parent"]
     finally:
         done.set()
         thread.join(10)

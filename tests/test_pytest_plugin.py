@@ -330,7 +330,7 @@ class TestApp(unittest.TestCase):
 # --- Reports
 
 
-MIXED = """
+BOTH_OUTCOMES = """
 def test_good(rag_eval):
     rag_eval.evaluate_sync(**GOOD)
     rag_eval.evaluate_sync(**GOOD | {"documents": []})
@@ -351,7 +351,7 @@ def test_around(around): pass
 def test_the_report_holds_all_evaluations(pytester: pytest.Pytester) -> None:
     """Those of setup and teardown too; each names its test; the file of a run before is replaced."""
     for _ in range(2):
-        result = run(pytester, MIXED, "--rag-eval-report=evals.jsonl")
+        result = run(pytester, BOTH_OUTCOMES, "--rag-eval-report=evals.jsonl")
     result.assert_outcomes(passed=2, failed=1)
     path = pytester.path / "evals.jsonl"
 
@@ -374,14 +374,14 @@ def test_the_report_holds_all_evaluations(pytester: pytest.Pytester) -> None:
 
 def test_a_page(pytester: pytest.Pytester) -> None:
     """By `.html`, as `rag-eval report` writes it."""
-    result = run(pytester, MIXED, "--rag-eval-report=report.html")
+    result = run(pytester, BOTH_OUTCOMES, "--rag-eval-report=report.html")
 
     assert summary(result)[-1] == f"report: {pytester.path / 'report.html'}"
     assert "The ferry leaves at nine." in (pytester.path / "report.html").read_text()
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "words"),
     [
         ("nowhere/evals.jsonl", "the folder */nowhere does not exist"),
         ("folder.jsonl", "is a folder; use a regular file"),
@@ -392,17 +392,17 @@ def test_a_page(pytester: pytest.Pytester) -> None:
     ],
 )
 def test_a_path_that_cannot_be_written_is_told_at_once(
-    pytester: pytest.Pytester, path: str, said: str
+    pytester: pytest.Pytester, path: str, words: str
 ) -> None:
     """A usage error: no test runs, and nothing is left."""
     (pytester.path / "folder.jsonl").mkdir()
     notes = {"notes.jsonl", "notes.html"}
     for name in notes:
         (pytester.path / name).write_text("mine\n")
-    result = run(pytester, MIXED, f"--rag-eval-report={path}")
+    result = run(pytester, BOTH_OUTCOMES, f"--rag-eval-report={path}")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: --rag-eval-report: *{said}*"])
+    result.stderr.fnmatch_lines([f"ERROR: --rag-eval-report: *{words}*"])
     assert {(pytester.path / name).read_text() for name in notes} == {"mine\n"}
     assert {file.name for file in pytester.path.iterdir()} == {
         "folder.jsonl", "test_app.py", *notes,
@@ -433,7 +433,7 @@ def test_a_report_without_evaluations_is_not_written(pytester: pytest.Pytester) 
     path = pytester.path / "evals.jsonl"
     assert summary(result) == [f"no test evaluated anything: {path} was not written"]
     assert not path.exists()
-    collected = run(pytester, MIXED, "--rag-eval-report=evals.jsonl", "--collect-only")
+    collected = run(pytester, BOTH_OUTCOMES, "--rag-eval-report=evals.jsonl", "--collect-only")
     collected.stdout.no_fnmatch_line("*RAG evaluation*")  # nobody expects any
 
 
@@ -441,7 +441,7 @@ def test_junit_properties(pytester: pytest.Pytester) -> None:
     """Short scalars; of several evaluations numbered; of twenty at most."""
     result = run(
         pytester,
-        MIXED
+        BOTH_OUTCOMES
         + "\ndef test_many(rag_eval):\n    for _ in range(22): rag_eval.evaluate_sync(**GOOD)\n",
         "--junitxml=junit.xml",
     )
@@ -464,7 +464,7 @@ def test_a_summary_for_github(pytester: pytest.Pytester, monkeypatch: pytest.Mon
     path = pytester.path / "summary.md"
     path.write_text("before\n")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(path))
-    run(pytester, MIXED)
+    run(pytester, BOTH_OUTCOMES)
 
     lines = path.read_text().splitlines()
     assert lines[:6] == [
@@ -489,7 +489,7 @@ def test_xdist(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> No
     """Two workers, one of which crashes: what was evaluated before is in the reports."""
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(pytester.path / "summary.md"))
     pytester.makepyfile(
-        test_app=CALLS + MIXED,
+        test_app=CALLS + BOTH_OUTCOMES,
         test_crash=CALLS
         + """
 def test_before(rag_eval): rag_eval.evaluate_sync(**GOOD)

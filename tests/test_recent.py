@@ -15,15 +15,15 @@ from rag_eval_integrations.sentences import Punkt
 MARK = "quixotic zeppelin"
 
 
-def held() -> list[str]:
+def texts_in_memory() -> list[str]:
     """All strings with the mark that any object holds, the constants of this module aside."""
-    found = {
+    texts = {
         text
         for holder in gc.get_objects()
         for text in gc.get_referents(holder)
         if isinstance(text, str) and MARK in text and text != MARK
     }
-    return sorted(found)
+    return sorted(texts)
 
 
 def evaluate(evaluator: RagEvaluator) -> None:
@@ -39,12 +39,12 @@ def test_texts_go_with_the_evaluator() -> None:
     evaluator = RagEvaluator()
     evaluate(evaluator)
     gc.collect()
-    assert held()
+    assert texts_in_memory()
 
     del evaluator
     gc.collect()
 
-    assert held() == []
+    assert texts_in_memory() == []
 
 
 def test_texts_go_with_the_splitter_and_the_judge() -> None:
@@ -52,15 +52,15 @@ def test_texts_go_with_the_splitter_and_the_judge() -> None:
     punkt, judge = Punkt(), EmbeddedJudge()
     evaluate(RagEvaluator(judge, splitter=punkt))
     gc.collect()
-    held_by_both = len(held())
+    held_by_both = len(texts_in_memory())
 
     del judge
     gc.collect()
-    assert 0 < len(held()) < held_by_both
+    assert 0 < len(texts_in_memory()) < held_by_both
     del punkt
     gc.collect()
 
-    assert held() == []
+    assert texts_in_memory() == []
 
 
 def test_the_latest_short_texts_are_answered_once() -> None:

@@ -23,11 +23,11 @@ def evaluation(name: str = "scripted") -> Evaluation:
 
 def results(*failures: str, keep: bool = False) -> SessionResults:
     """One evaluation in each of some tests, which fail with these messages."""
-    found = SessionResults(keep=keep)
+    session = SessionResults(keep=keep)
     line = to_line(evaluation())
     for number, failure in enumerate(failures):
-        found.add(f"t.py::test_{number}", [line], failure)
-    return found
+        session.add(f"t.py::test_{number}", [line], failure)
+    return session
 
 
 # --- Markdown
@@ -51,8 +51,8 @@ def test_no_text_begins_markup(text: str) -> None:
 
 def test_the_summary_is_bounded() -> None:
     """By bytes; the failed tests that do not fit are counted."""
-    found = results(*["“wrong”, " * 300] * 1_100)
-    page = found.markdown()
+    session = results(*["“wrong”, " * 300] * 1_100)
+    page = session.markdown()
 
     assert len(page.encode()) <= 200_000
     shown = page.count("&#58;&#58;test&#95;")
@@ -64,14 +64,14 @@ def test_a_summary_that_github_would_drop_is_not_written(tmp_path: Path) -> None
     """Above 1,024 KiB all of a step's summary is dropped: what other steps wrote stays readable."""
     path = tmp_path / "summary.md"
     path.write_bytes(b"x" * 999_500)
-    found = results("wrong")
-    found.append_to(str(path))
+    session = results("wrong")
+    session.append_to(str(path))
 
     assert path.stat().st_size <= 1_000_000
     path.write_bytes(b"x" * 1_000_000)
-    found.append_to(str(path))
+    session.append_to(str(path))
     assert path.stat().st_size == 1_000_000
-    assert found.lines()[-1].endswith("the summary of this step is full")
+    assert session.lines()[-1].endswith("the summary of this step is full")
 
 
 # --- The terminal
@@ -79,10 +79,12 @@ def test_a_summary_that_github_would_drop_is_not_written(tmp_path: Path) -> None
 
 def test_scores_made_differently_have_a_line_each() -> None:
     """They have no common mean."""
-    found = SessionResults(keep=False)
-    found.add("t.py::test_one", [to_line(evaluation("first")), to_line(evaluation("second"))], None)
+    session = SessionResults(keep=False)
+    session.add(
+        "t.py::test_one", [to_line(evaluation("first")), to_line(evaluation("second"))], None
+    )
 
-    lines = [re.sub(" +", " ", line) for line in found.lines()]
+    lines = [re.sub(" +", " ", line) for line in session.lines()]
     assert "adherence (first, gpt-labeling, labels) 1.00 1/1 scored" in lines
     assert "adherence (second, gpt-labeling, labels) 1.00 1/1 scored" in lines
     assert lines[-1] == "2 evaluations in 1 test"
@@ -94,12 +96,12 @@ def test_scores_made_differently_have_a_line_each() -> None:
 def test_the_report_is_written_whole(tmp_path: Path) -> None:
     """The lines as they came, also when they went to the disk meanwhile."""
     path = tmp_path / "evals.jsonl"
-    found = results(*["wrong"] * 3, keep=True)
+    session = results(*["wrong"] * 3, keep=True)
     line = to_line(evaluation())
 
-    assert found.write(str(path))
+    assert session.write(str(path))
     assert path.read_text() == f"{line}\n" * 3
-    assert found.lines()[-1] == f"report: {path}"
+    assert session.lines()[-1] == f"report: {path}"
 
 
 def test_another_file_is_not_replaced(tmp_path: Path) -> None:
@@ -111,10 +113,10 @@ def test_another_file_is_not_replaced(tmp_path: Path) -> None:
     path.write_text("notes of mine\n")
     with pytest.raises(ValueError, match="was not made by this program"):
         checked_path(str(path))
-    found = results("wrong", keep=True)
-    assert not found.write(str(path))
+    session = results("wrong", keep=True)
+    assert not session.write(str(path))
     assert path.read_text() == "notes of mine\n"
-    assert found.lines()[-1].startswith("the report was not written: ")
+    assert session.lines()[-1].startswith("the report was not written: ")
 
 
 def test_links_are_followed(tmp_path: Path) -> None:

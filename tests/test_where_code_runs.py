@@ -43,9 +43,11 @@ async def test_a_coroutine_may_use_a_session_of_the_apps_loop() -> None:
                 return str(reply.json()["choices"][0]["message"]["content"])
 
             evaluator = RagEvaluator(CallableModel(ask))
-            found = await asyncio.gather(*(evaluator.evaluate(numbered(n)) for n in range(20)))
+            evaluations = await asyncio.gather(
+                *(evaluator.evaluate(numbered(n)) for n in range(20))
+            )
 
-    assert [evaluation.error for evaluation in found] == [None] * 20
+    assert [evaluation.error for evaluation in evaluations] == [None] * 20
 
 
 async def test_the_sync_form_works_under_a_running_loop_and_leaves_it_alone() -> None:
@@ -197,17 +199,19 @@ def test_a_forked_child_evaluates_and_so_does_the_parent() -> None:
         in_threads = RagEvaluator(CallableModel(lambda messages: REPLY))
         for evaluator in (over_http, in_threads):
             assert evaluator.evaluate_sync(numbered(0)).error is None
-        found: list[Evaluation] = []
-        thread = threading.Thread(target=lambda: found.append(over_http.evaluate_sync(numbered(1))))
+        evaluations: list[Evaluation] = []
+        thread = threading.Thread(
+            target=lambda: evaluations.append(over_http.evaluate_sync(numbered(1)))
+        )
         thread.start()
         deadline = time.monotonic() + 60
         while len(server.requests) < 2 and time.monotonic() < deadline:
             time.sleep(0.001)
-        said = forked(
+        printed = forked(
             lambda: [e.evaluate_sync(numbered(1)).error for e in (over_http, in_threads)]
-        ).said()
+        ).printed()
         thread.join(10)
         after = over_http.evaluate_sync(numbered(2))
 
-    assert said == "[None, None]"
-    assert [evaluation.error for evaluation in [*found, after]] == [None, None]
+    assert printed == "[None, None]"
+    assert [evaluation.error for evaluation in [*evaluations, after]] == [None, None]

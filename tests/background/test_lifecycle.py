@@ -198,7 +198,7 @@ def test_a_forked_child_starts_empty_and_works() -> None:
         done = background.close(WAIT)
         return json.dumps([at_start.captured, done, sorted(kept.ids), background.counters.scored])
 
-    said = forked(child).said()
+    said = forked(child).printed()
     gate.open.set()
     assert background.close(WAIT)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from by_hand import ScriptedJudge
-from other_processes import LABELS, Closed, NotThere, Told, calls, runs
+from other_processes import LABELS, Closed, NotThere, ObedientJudge, calls, runs
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations.dataset import Line, evaluate_calls
@@ -30,7 +30,7 @@ from rag_eval_integrations.testing import ScriptedModel
 pytestmark = pytest.mark.slow  # every test starts processes
 
 
-def rows_of(judge: Told, items: Iterator[RagCall], alone: int = 0) -> list[Evaluation]:
+def rows_of(judge: ObedientJudge, items: Iterator[RagCall], alone: int = 0) -> list[Evaluation]:
     """Evaluate in two processes."""
     processes = Processes(RagEvaluator(judge), 2, alone=alone)
 
@@ -64,7 +64,7 @@ def test_several_processes_do_the_work(tmp_path: Path) -> None:
     """Neither of them is this one, but for the first calls, which are not worth a start."""
     log = tmp_path / "log"
 
-    result = rows_of(Told(log), calls(80), alone=16)
+    result = rows_of(ObedientJudge(log), calls(80), alone=16)
 
     workers = {line.split()[0] for line in log.read_text().splitlines()[16:]}
     assert [row.id for row in result] == [str(number) for number in range(80)]
@@ -75,7 +75,7 @@ def test_several_processes_do_the_work(tmp_path: Path) -> None:
 
 def test_a_call_that_kills_its_process_is_an_error(tmp_path: Path) -> None:
     """It is told; every other call is evaluated, also those that were lost with it."""
-    result = rows_of(Told(tmp_path / "log"), calls(100, {37: "die", 60: "fail"}))
+    result = rows_of(ObedientJudge(tmp_path / "log"), calls(100, {37: "die", 60: "fail"}))
 
     failed = {row.id: row.error for row in result if row.error}
     assert [row.id for row in result] == [str(number) for number in range(100)]
@@ -87,7 +87,7 @@ def test_a_call_that_kills_its_process_is_an_error(tmp_path: Path) -> None:
 
 def test_a_process_that_is_killed_once_loses_nothing(tmp_path: Path) -> None:
     """Its calls are evaluated once more."""
-    result = rows_of(Told(tmp_path / "log"), calls(60, {20: "die once"}))
+    result = rows_of(ObedientJudge(tmp_path / "log"), calls(60, {20: "die once"}))
 
     assert [row.id for row in result if row.error] == []
     assert len(result) == 60
@@ -98,7 +98,7 @@ def test_a_call_that_is_not_json_is_evaluated_here(tmp_path: Path) -> None:
     odd = RagCall(question="q", documents=["A b."], response="A b.", metadata={"a": 1})
     odd.metadata["a"] = float("nan")
 
-    result = rows_of(Told(tmp_path / "log"), iter([*calls(3), odd]))
+    result = rows_of(ObedientJudge(tmp_path / "log"), iter([*calls(3), odd]))
 
     assert len(result) == 4
 
@@ -110,7 +110,7 @@ def test_a_call_that_is_not_json_is_evaluated_here(tmp_path: Path) -> None:
         (lambda path: RagEvaluator(ScriptedModel(["{}"])), "waits for a model's answers"),
         (
             lambda path: RagEvaluator(
-                Told(path), [GEval("a", criteria="b", judge=ScriptedModel(["{}"]))]
+                ObedientJudge(path), [GEval("a", criteria="b", judge=ScriptedModel(["{}"]))]
             ),
             "waits for a model's answers",
         ),
@@ -159,7 +159,7 @@ def test_slow_calls_are_shared_out_after_a_second(tmp_path: Path) -> None:
     """A judge that reads would keep one core busy for minutes with as many as are quick."""
     log = tmp_path / "log"
 
-    result = rows_of(Told(log), calls(32, {3: "wait"}), alone=ALONE)
+    result = rows_of(ObedientJudge(log), calls(32, {3: "wait"}), alone=ALONE)
 
     asked = [int(line.split()[0]) for line in log.read_text().splitlines()]
     assert [row.id for row in result] == [str(number) for number in range(32)]
@@ -170,7 +170,7 @@ def test_slow_calls_are_shared_out_after_a_second(tmp_path: Path) -> None:
 def test_leaving_early_ends_the_processes(tmp_path: Path) -> None:
     """A loop that is left waits for nothing but the batches in progress."""
     log = tmp_path / "log"
-    stream = evaluate_calls(calls(5_000), RagEvaluator(Told(log)), workers=2)
+    stream = evaluate_calls(calls(5_000), RagEvaluator(ObedientJudge(log)), workers=2)
 
     for evaluation in stream:
         if evaluation.id == str(ALONE + 3):

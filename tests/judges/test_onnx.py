@@ -550,7 +550,7 @@ def test_a_forked_process_reads_with_threads_of_its_own(nli: Path) -> None:
         same = labels_of(judge, call(GOOD)) == before
         return f"{same} {judge._support._loaded is session}"
 
-    assert forked(read).said() == "True False"
+    assert forked(read).printed() == "True False"
     assert judge._support._loaded is session
     assert labels_of(judge, call(GOOD)) == before
 

@@ -300,14 +300,14 @@ async def test_kill_9_loses_nothing_that_was_answered(path: Path) -> None:
     """Two processes write one file, one is killed in mid-writing: each answer returned is there."""
     killed, spared = writer(path, "killed", 100_000), writer(path, "spared", 400)
     assert killed.stdout is not None
-    said = [killed.stdout.readline() for _ in range(200)]
+    lines = [killed.stdout.readline() for _ in range(200)]
     killed.send_signal(signal.SIGKILL)
-    said += killed.stdout.read().splitlines()
+    lines += killed.stdout.read().splitlines()
     killed.wait()
     killed.stdout.close()
     out, _ = spared.communicate()
 
-    answered = [line.strip() for line in said] + out.split()
+    answered = [line.strip() for line in lines] + out.split()
     model = Scripted()
     with CachedModel(model, path) as cached:
         for text in answered:
@@ -332,7 +332,7 @@ def test_the_child_of_a_fork_opens_its_own_connection(path: Path) -> None:
 
     running = forked(child)
     asyncio.run(cached.complete(request("in the parent")))
-    running.said()
+    running.printed()
     remembered = asyncio.run(cached.complete(request("in the child")))
     cached.close()
 

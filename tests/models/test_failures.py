@@ -25,10 +25,10 @@ class APITimeoutError(APIConnectionError):
 
 def raised(outer: Exception, *causes: BaseException) -> Exception:
     """An exception that is raised from others."""
-    at: BaseException = outer
+    last: BaseException = outer
     for cause in causes:
-        at.__cause__ = cause
-        at = cause
+        last.__cause__ = cause
+        last = cause
     return outer
 
 
@@ -49,16 +49,16 @@ def raised(outer: Exception, *causes: BaseException) -> Exception:
 )  # fmt: skip
 def test_a_connection_that_was_never_made_is_known(error: Exception, connected: bool) -> None:
     """By the socket's exception behind the client's own; it says nothing of what was lost later."""
-    found = judge_error(error, "m")
+    failure = judge_error(error, "m")
 
-    assert isinstance(found, JudgeUnavailableError)
-    assert found.connected == connected
+    assert isinstance(failure, JudgeUnavailableError)
+    assert failure.connected == connected
 
 
 def test_a_circle_of_causes_ends() -> None:
     """Exceptions may refer to each other."""
-    one, two = APIConnectionError("one"), ValueError("two")
-    one.__cause__, two.__cause__ = two, one
+    first, second = APIConnectionError("one"), ValueError("two")
+    first.__cause__, second.__cause__ = second, first
 
-    assert isinstance(judge_error(one, "m"), JudgeUnavailableError)
-    assert type(judge_error(two, "m")) is JudgeError
+    assert isinstance(judge_error(first, "m"), JudgeUnavailableError)
+    assert type(judge_error(second, "m")) is JudgeError

@@ -83,7 +83,7 @@ def test_any_content_is_unpacked_in_any_parts(content: bytes, size: int, pack: A
     """To the same bytes."""
     packed = pack(content)
     inflated = Inflated()
-    parts = [packed[at : at + size] for at in range(0, len(packed), size)]
+    parts = [packed[start : start + size] for start in range(0, len(packed), size)]
     assert b"".join(p for part in parts for p in inflated.pieces(part)) == content
 
 

@@ -102,10 +102,10 @@ def test_every_object_is_found_whatever_stands_around(
     """In their order, at their places, and none of those inside them."""
     text = "".join(before + json.dumps(content) for before, content in parts) + end
 
-    found = list(objects_in(text))
+    objects = list(objects_in(text))
 
-    assert [each.value for each in found] == [content for _, content in parts]
-    assert all(text[each.start] == "{" for each in found)
+    assert [each.value for each in objects] == [content for _, content in parts]
+    assert all(text[each.start] == "{" for each in objects)
 
 
 @given(OBJECTS, PROSE, PROSE)

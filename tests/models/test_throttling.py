@@ -511,9 +511,9 @@ def test_waiting_says_what_for() -> None:
     """Each reason with its seconds and how many wait; None when nobody does."""
 
     async def main(loop: JumpingLoop) -> None:
-        told: list[Waiting] = []
+        waits: list[Waiting] = []
         throttled = ThrottledModel(
-            Scripted(loop, after(1.0)), rpm=6, clock=loop.time, on_wait=told.append
+            Scripted(loop, after(1.0)), rpm=6, clock=loop.time, on_wait=waits.append
         )
         assert throttled.waiting() is None
         tasks = [asyncio.ensure_future(throttled.complete(REQUEST)) for _ in range(4)]
@@ -521,7 +521,7 @@ def test_waiting_says_what_for() -> None:
         assert throttled.waiting() == Waiting("rate limit", 6.0, 3)
         assert str(throttled.waiting()) == "3 waiting for 6.0 s: rate limit"
         await asyncio.gather(*tasks)
-        assert [waiting.reason for waiting in told] == ["rate limit"] * 3
+        assert [waiting.reason for waiting in waits] == ["rate limit"] * 3
 
         throttled = ThrottledModel(Scripted(loop, after(1.0)), max_concurrency=1, clock=loop.time)
         tasks = [asyncio.ensure_future(throttled.complete(REQUEST)) for _ in range(3)]
@@ -529,16 +529,16 @@ def test_waiting_says_what_for() -> None:
         assert throttled.waiting() == Waiting("concurrency", None, 2)
         await asyncio.gather(*tasks)
 
-        told.clear()
+        waits.clear()
         failing: dict[int, Exception] = {0: unavailable(429, retry_after=9.0)}
         throttled = ThrottledModel(
-            Scripted(loop, after(0.0, failing)), clock=loop.time, on_wait=told.append
+            Scripted(loop, after(0.0, failing)), clock=loop.time, on_wait=waits.append
         )
         task = asyncio.ensure_future(throttled.complete(REQUEST))
         await asyncio.sleep(1)
         assert throttled.waiting() == Waiting("Retry-After", pytest.approx(8.0), 1)  # type: ignore[arg-type]
         await task
-        assert told == [Waiting("Retry-After", 9.0, 1)]
+        assert waits == [Waiting("Retry-After", 9.0, 1)]
 
         throttled = ThrottledModel(
             Scripted(loop, after(0.0, every=unavailable())),
@@ -798,7 +798,7 @@ def test_two_models_share_one_quota() -> None:
         assert isinstance(quota, Permits)
         models = [Scripted(loop, after(1.0)) for _ in range(2)]
         throttled = [ThrottledModel(m, permits=quota, clock=loop.time) for m in models]
-        await asyncio.gather(*(one.complete(REQUEST) for one in throttled for _ in range(5)))
+        await asyncio.gather(*(model.complete(REQUEST) for model in throttled for _ in range(5)))
         return sorted(start for model in models for start in model.starts)
 
     assert run(lambda loop: main(loop, rpm=6)) == pytest.approx([10.0 * n for n in range(10)])
@@ -881,20 +881,24 @@ def test_an_endpoint_that_is_not_there_is_told_at_once() -> None:
     """1,000 requests end within a second, after two attempts each of those under way."""
 
     async def main(loop: JumpingLoop) -> None:
-        told: list[Waiting] = []
+        waits: list[Waiting] = []
         model = Scripted(loop, after(0.01, every=refused()))
-        throttled = ThrottledModel(model, clock=loop.time, on_wait=told.append)
+        throttled = ThrottledModel(model, clock=loop.time, on_wait=waits.append)
         results = await asyncio.gather(
             *(throttled.complete(REQUEST) for _ in range(1_000)), return_exceptions=True
         )
 
         assert loop.time() - 1000.0 < 1.0
         assert len(model.starts) <= 2 * 32
-        assert all(isinstance(one, JudgeUnavailableError) and not one.connected for one in results)
-        assert all(str(one).startswith("m at host cannot be reached: refused") for one in results)
+        assert all(
+            isinstance(error, JudgeUnavailableError) and not error.connected for error in results
+        )
+        assert all(
+            str(error).startswith("m at host cannot be reached: refused") for error in results
+        )
         assert str(results[0]) == "m at host cannot be reached: refused (2 attempts in 0.3 s)"
         assert str(results[-1]).endswith("refused; it is tried again in 30 s")
-        (opened,) = [waiting for waiting in told if waiting.reason == "circuit open"]
+        (opened,) = [waiting for waiting in waits if waiting.reason == "circuit open"]
         assert opened.why == "m at host cannot be reached: refused"
 
         model._answer = after(0.01)

@@ -77,7 +77,7 @@ def opened(browser: Browser, used: Opened, report: Path) -> Iterator[Open]:
         if not options and used not in pages:
             used.page.emulate_media(media="null")
             used.page.goto("about:blank")  # else another address of one file is no new page
-            used.said.clear()
+            used.messages.clear()
             used.requests.clear()
             pages.append(used)
             used.go(path, address)
@@ -91,7 +91,7 @@ def opened(browser: Browser, used: Opened, report: Path) -> Iterator[Open]:
 
     yield open_page
     for page in pages:
-        assert page.said == []
+        assert page.messages == []
         assert {url.partition("#")[0].rpartition("/")[2] for url in page.requests} <= {
             "report.html",
             "small.html",

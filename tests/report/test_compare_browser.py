@@ -64,7 +64,7 @@ def test_it_is_silent_and_keeps_the_rules_of_accessibility(
 
     # The scheme changes the colours only, so that the other rules need one look.
     assert axe(page, *(["color-contrast"] if scheme == "dark" else [])) == []
-    assert opened.said == []
+    assert opened.messages == []
     assert len(opened.requests) == 1
     context.close()
 

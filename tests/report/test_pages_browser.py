@@ -85,7 +85,7 @@ def opened(browser: Browser, folder: Path) -> Iterator[Open]:
 
     yield open_page
     for page in pages:
-        assert page.said == []
+        assert page.messages == []
         assert {url.partition("#")[0].rpartition("/")[2] for url in page.requests} <= {*PAGES}
     for context in contexts:
         context.close()

@@ -214,7 +214,7 @@ def test_a_forked_child_writes_on(tmp_path: Path) -> None:
     path = tmp_path / "evals.jsonl"
     sink = JsonlSink(path)
     sink.write([made("parent")])
-    forked(lambda: sink.write([made("child")])).said()
+    forked(lambda: sink.write([made("child")])).printed()
     sink.write([made("again")])
 
     ids = [from_line(Evaluation, line).id for line in path.read_bytes().splitlines()]

@@ -34,7 +34,7 @@ def judged(*, probabilities: bool = True) -> tuple[Matched, list[Evaluation]]:
 
 def curve_of(items: Sequence[tuple[float, bool]]) -> Curves:
     """The curves of a judge's probabilities that sentences are relevant, and whether they are."""
-    keys = [f"0{at}" for at in range(len(items))]
+    keys = [f"0{place}" for place in range(len(items))]
     sentences = Sentences(documents=tuple(Sentence(key, key) for key in keys))
     sides: list[Evaluation] = []
     for of_judge in (True, False):

@@ -24,8 +24,8 @@ _FLAGS = (
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """Start the browser, or skip the test and say what is missing."""
-    found = next(filter(None, map(shutil.which, NAMES)), None)
-    if found is None:
+    path = next(filter(None, map(shutil.which, NAMES)), None)
+    if path is None:
         why = f"needs a browser: none of {', '.join(NAMES)} is on PATH"
         if os.environ.get("RAG_EVAL_TEST_BROWSER") == "required":  # the gate installs one
             pytest.fail(why)
@@ -37,13 +37,13 @@ def chromium() -> Iterator[Browser]:
         arguments = [*_FLAGS, *root]
         try:
             browser = playwright.chromium.launch(
-                executable_path=found, args=arguments, timeout=30_000
+                executable_path=path, args=arguments, timeout=30_000
             )
         except sync_api.Error as error:
             why = error.message.splitlines()[0]
             browser = None
         if browser is None:
-            pytest.fail(f"{found} does not start: {why}", pytrace=False)
+            pytest.fail(f"{path} does not start: {why}", pytrace=False)
         try:
             yield browser
         finally:
@@ -55,13 +55,13 @@ class Opened:
 
     def __init__(self, page: Page) -> None:
         self.page = page
-        self.said: list[str] = []
+        self.messages: list[str] = []
         """Errors and everything that was written to the console."""
         self.requests: list[str] = []
-        page.on("console", lambda message: self.said.append(message.text))
-        page.on("pageerror", lambda error: self.said.append(str(error)))
+        page.on("console", lambda message: self.messages.append(message.text))
+        page.on("pageerror", lambda error: self.messages.append(str(error)))
         page.on("request", lambda request: self.requests.append(request.url))
-        page.on("dialog", lambda dialog: self.said.append(f"dialog {dialog.message}"))
+        page.on("dialog", lambda dialog: self.messages.append(f"dialog {dialog.message}"))
 
     def go(self, path: Path, address: str = "") -> Page:
         """Open a file, at an address such as `#row=1`."""
@@ -74,5 +74,5 @@ def axe(page: Page, *rules: str) -> list[str]:
     from axe_playwright_python.sync_playwright import Axe
 
     options = {"runOnly": list(rules)} if rules else None
-    found = Axe().run(page, options=options).response["violations"]
-    return [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found]
+    violations = Axe().run(page, options=options).response["violations"]
+    return [f"{violation['id']}: {violation['nodes'][0]['html'][:200]}" for violation in violations]

@@ -24,7 +24,7 @@ class Forked:
     pid: int
     reading: int
 
-    def said(self, seconds: float = 60) -> str:
+    def printed(self, seconds: float = 60) -> str:
         """Wait for its end and return what it returned.
 
         Raises:

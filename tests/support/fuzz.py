@@ -75,8 +75,8 @@ def mangled(rng: random.Random, value: object) -> Any:
 
 
 def _size(value: object) -> int:
-    held = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return 1 + sum(map(_size, held))
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + sum(map(_size, parts))
 
 
 def _mangled(rng: random.Random, value: object, rate: float) -> Any:
@@ -84,8 +84,8 @@ def _mangled(rng: random.Random, value: object, rate: float) -> Any:
         return rng.choice(HOSTILE)
     if isinstance(value, dict):
         kept = {
-            rng.choice(tuple(value)) if rng.random() < rate / 8 else key: _mangled(rng, held, rate)
-            for key, held in value.items()
+            rng.choice(tuple(value)) if rng.random() < rate / 8 else key: _mangled(rng, part, rate)
+            for key, part in value.items()
             if rng.random() > rate / 4
         }
         if rng.random() < rate:
@@ -93,7 +93,7 @@ def _mangled(rng: random.Random, value: object, rate: float) -> Any:
             kept[name] = rng.choice(HOSTILE)
         return kept
     if isinstance(value, list):
-        items = [_mangled(rng, held, rate) for held in value if rng.random() > rate / 4]
+        items = [_mangled(rng, part, rate) for part in value if rng.random() > rate / 4]
         return items * 2 if rng.random() < rate / 2 else items
     return value
 
@@ -101,14 +101,14 @@ def _mangled(rng: random.Random, value: object, rate: float) -> Any:
 def disturbed(rng: random.Random, text: str) -> str:
     """Cut a text, put marks into it, or leave it as it is."""
     for _ in range(rng.choice((0, 0, 1, 1, 2, 5))):
-        at = rng.randrange(len(text) + 1)
+        start = rng.randrange(len(text) + 1)
         kind = rng.randrange(4)
         if kind == 0:
-            text = text[:at]
+            text = text[:start]
         elif kind == 1:
-            text = text[:at] + rng.choice(_MARKS) + text[at:]
+            text = text[:start] + rng.choice(_MARKS) + text[start:]
         elif kind == 2:
-            text = text[:at] + text[at + rng.randrange(1, 9) :]
+            text = text[:start] + text[start + rng.randrange(1, 9) :]
         else:
             text = rng.choice(
                 ("```json\n{}\n```", "So: {}", "{}{}", "<think>{}</think>{}")

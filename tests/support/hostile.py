@@ -92,8 +92,8 @@ _BLANK = set("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0\ufe00\U000e0100")
 
 def acting(text: str) -> list[str]:
     """List the characters of an output, other than line breaks, that act or hide."""
-    found = {c for c in _JOINED.sub("", text) if unicodedata.category(c) in _ACTING or c in _BLANK}
-    return sorted(map(ascii, found - {"\n"}))
+    acts = {c for c in _JOINED.sub("", text) if unicodedata.category(c) in _ACTING or c in _BLANK}
+    return sorted(map(ascii, acts - {"\n"}))
 
 
 def formulas(page: str) -> list[str]:

@@ -128,11 +128,11 @@ class Endpoint:
         return reply
 
     def _fault(self) -> str:
-        at = self._random.random() if self.behaviour.faults else 1.0
+        chance = self._random.random() if self.behaviour.faults else 1.0
         for name, share in self.behaviour.faults.items():
-            if at < share:
+            if chance < share:
                 return name
-            at -= share
+            chance -= share
         return ""
 
     def _refused(self, body: Body) -> Reply | None:

@@ -67,12 +67,12 @@ def meant(written: str, existing: Sequence[str]) -> list[str]:
     if len(several) > 1 and all(part in existing for part in several):
         return several
     for word in ("through", "to", "-", "–"):
-        first, found, last = text.partition(word)
+        first, separator, last = text.partition(word)
         first, last = first.strip(), last.strip()
         document = first.rstrip("abcdefghijklmnopqrstuvwxyz")
         if not last.startswith(document):  # "0b to d"
             last = document + last
-        if found and first in existing and last in existing and last[len(document) :].isalpha():
+        if separator and first in existing and last in existing and last[len(document) :].isalpha():
             return list(existing[existing.index(first) : existing.index(last) + 1])
     return []
 
@@ -100,14 +100,14 @@ def unsupported_list(row: Row) -> list[str] | None:
 
 def supporting(row: Row) -> dict[str, list[str]]:
     """Response sentence → the document sentences that are said to support it."""
-    found: dict[str, list[str]] = {}
+    keys: dict[str, list[str]] = {}
     for entry in labels_of(row)["sentence_support_information"]:
         for key in meant(entry["response_sentence_key"], response_keys(row)):
-            listed = found.setdefault(key, [])
+            listed = keys.setdefault(key, [])
             for document in cleaned(entry.get("supporting_sentence_keys"), document_keys(row)):
                 if document not in listed:
                     listed.append(document)
-    return found
+    return keys
 
 
 def verdicts(row: Row) -> dict[str, str]:
@@ -118,7 +118,7 @@ def verdicts(row: Row) -> dict[str, str]:
     several entries counts.
     """
     unsupported = unsupported_list(row)
-    said: dict[str, list[bool]] = {}
+    answers: dict[str, list[bool]] = {}
     for entry in labels_of(row)["sentence_support_information"]:
         given = entry.get("supporting_sentence_keys") or []
         for key in meant(entry["response_sentence_key"], response_keys(row)):
@@ -130,17 +130,17 @@ def verdicts(row: Row) -> dict[str, str]:
                 for text in given:
                     if is_special(text) or meant(text, document_keys(row)):
                         verdict = True
-            said.setdefault(key, []).append(verdict)
+            answers.setdefault(key, []).append(verdict)
     evidence = supporting(row)
-    found = {}
+    verdict_of = {}
     for key in response_keys(row):
-        if key not in said:
-            found[key] = "unlabelled"
-        elif all(said[key]):
-            found[key] = "full"
+        if key not in answers:
+            verdict_of[key] = "unlabelled"
+        elif all(answers[key]):
+            verdict_of[key] = "full"
         else:
-            found[key] = "partial" if evidence[key] else "none"
-    return found
+            verdict_of[key] = "partial" if evidence[key] else "none"
+    return verdict_of
 
 
 # --- the scores --------------------------------------------------------------------------------
@@ -212,11 +212,11 @@ def trace(
     else:
         scores["completeness"] = Fraction(0)
     scores["adherence"] = _adherence(row, formulas, raw_keys=raw_keys)
-    said = list(verdicts(row).values())
-    if "unlabelled" in said:
+    supports = list(verdicts(row).values())
+    if "unlabelled" in supports:
         scores["supported_fraction"] = "unlabelled_sentences"
     else:
-        scores["supported_fraction"] = Fraction(said.count("full"), len(said))
+        scores["supported_fraction"] = Fraction(supports.count("full"), len(supports))
     total_of_four = Fraction(0)
     for name in FOUR:
         worth = scores[name]
@@ -231,14 +231,14 @@ def estimates(row: Row, formulas: str) -> dict[str, Fraction]:
     if why_not(row) is not None or labels_of(row).get("relevant_probabilities") is None:
         return {}
     relevant, utilized, _, _ = counts(row)
-    found = {}
+    expected = {}
     for name, worth in list(trace(row, formulas, expected=True).items())[:3]:
         share_of_all = name == "context_relevance" or (
             name == "context_utilization" and formulas == RAGBENCH
         )
         if not isinstance(worth, str) and (share_of_all or (relevant and utilized)):
-            found[name] = worth
-    return found
+            expected[name] = worth
+    return expected
 
 
 def _adherence(row: Row, formulas: str, *, raw_keys: bool) -> Worth:

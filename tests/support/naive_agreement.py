@@ -72,12 +72,12 @@ def pearson(xs: Sequence[float], ys: Sequence[float]) -> Number:
 
 def ranks(values: Sequence[float]) -> list[float]:
     """One more than how many are smaller, and half of the others that are equal."""
-    found = []
+    places = []
     for value in values:
         smaller = sum(other < value for other in values)
         equal = sum(other == value for other in values)
-        found.append(1 + smaller + (equal - 1) / 2)
-    return found
+        places.append(1 + smaller + (equal - 1) / 2)
+    return places
 
 
 def spearman(xs: Sequence[float], ys: Sequence[float]) -> Number:
@@ -104,9 +104,15 @@ def auroc(scores: Sequence[float], positive: Sequence[bool]) -> Number:
     if not ones or not zeros:
         return None
     halves = 0
-    for one in ones:
-        for zero in zeros:
-            halves += 2 if one > zero else 1 if one == zero else 0
+    for positive_score in ones:
+        for negative_score in zeros:
+            halves += (
+                2
+                if positive_score > negative_score
+                else 1
+                if positive_score == negative_score
+                else 0
+            )
     return halves / 2 / len(ones) / len(zeros)
 
 
@@ -114,16 +120,16 @@ def yes_or_no(predicted: Sequence[bool], gold: Sequence[bool]) -> dict[str, Numb
     """Precision, recall, F1 and Cohen's kappa of two columns of answers."""
     n = len(gold)
     hits = sum(p and g for p, g in zip(predicted, gold, strict=True))
-    said, true = sum(predicted), sum(gold)
-    precision = hits / said if said else None
-    recall = hits / true if true else None
+    positives, real = sum(predicted), sum(gold)
+    precision = hits / positives if positives else None
+    recall = hits / real if real else None
     kappa = None
     if n:
         same = Fraction(sum(p == g for p, g in zip(predicted, gold, strict=True)), n)
-        by_chance = Fraction(said * true + (n - said) * (n - true), n * n)
+        by_chance = Fraction(positives * real + (n - positives) * (n - real), n * n)
         kappa = None if by_chance == 1 else float((same - by_chance) / (1 - by_chance))
     return {
-        "f1": float(Fraction(2 * hits, said + true)) if said + true else None,
+        "f1": float(Fraction(2 * hits, positives + real)) if positives + real else None,
         "precision": precision,
         "recall": recall,
         "kappa": kappa,
@@ -146,12 +152,12 @@ def correlations(xs: Sequence[float], ys: Sequence[float]) -> dict[str, Number]:
 
 def compared(rows: Sequence[Both], name: str) -> list[tuple[Both, float, float]]:
     """Rows where both sides have a value."""
-    found = []
+    pairs = []
     for row in rows:
         predicted, gold = row.predicted_scores[name], row.gold_scores[name]
         if predicted is not None and gold is not None:
-            found.append((row, predicted, gold))
-    return found
+            pairs.append((row, predicted, gold))
+    return pairs
 
 
 def doubt(row: Both, value: float) -> float:
@@ -161,13 +167,13 @@ def doubt(row: Both, value: float) -> float:
 
 
 def of_scores(rows: Sequence[Both]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     for name in rows[0].predicted_scores if rows else ():
         both = compared(rows, name)
         xs, ys = [x for _, x, _ in both], [y for _, _, y in both]
         if name == "adherence":
             bad = [y == 0 for y in ys]
-            found[name] = {
+            figures[name] = {
                 "n": len(both),
                 "positives": sum(bad),
                 "rmse": rmse(xs, ys),
@@ -175,20 +181,20 @@ def of_scores(rows: Sequence[Both]) -> dict[str, Any]:
                 "kappa": yes_or_no([x == 0 for x in xs], bad)["kappa"],
             }
         else:
-            found[name] = {"n": len(both), "rmse": rmse(xs, ys), **correlations(xs, ys)}
-    return found
+            figures[name] = {"n": len(both), "rmse": rmse(xs, ys), **correlations(xs, ys)}
+    return figures
 
 
 def of_estimates(rows: Sequence[Both]) -> dict[str, Any]:
     """The estimates' figures under `estimates`, where a row has any; values stand for the rest."""
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     for name in rows[0].predicted_scores if rows else ():
         if any(name in row.predicted_estimates for row in rows):
             both = compared(rows, name)
             xs = [row.predicted_estimates.get(name, x) for row, x, _ in both]
             ys = [y for *_, y in both]
-            found[name] = {"n": len(both), "rmse": rmse(xs, ys), **correlations(xs, ys)}
-    return {"estimates": found} if found else {}
+            figures[name] = {"n": len(both), "rmse": rmse(xs, ys), **correlations(xs, ys)}
+    return {"estimates": figures} if figures else {}
 
 
 # --- sentences ---------------------------------------------------------------------------------
@@ -220,11 +226,11 @@ class Answers:
         self.rows_with_probability += bool(known)
 
     def figures(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"n": self.rows, **yes_or_no(self.predicted, self.gold)}
+        figures: dict[str, Any] = {"n": self.rows, **yes_or_no(self.predicted, self.gold)}
         if self.rows_with_probability:
-            found["auroc_n"] = self.rows_with_probability
-            found["auroc"] = auroc(self.probabilities, self.positive)
-        return found
+            figures["auroc_n"] = self.rows_with_probability
+            figures["auroc"] = auroc(self.probabilities, self.positive)
+        return figures
 
 
 def of_sentences(rows: Sequence[Both]) -> tuple[dict[str, Any], int]:
@@ -273,10 +279,10 @@ def of_sentences(rows: Sequence[Both]) -> tuple[dict[str, Any], int]:
             {key: (not ours, not gold) for key, (ours, gold) in full.items()},
             None if chances is None else {key: 1 - chance for key, chance in chances.items()},
         )
-    found = {kind: answers[kind].figures() for kind in kinds}
+    table = {kind: answers[kind].figures() for kind in kinds}
     for kind in ("supported", "unsupported"):
-        found[kind]["unlabelled"] = unlabelled
-    return found, skipped
+        table[kind]["unlabelled"] = unlabelled
+    return table, skipped
 
 
 # --- baselines ---------------------------------------------------------------------------------
@@ -297,11 +303,11 @@ def of_baselines(rows: Sequence[Both], *, of_all_sentences: bool) -> dict[str, A
 
     `of_all_sentences`: whether utilization is a share of all sentences, as the column is.
     """
-    found: dict[str, Any] = {}
+    table: dict[str, Any] = {}
     for column, name in PREDICTORS.items():
         if name == "context_utilization" and not of_all_sentences:
             continue
-        both = [one for one in compared(rows, name) if one[0].gold.get(column) is not None]
+        both = [pair for pair in compared(rows, name) if pair[0].gold.get(column) is not None]
         if not both:
             continue
         values = [float(row.gold[column]) for row, _, _ in both]
@@ -317,8 +323,8 @@ def of_baselines(rows: Sequence[Both], *, of_all_sentences: bool) -> dict[str, A
                 "rmse": rmse(values, gold),
                 "judge_rmse": rmse([x for _, x, _ in both], gold),
             }
-        found.setdefault(column, {})[name] = {"n": len(both), **figures}
-    found["constant"] = {}
+        table.setdefault(column, {})[name] = {"n": len(both), **figures}
+    table["constant"] = {}
     for name in rows[0].predicted_scores:
         both = compared(rows, name)
         gold = [y for _, _, y in both]
@@ -328,14 +334,16 @@ def of_baselines(rows: Sequence[Both], *, of_all_sentences: bool) -> dict[str, A
             of_set: dict[str | None, list[Fraction]] = {}
             for row, _, y in both:
                 of_set.setdefault(row.dataset, []).append(Fraction(y))
-            means = {at: float(sum(ys, Fraction(0)) / len(ys)) for at, ys in of_set.items()}
+            means = {
+                dataset: float(sum(ys, Fraction(0)) / len(ys)) for dataset, ys in of_set.items()
+            }
             figures = {"rmse": rmse([means[row.dataset] for row, _, _ in both], gold)}
-        found["constant"][name] = {"n": len(both), **figures}
+        table["constant"][name] = {"n": len(both), **figures}
     both = compared(rows, "adherence")
     lengths = [float(len(row.predicted["response"])) for row, _, _ in both]
     area = auroc(lengths, [y == 0 for _, _, y in both])
-    found["response_length"] = {"adherence": {"n": len(both), "auroc": area}}
-    return found
+    table["response_length"] = {"adherence": {"n": len(both), "auroc": area}}
+    return table
 
 
 # --- a human's numbers -------------------------------------------------------------------------
@@ -343,7 +351,7 @@ def of_baselines(rows: Sequence[Both], *, of_all_sentences: bool) -> dict[str, A
 
 def of_human(rows: Sequence[Both], number: str) -> dict[str, Any]:
     """Every score against a human's numbers: over rows, within documents, over systems."""
-    found: dict[str, Any] = {"human": {}, "human_by_document": {}, "human_by_system": {}}
+    table: dict[str, Any] = {"human": {}, "human_by_document": {}, "human_by_system": {}}
     for name in rows[0].predicted_scores:
         rated = [
             (row, score, float(row.gold[number]))
@@ -352,7 +360,7 @@ def of_human(rows: Sequence[Both], number: str) -> dict[str, Any]:
             and row.gold.get(number) is not None
         ]
         xs, ys = [x for _, x, _ in rated], [y for _, _, y in rated]
-        found["human"][name] = {"n": len(rated), **correlations(xs, ys)}
+        table["human"][name] = {"n": len(rated), **correlations(xs, ys)}
         documents = _groups(rated, "doc_id")
         if documents:
             varied = [
@@ -360,7 +368,7 @@ def of_human(rows: Sequence[Both], number: str) -> dict[str, Any]:
                 for group in documents
                 if len({x for x, _ in group}) > 1 and len({y for _, y in group}) > 1
             ]
-            found["human_by_document"][name] = {
+            table["human_by_document"][name] = {
                 "n": sum(len(group) for group in documents),
                 "documents": len(varied),
                 "skipped": len(documents) - len(varied),
@@ -378,12 +386,12 @@ def of_human(rows: Sequence[Both], number: str) -> dict[str, Any]:
                 ]
                 for group in systems
             ]
-            found["human_by_system"][name] = {
+            table["human_by_system"][name] = {
                 "n": sum(len(group) for group in systems),
                 "systems": len(systems),
                 **correlations([x for x, _ in means], [y for _, y in means]),
             }
-    return {level: figures for level, figures in found.items() if figures}
+    return {level: figures for level, figures in table.items() if figures}
 
 
 def _groups(
@@ -440,23 +448,23 @@ COUNTS = (
 
 def _mean_over(groups: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The mean of every figure over the groups that have it, at whatever depth it stands."""
-    found: dict[str, Any] = {}
+    means: dict[str, Any] = {}
     for name in dict.fromkeys(name for group in groups for name in group):
         present = [group[name] for group in groups if name in group]
         if isinstance(present[0], Mapping):
-            found[name] = _mean_over(present)
+            means[name] = _mean_over(present)
         elif name not in COUNTS:
             known = [value for value in present if value is not None]
-            found[name] = sum(known) / len(known) if known else None
-            found.setdefault("sets", {})[name] = len(known)
-    return found
+            means[name] = sum(known) / len(known) if known else None
+            means.setdefault("sets", {})[name] = len(known)
+    return means
 
 
 def _mean_of_each(
     figures: Sequence[Mapping[str, Number]], names: Mapping[str, object]
 ) -> dict[str, Number]:
-    found: dict[str, Number] = {}
+    means: dict[str, Number] = {}
     for name in names:
-        known = [value for one in figures if (value := one[name]) is not None]
-        found[name] = sum(known) / len(known) if known else None
-    return found
+        known = [value for group in figures if (value := group[name]) is not None]
+        means[name] = sum(known) / len(known) if known else None
+    return means

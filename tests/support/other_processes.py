@@ -16,10 +16,10 @@ from rag_eval_integrations.records import JudgeInfo, Labelling, RagCall, Sentenc
 LABELS = labels_of(["0a"], ["0a"], {"a": (["0a"], True)})
 
 
-def calls(count: int, told: dict[int, str] | None = None) -> Iterator[RagCall]:
+def calls(count: int, questions: dict[int, str] | None = None) -> Iterator[RagCall]:
     """Make calls that differ, with their numbers as ids; some have a word for a judge below."""
     for number in range(count):
-        question = (told or {}).get(number, f"Is it {number}?")
+        question = (questions or {}).get(number, f"Is it {number}?")
         yield RagCall(
             question=question, documents=["It is so. It was."], response="It is so.", id=str(number)
         )
@@ -34,7 +34,7 @@ def runs(number: int) -> bool:
     return stat.rpartition(")")[2].split()[0] != "Z"  # a zombie waits for its parent alone
 
 
-class Told(JudgeBase):
+class ObedientJudge(JudgeBase):
     """Does what the question says; writes a line with its process's number for each call.
 
     `die`: kills its process. `die once`: kills it unless the file beside the log exists.
@@ -62,14 +62,14 @@ class Told(JudgeBase):
         return Labelling(labels=LABELS, judge=JudgeInfo(name="told", version="1"), usage=Usage())
 
 
-class Closed(Told):
+class Closed(ObedientJudge):
     """Cannot be pickled."""
 
     def __reduce__(self) -> tuple[object, ...]:
         raise TypeError("it holds a socket")
 
 
-class NotThere(Told):
+class NotThere(ObedientJudge):
     """Can be pickled, and not made again."""
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -26,7 +26,7 @@ def letters(number: int) -> str:
     """Count a … z, aa, ab … up to a sentence's letters, one by one."""
     names = [""]
     for _ in range(number // 26 + 1):
-        names += [names[len(names) // 26] + chr(ord("a") + at) for at in range(26)]
+        names += [names[len(names) // 26] + chr(ord("a") + place) for place in range(26)]
     return names[number + 1]
 
 
@@ -61,7 +61,7 @@ def row_of(
 ) -> HandMade:
     """A row from short notes: sentences between bars, columns as four fractions."""
     keyed = [
-        [[f"{number}{letters(at)}", text] for at, text in enumerate(_cut(document))]
+        [[f"{number}{letters(place)}", text] for place, text in enumerate(_cut(document))]
         for number, document in enumerate(documents)
     ]
     row: Json = {
@@ -72,7 +72,7 @@ def row_of(
         "generation_model_name": "by hand",
         "annotating_model_name": "by hand",
         "documents_sentences": keyed,
-        "response_sentences": [[letters(at), text] for at, text in enumerate(_cut(response))],
+        "response_sentences": [[letters(place), text] for place, text in enumerate(_cut(response))],
         "sentence_support_information": [
             {
                 "response_sentence_key": key,
@@ -436,7 +436,7 @@ HAND_MADE: tuple[HandMade, ...] = (
         " | ".join(f"Row {number} is full." for number in range(28)),
         relevant=["0a"],
         utilized=["0a"],
-        support=[(letters(at), "0a", at != 27) for at in range(28)],
+        support=[(letters(place), "0a", place != 27) for place in range(28)],
         unsupported=["ab"],
         columns="1/2 1/2 1/1 no",
         by_labels="1/2 1 1 0 27/28",
@@ -543,8 +543,8 @@ def _written(random: random.Random, keys: Sequence[str], existing: Sequence[str]
     written = list(keys)
     odd = random.random()
     if written and odd < 0.05:
-        at = random.randrange(len(written))
-        written[at] = random.choice(["{}.", " {} ", "`{}`"]).format(written[at])
+        place = random.randrange(len(written))
+        written[place] = random.choice(["{}.", " {} ", "`{}`"]).format(written[place])
     elif written and odd < 0.08:
         # RAGBench's own shares stay within 1, so a list is never longer than the documents.
         if len(written) < len(existing):
@@ -567,11 +567,11 @@ def made_row(random: random.Random, number: int = 0) -> Json:
     if random.random() < 0.05:
         sizes.append(0)
     documents = [
-        [[f"{at}{letters(inner)}", _sentence(random, who)] for inner in range(size)]
-        for at, size in enumerate(sizes)
+        [[f"{place}{letters(inner)}", _sentence(random, who)] for inner in range(size)]
+        for place, size in enumerate(sizes)
     ]
     answers = 28 if random.random() < 0.02 else random.choice((1, 1, 2, 3, 4))
-    response = [[letters(at), _sentence(random, who)] for at in range(answers)]
+    response = [[letters(place), _sentence(random, who)] for place in range(answers)]
     row: Json = {
         "id": str(number),
         "dataset_name": dataset,
@@ -661,8 +661,8 @@ def second_opinion(random: random.Random, row: Row, *, probabilities: bool) -> J
     for kind in ("relevant", "utilized"):
         gold = cleaned(row[f"all_{kind}_sentence_keys"], keys)
         chances = {key: _chance(random, key in gold) for key in keys}
-        said = [key for key in keys if chances[key] >= 0.5]
-        labels[f"all_{kind}_sentence_keys"] = _written(random, said, keys)
+        likely = [key for key in keys if chances[key] >= 0.5]
+        labels[f"all_{kind}_sentence_keys"] = _written(random, likely, keys)
         if probabilities:
             labels[f"{kind}_probabilities"] = chances
     listed = cleaned(row["unsupported_response_sentence_keys"], answers)
@@ -700,10 +700,10 @@ def _chance(random: random.Random, true: bool) -> float:
 def any_rows(draw: st.DrawFn) -> Json:
     """Small rows whose lists hold any strings that look like keys, in any number."""
     sizes = draw(st.lists(st.integers(0, 4), max_size=3))
-    answers = [letters(at) for at in range(draw(st.integers(0, 3)))]
+    answers = [letters(place) for place in range(draw(st.integers(0, 3)))]
     documents = [
-        [[f"{at}{letters(inner)}", f"Line {inner}."] for inner in range(size)]
-        for at, size in enumerate(sizes)
+        [[f"{place}{letters(inner)}", f"Line {inner}."] for inner in range(size)]
+        for place, size in enumerate(sizes)
     ]
     keys = [key for document in documents for key, _ in document]
     odd = ["0a, 0b", "1a;1b & 1c", "0a through c", "1b-1d", "0d to 0a", "0a–1a", "a, b", "a to c",

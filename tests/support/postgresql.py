@@ -19,8 +19,8 @@ def programs() -> Path | None:
     debian = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda p: p.parts[4])
     if debian:
         return debian[-1].parent
-    found = shutil.which("pg_ctl")
-    return None if found is None else Path(found).resolve().parent
+    path = shutil.which("pg_ctl")
+    return None if path is None else Path(path).resolve().parent
 
 
 class Cluster:

@@ -183,5 +183,5 @@ def evaluations() -> tuple[Evaluation, ...]:
 @cache
 def attacks() -> tuple[Evaluation, ...]:
     """Calls that attack the page, and one with a word that is too long for any line."""
-    found = [attacked(number, text) for number, text in enumerate(ATTACKS)]
-    return (*found, labelled("long", [LONG_WORD], LONG_WORD, question=LONG_WORD))
+    rows = [attacked(number, text) for number, text in enumerate(ATTACKS)]
+    return (*rows, labelled("long", [LONG_WORD], LONG_WORD, question=LONG_WORD))

@@ -54,8 +54,8 @@ def call(
         all_relevant_sentence_keys=(),
         all_utilized_sentence_keys=(),
         sentence_support_information=tuple(
-            SentenceSupport(response_sentence_key=one.key, fully_supported=supported)
-            for one in keyed
+            SentenceSupport(response_sentence_key=sentence.key, fully_supported=supported)
+            for sentence in keyed
         ),
     )
     fields: dict[str, Any] = {
@@ -66,7 +66,7 @@ def call(
         "scores": {key: _score(key, value, by, method) for key, value in scores.items()},
         "labels": labels,
         "sentences": Sentences(
-            documents=tuple(Sentence(f"{at}a", text) for at, text in enumerate(documents)),
+            documents=tuple(Sentence(f"{place}a", text) for place, text in enumerate(documents)),
             response=keyed,
         ),
         "document_ids": (None,) * len(documents) if document_ids is None else document_ids,
@@ -92,5 +92,7 @@ def run(values: Iterable[float | str | None], **more: Any) -> list[Evaluation]:
 
 def write(path: Path, evaluations: Iterable[Evaluation]) -> Path:
     """Write an EVALS file."""
-    path.write_text("".join(f"{one.model_dump_json()}\n" for one in evaluations), encoding="ascii")
+    path.write_text(
+        "".join(f"{evaluation.model_dump_json()}\n" for evaluation in evaluations), encoding="ascii"
+    )
     return path

@@ -14,14 +14,14 @@ Alternatives = Mapping[str, float]
 
 def tokens(pieces: Sequence[str], at: Mapping[int, Alternatives]) -> tuple[Token, ...]:
     """Tokens of a reply; those named in `at` have alternatives, the others only themselves."""
-    found = []
+    scored = []
     for index, piece in enumerate(pieces):
         if index in at:
             top = {text: math.log(p) if p else -9999.0 for text, p in at[index].items()}
         else:
             top = {piece: -0.001 * (index % 7 + 1), "…": -9.0 - index % 5}
-        found.append(Token(text=piece, logprob=top[piece], top=tuple(top.items())))
-    return tuple(found)
+        scored.append(Token(text=piece, logprob=top[piece], top=tuple(top.items())))
+    return tuple(scored)
 
 
 def reply(

@@ -73,14 +73,14 @@ def write_gguf(path: Path) -> None:
 
     weight("token_embd.weight", len(tokens), _WIDTH)
     for layer in range(_LAYERS):
-        at = f"blk.{layer}"
-        ones(f"{at}.attn_norm.weight")
-        ones(f"{at}.ffn_norm.weight")
+        layer_name = f"blk.{layer}"
+        ones(f"{layer_name}.attn_norm.weight")
+        ones(f"{layer_name}.ffn_norm.weight")
         for part in ("attn_q", "attn_k", "attn_v", "attn_output"):
-            weight(f"{at}.{part}.weight", _WIDTH, _WIDTH)
-        weight(f"{at}.ffn_gate.weight", _INNER, _WIDTH)
-        weight(f"{at}.ffn_up.weight", _INNER, _WIDTH)
-        weight(f"{at}.ffn_down.weight", _WIDTH, _INNER)
+            weight(f"{layer_name}.{part}.weight", _WIDTH, _WIDTH)
+        weight(f"{layer_name}.ffn_gate.weight", _INNER, _WIDTH)
+        weight(f"{layer_name}.ffn_up.weight", _INNER, _WIDTH)
+        weight(f"{layer_name}.ffn_down.weight", _WIDTH, _INNER)
     ones("output_norm.weight")
     weight("output.weight", len(tokens), _WIDTH)
     out.write_header_to_file()

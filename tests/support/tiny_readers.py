@@ -102,8 +102,8 @@ class Graph:
             self.nodes,
             "tiny",
             [
-                helper.make_tensor_value_info(one, TensorProto.INT64, ["batch", "tokens"])
-                for one in inputs
+                helper.make_tensor_value_info(input_name, TensorProto.INT64, ["batch", "tokens"])
+                for input_name in inputs
             ],
             [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)],
             self.constants,
@@ -113,7 +113,7 @@ class Graph:
         path.parent.mkdir(parents=True, exist_ok=True)
         onnx.save(model, str(path))
 
-    def found(self) -> tuple[str, str]:
+    def covered_tokens(self) -> tuple[str, str]:
         """Return, per token of the second text, 1 if the first holds it, and which tokens those are."""
         real = self.floats(self.add("Greater", "input_ids", self.constant(3, "int64")))
         there = self.add("Mul", self.floats("attention_mask"), real)
@@ -125,15 +125,15 @@ class Graph:
             self.add("Unsqueeze", "input_ids", self.constant([2], "int64")),
             self.add("Unsqueeze", "input_ids", self.constant([1], "int64")),
         )
-        held = self.add(
+        shared = self.add(
             "Mul", self.floats(equal), self.add("Unsqueeze", first, self.constant([1], "int64"))
         )
-        return self.add("Min", self.sum(held, 2), self.constant(1.0)), second
+        return self.add("Min", self.sum(shared, 2), self.constant(1.0)), second
 
     def coverage(self) -> str:
         """Return the share of the second text's tokens that the first holds, one row per input."""
-        found, second = self.found()
-        both = self.sum(self.add("Mul", found, second), 1)
+        covered, second = self.covered_tokens()
+        both = self.sum(self.add("Mul", covered, second), 1)
         return self.add("Div", both, self.add("Max", self.sum(second, 1), self.constant(1.0)))
 
 
@@ -184,8 +184,8 @@ def token_model(
     """Write a classifier of tokens: a token of the response is supported if the first text holds it."""
     folder.mkdir(parents=True, exist_ok=True)
     graph = Graph()
-    found, _ = graph.found()
-    score = graph.add("Unsqueeze", graph.affine(found, 8.0, -4.0), graph.constant([2], "int64"))
+    covered, _ = graph.covered_tokens()
+    score = graph.add("Unsqueeze", graph.affine(covered, 8.0, -4.0), graph.constant([2], "int64"))
     both = graph.add("Concat", score, graph.affine(score, -1.0, 0.0), axis=2)
     graph.save(folder / "model.onnx", both, ["batch", "tokens", 2])
     write_tokenizer(folder, words)
@@ -228,8 +228,8 @@ def fix_shape(folder: Path, rows: int | str, tokens: int | str) -> Path:
     import onnx
 
     model = onnx.load(str(folder / "model.onnx"))
-    for one in model.graph.input:
-        for size, wanted in zip(one.type.tensor_type.shape.dim, (rows, tokens), strict=True):
+    for tensor in model.graph.input:
+        for size, wanted in zip(tensor.type.tensor_type.shape.dim, (rows, tokens), strict=True):
             if isinstance(wanted, int):
                 size.dim_value = wanted
     onnx.save(model, str(folder / "model.onnx"))

@@ -49,7 +49,7 @@ class Service(ThreadingHTTPServer):
 
     def of(self, name: str) -> dict[str, Any]:
         """The one score of a name."""
-        (score,) = [one for one in self.scores if self.name_of(one) == name]
+        (score,) = [score for score in self.scores if self.name_of(score) == name]
         return score
 
     def name_of(self, score: dict[str, Any]) -> str:
@@ -121,10 +121,12 @@ class PhoenixService(Service):
 
     def answer(self, method: str, path: str, body: Any) -> Answer:
         assert path.endswith("?sync=true"), "otherwise it would be accepted in silence and lost"
-        if missing := {one["span_id"] for one in body["data"]} & self.unknown:
+        if missing := {annotation["span_id"] for annotation in body["data"]} & self.unknown:
             return 404, f"Spans with IDs {', '.join(missing)} do not exist."
-        for one in body["data"]:
-            self.kept[one["span_id"], one["name"], one["identifier"]] = one
+        for annotation in body["data"]:
+            self.kept[annotation["span_id"], annotation["name"], annotation["identifier"]] = (
+                annotation
+            )
         return 200, {"data": [{"id": str(number)} for number in range(len(body["data"]))]}
 
 

@@ -39,8 +39,8 @@ def _asked(*questions: str) -> tuple[str, ...]:
 
 def traced(framework: str, tracer: str, order: str) -> dict[str, list[dict[str, Any]]]:
     """Return what the script prints, run in a process whose servers cannot be reached."""
-    told: dict[str, list[dict[str, Any]]] = json.loads(_printed(framework, tracer, order))
-    return told
+    calls: dict[str, list[dict[str, Any]]] = json.loads(_printed(framework, tracer, order))
+    return calls
 
 
 @cache
@@ -67,12 +67,14 @@ LEAKING = {("llama_index", "openllmetry"): {"stream"}}
 
 
 def assert_traced(
-    told: dict[str, list[dict[str, Any]]], alone: dict[str, list[dict[str, Any]]], tracer: str
+    traced_calls: dict[str, list[dict[str, Any]]],
+    alone: dict[str, list[dict[str, Any]]],
+    tracer: str,
 ) -> None:
     """Hold that calls have the ids of the tracer's root spans, and are the calls without a tracer."""
     for way in WAYS:
-        assert len(told[way]) == len(QUESTIONS)
-        for call, without in zip(told[way], alone[way], strict=True):
+        assert len(traced_calls[way]) == len(QUESTIONS)
+        for call, without in zip(traced_calls[way], alone[way], strict=True):
             framework, ids, theirs = call["framework"], call.pop("traces"), call.pop("theirs")
             assert theirs, (way, call)
             if way in SILENT.get((framework, tracer), ()):
@@ -80,7 +82,7 @@ def assert_traced(
             elif way in LEAKING.get((framework, tracer), ()):
                 assert [trace for trace, _ in ids.values()] == theirs[:1], way
             else:
-                assert [found[: len(theirs)] for found in ids.values()] == [theirs], way
+                assert [trace[: len(theirs)] for trace in ids.values()] == [theirs], way
             source = "openinference" if (framework, tracer) == OF_LANGFUSE else tracer
             assert ids.keys() <= {source}
             del without["traces"], without["theirs"]
@@ -112,7 +114,7 @@ def _otel(attach: Callable[[Any], object]) -> Callable[[], Roots]:
     attach(provider)
 
     def roots() -> Roots:
-        found: Roots = {}
+        by_question: Roots = {}
         for span in begun.values():
             for question in _questions_in(list(span.attributes.values())):
                 root = span
@@ -125,9 +127,9 @@ def _otel(attach: Callable[[Any], object]) -> Callable[[], Roots]:
                         break
                     root = above
                 ids = [f"{root.context.trace_id:032x}", f"{root.context.span_id:016x}"]
-                found.setdefault(question, ids)
+                by_question.setdefault(question, ids)
         begun.clear()
-        return found
+        return by_question
 
     return roots
 
@@ -177,13 +179,13 @@ def mlflow(framework: str, handlers: list[Any]) -> Callable[[], Roots]:
     (mlflow.langchain if framework == "langchain" else mlflow.llama_index).autolog()
 
     def roots() -> Roots:
-        found: Roots = {}
+        by_question: Roots = {}
         for span in ended:
             # The root of a stream of LlamaIndex never ends.
             ids = [span.trace_id, *([] if span.parent_id else [span.span_id])]
-            found |= {question: ids for question in _questions_in(span.inputs)}
+            by_question |= {question: ids for question in _questions_in(span.inputs)}
         ended.clear()
-        return found
+        return by_question
 
     return roots
 
@@ -207,12 +209,12 @@ def langsmith(framework: str, handlers: list[Any]) -> Callable[[], Roots]:
     handlers.append(Tracer(client=client))
 
     def roots() -> Roots:
-        found: Roots = {}
+        by_question: Roots = {}
         for run in ended:
             ids = [str(run.trace_id), str(run.id)]
-            found |= {question: ids for question in _questions_in(run.inputs)}
+            by_question |= {question: ids for question in _questions_in(run.inputs)}
         ended.clear()
-        return found
+        return by_question
 
     return roots
 
@@ -292,11 +294,11 @@ async def _main(framework: str, tracer: str, order: str) -> dict[str, list[dict[
     app = _langchain if framework == "langchain" else _llama_index
     calls, ask = app(order, lambda given: roots.append(TRACERS[tracer](framework, given)))
     ask_typed: Callable[[str], Awaitable[list[str]]] = ask
-    told = {}
+    calls_by_way = {}
     for way in WAYS:
         answers = await ask_typed(way)
         theirs = roots[0]()
-        told[way] = [
+        calls_by_way[way] = [
             {
                 "framework": framework,
                 "question": call.question,
@@ -312,7 +314,7 @@ async def _main(framework: str, tracer: str, order: str) -> dict[str, list[dict[
             )
         ]
         calls.clear()
-    return told
+    return calls_by_way
 
 
 if __name__ == "__main__":
