@@ -51,7 +51,6 @@ _CHECKED = 64 * 2**20
 """Bytes up to which all pages of a file are checked when it is opened: about 0.1 s."""
 _PUTS_BETWEEN_CHECKS = 256
 _CREATE = "CREATE TABLE completions (key TEXT PRIMARY KEY, value TEXT NOT NULL, stored REAL)"
-_COLUMNS = ["key", "value", "stored"]
 
 
 class CacheFile(_process.ProcessObserver):
@@ -223,12 +222,9 @@ def _check_header(path: Path) -> None:
         return
     if len(header) < 100 or not header.startswith(_MAGIC):
         raise _refusal(path, "is not an SQLite file; a cache does not overwrite other files")
-    _check_ids(path, int.from_bytes(header[68:72], "big"), int.from_bytes(header[60:64], "big"))
-
-
-def _check_ids(path: Path, application: int, version: int) -> None:
-    if application != _APPLICATION:
+    if int.from_bytes(header[68:72], "big") != _APPLICATION:
         raise _refusal(path, "is another application's SQLite database")
+    version = int.from_bytes(header[60:64], "big")
     if version != SCHEMA:
         raise _refusal(
             path,
@@ -249,15 +245,6 @@ def _create(connection: sqlite3.Connection) -> None:
 
 
 def _check(connection: sqlite3.Connection, path: Path) -> None:
-    # Checked again through SQLite: another application may have written the file meanwhile.
-    ids = [
-        connection.execute(f"PRAGMA {name}").fetchone()[0]
-        for name in ("application_id", "user_version")
-    ]
-    _check_ids(path, *ids)
-    columns = [row[1] for row in connection.execute("PRAGMA table_info(completions)")]
-    if columns != _COLUMNS:
-        raise _refusal(path, f"has the columns {columns}, not {_COLUMNS}")
     if path.stat().st_size <= _CHECKED:
         verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         if verdict != "ok":

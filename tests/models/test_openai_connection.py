@@ -58,17 +58,6 @@ async def test_a_closed_port_and_an_unknown_host(closed_port: int) -> None:
     assert "http://no-such-host.invalid/v1" in str(unknown)
 
 
-async def test_a_timeout_is_a_busy_endpoint() -> None:
-    """The connection stands: waiting may help."""
-    with LoopbackServer() as server:
-        server.behave(latency=5)
-        model = OpenAIModel("m", base_url=server.base_url, timeout=0.2)
-        with pytest.raises(JudgeUnavailableError) as caught:
-            await model.complete(QUESTION)
-
-    assert caught.value.connected
-
-
 # --- Proxies -------------------------------------------------------------------------------------
 
 

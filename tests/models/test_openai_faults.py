@@ -112,20 +112,11 @@ async def test_an_error_inside_of_a_200_is_named() -> None:
 
 @pytest.mark.parametrize("reply", [Reply(delay=30), Reply(body=b"{" + b" " * 999, drip=0.05)])
 async def test_no_answer_in_time_is_unavailable(reply: Reply) -> None:
-    """The limit holds for the whole answer: a byte now and then does not prolong it."""
-    with pytest.raises(JudgeUnavailableError, match=r"within 0\.2 s|no reply"):
+    """The limit holds for the whole answer, a byte now and then included; waiting may help."""
+    with pytest.raises(JudgeUnavailableError, match=r"within 0\.2 s|no reply") as caught:
         await ask(respond=lambda _: reply, seconds=0.2)
 
-
-async def test_no_connection_is_unavailable() -> None:
-    """And says which address, and why."""
-    with LoopbackServer() as server:
-        model = OpenAIModel("m", base_url=server.base_url)
-
-    with pytest.raises(
-        JudgeUnavailableError, match=r"no reply from m at 127\.0\.0\.1:.*connection refused"
-    ):
-        await model.complete(CompletionRequest(messages=USER))
+    assert caught.value.connected
 
 
 @pytest.mark.parametrize(

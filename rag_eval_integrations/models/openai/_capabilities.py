@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -111,45 +112,39 @@ class Endpoint:
             observed = {**self._capabilities.observed, name: seen}
             self._capabilities = replace(self._capabilities, observed=observed)
 
-    def negotiate(self) -> Negotiation:
-        """Begin one completion, which may take several HTTP requests."""
-        return Negotiation(self)
+    @contextmanager
+    def negotiate(self) -> Iterator[Callable[[bool], Awaitable[None]]]:
+        """Begin one completion, which may take several HTTP requests.
+
+        Yields a function to await before each of them, with whether the last one was refused: a
+        refused completion becomes the scout if there is none.
+        """
+        own: Future[None] | None = None
+
+        async def wait(refused: bool) -> None:
+            nonlocal own
+            if own is not None or (self._scout is None and not refused):
+                return
+            with self._lock:
+                scout = self._scout
+                if scout is None and refused:
+                    own = self._scout = Future()
+                    own.set_running_or_notify_cancel()  # so that no waiter can cancel it
+            if scout is not None:
+                await asyncio.wait([asyncio.wrap_future(scout)], timeout=_PATIENCE)
+
+        try:
+            yield wait
+        finally:
+            if own is not None:
+                with self._lock:
+                    self._scout = None
+                own.set_result(None)
 
 
-class Negotiation:
-    """A context manager: one completion among those that learn about the endpoint."""
-
-    # An endpoint refuses before it generates anything, hence quickly: a scout without a reply for
-    # this long has most likely been accepted, and those that wait may go as well.
-    _PATIENCE = 2.0
-
-    def __init__(self, endpoint: Endpoint) -> None:
-        self._endpoint = endpoint
-        self._own: Future[None] | None = None
-
-    async def wait(self, *, refused: bool) -> None:
-        """Wait until a request may be made; a refused one becomes the scout if there is none."""
-        # These two classes share their private fields: they are one object in two parts.
-        if self._own is not None or (self._endpoint._scout is None and not refused):
-            return
-        with self._endpoint._lock:
-            scout = self._endpoint._scout
-            if scout is None and refused:
-                self._own = self._endpoint._scout = Future()
-                self._own.set_running_or_notify_cancel()  # so that no waiter can cancel it
-        if scout is not None:
-            await asyncio.wait([asyncio.wrap_future(scout)], timeout=self._PATIENCE)
-
-    def __enter__(self) -> Negotiation:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        if self._own is not None:
-            with self._endpoint._lock:
-                self._endpoint._scout = None
-            self._own.set_result(None)
-
-
+_PATIENCE = 2.0
+"""Seconds. An endpoint refuses before it generates anything, hence quickly: a scout without a reply
+for this long has most likely been accepted, and those that wait may go as well."""
 _MOST = 256  # endpoints remembered; a test suite or a server with many tenants makes many
 _endpoints: OrderedDict[tuple[str, str], Endpoint] = OrderedDict()
 _lock = threading.Lock()

@@ -206,10 +206,10 @@ class OpenAIModel:
 
     async def _complete(self, request: CompletionRequest) -> Completion:
         client = await self._client()
-        with self._endpoint.negotiate() as negotiation:
+        with self._endpoint.negotiate() as wait:
             refused = asked_again = False
             for requests in range(1, _MOST_REQUESTS + 1):
-                await negotiation.wait(refused=refused)
+                await wait(refused)
                 known = self._endpoint.capabilities
                 sent = body_of(self.model, request, self._defaults, known)
                 reply = await self._post(client, sent)

@@ -171,13 +171,9 @@ class CircuitBreaker:
         self._in_a_row = 0
         self._opened: float | None = None
         self._probing = False
-        self._last = ""
-        self._connected = True
-
-    @property
-    def last(self) -> str:
+        self.last = ""
         """The last failure."""
-        return self._last
+        self._connected = True
 
     def seconds_open(self, now: float) -> float | None:
         """Seconds until a probe may go; None when the circuit is closed."""
@@ -194,11 +190,11 @@ class CircuitBreaker:
             return
         when = f"it is tried again in {seconds:.0f} s" if seconds else "it is being tried again now"
         if not self._connected:
-            message = f"{self._last}; {when}"
+            message = f"{self.last}; {when}"
         else:
             message = (
                 f"{self._name} was not asked: {self._in_a_row} requests in a row failed, {when}; "
-                f"the last: {self._last}"
+                f"the last: {self.last}"
             )
         raise JudgeUnavailableError(message, retry_after=seconds, connected=self._connected)
 
@@ -234,7 +230,7 @@ class CircuitBreaker:
             Whether this failure opens the circuit.
         """
         self._in_a_row += 1
-        self._last, self._connected = why, connected
+        self.last, self._connected = why, connected
         if probe:
             self._probing = False
         enough = at_once or self._in_a_row >= self._failures

@@ -176,13 +176,9 @@ class AdmissionQueue:
         self._sharing = 0  # admitted, and waiting for shared permits
         self._failed_in_a_row = 0
         self._failing_since = 0.0  # when the first of them ended
-        self._was_up = False
-        self._paused: tuple[float, Reason] | None = None
-
-    @property
-    def was_up(self) -> bool:
+        self.was_up = False
         """Whether any attempt has been answered, if only by a refusal."""
-        return self._was_up
+        self._paused: tuple[float, Reason] | None = None
 
     @property
     def is_waiting(self) -> bool:
@@ -342,7 +338,7 @@ class AdmissionQueue:
             if tokens:
                 self._permits.correct(permit.tokens, tokens)
             if outcome == "answered":
-                self._was_up = True
+                self.was_up = True
                 self._failed_in_a_row = 0
                 self._paused = None
                 self._circuit.answered()

@@ -96,9 +96,8 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
         cool_down: float = 30.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        for field, number in (("rpm", rpm), ("tpm", tpm), ("deadline", deadline)):
-            if number is not None and not is_amount(number):
-                raise ConfigurationError(field, number, "use a finite number above 0")
+        if not is_amount(deadline):
+            raise ConfigurationError("deadline", deadline, "use a finite number above 0")
         for field, count in (
             ("max_concurrency", max_concurrency),
             ("max_attempts", max_attempts),
