@@ -61,6 +61,7 @@ from rag_eval_integrations.records import (
     UnscoredCode,
     Usage,
 )
+from rag_eval_integrations.records.score import score_hint
 from rag_eval_integrations.sentences import RECORDED, Splitter, sentencize
 
 _BIG_CALL = 50_000
@@ -81,7 +82,8 @@ class RagEvaluator:
         judge: a judge's name (`embedded`), any `Judge`, or a model (`Model`, a LangChain chat
             model or a LlamaIndex LLM), which is asked with the labelling prompt, through
             `ThrottledModel` unless it retries already.
-        metrics: what to score; default `[Trace()]`.
+        metrics: what to score, metrics or their names (`"trace"`, `"retrieval"`,
+            `"label_retrieval"`, `"context_recall"`, `"geval:NAME"`); default `[Trace()]`.
         splitter: how to split texts into sentences; default `Punkt()`, English.
         max_remembered: how many labellings are kept for calls with the same content, from 0; 0
             shares only requests in flight.
@@ -101,7 +103,7 @@ class RagEvaluator:
     def __init__(
         self,
         judge: AnyJudge = "embedded",
-        metrics: Sequence[Metric] | None = None,
+        metrics: Sequence[Metric | str] | None = None,
         *,
         splitter: Splitter | None = None,
         max_remembered: int = 256,
@@ -120,7 +122,7 @@ class RagEvaluator:
             self._model = with_retries(labeller)
             self.judge = self._judge = _asked_to_label(self._model)
         self.metrics: tuple[Metric, ...] = checked_metrics(
-            [Trace()] if metrics is None else metrics
+            [Trace()] if metrics is None else metrics, _metric_named
         )
         if splitter is not None and not _splits(splitter):
             why = "use an object with a `name` and `spans(text)`, such as Punkt()"
@@ -500,6 +502,35 @@ def _asked_to_label(model: ModelBase) -> JudgeBase:
 def _splits(thing: object) -> bool:
     """Tell whether an object is a splitter."""
     return not isinstance(thing, type) and callable(getattr(thing, "spans", None))
+
+
+def _metric_named(name: str) -> Metric:
+    """Make the metric of a name, as `--metrics` does of those without a file."""
+    from rag_eval_integrations.metrics import (  # noqa: PLC0415 -- each is imported on first use
+        ContextRecall,
+        LabelRetrieval,
+        Retrieval,
+    )
+
+    if name.startswith("geval:"):
+        from rag_eval_integrations.metrics.geval import named_geval  # noqa: PLC0415 -- as above
+
+        try:
+            return named_geval(name.removeprefix("geval:"))
+        except ConfigurationError as error:
+            raise ConfigurationError("metrics", name, error.why) from error
+    makers: dict[str, type[Metric]] = {
+        "trace": Trace,
+        "retrieval": Retrieval,
+        "label_retrieval": LabelRetrieval,
+        "context_recall": ContextRecall,
+    }
+    if name in makers:
+        return makers[name]()
+    names = f"use {', '.join(makers)} or geval:NAME"
+    hint = score_hint(name, ())
+    why = f"{hint}; {names}" if "nearest" in hint else names
+    raise ConfigurationError("metrics", name, f"no such metric; {why}")
 
 
 def _default_splitter() -> Splitter:

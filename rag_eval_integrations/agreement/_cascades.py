@@ -103,7 +103,10 @@ def _asked(table: Table, judged: Iterable[Row], which: str) -> list[Row]:
     missing = sum(key not in by_key for key in keys)
     if missing or not keys:
         raise ConfigurationError(
-            which, f"{missing} of {len(keys)} rows", f"are not among the {which} judge's"
+            which,
+            None,
+            f"lacks {missing} of the {len(keys)} rows compared; have it judge the same calls",
+            missing=True,
         )
     rows = [by_key[key] for key in keys]
     check_one_predictor(rows)

@@ -75,7 +75,13 @@ def agreement(options: AgreementOptions) -> int:
             f"{joined.ambiguous} rows are not unique and were matched in order of appearance"
         )
     later = [reader.evaluations(path) for path in cascade]
-    curve = cascade_of(table, *later) if later else ()
+    try:
+        curve = cascade_of(table, *later) if later else ()
+    except ConfigurationError as error:
+        files = dict(zip(("second", "third"), map(str, cascade), strict=False))
+        if error.field not in files:
+            raise
+        raise ConfigurationError("--cascade", files[error.field], error.why) from error
     agreement = agreement_of(table, joined, baselines=options.baselines)
     if options.as_json:
         content = agreement.to_json() | ({"cascade": curve_json(curve)} if curve else {})

@@ -146,7 +146,7 @@ def open_lines(path: str | os.PathLike[str]) -> BinaryIO:
     try:
         mode = os.stat(name).st_mode
         if not stat.S_ISREG(mode) and not stat.S_ISFIFO(mode):
-            raise ConfigurationError("file", name, f"is {_target.kind(mode)}, not a file of rows")
+            raise ConfigurationError("path", name, f"is {_target.kind(mode)}, not a file of rows")
         stream = open(name, "rb", _BLOCK)  # noqa: SIM115  # the caller closes it
     except OSError as error:
         raise _target.readable(error, name) from error
@@ -276,7 +276,7 @@ def lines_from(
                 raise row
             line = Line(number, read(row))
         except SchemaError as error:
-            raise ConfigurationError("file", str(source), error.why) from error
+            raise ConfigurationError("path", str(source), error.why) from error
         except ConfigurationError:
             raise
         except (ArithmeticError, RecursionError, ValueError) as error:
@@ -625,7 +625,7 @@ def opened_rows(
     )
     if not parts:
         why = "is a folder, not a file of rows, and holds no Parquet"
-        raise ConfigurationError("file", str(place), why)
+        raise ConfigurationError("path", str(place), why)
     yield "row", _parquet(parts, parse, evaluations)
 
 

@@ -194,7 +194,7 @@ def to_markdown(summary: Summary, title: str = "Evaluations") -> str:
     lines += _section("Scores", map(_score_row, summary.scores))
     if summary.patterns:
         rows: list[Row] = [
-            {"pattern": each.pattern.replace("_", " "), "calls": each.calls,
+            {"pattern": each.pattern, "calls": each.calls,
              "share": f"{each.share:.1%}", "95 %": _ends(each.interval, ".1%"),
              "meaning": each.meaning, "fix": "" if each.pattern == "healthy" else each.fix}
             for each in summary.patterns

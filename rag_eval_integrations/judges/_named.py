@@ -9,7 +9,15 @@ from collections.abc import Callable
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.judges.cascade import cascade_named
-from rag_eval_integrations.judges.judge import CASCADE, ENDPOINT, JUDGES, LOCAL, Judge, judge_from
+from rag_eval_integrations.judges.judge import (
+    CASCADE,
+    ENDPOINT,
+    JUDGES,
+    LOCAL,
+    Judge,
+    judge_from,
+    meant,
+)
 from rag_eval_integrations.models import Model
 
 FORMS = f"{', '.join(JUDGES)} or MODULE:OBJECT"
@@ -48,7 +56,9 @@ def _judge_called(
         except ConfigurationError as error:  # it names the argument, and what stands there
             raise ConfigurationError(option, given, str(error)) from error
     if ":" not in name:
-        raise ConfigurationError(option, given, f"no such judge: {name!r}; use {FORMS}")
+        raise ConfigurationError(
+            option, given, f"no such judge: {name!r}; {meant(name)}use {FORMS}"
+        )
     thing = imported(name, option, f"use {FORMS}")
     try:
         return judge_from(thing)  # type: ignore[arg-type]  # it checks what it is

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -161,6 +162,14 @@ CASCADE = "cascade:"
 """Beginnings of the names of models behind an endpoint, of local models, and of cascades."""
 
 
+def meant(name: str) -> str:
+    """Ask whether a name that is no judge's is misspelt, or that of a model; empty if neither."""
+    if not name or ":" in name:
+        return ""
+    near = get_close_matches(name, ("embedded",), 1) or [f"{ENDPOINT}{name}"]
+    return f"did you mean {near[0]!r}? Else "
+
+
 def parts_of(name: str) -> list[str]:
     """List the judges that a name stands for: those of a cascade, else itself."""
     if not name.startswith(CASCADE):
@@ -262,7 +271,9 @@ def judge_from(
             return EmbeddedJudge()
         if judge.startswith(LOCAL):
             return _local(judge)
-        raise ConfigurationError("judge", judge, f"no such judge; use {' or '.join(JUDGES)}")
+        raise ConfigurationError(
+            "judge", judge, f"no such judge; {meant(judge)}use {' or '.join(JUDGES)}"
+        )
     labeller = adapted(judge, _MODELS)
     if labeller is None:
         labeller = judge

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from rag_eval_integrations.errors import ConfigurationError
@@ -143,8 +143,14 @@ class CallMetric(Metric):
 _KINDS = (LabelMetric, ModelMetric, CallMetric)
 
 
-def checked_metrics(metrics: Iterable[Metric]) -> tuple[Metric, ...]:
+def checked_metrics(
+    metrics: Iterable[Metric | str], named: Callable[[str], Metric]
+) -> tuple[Metric, ...]:
     """Return the metrics of an evaluator after checking what can be checked before any call.
+
+    Args:
+        metrics: metrics, or names.
+        named: makes the metric of a name.
 
     Raises:
         ConfigurationError: there are none, one is not a metric, or the names of the scores are not
@@ -152,10 +158,10 @@ def checked_metrics(metrics: Iterable[Metric]) -> tuple[Metric, ...]:
     """
     given: object = metrics
     if isinstance(given, str):  # not letter by letter
-        raise ConfigurationError("metrics", given, _not_a_metric(given))
+        raise ConfigurationError("metrics", given, f"use a list, as in [{given!r}]")
     if not isinstance(given, Iterable):
         raise ConfigurationError("metrics", given, "use a list, as in [Trace()]")
-    checked = tuple(metrics)
+    checked = tuple(named(each) if isinstance(each, str) else each for each in metrics)
     if not checked:
         raise ConfigurationError("metrics", checked, "give at least one metric")
     for metric in checked:
@@ -193,8 +199,6 @@ def _not_a_metric(thing: object) -> str:
     """Say why an object is not a metric, and what to pass instead."""
     if isinstance(thing, type):
         return "is a class; pass an object of it"
-    if isinstance(thing, str):
-        return "is a name; pass objects, as in [Trace(), GEval.coherence()]"
     kind = type(thing).__name__
     if hasattr(thing, "measure"):
         return f"has `measure`: let {kind} inherit rag_eval_integrations.metrics.ModelMetric"

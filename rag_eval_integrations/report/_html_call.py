@@ -15,7 +15,7 @@ from typing import Any
 from rag_eval_integrations._visible import counted, one_line
 from rag_eval_integrations.records import Document, Evaluation, Labels, Score, Sentence
 from rag_eval_integrations.records._shown import STATES, bad_scores, uses_of
-from rag_eval_integrations.report._page import drawn, shown
+from rag_eval_integrations.report._page import drawn, flag_words, shown
 
 View = dict[str, Any]
 
@@ -265,7 +265,7 @@ def _warnings(evaluation: Evaluation) -> list[str]:
 def _facts(evaluation: Evaluation) -> Iterator[tuple[str, list[list[str]]]]:
     """List headings, each with pairs of a name and a value."""
     judge, usage, capture = evaluation.judge, evaluation.usage, evaluation.capture
-    call = [("id", evaluation.id), ("flags", ", ".join(evaluation.flags))]
+    call = [("id", evaluation.id), ("flags", "; ".join(map(flag_words, evaluation.flags)))]
     yield "Call", _pairs(call)
     if capture is not None:
         observed = [

@@ -16,7 +16,7 @@ from rag_eval_integrations.evaluations.summary import (
     usage_words,
 )
 from rag_eval_integrations.records._shown import LEXICAL
-from rag_eval_integrations.report._page import drawn, shown
+from rag_eval_integrations.report._page import drawn, flag_words, shown
 
 _BARS = 208
 _HEIGHT = 36
@@ -152,7 +152,7 @@ def _maker(score: ScoreFigures) -> str:
 def _pattern(pattern: PatternFigures) -> dict[str, str]:
     """Return what the page shows of a diagnosis."""
     return {
-        "name": pattern.pattern.replace("_", " "),
+        "name": pattern.pattern,
         "filter": f"pattern={pattern.pattern}",
         "meaning": pattern.meaning,
         "fix": "" if pattern.pattern == "healthy" else pattern.fix,
@@ -217,7 +217,9 @@ def _made(summary: Summary) -> Iterator[tuple[str, list[str]]]:
     else:
         yield "cost", ["no requests to a model"]
     # The caution says what that of the embedded judge does.
-    flags = Counter({flag: calls for flag, calls in summary.flags.items() if flag != LEXICAL})
+    flags = Counter(
+        {flag_words(flag): calls for flag, calls in summary.flags.items() if flag != LEXICAL}
+    )
     yield "flags", _counted(flags, always=True)
     yield "warnings", _counted(summary.warnings, always=True)
 

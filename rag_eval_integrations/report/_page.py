@@ -143,6 +143,36 @@ def named(name: str) -> Markup:
     return Markup("_<wbr>").join(escape(part) for part in shown(name).split("_"))
 
 
+_FLAGS = {
+    "lexical_estimate": "the judge compared words, no model read the call",
+    "contradiction": "a document contradicts a detail of the answer",
+    "doubt_spread": "a sentence of the answer joins words of several documents",
+    "local_reader": "a local model read the call",
+    "suspected_injection": "a text addresses the judge",
+    "unknown_keys": "the judge named sentences that do not exist",
+    "missing_keys": "the judge labelled some sentences only",
+    "overall_conflict": "the judge's verdict on the whole answer contradicts its labels",
+    "capture_error": "the app raised an error",
+    "capture_aborted": "the app was stopped, or its stream was not read to the end",
+    "capture_interrupted": "the app waits for somebody to go on",
+    "unsure": "its probability was near the limit",
+    "unlabelled": "it gave no labels",
+    "no_probability": "it gave no probability",
+    "rule": "the rule of the cascade said so",
+}
+
+
+def flag_words(flag: str) -> str:
+    """Write a flag and its meaning, as far as this library gave it."""
+    place, _, why = flag.partition("_")
+    meaning = _FLAGS.get(flag, "")
+    if place in ("first", "second"):
+        meaning = f"passed on by the {place} judge: {_FLAGS.get(why, why)}"
+    elif place == "cascade":
+        meaning = f"labelled by the {why} judge"
+    return shown(f"{flag}: {meaning}" if meaning else flag)
+
+
 def drawn(share: float | None, size: float = 100) -> str:
     """Write a share of 1 as a length in an SVG; 0 without one."""
     return f"{size * min(1.0, max(0.0, share or 0.0)):.2f}".rstrip("0").rstrip(".")

@@ -79,7 +79,7 @@ def test_a_row_without_a_probability_is_asked_first_of_all() -> None:
 def test_a_row_that_the_second_misses_is_refused() -> None:
     """A curve over some of the rows would be of something else."""
     rows = pairs([first(row) for row in range(6)])
-    with pytest.raises(ConfigurationError, match="1 of 6 rows"):
+    with pytest.raises(ConfigurationError, match="`second`: lacks 1 of the 6 rows"):
         cascade_curve(rows, [second(row) for row in range(5)])
     with pytest.raises(ConfigurationError, match="steps"):
         cascade_curve(rows, [second(row) for row in range(6)], steps=0)

@@ -86,7 +86,7 @@ def test_a_second_judge_of_other_rows_is_refused(
     done = rag_eval("agreement", first, gold, "--cascade", part)
 
     assert (done.code, done.out) == (2, "")
-    assert "3 of 8 rows" in done.err
+    assert f"`--cascade` = {str(part)!r}: lacks 3 of the 8 rows" in done.err
 
 
 def test_the_page_goes_where_it_is_asked_for(

@@ -42,7 +42,10 @@ ENDPOINTS = "is for openai:MODEL, not for judge"
         (["--fail-under", "adherence=1.5"], "VALUE should be a number from 0 to 1"),
         (["--fail-under", "adherence=nan"], "VALUE should be a number from 0 to 1"),
         # The judge and its requests
-        (["--judge", "gpt"], "`--judge` = 'gpt': no such judge: 'gpt'; use embedded"),
+        (
+            ["--judge", "gpt"],
+            "`--judge` = 'gpt': no such judge: 'gpt'; did you mean 'openai:gpt'? Else use embedded",
+        ),
         (["--judge", "openai:", "--base-url", NOWHERE], "`model`"),
         (["--judge", "openai:m", "--base-url", "ftp://x"], "`--base-url`"),
         ([*MODEL, "--rpm", "0"], "`--rpm`"),

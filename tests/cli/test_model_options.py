@@ -156,9 +156,7 @@ def test_errors_begin_with_what_is_wrong(
     missing = rag_eval("run", tmp_path / "no.jsonl", "-o", out)
     coloured = rag_eval("run", calls, "-o", out, "--metrics", "\x1b[31mevil")
 
-    assert keyless.err.startswith(
-        "rag-eval: no API key: set the environment variable OPENAI_API_KEY"
-    )
+    assert keyless.err == "rag-eval: no API key: set the environment variable OPENAI_API_KEY\n"
     assert missing.err == f"rag-eval: {tmp_path / 'no.jsonl'}: no such file or directory\n"
     assert "\x1b" not in coloured.err
     assert {done.code for done in (keyless, missing, coloured)} == {2}

@@ -210,6 +210,8 @@ def test_a_line_that_is_no_evaluation_is_named(evaluations: Evaluations, tmp_pat
     assert Evaluations.load(path) == []
     with pytest.raises(OSError, match="none"):
         Evaluations.load(tmp_path / "none.jsonl")
+    with pytest.raises(ConfigurationError, match=r"`path` = .* is a folder"):
+        Evaluations.load(tmp_path)
 
 
 def test_reports_and_comparisons_are_made_of_it(evaluations: Evaluations, tmp_path: Path) -> None:

@@ -86,10 +86,8 @@ def test_markdown_shows_the_same_means(evaluations: Evaluations) -> None:
         ends = f"{each.interval.low:.3f} to {each.interval.high:.3f}"
         assert f"| {each.mean:.3f} | {ends} | {each.scored:,} of {each.total:,} |" in page
     for pattern in summary.patterns:
-        assert (
-            f"| {pattern.pattern.replace('_', ' ')} | {pattern.calls} | {pattern.share:.1%} |"
-            in page
-        )
+        name = f"`{pattern.pattern}`" if "_" in pattern.pattern else pattern.pattern
+        assert f"| {name} | {pattern.calls} | {pattern.share:.1%} |" in page
     assert f"| 0 | {summary.ranks[0].calls} | {summary.ranks[0].relevant} |" in page
     assert "(none)" in to_markdown(Summary())
 

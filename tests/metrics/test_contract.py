@@ -10,13 +10,18 @@ from by_hand import ScriptedJudge, labels_of
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.judges import LLMJudge
 from rag_eval_integrations.metrics import (
     TRACE_SCORES,
     CallMetric,
+    ContextRecall,
+    GEval,
     LabelMetric,
+    LabelRetrieval,
     Measured,
     ModelMetric,
     PromptyMetric,
+    Retrieval,
     Trace,
 )
 from rag_eval_integrations.metrics.prompty.file import parse_prompty
@@ -125,8 +130,10 @@ class HasMeasure:
         ([HasScore()], r"let HasScore inherit .*\.LabelMetric"),
         ([HasMeasure()], r"let HasMeasure inherit .*\.ModelMetric"),
         ([Trace], "is a class"),
-        (["trace"], r"is a name; pass objects, as in \[Trace\(\), GEval.coherence\(\)\]"),
-        ("trace", "'trace': is a name"),
+        (["tarce"], "'tarce': no such metric; use trace, retrieval, .*or geval:NAME"),
+        (["faithfulness"], "`supported_fraction` is nearest to it, by the metric `Trace`; use"),
+        (["geval:nice"], "'geval:nice': no such metric; use one of coherence"),
+        ("trace", r"'trace': use a list, as in \['trace'\]"),
         ([object()], "is not a metric"),
         ([OfDocuments()], "one of response, reference"),
         ([Both()], "inherits both LabelMetric and ModelMetric"),
@@ -306,3 +313,13 @@ def test_one_maker_of_evaluations_without_a_result() -> None:
         assert evaluation.scores[metrics[1].names[0]].by.judge == "model"
         assert evaluation.fingerprint == evaluator.fingerprint
     assert unscored.scores["adherence"].by.formulas == "ragbench"
+
+
+def test_a_metric_may_be_named() -> None:
+    """As on the command line, beside objects; a name stands for the metric without options."""
+    made = RagEvaluator(metrics=["trace", Retrieval(k=(2,)), "label_retrieval", "context_recall"])
+
+    assert made.metrics == (Trace(), Retrieval(k=(2,)), LabelRetrieval(), ContextRecall())
+    judge = LLMJudge(ScriptedModel(lambda request: ""))
+    (graded,) = RagEvaluator(judge, ["geval:coherence"]).metrics
+    assert repr(graded) == repr(GEval.coherence())

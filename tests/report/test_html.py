@@ -77,6 +77,24 @@ def page(text: str) -> Page:
     return Page(text)
 
 
+def test_flags_are_explained_in_words() -> None:
+    """Of the judge, of a cascade and of capture; a flag of somebody's own stands as it is."""
+    flags = ("suspected_injection", "first_unsure", "first_doubt_spread", "cascade_second", "own_x")
+    call = evaluations()[0].model_copy(update={"flags": flags})
+    text = "".join(report_pieces([call], title="Flags"))
+
+    (facts,) = (fact["facts"] for fact in calls_of(Page(text)))
+    (shown,) = (value for _, pairs in facts for name, value in pairs if name == "flags")
+    assert shown == (
+        "suspected_injection: a text addresses the judge; first_unsure: passed on by the first "
+        "judge: its probability was near the limit; first_doubt_spread: passed on by the first "
+        "judge: a sentence of the answer joins words of several documents; cascade_second: "
+        "labelled by the second judge; own_x"
+    )
+    assert "<bdi>own_x (1 call)</bdi>" in text
+    assert "<bdi>suspected_injection: a text addresses the judge (1 call)</bdi>" in text
+
+
 def test_the_figures_are_those_of_the_evaluations(page: Page) -> None:
     """Mean, interval, counts and bins of every score; shares of every pattern; every rank."""
     summary = Summary.of(evaluations())
@@ -99,6 +117,7 @@ def test_the_figures_are_those_of_the_evaluations(page: Page) -> None:
             words = f"{count} {code.replace('_', ' ')}"
             assert any(words in cell for cell in cells)
     for pattern in summary.patterns:
+        assert any(cell.startswith(f"{pattern.pattern}") for cell in cells)  # as `--where` takes it
         share = f"{pattern.share:.1%} ({pattern.interval.low:.1%}–{pattern.interval.high:.1%})"
         at = cells.index(share)
         assert cells[at - 1 : at + 2] == [

@@ -372,7 +372,7 @@ def _key_for(given: str | None, address: Address, *, needed: bool) -> SecretStr:
         raise ConfigurationError(
             "api_key",
             None,
-            "no API key: set the environment variable OPENAI_API_KEY, or pass `api_key`",
+            f"no API key: set the environment variable {' or '.join(variables)}",
             missing=True,
         )
     if not (key.isascii() and key.isprintable()):

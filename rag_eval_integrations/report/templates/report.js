@@ -145,7 +145,7 @@
     const name = decoded(encoded);
     if (name === "pattern" && sign === "=") {
       const at = page.patterns.indexOf(wanted);
-      return { text, label: words(wanted), keeps: (row) => row[PATTERNS].includes(at) };
+      return { text, label: wanted, keeps: (row) => row[PATTERNS].includes(at) };
     }
     const score = page.scores.indexOf(name);
     if (score < 0) return null;
@@ -207,7 +207,7 @@
   const search = make("input", { type: "search", id: "q", autocomplete: "off", spellcheck: "false" });
   const full = make("input", { type: "checkbox", id: "full" });
   const pattern = make("select", { id: "pattern" }, make("option", { value: "" }, "any"),
-    page.gravest.filter((name) => page.patterns.includes(name)).map((name) => make("option", { value: name }, words(name))));
+    page.gravest.filter((name) => page.patterns.includes(name)).map((name) => make("option", { value: name }, name)));
   const scoreName = make("select", {}, page.scores.map((name) => make("option", { value: name }, name)));
   const operator = make("select", {}, make("option", { value: "<=" }, "at most"), make("option", { value: ">=" }, "at least"), make("option", { value: "=unscored" }, "without a value"));
   const limit = make("input", { type: "number", min: 0, max: 1, step: 0.05, value: 0.5 });
@@ -257,8 +257,8 @@
   const inWords = (marks) => ["none", "partial"].reduce((text, mark) => text.replace(page.signs[mark], `${page.states[mark]}:`), marks);
   function patternCell(row) {
     if (row[ERROR]) return make("span", { role: "cell" }, "not evaluated");
-    const names = row[PATTERNS].map((found) => words(page.patterns[found])); // the gravest first
-    return make("span", { role: "cell", title: names.join(", ") || null }, names[0] || "", names.length > 1 ? ` +${names.length - 1}` : "",
+    const names = row[PATTERNS].map((found) => page.patterns[found]); // the gravest first
+    return make("span", { role: "cell", title: names.join(", ") || null }, named(names[0] || ""), names.length > 1 ? ` +${names.length - 1}` : "",
       names.length > 1 ? make("span", { class: "unseen" }, `: ${names.slice(1).join(", ")}`) : "");
   }
   function scoreCell(row, score) {
@@ -587,7 +587,7 @@
       current = at;
       const title = make("h2", { tabindex: -1 }, make("bdi", {}, call.question || "(no question)"));
       one.replaceChildren(barOf(at), title,
-        make("p", { class: "small quiet" }, `Call ${call.at}`, call.id ? [" · ", make("bdi", {}, call.id)] : "", call.patterns.map((found) => ` · ${words(found)}`)),
+        make("p", { class: "small quiet" }, `Call ${call.at}`, call.id ? [" · ", make("bdi", {}, call.id)] : "", call.patterns.map((found) => [" · ", named(found)])),
         legend(), articleOf(call));
       one.hidden = false;
       document.body.classList.add("one");
