@@ -45,7 +45,7 @@ ESCAPES = (
 
 
 @pytest.mark.parametrize("error", ESCAPES, ids=lambda error: type(error).__name__)
-async def test_what_user_code_raises_is_held(error: BaseException) -> None:
+async def test_what_user_code_raises_is_contained(error: BaseException) -> None:
     """As an `Exception` with the original in it, in a coroutine that nobody cancelled."""
     with pytest.raises(EscapedError) as caught, contained:
         raise_it(error)
@@ -55,7 +55,7 @@ async def test_what_user_code_raises_is_held(error: BaseException) -> None:
 
 
 @pytest.mark.parametrize("error", ESCAPES, ids=lambda error: type(error).__name__)
-def test_it_is_held_without_a_loop_and_in_threads(error: BaseException) -> None:
+def test_it_is_contained_without_a_loop_and_in_threads(error: BaseException) -> None:
     """A metric may be run anywhere."""
     errors: list[BaseException] = []
 

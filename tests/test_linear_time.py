@@ -104,10 +104,10 @@ def of_signs() -> Iterator[tuple[str, str, re.Pattern[str]]]:
 
 
 def all_patterns() -> dict[tuple[str, int], tuple[str, str, re.Pattern[str]]]:
-    found: dict[tuple[str, int], tuple[str, str, re.Pattern[str]]] = {}
+    by_pattern: dict[tuple[str, int], tuple[str, str, re.Pattern[str]]] = {}
     for module, name, pattern in (*of_modules(), *of_calls(), *of_signs()):
-        found.setdefault((pattern.pattern, pattern.flags), (module, name, pattern))
-    return found
+        by_pattern.setdefault((pattern.pattern, pattern.flags), (module, name, pattern))
+    return by_pattern
 
 
 def used_by(module: str, name: str) -> frozenset[str]:
@@ -118,9 +118,9 @@ def used_by(module: str, name: str) -> frozenset[str]:
     importers = [
         source for other, source in sources().items() if other == module or f"    {name}," in source
     ]
-    return frozenset(one[1] for source in importers for one in call.finditer(source)) or frozenset(
-        METHODS
-    )
+    return frozenset(
+        match[1] for source in importers for match in call.finditer(source)
+    ) or frozenset(METHODS)
 
 
 class Written:
@@ -170,7 +170,7 @@ class Written:
             elif kind is constants.CATEGORY:
                 options.append(self.chance.choice(CATEGORIES[str(value)]))
         if excluded:
-            return next((one for one in "a -1\nxé" if one not in options), "z")
+            return next((character for character in "a -1\nxé" if character not in options), "z")
         return self.chance.choice(options)
 
 
@@ -203,8 +203,10 @@ COMMON = (
 def units(pattern: re.Pattern[str], chance: random.Random) -> list[tuple[str, str]]:
     """Return what a hostile text begins with, and what it then repeats."""
     written = [Written(pattern, chance).text() for _ in range(2)]
-    near = {part for one in written for part in (one, one[:-1], one[: len(one) // 2], one[1:])}
-    begun = ["", *(one[:cut] for one in written for cut in (len(one) // 2, len(one)))]
+    near = {
+        part for text in written for part in (text, text[:-1], text[: len(text) // 2], text[1:])
+    }
+    begun = ["", *(text[:cut] for text in written for cut in (len(text) // 2, len(text)))]
     return [(begin, unit) for unit in COMMON for begin in dict.fromkeys(begun)] + [
         ("", unit) for unit in sorted(near) if unit
     ]

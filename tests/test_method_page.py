@@ -30,9 +30,9 @@ def test_the_code_prints_what_its_comments_say(
     exec(compile(code, "docs/method.md", "exec"), {"__name__": "method"})
 
     promised = re.findall(r"^ *print\(.*\)  # (.+)$|^# (.+)$", code, re.MULTILINE)
-    said = capsys.readouterr().out.splitlines()
-    assert said == [beside or below for beside, below in promised]
-    assert said
+    printed = capsys.readouterr().out.splitlines()
+    assert printed == [beside or below for beside, below in promised]
+    assert printed
 
 
 def test_every_score_has_its_formula() -> None:

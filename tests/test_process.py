@@ -30,7 +30,7 @@ class Recording(_process.ProcessObserver):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python 3.12 warns of any fork
-def test_each_side_of_a_fork_is_told() -> None:
+def test_each_side_of_a_fork_is_notified() -> None:
     """Before it, then in the parent or in the child; also while other threads register objects."""
     observer = Recording()
     done = threading.Event()

@@ -393,7 +393,7 @@ def test_a_page(pytester: pytest.Pytester) -> None:
         ("/proc/evals.jsonl", "/proc/evals.jsonl: "),
     ],
 )
-def test_a_path_that_cannot_be_written_is_told_at_once(
+def test_a_path_that_cannot_be_written_is_reported_at_once(
     pytester: pytest.Pytester, path: str, words: str
 ) -> None:
     """A usage error: no test runs, and nothing is left."""

@@ -71,10 +71,10 @@ def test_the_picture_is_the_demo(tmp_path: Path) -> None:
 def test_pictures_are_small_and_said_in_words() -> None:
     """Light and dark, with a text for those who do not see them; made by a script in the tree."""
     shown = re.findall(r'(?:srcset|src)="([^"]+)"', README)
-    said = re.findall(r'<img alt="([^"]+)"', README)
+    descriptions = re.findall(r'<img alt="([^"]+)"', README)
 
-    assert len(shown) == 2 * len(said) >= 4
-    assert all(len(words) > 60 for words in said)
+    assert len(shown) == 2 * len(descriptions) >= 4
+    assert all(len(words) > 60 for words in descriptions)
     for name in shown:
         picture = (ROOT / name).read_bytes()
         assert picture.startswith(b"\x89PNG"), name
@@ -123,7 +123,7 @@ def test_the_commands_are_the_gates(root: Path) -> None:
     gate = (root / ".ci" / "run").read_text()
 
     for end in ("rag-eval demo", "uv run pytest"):
-        found = [line for line in README.splitlines() if line.endswith(end)]
-        assert len(found) == 1
-        assert found[0].startswith("python3 -m venv .venv && ")
+        lines = [line for line in README.splitlines() if line.endswith(end)]
+        assert len(lines) == 1
+        assert lines[0].startswith("python3 -m venv .venv && ")
         assert f'readme_line "{end}"' in gate

@@ -17,8 +17,8 @@ def test_the_header_says_what_the_run_has(
     monkeypatch.setattr(conftest, "DATA", tmp_path)
 
     def labelled() -> str:
-        said = config.hook.pytest_report_header(config=config, start_path=root)
-        (line,) = (line for line in said if str(line).startswith("labelled data: "))
+        header = config.hook.pytest_report_header(config=config, start_path=root)
+        (line,) = (line for line in header if str(line).startswith("labelled data: "))
         return str(line)
 
     assert "own rows only" in labelled()

@@ -174,7 +174,7 @@ def test_a_mistaken_url_is_shown_without_it(
 
 
 @pytest.mark.parametrize(
-    ("judge", "body", "told"),
+    ("judge", "body", "place"),
     [
         ("openai:m", f'{{"api_key": "{TOKEN}"', "line 1 column"),
         ("openai:m", f'{{"api_key": {TOKEN}}}', "line 1 column 13"),
@@ -182,13 +182,13 @@ def test_a_mistaken_url_is_shown_without_it(
         ("embedded", f'{{"api_key": "{TOKEN}"}}', "['api_key']: is for openai:MODEL"),
     ],
 )
-def test_a_mistaken_extra_field_is_told_by_its_place(
+def test_a_mistaken_extra_field_is_named_by_its_place(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     judge: str,
     body: str,
-    told: str,
+    place: str,
 ) -> None:
     """Not by its text, which a log of a build would keep."""
     (tmp_path / "calls.jsonl").write_text(small_call().call.model_dump_json() + "\n")
@@ -196,12 +196,12 @@ def test_a_mistaken_extra_field_is_told_by_its_place(
     shown = command(monkeypatch, capsys, "run", *words, "--extra-body", body)
 
     assert "`--extra-body` = " in shown
-    assert told in shown
+    assert place in shown
     clean(shown)
 
 
 @pytest.mark.parametrize("make", [EvaluatorConfig, judge_from])
-def test_extra_fields_of_another_judge_are_told_by_name(make: Callable[..., object]) -> None:
+def test_extra_fields_of_another_judge_are_named(make: Callable[..., object]) -> None:
     """They are refused without their values."""
     with pytest.raises(ConfigurationError, match=r"`extra_body` = \['api_key'\]") as caught:
         make("embedded", extra_body={"api_key": TOKEN})
@@ -258,13 +258,13 @@ def test_a_chain_with_a_handler_shows_none(echo: Serve, caplog: pytest.LogCaptur
 
     from rag_eval_integrations.langchain import RagEvalCallbackHandler
 
-    class Found(BaseRetriever):
+    class FerryRetriever(BaseRetriever):
         def _get_relevant_documents(self, query: str, *, run_manager: object) -> list[Document]:
             return [Document(page_content="The ferry leaves at nine.")]
 
     caplog.set_level(logging.DEBUG, logger="rag_eval_integrations")
     handler = RagEvalCallbackHandler(RagEvaluator(planted(echo(403))))
-    chain = Found() | RunnableLambda(str) | FakeListChatModel(responses=["At nine."])
+    chain = FerryRetriever() | RunnableLambda(str) | FakeListChatModel(responses=["At nine."])
     chain.invoke("When?", {"callbacks": [handler]})
     assert handler.flush(timeout=30)
 

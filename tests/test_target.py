@@ -30,14 +30,14 @@ def test_a_path_leads_to_its_file(tmp_path: Path) -> None:
 def test_messages_say_what_is_wrong_without_errno(tmp_path: Path) -> None:
     """A folder that is missing, or a file in its place, names that are too long, permissions."""
     (tmp_path / "file").write_text("x")
-    found = []
+    messages = []
     for path in ("none/out", "file/out", "x" * 300):
         with pytest.raises(OSError, match=r"^/") as raised:
             _target.resolved(tmp_path / path)
-        found.append(str(raised.value).removeprefix(f"{tmp_path / path}: "))
+        messages.append(str(raised.value).removeprefix(f"{tmp_path / path}: "))
     denied = _target.readable(PermissionError(errno.EACCES, "Permission denied", "x.tmp"), "x")
 
-    assert found == [
+    assert messages == [
         f"the folder {tmp_path / 'none'} does not exist",
         "not a directory",
         "file name too long",
@@ -60,14 +60,14 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
 
     with pytest.raises(KeyError):
         write_half()
-    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("f", "old")]
+    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("f", "old")]
 
     with _target.replacing(path) as stream:
         stream.write(b"new")
         stream.flush()
         assert path.read_text() == "old"
 
-    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("f", "new")]
+    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("f", "new")]
     assert path.stat().st_mode & 0o777 == 0o604
 
 
@@ -221,7 +221,7 @@ def test_half_a_copy_is_no_backup(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(shutil, "copyfileobj", no_room)
     with pytest.raises(OSError, match=r"e\.jsonl\.bak: no space left on device"):
         _target.back_up(path)
-    assert [one.name for one in tmp_path.iterdir()] == ["e.jsonl"]
+    assert [file.name for file in tmp_path.iterdir()] == ["e.jsonl"]
 
 
 def test_short_files_are_read_at_once(tmp_path: Path) -> None:

@@ -26,7 +26,10 @@ _BY_NAME = {f"{PACKAGE}.judges.judge"}
 
 def modules() -> list[str]:
     """Every module by its dotted name, packages included."""
-    return [PACKAGE, *(found.name for found in pkgutil.walk_packages([str(SOURCE)], f"{PACKAGE}."))]
+    return [
+        PACKAGE,
+        *(module.name for module in pkgutil.walk_packages([str(SOURCE)], f"{PACKAGE}.")),
+    ]
 
 
 def path_of(module: str) -> Path:
@@ -54,15 +57,15 @@ def exported() -> set[str]:
 
 def defined(module: str) -> set[str]:
     """Names that a module defines at its top level."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in ast.parse(path_of(module).read_text()).body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found.add(node.name)
+            names.add(node.name)
         elif isinstance(node, ast.Assign):
-            found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            found.add(node.target.id)
-    return found
+            names.add(node.target.id)
+    return names
 
 
 def private(module: str) -> bool:

@@ -200,7 +200,7 @@ def _is_deep(value: Any) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundObject:
+class ObjectPlace:
     """A place in a text where a JSON object begins."""
 
     start: int
@@ -208,7 +208,7 @@ class FoundObject:
     """The object; None where it is broken."""
 
 
-def objects_in(text: str) -> Iterator[FoundObject]:
+def objects_in(text: str) -> Iterator[ObjectPlace]:
     """Yield the JSON objects of a text in their order, also those that do not parse.
 
     Objects inside of an object are not yielded, unless that one is broken. A brace in prose is not
@@ -229,7 +229,7 @@ def objects_in(text: str) -> Iterator[FoundObject]:
         except (ValueError, RecursionError):  # a number with too many digits; too deep
             left -= len(text) - position
         if value is not None or _BEGINS.match(text, position):
-            yield FoundObject(position, value)
+            yield ObjectPlace(position, value)
         position = text.find("{", end)
 
 

@@ -66,7 +66,7 @@ async def test_a_missing_v1_is_named(status: int) -> None:
     assert str(with_it.value).endswith(f"POST {root}/v1/chat/completions was asked")
 
 
-async def test_a_web_page_is_told_from_an_answer() -> None:
+async def test_a_web_page_is_distinguished_from_an_answer() -> None:
     """What a wrong URL often gives: it is asked for once more at most, also where answers were given."""
     page = Reply(body=b"<!doctype html><p>Hi")
     for answers in (0, 1):

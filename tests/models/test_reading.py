@@ -96,7 +96,7 @@ BROKEN = '{"a": [1, 2,], "b": "x",}'
 
 
 @given(st.lists(st.tuples(PROSE, OBJECTS), max_size=3), PROSE)
-def test_every_object_is_found_whatever_stands_around(
+def test_every_object_is_read_whatever_stands_around(
     parts: list[tuple[str, dict[str, object]]], end: str
 ) -> None:
     """In their order, at their places, and none of those inside them."""
@@ -158,7 +158,7 @@ def test_a_text_that_is_no_json_as_a_whole_is_refused(text: str) -> None:
         json_of(text)
 
 
-def test_a_broken_object_is_told_from_a_brace_in_prose() -> None:
+def test_a_broken_object_is_distinguished_from_a_brace_in_prose() -> None:
     """The broken one is yielded without a value, and so are the objects inside it."""
     text = 'The set {a, b}. {"x": {"y": 1}, } {'
 
@@ -224,7 +224,7 @@ def test_a_text_that_ends_with_its_object_may_hold_a_quote_too_many() -> None:
 
 
 @given(st.dictionaries(st.text("abcxyz_", min_size=1), VALUES, min_size=1, max_size=4), PROSE)
-def test_fields_are_found_with_their_places(content: dict[str, object], before: str) -> None:
+def test_fields_are_read_with_their_places(content: dict[str, object], before: str) -> None:
     """The text at the place of a field is its value, in any layout of the object."""
     for indent in (None, 2):
         text = before + json.dumps(content, indent=indent) + "."

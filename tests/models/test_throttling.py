@@ -370,7 +370,7 @@ def test_concurrency_is_bounded_and_full() -> None:
     assert run(main) == (32, pytest.approx(5.0))
 
 
-def test_the_capacity_of_an_endpoint_is_found() -> None:
+def test_the_capacity_of_an_endpoint_is_measured() -> None:
     """64 at once against 10 places: all are answered, refusals stay few, the places well used."""
 
     async def main(loop: JumpingLoop) -> tuple[int, float]:
@@ -877,7 +877,7 @@ def refused() -> JudgeUnavailableError:
     return JudgeUnavailableError("m at host cannot be reached: refused", connected=False)
 
 
-def test_an_endpoint_that_is_not_there_is_told_at_once() -> None:
+def test_an_endpoint_that_is_not_there_is_reported_at_once() -> None:
     """1,000 requests end within a second, after two attempts each of those under way."""
 
     async def main(loop: JumpingLoop) -> None:

@@ -44,7 +44,7 @@ class Address:
         return bool(_VERSIONED.search(urlsplit(self.url).path))
 
     def hint(self, status: int, body: str) -> str:
-        """Say what to check after a redirect, 404 or 405 with `said` in its body; else nothing."""
+        """Say what to check after a redirect, 404 or 405 with this `body`; else nothing."""
         if 300 <= status < 400:
             return "; should base_url be another one?"
         if status not in (404, 405):

@@ -132,7 +132,7 @@ def _names(place: list[Any]) -> list[str]:
 
 # A validation error as Python prints it: a list of errors, one line per error, pydantic's report.
 _LISTED = re.compile(r"""['"]loc['"]\s*:\s*[(\[]([^)\]]{1,200})[)\]]""")
-_SAID = re.compile(r"""['"]msg['"]\s*:\s*("(?:[^"\\]|\\.){1,500}"|'(?:[^'\\]|\\.){1,500}')""")
+_MESSAGE = re.compile(r"""['"]msg['"]\s*:\s*("(?:[^"\\]|\\.){1,500}"|'(?:[^'\\]|\\.){1,500}')""")
 _DOTTED = re.compile(r"\bbody((?:\s*(?:\.|->)\s*\w+){1,8})\W{0,8}([^\n]{0,300})")
 _REPORTED = re.compile(
     r"\bvalidation errors? for [^\n]{1,80}\n\s*([\w.\[\]-]{1,200})\n\s+([^\n]{1,300}?)\s*\[type="
@@ -149,7 +149,7 @@ def _validation_in(message: str) -> tuple[str, str] | None:
     listed = _LISTED.search(text)
     if listed is not None:
         names = _names(re.findall(r"""['"]([^'"]+)['"]""", listed[1]))
-        reason = _SAID.search(text, listed.end()) or _SAID.search(text)
+        reason = _MESSAGE.search(text, listed.end()) or _MESSAGE.search(text)
         words = reason[1][1:-1] if reason else "is not valid"
     elif (dotted := _DOTTED.search(text)) is not None:
         names, words = re.findall(r"\w+", dotted[1]), dotted[2]
