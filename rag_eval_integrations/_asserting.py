@@ -285,4 +285,5 @@ def _document(evaluation: Evaluation, number: object) -> str:
 
 
 def _list(value: object) -> list[object]:
+    """Return a value that is a list or a tuple as a list; else an empty one."""
     return list(value) if isinstance(value, list | tuple) else []

@@ -82,6 +82,7 @@ def _presentable(field: str, value: object) -> object:
 
 
 def _repr(value: object) -> str:
+    """Return a value's `repr`; never raises."""
     try:
         return repr(value)
     except Exception:  # noqa: BLE001 -- a number of 5,000 digits, a user's `__repr__`

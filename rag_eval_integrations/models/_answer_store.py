@@ -113,6 +113,7 @@ class CacheFile(_process.ProcessObserver):
             )
 
     def _size(self) -> int:
+        """Return the bytes in use of the file."""
         pages, free, size = (
             (self._execute(f"PRAGMA {name}") or [(0,)])[0][0]
             for name in ("page_count", "freelist_count", "page_size")
@@ -206,6 +207,7 @@ def _open(path: Path) -> sqlite3.Connection:
 
 
 def _refusal(path: Path, why: str) -> ConfigurationError:
+    """Make the error of a file that is not used."""
     return ConfigurationError("path", str(path), why)
 
 
@@ -233,6 +235,7 @@ def _check_header(path: Path) -> None:
 
 
 def _create(connection: sqlite3.Connection) -> None:
+    """Make the table in a file that has none, and mark the file as a cache."""
     if connection.execute("PRAGMA schema_version").fetchone()[0]:
         return
     connection.execute("BEGIN IMMEDIATE")
@@ -245,6 +248,7 @@ def _create(connection: sqlite3.Connection) -> None:
 
 
 def _check(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse a small file whose pages are damaged."""
     if path.stat().st_size <= _CHECKED:
         verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         if verdict != "ok":

@@ -100,6 +100,7 @@ def causes_of(error: BaseException) -> Iterator[BaseException]:
 
 
 def _connected(error: BaseException) -> bool:
+    """Whether a connection was made, as far as the causes of a failure tell."""
     return not any(
         isinstance(cause, _NO_CONNECTION) or type(cause).__name__ == "ConnectError"
         for cause in causes_of(error)

@@ -155,6 +155,7 @@ class FrameworkModel(ModelBase, Generic[M, R]):
 
 
 def _choice(reply: Reply, sent: Mapping[str, Any], warnings: list[str]) -> Choice:
+    """Read a framework's answer: without its reasoning, with the tokens that were asked for."""
     answer = answer_in(reply.written)
     tokens = None
     if "logprobs" in sent:
@@ -314,6 +315,7 @@ class Borrowed(_process.ProcessObserver, Generic[M]):
             raise judge_error(error, who) from error
 
     def _model_here(self) -> M:
+        """Return the running loop's own model; make it at the first request."""
         assert self._make_model is not None
         loop = asyncio.get_running_loop()
         if loop not in self._made:
@@ -321,6 +323,7 @@ class Borrowed(_process.ProcessObserver, Generic[M]):
         return self._made[loop]
 
     async def _in_thread(self, sync: Callable[[M], T], model: M) -> T:
+        """Call the sync method in a thread, where it may block."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self._max_threads, thread_name_prefix="rag-eval-model")
 
@@ -405,6 +408,7 @@ class FrameworkTemplate(ABC):
         """Render the template: the kind and the text of each message."""
 
     def _message(self, kind: str, content: str) -> Message:
+        """Make the message of a framework's kind, such as `human`."""
         role = _ROLES.get(kind)
         if role is None:
             raise ConfigurationError("prompt", self.name, f"has a message of the kind {kind!r}")

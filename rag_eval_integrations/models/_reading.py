@@ -84,6 +84,7 @@ def _after(written: str, ends: Iterable[int]) -> AnswerText:
 
 
 def _is_json(text: str) -> bool:
+    """Whether a text is whole JSON, also in a code fence."""
     text = _CHANNEL_END.sub("", text)
     fenced = _fenced(text)
     try:
@@ -330,6 +331,7 @@ def as_text(value: str) -> str:
 
 
 def _nested(text: str, fields: dict[str, Span], depth: int) -> Iterator[dict[str, Span]]:
+    """Yield the fields of the objects inside an object, down to a depth."""
     for begin, stop in fields.values():
         if depth and text.startswith("{", begin, stop):
             inner, _ = _fields(text, begin + 1, stop)
@@ -448,6 +450,7 @@ def _of_answer(
 
 
 def _token(item: object) -> Token | None:
+    """Read one token with its alternatives; None when it has another shape."""
     if not isinstance(item, dict):
         return None
     own = _alternative(item)
@@ -459,6 +462,7 @@ def _token(item: object) -> Token | None:
 
 
 def _alternative(item: object) -> tuple[str, float] | None:
+    """Read a text with its log-probability; None when it has another shape."""
     return alternative(item.get("token"), item.get("logprob")) if isinstance(item, dict) else None
 
 

@@ -69,6 +69,7 @@ class SingleFlight(_process.ProcessObserver, Generic[T]):
                 continue
 
     async def _make(self, key: Hashable, flight: Future[T], make: Callable[[], Awaitable[T]]) -> T:
+        """Make the answer, and give it or the failure to all who wait for it."""
         try:
             answer = await make()
         except BaseException as error:

@@ -116,6 +116,7 @@ class CachedModel(WrappedModel):
         return completion if charged else completion.model_copy(update={"usage": Usage()})
 
     async def _use(self, use: Callable[..., R], *args: object) -> R:
+        """Read or write the file, in a thread where the file is our own."""
         if self._own is None:
             return use(*args)
         # To the end even if the caller is cancelled: an answer that has arrived is stored although
@@ -148,11 +149,13 @@ class CachedModel(WrappedModel):
         return hashlib.sha256(text.encode("ascii")).hexdigest()
 
     def _keeps(self, completion: Completion) -> bool:
+        """Whether a completion is one of those that are stored and used."""
         return self.keep == "all" or all(
             choice.finish_reason == "stop" and choice.text for choice in completion.choices
         )
 
     def _read(self, key: str, line: str) -> Completion | None:
+        """Read a stored line; None when it is to be asked for again."""
         try:
             completion = from_line(Completion, line)
             return completion if self._keeps(completion) else None

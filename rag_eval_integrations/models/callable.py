@@ -93,6 +93,7 @@ class CallableModel(ModelBase, _process.ProcessObserver):
         )
 
     async def _answer(self, messages: Messages) -> object:
+        """Call the user's function: on this loop, or in a thread."""
         if self._is_async:
             return await self._function(messages)  # type: ignore[misc]  # known by `_is_async`
         if self._threads is None:
@@ -105,5 +106,6 @@ class CallableModel(ModelBase, _process.ProcessObserver):
         return await answer if inspect.isawaitable(answer) else answer
 
     def _call(self, messages: Messages) -> object:
+        """Call the user's function in this thread."""
         with contained:  # in the thread: a `StopIteration` would not come out of it
             return self._function(messages)

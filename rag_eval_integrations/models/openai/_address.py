@@ -114,6 +114,7 @@ def address_of(url: str, api_version: str | None = None) -> Address:
 
 
 def _version(in_url: str | None, given: str | None) -> str | None:
+    """Return the API version of the URL or the argument, which must not differ."""
     if given is not None and (type(given) is not str or not re.fullmatch(r"[\w.-]{1,40}", given)):
         raise ConfigurationError("api_version", given, "should be a version, as in '2024-10-21'")
     if in_url is not None and not re.fullmatch(r"[\w.-]{1,40}", in_url):
@@ -155,6 +156,7 @@ def environment_problem() -> tuple[str, str, str] | None:
 
 
 def _unusable_certificates(path: str) -> str | None:
+    """Say why a file of certificates cannot be used; None when it can."""
     try:
         changed = os.stat(path).st_mtime_ns
     except OSError as error:
@@ -164,6 +166,7 @@ def _unusable_certificates(path: str) -> str | None:
 
 @lru_cache(maxsize=8)  # loading takes 20 ms, and an app makes many models
 def _unloadable(path: str, changed: int) -> str | None:
+    """Say why a file of certificates cannot be loaded; None when it can."""
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=path)
     except (OSError, ssl.SSLError):  # an SSLError is an OSError; both are named for the reader
@@ -192,6 +195,7 @@ def proxy_passwords() -> list[str]:
 
 
 def _variable(scheme: str) -> str | None:
+    """Return the name of the environment variable that sets the proxy of a scheme."""
     names = (f"{scheme}_proxy", f"{scheme.upper()}_PROXY")
     return next((name for name in names if os.environ.get(name)), None)
 
@@ -224,6 +228,7 @@ def why_unreachable(error: BaseException, url: str, proxy: str | None) -> tuple[
 
 
 def _words(error: BaseException, url: str) -> str | None:
+    """Say in words what a cause means; None when it tells nothing."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return _untrusted(error)
     if isinstance(error, ssl.SSLError):
@@ -243,6 +248,7 @@ def _words(error: BaseException, url: str) -> str | None:
 
 
 def _untrusted(error: ssl.SSLCertVerificationError) -> str:
+    """Say what to do about a server's certificate that is not trusted."""
     words = f"the server's certificate is not trusted: {readable(error.verify_message)}"
     chosen = os.environ.get(_CERTIFICATES)
     if chosen:

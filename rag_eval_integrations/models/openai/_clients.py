@@ -175,6 +175,8 @@ class GivenClient:
 def maker(
     sdk: Any, address: Address, key: SecretStr, headers: Mapping[str, str], timeout: float
 ) -> Callable[[], AsyncOpenAI]:
+    """Return a function that makes a client of these settings."""
+
     def make() -> AsyncOpenAI:
         settings: dict[str, Any] = {
             "api_key": key.get_secret_value(),
@@ -237,6 +239,7 @@ _PLAIN_HEADER = re.compile(r"accept|content-type|user-agent|x-stainless", re.IGN
 
 
 def version_of(client: AsyncOpenAI) -> str | None:
+    """Return the API version of a user's Azure client; None of another one."""
     version = client.default_query.get("api-version")
     return version if isinstance(version, str) else None
 
@@ -301,6 +304,7 @@ class LoopClients(_process.ProcessObserver):
 
 
 async def _closed_at_the_end(client: AsyncOpenAI) -> AsyncGenerator[None, None]:
+    """Keep a client open for as long as this generator is; close it with it."""
     try:
         yield
     finally:
@@ -325,10 +329,12 @@ async def _close(keeper: AsyncGenerator[None, None]) -> None:
 
 
 def _close_soon(kept: _Kept) -> None:
+    """Begin to close the clients, without waiting."""
     _start_closing(kept)
 
 
 def _close_and_wait(kept: _Kept) -> None:
+    """Close the clients, and wait up to a second for each."""
     for closed in _start_closing(kept):
         closed.wait(_AT_EXIT)
 
@@ -352,6 +358,7 @@ _closing: set[asyncio.Task[None]] = set()  # a loop refers to its tasks weakly
 def _begin(
     loop: asyncio.AbstractEventLoop, keeper: AsyncGenerator[None, None], closed: threading.Event
 ) -> None:
+    """Close a client on its loop, and set the event when done."""
     task = loop.create_task(_close(keeper))
     _closing.add(task)
     task.add_done_callback(_closing.discard)

@@ -101,6 +101,7 @@ def failure_of(status: int, headers: Mapping[str, str], text: str) -> ErrorReply
 
 
 def _error_in(text: str) -> dict[str, Any]:
+    """Read the error object of any dialect; empty when there is none."""
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):
@@ -127,6 +128,7 @@ def _error_in(text: str) -> dict[str, Any]:
 
 
 def _names(place: list[Any]) -> list[str]:
+    """Return the names of fields in a path, without the leading `body`."""
     return [part for part in place if isinstance(part, str) and part != "body"]
 
 
@@ -161,6 +163,7 @@ def _validation_in(message: str) -> tuple[str, str] | None:
 
 
 def _text(value: object) -> str | None:
+    """Return a value as a short text; None when there is none."""
     return str(value)[:200] if value not in (None, "") else None
 
 
@@ -262,5 +265,6 @@ def _first_named(message: str, present: set[str]) -> str | None:
 
 
 def _limit_in(message: str, sent: int) -> int | None:
+    """Return the largest value below the sent one that a message names; None if it names none."""
     limits = [int(match) for match in _LIMIT.findall(message) if len(match) < 10]
     return max((limit for limit in limits if 0 < limit < sent), default=None)

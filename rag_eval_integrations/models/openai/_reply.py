@@ -72,6 +72,7 @@ def is_without_json(sent: Sent, choice: Choice) -> bool:
 
 
 def _object(content: bytes, who: str) -> dict[str, Any]:
+    """Read the body as a JSON object, or raise what it is instead."""
     try:
         reply = loads(content)
     except (ValueError, RecursionError):
@@ -104,11 +105,13 @@ def _without_answer(reply: dict[str, Any], who: str) -> JudgeUnavailableError:
 
 
 def _index(item: dict[str, Any]) -> int:
+    """Return an answer's place among several."""
     index = item.get("index")
     return index if isinstance(index, int) else 0
 
 
 def _choice(item: dict[str, Any], sent: Sent, warnings: list[str]) -> Choice:
+    """Read one answer, and add what is wrong with it to the warnings."""
     message = item.get("message")
     message = message if isinstance(message, dict) else {}
     written = _written(message, sent)
@@ -153,6 +156,7 @@ def _calls(message: dict[str, Any]) -> str:
 
 
 def _arguments(message: dict[str, Any]) -> str | None:
+    """Return the arguments of the required tool call as JSON; None without such a call."""
     calls = message.get("tool_calls")
     if not isinstance(calls, list) or not calls or not isinstance(calls[0], dict):
         return None
@@ -164,6 +168,7 @@ def _arguments(message: dict[str, Any]) -> str | None:
 
 
 def _usage(counts: object, requests: int) -> Usage:
+    """Read the numbers of tokens."""
     counts = counts if isinstance(counts, dict) else {}
     return Usage(
         requests=requests,

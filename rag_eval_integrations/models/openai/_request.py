@@ -109,6 +109,7 @@ def _parameters(asked: CompletionRequest, defaults: Defaults, can: Capabilities)
 def _messages(
     asked: CompletionRequest, by: StructuredBy | None, can: Capabilities, warnings: list[str]
 ) -> list[dict[str, Any]]:
+    """Write the messages, the schema among them where the endpoint takes it nowhere else."""
     messages = list(asked.messages)
     if asked.json_schema is not None and by in ("json_object", "text"):
         messages = _with_schema(messages, asked.json_schema)
@@ -119,6 +120,7 @@ def _messages(
 
 
 def _content(message: Message) -> str | list[dict[str, Any]]:
+    """Write the content of a message: text, or parts with images."""
     if not message.images:
         return message.content
     images = [{"type": "image_url", "image_url": {"url": url}} for url in message.images]
@@ -155,6 +157,7 @@ def _without_system(messages: list[Message]) -> list[Message]:
 
 
 def _structured(name: str, schema: Schema, by: StructuredBy) -> dict[str, Any]:
+    """Write the fields that ask for JSON by one of the ways."""
     if by == "json_schema":
         strict = strict_schema(schema)
         described = {"name": name, "schema": strict or schema, "strict": strict is not None}
@@ -191,6 +194,7 @@ _OF_MANY = ("anyOf", "oneOf", "allOf", "prefixItems")
 
 
 def _strict(schema: JsonValue) -> JsonValue:
+    """Copy a part of a schema for strict mode; raise where it has no strict form."""
     if not isinstance(schema, dict):
         return schema
     strict = {key: value for key, value in schema.items() if key != "default"}

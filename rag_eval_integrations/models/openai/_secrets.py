@@ -92,6 +92,7 @@ def _escaped_form(secrets: Iterable[str]) -> str | None:
 
 
 def _is_token(text: str) -> bool:
+    """Whether a text is long and not made of ordinary words, as keys are."""
     return len(text) >= _LONG and not _WORDS.fullmatch(text)
 
 

@@ -205,6 +205,7 @@ class OpenAIModel:
         await self._clients.aclose()
 
     async def _complete(self, request: CompletionRequest) -> Completion:
+        """Ask until a form of the request is accepted, or nothing is left to leave out."""
         client = await self._client()
         with self._endpoint.negotiate() as wait:
             refused = asked_again = False
@@ -236,6 +237,7 @@ class OpenAIModel:
         raise JudgeRejectedError(f"{self._who} refused {_MOST_REQUESTS} forms of the request")
 
     async def _client(self) -> AsyncOpenAI:
+        """Return the running loop's client."""
         try:
             return await self._clients.get()
         except (OSError, ImportError, ValueError) as error:
@@ -277,6 +279,7 @@ class OpenAIModel:
         raise JudgeUnavailableError(why, status=status, connected=connected)
 
     def _error(self, failure: ErrorReply) -> Exception:
+        """Make the exception of an error reply, with a hint about the URL or the proxy."""
         who = self._who
         if failure.status in _FROM_A_PROXY and self._own:
             proxy = proxy_of(self.base_url)
@@ -284,6 +287,7 @@ class OpenAIModel:
         return failure.error(who, self._address.hint(failure.status, failure.message))
 
     def _observe(self, sent: Sent, completion: Completion) -> None:
+        """Record which accepted parameters had an effect."""
         if "logprobs" in sent.body:
             given = any(choice.tokens for choice in completion.choices)
             self._endpoint.observe("logprobs", given=given)
@@ -294,6 +298,7 @@ class OpenAIModel:
             self._endpoint.observe("response_format", given=given)
 
     def _hide(self, client: AsyncOpenAI, text: str) -> str:
+        """Replace the secrets in a text."""
         text = self._secrets.hide(text)
         # A user's client may have fetched a token since.
         return text if self._own else secrets_of(client).hide(text)
@@ -335,6 +340,7 @@ def _check_numbers(timeout: float, temperature: float | None, max_tokens: int | 
 
 
 def _checked_body(fields: Mapping[str, JsonValue] | None) -> dict[str, JsonValue]:
+    """Return the extra fields, which JSON must be able to hold."""
     if not isinstance(fields, Mapping | None):
         raise ConfigurationError("extra_body", type(fields).__name__, "should be a mapping")
     body = dict(fields or {})
@@ -350,6 +356,7 @@ _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
 def _checked_headers(headers: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the headers, which HTTP must be able to hold."""
     if not isinstance(headers, Mapping | None):
         kind = type(headers).__name__
         raise ConfigurationError("default_headers", kind, "should map names to texts")
@@ -363,6 +370,7 @@ def _checked_headers(headers: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def _key_for(given: str | None, address: Address, *, needed: bool) -> SecretStr:
+    """Return the key: the one given, else of the environment, else a dummy where none is needed."""
     variables = ["OPENAI_API_KEY"]
     if address.azure or "azure" in urlsplit(address.url).netloc:
         variables.insert(0, "AZURE_OPENAI_API_KEY")

@@ -105,6 +105,7 @@ class RollingWindow:
         return difference
 
     def _forget(self, now: float) -> None:
+        """Drop the starts that have left the window."""
         while self._taken and self._taken[0].start + self._seconds <= now:
             old = self._taken.popleft()
             old.counted = False

@@ -38,6 +38,7 @@ class _Outcomes:
         return 1 - self.refused / self.done if self.done else 1.0
 
     def count(self, refused: bool) -> None:
+        """Count a request that ended."""
         self.done += 1
         self.refused += refused
 
@@ -110,6 +111,7 @@ class AdaptiveConcurrency:
         self._decide()
 
     def _decide(self) -> None:
+        """Halve the limit, restore it, or begin the next window, as the outcomes say."""
         size = max(int(self.limit), _SAMPLE)
         window = self._window
         full = window.done >= size
@@ -137,6 +139,7 @@ class AdaptiveConcurrency:
         return self._failed_at * self._before.answered
 
     def _halve(self) -> None:
+        """Halve the limit, and remember where it failed."""
         self._failed_at = self.limit
         self.limit = max(1.0, self.limit / 2)
         self._halved_at = self._started

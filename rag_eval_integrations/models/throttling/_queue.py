@@ -98,11 +98,13 @@ async def sleep(wakeup: asyncio.Future[None], seconds: float | None) -> None:
 
 
 def _complete(wakeup: asyncio.Future[None]) -> None:
+    """Wake a request, if nobody has yet."""
     if not wakeup.done():
         wakeup.set_result(None)
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:
+    """Return the running loop; None outside of one."""
     try:
         return asyncio.get_running_loop()
     except RuntimeError:
@@ -392,6 +394,7 @@ class AdmissionQueue:
             return None
 
     def _notify(self, waiting: Waiting | None) -> None:
+        """Call the user's `on_wait` for a wait with a known end."""
         if self._on_wait is None or waiting is None or waiting.seconds is None:
             return
         try:
@@ -423,17 +426,20 @@ class AdmissionQueue:
         return None, None
 
     def _admit(self, waiter: Waiter, now: float) -> Permit:
+        """Let a request start, and count it in every limit."""
         self._remove(waiter)
         self._paused = None
         tokens = self._permits.start(now, waiter.tokens, waiter.since)
         return Permit(self._concurrency.start(), now, self._circuit.enter(), tokens)
 
     def _head(self) -> Waiter | None:
+        """Return the first request that is still waiting; None when none is."""
         while self._heap and self._heap[0][1].removed:
             heapq.heappop(self._heap)
         return self._heap[0][1] if self._heap else None
 
     def _remove(self, waiter: Waiter) -> None:
+        """Take a request out of the queue."""
         waiter.removed = True
         self._queued -= 1
         if len(self._heap) > 2 * self._queued + 64:
@@ -442,5 +448,6 @@ class AdmissionQueue:
             heapq.heapify(self._heap)
 
     def _wake_head(self) -> None:
+        """Wake the first request that can be woken."""
         while (head := self._head()) is not None and not head.wake():
             self._remove(head)  # its loop was closed

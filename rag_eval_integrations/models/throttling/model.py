@@ -166,6 +166,7 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
             await self._back_off(queue, attempts, answer)
 
     def _tokens(self, request: CompletionRequest) -> int:
+        """Estimate the tokens of a request, where a limit needs that."""
         if self._tpm is None and self._permits is None:
             return 0
         tokens = estimated_tokens(request)
@@ -187,6 +188,7 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
         return used if self._tpm is None else min(used, max(estimate, math.ceil(self._tpm)))
 
     async def _acquire(self, queue: AdmissionQueue, attempts: Attempts) -> Permit:
+        """Wait for the permits of an attempt."""
         try:
             permit = await queue.acquire(attempts.sequence, attempts.tokens, attempts.end)
             if self._permits is not None:
@@ -262,6 +264,7 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
     def _given_up(
         self, queue: AdmissionQueue, attempts: Attempts, why: str
     ) -> JudgeUnavailableError:
+        """Make the error of a request that is given up, and count it for the circuit."""
         error = attempts.error(self._clock(), why)
         queue.record_failure(str(attempts.last or error))
         return error
@@ -269,6 +272,7 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
     def _cut_short(
         self, attempts: Attempts, is_open: JudgeUnavailableError
     ) -> JudgeUnavailableError:
+        """Make the error of a request whose retry an open circuit refuses."""
         why = f"other requests fail as well, so none is sent for {is_open.retry_after:.0f} s"
         return attempts.error(self._clock(), why)
 
