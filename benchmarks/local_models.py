@@ -25,8 +25,8 @@ from pathlib import Path
 from threading import Event
 
 from rag_eval_integrations.judges import OnnxJudge
-from rag_eval_integrations.judges._reader._model import ModelOptions
-from rag_eval_integrations.judges._reader._support import relevance
+from rag_eval_integrations.judges._local_model import ModelOptions
+from rag_eval_integrations.judges._reader import relevance
 from rag_eval_integrations.judges.embedded import label_call
 from rag_eval_integrations.judges.onnx import _OnnxModel
 from rag_eval_integrations.records import RagCall, Sentence, Sentences, SentencizedCall
@@ -123,15 +123,7 @@ def judge_documents(
     own = {"relevant": [], "utilized": []}
     start = time.process_time()
     for call in calls:
-        found = relevance(
-            backend,
-            call.call.question,
-            [s.text for s in call.documents],
-            [s.text for s in call.response],
-            8_192,
-            UNIT,
-            Event(),
-        )
+        found = relevance(backend, call, 8_192, UNIT, Event())
         for name, one in zip(own, found, strict=True):
             own[name].append(one)
     spent = time.process_time() - start

@@ -43,7 +43,7 @@ from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations.summary import Summary
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges import CascadeJudge, EmbeddedJudge, Judge, LLMJudge
-from rag_eval_integrations.judges._reader._judge import ReaderJudge
+from rag_eval_integrations.judges._reader import ReaderJudge
 from rag_eval_integrations.metrics import CallMetric, LabelMetric, ModelMetric
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.records import RagCall, SentencizedCall, Usage, to_line

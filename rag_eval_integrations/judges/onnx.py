@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import hashlib
 from functools import partial
+from glob import escape
 from pathlib import Path
 from typing import Any
 
 from rag_eval_integrations.errors import ConfigurationError, MissingDependencyError
-from rag_eval_integrations.judges._reader._judge import ReaderJudge
-from rag_eval_integrations.judges._reader._model import (
-    Backend,
+from rag_eval_integrations.judges._local_model import (
+    Kind,
+    LocalModel,
     ModelOptions,
     Purpose,
-    kind_of,
-    model_config,
     read_json,
 )
+from rag_eval_integrations.judges._reader import ReaderJudge
 
 _PROVIDERS = {
     "cpu": "CPUExecutionProvider",
@@ -25,12 +25,13 @@ _PROVIDERS = {
     "directml": "DmlExecutionProvider",
 }
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
-_HIDDEN = ("sentence_embedding", "last_hidden_state", "token_embeddings")
+_OUTPUTS = ("logits", "sentence_embedding", "last_hidden_state", "token_embeddings")
+"""Those of a classifier and, behind it, of encoders."""
 _OF_PARENTS: list[Any] = []
 """Sessions of a process that forked this one."""
 
 
-class _OnnxModel(Backend):
+class _OnnxModel(LocalModel):
     def __init__(self, model: Any, purpose: Purpose, options: ModelOptions) -> None:
         try:
             import onnxruntime  # noqa: PLC0415 -- heavy, and an extra
@@ -43,9 +44,6 @@ class _OnnxModel(Backend):
             why = f"this onnxruntime has {', '.join(known)}"
             raise ConfigurationError("device", options.device, why)
         file, folder = _files(Path(model), purpose)
-        for name in ("tokenizer.json", "config.json"):
-            if not (folder / name).is_file():
-                raise ConfigurationError(purpose, str(model), f"has no {name}")
         config = read_json(folder / "config.json", purpose)
         settings = onnxruntime.SessionOptions()
         settings.log_severity_level = 3
@@ -60,41 +58,37 @@ class _OnnxModel(Backend):
         except Exception as error:
             why = f"cannot be loaded: {type(error).__name__}: {error}"
             raise ConfigurationError(purpose, str(model), why) from error
-        inputs = {node.name: node for node in self._loaded.get_inputs()}
-        self._types = {name: node.type for name, node in inputs.items()}
-        if "input_ids" not in inputs or not set(_INPUTS).issuperset(inputs):
-            why = f"has the inputs {list(inputs)}; only {', '.join(_INPUTS)} can be given"
-            raise ConfigurationError(purpose, str(model), why)
+        self._inputs = {node.name: node.type for node in self._loaded.get_inputs()}
         # Sizes that the model was exported with; names stand for any size.
-        rows, length = (n if isinstance(n, int) else None for n in inputs["input_ids"].shape)
+        shape = [n if isinstance(n, int) else None for n in self._loaded.get_inputs()[0].shape]
         outputs = {node.name: len(node.shape) for node in self._loaded.get_outputs()}
-        kind = kind_of(config)
-        if kind != "token" and "logits" in outputs:  # an export may have left the classifier out
-            kind = "token" if outputs["logits"] == 3 else "pair"
-        elif kind != "token" and not outputs.keys().isdisjoint(_HIDDEN):
+        wanted = [name for name in _OUTPUTS if name in outputs]
+        self._output = (wanted or list(outputs))[0]
+        # Not by the config: an export may have left the classifier out.
+        kind: Kind = "token" if outputs[self._output] == 3 else "pair"
+        if self._output in _OUTPUTS[1:]:
             kind = "embedding"
-        wanted = _HIDDEN if kind == "embedding" else ("logits",)
-        self._output = next((name for name in wanted if name in outputs), next(iter(outputs)))
 
         def read(name: str) -> dict[str, Any]:
             """Read a JSON file of the model's folder."""
             return read_json(folder / name, purpose)
 
-        limit = read("tokenizer_config.json").get("model_max_length")
-        described = model_config(
-            config, kind, purpose, options, read=read, limit=limit, fixed=length
-        )
         name = folder.resolve().name + ("" if file.stem == "model" else f"/{file.stem}")
         name += f"@{_digest(file, folder / 'tokenizer.json')[:12]}"
-        super().__init__(name, described, tokenizer, purpose, options, (rows, length))
+        limit = read("tokenizer_config.json").get("model_max_length")
+        super().__init__(
+            name, kind, config, tokenizer, purpose, options,
+            read=read, limit=limit, shape=shape,
+        )  # fmt: skip
 
     def run(self, ids: Any, mask: Any, types: Any) -> Any:
         """Run the model on a batch; return its output as float32."""
         self._loaded = self._loaded or self._open()
-        arrays = dict(zip(_INPUTS, (ids, mask, types), strict=True))
+        arrays = zip(_INPUTS, (ids, mask, types), strict=True)
         fed = {
-            name: arrays[name].astype(kind[len("tensor(") : -1])
-            for name, kind in self._types.items()
+            name: array.astype(self._inputs[name][len("tensor(") : -1])
+            for name, array in arrays
+            if name in self._inputs
         }
         return self._loaded.run([self._output], fed)[0].astype("float32")
 
@@ -156,35 +150,37 @@ class OnnxJudge(ReaderJudge):
     """
 
     _library = "onnx"
-    _backend = _OnnxModel
+    _model = _OnnxModel
 
 
 def _files(path: Path, purpose: Purpose) -> tuple[Path, Path]:
     """Return the `.onnx` file, and the folder of the files that describe it."""
-    if path.is_dir():
-        for file in (path / "model.onnx", path / "onnx" / "model.onnx"):
-            if file.is_file():
-                return file, path
-        why = "has neither model.onnx nor onnx/model.onnx"
-    elif not path.is_file():
-        why = "no such folder or file"
-    elif path.suffix != ".onnx":
+    names = (path / "model.onnx", path / "onnx" / "model.onnx") if path.is_dir() else (path,)
+    file = next((name for name in names if name.is_file()), None)
+    if file is None:
+        why = (
+            "has neither model.onnx nor onnx/model.onnx"
+            if path.is_dir()
+            else "no such folder or file"
+        )
+        raise ConfigurationError(purpose, str(path), why)
+    if file.suffix != ".onnx":
         why = "use a folder, or a file that ends in .onnx"
-    else:
-        folder = path.absolute().parent
-        return path, folder.parent if folder.name == "onnx" else folder
-    raise ConfigurationError(purpose, str(path), why)
+        raise ConfigurationError(purpose, str(path), why)
+    folder = file.absolute().parent
+    if folder.name == "onnx" and path != file.parent:
+        folder = folder.parent
+    for needed in ("tokenizer.json", "config.json"):
+        if not (folder / needed).is_file():
+            raise ConfigurationError(purpose, str(path), f"has no {needed}")
+    return file, folder
 
 
 def _digest(file: Path, tokenizer: Path) -> str:
     """Return the digest of a model's files; large weights stand in files beside it."""
-    beside = sorted(
-        path for path in file.parent.iterdir()
-        if path.is_file() and path != file and path.name.startswith((file.name, f"{file.stem}."))
-        and path.suffix != ".json"
-    )  # fmt: skip
     digest = hashlib.sha256()
-    for path in (file, *beside, tokenizer):
+    weights = [p for p in file.parent.glob(f"{escape(file.stem)}.*") if p.suffix != ".json"]
+    for path in (*sorted(weights), tokenizer):
         with path.open("rb") as content:
             digest.update(hashlib.file_digest(content, "sha256").digest())
     return digest.hexdigest()

@@ -7,29 +7,28 @@ from __future__ import annotations
 
 import hashlib
 import json
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rag_eval_integrations.errors import ConfigurationError, MissingDependencyError
-from rag_eval_integrations.judges._reader._judge import ReaderJudge
-from rag_eval_integrations.judges._reader._model import (
-    Backend,
+from rag_eval_integrations.judges._local_model import (
+    Kind,
+    LocalModel,
     ModelOptions,
     Purpose,
-    kind_of,
-    model_config,
     plain_copy,
     read_json,
 )
+from rag_eval_integrations.judges._reader import ReaderJudge
 
-_CLASSES = {
+_CLASSES: dict[Kind, str] = {
     "pair": "AutoModelForSequenceClassification",
     "token": "AutoModelForTokenClassification",
+    "embedding": "AutoModel",
 }
 
 
-class _TorchModel(Backend):
+class _TorchModel(LocalModel):
     def __init__(self, model: Any, purpose: Purpose, options: ModelOptions) -> None:
         if options.threads is not None:
             why = "is for OnnxJudge; torch has its own"
@@ -40,12 +39,6 @@ class _TorchModel(Backend):
         except ImportError as error:
             raise MissingDependencyError(error.name or "torch", "transformers") from error
         self._torch: Any = torch
-        try:
-            self._device = torch.device(options.device)
-            torch.zeros(1, device=self._device)
-        except Exception as error:
-            why = f"torch cannot use it: {str(error).splitlines()[0]}"
-            raise ConfigurationError("device", options.device, why) from error
         source = None if isinstance(model, tuple) else str(model)
         if source is not None:
             model = _from_pretrained(transformers, source, purpose)
@@ -55,24 +48,33 @@ class _TorchModel(Backend):
             raise ConfigurationError(purpose, kinds, "use a tuple (model, tokenizer)")
         if not tokenizer.is_fast:
             raise ConfigurationError(purpose, source or "…", "needs a fast tokenizer")
-        config = loaded.config.to_dict()
-        if source is None or not config.get("architectures"):
-            config["architectures"] = [type(loaded).__name__]
-
-        described = model_config(
-            config, kind_of(config), purpose, options,
-            read=partial(_file, transformers, source, purpose), limit=tokenizer.model_max_length,
-        )  # fmt: skip
         try:
+            self._device = torch.device(options.device)
             self._loaded = loaded.to(self._device).eval()
         except Exception as error:
-            raise ConfigurationError("device", options.device, f"{error}") from error
+            why = f"torch cannot use it: {str(error).splitlines()[0]}"
+            raise ConfigurationError("device", options.device, why) from error
+
+        def read(name: str) -> dict[str, Any]:
+            """Read a JSON file of the model's folder or of the hub's cache; {} without one."""
+            file = None
+            if source is not None:
+                file = transformers.utils.cached_file(
+                    source, name, _raise_exceptions_for_missing_entries=False,
+                    _raise_exceptions_for_connection_errors=False,
+                )  # fmt: skip
+            return {} if file is None else read_json(Path(file), purpose)
+
         name = source or str(getattr(loaded.config, "_name_or_path", "") or type(loaded).__name__)
         if Path(name).is_absolute() or Path(name).exists():  # else a name of the hub
             name = Path(name).resolve().name
         name += f"@{_digest(loaded, tokenizer.backend_tokenizer, torch)[:12]}"
         self._has_types = "token_type_ids" in tokenizer.model_input_names
-        super().__init__(name, described, tokenizer.backend_tokenizer, purpose, options)
+        super().__init__(
+            name, _kind(type(loaded).__name__), loaded.config.to_dict(),
+            tokenizer.backend_tokenizer, purpose, options,
+            read=read, limit=tokenizer.model_max_length,
+        )  # fmt: skip
 
     def run(self, ids: Any, mask: Any, types: Any) -> Any:
         """Run the model on a batch; return its output as float32."""
@@ -83,7 +85,8 @@ class _TorchModel(Backend):
             out = self._loaded(
                 **{name: self._torch.tensor(x, device=self._device) for name, x in arrays.items()}
             )
-        return (out.logits if self.reading else out.last_hidden_state).float().cpu().numpy()
+        values = out.last_hidden_state if self.kind == "embedding" else out.logits
+        return values.float().cpu().numpy()
 
 
 def _from_pretrained(transformers: Any, name: str, purpose: Purpose) -> tuple[Any, Any]:
@@ -91,13 +94,19 @@ def _from_pretrained(transformers: Any, name: str, purpose: Purpose) -> tuple[An
     local = Path(name).is_dir()  # a folder is never looked up
     try:
         config = transformers.AutoConfig.from_pretrained(name, local_files_only=local)
-        loader = _CLASSES.get(kind_of(config.to_dict()) or "", "AutoModel")
-        model = getattr(transformers, loader).from_pretrained(name, local_files_only=local)
+        loader = getattr(transformers, _CLASSES[_kind((config.architectures or [""])[0])])
+        model = loader.from_pretrained(name, local_files_only=local)
         return model, transformers.AutoTokenizer.from_pretrained(name, local_files_only=local)
     except Exception as error:
         first = (str(error).strip().splitlines() or [""])[0]
         why = f"cannot be loaded: {type(error).__name__}: {first}"
         raise ConfigurationError(purpose, name, why) from error
+
+
+def _kind(architecture: str) -> Kind:
+    """Tell from the name of a model's class what it is."""
+    ends: dict[str, Kind] = {"ForSequenceClassification": "pair", "ForTokenClassification": "token"}
+    return next((kind for end, kind in ends.items() if architecture.endswith(end)), "embedding")
 
 
 class TransformersJudge(ReaderJudge):
@@ -121,20 +130,7 @@ class TransformersJudge(ReaderJudge):
     """
 
     _library = "transformers"
-    _backend = _TorchModel
-
-
-def _file(transformers: Any, source: str | None, purpose: Purpose, name: str) -> dict[str, Any]:
-    """Read a JSON file of a model's folder or of the hub's cache; {} without one."""
-    file = None
-    if source is not None and Path(source).is_dir():
-        file = Path(source) / name
-    elif source is not None:
-        file = transformers.utils.cached_file(
-            source, name, _raise_exceptions_for_missing_entries=False,
-            _raise_exceptions_for_connection_errors=False,
-        )  # fmt: skip
-    return {} if file is None else read_json(Path(file), purpose)
+    _model = _TorchModel
 
 
 def _digest(model: Any, tokenizer: Any, torch: Any) -> str:

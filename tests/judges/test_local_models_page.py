@@ -10,8 +10,8 @@ import pytest
 import tiny_readers as tiny
 
 from rag_eval_integrations.judges import OnnxJudge, TransformersJudge
-from rag_eval_integrations.judges._reader._model import BATCH_TOKENS
-from rag_eval_integrations.judges._reader._support import ALONE, SHORT
+from rag_eval_integrations.judges._local_model import BATCH_TOKENS
+from rag_eval_integrations.judges._reader import ALONE, SHORT
 from rag_eval_integrations.testing import small_call
 
 

@@ -21,6 +21,7 @@ from rag_eval_integrations.dataset import evaluate_calls
 from rag_eval_integrations.dataset.stream import ALONE
 from rag_eval_integrations.errors import ConfigurationError, JudgeError, MissingDependencyError
 from rag_eval_integrations.judges import Judge, OnnxJudge, judge_from
+from rag_eval_integrations.judges._local_model import Pooling
 from rag_eval_integrations.records import Labelling, Labels, SentencizedCall
 from rag_eval_integrations.sentences import Punkt, sentencize
 from rag_eval_integrations.testing import JudgeContract
@@ -131,7 +132,7 @@ def test_outputs_without_names_are_refused_unless_they_are_given(tmp_path: Path)
         OnnxJudge(folder)
 
     assert error.value.field == "labels"
-    for said in ("LABEL_0", "LABEL_1", "num_labels 2", "single_label_classification"):
+    for said in ("LABEL_0", "LABEL_1", "2 outputs", "single_label_classification"):
         assert said in str(error.value)
     judge = OnnxJudge(folder, labels=("unsupported", "supported"))
     assert labels_of(judge, call(GOOD)).support("a") == "full"
@@ -304,6 +305,24 @@ def test_a_model_for_relevance_ranks_the_sentence_that_answers_first(
     assert not any("embedded" in said for said in score.warnings)
 
 
+def test_the_pooling_is_the_files_or_the_users(tmp_path: Path, nli: Path) -> None:
+    """`1_Pooling/config.json` as sentence-transformers writes it; by default the mean."""
+    folder = tiny.encoder_model(tmp_path / "r", WORDS)
+
+    def read(pooling: Pooling | None = None) -> object:
+        judge = OnnxJudge(nli, relevance=folder, pooling=pooling)
+        return labels_of(judge, call(GOOD)).relevant_probabilities
+
+    mean, first = read(), read("cls")
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
+
+    assert (read(), read("mean")) == (first, mean)
+    assert first != mean
+    with pytest.raises(ConfigurationError, match="mean or cls"):
+        read("max")  # type: ignore[arg-type]
+
+
 def test_as_many_sentences_are_labelled_as_their_probabilities_sum_up_to(
     tmp_path: Path, nli: Path
 ) -> None:
@@ -391,9 +410,9 @@ _PAIR = {"architectures": ["XForSequenceClassification"]}
         (_without("tokenizer.json"), {}, "model", "has no tokenizer.json"),
         (lambda f: (f / "config.json").write_text("[]"), {}, "model", "should hold a JSON object"),
         (lambda f: (f / "model.onnx").write_bytes(b"no"), {}, "model", "cannot be loaded"),
-        (_config(**_PAIR, id2label={"0": "entailment", "1": "neutral"}), {}, "model",
-         "gives 3 outputs where 2 are named"),
-        (_config(**_PAIR, id2label={"a": "entailment"}), {}, "model", "should name 0, 1, …"),
+        (_config(**_PAIR, id2label={"0": "entailment", "1": "neutral"}), {}, "labels",
+         "has 3 outputs"),
+        (_config(**_PAIR, id2label={"a": "entailment"}), {}, "labels", "LABEL_0"),
         (_config(**_PAIR), {}, "labels", "cannot be told"),
         (None, {"labels": ("supported",)}, "labels", "has 3 outputs"),
         (None, {"labels": ("good", "so", "bad")}, "labels", "cannot be told"),

@@ -18,39 +18,30 @@ from hypothesis import strategies as st
 
 import rag_eval_integrations
 from rag_eval_integrations.errors import ConfigurationError, JudgeOutputError
-from rag_eval_integrations.judges._reader import _model
-from rag_eval_integrations.judges._reader._model import (
-    Backend,
-    ModelConfig,
+from rag_eval_integrations.judges import _local_model
+from rag_eval_integrations.judges._local_model import (
+    LocalModel,
     ModelOptions,
     OutputReading,
-    Pooling,
     Purpose,
-    kind_of,
-    model_config,
+    input_length,
     reading_of,
 )
-from rag_eval_integrations.judges._reader._support import pieces_of, windows
+from rag_eval_integrations.judges._reader import pieces_of, windows
 
 tokenizers = pytest.importorskip("tokenizers")
 pytest.importorskip("numpy")
 
-CONFIG = ModelConfig("pair", (), None, 64, 0, "mean")
-
-
-def config_of(labels: Iterable[str], problem: str | None = None) -> ModelConfig:
-    """A classifier of pairs with named outputs."""
-    return CONFIG._replace(labels=tuple(labels), problem=problem)
-
-
 # --- What the outputs mean
 
 
-def read_as(labels: Iterable[str], purpose: Purpose = "model") -> OutputReading:
+def read_as(
+    labels: Iterable[str], purpose: Purpose = "model", problem: str | None = None
+) -> OutputReading:
     """Tell what a classifier's outputs mean."""
-    reading = reading_of(config_of(labels), None, purpose, "m")
-    assert reading is not None
-    return reading
+    names = dict(enumerate(labels))
+    config = {"id2label": names, "problem_type": problem}
+    return reading_of(config, None, len(names), purpose, "the-model")
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
@@ -64,16 +55,16 @@ def test_a_value_that_is_not_finite_is_no_probability(value: float, independent:
 @pytest.mark.parametrize(
     "labels",
     [
-        ("LABEL_0", "LABEL_1"), (), ("entailment", "other"), ("supported", "consistent"),
+        ("LABEL_0", "LABEL_1"), ("entailment", "other"), ("supported", "consistent"),
     ],
 )  # fmt: skip
 def test_names_that_do_not_say_it_are_refused_for_support(labels: tuple[str, ...]) -> None:
     """Also where all of them mean the same."""
     with pytest.raises(ConfigurationError) as error:
-        reading_of(config_of(labels, "regression"), None, "model", "the-model")
+        read_as(labels, problem="regression")
 
     assert error.value.field == "labels"
-    for said in ("the-model", f"num_labels {len(labels)}", "problem_type regression"):
+    for said in ("the-model", f"{len(labels)} outputs", "problem_type regression"):
         assert said in str(error.value)
 
 
@@ -88,51 +79,23 @@ def test_one_output_without_a_name_is_relevance_as_cross_encoders_have_it() -> N
         read_as(["LABEL_0", "LABEL_1"], "relevance")
 
 
-def described(
-    config: dict[str, object],
-    asked: int | None = None,
-    asked_pooling: Pooling | None = None,
-    **files: dict[str, object],
-) -> ModelConfig:
-    """Describe a model by its files."""
-    names = {"sentence_bert_config.json": "sentence", "1_Pooling/config.json": "pooling"}
-    return model_config(
-        config, kind_of(config), "model", ModelOptions(None, asked, asked_pooling, "cpu", 1, None),
-        read=lambda name: files.get(names[name], {}),
-        limit=files.get("tokenizer", {}).get("model_max_length"),
-    )  # fmt: skip
-
-
 def test_the_length_is_the_shortest_that_a_file_says() -> None:
     """A tokenizer without a limit says 1e30; RoBERTa's positions begin behind its padding."""
     bert: dict[str, object] = {"max_position_embeddings": 512}
-    roberta: dict[str, object] = {
-        "max_position_embeddings": 514,
-        "model_type": "roberta",
-        "pad_token_id": 1,
-    }
+    roberta = {"max_position_embeddings": 514, "model_type": "roberta", "pad_token_id": 1}
+    long = {"max_position_embeddings": 8192}
 
-    assert described({}).max_length == 512
-    assert described(bert, tokenizer={"model_max_length": 1e30}).max_length == 512
-    assert described(roberta).max_length == 512
-    assert described(bert, sentence={"max_seq_length": 256}).max_length == 256
-    assert described({"max_position_embeddings": 8192}).max_length == 4096
-    assert described({"max_position_embeddings": 8192}, 8192).max_length == 8192
+    assert input_length({}, None, (), None) == 512
+    assert input_length(bert, None, (1e30, None), None) == 512
+    assert input_length(roberta, None, (), None) == 512
+    assert input_length(bert, None, (None, 256), None) == 256
+    assert input_length(long, None, (), None) == 4096
+    assert input_length(long, 8192, (), None) == 8192
     with pytest.raises(ConfigurationError, match="use tokens from 32 to 512"):
-        described(bert, 513)
+        input_length(bert, 513, (), None)
     deberta: dict[str, object] = {**bert, "position_biased_input": False}
-    assert (described(deberta).max_length, described(deberta, 2048).max_length) == (512, 2048)
-
-
-def test_the_pooling_is_the_files_or_the_users() -> None:
-    """`1_Pooling/config.json` as sentence-transformers writes it."""
-    files: dict[str, object] = {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}
-
-    assert described({}).pooling == "mean"
-    assert described({}, pooling=files).pooling == "cls"
-    assert described({}, asked_pooling="mean", pooling=files).pooling == "mean"
-    with pytest.raises(ConfigurationError, match="mean or cls"):
-        described({}, asked_pooling="max")  # type: ignore[arg-type]
+    assert input_length(deberta, None, (), None) == 512
+    assert input_length(deberta, 2048, (), None) == 2048
 
 
 # --- Batches and windows
@@ -166,7 +129,7 @@ def test_windows_fit_and_nothing_is_lost_silently(
 SPECIAL = ("<s>", "</s>", "[SEP]")
 
 
-class Words(Backend):
+class Words(LocalModel):
     """Reads nothing: each word is a token, and P(relevant) is .5."""
 
     def __init__(self, batch_size: int = 1) -> None:
@@ -176,8 +139,11 @@ class Words(Backend):
         tokenizer.add_special_tokens(list(SPECIAL))
         self.batches: list[tuple[int, int]] = []
         options = ModelOptions(None, None, None, "cpu", batch_size, None)
-        config = CONFIG._replace(labels=("relevant",), max_length=600)
-        super().__init__("words", config, tokenizer, "relevance", options)
+        config = {"id2label": {0: "relevant"}, "max_position_embeddings": 600}
+        super().__init__(
+            "words", "pair", config, tokenizer, "relevance", options,
+            read=lambda name: {}, limit=None,
+        )  # fmt: skip
 
     def run(self, ids: Any, mask: Any, types: Any) -> Any:
         self.batches.append(ids.shape)
@@ -195,8 +161,8 @@ def test_batches_hold_every_input_within_both_limits(
     backend = Words(size)
     del backend.batches[:]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(_model, "BATCH_TOKENS", tokens)
-        pairs = [(" ".join(["one"] * length), None) for length in lengths]
+        patched.setattr(_local_model, "BATCH_TOKENS", tokens)
+        pairs = [" ".join(["one"] * length) for length in lengths]
         assert backend.probabilities(pairs, Event()) == [0.5] * len(lengths)
 
     assert sum(count for count, _ in backend.batches) == len(lengths)

@@ -1,0 +1,361 @@
+"""A local model that reads: pairs of texts in, P(supported) out, in batches padded alike."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import mul
+from pathlib import Path
+from threading import Event
+from typing import Any, Literal, NamedTuple
+
+from rag_eval_integrations.errors import ConfigurationError, JudgeError, JudgeOutputError
+
+Kind = Literal["pair", "token", "embedding"]
+"""`pair`: one row of outputs for two texts; `token`: one row per token; `embedding`: a vector."""
+Pooling = Literal["mean", "cls"]
+"""How the vectors of tokens become the vector of a text."""
+Purpose = Literal["model", "relevance"]
+"""The argument that a model was given as: it judges support, or relevance."""
+Pair = str | tuple[str, str]
+"""The texts of an input: two, or one that a template made of them."""
+
+SHORTEST = 32
+"""Least tokens of a model's input: a short hypothesis, a short premise, and the special tokens."""
+BATCH_TOKENS = 16_384
+"""Most tokens of a batch, padding included: 32 inputs of 512, or 4 of 4,096."""
+_DEFAULT_LENGTH = 512
+_MOST = 1_000_000
+_LONGEST_DEFAULT = 4_096
+"""Most tokens of an input unless the user asks for more: the cost grows with the square."""
+
+# Of these, position numbers begin behind the padding's id.
+_SHIFTED = ("roberta", "xlm-roberta", "camembert", "xlm-roberta-xl", "mpnet", "longformer")
+
+
+class Cancelled(JudgeError):
+    """The call was cancelled between two batches."""
+
+
+class ModelOptions(NamedTuple):
+    """What the user says of one model."""
+
+    labels: Sequence[str] | None
+    """Names of its outputs, in order; None for those of its config."""
+    length: int | None
+    """Most tokens of an input; None for the model's limit."""
+    pooling: Pooling | None
+    device: str
+    batch_size: int
+    threads: int | None
+
+
+# --- What a model's files say of it
+
+
+def read_json(path: Path, field: str) -> dict[str, Any]:
+    """Read an object of a JSON file; `{}` where there is none.
+
+    Raises:
+        ConfigurationError: the file is not such an object.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(field, path.name, f"cannot be read: {error}") from error
+    if not isinstance(content, dict):
+        raise ConfigurationError(field, path.name, "should hold a JSON object")
+    return content
+
+
+def input_length(
+    config: Mapping[str, Any], asked: int | None, limits: Sequence[object], fixed: int | None
+) -> int:
+    """Choose the most tokens of one input, special tokens included.
+
+    Args:
+        config: the model's `config.json`.
+        asked: the user's `max_length`; None for the model's limit.
+        limits: what other files of the model say; a number beyond reason is no limit.
+        fixed: the only length of input that the model takes; None where it takes any.
+
+    Raises:
+        ConfigurationError: the model does not take as many tokens, or too few for two texts.
+    """
+    positions = _number(config.get("max_position_embeddings"))
+    if positions is not None and config.get("model_type") in _SHIFTED:
+        positions -= (_number(config.get("pad_token_id")) or 0) + 1
+    sizes = filter(None, (positions, *map(_number, limits)))
+    longest = min(min(sizes, default=_DEFAULT_LENGTH), fixed or _LONGEST_DEFAULT, _LONGEST_DEFAULT)
+    # DeBERTa's are distances between tokens: it reads on behind them, at a price.
+    relative = config.get("position_biased_input") is False
+    most = min(_MOST if relative else positions or _MOST, fixed or _MOST)
+    length = longest if asked is None else asked
+    if type(length) is not int or not SHORTEST <= length <= most:
+        why = f"use tokens from {SHORTEST} to {most}, the model's limit"
+        if most < SHORTEST:
+            why = f"the model takes inputs of {most} tokens; {SHORTEST} are the least"
+        raise ConfigurationError("max_length", length, why)
+    return length
+
+
+def _number(value: object) -> int | None:
+    # Tokenizers without a limit say 1e30.
+    return int(value) if isinstance(value, int | float) and 0 <= value <= _MOST else None
+
+
+# --- The meaning of a row of outputs
+
+_NAMES = {
+    True: "entailment entail entails entailed supported support supports fully_supported "
+    "consistent factual faithful grounded not_hallucinated no_hallucination relevant",
+    False: "neutral contradiction contradicts contradicted contradictory not_entailment "
+    "non_entailment no_entailment not_entailed unsupported not_supported refuted refutes "
+    "hallucinated hallucination inconsistent not_consistent unfaithful not_faithful ungrounded "
+    "not_grounded not_factual nonfactual not_enough_info irrelevant not_relevant",
+}
+"""Names of outputs that mean supported or relevant, and of those that mean the opposite."""
+_GOOD, _BAD = (frozenset(_NAMES[good].split()) for good in (True, False))
+_NAMED: Mapping[Purpose, tuple[str, str, str]] = {
+    "model": ("labels", "supported", '("supported", "hallucinated")'),
+    "relevance": ("relevance_labels", "relevant", '("irrelevant", "relevant")'),
+}
+"""The option that names a model's outputs, what one of them has to mean, and an example."""
+
+
+class OutputReading(NamedTuple):
+    """How a row of outputs becomes a probability."""
+
+    good: tuple[int, ...]
+    """Places of the outputs that mean supported, or relevant; none if the only one does not."""
+    size: int
+    """Number of outputs."""
+    independent: bool
+    """True where each output is a probability of its own (sigmoid), False for softmax."""
+
+    def probability(self, row: Sequence[float]) -> float:
+        """Compute P(supported), or P(relevant), in [0, 1].
+
+        Raises:
+            JudgeOutputError: an output is not a finite number.
+        """
+        if not all(map(math.isfinite, row)):
+            raise JudgeOutputError("the model gave a value that is not a finite number", str(row))
+        if self.size == 1:
+            return sigmoid(row[0] if self.good else -row[0])
+        if self.independent:
+            return max(sigmoid(row[place]) for place in self.good)
+        parts = [math.exp(value - max(row)) for value in row]
+        return min(1.0, math.fsum(parts[place] for place in self.good) / math.fsum(parts))
+
+
+def sigmoid(value: float) -> float:
+    """Compute the logistic function without overflow."""
+    return 1 - sigmoid(-value) if value < 0 else 1 / (1 + math.exp(-value))
+
+
+def reading_of(
+    config: Mapping[str, Any], given: Sequence[str] | None, size: int, purpose: Purpose, name: str
+) -> OutputReading:
+    """Tell what the outputs of a classifier mean, from their names in any order and case.
+
+    Args:
+        config: the model's `config.json`.
+        given: the user's names of the outputs, in order; None for those of the config. If neither
+            names the only output of a cross-encoder, it is relevance.
+        size: number of outputs.
+        purpose: the argument that the model was given as.
+        name: the model, for error messages.
+
+    Raises:
+        ConfigurationError: names that are not those of all outputs, or say neither supported nor
+            unsupported; shows them.
+    """
+    option, meaning, example = _NAMED[purpose]
+    labels: Any = config.get("id2label")
+    labels = labels if isinstance(labels, dict) else {}
+    named = [labels.get(n, labels.get(str(n), f"LABEL_{n}")) for n in range(max(size, len(labels)))]
+    names = named if given is None else given
+    words = [re.sub(r"[^a-z]+", "_", str(label).lower()).strip("_") for label in names]
+    if (purpose, given, len(words)) == ("relevance", None, 1) and words[0] not in _BAD:
+        words = ["relevant"]
+    good = tuple(place for place, word in enumerate(words) if word in _GOOD)
+    bad = [word for word in words if word in _BAD]
+    problem = config.get("problem_type")
+    if not len(good) + len(bad) == len(words) == size or (size > 1 and not (good and bad)):
+        kind = f" (problem_type {problem})" if problem else ""
+        raise ConfigurationError(
+            option, names,
+            f"{name} has {size} outputs{kind}, and which of them means {meaning} cannot be told: "
+            f"give the names of all in order, such as {option}={example}, or write them into "
+            "`id2label` of its config.json",
+        )  # fmt: skip
+    return OutputReading(good, size, problem == "multi_label_classification")
+
+
+# --- A loaded model
+
+
+class LocalModel(ABC):
+    """A loaded model with its tokenizer; used by one thread at a time.
+
+    Args:
+        name: the model's name and digest, without the folder that it is in.
+        kind: what the model is.
+        config: its `config.json`.
+        tokenizer: a `tokenizers.Tokenizer`, which is copied.
+        purpose: the argument that the model was given as.
+        options: the user's.
+        read: reads another JSON file of the model's; `{}` where there is none.
+        limit: the tokenizer's `model_max_length`.
+        shape: inputs of a batch and tokens of an input, where the model takes one number only.
+
+    Raises:
+        ConfigurationError: the model does not serve the purpose, cannot be run, or its outputs are
+            not those that are named.
+    """
+
+    _loaded: Any
+    """The library's own object; subclasses set it before they come to `__init__`."""
+
+    def __init__(
+        self,
+        name: str,
+        kind: Kind,
+        config: Mapping[str, Any],
+        tokenizer: Any,
+        purpose: Purpose,
+        options: ModelOptions,
+        *,
+        read: Callable[[str], Mapping[str, Any]],
+        limit: object,
+        shape: Sequence[int | None] = (None, None),
+    ) -> None:
+        self.name, self.kind, self._rows = name, kind, shape[0]
+        if kind == ("embedding" if purpose == "model" else "token"):
+            both = ["an encoder", "a classifier of tokens"]
+            wrong, right = both if kind == "embedding" else reversed(both)
+            why = f"is {wrong}; use a classifier of pairs or {right}"
+            raise ConfigurationError(purpose, name, why)
+        sentence = read("sentence_bert_config.json").get("max_seq_length")
+        self.length = input_length(config, options.length, (limit, sentence), shape[1])
+        cls = read("1_Pooling/config.json").get("pooling_mode_cls_token") is True
+        self._pooling = options.pooling or ("cls" if cls else "mean")
+        self._batch_size = min(options.batch_size, shape[0] or options.batch_size)
+        self._tokenizer, self._framing = plain_copy(tokenizer), plain_copy(tokenizer)
+        self._framing.enable_truncation(self.length)
+        pad = _number(config.get("pad_token_id")) or 0
+        self._framing.enable_padding(pad_id=pad, length=shape[1])
+        added = self._tokenizer.get_added_tokens_decoder().values()
+        special = sorted((t.content for t in added if t.special and t.content), key=len)
+        self._special = re.compile("|".join(map(re.escape, reversed(special))) or r"(?!)")
+        try:
+            [(_, _, out)] = self._outputs([("a b", "a")], Event())
+        except Exception as error:
+            why = f"cannot be run: {type(error).__name__}: {error}"
+            raise ConfigurationError(purpose, name, why) from error
+        self.reading = None
+        if kind != "embedding":
+            self.reading = reading_of(config, options.labels, out.shape[-1], purpose, name)
+        elif options.labels is not None:
+            why = f"{name} is an encoder, whose outputs have no names"
+            raise ConfigurationError("relevance_labels", options.labels, why)
+        self.identity = (name, kind, self.length, pad, self._pooling, self.reading)
+
+    @abstractmethod
+    def run(self, ids: Any, mask: Any, types: Any) -> Any:
+        """Run the model on numpy arrays of a row per input; return its outputs likewise."""
+
+    def close(self) -> None:
+        """Let go of the model."""
+        self._loaded = None
+
+    def forget_threads(self) -> None:  # noqa: B027 -- nothing to do where the library copes
+        """Start anew in a forked process."""
+
+    def tokens(self, texts: Sequence[str]) -> list[Any]:
+        """Cut texts into tokens, without special ones: a `tokenizers.Encoding` of each."""
+        encodings: list[Any] = self._tokenizer.encode_batch(texts, add_special_tokens=False)
+        return encodings
+
+    def longest(self, pairs: Sequence[Pair]) -> int:
+        """Count the tokens of the longest input, special ones included, as the model reads it."""
+        encodings: list[Any] = self._framing.encode_batch(pairs)
+        return max(sum(map(int, encoding.attention_mask)) for encoding in encodings)
+
+    def plain(self, text: str) -> str:
+        """Make words of the model's special tokens in a text: only the judge may frame a text."""
+        return self._special.sub(lambda token: f"{token[0][:1]} {token[0][1:]}", text)
+
+    def probabilities(self, pairs: Sequence[Pair], stop: Event) -> list[float]:
+        """Compute P(supported) or P(relevant) of each pair, in [0, 1].
+
+        Of a classifier of tokens it is the lowest of the second text's: one wrong word is enough.
+
+        Raises:
+            JudgeOutputError: an output is not a finite number, or there is none.
+            Cancelled: `stop` was set.
+        """
+        assert self.reading is not None
+        probabilities = [0.0] * len(pairs)
+        for number, encoding, out in self._outputs(pairs, stop):
+            rows = [out.tolist()]
+            if self.kind == "token":
+                tokens = zip(encoding.sequence_ids, encoding.offsets, rows[0], strict=True)
+                rows = [row for text, (start, end), row in tokens if text == 1 and end > start]
+            if not rows:
+                raise JudgeOutputError("the model gave no output for a response sentence", "")
+            probabilities[number] = min(map(self.reading.probability, rows))
+        return probabilities
+
+    def cosines(self, pairs: Sequence[tuple[str, str]], stop: Event) -> list[float]:
+        """Compute the cosine of the vectors of each pair, in [-1, 1].
+
+        Raises:
+            JudgeOutputError, Cancelled: as `probabilities`.
+        """
+        texts = list(dict.fromkeys(text for pair in pairs for text in pair))
+        vectors: dict[str, list[float]] = {}
+        for number, encoding, out in self._outputs(texts, stop):
+            if out.ndim == 2:
+                tokens = out[: sum(encoding.attention_mask)]
+                out = out[0] if self._pooling == "cls" else tokens.mean(axis=0)
+            vector = out.astype("float64")
+            length = math.sqrt(vector @ vector)
+            if not math.isfinite(length) or length == 0:
+                why = "the model gave a vector without a finite length"
+                raise JudgeOutputError(why, str(vector[:8].tolist()))
+            vectors[texts[number]] = (vector / length).tolist()
+        return [sum(map(mul, vectors[first], vectors[second])) for first, second in pairs]
+
+    def _outputs(self, pairs: Sequence[Pair], stop: Event) -> Iterator[tuple[int, Any, Any]]:
+        """Run batches of inputs of about one length; give the number of each, tokens and output."""
+        import numpy  # noqa: PLC0415 -- heavy, and of the extras
+
+        lengths = [len(pair) if isinstance(pair, str) else sum(map(len, pair)) for pair in pairs]
+        order = sorted(range(len(pairs)), key=lengths.__getitem__)
+        for start in range(0, len(order), self._batch_size):
+            part = order[start : start + self._batch_size]
+            encodings = self._framing.encode_batch([pairs[number] for number in part])
+            most = max(1, BATCH_TOKENS // (len(encodings[0]) or 1))
+            for low in range(0, len(part), most):
+                if stop.is_set():
+                    raise Cancelled("the call was cancelled")
+                batch = encodings[low : low + most]
+                # A model of a fixed number of rows reads the first input in the empty ones.
+                rows = batch + batch[:1] * ((self._rows or 0) - len(batch))
+                ids = numpy.array([row.ids for row in rows])
+                mask = numpy.array([row.attention_mask for row in rows])
+                out = self.run(ids, mask, numpy.array([row.type_ids for row in rows]))
+                yield from zip(part[low : low + most], batch, out, strict=False)
+
+
+def plain_copy(tokenizer: Any) -> Any:
+    """Copy a `tokenizers.Tokenizer` without what using it leaves in it: length and padding."""
+    plain = type(tokenizer).from_str(tokenizer.to_str())
+    plain.no_padding()
+    plain.no_truncation()
+    return plain

@@ -1,0 +1,562 @@
+"""`ReaderJudge`: a local model's probabilities become labels, in a thread of its own.
+
+Each response sentence is read beside the document sentences that match it best. Its probability is
+the highest over its premises: windows of these sentences, and the best few of them alone. Sentences
+that carry it alone are its evidence. Document sentences are ranked by the model's own tokens that
+they share with a response sentence, the rarer the more weight, which holds in every language that
+the model has tokens for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from math import fsum, isfinite, log, sqrt
+from pathlib import Path
+from threading import Event
+from typing import Any, ClassVar, NamedTuple
+
+from rag_eval_integrations import _process
+from rag_eval_integrations._contain import contained
+from rag_eval_integrations.errors import ConfigurationError, JudgeError, JudgeOutputError
+from rag_eval_integrations.judges._local_model import (
+    SHORTEST,
+    LocalModel,
+    ModelOptions,
+    Pair,
+    Pooling,
+    sigmoid,
+)
+from rag_eval_integrations.judges.embedded import EmbeddedJudge, label_call
+from rag_eval_integrations.judges.judge import JudgeBase
+from rag_eval_integrations.records import (
+    JudgeInfo,
+    Labelling,
+    Labels,
+    SentenceSupport,
+    SentencizedCall,
+    UnscoredCode,
+)
+
+DIGITS = 6
+"""Decimals of every probability. Batches of other sizes differ in the last bits of a float32."""
+
+_RULES = "2"
+"""Raised when labels change although models and settings do not."""
+
+READER = "local_reader"
+"""Flag of every labelling, for `Evaluation.flags`."""
+
+ALONE = 3
+"""Document sentences of the best premise that are also read alone, per response sentence."""
+SHORT = 5
+"""Tokens up to which a sentence is read behind the question: "Yes." claims nothing alone."""
+_POSSIBLE = 0.15
+"""Lowest probability of a sentence that is labelled relevant or utilized."""
+
+Line = tuple[float, float]
+"""Intercept and slope of the log-odds over a cosine."""
+
+RELEVANT: Line = (-2.51, 3.53)
+UTILIZED: Line = (-6.67, 8.53)
+"""Fitted with all-MiniLM-L6-v2 on 320 labelled rows of RAGBench (docs/local-models.md). A cosine is
+not a probability; those of another encoder lie elsewhere: fit these two again, or calibrate."""
+
+_PLACES = re.compile(r"\{(premise|hypothesis|question)\}")
+_CLOSED = "the judge is closed"
+_LEFT_OUT = (
+    "The documents are longer than the model reads at once: the parts that match a response "
+    "sentence least were not read beside it."
+)
+
+
+class OverBudget(Exception):
+    """The call would take more pairs than are allowed."""
+
+
+# --- Premises: pieces of documents, and windows of them
+
+
+class SentencePart(NamedTuple):
+    """A document sentence, or a part of one that is longer than the model reads."""
+
+    sentence: int
+    """Index of the document sentence."""
+    text: str
+    ids: frozenset[int]
+    size: int
+    """Number of its tokens."""
+
+
+def pieces_of(model: LocalModel, texts: Sequence[str], most: int) -> list[SentencePart]:
+    """Cut document sentences into pieces of at most `most` tokens, in order.
+
+    A text without tokens is left out: there is nothing to read.
+    """
+    pieces = []
+    for number, text in enumerate(texts):
+        [encoding] = model.tokens([text])
+        tokens, spans = encoding.ids, encoding.offsets
+        for low in range(0, len(tokens), most):
+            ids = tokens[low : low + most]
+            inside = text[spans[low][0] : spans[low + len(ids) - 1][1]]
+            whole = text if len(tokens) <= most else inside
+            pieces.append(SentencePart(number, whole, frozenset(ids), len(ids)))
+    return pieces
+
+
+def ranked(pieces: Sequence[SentencePart], texts: Iterable[frozenset[int]]) -> list[list[int]]:
+    """List the numbers of all pieces for the tokens of each text, the best match first."""
+    counts = Counter(token for piece in pieces for token in piece.ids)
+    # A token that every piece has still counts a little: one piece alone is ranked as well.
+    weight = {token: log((1 + len(pieces)) / (0.5 + count)) for token, count in counts.items()}
+
+    def mass(ids: Iterable[int]) -> float:
+        return fsum(weight.get(token, 0.0) for token in ids)
+
+    # A long piece shares more by chance; half of its weight would rank short titles first.
+    own = [0.2 * mass(piece.ids) for piece in pieces]
+    orders = []
+    for ids in texts:
+        whole = mass(ids)
+        shared = [ids & piece.ids for piece in pieces]
+        score = [mass(s) / (whole + o) if s else 0.0 for s, o in zip(shared, own, strict=True)]
+        orders.append(sorted(range(len(score)), key=score.__getitem__, reverse=True))
+    return orders
+
+
+def windows(
+    order: Sequence[int], sizes: Sequence[int], budget: int, most: int
+) -> tuple[list[list[int]], int]:
+    """Pack pieces into windows, the best matches first; within a window in their own order.
+
+    Args:
+        order: numbers of the pieces, the best match first.
+        sizes: tokens of each piece, none above the budget.
+        budget: most tokens of a window.
+        most: most windows.
+
+    Returns:
+        The windows, and how many pieces were left out of them.
+    """
+    packed: list[list[int]] = []
+    left = budget
+    for number in order:
+        # One more per piece, for the space between two pieces.
+        if not packed or sizes[number] + 1 > left:
+            if len(packed) == most:
+                break
+            packed.append([])
+            left = budget
+        packed[-1].append(number)
+        left -= sizes[number] + 1
+    return [sorted(window) for window in packed], len(order) - sum(map(len, packed))
+
+
+# --- The judge
+
+
+class Read(NamedTuple):
+    """What was read of the response sentences of a call."""
+
+    entries: list[SentenceSupport]
+    probabilities: list[float]
+    """P(supported) of each."""
+    alone: Mapping[int, float] = {}
+    """Document sentence → its highest probability of carrying a response sentence alone."""
+    windows: int = 1
+    """Most windows that one sentence was read with."""
+    left_out: bool = False
+    """Whether a sentence was not read with all pieces of documents."""
+
+
+class ReaderJudge(JudgeBase, _process.ProcessObserver):
+    """Base of the judges that read with a local model; see `OnnxJudge`, `TransformersJudge`.
+
+    A judge is pickled as the arguments of its class: another process loads the models.
+    """
+
+    keeps_keys = True
+    _library: ClassVar[str]
+    _model: ClassVar[Callable[..., LocalModel]]
+    """Loads a model, of (model, purpose, `ModelOptions`)."""
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        relevance: Any = None,
+        labels: Sequence[str] | None = None,
+        relevance_labels: Sequence[str] | None = None,
+        template: str | None = None,
+        threshold: float = 0.5,
+        max_length: int | None = None,
+        max_windows: int = 4,
+        max_pairs: int = 8_192,
+        batch_size: int = 16,
+        pooling: Pooling | None = None,
+        relevance_line: Line = RELEVANT,
+        utilized_line: Line = UTILIZED,
+        device: str = "cpu",
+        threads: int | None = None,
+    ) -> None:
+        given = {name: value for name, value in locals().items() if name != "self"}
+        _check(given)
+        self._made_of = given | {name: _absolute(given[name]) for name in ("model", "relevance")}
+        self.name = self._library
+        self._template, self._threshold = template, threshold
+        self._max_windows, self._max_pairs = max_windows, max_pairs
+        self._lines = (relevance_line, utilized_line)
+        load, runs = type(self)._model, (device, batch_size, threads)
+        self._support = load(model, "model", ModelOptions(labels, max_length, None, *runs))
+        self._models = [self._support]
+        if relevance is not None:
+            options = ModelOptions(relevance_labels, None, pooling, *runs)
+            self._models.append(load(relevance, "relevance", options))
+        self._pool: ThreadPoolExecutor | None = None
+        self._closed = False
+        # Each of question and hypothesis may take a quarter; a premise has the rest.
+        self._quarter = max(SHORTEST // 4, self._support.length // 4)
+        self._check_template()
+        by = self._models[1].name if self._models[1:] else "embedded"
+        read_by = f"{self._support.name} + {by}"
+        self.version = f"{_RULES}-{self._digest()}"
+        self._info = JudgeInfo(name=self.name, model=read_by, version=self.version)
+        self.card = (
+            f"Support is read by {self._support.name} ({self._support.kind} classifier, "
+            f"{self._support.length} tokens), relevance by {by}. Its probabilities are "
+            "not calibrated: measure it on labelled rows of your own."
+        )
+        _process.register(self)
+
+    def _check_template(self) -> None:
+        """Refuse a template that does not fit the model."""
+        template, room = self._template or "", self._support.length
+        if self._support.kind == "token" and "{hypothesis}" in template:
+            raise ConfigurationError(
+                "template", template, "a classifier of tokens reads the response as a text of its "
+                "own: leave {hypothesis} out",
+            )  # fmt: skip
+        if self._support.longest([self._pair("", "", "")]) > room // 2:
+            raise ConfigurationError("template", template, f"fills more than half of {room} tokens")
+
+    def _digest(self) -> str:
+        """Return the digest of what labels depend on."""
+        of_words = EmbeddedJudge().version if len(self._models) == 1 else self._lines
+        options = (self._threshold, self._max_windows, self._max_pairs, self._template, of_words)
+        parts = [*(model.identity for model in self._models), options]
+        return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._info.model!r}, version={self.version!r})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        if self._closed:
+            raise TypeError(_CLOSED)
+        return partial(type(self), **self._made_of), ()
+
+    def after_fork(self) -> None:
+        """Start a new thread, and let the models start theirs, when they are needed."""
+        self._pool = None
+        for model in self._models:
+            model.forget_threads()
+
+    async def label(self, call: SentencizedCall) -> Labelling:
+        """Label one call in the judge's thread; calls wait for each other there.
+
+        A call that is cancelled stops between two batches.
+
+        Raises:
+            JudgeError: the judge is closed, or the model's library failed.
+        """
+        if self._closed:
+            raise JudgeError(_CLOSED)
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(1, "rag-eval-reader")
+        stop = Event()
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._pool, self._label, call, stop)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if self._closed and not (task and task.cancelling()):  # it was waiting for its turn
+                raise JudgeError(_CLOSED) from None
+            raise
+        finally:
+            stop.set()  # of no consequence unless the wait for it was cancelled
+
+    async def aclose(self) -> None:
+        """End the thread after the call that it is on, and let go of the models."""
+        self._closed, self._made_of = True, {}  # they may be models
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            await asyncio.to_thread(pool.shutdown, cancel_futures=True)
+        for model in self._models:
+            model.close()
+
+    def _label(self, call: SentencizedCall, stop: Event) -> Labelling:
+        """Label one call; what cannot be scored has its reason."""
+        try:
+            with contained:
+                return self._labelled(call, stop)
+        except OverBudget as error:
+            why = f"the call has {error}, more than {self._max_pairs} pairs allow (max_pairs)"
+            return self._without("over_budget", why)
+        except JudgeOutputError as error:
+            return self._without("judge_output_invalid", str(error))
+        except JudgeError:
+            raise
+        except Exception as error:
+            why = f"{self._info.model}: {type(error).__name__}: {error}"
+            raise JudgeError(why) from error
+
+    def _without(self, code: UnscoredCode, reason: str) -> Labelling:
+        """Return a labelling without labels."""
+        flags = (READER,)
+        return Labelling(labels=None, judge=self._info, flags=flags, unscored=code, reason=reason)
+
+    def _labelled(self, call: SentencizedCall, stop: Event) -> Labelling:
+        """Read support, and take relevance from the second model or the embedded judge."""
+        keys = [sentence.key for sentence in call.documents]
+        answered = [sentence.key for sentence in call.response]
+        if len(self._models) == 1:
+            by_words = label_call(call)
+            if by_words.labels is None:
+                why = f"{by_words.reason}; or give a model for relevance (`relevance=`)"
+                return self._without(by_words.unscored or "judge_incapable", why)
+            maker = f"the embedded judge (version {by_words.judge.version})"
+            known = by_words.labels.model_dump()
+            read = self._read(call, stop)
+        else:
+            maker = self._models[1].name
+            relevant, utilized = relevance(
+                self._models[1], call, self._max_pairs, self._lines, stop
+            )
+            read = self._read(call, stop)
+            # A sentence that carries another alone was used.
+            used = [max(p, read.alone.get(number, 0.0)) for number, p in enumerate(utilized)]
+            known = {
+                "all_relevant_sentence_keys": _likeliest(keys, relevant),
+                "all_utilized_sentence_keys": _likeliest(keys, used),
+                "relevant_probabilities": _rounded(keys, relevant),
+                "utilized_probabilities": _rounded(keys, used),
+                "estimates": {},
+            }
+        supported = _rounded(answered, read.probabilities)
+        if supported:
+            # Sentences of a response are far from independent: their product would fall with its
+            # length. The standard error is the RMS distance of the gold score, 0 or 1.
+            least = min(supported.values())
+            known["estimates"]["adherence"] = (least, round(sqrt(least * (1 - least)), DIGITS))
+        wrong = [each.response_sentence_key for each in read.entries if not each.fully_supported]
+        unsupported = f"unsupported are {', '.join(wrong)}." if wrong else "all supported."
+        count = len(known["all_relevant_sentence_keys"])
+        known |= {
+            "relevance_explanation": f"By {maker}: {count} of {len(keys)} document sentences "
+            "are relevant.",
+            "overall_supported_explanation": f"By {self._support.name}: {unsupported}",
+            "overall_supported": not wrong,
+            "sentence_support_information": tuple(read.entries),
+            "unsupported_response_sentence_keys": tuple(wrong),
+            "supported_probabilities": supported,
+        }
+        warning = (
+            f"Support is judged by the local model {self._support.name}, relevance and utilization "
+            f"by {maker}. The probabilities of local models are not calibrated."
+        )
+        return Labelling(
+            labels=Labels(**known),
+            judge=self._info,
+            windows=max(1, read.windows),
+            # Without the number: a summary would list each by itself.
+            warnings=(warning, _LEFT_OUT) if read.left_out else (warning,),
+            flags=(READER,),
+        )
+
+    def _entry(
+        self, key: str, p: float, evidence: Sequence[str] = (), matched: Sequence[str] = ()
+    ) -> SentenceSupport:
+        """Describe what was read of a response sentence; keys come with the best match first."""
+        supported = round(p, DIGITS) >= self._threshold
+        why, near = "closest are", matched
+        if supported and evidence:
+            why, near = "alone by", evidence
+        elif supported:
+            why = "together by what is around"
+        shown = f" {why} {', '.join(near)}" if near else " there is no document sentence"
+        return SentenceSupport(
+            response_sentence_key=key,
+            explanation=f"P(supported) {p:.2f} by {self._support.name};{shown}.",
+            supporting_sentence_keys=tuple(near) if supported else (),
+            fully_supported=supported,
+        )
+
+    def _read(self, call: SentencizedCall, stop: Event) -> Read:
+        """Read the response sentences of a call beside its document sentences.
+
+        Raises:
+            OverBudget: more pairs than are allowed.
+            JudgeOutputError, Cancelled: as `LocalModel.probabilities`.
+        """
+        model, answered = self._support, [sentence.key for sentence in call.response]
+        if len(answered) * (1 + ALONE) > self._max_pairs:
+            raise OverBudget(f"{len(answered)} response sentences")
+        spoken = (call.call.question, *(sentence.text for sentence in call.response))
+        question, *texts = [self._beginning(model.plain(text)) for text in spoken]
+        behind, *tokens = [frozenset(text.ids) for text in model.tokens([question, *texts])]
+        if model.kind == "pair":
+            for number, ids in enumerate(tokens):
+                if len(ids) <= SHORT:
+                    texts[number], tokens[number] = f"{question} {texts[number]}", ids | behind
+        if not texts:
+            return Read([], [])
+        fixed = model.longest([self._pair("", question, text) for text in texts])
+        budget = max(1, model.length - fixed - 2)
+        pieces = pieces_of(model, [model.plain(each.text) for each in call.documents], budget)
+        if not pieces:
+            return Read([self._entry(key, 0.0) for key in answered], [0.0] * len(answered))
+        sizes = [piece.size for piece in pieces]
+        allowed = max(1, min(self._max_windows, self._max_pairs // len(answered) - ALONE))
+        orders = ranked(pieces, tokens)
+        packed = [windows(order, sizes, budget, allowed) for order in orders]
+
+        def scores(premises: Sequence[Sequence[Sequence[int]]]) -> list[list[float]]:
+            """Read each text beside each of its premises."""
+            pairs = [
+                self._pair(" ".join(pieces[number].text for number in premise), question, text)
+                for text, own in zip(texts, premises, strict=True)
+                for premise in own
+            ]
+            values = iter(model.probabilities(pairs, stop))
+            return [[next(values) for _ in own] for own in premises]
+
+        together = scores([premises for premises, _ in packed])
+        best = []  # the pieces of each sentence's best window, the best match first
+        for order, (premises, _), values in zip(orders, packed, together, strict=True):
+            inside = set(premises[values.index(max(values))])
+            best.append([number for number in order if number in inside])
+        single = scores([[[n] for n in own[:ALONE]] if len(own) > 1 else [] for own in best])
+        entries, probabilities, alone = [], [], dict[int, float]()
+        keys = [call.documents[piece.sentence].key for piece in pieces]
+        read = zip(answered, tokens, best, together, single, strict=True)
+        for key, ids, own, values, singly in read:
+            p = max(values)
+            carried = dict(zip(own, singly or [p], strict=False))
+            for piece, value in carried.items():
+                number = pieces[piece].sentence
+                alone[number] = max(alone.get(number, 0.0), value)
+            evidence = dict.fromkeys(keys[n] for n in carried if carried[n] >= self._threshold)
+            matched = (keys[n] for n in own[:ALONE] if not pieces[n].ids.isdisjoint(ids))
+            probabilities.append(max([p, *carried.values()]))
+            entries.append(
+                self._entry(key, probabilities[-1], [*evidence], [*dict.fromkeys(matched)])
+            )
+        most = max(len(premises) for premises, _ in packed)
+        return Read(entries, probabilities, alone, most, any(left for _, left in packed))
+
+    def _beginning(self, text: str) -> str:
+        """Cut a question or response sentence to its share of the input."""
+        [encoding] = self._support.tokens([text])
+        spans = encoding.offsets[: self._quarter]
+        return text if len(spans) == len(encoding) else text[spans[0][0] : spans[-1][1]]
+
+    def _pair(self, premise: str, question: str, hypothesis: str) -> Pair:
+        """Make the input that the model was trained on."""
+        if self._template is None:
+            by_tokens = self._support.kind == "token"
+            return (f"{question}\n{premise}" if by_tokens else premise), hypothesis
+        texts = {"premise": premise, "question": question, "hypothesis": hypothesis}
+        # In one pass: a document that says {hypothesis} is a document.
+        filled = _PLACES.sub(lambda place: texts[place[1]], self._template)
+        return filled if "{hypothesis}" in self._template else (filled, hypothesis)
+
+
+def relevance(
+    model: LocalModel, call: SentencizedCall, most: int, lines: tuple[Line, Line], stop: Event
+) -> tuple[list[float], list[float]]:
+    """Compute P(relevant) and P(utilized) of each document sentence, in [0, 1].
+
+    A sentence is relevant as it fits the question, and utilized as it fits the response sentence
+    that it fits best; without a response, nothing is utilized.
+
+    Args:
+        model: a classifier of pairs, or an encoder.
+        call: the call.
+        most: most pairs of question and sentence, and of response and document sentence.
+        lines: from cosines to the log-odds of relevant and of utilized, for an encoder.
+        stop: set to cancel.
+
+    Raises:
+        OverBudget: there are more pairs than `most`.
+        JudgeOutputError, Cancelled: as `LocalModel.probabilities`.
+    """
+    response, documents = [
+        [model.plain(sentence.text) for sentence in side]
+        for side in (call.response, call.documents)
+    ]
+    encoder = model.kind == "embedding"
+    if max(1, len(response)) * len(documents) > most:
+        raise OverBudget(f"{len(response)} response and {len(documents)} document sentences")
+    asking = [model.plain(call.call.question), *response]
+    pairs = [(text, document) for document in documents for text in asking]
+    values = (model.cosines if encoder else model.probabilities)(pairs, stop)
+    if encoder:
+        own = [lines[0]] + [lines[1]] * len(response)
+        values = [
+            sigmoid(a + b * x) for x, (a, b) in zip(values, own * len(documents), strict=True)
+        ]
+    rows = [values[n : n + len(asking)] for n in range(0, len(values), len(asking))]
+    return [row[0] for row in rows], [max([0.0, *row[1:]]) for row in rows]
+
+
+def _check(given: Mapping[str, Any]) -> None:
+    """Check the arguments that no model is needed for."""
+
+    def refuse(name: str, why: str) -> None:
+        raise ConfigurationError(name, given[name], why)
+
+    if not 0 < given["threshold"] < 1:
+        refuse("threshold", "use a number between 0 and 1")
+    for name in ("max_windows", "max_pairs", "batch_size", "threads"):
+        count = 1 if name == "threads" and given[name] is None else given[name]
+        if type(count) is not int or count < 1:
+            refuse(name, "use a whole number from 1")
+    if given["template"] is not None and "{premise}" not in given["template"]:
+        refuse("template", "should hold {premise}")
+    if given["pooling"] not in (None, "mean", "cls"):
+        refuse("pooling", "use mean or cls")
+    for name in ("relevance_labels", "pooling"):
+        if given["relevance"] is None and given[name] is not None:
+            refuse(name, "is for a model for relevance (`relevance=`)")
+    for name in ("relevance_line", "utilized_line"):
+        numbers = given[name] if isinstance(given[name], tuple | list) else ()
+        if [isinstance(n, int | float) and isfinite(n) for n in numbers] != [True, True]:
+            refuse(name, "use two numbers (intercept, slope)")
+
+
+def _rounded(keys: Sequence[str], probabilities: Sequence[float]) -> dict[str, float]:
+    """Give each key its probability, rounded."""
+    return {key: round(p, DIGITS) for key, p in zip(keys, probabilities, strict=True)}
+
+
+def _likeliest(keys: Sequence[str], probabilities: Sequence[float]) -> tuple[str, ...]:
+    """List the likeliest sentences, as many as the probabilities sum up to.
+
+    By a threshold alone, an encoder's even probabilities would label none, and the scores would be
+    far from what the same probabilities let expect.
+    """
+    count = int(fsum(probabilities) + 0.5)
+    ranked = sorted(range(len(keys)), key=lambda n: (-probabilities[n], n))[:count]
+    return tuple(keys[n] for n in sorted(ranked) if probabilities[n] >= _POSSIBLE)
+
+
+def _absolute(value: object) -> object:
+    """Make the path of a file or folder absolute, for a process in another folder."""
+    if isinstance(value, Path) or (isinstance(value, str) and Path(value).exists()):
+        return Path(value).absolute()
+    return value  # models that are loaded, or the name of one on the hub
