@@ -224,7 +224,7 @@ class WrappedModel(ModelBase):
         return self._wrapped.not_sent(request)
 
 
-class _Foreign(ModelBase):
+class _ForeignModel(ModelBase):
     """Wraps a user's object that does not inherit `ModelBase`; keeps the members that it has."""
 
     def __init__(self, model: Model) -> None:
@@ -265,7 +265,7 @@ async def completed(model: Model, request: CompletionRequest) -> Completion:
 
 def model_base(model: Model) -> ModelBase:
     """Return a model with its optional members: itself if it inherits `ModelBase`."""
-    return model if isinstance(model, ModelBase) else _Foreign(model)
+    return model if isinstance(model, ModelBase) else _ForeignModel(model)
 
 
 def with_retries(model: Model) -> ModelBase:

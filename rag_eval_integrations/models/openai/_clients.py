@@ -270,7 +270,7 @@ class LoopClients(_process.ProcessObserver):
         # and its open sockets together. Of the two, the later runs first and leaves the other
         # nothing to do; at exit only the first one runs.
         finalize(self, _close_and_wait, self._kept)
-        finalize(self, _close_soon, self._kept).atexit = False
+        finalize(self, _start_closing, self._kept).atexit = False
         _process.register(self)
 
     def after_fork(self) -> None:
@@ -326,11 +326,6 @@ def _give_up(client: AsyncOpenAI) -> None:
 
 async def _close(keeper: AsyncGenerator[None, None]) -> None:
     await keeper.aclose()
-
-
-def _close_soon(kept: _Kept) -> None:
-    """Begin to close the clients, without waiting."""
-    _start_closing(kept)
 
 
 def _close_and_wait(kept: _Kept) -> None:
