@@ -127,6 +127,8 @@ class TestTracesOfLangSmith:
             assert call.capture.traces == {"langsmith": (call.capture.run_id,) * 2}
         assert len(captured.calls) == 2
 
+    # langchain-core 1.0 reads runs of langsmith by them.
+    @pytest.mark.filterwarnings("ignore:The `\\w+` method is deprecated")
     def test_retriever_alone(self) -> None:
         """So does the run of an `EvaluatedRetriever`, within the trace of the run around it."""
         calls: list[RagCall] = []

@@ -83,6 +83,12 @@ def beside(request: pytest.FixtureRequest) -> Iterator[list[RagCall]]:
     assert not both.handler._recorder.spans
 
 
+def instruments() -> bool:
+    """Tell whether the other instrumentor works: it leaves older releases of LlamaIndex alone."""
+    instrumented: bool = instrumentors.LlamaIndexInstrumentor().is_instrumented_by_opentelemetry
+    return instrumented
+
+
 def assert_whole(calls: list[RagCall], text: str) -> None:
     wait_for(lambda: calls)  # a chat engine's thread ends it
     (call,) = calls
@@ -91,7 +97,7 @@ def assert_whole(calls: list[RagCall], text: str) -> None:
     assert sorted(map(str, ids(call))) == ["a", "b", "c"]
     assert seen(call).status == "ok"
     assert seen(call).documents_from == "prompt"
-    assert seen(call).traces.keys() == {"openinference"}
+    assert list(seen(call).traces) == ["openinference"] * instruments()
 
 
 class TestSyncStreams:
@@ -136,7 +142,8 @@ def test_request_around_a_query(beside: list[RagCall], streaming: bool) -> None:
     around = request.get_span_context()
     assert how.traces["otel"] == (f"{around.trace_id:032x}", f"{around.span_id:016x}")
     assert how.trace_id == how.traces["otel"][0]
-    assert how.span_id == how.traces["openinference"][1] != how.traces["otel"][1]
+    if instruments():
+        assert how.span_id == how.traces["openinference"][1] != how.traces["otel"][1]
 
 
 async def joined(stream: Any) -> str:
