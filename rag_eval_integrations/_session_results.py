@@ -63,7 +63,7 @@ class SessionResults:
     """
 
     def __init__(self, *, keep: bool) -> None:
-        self._kept = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY) if keep else None  # noqa: SIM115
+        self._evals_lines = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY) if keep else None  # noqa: SIM115
         self._summary = Summary()
         self._tests: set[str] = set()
         self._failed: dict[str, str] = {}
@@ -81,8 +81,8 @@ class SessionResults:
             self._tests.add(test)
         for line in lines:
             self._summary.add(Evaluation.model_validate_json(line))
-            if self._kept is not None:
-                self._kept.write(line.encode("ascii") + b"\n")
+            if self._evals_lines is not None:
+                self._evals_lines.write(line.encode("ascii") + b"\n")
         if failure is not None:
             self._failed[test] = failure if len(self._failed) < _MOST_FAILED else ""
 
@@ -97,16 +97,16 @@ class SessionResults:
             self._notes.append(f"the report was not written: {visible(str(error))}")
             return False
         finally:
-            if self._kept is not None:
-                self._kept.close()
+            if self._evals_lines is not None:
+                self._evals_lines.close()
         self._notes.append(f"report: {visible(path)}")
         return True
 
     def _lines(self) -> Iterator[str]:
         """Yield the lines of EVALS from the temporary file."""
-        assert self._kept is not None
-        self._kept.seek(0)
-        return (line.decode("ascii") for line in self._kept)
+        assert self._evals_lines is not None
+        self._evals_lines.seek(0)
+        return (line.decode("ascii") for line in self._evals_lines)
 
     def _write_lines(self, path: Path) -> None:
         _target.write_page(path, self._lines(), _is_evals)

@@ -270,7 +270,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     if not marks:
         return (yield)
     try:
-        minimums, allow = _asked(marks)
+        minimums, allow = _conditions_of(marks)
         mistake = None
     except ValueError as error:
         mistake = str(error)
@@ -302,7 +302,7 @@ def _checked(
     return None, None
 
 
-def _asked(marks: list[pytest.Mark]) -> tuple[dict[str, float], AllowUnscored]:
+def _conditions_of(marks: list[pytest.Mark]) -> tuple[dict[str, float], AllowUnscored]:
     """Join the markers of a test, its class and its module; the closest decides on a name."""
     from rag_eval_integrations._asserting import checked_minimums  # noqa: PLC0415  # when used
     from rag_eval_integrations.errors import ConfigurationError  # noqa: PLC0415

@@ -78,8 +78,8 @@ def cascade_of(
     if steps < 1:
         raise ConfigurationError("steps", steps, "use 1 or more")
     check_one_predictor(table.predicted)
-    asked = _asked(table, second, "second")
-    last = None if third is None else _asked(table, third, "third")
+    asked = _rows_for(table, second, "second")
+    last = None if third is None else _rows_for(table, third, "third")
     rows = table.predicted
     shares = [step / steps for step in range(steps + 1)] if last is None else OF_THREE[0]
     points = []
@@ -96,7 +96,7 @@ def cascade_of(
     return tuple(points)
 
 
-def _asked(table: Table, judged: Iterable[Row], which: str) -> list[Row]:
+def _rows_for(table: Table, judged: Iterable[Row], which: str) -> list[Row]:
     """Put a later judge's rows in the order of the table's; the last one of a `row_key` counts."""
     by_key = {row.row_key: row for row in judged}
     keys = [row.row_key for row in table.predicted]

@@ -187,7 +187,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
         )
         self._deliveries = deliveries_to(self._sinks, self._max_pending, self._failures)
         self._drained = True  # whether the end of the process has not yet waited in vain
-        self._told = False  # whether the end of the process has told what is left undone
+        self._undone_logged = False  # whether the end of the process has told what is left undone
 
     def __repr__(self) -> str:
         counts = self.counters
@@ -437,7 +437,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
 
     def at_exit(self) -> None:
         """Log what the end of the process leaves undone; wait for calls since `before_exit`."""
-        if self._worker.stopping or self._told:
+        if self._worker.stopping or self._undone_logged:
             return
         hurried = _process.hurried()
         if self._exit_grace and self._drained and not hurried:
@@ -445,7 +445,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
                 self._drain(self._exit_grace)
         grace = f", {self._exit_grace:g} s after it began" if self._exit_grace else ""
         when = f"at exit{', which a signal hurried' if hurried else grace}"
-        self._told = log_undone(self.counters, f"{when}; `flush()` or `close()` before it")
+        self._undone_logged = log_undone(self.counters, f"{when}; `flush()` or `close()` before it")
 
 
 def _checked_sinks(sinks: Iterable[Sink]) -> tuple[Sink, ...]:

@@ -20,7 +20,7 @@ import typer
 
 from rag_eval_integrations._visible import visible_traceback
 from rag_eval_integrations.cli import _arguments
-from rag_eval_integrations.cli._grouped import Command, Group, command_of
+from rag_eval_integrations.cli._grouped import Command, CommandGroup, command_of
 from rag_eval_integrations.cli._interrupt import INTERRUPTED, signals_as_ctrl_c
 from rag_eval_integrations.cli._terminal import open_standard_streams, print_stderr
 from rag_eval_integrations.cli.prompt_tests import app as prompt_tests_app
@@ -28,7 +28,7 @@ from rag_eval_integrations.errors import ConfigurationError, JudgeError, RagEval
 
 app = typer.Typer(
     name="rag-eval",
-    cls=Group,
+    cls=CommandGroup,
     epilog="rag-eval demo\n"
     "rag-eval run calls.jsonl -o evals.jsonl --report report.html\n"
     "rag-eval run --help",

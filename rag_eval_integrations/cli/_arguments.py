@@ -110,7 +110,7 @@ class Overwrite:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evaluations(SkipInvalid, Overwrite):
+class EvaluationsOutput(SkipInvalid, Overwrite):
     """The output of `run` and `score`."""
 
     out: Path = _out(
@@ -237,7 +237,7 @@ class DemoOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions(Evaluations, Scoring):
+class RunOptions(EvaluationsOutput, Scoring):
     """Label and score every call in a file."""
 
     calls: Path = argument(
@@ -279,7 +279,7 @@ class RunOptions(Evaluations, Scoring):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreOptions(Evaluations, Formulas):
+class ScoreOptions(EvaluationsOutput, Formulas):
     """Score recorded labels with TRACe, without a judge."""
 
     labelled: Path = argument(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_eval_integrations._visible import counted, visible
-from rag_eval_integrations.cli._arguments import Evaluations
+from rag_eval_integrations.cli._arguments import EvaluationsOutput
 from rag_eval_integrations.cli._options import Threshold
 from rag_eval_integrations.cli._terminal import print_stderr, stdout
 from rag_eval_integrations.dataset._input import Input, read_evaluations
@@ -28,7 +28,7 @@ _ENOUGH = 30
 
 
 def print_end(
-    options: Evaluations, summary: Summary, seconds: float, written: int, reused: int = 0
+    options: EvaluationsOutput, summary: Summary, seconds: float, written: int, reused: int = 0
 ) -> None:
     """Print the summary, and write the report: reading the whole file, a resumed run's as well.
 
@@ -172,7 +172,7 @@ def check_name(option: str, path: Path | None, calls: Input, **taken: Path | Non
             raise ConfigurationError(option, str(path), why)
 
 
-def check_report(options: Evaluations, calls: Input, **taken: Path | None) -> None:
+def check_report(options: EvaluationsOutput, calls: Input, **taken: Path | None) -> None:
     """Refuse a report that could not be written at the end, or that would spoil another file.
 
     Args:

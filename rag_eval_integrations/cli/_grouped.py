@@ -76,7 +76,7 @@ class Command(TyperCommand):
         _write_examples(self.epilog, formatter)
 
 
-class Group(TyperGroup):
+class CommandGroup(TyperGroup):
     """The program: a wrong word in an error about usage cannot act on the terminal.
 
     Such words are often names of files, which `*` puts on the command line.

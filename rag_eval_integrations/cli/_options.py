@@ -58,8 +58,8 @@ def metrics_from(options: Scoring) -> list[Metric]:
         InputError: for a file that is not a metric.
         OSError: when a file cannot be read.
     """
-    graded = _given(estimator=options.geval_estimator, samples=options.geval_samples)
-    ranked = _given(k=options.k, match=options.match, id_key=options.id_key)
+    graded = _without_none(estimator=options.geval_estimator, samples=options.geval_samples)
+    ranked = _without_none(k=options.k, match=options.match, id_key=options.id_key)
     metrics = [_metric_from(word.strip(), options, graded, ranked) for word in
                options.metrics.split(",")]  # fmt: skip
     if graded and not any(name.startswith("geval:") for m in metrics for name in m.names):
@@ -74,7 +74,7 @@ def metrics_from(options: Scoring) -> list[Metric]:
     return metrics
 
 
-def _given(**options: object) -> dict[str, Any]:
+def _without_none(**options: object) -> dict[str, Any]:
     """Return the options that the user set."""
     return {name: value for name, value in options.items() if value is not None}
 

@@ -253,17 +253,17 @@ def _by_dataset(agreement: Agreement) -> Iterator[rich_table.Table]:
     title = "Agreement with gold by data set"
     table = _with_scores(foldable(title, "data set", "n>"), figures.SCORES)
     for name, group in figures.groups_of(agreement):
-        found = (figures.figure_of(group, "scores", *where) for where in figures.SCORES)
-        add_row(table, name, str(group.counts.get("n", "")), *map(figures.value_of, found))
+        shown = (figures.figure_of(group, "scores", *where) for where in figures.SCORES)
+        add_row(table, name, str(group.counts.get("n", "")), *map(figures.value_of, shown))
     yield table
     for statistic in figures.OF_SENTENCES:
         title = f"Sentences by data set: {figures.STATISTICS[statistic]}"
         table = foldable(title, "data set", *(f"{kind}>" for kind in figures.SENTENCES))
         for name, group in figures.groups_of(agreement):
-            found = (
+            shown = (
                 figures.figure_of(group, "keys", kind, statistic) for kind in figures.SENTENCES
             )
-            add_row(table, name, *map(figures.value_of, found))
+            add_row(table, name, *map(figures.value_of, shown))
         yield table
 
 

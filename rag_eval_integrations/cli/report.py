@@ -49,7 +49,7 @@ def report(options: ReportOptions) -> int:
         why = f"is of a page, and {form} has figures or rows of all calls; choose with --where"
         raise ConfigurationError("--calls", options.calls, why)
     evals.check(folder=True)
-    rows = _Rows(evals, Filters(options.where))
+    rows = _Evals(evals, Filters(options.where))
     title = f"Evaluations of {Path(str(evals)).name}" if options.title is None else options.title
     if options.where:
         title += f", where {' and '.join(options.where)}"
@@ -96,7 +96,7 @@ def format_of(given: str | None, out: Path | None, formats: Sequence[str]) -> st
     return ending
 
 
-class _Rows:
+class _Evals:
     """The chosen evaluations of a file; tells and counts its invalid lines as it is read."""
 
     def __init__(self, path: Input, filters: Filters) -> None:
@@ -119,7 +119,7 @@ class _Rows:
         return _written.columns_of(self._filters.keep(rows))
 
 
-def _content(rows: _Rows, form: str, title: str, most: int) -> Iterator[str]:
+def _content(rows: _Evals, form: str, title: str, most: int) -> Iterator[str]:
     """Yield the report in the form that was asked for."""
     if form == "html":
         yield from report_pieces(rows, title=title, calls=most)
@@ -134,7 +134,7 @@ def _content(rows: _Rows, form: str, title: str, most: int) -> Iterator[str]:
     yield _written.to_markdown(summary, title) if form == "md" else _written.to_json(summary)
 
 
-def _ragbench(rows: _Rows) -> Iterator[str]:
+def _ragbench(rows: _Evals) -> Iterator[str]:
     """Yield RAGBench lines; rows without labels are counted and left out."""
     from rag_eval_integrations.dataset.rows import ragbench_line  # noqa: PLC0415
 
@@ -146,7 +146,7 @@ def _ragbench(rows: _Rows) -> Iterator[str]:
             yield line
 
 
-def _write(rows: _Rows, content: Iterable[str], out: Path, form: str, *, overwrite: bool) -> int:
+def _write(rows: _Evals, content: Iterable[str], out: Path, form: str, *, overwrite: bool) -> int:
     """Write the report and return its size in bytes; a pipe's is 0."""
     if str(out) == "-":
         for piece in content:

@@ -95,29 +95,29 @@ async def _rescored(
     watched: list[WatchedModel],
 ) -> int:
     """Evaluate stored calls again and write the results in batches; return their number."""
-    given: dict[int, tuple[ClaimedCall, float]] = {}
+    claimed_by_number: dict[int, tuple[ClaimedCall, float]] = {}
     batch: list[Outcome] = []
-    done, told = 0, time.monotonic()
+    done, settled = 0, time.monotonic()
 
-    def taken() -> Iterator[RagCall]:
+    def calls_to_judge() -> Iterator[RagCall]:
         """Yield the calls to evaluate, noting when each began."""
         for number, (claimed, call) in enumerate(calls):
-            given[number] = claimed, time.perf_counter()
+            claimed_by_number[number] = claimed, time.perf_counter()
             yield call
 
-    stream = evaluate_calls(taken(), evaluator, max_concurrency=options.max_concurrency)
+    stream = evaluate_calls(calls_to_judge(), evaluator, max_concurrency=options.max_concurrency)
     results = cast(AsyncGenerator[Any], stream.numbered())
     async with aclosing(results):
         async for number, evaluation in results:
-            call, began = given.pop(number)
+            call, began = claimed_by_number.pop(number)
             outcome = outcome_of(call, evaluation, time.perf_counter() - began)
             if outcome.evaluation is None:  # the call stays what it is
                 print_stderr(f"{call.call_uid}: {outcome.why}")
             else:
                 batch.append(outcome)
-            if len(batch) >= _BATCH or time.monotonic() > told + _RECORDED:
+            if len(batch) >= _BATCH or time.monotonic() > settled + _RECORDED:
                 done += len(await asyncio.to_thread(store.settle, batch))
-                batch, told = [], time.monotonic()
+                batch, settled = [], time.monotonic()
             if any(model.unusable for model in watched):
                 break
     return done + len(await asyncio.to_thread(store.settle, batch))

@@ -62,7 +62,7 @@ def run(options: RunOptions) -> int:
         OSError: when a file cannot be read or written.
     """
     requests = options.requests()
-    rows = _Rows(options)
+    rows = _RunRows(options)
     metrics = metrics_from(options)
     set_variables(metrics, options.metric_var or ())
     names = [name for metric in metrics for name in metric.names]
@@ -90,7 +90,7 @@ def run(options: RunOptions) -> int:
             options.out, evaluator.fingerprint, resume=options.resume, overwrite=options.overwrite,
             field="--out",
         )  # fmt: skip
-        keeping = kept(partial(_kept, output), add="--resume", drop="--overwrite")
+        keeping = kept(partial(_kept_rows, output), add="--resume", drop="--overwrite")
     with output as file, keeping:
         if options.resume and isinstance(file, EvaluationFile):
             file.refuse_other_calls(line.value for line in rows.lines(tell=None))
@@ -133,7 +133,7 @@ def _judge(
     return judge, watched[0] if isinstance(judge, Model) and watched else None
 
 
-def _kept(file: EvaluationFile) -> str:
+def _kept_rows(file: EvaluationFile) -> str:
     """Say how many rows an interrupted run keeps; empty if there is none."""
     if not file.holds_rows:
         file.discard()
@@ -165,7 +165,7 @@ def _check_files(options: RunOptions, calls: Input) -> None:
     check_report(options, calls, cache=options.cache, calibration=options.calibration)
 
 
-def _no_rows(rows: _Rows) -> int:
+def _no_rows(rows: _RunRows) -> int:
     """Say that no row was valid; return the exit code."""
     out = rows.options.out
     left = "" if rows.piped or not out.exists() else "; it is as it was"
@@ -188,7 +188,7 @@ _Made = Iterable[tuple[str, bool, int]]
 
 async def _evaluate(
     results: AsyncGenerator[_Made],
-    rows: _Rows,
+    rows: _RunRows,
     file: EvaluationFile | EvaluationPipe,
     progress: Progress,
     watched: WatchedModel | None,
@@ -206,7 +206,7 @@ async def _evaluate(
 
 
 async def _in_this_process(
-    evaluator: RagEvaluator, calls: Iterable[RagCall], rows: _Rows, *, ordered: bool
+    evaluator: RagEvaluator, calls: Iterable[RagCall], rows: _RunRows, *, ordered: bool
 ) -> AsyncGenerator[_Made]:
     """Yield the lines evaluated in this process, one by one."""
     # What is imported by now stays. Without it, looking through openai's objects for garbage took a
@@ -234,7 +234,7 @@ async def _in_processes(
         processes.close()
 
 
-class _Rows:
+class _RunRows:
     """The lines of the input file, and what became of them."""
 
     def __init__(self, options: RunOptions) -> None:
@@ -283,7 +283,7 @@ class _Rows:
         return 2 if self.bad.count and not self.options.skip_invalid else 0
 
 
-def _dry_run(rows: _Rows, evaluator: RagEvaluator) -> int:
+def _dry_run(rows: _RunRows, evaluator: RagEvaluator) -> int:
     """Print what a run would ask the judge; return the exit code."""
     calls, _, words = foreseen(rows.valid(), evaluator)
     if not calls:

@@ -286,7 +286,7 @@ class _AskingEvaluator:
     async def evaluate(self, question: Question) -> Evaluation:
         try:
             with contained:
-                call, error = await self._asked(question)
+                call, error = await self._answered(question)
         except Exception as failure:  # noqa: BLE001 -- the framework's side of it, not the app
             call, error = _unasked(question), failure
         evaluation = await self.evaluator.evaluate(call)
@@ -294,7 +294,7 @@ class _AskingEvaluator:
             return evaluation
         return evaluation.model_copy(update={"error": failure_of(call, "app", error)})
 
-    async def _asked(self, question: Question) -> Answered:
+    async def _answered(self, question: Question) -> Answered:
         """Ask the app; return its call with the question's id, reference and gold ids."""
         answered = await self.ask(question)
         fields = {name: getattr(answered.call, name) for name in RagCall.model_fields}
@@ -319,11 +319,11 @@ def _unasked(question: Question) -> RagCall:
     return RagCall(**fields)
 
 
-_Known = tuple[str, str | None, frozenset[str] | None]
+_QuestionKey = tuple[str, str | None, frozenset[str] | None]
 """What a row and its question have in common: id, reference and relevant ids."""
 
 
-def _known(of: Question | Evaluation) -> _Known:
+def _question_key(of: Question | Evaluation) -> _QuestionKey:
     """Return what identifies a question: id, reference and gold ids."""
     label = of.label if isinstance(of, Question) else of.id
     return label, of.reference, None if of.relevant_ids is None else frozenset(of.relevant_ids)
@@ -331,15 +331,15 @@ def _known(of: Question | Evaluation) -> _Known:
 
 def _taken_over(questions: Sequence[Question], file: EvaluationFile) -> dict[int, Evaluation]:
     """Take over the rows of an earlier run, each for the first question that it answers."""
-    texts: dict[_Known, set[str]] = defaultdict(set)
+    texts: dict[_QuestionKey, set[str]] = defaultdict(set)
     for question in questions:
-        texts[_known(question)].add(question.text)
-    rows: dict[_Known, list[Evaluation]] = defaultdict(list)
+        texts[_question_key(question)].add(question.text)
+    rows: dict[_QuestionKey, list[Evaluation]] = defaultdict(list)
     others = 0
     for row in file.earlier():
-        others += {"", row.question}.isdisjoint(texts[_known(row)])
+        others += {"", row.question}.isdisjoint(texts[_question_key(row)])
         if row.error is None:
-            rows[_known(row)].append(row)
+            rows[_question_key(row)].append(row)
     if others:
         raise ConfigurationError(
             "out", str(file.path),
@@ -348,7 +348,7 @@ def _taken_over(questions: Sequence[Question], file: EvaluationFile) -> dict[int
         )  # fmt: skip
     done = {}
     for index, question in enumerate(questions):
-        answers = rows[_known(question)]
+        answers = rows[_question_key(question)]
         answer = next((row for row in answers if question.text in ("", row.question)), None)
         if answer is not None and (taken := file.take(index, answer)) is not None:
             answers.remove(answer)

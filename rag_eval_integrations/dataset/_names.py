@@ -17,7 +17,7 @@ from difflib import SequenceMatcher, get_close_matches
 from itertools import chain
 from typing import Any, NamedTuple
 
-from rag_eval_integrations.dataset._values import is_messages, items_in, object_in
+from rag_eval_integrations.dataset._values import items_in, messages_in, object_in
 from rag_eval_integrations.errors import ConfigurationError, InputError
 
 REQUIRED = ("question", "documents", "response")
@@ -197,7 +197,7 @@ class Naming:
             ConfigurationError: the row lacks a field that was given.
             InputError: a required field has no name that is known, or several.
         """
-        ways = {ours: [self._given(ours, name) for name in names]
+        ways = {ours: [self._way_named(ours, name) for name in names]
                 for ours, names in self.given.items()}  # fmt: skip
         fixed = {ours: first for ours, (first, *_) in ways.items()}
         needed = [ours for ours in REQUIRED if ours not in fixed]
@@ -215,7 +215,7 @@ class Naming:
         names = {ours: self._only(ours, NAMES[ours]) for ours in OPTIONAL if ours not in ways}
         return {ours: (theirs,) for ours, theirs in names.items() if theirs}
 
-    def _given(self, ours: str, name: str) -> Way:
+    def _way_named(self, ours: str, name: str) -> Way:
         """Return the path to a field that the user named; refuse a name the row lacks."""
         way = way_to(self.row, name)
         if way is None:
@@ -233,12 +233,12 @@ class Naming:
             names = [name for name in NAMES[ours] if name != no_name]
             if theirs := self._only(ours, names):
                 ways[ours] = (theirs,)
-        if "question" in needed and "question" not in ways and is_messages(self.row.get(_TURNS)):
+        if "question" in needed and "question" not in ways and messages_in(self.row.get(_TURNS)):
             ways["question"] = (_TURNS,)
         asked: Any = self.row
         for part in (fixed | ways).get("question", ("",)):
             asked = object_in(asked).get(part)
-        missing = [] if is_messages(asked) else [ours for ours in needed if ours not in ways]
+        missing = [] if messages_in(asked) else [ours for ours in needed if ours not in ways]
         if missing:
             raise self._missing(missing)
         return ways
@@ -273,7 +273,7 @@ class Naming:
             ways: Ways = {o: (t,) for o, name in names.items() if (t := self._only(o, (name,)))}
             if all(ours in ways for ours in needed) or (
                 # A conversation holds its own answer, and perhaps its documents.
-                tool == "ragas" and "question" in needed and is_messages(self.row.get("user_input"))
+                tool == "ragas" and "question" in needed and messages_in(self.row.get("user_input"))
             ):
                 fitting.append((tool, ways))
         groups = self._groups()

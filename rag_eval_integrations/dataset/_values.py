@@ -40,7 +40,7 @@ def text_from(value: object, where: str) -> str | None:
     if isinstance(value, list | tuple) and value:
         if len(value) == 1:
             return text_from(value[0], where)
-        if messages := is_messages(value):
+        if messages := messages_in(value):
             return conversation(messages, where, answered=True).response
         if all(isinstance(part, Mapping) and "text" in part for part in value):
             return _content(value)
@@ -282,7 +282,7 @@ class Conversation(NamedTuple):
 _CONTENT = re.compile(r"""["']content["']""")
 
 
-def is_messages(value: object) -> list[Any]:
+def messages_in(value: object) -> list[Any]:
     """Return the messages of a value, also of a cell that holds them; empty if it has none.
 
     A LangChain input such as `{"messages": […]}` has some, too.

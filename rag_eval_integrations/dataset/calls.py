@@ -33,10 +33,10 @@ from rag_eval_integrations.dataset._values import (
     fields_of,
     ids_from,
     is_foreign,
-    is_messages,
     items_in,
     json_part,
     list_in,
+    messages_in,
     metadata_from,
     named_ids,
     object_in,
@@ -342,7 +342,7 @@ def _taken(
             values[ours] = _retrieved(value) if way == (RUNS,) else value
         elif ours in REQUIRED:
             raise InputError(f"is missing; the row has {listed(row)}", field=places[ours])
-    if messages := is_messages(values.get("question")):
+    if messages := messages_in(values.get("question")):
         where = places["question"]
         talk = conversation(messages, where, answered="response" not in values)
         own = {"question": talk.question, "response": talk.response, "documents": talk.documents}

@@ -74,13 +74,13 @@ class Filters:
         self._option = option
         self.conditions = tuple(_parsed(text, option) for text in conditions or ())
         self._names: set[str] = set()
-        self._asked = 0
+        self._calls_tested = 0
 
     def keep(self, evaluations: Iterable[Evaluation]) -> Iterator[Evaluation]:
         """Yield the evaluations for which all conditions hold, one by one as they are read."""
-        self._asked = 0
+        self._calls_tested = 0
         for evaluation in evaluations:
-            self._asked += 1
+            self._calls_tested += 1
             if all(condition.holds(evaluation) for condition in self.conditions):
                 yield evaluation
             elif len(self._names) < _MOST_NAMES:
@@ -88,9 +88,9 @@ class Filters:
 
     def none_kept(self) -> ConfigurationError | None:
         """Say why nothing was kept, and the name that was meant; None if nothing was read."""
-        if not self._asked:
+        if not self._calls_tested:
             return None
-        calls = counted(self._asked, "call")
+        calls = counted(self._calls_tested, "call")
         for condition in self.conditions:
             field = condition.field
             if {field, field.partition(".")[0]} & {*self._names, *_OWN}:
@@ -132,7 +132,7 @@ def _is_share(text: str) -> bool:
 # --- Fields of an evaluation
 
 _OWN: dict[str, Callable[[Evaluation], object]] = {
-    "pattern": lambda evaluation: [found.pattern for found in evaluation.diagnosis],
+    "pattern": lambda evaluation: [diagnosis.pattern for diagnosis in evaluation.diagnosis],
     "id": lambda evaluation: evaluation.id,
     "judge": lambda evaluation: evaluation.judge.name,
     "model": lambda evaluation: evaluation.judge.model,

@@ -70,11 +70,11 @@ def _head(summary: Summary, names: Sequence[str]) -> Iterator[str]:
         )
     if summary.patterns:
         yield "</table><table><tr><th>diagnosis</th><th>calls</th><th>meaning</th></tr>"
-        for found in summary.patterns:
-            if found.calls:
-                share = f"{found.calls:,} of {summary.labelled:,}"
-                yield f"<tr><th>{found.pattern}</th>"
-                yield f"<td>{share}</td><td>{text(found.meaning)}</td></tr>"
+        for pattern in summary.patterns:
+            if pattern.calls:
+                share = f"{pattern.calls:,} of {summary.labelled:,}"
+                yield f"<tr><th>{pattern.pattern}</th>"
+                yield f"<td>{share}</td><td>{text(pattern.meaning)}</td></tr>"
     yield "</table><table><tr><th></th><th>question and answer</th>"
     yield from (f"<th>{text(name, 60)}</th>" for name in names)
     yield "</tr>"
@@ -86,7 +86,7 @@ def _row(number: int, evaluation: Evaluation, names: Sequence[str]) -> str:
     values = "".join(
         value_html(cell(evaluation.scores.get(name)), bad.get(name, "")) for name in names
     )
-    patterns = ", ".join(found.pattern for found in evaluation.diagnosis)
+    patterns = ", ".join(diagnosis.pattern for diagnosis in evaluation.diagnosis)
     error = evaluation.error
     words = patterns if error is None else f"failed: {error.type}"
     return (

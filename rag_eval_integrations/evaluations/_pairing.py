@@ -91,7 +91,7 @@ class EvaluationsFile:
 
 
 @dataclass(frozen=True)
-class Run:
+class RunInBrief:
     """A run: all its calls in brief, and where its evaluations are."""
 
     name: str
@@ -109,7 +109,7 @@ class Run:
         evaluations: EvaluationsFile | Sequence[Evaluation],
         conversation: str | Literal[False] | None,
         ways: Ways,
-    ) -> Run:
+    ) -> RunInBrief:
         """Go through a run once and keep what pairing and statistics need.
 
         Args:
@@ -219,7 +219,7 @@ class Ways:
             self._exclude("question", f"no call in {name} has a question", name)
         self._places = {way: {} for way in self._wanted}
 
-    def pair(self, a: Run, b: Run) -> tuple[PairedBy, list[Pair]]:
+    def pair(self, a: RunInBrief, b: RunInBrief) -> tuple[PairedBy, list[Pair]]:
         """Pair the calls of two runs that were looked at.
 
         Returns:
@@ -261,7 +261,7 @@ def key_of(call: CallInBrief, by: PairedBy) -> str | bytes | None:
     return call.id if by == "id" else call.question
 
 
-def conversations(a: Run, b: Run, pairs: Sequence[Pair]) -> list[Hashable] | None:
+def conversations(a: RunInBrief, b: RunInBrief, pairs: Sequence[Pair]) -> list[Hashable] | None:
     """Group paired calls by conversation; None where that makes no difference.
 
     The second run says it where no call of the first one names its conversation. One id for all

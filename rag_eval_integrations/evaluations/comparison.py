@@ -23,7 +23,7 @@ from rag_eval_integrations.evaluations._pairing import (
     EvaluationsFile,
     Pair,
     PairedBy,
-    Run,
+    RunInBrief,
     Ways,
     conversations,
     key_of,
@@ -86,7 +86,7 @@ class Comparison:
     """Of the random draws; the same seed gives the same figures on every machine."""
     others: tuple[Comparison, ...] = ()
     """One comparison with the baseline for each run after the second."""
-    _runs: tuple[Run, Run] = field(compare=False, kw_only=True)
+    _runs: tuple[RunInBrief, RunInBrief] = field(compare=False, kw_only=True)
     _pairs: Sequence[Pair] = field(compare=False, kw_only=True)
 
     @property
@@ -268,7 +268,7 @@ def compare(
     sources = [a, b, *more]
     ways = Ways(by)
     runs = [
-        Run.of(name, _opened(name, source), conversation, ways)
+        RunInBrief.of(name, _opened(name, source), conversation, ways)
         for name, source in zip(_names(sources, names), sources, strict=True)
     ]
     if conversation and not any(call.conversation for run in runs for call in run.calls):
@@ -312,7 +312,7 @@ def _opened(name: str, source: Source) -> EvaluationsFile | Sequence[Evaluation]
     return tuple(source)
 
 
-def _compared(a: Run, b: Run, ways: Ways, allow_mixed: bool, seed: int) -> Comparison:
+def _compared(a: RunInBrief, b: RunInBrief, ways: Ways, allow_mixed: bool, seed: int) -> Comparison:
     """Compare two runs by pairs of calls."""
     names = [name for name in a.means.total if name in b.means.total]
     different = "; ".join(_made_differently(a, b, names))
@@ -345,7 +345,7 @@ def _compared(a: Run, b: Run, ways: Ways, allow_mixed: bool, seed: int) -> Compa
 
 
 def _with_unscored(
-    score: ScoreDifference, a: Run, b: Run, pairs: Iterable[Pair]
+    score: ScoreDifference, a: RunInBrief, b: RunInBrief, pairs: Iterable[Pair]
 ) -> ScoreDifference:
     """Add which calls have the score in one run only."""
     lost: Counter[str] = Counter()
@@ -358,7 +358,7 @@ def _with_unscored(
     return replace(score, became_unscored=dict(lost.most_common()), became_scored=gained)
 
 
-def _made_differently(a: Run, b: Run, names: Sequence[str]) -> Iterator[str]:
+def _made_differently(a: RunInBrief, b: RunInBrief, names: Sequence[str]) -> Iterator[str]:
     """Say in which fields of their provenance the values of a score differ."""
     differing: dict[str, list[str]] = {}
     for name in names:
@@ -375,7 +375,7 @@ def _made_differently(a: Run, b: Run, names: Sequence[str]) -> Iterator[str]:
         yield f"{words}: {', '.join(scores)}"
 
 
-def _notes(a: Run, b: Run, pairs: Sequence[Pair], different: str) -> Iterator[str]:
+def _notes(a: RunInBrief, b: RunInBrief, pairs: Sequence[Pair], different: str) -> Iterator[str]:
     """Yield what limits the comparison: other makers, calls left out, other questions."""
     if different:
         yield f"The scores were made differently ({different})."

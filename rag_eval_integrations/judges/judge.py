@@ -81,7 +81,7 @@ class JudgeBase(ABC):
         return f"{type(self).__name__}({shown})"
 
 
-class _Foreign(JudgeBase):
+class _ForeignJudge(JudgeBase):
     """Wraps a user's object that does not inherit `JudgeBase`; keeps the members that it has."""
 
     def __init__(self, judge: Judge) -> None:
@@ -101,7 +101,7 @@ class _Foreign(JudgeBase):
 
 def judge_base(judge: Judge) -> JudgeBase:
     """Return a judge with its optional members: itself if it inherits `JudgeBase`."""
-    return judge if isinstance(judge, JudgeBase) else _Foreign(judge)
+    return judge if isinstance(judge, JudgeBase) else _ForeignJudge(judge)
 
 
 def judge_info(judge: JudgeBase) -> JudgeInfo:

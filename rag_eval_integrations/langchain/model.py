@@ -73,13 +73,13 @@ class LangChainModel(FrameworkModel[BaseChatModel, BaseMessage]):
         self, model: BaseChatModel, request: CompletionRequest, sent: dict[str, Any]
     ) -> list[BaseMessage]:
         messages = _as_langchain(request.messages)
-        return _messages(_asked(model, request, sent).generate([messages], **sent))
+        return _messages(_uncached(model, request, sent).generate([messages], **sent))
 
     async def _aask(
         self, model: BaseChatModel, request: CompletionRequest, sent: dict[str, Any]
     ) -> list[BaseMessage]:
         messages = _as_langchain(request.messages)
-        return _messages(await _asked(model, request, sent).agenerate([messages], **sent))
+        return _messages(await _uncached(model, request, sent).agenerate([messages], **sent))
 
     def _read(self, reply: BaseMessage) -> Reply:
         """Read text, end, log-probabilities and refusal of a reply."""
@@ -102,7 +102,7 @@ class LangChainModel(FrameworkModel[BaseChatModel, BaseMessage]):
         return name if isinstance(name, str) else None
 
 
-def _asked(
+def _uncached(
     model: BaseChatModel, request: CompletionRequest, sent: Mapping[str, Any]
 ) -> BaseChatModel:
     """Return the model, without its cache if the answers have to be independent of each other."""

@@ -84,7 +84,7 @@ class RootSpan:
     _sources: tuple[Snapshot, ...] = ()
     _none_left = False
     """Whether the result is an empty list."""
-    _given: list[Snapshot] | None = None
+    _from_hook: list[Snapshot] | None = None
     _prompt_chars = 0
 
     def __init__(
@@ -115,7 +115,7 @@ class RootSpan:
         self._tags = _user_tags(arguments, tags)
         self._snapshots: dict[int, tuple[object, object, Snapshot]] = {}
         self._bodies: dict[str, str] = {}
-        self._found: list[FoundNodes] = []
+        self._sightings: list[FoundNodes] = []
         self._retrievers: list[str] = []
         self._prompts: list[tuple[Span, str]] = []
 
@@ -136,7 +136,7 @@ class RootSpan:
                 self._prompts = [
                     request for request in self._prompts if not _prepares(request[0], span)
                 ]
-            self._found.append(FoundNodes(span, list(nodes) if isinstance(nodes, list) else ()))
+            self._sightings.append(FoundNodes(span, list(nodes) if isinstance(nodes, list) else ()))
             if self._earlier is None and span.scope is self.root:
                 self._messages = template_messages(instance) or self._messages
         elif stage == "write":
@@ -147,22 +147,22 @@ class RootSpan:
         """Record a span's result: retrieved nodes, and the sources of a nested answer or a tool."""
         stage = span.stage
         if stage in ("retrieve", "postprocess"):
-            self._found.append(FoundNodes(span, self._take(result)))
+            self._sightings.append(FoundNodes(span, self._take(result)))
         elif stage == "own":
             if isinstance(result, list) and (nodes := self._take(result)):
-                self._found.append(FoundNodes(span, nodes))
+                self._sightings.append(FoundNodes(span, nodes))
         elif stage == "model":
             if span.arguments is not None:  # a model that sends no events
                 self.asked(span, prompt_in(*model_arguments(span.arguments)))
         elif stage == "answer":
             result = unwrapped(result)
-            self._found.append(FoundNodes(span, self._take(result), answer_of(result)))
+            self._sightings.append(FoundNodes(span, self._take(result), answer_of(result)))
         elif stage == "tool":
             nodes = self._take(getattr(result, "raw_output", None))
-            self._found.append(FoundNodes(span, nodes or self._tool_text(span, result)))
+            self._sightings.append(FoundNodes(span, nodes or self._tool_text(span, result)))
             below = [
                 retrieval
-                for retrieval in self._found
+                for retrieval in self._sightings
                 if retrieval.nodes and retrieval.span.is_below(span)
             ]
             if below and (text := text_of(result)):
@@ -214,9 +214,9 @@ class RootSpan:
         self._sources = self._take(response)
         self._none_left = isinstance(response, list) and not response
         if not self._sources:
-            self._found = self._settled()
+            self._sightings = self._settled()
         if self._hooks is not None:
-            self._given = self._hooks.documents(result)
+            self._from_hook = self._hooks.documents(result)
 
     def answer(self, result: object, response: object) -> str | None:
         """Return the answer in the root's result, which is not kept: it may hold a stream."""
@@ -235,7 +235,7 @@ class RootSpan:
         self.tools = (*self.tools, name)
         if self.takes_text is None or not self.takes_text(name):
             return ()
-        if any(sighting.nodes and sighting.span.is_below(tool) for sighting in self._found):
+        if any(sighting.nodes and sighting.span.is_below(tool) for sighting in self._sightings):
             return ()  # its documents were seen
         text = getattr(result, "content", None)
         if not isinstance(text, str) or not text:
@@ -298,7 +298,7 @@ class RootSpan:
         if not (
             self._retrievers
             or self._sources
-            or self._given
+            or self._from_hook
             or any(sighting.nodes for sighting in sightings)
         ):
             return None
@@ -307,7 +307,7 @@ class RootSpan:
         if response is None and status == "ok" and self._hooks is None:
             prompts, last = "", None  # nobody answered: models wrote queries or grades
             if self._none_left:
-                self._given = []
+                self._from_hook = []
         response = response if self._hooks is None else self._whole(status, response)
         history = () if self._earlier == [] else self._history()
 
@@ -338,9 +338,9 @@ class RootSpan:
         """Choose the documents that the call used."""
         bodies = self._bodies
         chosen = context(
-            self._sources, sightings, prompts, question, bodies, self._given, last=last
+            self._sources, sightings, prompts, question, bodies, self._from_hook, last=last
         )
-        older = [seen for _, nodes in self.earlier for seen in nodes if self._given is None]
+        older = [seen for _, nodes in self.earlier for seen in nodes if self._from_hook is None]
         if not bodies and not older:
             return chosen
         documents = [headed(seen, bodies.get(seen.text)) for seen in chosen.documents]
@@ -352,7 +352,7 @@ class RootSpan:
 
     def _clear(self) -> None:
         """Release everything: spans and their call refer to each other."""
-        self._found.clear()
+        self._sightings.clear()
         self._prompts.clear()
 
     def _question(self) -> str:
@@ -388,7 +388,7 @@ class RootSpan:
 
     def _settled(self) -> list[FoundNodes]:
         """Return the nodes that were found in spans that count, as snapshots."""
-        sightings = self._found
+        sightings = self._sightings
         if self.part_failed:
             sightings = [sighting for sighting in sightings if self._counts(sighting.span)]
         if self._sources:  # the response names its sources: the synthesis's nodes are not needed

@@ -63,12 +63,12 @@ class EngineApp:
 
         def ask(engine: BaseQueryEngine | BaseChatEngine) -> Answer:
             """Ask the engine, and read its answer."""
-            return answer_from(self._asked(engine, text), MetadataMode.LLM)
+            return answer_from(self._response_to(engine, text), MetadataMode.LLM)
 
         answer = await self._borrowed.ask(self.name, ask)
         return RagCall(text, answer.documents, answer.text or "")
 
-    def _asked(self, engine: BaseQueryEngine | BaseChatEngine, question: str) -> object:
+    def _response_to(self, engine: BaseQueryEngine | BaseChatEngine, question: str) -> object:
         """Ask the engine a question; a chat engine begins anew."""
         if isinstance(engine, BaseQueryEngine):
             return engine.query(question)

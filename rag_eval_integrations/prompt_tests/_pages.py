@@ -67,7 +67,7 @@ def report_pieces(report: Report) -> Iterator[str]:
         agreement=[
             {name: shown(str(cell)) for name, cell in row.items()} for row in _pairs(report)
         ],
-        made=[(name, values) for name, values in _made(report).items() if values],
+        made=[(name, values) for name, values in _makers(report).items() if values],
         failures=failed,
         kept=len(kept),
         # Rendered as they are read, so that their texts are never held twice.
@@ -220,7 +220,7 @@ def _pairs(report: Report) -> list[Row]:
     ]
 
 
-def _made(report: Report) -> dict[str, list[str]]:
+def _makers(report: Report) -> dict[str, list[str]]:
     """Return what made the results: judges, parameters and checks."""
 
     def shares(outcomes: Iterable[str]) -> list[str]:

@@ -120,7 +120,7 @@ def _schema_format(given: JsonValue, source: str) -> JsonValue:
     return {"type": "json_schema", "json_schema": {"name": "output", **described}}
 
 
-class _Known(BaseModel):
+class _KnownSettings(BaseModel):
     """Settings whose values are known, so that a mistake is found before any request."""
 
     model_config = ConfigDict(strict=True)
@@ -154,7 +154,7 @@ def _checked(
         if value is not None:
             kept[name] = value
     try:
-        _Known.model_validate(kept)
+        _KnownSettings.model_validate(kept)
     except ValidationError as error:
         first = error.errors()[0]
         field = str(first["loc"][0])

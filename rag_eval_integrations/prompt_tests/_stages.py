@@ -43,7 +43,7 @@ logger = logger_of(__name__)
 T = TypeVar("T")
 
 
-async def _asked(
+async def _parsed_reply(
     model: RecordedModel,
     instructions: str,
     parts: dict[str, str],
@@ -150,7 +150,7 @@ async def write_intent(prompt: PromptUnderTest, model: RecordedModel) -> tuple[s
         sentence = one_line(unfenced(text)).strip('"')
         return (sentence,) if 0 < len(sentence) <= 1000 else None
 
-    return await _asked(
+    return await _parsed_reply(
         model, _INTENT, {"prompt": prompt.text}, read,
         version="intent-1", author=prompt.instructions.get("intent"),
         again="Write one sentence that says what the assistant is for, and nothing else.",
@@ -175,7 +175,7 @@ object {{"rules": ["…", "…"]}}.
 
 async def write_input_spec(prompt: PromptUnderTest, model: RecordedModel) -> tuple[str, ...]:
     """Ask for the rules of a valid input; at least one."""
-    return await _asked(
+    return await _parsed_reply(
         model, _INPUT_SPEC,
         {"prompt": prompt.text, "inputs": _described(prompt), **_samples(prompt)},
         lambda text: tuple(statements_in(text, "rules")) or None,
@@ -213,7 +213,7 @@ async def write_rules(
         rules = tuple(dict.fromkeys(statements_in(text, "rules")))
         return None if not rules and json_in(text) is None else rules
 
-    return await _asked(
+    return await _parsed_reply(
         model, _RULES.format(count=how_many), {"prompt": prompt.text}, read,
         version="rules-1", author=prompt.instructions.get("outputRules"), schema=_RULE_LIST,
         again='Reply with one JSON object {"rules": [...]} of sentences about the output.',
@@ -254,7 +254,7 @@ async def write_inverse_rules(
     for _ in (1, 2):
         numbered = "\n".join(f"{number}. {text}" for number, text in missing.items())
         try:
-            inverse |= await _asked(
+            inverse |= await _parsed_reply(
                 model, _INVERSE, {"rules": numbered},
                 partial(read_inverse_rules, numbers=list(missing)),
                 version="inverse-rules-1", author=prompt.instructions.get("inverseOutputRules"),
@@ -397,7 +397,7 @@ async def write_tests(
             return reading.tests or None
 
         try:
-            tests = await _asked(
+            tests = await _parsed_reply(
                 model, instructions, parts, read, version="tests-1", again=_NO_TEST, name="tests",
                 lack="wrote no usable test", chat=chat,
                 schema=_object(tests={"type": "array", "items": test}),
@@ -461,7 +461,7 @@ async def expand_test(
         content = json_in(text)
         return content if isinstance(content, dict) and set(content) == set(test.inputs) else None
 
-    inputs = await _asked(
+    inputs = await _parsed_reply(
         model, _EXPAND,
         {
             "purpose": spec.intent, "rules": spec.rules_text, "rule": test.rule,
@@ -505,7 +505,7 @@ async def write_baseline(
     form = "Write each test as one JSON object with a field for every input."
     if len(prompt.inputs) == 1:
         form = "Write each input as it would be typed, without quotes or a name in front."
-    return await _asked(
+    return await _parsed_reply(
         model, _BASELINE.format(count=count, form=form),
         {"prompt": prompt.text, "inputs": _described(prompt)},
         lambda text: read_baseline(text, prompt)[:count] or None,
@@ -566,7 +566,7 @@ async def review_tests(
             return None
         return str(content.get("review") or ""), [tests[n - 1] for n in sorted(numbers)]
 
-    return await _asked(
+    return await _parsed_reply(
         model, _RATING.format(count=count), {"prompt": prompt.text, "tests": listed}, read,
         version="rating-1", lack=f"did not keep {count} tests in its review",
         again=f'Reply with one JSON object {{"review": "…", "keep": [{count} numbers]}}.',

@@ -143,8 +143,8 @@ def bad_scores(evaluation: Evaluation) -> dict[str, str]:
     A value is bad if it is 0, if it is below its threshold, or if it shows a pattern of the call.
     """
     bad: dict[str, str] = {}
-    for found in evaluation.diagnosis:
-        bad |= _OF_PATTERN.get(found.pattern, {})
+    for diagnosis in evaluation.diagnosis:
+        bad |= _OF_PATTERN.get(diagnosis.pattern, {})
     values = {name: score.value for name, score in evaluation.scores.items()}
     low = (name for name, score in evaluation.scores.items() if score.passed is False)
     bad |= dict.fromkeys([*(name for name, value in values.items() if value == 0), *low], "none")

@@ -210,14 +210,14 @@ def _score(name: str, score: Score) -> View:
         "figure": figure(score),
         "verdict": verdict(score),
         "reason": shown(score.reason or ""),
-        "made": list(_made(score)),
+        "made": list(_maker_lines(score)),
         "bars": _bars(score.distribution or {}),
         "steps": steps,
         "more": [pair for pair in more if pair[0] not in ("steps", "reply") or not steps],
     }
 
 
-def _made(score: Score) -> Iterator[str]:
+def _maker_lines(score: Score) -> Iterator[str]:
     """Say how a value came about, beside the label counts of every TRACe score."""
     if score.scale is not None and score.raw is not None and score.scale != (0.0, 1.0):
         low, high = score.scale

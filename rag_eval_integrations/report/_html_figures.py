@@ -56,7 +56,7 @@ def overview(summary: Summary) -> dict[str, Any]:
             (shown(kind), f"{count:,}", shown(summary.reasons.get(kind, "")))
             for kind, count in summary.errors.most_common(_MOST_LISTED)
         ],
-        "made": [(name, values) for name, values in _made(summary) if values],
+        "made": [(name, values) for name, values in _makers(summary) if values],
         "versions": [
             (name.replace("_", " "), _counted(values))
             for name, values in summary.versions.items()
@@ -202,7 +202,7 @@ def _ranks(summary: Summary) -> Iterator[dict[str, Any]]:
 # --- How it was made
 
 
-def _made(summary: Summary) -> Iterator[tuple[str, list[str]]]:
+def _makers(summary: Summary) -> Iterator[tuple[str, list[str]]]:
     """Yield what made the evaluations: judge, cost and versions."""
     usage = summary.usage
     judges = [

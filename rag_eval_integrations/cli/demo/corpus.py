@@ -13,7 +13,7 @@ from typing import NamedTuple
 from zlib import crc32
 
 
-class Section(NamedTuple):
+class ManualSection(NamedTuple):
     """One document of the corpus."""
 
     id: str
@@ -60,7 +60,7 @@ The box holds the display, the outdoor sensor, a rain gauge, a wind vane and fou
 are not part of the delivery.
 """
 SECTIONS = tuple(
-    Section(name, title, " ".join(text.split()))
+    ManualSection(name, title, " ".join(text.split()))
     for part in _MANUAL.split("## ")[1:]
     for heading, _, text in [part.partition("\n")]
     for name, _, title in [heading.partition(": ")]

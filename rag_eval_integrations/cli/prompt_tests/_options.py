@@ -176,7 +176,7 @@ class Running(_Baseline, Requests):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judging(Requests):
+class OutputJudging(Requests):
     """Options for judging outputs, tests and rules."""
 
     judge: list[str] = _judge(
@@ -277,7 +277,7 @@ class RunOptions(_Folder, Running, _Choosing):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluateOptions(_Folder, Judging):
+class EvaluateOptions(_Folder, OutputJudging):
     """Judge the outputs: compliance, and every metric file next to the prompt."""
 
 
@@ -298,7 +298,7 @@ class ReportOptions(_Folder, Reporting, _Choosing):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AllOptions(Generating, Running, Judging, Reporting):
+class AllOptions(Generating, Running, OutputJudging, Reporting):
     """Generate, run, evaluate and report in one command."""
 
 

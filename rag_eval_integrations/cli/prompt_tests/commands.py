@@ -30,8 +30,8 @@ from rag_eval_integrations.cli.prompt_tests._options import (
     GenerateOptions,
     Generating,
     ImportOptions,
-    Judging,
     MetricsOptions,
+    OutputJudging,
     Running,
     RunOptions,
 )
@@ -76,7 +76,7 @@ def generate_command(options: GenerateOptions | AllOptions, bill: Bill | None = 
     generation.model.on_reply = progress(
         f"replies from {generation.model.name}", spent=lambda: bill.words(spent)
     )
-    with kept(lambda: _kept(project)):
+    with kept(lambda: _kept_replies(project)):
         tests = generation.run()
         if strong is not None:
             tests = _loop.run(generation.groundtruth(strong, [strong]))
@@ -164,7 +164,7 @@ def _run(folder: Path, options: Running, choice: Choice, bill: Bill) -> int:
     if options.dry_run:
         return _nothing(project)
     spent = project.workspace.journal().spent
-    with kept(lambda: _kept(project)):
+    with kept(lambda: _kept_replies(project)):
         results = _loop.run(
             project.run(
                 models, runs=options.runs, max_tests=options.max_tests, baseline=baseline,
@@ -192,7 +192,7 @@ def evaluate_command(options: EvaluateOptions) -> int:
     return _evaluate(options.folder, options, Bill(options.prices))
 
 
-def _evaluate(folder: Path, options: Judging, bill: Bill) -> int:
+def _evaluate(folder: Path, options: OutputJudging, bill: Bill) -> int:
     """Judge the results of a folder by judges and metrics; return the exit code."""
     project = Project(folder, print_stderr)
     metrics = project.metrics(options.metric or [], metric_variables(options.metric_var or []))
@@ -223,7 +223,7 @@ def _evaluate(folder: Path, options: Judging, bill: Bill) -> int:
         bill.print_estimate("evaluate", agreement_model.name, tests, characters)
     if options.dry_run:
         return _nothing(project)
-    with kept(lambda: _kept(project)):
+    with kept(lambda: _kept_replies(project)):
         results = _loop.run(
             project.evaluate(
                 evaluation, validity=options.validity, groundedness=options.groundedness,
@@ -303,7 +303,7 @@ def _nothing(project: Project) -> int:
     return 0
 
 
-def _kept(project: Project) -> str:
+def _kept_replies(project: Project) -> str:
     """Say how many replies an interrupted stage keeps; empty if there is none."""
     with project.workspace.journal() as journal:
         replies = len(journal)

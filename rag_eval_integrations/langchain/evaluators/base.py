@@ -90,15 +90,15 @@ class MetricEvaluator(ScoreView):
             ConfigurationError: there is nothing to evaluate, or it cannot be read.
             ReentryError: called inside an evaluation; await `acall` there.
         """
-        return _loop.run(self._given(call_from(run, example, values)))
+        return _loop.run(self._feedback(call_from(run, example, values)))
 
     async def acall(
         self, run: object = None, example: object = None, **values: Unpack[Values]
     ) -> dict[str, Any]:
         """Evaluate as `__call__` does, from async code."""
-        return await self._given(call_from(run, example, values))
+        return await self._feedback(call_from(run, example, values))
 
-    async def _given(self, call: RagCall) -> dict[str, Any]:
+    async def _feedback(self, call: RagCall) -> dict[str, Any]:
         """Evaluate a call; return LangSmith's feedback."""
         evaluation, scores = await self._evaluated(call)
         results = [feedback_of(score, evaluation) for score in scores]

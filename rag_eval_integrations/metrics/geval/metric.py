@@ -324,7 +324,7 @@ class GEval(ModelMetric):
             JudgeRejectedError: the model does not support the requested estimator.
             JudgeError: the judge does not answer.
         """
-        asked = self._asked(judge)
+        asked = self._model_to_ask(judge)
         called = call if isinstance(call, RagCall) else call_of_turns(call)
         with suppress_capture():
             measured = await self.measure(called, asked)
@@ -362,7 +362,7 @@ class GEval(ModelMetric):
         """
         if type(max_concurrency) is not int or max_concurrency < 1:
             raise ConfigurationError("max_concurrency", max_concurrency, "use a number from 1")
-        asked = self._asked(judge)
+        asked = self._model_to_ask(judge)
         waiting = enumerate(calls)
         scores: dict[int, Score] = {}
 
@@ -402,7 +402,7 @@ class GEval(ModelMetric):
             reason = f"{type(error).__name__}: {str(error) or repr(error)}"
             return Score(name=self.names[0], status="error", reason=reason, by=_by(asked))
 
-    def _asked(self, judge: AnyModel | None) -> ModelBase:
+    def _model_to_ask(self, judge: AnyModel | None) -> ModelBase:
         """Return the model to ask; refuse a metric without one."""
         if judge is None and self.judge is None:
             raise ConfigurationError("judge", None, "pass a model here or to the metric")

@@ -152,15 +152,15 @@ class _Maker:
     evidence: Mapping[str, JsonValue]
 
     def score(self, name: str, value: float, reason: str) -> Score:
-        return self._made(
+        return self._construct(
             name=name, status="scored", value=value, raw=value, scale=(0.0, 1.0), method="labels",
             n=self.n, reason=reason,
         )  # fmt: skip
 
     def unscored(self, name: str, code: UnscoredCode, reason: str) -> Score:
-        return self._made(name=name, status="unscored", unscored=code, reason=reason)
+        return self._construct(name=name, status="unscored", unscored=code, reason=reason)
 
-    def _made(self, **fields: Any) -> Score:
+    def _construct(self, **fields: Any) -> Score:
         """Make a score with the evidence that all have."""
         # Not validated, as in `Trace`: the values are computed.
         return Score.model_construct(
