@@ -25,7 +25,6 @@ from pathlib import Path
 from threading import Event
 
 from rag_eval_integrations.judges import OnnxJudge
-from rag_eval_integrations.judges._local_model import ModelOptions
 from rag_eval_integrations.judges._reader import relevance
 from rag_eval_integrations.judges.embedded import label_call
 from rag_eval_integrations.judges.onnx import _OnnxModel
@@ -119,7 +118,9 @@ def table(title: str, found: dict[str, dict[str, float]]) -> None:
 def judge_documents(
     path: str, threads: int, rows: list[dict], calls: list[SentencizedCall]
 ) -> None:
-    backend = _OnnxModel(path, "relevance", ModelOptions(None, None, None, "cpu", 16, threads))
+    options = dict.fromkeys(("labels", "max_length", "pooling"))
+    options |= {"device": "cpu", "batch_size": 16, "threads": threads}
+    backend = _OnnxModel(path, "relevance", options)
     own = {"relevant": [], "utilized": []}
     start = time.process_time()
     for call in calls:

@@ -40,30 +40,25 @@ class Cancelled(JudgeError):
     """The call was cancelled between two batches."""
 
 
-class ModelOptions(NamedTuple):
-    """What the user says of one model."""
-
-    labels: Sequence[str] | None
-    """Names of its outputs, in order; None for those of its config."""
-    length: int | None
-    """Most tokens of an input; None for the model's limit."""
-    pooling: Pooling | None
-    device: str
-    batch_size: int
-    threads: int | None
+Options = Mapping[str, Any]
+"""The judge's arguments, as far as they are for a model: `labels`, names of its outputs, in order;
+`max_length`, most tokens of an input; `pooling`; `device`; `batch_size`; `threads`. None where the
+model's files say it."""
 
 
 # --- What a model's files say of it
 
 
-def read_json(path: Path, field: str) -> dict[str, Any]:
+def read_json(path: Path | None, field: str) -> dict[str, Any]:
     """Read an object of a JSON file; `{}` where there is none.
 
     Raises:
         ConfigurationError: the file is not such an object.
     """
+    if path is None or not path.is_file():
+        return {}
     try:
-        content = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ConfigurationError(field, path.name, f"cannot be read: {error}") from error
     if not isinstance(content, dict):
@@ -209,8 +204,8 @@ class LocalModel(ABC):
         tokenizer: a `tokenizers.Tokenizer`, which is copied.
         purpose: the argument that the model was given as.
         options: the user's.
-        read: reads another JSON file of the model's; `{}` where there is none.
-        limit: the tokenizer's `model_max_length`.
+        find: finds another file of the model's by its name; None where there is none.
+        limit: the `model_max_length` of a tokenizer that was not read from such a file.
         shape: inputs of a batch and tokens of an input, where the model takes one number only.
 
     Raises:
@@ -228,10 +223,10 @@ class LocalModel(ABC):
         config: Mapping[str, Any],
         tokenizer: Any,
         purpose: Purpose,
-        options: ModelOptions,
+        options: Options,
         *,
-        read: Callable[[str], Mapping[str, Any]],
-        limit: object,
+        find: Callable[[str], Path | None],
+        limit: object = None,
         shape: Sequence[int | None] = (None, None),
     ) -> None:
         self.name, self.kind, self._rows = name, kind, shape[0]
@@ -240,11 +235,13 @@ class LocalModel(ABC):
             wrong, right = both if kind == "embedding" else reversed(both)
             why = f"is {wrong}; use a classifier of pairs or {right}"
             raise ConfigurationError(purpose, name, why)
-        sentence = read("sentence_bert_config.json").get("max_seq_length")
-        self.length = input_length(config, options.length, (limit, sentence), shape[1])
-        cls = read("1_Pooling/config.json").get("pooling_mode_cls_token") is True
-        self._pooling = options.pooling or ("cls" if cls else "mean")
-        self._batch_size = min(options.batch_size, shape[0] or options.batch_size)
+        files = ("tokenizer_config.json", "sentence_bert_config.json", "1_Pooling/config.json")
+        cut, sentence, pooling = (read_json(find(file), purpose) for file in files)
+        limits = (limit, cut.get("model_max_length"), sentence.get("max_seq_length"))
+        self.length = input_length(config, options["max_length"], limits, shape[1])
+        cls = pooling.get("pooling_mode_cls_token") is True
+        self._pooling = options["pooling"] or ("cls" if cls else "mean")
+        self._batch_size = min(options["batch_size"], shape[0] or options["batch_size"])
         self._tokenizer, self._framing = plain_copy(tokenizer), plain_copy(tokenizer)
         self._framing.enable_truncation(self.length)
         pad = _number(config.get("pad_token_id")) or 0
@@ -259,10 +256,10 @@ class LocalModel(ABC):
             raise ConfigurationError(purpose, name, why) from error
         self.reading = None
         if kind != "embedding":
-            self.reading = reading_of(config, options.labels, out.shape[-1], purpose, name)
-        elif options.labels is not None:
+            self.reading = reading_of(config, options["labels"], out.shape[-1], purpose, name)
+        elif options["labels"] is not None:
             why = f"{name} is an encoder, whose outputs have no names"
-            raise ConfigurationError("relevance_labels", options.labels, why)
+            raise ConfigurationError("relevance_labels", options["labels"], why)
         self.identity = (name, kind, self.length, pad, self._pooling, self.reading)
 
     @abstractmethod

@@ -27,7 +27,6 @@ from rag_eval_integrations.errors import ConfigurationError, JudgeError, JudgeOu
 from rag_eval_integrations.judges._local_model import (
     SHORTEST,
     LocalModel,
-    ModelOptions,
     Pair,
     Pooling,
     sigmoid,
@@ -184,7 +183,7 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
     keeps_keys = True
     _library: ClassVar[str]
     _model: ClassVar[Callable[..., LocalModel]]
-    """Loads a model, of (model, purpose, `ModelOptions`)."""
+    """Loads a model, of (model, purpose, `Options`)."""
 
     def __init__(
         self,
@@ -212,12 +211,12 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
         self._template, self._threshold = template, threshold
         self._max_windows, self._max_pairs = max_windows, max_pairs
         self._lines = (relevance_line, utilized_line)
-        load, runs = type(self)._model, (device, batch_size, threads)
-        self._support = load(model, "model", ModelOptions(labels, max_length, None, *runs))
+        load = type(self)._model
+        self._support = load(model, "model", given | {"pooling": None})
         self._models = [self._support]
         if relevance is not None:
-            options = ModelOptions(relevance_labels, None, pooling, *runs)
-            self._models.append(load(relevance, "relevance", options))
+            own = {"labels": relevance_labels, "max_length": None}
+            self._models.append(load(relevance, "relevance", given | own))
         self._pool: ThreadPoolExecutor | None = None
         self._closed = False
         # Each of question and hypothesis may take a quarter; a premise has the rest.
@@ -333,11 +332,9 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
             known = by_words.labels.model_dump()
             read = self._read(call, stop)
         else:
-            maker = self._models[1].name
-            relevant, utilized = relevance(
-                self._models[1], call, self._max_pairs, self._lines, stop
-            )
-            read = self._read(call, stop)
+            second = self._models[1]
+            relevant, utilized = relevance(second, call, self._max_pairs, self._lines, stop)
+            maker, read = second.name, self._read(call, stop)
             # A sentence that carries another alone was used.
             used = [max(p, read.alone.get(number, 0.0)) for number, p in enumerate(utilized)]
             known = {
@@ -372,7 +369,7 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
         return Labelling(
             labels=Labels(**known),
             judge=self._info,
-            windows=max(1, read.windows),
+            windows=read.windows,
             # Without the number: a summary would list each by itself.
             warnings=(warning, _LEFT_OUT) if read.left_out else (warning,),
             flags=(READER,),

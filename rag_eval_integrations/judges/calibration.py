@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable
 from functools import cached_property
 from math import exp, log
 from typing import Annotated, Literal, Self
@@ -192,12 +191,12 @@ class Calibration(Record):
         given = {(info.name, info.version) for info in asked}
         if fitted == given:
             return
+        these = ", ".join(f"{info.name} {info.version or ''}".strip() for info in asked)
         raise ConfigurationError(
             "calibration",
             self.name,
-            f"was fitted on the judge {_listed(map(str, self.judges))}, and this judge is "
-            f"{_listed(f'{info.name} {info.version or str()}'.strip() for info in asked)}; run "
-            "`rag-eval calibrate` with this judge",
+            f"was fitted on the judge {', '.join(map(str, self.judges))}, and this judge is "
+            f"{these}; run `rag-eval calibrate` with this judge",
         )
 
     def maps_for(self, by: By) -> JudgeMaps:
@@ -212,7 +211,7 @@ class Calibration(Record):
         raise ConfigurationError(
             "calibration",
             self.name,
-            f"was fitted on {_listed(map(str, self.judges))}, and this call was labelled by "
+            f"was fitted on {', '.join(map(str, self.judges))}, and this call was labelled by "
             f"{' '.join([part for part in _judge_of(by) if part])}",
         )
 
@@ -220,7 +219,3 @@ class Calibration(Record):
 def _judge_of(by: By) -> tuple[str | None, str | None, str | None, str | None]:
     """Return what identifies a judge: name, model and versions."""
     return by.judge, by.model, by.judge_version, by.prompt_version
-
-
-def _listed(words: Iterable[str]) -> str:
-    return ", ".join(words)

@@ -293,14 +293,10 @@ def _local(judge: str) -> Judge:
     if not model or relevance == "":
         why = "name a model, and behind a + one for relevance"
         raise ConfigurationError("judge", judge, why)
-    if kind == "onnx":
-        from rag_eval_integrations.judges.onnx import OnnxJudge
+    from rag_eval_integrations.judges import OnnxJudge, TransformersJudge
 
-        return OnnxJudge(model, relevance=relevance)
-    else:
-        from rag_eval_integrations.judges.transformers import TransformersJudge
-
-        return TransformersJudge(model, relevance=relevance)
+    made = OnnxJudge if kind == "onnx" else TransformersJudge
+    return made(model, relevance=relevance)
 
 
 _MODELS = {

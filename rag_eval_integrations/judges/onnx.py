@@ -9,13 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_eval_integrations.errors import ConfigurationError, MissingDependencyError
-from rag_eval_integrations.judges._local_model import (
-    Kind,
-    LocalModel,
-    ModelOptions,
-    Purpose,
-    read_json,
-)
+from rag_eval_integrations.judges._local_model import Kind, LocalModel, Options, Purpose, read_json
 from rag_eval_integrations.judges._reader import ReaderJudge
 
 _PROVIDERS = {
@@ -32,7 +26,7 @@ _OF_PARENTS: list[Any] = []
 
 
 class _OnnxModel(LocalModel):
-    def __init__(self, model: Any, purpose: Purpose, options: ModelOptions) -> None:
+    def __init__(self, model: Any, purpose: Purpose, options: Options) -> None:
         try:
             import onnxruntime  # noqa: PLC0415 -- heavy, and an extra
             import tokenizers  # noqa: PLC0415 -- an extra
@@ -40,17 +34,17 @@ class _OnnxModel(LocalModel):
             raise MissingDependencyError(error.name or "onnxruntime", "onnx") from error
         there = onnxruntime.get_available_providers()
         known = [name for name, provider in _PROVIDERS.items() if provider in there]
-        if options.device not in known:
+        if options["device"] not in known:
             why = f"this onnxruntime has {', '.join(known)}"
-            raise ConfigurationError("device", options.device, why)
+            raise ConfigurationError("device", options["device"], why)
         file, folder = _files(Path(model), purpose)
         config = read_json(folder / "config.json", purpose)
         settings = onnxruntime.SessionOptions()
         settings.log_severity_level = 3
-        if options.threads is not None:
-            settings.intra_op_num_threads = options.threads
+        if options["threads"] is not None:
+            settings.intra_op_num_threads = options["threads"]
         self._open = partial(
-            onnxruntime.InferenceSession, str(file), settings, [_PROVIDERS[options.device]]
+            onnxruntime.InferenceSession, str(file), settings, [_PROVIDERS[options["device"]]]
         )
         try:
             tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -69,17 +63,11 @@ class _OnnxModel(LocalModel):
         if self._output in _OUTPUTS[1:]:
             kind = "embedding"
 
-        def read(name: str) -> dict[str, Any]:
-            """Read a JSON file of the model's folder."""
-            return read_json(folder / name, purpose)
-
         name = folder.resolve().name + ("" if file.stem == "model" else f"/{file.stem}")
         name += f"@{_digest(file, folder / 'tokenizer.json')[:12]}"
-        limit = read("tokenizer_config.json").get("model_max_length")
         super().__init__(
-            name, kind, config, tokenizer, purpose, options,
-            read=read, limit=limit, shape=shape,
-        )  # fmt: skip
+            name, kind, config, tokenizer, purpose, options, find=folder.joinpath, shape=shape
+        )
 
     def run(self, ids: Any, mask: Any, types: Any) -> Any:
         """Run the model on a batch; return its output as float32."""

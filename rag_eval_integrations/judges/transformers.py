@@ -11,14 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_eval_integrations.errors import ConfigurationError, MissingDependencyError
-from rag_eval_integrations.judges._local_model import (
-    Kind,
-    LocalModel,
-    ModelOptions,
-    Purpose,
-    plain_copy,
-    read_json,
-)
+from rag_eval_integrations.judges._local_model import Kind, LocalModel, Options, Purpose, plain_copy
 from rag_eval_integrations.judges._reader import ReaderJudge
 
 _CLASSES: dict[Kind, str] = {
@@ -29,10 +22,10 @@ _CLASSES: dict[Kind, str] = {
 
 
 class _TorchModel(LocalModel):
-    def __init__(self, model: Any, purpose: Purpose, options: ModelOptions) -> None:
-        if options.threads is not None:
+    def __init__(self, model: Any, purpose: Purpose, options: Options) -> None:
+        if options["threads"] is not None:
             why = "is for OnnxJudge; torch has its own"
-            raise ConfigurationError("threads", options.threads, why)
+            raise ConfigurationError("threads", options["threads"], why)
         try:
             import torch  # noqa: PLC0415 -- heavy, and an extra
             import transformers  # noqa: PLC0415 -- heavy, and an extra
@@ -49,21 +42,19 @@ class _TorchModel(LocalModel):
         if not tokenizer.is_fast:
             raise ConfigurationError(purpose, source or "…", "needs a fast tokenizer")
         try:
-            self._device = torch.device(options.device)
+            self._device = torch.device(options["device"])
             self._loaded = loaded.to(self._device).eval()
         except Exception as error:
             why = f"torch cannot use it: {str(error).splitlines()[0]}"
-            raise ConfigurationError("device", options.device, why) from error
+            raise ConfigurationError("device", options["device"], why) from error
 
-        def read(name: str) -> dict[str, Any]:
-            """Read a JSON file of the model's folder or of the hub's cache; {} without one."""
-            file = None
-            if source is not None:
-                file = transformers.utils.cached_file(
-                    source, name, _raise_exceptions_for_missing_entries=False,
-                    _raise_exceptions_for_connection_errors=False,
-                )  # fmt: skip
-            return {} if file is None else read_json(Path(file), purpose)
+        def find(name: str) -> Path | None:
+            """Find a file of the model's folder or on the hub."""
+            file = source and transformers.utils.cached_file(
+                source, name, _raise_exceptions_for_missing_entries=False,
+                _raise_exceptions_for_connection_errors=False,
+            )  # fmt: skip
+            return Path(file) if file else None
 
         name = source or str(getattr(loaded.config, "_name_or_path", "") or type(loaded).__name__)
         if Path(name).is_absolute() or Path(name).exists():  # else a name of the hub
@@ -73,7 +64,7 @@ class _TorchModel(LocalModel):
         super().__init__(
             name, _kind(type(loaded).__name__), loaded.config.to_dict(),
             tokenizer.backend_tokenizer, purpose, options,
-            read=read, limit=tokenizer.model_max_length,
+            find=find, limit=tokenizer.model_max_length,
         )  # fmt: skip
 
     def run(self, ids: Any, mask: Any, types: Any) -> Any:

@@ -21,7 +21,6 @@ from rag_eval_integrations.errors import ConfigurationError, JudgeOutputError
 from rag_eval_integrations.judges import _local_model
 from rag_eval_integrations.judges._local_model import (
     LocalModel,
-    ModelOptions,
     OutputReading,
     Purpose,
     input_length,
@@ -138,11 +137,11 @@ class Words(LocalModel):
         tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
         tokenizer.add_special_tokens(list(SPECIAL))
         self.batches: list[tuple[int, int]] = []
-        options = ModelOptions(None, None, None, "cpu", batch_size, None)
+        options = {"labels": None, "max_length": None, "pooling": None, "batch_size": batch_size}
         config = {"id2label": {0: "relevant"}, "max_position_embeddings": 600}
         super().__init__(
             "words", "pair", config, tokenizer, "relevance", options,
-            read=lambda name: {}, limit=None,
+            find=lambda name: None,
         )  # fmt: skip
 
     def run(self, ids: Any, mask: Any, types: Any) -> Any:
