@@ -21,6 +21,7 @@ from rag_eval_integrations.cli._arguments import (
 from rag_eval_integrations.cli._terminal import print_stderr, stdout
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations._filters import Filters
+from rag_eval_integrations.evaluations.summary import caution
 from rag_eval_integrations.records import Made, RunningMean
 from rag_eval_integrations.store import MeanOfPeriod, Store
 
@@ -149,6 +150,9 @@ def _pieces(store: Store, every: float | None) -> Iterator[str]:
     from rag_eval_integrations.report._html_call import SIGNS, WORDS, view_of  # noqa: PLC0415
     from rag_eval_integrations.report.html import evidence_of  # noqa: PLC0415
 
+    judges = Counter[str]()
+    for judge, _, evaluated, *_ in store.evaluators():
+        judges[judge] += evaluated
     now = store.now()
     failing = store.failing(now - _WINDOWS[-1][1], _FAILING)
     return _page.pieces(
@@ -156,6 +160,7 @@ def _pieces(store: Store, every: float | None) -> Iterator[str]:
         style="report.css",
         title=f"RAG calls in {store.name}",
         at=datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
+        caution=caution(judges["embedded"], judges.total()),
         every=None if every is None else max(1, round(every)),
         windows=[_window(store, now, *window) for window in _WINDOWS],
         calls=[{"at": at, **view_of(evaluation)} for at, evaluation in enumerate(failing)],

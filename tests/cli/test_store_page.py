@@ -93,3 +93,23 @@ def test_it_is_made_again_and_again(path: Path) -> None:
         process.terminate()
         assert process.wait() == 143
     assert '<meta http-equiv="refresh" content="1">' in page.read_text()
+
+
+def test_the_page_says_where_no_model_read_the_calls(path: Path, rag_eval: Command) -> None:
+    """Of all calls, or of some; and each figure has its heading, for a narrow screen."""
+    page, fresh = path.with_name("index.html"), path.with_name("fresh.db")
+    rag_eval("store", "report", "--store", path, "-o", page)
+    assert "Estimates by comparing words" not in page.read_text()
+    for store in (path, fresh):
+        with closing(Store(store)) as opened:
+            opened.submit(RagCall("When does the ferry leave?", ["It leaves at nine."], "At nine."))
+        assert rag_eval("worker", "--store", store, "--once").code == 0
+
+    rag_eval("store", "report", "--store", path, "-o", page)
+    assert "Estimates by comparing words in 1 of 5 scored calls: no model" in page.read_text()
+    rag_eval("store", "report", "--store", fresh, "-o", page)
+    text = page.read_text()
+    assert "Estimates by comparing words: no model read this." in text
+    tables = re.findall(r'<table class="overview stack">.*?</table>', text, re.DOTALL)
+    assert len(tables) == 3
+    assert all("data-label=" in cell for cell in re.findall("<td[^>]*>", "".join(tables)))

@@ -215,6 +215,18 @@ def test_plots_are_drawn_and_named(opened: Open) -> None:
     assert box["x"] <= curve["x"] <= box["x"] + box["width"]
 
 
+def test_a_telephone_shows_baselines_beside_the_judge(browser: Browser, folder: Path) -> None:
+    """Nothing is cut at 390 pixels: name, both figures with their intervals, and the drawing."""
+    page = browser.new_page(viewport={"width": 390, "height": 844})
+    page.goto((folder / "agreement.html").as_uri())
+    found = page.locator('section[aria-labelledby="baselines-heading"] > div.scroll td')
+
+    places = found.evaluate_all("(all) => all.map((one) => one.getBoundingClientRect().right)")
+    assert len(places) > 6
+    assert max(places) <= 390
+    page.close()
+
+
 def test_a_notebook_breaks_no_name_of_a_score(browser: Browser, folder: Path) -> None:
     """In a cell of 820 pixels every name is on one line, and nothing is beside the cell."""
     cell = Evaluations(evaluations()[3:6])._repr_html_()
