@@ -76,7 +76,7 @@ class LineFile:
         return self._write(line + _NEWLINE)
 
     def take_place(self, path: Path, *, new: bool) -> None:
-        """Have the file take the place of another, as `_target.take_place` does."""
+        """Rename the file to another's name, as `_target.take_place` does."""
         _target.take_place(self._file, Path(self.path), path, new=new)
 
     def end_last_line(self, torn: Callable[[bytes], bool] = lambda line: False) -> None:

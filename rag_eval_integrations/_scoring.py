@@ -248,7 +248,7 @@ def evaluation_of(
     reference: tuple[SentencizedCall, Labelling] | None = None,
     speaks: Suspicion | None = None,
 ) -> Evaluation:
-    """Put an evaluation together.
+    """Make the evaluation of a call from its labelling and the outcomes of its metrics.
 
     Args:
         call: the call with its sentences.

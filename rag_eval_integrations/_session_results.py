@@ -119,7 +119,7 @@ class SessionResults:
     # --- The terminal
 
     def lines(self) -> list[str]:
-        """List what a person is told at the end: a line per score, failed tests, the report."""
+        """List the lines of the test session's summary: scores, failed tests, the report's path."""
         rows = self._rows()
         width = max((len(name) for name, *_ in rows), default=0)
         scores = [

@@ -154,7 +154,7 @@ class RagEvaluator:
         return f"RagEvaluator({self._judge!r}, scores: {', '.join(self.names)})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle what it was made of: a copy in another process remembers nothing."""
+        """Pickle the arguments; a copy in another process starts without cached labels."""
         options = {"max_remembered": self._remembers, "flags": self._speaks is not None}
         return _made_again, (self.judge, self.metrics, self.splitter, options, self.fingerprint)
 
@@ -290,7 +290,7 @@ class RagEvaluator:
         )  # fmt: skip
 
     def _failed(self, call: RagCall, metrics: Sequence[Metric], error: Exception) -> Evaluation:
-        """Make the evaluation of a call of which not even a failed step could be told."""
+        """Make the evaluation of a call for which scoring itself raised."""
         failure = failure_of(call, "metrics", error)
         try:
             with contained:

@@ -299,7 +299,7 @@ def assert_no_regression(
     allow_mixed: bool = False,
     **deltas: float,
 ) -> Comparison:
-    """Fail when a score fell between two runs of the same calls by more than does not matter.
+    """Fail when a score fell between two runs of the same calls by more than a margin.
 
         assert_no_regression("main.jsonl", "branch.jsonl", adherence=0.02, completeness=0.05)
 

@@ -43,7 +43,7 @@ class Places(NamedTuple):
 
     @classmethod
     def all(cls, size: int) -> Places:
-        """Make those of one observation per row."""
+        """Make places of one observation per row."""
         return cls(np.arange(size), size)
 
     def spread(self, values: Array | None = None) -> Array:

@@ -114,7 +114,7 @@ class KeyCounts(NamedTuple):
 
     @classmethod
     def of(cls, predicted: LabelMarks | None, gold: LabelMarks | None) -> KeyCounts:
-        """Compare both sides' marks."""
+        """Count how the keys of judge and gold agree, per kind of key."""
         if predicted is None or gold is None or predicted.sentences[0] != gold.sentences[0]:
             return cls()
         marks = {"relevant": (gold.relevant, ...), "utilized": (gold.utilized, ...)}

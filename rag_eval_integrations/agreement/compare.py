@@ -169,12 +169,12 @@ def _estimate_blocks(table: Table) -> Iterator[tuple[Path, Block]]:
             column(side, name, "estimate")[rows.places] for side in (table.predicted, table.gold)
         )
         if name != ADHERENCE and not np.isnan(predicted).all():
-            xs, ys = _else(predicted, rows.predicted), _else(gold, rows.gold)
+            xs, ys = _fill_missing(predicted, rows.predicted), _fill_missing(gold, rows.gold)
             yield ("estimates", name), _continuous(xs, ys, Places(rows.places, len(table)))
 
 
-def _else(numbers: Array, others: Array) -> Array:
-    """Take the others where a number is missing."""
+def _fill_missing(numbers: Array, others: Array) -> Array:
+    """Replace missing numbers by those of another column."""
     return np.where(np.isnan(numbers), others, numbers)
 
 
@@ -197,14 +197,14 @@ def _adherence(table: Table, rows: Compared, places: Places) -> Block:
 
 
 def not_adherent(rows: Compared) -> Array:
-    """Tell for each row whether it is of the class to be found: gold adherence 0."""
+    """Tell for each row whether gold calls it not adherent, the positive class."""
     return rows.gold == 0
 
 
 def _hallucination_scores(table: Table, rows: Compared) -> Array:
     """Return the judge's confidence in "not adherent": 1 - `probability`, else 1 - `value`."""
     probabilities = column(table.predicted, rows.name, "probability")[rows.places]
-    return 1 - _else(probabilities, rows.predicted)
+    return 1 - _fill_missing(probabilities, rows.predicted)
 
 
 # --- Sentences: relevant, utilized, supporting, supported, unsupported keys
@@ -285,7 +285,7 @@ def _baseline_blocks(table: Table, left_out: Mapping[str, str]) -> Iterator[tupl
 
 
 def _against_gold(table: Table, rows: Compared, predictions: Array) -> dict[str, Statistic]:
-    """Compute the AUROC of adherence, of which what is not adherent is to be found, else RMSE."""
+    """Compute the AUROC of not adherent rows, for adherence; the RMSE for other scores."""
     places = Places(rows.places, len(table))
     if rows.name == ADHERENCE:
         return {"auroc": statistics.auroc(predictions, not_adherent(rows), places)}
@@ -338,7 +338,7 @@ class Makers(NamedTuple):
 
     @classmethod
     def of(cls, table: Table) -> Makers:
-        """List those of a table."""
+        """List the judges, prompts, formulas and evaluators of a table."""
         rows = table.predicted
         by = dict.fromkeys(
             row.scores[name].by for name in names_of(rows) for row in rows if name in row.scores

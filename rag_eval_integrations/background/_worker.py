@@ -37,7 +37,7 @@ _inside: ContextVar[Worker | None] = ContextVar("rag_eval_integrations_backgroun
 
 
 def discard(call: RagCall | EndedCall) -> None:
-    """Release a call that nobody will judge."""
+    """Release a call that will not be judged."""
     if isinstance(call, EndedCall):
         call.drop()
 

@@ -320,7 +320,7 @@ def _shared(texts: Iterable[str]) -> dict[str, int]:
 
 
 def _behind_headers(texts: Sequence[str]) -> list[str]:
-    """Return what follows the whole words with which other texts begin as well; else nothing."""
+    """Return of each text what follows the words that others begin with; empty without them."""
     shared = _shared(texts)
     return [text[text.rfind(" ", 0, max(shared[text], 0)) + 1 or len(text) :] for text in texts]
 

@@ -28,7 +28,7 @@ def option(section: str, help_: str, *names: str, default: Any = None, **setting
 
 
 def argument(help_: str, metavar: str) -> Any:
-    """Declare an argument, likewise."""
+    """Declare a positional argument, as a field of a command's options."""
     return field(metadata={OPTION: typer.Argument(help=help_, metavar=metavar)})
 
 

@@ -60,7 +60,7 @@ class BadRows:
         self._kinds[kind] = (count + 1, places)
 
     def values(self, lines: Iterable[Line[T]]) -> Iterator[T]:
-        """Yield the values of lines, and tell the others."""
+        """Yield the values of lines, and print the errors of bad ones."""
         for line in lines:
             if line.value is None:
                 self.tell(line)
@@ -68,7 +68,7 @@ class BadRows:
                 yield line.value
 
     def end(self, what: str) -> None:
-        """Tell how many there were, if any, and which of them were not told one by one.
+        """Print how many bad lines there were, and which were not printed one by one.
 
         Args:
             what: what became of them.
@@ -91,7 +91,7 @@ class BadRows:
         print_stderr(f"{self._path}: has {had}, so nothing was written to {out}{more}")
 
     def _rest(self) -> None:
-        """Tell how many of each kind were not told one by one, and where the first of them are."""
+        """Print per kind how many bad lines were not printed, and where the first ones are."""
         for kind, (count, places) in self._kinds.items():
             if count > 1:
                 more = f" and {count - len(places):,} more" if count > len(places) else ""

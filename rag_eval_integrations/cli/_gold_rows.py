@@ -75,7 +75,7 @@ class RowReader:
         return bad.values(read_rows(path, read, evaluations=evaluations))
 
     def no_rows(self) -> str:
-        """Say that there was nothing in a file."""
+        """Say why a file gave no rows: it has none, or none is valid."""
         return "has no valid rows" if any(problem.count for problem in self.bad) else "has no rows"
 
     def exit_code(self) -> int:

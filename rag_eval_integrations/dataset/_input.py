@@ -112,7 +112,7 @@ class Input(os.PathLike[str]):
         return self._copy or self._path
 
     def check(self, *, folder: bool = False) -> None:
-        """Open it once, so that a wrong name is told before anything is written.
+        """Open the file once, so that a wrong name is refused before anything is written.
 
         Args:
             folder: whether it may be a folder of Parquet files.
@@ -396,7 +396,7 @@ _STRICT = json.JSONDecoder(parse_constant=refuse_constant)
 
 
 def _json(stream: BinaryIO) -> Numbered:
-    """Read the rows of an array, or objects one behind the other, as `jq` prints them."""
+    """Read the rows of a JSON array, or of objects one after another, as `jq` prints them."""
     number = 1
     try:
         data = stream.read(_MOST_JSON + 1)

@@ -261,7 +261,7 @@ class EvaluationFile:
         self.holds_rows = self.holds_rows or not failed
 
     def finish(self) -> int:
-        """Put OUT there in input order, remove OUT.partial and return the number of rows.
+        """Write OUT in input order, remove OUT.partial and return the number of rows.
 
         Without any row, OUT stays as it was.
 

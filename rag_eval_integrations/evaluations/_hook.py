@@ -21,7 +21,7 @@ ABOVE = {
 
 
 def above(name: str) -> Any:
-    """Look up a function of a room above by what it does."""
+    """Look up a function that a higher layer has registered, by what it does."""
     module, _, function = ABOVE[name].partition(":")
     package = __name__.partition(".")[0]
     return getattr(import_module(f"{package}.{module}"), function)

@@ -81,7 +81,7 @@ class EvaluationsFile:
                 self._report(line)
 
     def some(self, positions: Collection[int]) -> dict[int, Evaluation]:
-        """Read the evaluations at some positions; of all other lines, only the ends are looked for.
+        """Read the evaluations at some positions of the file, without parsing the other lines.
 
         It has to have been gone through before.
         """
@@ -257,7 +257,7 @@ class Ways:
 
 
 def key_of(call: CallInBrief, by: PairedBy) -> str | bytes | None:
-    """Return what says which call it is; None if it does not say."""
+    """Return what a call is paired by, its id or question; None if it has none."""
     return call.id if by == "id" else call.question
 
 

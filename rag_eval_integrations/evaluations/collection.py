@@ -341,7 +341,7 @@ class Evaluations(Sequence[Evaluation]):
 
 
 def _opened(action: str, path: str | os.PathLike[str], overwrite: bool) -> Any:
-    """Open a writer of a floor above by its name."""
+    """Open a writer that a higher layer has registered, by its name."""
     return above(action)(Path(path).absolute(), overwrite=overwrite, field="path")
 
 

@@ -443,7 +443,7 @@ _OTHER_JUDGES = JudgeInfo(name=OTHERS)
 
 
 def _count(counter: Counter[K], key: K, others: K, by: int = 1) -> K:
-    """Count a kind, or the others when there are too many, and return what was counted."""
+    """Count a kind, as "others" when there are too many; return what was counted."""
     if key not in counter and len(counter) >= _MOST_KINDS:
         key = others
     counter[key] += by
@@ -457,7 +457,7 @@ def _merge(counter: Counter[K], other: Counter[K], others: K) -> None:
 
 
 def may_be_of(unscored: By, by: By) -> bool:
-    """Return whether a score without a value may be of a maker: what it says of itself agrees.
+    """Return whether a score without a value may come from a maker.
 
     Args:
         unscored: provenance of the score without a value; a failed call knows only parts of it.

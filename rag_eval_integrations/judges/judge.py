@@ -163,7 +163,7 @@ CASCADE = "cascade:"
 
 
 def meant(name: str) -> str:
-    """Ask whether a name that is no judge's is misspelt, or that of a model; empty if neither."""
+    """Suggest what an unknown judge name stands for: a misspelling or a model; empty if neither."""
     if not name or ":" in name:
         return ""
     near = get_close_matches(name, ("embedded",), 1) or [f"{ENDPOINT}{name}"]
@@ -171,7 +171,7 @@ def meant(name: str) -> str:
 
 
 def parts_of(name: str) -> list[str]:
-    """List the judges that a name stands for: those of a cascade, else itself."""
+    """List the names of a cascade's judges; of any other name, the name itself."""
     if not name.startswith(CASCADE):
         return [name]
     return [part.strip() for part in name.removeprefix(CASCADE).split(",")]

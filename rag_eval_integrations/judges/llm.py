@@ -146,7 +146,7 @@ class LLMJudge(JudgeBase):
 
 
 async def _all_of(asking: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """Await all, in order; the first that fails ends the others, whose answers nobody would use.
+    """Await all in order; the first that fails cancels the others.
 
     Raises:
         Exception: what the first one raised.

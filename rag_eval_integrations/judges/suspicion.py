@@ -82,7 +82,7 @@ def _plain(text: str) -> str:
 
 
 def _folded(text: str) -> str:
-    """Read a text in its own script: in lower case, without marks."""
+    """Fold a text in any script: lower case, without accents."""
     return _MARKS.sub("", unicodedata.normalize("NFKD", text)).casefold()
 
 
@@ -106,7 +106,7 @@ class _Text:
         self.words = frozenset(self.plain.encode().translate(_SPACED).decode().split())
 
     def read(self, reading: Reading) -> str:
-        """Return the text as it is read; empty where it has nothing that is read so."""
+        """Return a reading of the text, such as joined letters; empty where it has none."""
         if reading in ("plain", "markup"):
             return self.plain
         if reading == "joined":
@@ -155,7 +155,7 @@ class Pattern(NamedTuple):
     needs: tuple[frozenset[str], ...]
 
     def expressions(self) -> list[re.Pattern[str]]:
-        """Return the regular expressions that have to be found one after another."""
+        """Return the regular expressions that have to match one after another."""
         return _compiled(self.written, self.reading)
 
     def is_in(self, text: str, present: Iterable[str]) -> bool:
@@ -389,7 +389,7 @@ _MOST_WORDS = 20_000
 
 @lru_cache(maxsize=512)
 def _marked(marks: frozenset[int]) -> list[Pattern]:
-    """Return the patterns of markup that a text with these marks may have."""
+    """Return the markup patterns that a text with these marks may match."""
     return [
         pattern
         for pattern in _index().by_reading["markup"]

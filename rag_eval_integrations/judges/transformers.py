@@ -95,7 +95,7 @@ def _from_pretrained(transformers: Any, name: str, purpose: Purpose) -> tuple[An
 
 
 def _kind(architecture: str) -> Kind:
-    """Tell from the name of a model's class what it is."""
+    """Return the kind of a model by the name of its class."""
     ends: dict[str, Kind] = {"ForSequenceClassification": "pair", "ForTokenClassification": "token"}
     return next((kind for end, kind in ends.items() if architecture.endswith(end)), "embedding")
 

@@ -144,7 +144,7 @@ def context_given(
 def only_retrieved(
     call: RootRun, outputs: object, asked: Sequence[ModelRequest], inquiries: set[str]
 ) -> bool:
-    """Return whether a root's outputs are documents, so that nobody answered.
+    """Return whether a root's outputs are documents, without an answer.
 
     They hold documents, or their texts, and nothing else but the question and queries. Models may
     have written on the way: a query, a hypothetical document, a grade.

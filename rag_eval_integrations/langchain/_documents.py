@@ -89,7 +89,7 @@ def _by_name(value: object, depth: int) -> Sequence[object]:
 
 
 def _entry(item: object) -> Sequence[object]:
-    """Return the document that an item of a list holds beside other things, with its score."""
+    """Return the document, with its score, that an item of a list wraps."""
     documents = single_documents(item)
     if len(documents) != 1:
         return documents

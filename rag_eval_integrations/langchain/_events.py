@@ -152,7 +152,7 @@ class CallRuns(BaseCallbackHandler):
         return None if around is None else self._runs.get(around.int)
 
     def _ask_tracers(self, call: RootRun) -> None:
-        """Ask other tracers for a call's root, if this context tells the handlers of its runs."""
+        """Ask other tracers for the ids of a call's root, if their handlers see its runs here."""
         around = self._surrounding()
         if around is not None and around.call is call:
             call.traces.ask(call.run_id, _callbacks_here().handlers)

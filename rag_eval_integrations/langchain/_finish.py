@@ -213,7 +213,7 @@ def _status(
 def _response(
     status: CaptureStatus, outputs: object, asked: Sequence[ModelRequest], queries: set[str]
 ) -> tuple[str | None, Sequence[ModelRequest], bool]:
-    """Return the answer, the models that wrote it, and whether these are known for certain."""
+    """Return the answer, the models that wrote it, and whether these are certain."""
     if status == "error":
         return None, asked[-1:], False
     answer = answer_of(outputs)

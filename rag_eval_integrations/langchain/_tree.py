@@ -207,7 +207,7 @@ class RootRun:
         return bool(self.retrievals or self.sightings)
 
     def prompts(self) -> Iterator[str]:
-        """Yield the texts of all prompts."""
+        """Yield the texts of all prompts that models of this call were sent."""
         for request in self.asked:
             yield from request.prompt
 

@@ -387,7 +387,7 @@ class RootSpan:
         return self.root.failed or span.alive()
 
     def _settled(self) -> list[FoundNodes]:
-        """Return the nodes that were found in spans that count, as snapshots."""
+        """Return the sightings of spans that count, with their nodes as snapshots."""
         sightings = self._sightings
         if self.part_failed:
             sightings = [sighting for sighting in sightings if self._counts(sighting.span)]

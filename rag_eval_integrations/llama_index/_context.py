@@ -202,7 +202,7 @@ def _flow(sightings: Sequence[FoundNodes]) -> tuple[int, list[Snapshot]]:
 
 
 def _chooses(sighting: FoundNodes, nodes: Sequence[Snapshot]) -> bool:
-    """Return whether nodes replace those of the same rank that were passed on before."""
+    """Return whether nodes replace earlier ones of the same rank."""
     if sighting.span.stage == "own":
         before = {seen.text for seen in nodes}
         return all(seen.text in before for seen in sighting.nodes)

@@ -256,7 +256,7 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def switch_to_wal(connection: sqlite3.Connection) -> None:
-    """Let readers and a writer use a file at once, also where others open it at this moment."""
+    """Switch a database to write-ahead logging, also while others open it."""
     # In WAL mode with NORMAL, four processes killed while writing lost no committed row and damaged
     # no file, at 100 times the rows per second of FULL.
     connection.execute("PRAGMA synchronous = NORMAL")

@@ -120,7 +120,7 @@ class FrameworkModel(ModelBase, Generic[M, R]):
         return [reply for replies in (first, *others) for reply in replies], 1 + len(others)
 
     def not_sent(self, request: CompletionRequest) -> tuple[str, ...]:
-        """Name the settings that the model does not have, as far as it is there already."""
+        """Name the settings of a request that the model does not have."""
         known = () if self._borrowed.model is None else self._settings(self._borrowed.model)
         asked = super().not_sent(request)
         return tuple(name for name in asked if name not in known)

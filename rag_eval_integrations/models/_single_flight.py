@@ -42,7 +42,7 @@ class SingleFlight(_process.ProcessObserver, Generic[T]):
         self._done: OrderedDict[Hashable, T] = OrderedDict()
 
     async def get(self, key: Hashable, make: Callable[[], Awaitable[T]]) -> T:
-        """Return the answer for `key`; call `make` only if nobody else has.
+        """Return the answer for `key`; call `make` unless another caller already does.
 
         Raises:
             Exception: whatever `make` raised.

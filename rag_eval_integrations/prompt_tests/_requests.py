@@ -104,7 +104,7 @@ class Journal:
         return self._lines.get(key) if self._file is None else self._file.get_line(key)
 
     def put_line(self, key: str, line: str) -> None:
-        """Record a line of JSON; as `put`."""
+        """Record a line of JSON under a key."""
         if self._file is None:
             self._lines[key] = line
         else:

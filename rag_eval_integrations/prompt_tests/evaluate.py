@@ -194,7 +194,7 @@ class NonCompliance:
             raise ConfigurationError("basis", self.basis, f"use {' or '.join(get_args(Basis))}")
 
     def check(self, prompt: PromptUnderTest, spec: Spec) -> None:
-        """Check, before the first request, that there is something to judge by.
+        """Refuse a prompt and specification without anything to judge by.
 
         Raises:
             ConfigurationError: for `basis="rules"` without output rules.

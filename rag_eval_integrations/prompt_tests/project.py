@@ -394,7 +394,7 @@ class Project:
         return checks_from_rows(rows, self.prompt, self.workspace.spec(), tests)
 
     def _set_aside(self, models: set[str], some: set[str] | None) -> None:
-        """Copy results of other models to a new file: imported ones exist nowhere else.
+        """Copy results of other models to a new file, so that imported ones are not lost.
 
         Those of other tests, too, if only `some` were run.
         """

@@ -124,7 +124,7 @@ class EvaluatorConfig:
 
 
 def made(config: EvaluatorConfig | RagEvaluator, permits: Permits | None = None) -> RagEvaluator:
-    """Make the evaluator of an actor; one that is there stays as it is."""
+    """Make the evaluator of an actor, unless the actor has one."""
     return config if isinstance(config, RagEvaluator) else config.make(permits)
 
 

@@ -213,7 +213,7 @@ class _Evaluate:
 
 
 def _silent(mapping: str) -> None:
-    """Tell nobody how fields are understood: every batch would."""
+    """Ignore a message about how fields are understood."""
 
 
 def _key(row_key: str, name: str | None) -> bytes:

@@ -388,7 +388,7 @@ class EndedCall:
         return self._record
 
     def drop(self) -> None:
-        """Free what the record would be made of: nobody wants it."""
+        """Release the objects that the record would be made of."""
         if self._make is not None:
             self._make = None
             self._release()

@@ -259,7 +259,7 @@ class Means:
         self.made[made].add(score.value, weight)
 
     def merge(self, other: Means) -> None:
-        """Add the scores that other means were made of."""
+        """Add the scores of other means."""
         self.total.update(other.total)
         for name, codes in other.unscored.items():
             self.unscored.setdefault(name, Counter()).update(codes)

@@ -473,7 +473,7 @@ def _with_raw(score: dict[str, Any]) -> dict[str, Any]:
 def _spread(
     name: str, score: dict[str, Any], by: dict[str, Any], warnings: Sequence[Any]
 ) -> dict[str, Any]:
-    """Give a score of a line its name, and what stands once in the row; the inverse of the above.
+    """Give a score of a line its name and the fields that the row holds once.
 
     A score may say all of it itself: so does what `model_dump` gives.
     """

@@ -102,7 +102,7 @@ def count_of(counts: Mapping[str, int]) -> str:
 
 
 def against(group: Group, score: str) -> Iterator[tuple[str, Figure, Figure | None]]:
-    """Yield each baseline of a score, its figure, and the judge's on the same rows."""
+    """Yield each baseline of a score: name, its figure, the judge's on the same rows."""
     for path, block in group.blocks.items():
         if path[0] != "baselines" or path[2] != score:
             continue

@@ -98,7 +98,7 @@ def _fall(score: ScoreDifference) -> str:
 
 
 def _bar(score: ScoreDifference, reach: float) -> View | None:
-    """Place an interval in a drawing of 200 units, whose middle is no difference."""
+    """Place an interval in a drawing of 200 units around zero difference."""
     if score.interval is None or score.difference is None or not reach:
         return None
     places = {

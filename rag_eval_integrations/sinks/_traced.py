@@ -170,7 +170,7 @@ def plain(value: object) -> str | bool | int | float:
 
 
 def identity_of(evaluation: Evaluation) -> str:
-    """Return what is the same for the same call and evaluator, and for no other."""
+    """Return the identity of an evaluation: call and evaluator."""
     run = None if evaluation.capture is None else evaluation.capture.run_id
     return f"{run or evaluation.id}/{evaluation.row_key}/{evaluation.fingerprint}"
 
@@ -181,7 +181,7 @@ def score_id(evaluation: Evaluation, name: str) -> UUID:
 
 
 def label_of(score: Score) -> str | None:
-    """Say a score in a word: `pass`, `fail`, why there is no value; None for a mere value."""
+    """Return a score as a word: `pass`, `fail`, why there is no value; None for a mere value."""
     if score.value is None:
         return score.unscored or score.status
     return None if score.passed is None else "pass" if score.passed else "fail"

@@ -68,7 +68,7 @@ class Refusal(NamedTuple):
 
 
 def new_uid() -> str:
-    """Make an id that no other call has."""
+    """Make a unique id for a call."""
     return os.urandom(16).hex()
 
 
@@ -238,7 +238,7 @@ class Spool(_process.ProcessObserver):
         self._close()
 
     def after_fork_in_parent(self) -> None:
-        """Go on with a new file."""
+        """Release the lock that was taken before the fork."""
         self._lock.release()
 
     def after_fork(self) -> None:

@@ -114,7 +114,7 @@ def _may_go_on(reading: RatingReply, text: str, plan: EstimatorSettings) -> bool
 
 
 def of_logprobs(expected: Expectation, reading: RatingReply, reply: str) -> RatingEstimate:
-    """Make the estimate of an expectation."""
+    """Make a rating estimate from the expectation over token probabilities."""
     distribution = {float(k): p for k, p in expected.distribution.items()}
     return RatingEstimate(
         raw=expected.value, method="logprobs", distribution=distribution, n=1, mass=expected.mass,

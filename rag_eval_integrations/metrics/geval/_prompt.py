@@ -108,7 +108,7 @@ def steps_messages(criteria: str, params: Sequence[str]) -> tuple[Message, ...]:
 
 
 def steps_again(asked: tuple[Message, ...], reply: str, why: str) -> tuple[Message, ...]:
-    """Write the messages that ask again after a reply that held no steps."""
+    """Write the messages that ask again for steps after a reply without any."""
     words = f'That does not do: {why}. Reply with one JSON object that has the field "steps" only.'
     return (
         *asked,

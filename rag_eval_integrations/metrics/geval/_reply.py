@@ -284,7 +284,7 @@ _FIRST_DIGIT = re.compile(r"([0-9])")
 
 
 def paper_score(text: str, parser: PaperParser) -> float:
-    """Read a reply as the authors did; return 0 where they found no number.
+    """Read a reply as the paper's code does; return 0 where it finds no number.
 
     Args:
         text: the reply.

@@ -179,7 +179,7 @@ def _shown(value: Any) -> str:
 
 
 def _spoken(text: str) -> re.Match[str] | None:
-    """Find the last score that is told in words."""
+    """Find the last score that is written in words."""
     without = _RANGE.sub(" ", text)
     matches = list(_TIGHT.finditer(without)) or list(_LOOSE.finditer(without))
     return matches[-1] if matches else None

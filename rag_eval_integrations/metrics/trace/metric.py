@@ -230,7 +230,7 @@ class _CallScorer:
             self.maps = trace.calibration.maps_for(by)
 
     def _worded(self, tell: Callable[..., T], *facts: Any) -> T | None:
-        """Put facts into words, or into evidence, if anybody reads them."""
+        """Make a reason or evidence, if texts are wanted."""
         return tell(*facts) if self.words else None
 
     def _score(self, name: str, value: float, **fields: Any) -> Score:

@@ -65,7 +65,7 @@ _MODEL = re.compile(r"\bmodel\b", re.IGNORECASE)
 
 
 def address_of(url: str, api_version: str | None = None) -> Address:
-    """Read a URL as it is given by users.
+    """Parse and check a base URL.
 
     Args:
         url: URL up to `/v1`, or of an Azure resource; a query is sent with every request.

@@ -98,7 +98,7 @@ async def sleep(wakeup: asyncio.Future[None], seconds: float | None) -> None:
 
 
 def _complete(wakeup: asyncio.Future[None]) -> None:
-    """Wake a request, if nobody has yet."""
+    """Complete a future, unless it is complete."""
     if not wakeup.done():
         wakeup.set_result(None)
 
