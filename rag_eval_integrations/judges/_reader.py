@@ -72,6 +72,10 @@ _LEFT_OUT = (
     "The documents are longer than the model reads at once: the parts that match a response "
     "sentence least were not read beside it."
 )
+_OF_DOCUMENTS = {
+    "all_relevant_sentence_keys", "all_utilized_sentence_keys", "relevant_probabilities",
+    "utilized_probabilities", "estimates",
+}  # fmt: skip
 
 
 class OverBudget(Exception):
@@ -329,7 +333,7 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
                 why = f"{by_words.reason}; or give a model for relevance (`relevance=`)"
                 return self._without(by_words.unscored or "judge_incapable", why)
             maker = f"the embedded judge (version {by_words.judge.version})"
-            known = by_words.labels.model_dump()
+            known = by_words.labels.model_dump(include=_OF_DOCUMENTS)
             read = self._read(call, stop)
         else:
             second = self._models[1]

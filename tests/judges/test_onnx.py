@@ -280,6 +280,19 @@ def test_without_a_model_for_relevance_the_embedded_judges_is_taken_and_named(nl
     assert relevance.estimate.std_error is not None
 
 
+def test_the_embedded_judges_view_of_the_response_is_not_taken(nli: Path) -> None:
+    """Contradictions that it sees are about support, which is the model's."""
+    of = call("The old bridge was built by Anna Berg in 1890.",
+              ("The old bridge was built by Anna Berg in 1850.",))  # fmt: skip
+    embedded = labels_of(judge_from("embedded"), of)  # type: ignore[arg-type]
+
+    labels = labels_of(OnnxJudge(nli), of)
+
+    assert embedded.contradictions
+    assert not labels.contradictions
+    assert labels.relevant_probabilities == embedded.relevant_probabilities
+
+
 @pytest.mark.parametrize("kind", ["cross", "encoder"])
 def test_a_model_for_relevance_ranks_the_sentence_that_answers_first(
     tmp_path: Path, nli: Path, kind: str
