@@ -45,7 +45,7 @@ def lazy(
 
 
 def publish(package: str, names: Sequence[str]) -> None:
-    """Show names that a package has imported already under their public module."""
+    """Set the public module of names that a package has imported already."""
     known = vars(sys.modules[package])
     for name in names:
         if name in known:  # `lazy` resolves the others

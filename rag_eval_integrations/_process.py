@@ -61,7 +61,7 @@ _forking: list[ProcessObserver] = []
 
 
 def register(observer: ProcessObserver) -> None:
-    """Notify an object for as long as it lives."""
+    """Notify an observer of forks and of the end of the process, for as long as it lives."""
     with _lock:
         _observers.add(observer)
 

@@ -89,8 +89,8 @@ def calibrate(
 def calibration_of(table: Table, *, name: str, target_error: float = TARGET_ERROR) -> Calibration:
     """Fit maps to the two sides of a table, as `calibrate` does to pairs."""
     _check_target(target_error)
-    made = check_one_provenance(table)
-    formulas = {(maker["formulas"], maker["relevance_baseline"]) for maker in made.values()}
+    provenance = check_one_provenance(table)
+    formulas = {(maker["formulas"], maker["relevance_baseline"]) for maker in provenance.values()}
     samples = _samples(table)
     if len(formulas) != 1 or not samples:
         raise ConfigurationError(

@@ -67,7 +67,7 @@ def check_one_provenance(table: Table) -> dict[str, Provenance]:
         ConfigurationError: a field of the provenance differs; names the score, the side and the
             field.
     """
-    made: dict[str, Provenance] = {}
+    provenance: dict[str, Provenance] = {}
     for name in table.names():
         rows = table.compared(name).places.tolist()
         if not rows:
@@ -83,8 +83,8 @@ def check_one_provenance(table: Table) -> dict[str, Provenance]:
                     f"was used for `{name}` of the predicted rows, and {gold[part]!r} for that of"
                     " the gold rows; score both sides with the same formulas",
                 )
-        made[name] = {field: predicted[field] for field in (*_FORMULAS, "method")}
-    return made
+        provenance[name] = {field: predicted[field] for field in (*_FORMULAS, "method")}
+    return provenance
 
 
 def check_one_predictor(rows: Sequence[Row]) -> None:
@@ -113,15 +113,15 @@ def _predictor(rows: Iterable[Row], name: str) -> Provenance:
         raise ConfigurationError(
             "judge", name, "comes from a cascade in some predicted rows and not in others"
         )
-    made: dict[str, str | int | None] = {}
+    provenance: dict[str, str | int | None] = {}
     for part in _PREDICTED:
         first, *others = dict.fromkeys(maker[part] for maker in makers)
         if others and part in _FORMULAS:
             raise ConfigurationError(
                 part, others[0], f"was used for `{name}` of some predicted rows only"
             )
-        made[part] = " or ".join(map(str, (first, *others))) if others else first
-    return made
+        provenance[part] = " or ".join(map(str, (first, *others))) if others else first
+    return provenance
 
 
 def _single_provenance(
@@ -129,17 +129,17 @@ def _single_provenance(
 ) -> Provenance:
     """Return how the rows of a side were scored; refuse rows made in several ways."""
     makers = dict.fromkeys((score.method, score.by) for score in scores)
-    made = {}
+    provenance = {}
     for part in parts:
         of = (method if part == "method" else getattr(by, part) for method, by in makers)
-        made[part], *others = dict.fromkeys(of)
+        provenance[part], *others = dict.fromkeys(of)
         if others:
             raise ConfigurationError(
                 part,
-                [made[part], *others],
+                [provenance[part], *others],
                 f"differ within `{name}` of the {side} rows; compare rows of one kind at a time",
             )
-    return made
+    return provenance
 
 
 # --- Scores
@@ -303,11 +303,11 @@ def _dataset_means(table: Table, rows: Compared) -> Array:
     return means
 
 
-def _left_out(made: Mapping[str, Provenance]) -> dict[str, str]:
+def _left_out(provenance: Mapping[str, Provenance]) -> dict[str, str]:
     """Map each published column that cannot be compared with these scores to the reason why."""
     reasons = {}
     for name, baseline in BASELINE_COLUMNS.items():
-        maker = made.get(baseline.score)
+        maker = provenance.get(baseline.score)
         if maker is None:
             continue
         formulas, normaliser = maker["formulas"], maker["relevance_baseline"]
@@ -437,8 +437,8 @@ def agreement_of(
 ) -> Agreement:
     """Compare the two sides of a table, as `agree` does of pairs."""
     everything = table.ordered()
-    made = check_one_provenance(everything)
-    left_out = _left_out(made) if baselines else {}
+    provenance = check_one_provenance(everything)
+    left_out = _left_out(provenance) if baselines else {}
     if any(number is not None for number in everything.humans()):
         check_one_predictor(everything.predicted)
 
@@ -460,7 +460,7 @@ def agreement_of(
         pooled=group(everything, ""),
         by_dataset=by_dataset,
         mean_over_datasets=mean_over(list(by_dataset.values())),
-        formulas=made,
+        formulas=provenance,
         gold_models=tuple(sorted(model for model in models if model)),
         notes=tuple(left_out.values()),
         makers=Makers.of(table),

@@ -237,7 +237,7 @@ _DOCUMENT_FIELDS = set(Document.model_fields)
 
 def _documents(snapshots: Sequence[Snapshot]) -> tuple[Document, ...]:
     """Make documents of snapshots, without validating them again."""
-    made = []
+    documents = []
     for text, name, metadata, score, header in snapshots:
         fields = {
             "text": text,
@@ -246,8 +246,8 @@ def _documents(snapshots: Sequence[Snapshot]) -> tuple[Document, ...]:
             "score": score,
             "header": header,
         }
-        made.append(trusted(Document, fields, _DOCUMENT_FIELDS))
-    return tuple(made)
+        documents.append(trusted(Document, fields, _DOCUMENT_FIELDS))
+    return tuple(documents)
 
 
 def distinct(documents: Iterable[Snapshot]) -> list[Snapshot]:

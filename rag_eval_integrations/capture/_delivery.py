@@ -130,8 +130,8 @@ class TargetDelivery:
     def __repr__(self) -> str:
         """Show the target, what came of it, and the failures."""
         to = getattr(self._given, "__qualname__", None) or repr(self._given)
-        kept = 0 if self.background is None else self.background.kept
-        count = f"{kept} evaluation{'s' if kept > 1 else ''}, " if kept else ""
+        number = 0 if self.background is None else self.background.kept
+        count = f"{number} evaluation{'s' if number > 1 else ''}, " if number else ""
         return f"{to}, {count}{self.failures.count} failed"
 
     def deliver(self, call: RagCall | EndedCall) -> None:

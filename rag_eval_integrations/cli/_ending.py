@@ -94,8 +94,8 @@ def _print_summary(console: Console, summary: Summary, seconds: float, reused: i
             )
     if summary.calls:
         console.print(KEYS, soft_wrap=True)
-    made = summary.calls - reused
-    rate = f", {made / seconds:.0f} per second" if made and seconds > 0 else ""
+    new = summary.calls - reused
+    rate = f", {new / seconds:.0f} per second" if new and seconds > 0 else ""
     earlier = f", {reused:,} reused from an earlier run" if reused else ""
     console.print(
         f"{counted(summary.calls, 'call')} in {seconds:.1f} s{rate}{earlier}; {summary.cost()}",

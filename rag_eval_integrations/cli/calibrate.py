@@ -97,17 +97,17 @@ def _judged(
         max_concurrency=options.max_concurrency,
     )  # fmt: skip
     evaluator = RagEvaluator(judge, [trace], flags=False)
-    made = _loop.run(_evaluated(calls, evaluator, options.max_concurrency, progress))
-    failed = [evaluation.error for evaluation in made if evaluation.error is not None]
-    if failed and len(failed) == len(made):
+    evaluations = _loop.run(_evaluated(calls, evaluator, options.max_concurrency, progress))
+    failed = [evaluation.error for evaluation in evaluations if evaluation.error is not None]
+    if failed and len(failed) == len(evaluations):
         raise JudgeError(f"no call was scored: {failed[0].type}: {failed[0].message}")
-    every = counted(len(made), "call")
+    every = counted(len(evaluations), "call")
     if failed:
         left = "was left out" if len(failed) == 1 else "were left out"
         print_stderr(f"{len(failed)} of {every} ended in an error and {left}")
-    usage = sum([evaluation.usage for evaluation in made], Usage())
+    usage = sum([evaluation.usage for evaluation in evaluations], Usage())
     print_stderr(f"{every} labelled, {counted(usage.requests, 'judge request')}")
-    return [evaluation for evaluation in made if evaluation.error is None]
+    return [evaluation for evaluation in evaluations if evaluation.error is None]
 
 
 async def _evaluated(
@@ -115,12 +115,12 @@ async def _evaluated(
 ) -> list[Evaluation]:
     """Evaluate the calls of a file, with a line of progress."""
     lines = (line.value for line in read_calls(calls) if line.value is not None)
-    made: list[Evaluation] = []
+    evaluations: list[Evaluation] = []
     async with progress:
         async for evaluation in evaluate_calls(lines, evaluator, max_concurrency=max_concurrency):
-            made.append(evaluation)
-            progress.advance(len(made))
-    return made
+            evaluations.append(evaluation)
+            progress.advance(len(evaluations))
+    return evaluations
 
 
 def _print(calibration: Calibration) -> None:

@@ -197,8 +197,8 @@ async def _evaluate(
     # Everything runs on the loop's thread, because reading recorded rows and writing new ones
     # share the file's index.
     async with progress, contextlib.aclosing(results):
-        async for made in results:
-            for line, failed, number in made:
+        async for batch in results:
+            for line, failed, number in batch:
                 file.add_row(rows.places.pop(number), line, failed=failed)
             progress.advance(rows.summary.calls + rows.bad.count)
             if watched is not None and watched.unusable and rows.options.cache is None:
@@ -226,8 +226,8 @@ async def _in_processes(
     """Yield the lines that other processes evaluate, batch by batch."""
     numbers = itertools.count()
     try:
-        async with contextlib.aclosing(cast(AsyncGenerator[Any], processes.rows(calls))) as made:
-            async for batch in made:
+        async with contextlib.aclosing(cast(AsyncGenerator[Any], processes.rows(calls))) as batches:
+            async for batch in batches:
                 summary.merge(batch.summary)
                 yield zip(batch.lines, batch.failed, numbers, strict=False)
     finally:
@@ -323,8 +323,8 @@ def foreseen(calls: Iterable[RagCall], evaluator: RagEvaluator) -> tuple[int, Us
         cost = "what it asks and costs is not known"
     if more := _own_requests(evaluator, count):
         cost = f"{cost}, and {more}" if judge is not None else more
-    made = f"{counted(count, 'call')}, {characters:,} characters; judge {evaluator.judge.name}"
-    return count, usage, f"{made}: {cost}"
+    work = f"{counted(count, 'call')}, {characters:,} characters; judge {evaluator.judge.name}"
+    return count, usage, f"{work}: {cost}"
 
 
 def _own_requests(evaluator: RagEvaluator, calls: int) -> str:

@@ -211,7 +211,7 @@ class Naming:
         return Shape(name, known | self.optional(known), tuple(ways.get("documents", ())[1:]))
 
     def optional(self, ways: Ways) -> Ways:
-        """Find the optional fields that have no way yet."""
+        """Map the optional fields that are not mapped yet."""
         names = {ours: self._only(ours, NAMES[ours]) for ours in OPTIONAL if ours not in ways}
         return {ours: (theirs,) for ours, theirs in names.items() if theirs}
 

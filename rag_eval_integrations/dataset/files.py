@@ -56,10 +56,10 @@ def check_form(path: Path, field: str = "out") -> None:
         why = "would be gzipped Parquet, which is compressed already; leave out the `.gz`"
         raise ConfigurationError(field, str(path), why)
     if path.suffix.lower() in _DERIVED:
-        made = "Evaluations.report makes pages, and to_csv tables"
+        instead = "Evaluations.report makes pages, and to_csv tables"
         if field.startswith("-"):
-            made = f"a page is --report {path}, and `rag-eval report EVALS -o` makes tables"
-        why = f"is for evaluations: use a name such as evals.jsonl or evals.parquet; {made}"
+            instead = f"a page is --report {path}, and `rag-eval report EVALS -o` makes tables"
+        why = f"is for evaluations: use a name such as evals.jsonl or evals.parquet; {instead}"
         raise ConfigurationError(field, str(path), why)
     if is_parquet(path):
         check_parquet()

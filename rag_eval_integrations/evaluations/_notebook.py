@@ -63,10 +63,10 @@ def _head(summary: Summary, names: Sequence[str]) -> Iterator[str]:
     for score in summary.scores[:_MOST_FIGURES]:
         mean = "–" if score.mean is None else f"{score.mean:.3f}"
         interval = "–" if score.interval is None else f"{score.interval:.2f}"
-        made = ", ".join(filter(None, (maker_words(score.by), score.method)))
+        maker = ", ".join(filter(None, (maker_words(score.by), score.method)))
         yield (
             f"<tr><th>{text(score.name, 60)}</th><td>{mean}</td><td>{interval}</td>"
-            f"<td>{score.scored:,} of {score.total:,}</td><td>{text(made, 100)}</td></tr>"
+            f"<td>{score.scored:,} of {score.total:,}</td><td>{text(maker, 100)}</td></tr>"
         )
     if summary.patterns:
         yield "</table><table><tr><th>diagnosis</th><th>calls</th><th>meaning</th></tr>"

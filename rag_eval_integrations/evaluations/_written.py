@@ -246,7 +246,7 @@ def _ends(interval: Interval, spec: str) -> str:
 def _score_row(score: ScoreFigures) -> Row:
     """Return the row of a score in the table of a summary."""
     passed = f"{score.passed:,} of {score.with_threshold:,}" if score.with_threshold else ""
-    made = (maker_words(score.by), score.method)
+    maker = (maker_words(score.by), score.method)
     return {
         "score": score.name,
         "mean": "–" if score.mean is None else f"{score.mean:.3f}",
@@ -254,5 +254,5 @@ def _score_row(score: ScoreFigures) -> Row:
         "scored": f"{score.scored:,} of {score.total:,}",
         "passed": passed,
         "unscored because": ", ".join(f"{code} {count}" for code, count in score.unscored.items()),
-        "by": " ".join(filter(None, made)),
+        "by": " ".join(filter(None, maker)),
     }

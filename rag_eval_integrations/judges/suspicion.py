@@ -287,26 +287,26 @@ def _compiled(written: str, reading: Reading) -> list[re.Pattern[str]]:
 
 def _expression(tokens: Sequence[str], reading: Reading) -> str:
     """Write tokens as a regular expression; `docs/judges.md` describes them."""
-    made = between = ""
+    expression = between = ""
     for token in tokens:
         kind, words = (token[0], token[1:]) if token[0] in _MARKERS else ("", token)
         words = re.sub(r"\((?!\?)", "(?:", words.replace("*", r"\w{0,30}"))
         words = words.replace("_?", r"\s{0,9}").replace("_", r"\s{1,9}")
         whole = rf"(?<!\w)(?:{words})(?!\w)"
         if reading != "plain":
-            made += f"{_SENTENCE}{{0,{words}}}?" if kind == "~" else f"(?:{words})"
+            expression += f"{_SENTENCE}{{0,{words}}}?" if kind == "~" else f"(?:{words})"
         elif kind == "~":
             between += rf"(?:\w{{1,20}}{_GAP}){{0,{words}}}?"
         elif kind == "?":
             between += f"(?:{whole}{_GAP})?"
         elif kind == "&":
-            made += f"(?=[^.!?]{{0,90}}{whole})"
+            expression += f"(?=[^.!?]{{0,90}}{whole})"
         elif kind == "!":
-            made += f"(?!{_GAP}{whole})"
+            expression += f"(?!{_GAP}{whole})"
         elif not kind:
-            made += (f"{_GAP}{between}" if made else "") + whole
+            expression += (f"{_GAP}{between}" if expression else "") + whole
             between = ""
-    return made
+    return expression
 
 
 # --- Orders

@@ -374,8 +374,8 @@ class RootRun:
         Runs and their call refer to each other: otherwise only the garbage collector would free
         them, and the app's documents with them.
         """
-        for kept in (self.sightings, self.asked, self.retrievals):
-            kept.clear()
+        for records in (self.sightings, self.asked, self.retrievals):
+            records.clear()
         self.let_go()
 
 

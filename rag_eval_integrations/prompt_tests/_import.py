@@ -360,9 +360,9 @@ def new_folder(out: Path, sources: Sequence[Path], *, overwrite: bool) -> Iterat
         ConfigurationError: when the folder exists and may not be replaced.
         OSError: when it cannot be renamed.
     """
-    folder, kept = Path(os.path.realpath(out)), list[Path]()
+    folder, backups = Path(os.path.realpath(out)), list[Path]()
     if not folder.is_dir() or not any(folder.iterdir()):
-        yield kept  # anything but a folder is refused by `Workspace`
+        yield backups  # anything but a folder is refused by `Workspace`
         return
     backup = _target.backup_of(folder)
     if any(source.resolve().is_relative_to(folder) for source in sources):
@@ -376,7 +376,7 @@ def new_folder(out: Path, sources: Sequence[Path], *, overwrite: bool) -> Iterat
     folder.rename(backup)
     try:
         folder.mkdir()
-        yield kept
+        yield backups
     except BaseException:
         shutil.rmtree(folder)
         backup.rename(folder)
@@ -384,4 +384,4 @@ def new_folder(out: Path, sources: Sequence[Path], *, overwrite: bool) -> Iterat
     if {path.name for path in backup.iterdir()} <= {path.name for path in folder.iterdir()}:
         shutil.rmtree(backup)
     else:
-        kept.append(backup)
+        backups.append(backup)

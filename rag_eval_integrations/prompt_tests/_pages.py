@@ -45,7 +45,7 @@ _TEXT = 2_000
 
 def report_pieces(report: Report) -> Iterator[str]:
     """Render the page in pieces."""
-    failed, kept = _failures_of(report.results)
+    failed, shown_failures = _failures_of(report.results)
     counts = {"test": len({result.test.uid for result in report.results}),
               "model": len(report.models), "output": len(report.results)}  # fmt: skip
     lead = ", ".join(counted(count, word) for word, count in counts.items())
@@ -62,19 +62,19 @@ def report_pieces(report: Report) -> Iterator[str]:
             for model, kind, rate in report.rates()
         ],
         models=[shown(model) for model in report.models],
-        matrix=list(_matrix(report, kept)),
+        matrix=list(_matrix(report, shown_failures)),
         by_judge=list(_by_judge(report)),
         agreement=[
             {name: shown(str(cell)) for name, cell in row.items()} for row in _pairs(report)
         ],
         made=[(name, values) for name, values in _makers(report).items() if values],
         failures=failed,
-        kept=len(kept),
+        kept=len(shown_failures),
         # Rendered as they are read, so that their texts are never held twice.
-        pages=_pages(kept),
-        page_count=-(-len(kept) // _PER_PAGE),
+        pages=_pages(shown_failures),
+        page_count=-(-len(shown_failures) // _PER_PAGE),
         per_page=_PER_PAGE,
-        choices=_choices(kept),
+        choices=_choices(shown_failures),
         signs=_SIGNS,
         states=_STATES,
     )
@@ -100,10 +100,10 @@ def _rate(rate: Rate) -> dict[str, str]:
     }
 
 
-def _matrix(report: Report, kept: Sequence[Result]) -> Iterator[dict[str, Any]]:
+def _matrix(report: Report, failures: Sequence[Result]) -> Iterator[dict[str, Any]]:
     """Yield a row per rule, those of the specification without a test included."""
     first: dict[tuple[str, str], int] = {}
-    for number, result in enumerate(kept, 1):
+    for number, result in enumerate(failures, 1):
         first.setdefault((_rule_name(result.test), result.model), number)
     outputs: dict[tuple[str, str], list[Result]] = defaultdict(list)
     tests = {_rule_name(test): test for test in map(_without_tests, report.spec.rules)}
@@ -286,8 +286,8 @@ def _failures_of(results: Iterable[Result]) -> tuple[int, list[Result]]:
     for result in failed:
         groups[_rule_name(result.test), result.model].append(result)
     most = max(1, _MOST_FAILURES // len(groups))
-    kept = [result for group in groups.values() for result in group[:most]]
-    return len(failed), kept[:_MOST_FAILURES]
+    chosen = [result for group in groups.values() for result in group[:most]]
+    return len(failed), chosen[:_MOST_FAILURES]
 
 
 def _pages(kept: Sequence[Result]) -> Iterator[dict[str, Any]]:
@@ -343,10 +343,10 @@ def _cut(text: str) -> str:
     return f"{shown(text[:_TEXT])} … ({len(text) - _TEXT:,} more characters)"
 
 
-def _choices(kept: Sequence[Result]) -> dict[str, list[tuple[str, str]]]:
+def _choices(failures: Sequence[Result]) -> dict[str, list[tuple[str, str]]]:
     """List what the failures can be filtered by, as value and words."""
     rules, models, kinds = {}, {}, {}
-    for result in kept:
+    for result in failures:
         test = result.test
         words = f": {one_line(test.rule, 60)}" if test.rule else ""
         rules[_rule_name(test)] = f"{_title(test)}{words}"

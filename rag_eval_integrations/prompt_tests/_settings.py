@@ -138,7 +138,7 @@ def _checked(
     given: Mapping[str, JsonValue], prompt: PromptUnderTest, notes: list[str]
 ) -> dict[str, JsonValue]:
     """Return the settings that are sent; note the others."""
-    kept: dict[str, JsonValue] = {}
+    sent: dict[str, JsonValue] = {}
     for name, value in given.items():
         if value is None:
             continue
@@ -152,14 +152,14 @@ def _checked(
         elif name == "response_format":
             value = _format(value)
         if value is not None:
-            kept[name] = value
+            sent[name] = value
     try:
-        _KnownSettings.model_validate(kept)
+        _KnownSettings.model_validate(sent)
     except ValidationError as error:
         first = error.errors()[0]
         field = str(first["loc"][0])
-        raise ConfigurationError(field, kept[field], first["msg"].removeprefix("Input ")) from error
-    return kept
+        raise ConfigurationError(field, sent[field], first["msg"].removeprefix("Input ")) from error
+    return sent
 
 
 def _format(given: JsonValue) -> JsonValue:

@@ -504,8 +504,8 @@ def _with(result: Result, judgements: Sequence[Judged | MetricResult]) -> Result
     verdicts = [judgement for judgement in judgements if isinstance(judgement, Judged)]
     measured = [judgement for judgement in judgements if isinstance(judgement, MetricResult)]
     keys = {result_.key for result_ in measured}
-    kept = [metric for metric in result.metrics if metric.key not in keys]
-    changes: dict[str, Any] = {"metrics": (*kept, *measured)}
+    earlier = [metric for metric in result.metrics if metric.key not in keys]
+    changes: dict[str, Any] = {"metrics": (*earlier, *measured)}
     if verdicts:
         changes |= {"compliance": verdicts[0], "others": tuple(verdicts[1:])}
     return result.model_copy(update=changes)

@@ -265,12 +265,12 @@ class PromptUnderTest:
         if isinstance(prompt, Prompty):
             return _of_prompty(prompt, name, None)
         framework = framework_of(prompt)
-        made = prompt if framework is None else adapter_of(framework).as_prompt(prompt)
-        if not isinstance(made, FrameworkTemplate):
+        template = prompt if framework is None else adapter_of(framework).as_prompt(prompt)
+        if not isinstance(template, FrameworkTemplate):
             why = "use a .prompty, .md or .prompt.yml file, or a LangChain or LlamaIndex template"
             raise ConfigurationError("prompt", prompt, why)
-        inputs = {input_name: Input(input_name) for input_name in made.input_names}
-        return PromptUnderTest(name or made.name, made.text, inputs, made.render)
+        inputs = {input_name: Input(input_name) for input_name in template.input_names}
+        return PromptUnderTest(name or template.name, template.text, inputs, template.render)
 
     @staticmethod
     def from_text(
@@ -407,11 +407,11 @@ def _of_prompty(
         f"{prompt.source} declares `{input_name}` but does not use it" for input_name in unused
     ]
     head = prompt.extra
-    kept = {input_: inputs[input_] for input_ in inputs if input_ not in unused}
+    used_inputs = {input_: inputs[input_] for input_ in inputs if input_ not in unused}
     return PromptUnderTest(
         name=name or prompt.name,
         text=template.text,
-        inputs=kept,
+        inputs=used_inputs,
         renderer=template.render,
         template=template,
         instructions=_instructions(head.get("instructions")),

@@ -357,9 +357,9 @@ _ALWAYS = {"model", "tests", "tests compliant", "tests judged", "compliant from"
 def without_empty_columns(rows: Sequence[Row]) -> list[Row]:
     """Drop columns that are empty or 0 in every row, except those of compliance."""
     names = list(dict.fromkeys(name for row in rows for name in row))
-    kept = [
+    columns = [
         name
         for name in names
         if name in _ALWAYS or any(row.get(name) not in (None, "", 0) for row in rows)
     ]
-    return [{name: row.get(name) for name in kept} for row in rows]
+    return [{name: row.get(name) for name in columns} for row in rows]

@@ -266,10 +266,10 @@ class Choice(Record):
             why = "no test's input was judged; run `evaluate --validity` first"
             raise ConfigurationError("only_valid", True, why)
         valid = valid_uids(checks)
-        kept = [item for item in items if self.takes(test(item), valid)]
-        if items and not kept:
+        chosen = [item for item in items if self.takes(test(item), valid)]
+        if items and not chosen:
             raise ConfigurationError("tests", self.words, "none of the tests is of them")
-        return kept
+        return chosen
 
     def takes(self, test: PromptTest, valid: Collection[str] = ()) -> bool:
         """Whether a test is among them.

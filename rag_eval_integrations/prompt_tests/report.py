@@ -109,8 +109,8 @@ class Report:
         """
         if choice == Choice():
             return self
-        kept = choice.of(self.results, lambda result: result.test, self.checks)
-        return replace(self, name=f"{self.name} ({choice.words})", results=kept)
+        results = choice.of(self.results, lambda result: result.test, self.checks)
+        return replace(self, name=f"{self.name} ({choice.words})", results=results)
 
     def majority(self) -> Report:
         """Return the report in which the verdict of most judges counts; see `by_majority`."""

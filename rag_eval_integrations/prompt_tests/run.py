@@ -102,10 +102,10 @@ def model_from(model: object, field: str) -> Model:
     Raises:
         ConfigurationError: for an object that does not answer messages.
     """
-    made = judge_from(model) if isinstance(model, str | Model) else model_of(model)
-    if not isinstance(made, Model):
+    model_to_run = judge_from(model) if isinstance(model, str | Model) else model_of(model)
+    if not isinstance(model_to_run, Model):
         raise ConfigurationError(field, model, "does not answer messages; use openai:MODEL")
-    return made
+    return model_to_run
 
 
 def apps_of(make: Callable[[Any], object], models: Mapping[str, object]) -> dict[str, object]:

@@ -279,14 +279,14 @@ def _facts(evaluation: Evaluation) -> Iterator[tuple[str, list[list[str]]]]:
     if evaluation.metadata:
         yield "Metadata", _pairs(list(evaluation.metadata.items()))
     cost = "" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
-    made = [
+    judge_facts = [
         ("judge", judge.name), ("model", judge.model), ("version", judge.version),
         ("requests", usage.requests or None), ("of these failed", usage.failed or None),
         ("prompt tokens", usage.prompt_tokens or None),
         ("completion tokens", usage.completion_tokens or None), ("cost", cost),
         *_common(evaluation),
     ]  # fmt: skip
-    yield "Judge and cost", _pairs(made)
+    yield "Judge and cost", _pairs(judge_facts)
 
 
 _MADE_BY = (

@@ -144,8 +144,8 @@ def kept_inside(
     tags = re.compile(
         rf"<(?=\s*+(?:/\s*+)?(?:{'|'.join(map(re.escape, sorted(names)))})\b)", re.IGNORECASE
     )
-    kept = {name: _escaped(value, tags) for name, value in values.items()}
-    return kept, tuple(name for name, value in values.items() if kept[name] != value)
+    escaped = {name: _escaped(value, tags) for name, value in values.items()}
+    return escaped, tuple(name for name, value in values.items() if escaped[name] != value)
 
 
 def _escaped(value: object, tags: re.Pattern[str]) -> object:

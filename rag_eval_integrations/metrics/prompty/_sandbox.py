@@ -255,9 +255,9 @@ def _bound(parent: nodes.Node) -> None:
 
 def _filtered(node: nodes.Expr, name: str, *options: nodes.Expr) -> nodes.Filter:
     """Wrap an expression in a filter."""
-    made = nodes.Filter(node, name, list(options), [], None, None, lineno=node.lineno)
-    made.set_environment(_environment())
-    return made
+    filter_ = nodes.Filter(node, name, list(options), [], None, None, lineno=node.lineno)
+    filter_.set_environment(_environment())
+    return filter_
 
 
 def _charged(value: Any, cost: int = 1) -> Any:
@@ -390,11 +390,11 @@ def _charging(name: str, make: Callable[..., Any]) -> Callable[..., Any]:
         dots = max((text.count(".") for text in texts), default=0)  # a path such as `a.b`
         value = str(_written(given[first])) if name in _TEXT_FILTERS else given[first]
         _charged(value, _COSTS.get(name, 1) * (1 + dots))
-        made = make(*given[:first], value, *given[first + 1 :], **options)
-        if isinstance(made, Iterator):
-            made = list(_rounds(made))
-        _check_size(len(made) if isinstance(made, str | list) else 0)
-        return made
+        result = make(*given[:first], value, *given[first + 1 :], **options)
+        if isinstance(result, Iterator):
+            result = list(_rounds(result))
+        _check_size(len(result) if isinstance(result, str | list) else 0)
+        return result
 
     return filter_
 

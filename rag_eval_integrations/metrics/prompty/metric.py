@@ -189,9 +189,9 @@ class PromptyMetric(ModelMetric):
             section_names,
         )
 
-        kept, changed = kept_inside(values, section_names(self.prompt.text))
+        escaped, changed = kept_inside(values, section_names(self.prompt.text))
         request = CompletionRequest(
-            messages=self.prompt.render(kept),
+            messages=self.prompt.render(escaped),
             json_schema=self._schema,
             schema_name="score",
             temperature=self._temperature,
