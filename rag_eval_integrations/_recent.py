@@ -27,7 +27,7 @@ class Recent(Generic[T]):
         self._known = lru_cache(size)(function)
 
     def __call__(self, text: str) -> T:
-        """Answer about a text."""
+        """Return the function's value for a text; it is remembered unless the text is long."""
         return self._known(text) if len(text) <= self._longest else self._function(text)
 
     def __reduce__(self) -> tuple[object, ...]:

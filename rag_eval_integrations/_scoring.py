@@ -220,6 +220,7 @@ def _flags(
 
 
 def names_of(metrics: Sequence[Metric]) -> list[tuple[str, ...]]:
+    """Return the names of each metric's scores."""
     return [metric.names for metric in metrics]
 
 

@@ -475,10 +475,12 @@ def _made_again(
 
 
 async def _nothing() -> None:
+    """Return None, in place of a request that is not needed."""
     return None
 
 
 def _split(call: RagCall, splitter: Splitter) -> SentencizedCall:
+    """Split a call into sentences, with exits of the splitter turned into exceptions."""
     with contained:  # in the thread: a `StopIteration` would not come out of it
         return sentencize(call, splitter)
 

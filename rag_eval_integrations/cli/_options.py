@@ -80,7 +80,7 @@ def _without_none(**options: object) -> dict[str, Any]:
 
 
 def _option(field: str) -> str:
-    """Return the option's name for an argument."""
+    """Write an argument's name as the option of the command line."""
     return f"--{field.replace('_', '-')}"
 
 

@@ -284,6 +284,7 @@ class _AskingEvaluator:
     evaluator: RagEvaluator
 
     async def evaluate(self, question: Question) -> Evaluation:
+        """Ask a question and evaluate the answer; a failure of the app is data."""
         try:
             with contained:
                 call, error = await self._answered(question)

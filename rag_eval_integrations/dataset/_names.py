@@ -226,7 +226,7 @@ class Naming:
         return way
 
     def _common(self, needed: Sequence[str], fixed: Ways) -> Ways:
-        """Map the needed fields by the names that other tools use."""
+        """Map the needed fields by the usual names; refuse a row that lacks any."""
         ways: Ways = {}
         for ours in needed:
             no_name = "context" if self._has_gold_context() else None

@@ -502,6 +502,7 @@ class _Retrieval:
         self.first += other.first
 
     def figures(self) -> RetrievalFigures:
+        """Return the figures with the share's interval."""
         calls = self.calls[0]
         share = self.hits / calls if calls else None
         return RetrievalFigures(

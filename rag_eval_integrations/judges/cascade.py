@@ -186,7 +186,7 @@ def _placed(
 
 
 def _moved(flag: str, by: int) -> str:
-    """Return the flag of an inner cascade for its judges' places in the outer one."""
+    """Move a flag by a number of judges, for a cascade that stands inside another."""
     last = len(PLACES) - 1
     if flag in CASCADE_FLAGS:
         return CASCADE_FLAGS[min(last, CASCADE_FLAGS.index(flag) + by)]

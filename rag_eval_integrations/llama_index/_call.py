@@ -410,7 +410,7 @@ class RootSpan:
         return text, None if alone else asked[-1][1]
 
     def _is_own(self, model: Span) -> bool:
-        """Tell whether a model belongs to this call, and not to a part that has its own."""
+        """Tell whether a model runs for this call itself, outside of a synthesizer."""
         return model.scope is self.root and not model.is_in_synthesis()
 
 
@@ -420,7 +420,7 @@ def _prepares(model: Span, synthesis: Span) -> bool:
 
 
 def _is_settled(sighting: FoundNodes) -> bool:
-    """Tell whether the nodes of a sighting can no longer change."""
+    """Tell whether a sighting's nodes are snapshots already, or no synthesizer's."""
     return (
         sighting.span.stage != "synthesize"
         or not sighting.nodes

@@ -65,6 +65,7 @@ def _named(given: Mapping[str, Any]) -> str | None:
 
 
 def _asks(turn: Turn) -> bool:
+    """Tell whether a turn is the user's."""
     return turn.role == "user"
 
 

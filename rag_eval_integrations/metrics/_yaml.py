@@ -195,6 +195,7 @@ class _Loader(_Base):
     }
 
     def construct_scalar(self, node: Any) -> Any:
+        """Construct a text; refuse a number that is too long."""
         text = super().construct_scalar(node)
         if len(text) > _LONGEST_LITERAL and node.tag in (f"{_TAG}int", f"{_TAG}float"):
             why = f"a literal of more than {_LONGEST_LITERAL} characters"
@@ -203,6 +204,7 @@ class _Loader(_Base):
         return text
 
     def construct_object(self, node: Any, deep: bool = False) -> Any:
+        """Construct a value; refuse one that is not of its tag's type, and NaN and infinity."""
         try:
             value = super().construct_object(node, deep)
         except (ArithmeticError, LookupError, ValueError) as error:

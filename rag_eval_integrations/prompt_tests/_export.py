@@ -67,7 +67,7 @@ class Source:
         return test.expected, "generator" if test.expected else ""
 
     def say_unchecked(self, what: str) -> None:
-        """Note how many expected outputs are only the generator's words."""
+        """Note how many expected outputs have not been checked by anyone."""
         unchecked = sum(self.output(test)[1] != "groundtruth" for test in self.tests)
         if unchecked:
             self.notes.append(

@@ -84,6 +84,7 @@ def report_pieces(report: Report) -> Iterator[str]:
 
 
 def _percent(share: float | None, digits: int = 1) -> str:
+    """Write a share in percent; a dash if it is not known."""
     return "–" if share is None else f"{share:.{digits}%}"
 
 

@@ -34,10 +34,12 @@ UnscoredCode = Literal[
 
 
 def _as_text(value: object) -> object:
+    """Return a text; empty for null."""
     return "" if value is None else value
 
 
 def _as_keys(value: object) -> object:
+    """Return keys as a list: none for null, one for a text."""
     # null stands for no keys, one key without its list for itself.
     if value is None:
         return ()

@@ -87,7 +87,7 @@ def _aligned(
 
 
 def _few(a: Sequence[str], b: Sequence[str]) -> bool:
-    """Tell whether two texts are short enough to be compared word by word."""
+    """Tell whether two texts have few enough words, and pairs of equal ones, for a word diff."""
     if len(a) > _MOST_TOKENS or len(b) > _MOST_TOKENS:
         return False
     counts = Counter(b)

@@ -78,6 +78,7 @@ class Parameters(NamedTuple):
         return not (abbreviation or ellipsis)
 
     def _is_abbreviation(self, word: str) -> bool:
+        """Tell whether a word with a full stop is a known abbreviation, also behind a hyphen."""
         if word == "." or word.endswith(".."):
             return False
         bare = word[:-1].lower()
@@ -95,6 +96,7 @@ class Parameters(NamedTuple):
 
 
 def _words(text: str) -> list[str]:
+    """Return the tokens of a text as the Punkt model counts them."""
     return _TOKEN.findall(text)
 
 
@@ -191,7 +193,7 @@ def positions(text: str) -> Iterator[int]:
 
 
 def closes(text: str, mark: int, stop: int) -> bool:
-    """Tell whether the run at *mark* reaches to *stop*, so that no sentence ends before it."""
+    """Tell whether the run of marks at *mark* ends the text at *stop*, and no sentence before."""
     run = _RUN.match(text, mark, stop)
     return run is not None and run.end() == stop and not run[2]
 

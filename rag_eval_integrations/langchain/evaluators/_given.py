@@ -134,18 +134,22 @@ def _observed(run: Any, example: Any, values: Values) -> RagCall:
 
 
 def _question_given(values: Values) -> str:
+    """Find the question among an evaluator's arguments."""
     return values.get("question") or question_of(values.get("inputs"))
 
 
 def _response_given(values: Values) -> str | None:
+    """Find the response among an evaluator's arguments; None without one."""
     return values["response"] if "response" in values else answer_of(values.get("outputs"))
 
 
 def _reference_given(values: Values) -> str | None:
+    """Find the reference among an evaluator's arguments; None without one."""
     return values.get("reference") or reference_in(values.get("reference_outputs"))
 
 
 def _relevant_given(values: Values, expected: object = None) -> tuple[str, ...] | None:
+    """Find the gold ids among an evaluator's arguments; None without any."""
     given: object = values.get("relevant_ids")
     if given is None:
         given = relevant_ids_in(values.get("reference_outputs"))

@@ -301,6 +301,7 @@ class GEval(ModelMetric):
         steps: Sequence[str] = (),
         warnings: tuple[str, ...] = (),
     ) -> Score:
+        """Make the score of an estimate with the metric's settings."""
         return score_of(
             estimate, self.scale, strict=self.strict, steps=steps, name=self.names[0],
             threshold=self.threshold, warnings=warnings, by=by,

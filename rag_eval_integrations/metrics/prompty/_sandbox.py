@@ -420,6 +420,7 @@ class _Environment(ImmutableSandboxedEnvironment):
     intercepted_unops = frozenset(["+", "-"])
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        """Compute an operation within the budget; numbers are bounded."""
         if operator == "+" and all(isinstance(side, str | list | tuple) for side in (left, right)):
             _check_size(len(left) + len(right))
             _current.budget.charge(len(left) + len(right))
@@ -431,6 +432,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         return super().call_unop(context, operator, _number(arg))
 
     def getattr(self, obj: Any, attribute: str) -> Any:
+        """Return an attribute, a mapping's key first; refuse a method."""
         # The key of a mapping comes first: `row.items` is what the row says.
         if isinstance(obj, Mapping) and attribute in obj:
             return obj[attribute]

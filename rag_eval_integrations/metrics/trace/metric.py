@@ -198,6 +198,7 @@ _ESTIMATE_FIELDS = set(ScoreEstimate.model_fields)
 
 
 def _score_estimate(value: float, error: float | None, method: str) -> ScoreEstimate:
+    """Make the estimate that stands beside a score."""
     content = {"value": value, "std_error": error, "method": method}
     return trusted(ScoreEstimate, content, _ESTIMATE_FIELDS)
 
