@@ -252,8 +252,10 @@ def _sentences(evaluation: Evaluation, score: Score) -> Iterator[str]:
     proof = score.evidence or {}
     for sentence in _list(proof.get("unsupported")):
         if isinstance(sentence, dict):
-            conflicts = ", ".join(map(str, _list(sentence.get("contradictions"))))
-            why = "; ".join(filter(None, (str(sentence.get("explanation") or ""), conflicts)))
+            why = str(sentence.get("explanation") or "")
+            conflicts = map(str, _list(sentence.get("contradictions")))
+            if untold := ", ".join(each for each in conflicts if each not in why):
+                why = f"{why.rstrip('.')}; {untold}" if why else untold
             yield _sentence(
                 _SUPPORT.get(str(sentence.get("support")), "not supported"), sentence, why
             )

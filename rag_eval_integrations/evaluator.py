@@ -61,7 +61,7 @@ from rag_eval_integrations.records import (
     UnscoredCode,
     Usage,
 )
-from rag_eval_integrations.records.score import score_hint
+from rag_eval_integrations.records.score import metric_hint
 from rag_eval_integrations.sentences import RECORDED, Splitter, sentencize
 
 _BIG_CALL = 50_000
@@ -529,10 +529,8 @@ def _metric_named(name: str) -> Metric:
     }
     if name in makers:
         return makers[name]()
-    names = f"use {', '.join(makers)} or geval:NAME"
-    hint = score_hint(name, ())
-    why = f"{hint}; {names}" if "nearest" in hint else names
-    raise ConfigurationError("metrics", name, f"no such metric; {why}")
+    why = f"no such metric; {metric_hint(name)}use {', '.join(makers)} or geval:NAME"
+    raise ConfigurationError("metrics", name, why)
 
 
 def _default_splitter() -> Splitter:

@@ -315,3 +315,14 @@ def test_real_metrics_and_thresholds() -> None:
         ScriptedModel([labels_reply(["0a"], ["a", "b"])]), [Trace(thresholds={"adherence": 0.9})]
     )
     assert_scores(evaluator.evaluate_sync(small_call().call))
+
+
+def test_a_detail_is_told_once() -> None:
+    """The embedded judge's reason names it already."""
+    call = RagCall("When does it open?", ["It opens at nine."], "It opens at ten.")
+    with pytest.raises(AssertionError) as raised:
+        assert_scores(RagEvaluator().evaluate_sync(call), adherence=1.0)
+
+    (line,) = (line for line in str(raised.value).splitlines() if "Lexical estimate" in line)
+    assert line.count("ten, where the document says nine") == 1
+    assert ".;" not in line

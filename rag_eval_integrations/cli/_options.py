@@ -24,7 +24,7 @@ from rag_eval_integrations.metrics import (
     Retrieval,
     Trace,
 )
-from rag_eval_integrations.records.score import score_hint
+from rag_eval_integrations.records.score import metric_hint, score_hint
 
 if TYPE_CHECKING:
     from rag_eval_integrations.cli._arguments import Scoring
@@ -106,7 +106,8 @@ def _metric_from(
         from rag_eval_integrations.metrics.prompty import PromptyMetric  # noqa: PLC0415
 
         return PromptyMetric(name)
-    raise ConfigurationError("--metrics", name, f"no such metric; use {METRICS}")
+    hint = metric_hint(name)
+    raise ConfigurationError("--metrics", name, f"no such metric; {hint}use {METRICS}")
 
 
 def _retrieval_from(ranked: dict[str, Any]) -> Metric:

@@ -135,7 +135,9 @@ class RunInBrief:
             calls.append(_in_brief(evaluation, fields))
             ways.look_at(name, len(calls), calls[-1])
         if not calls:
-            why = "has no evaluations; `rag-eval run CALLS -o FILE` makes them"
+            why = "has no evaluations"
+            if isinstance(evaluations, EvaluationsFile):
+                why += "; `rag-eval run CALLS -o FILE` makes them"
             raise ConfigurationError("runs", name, why)
         ways.end(name)
         return cls(name, tuple(calls), means, lexical, evaluations)

@@ -179,6 +179,12 @@ def score_hint(name: object, names: Iterable[str]) -> str:
     return f"the scores are {', '.join(map(one_line, known))}" if known else "there are no scores"
 
 
+def metric_hint(name: str) -> str:
+    """Say which score comes closest to what another tool calls a metric; empty if none does."""
+    hint = score_hint(name, ())
+    return f"{hint}; " if "nearest" in hint else ""
+
+
 _MOST_DIGITS = 5
 """Digits of a document's number."""
 _MOST_NAME = 100

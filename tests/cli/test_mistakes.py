@@ -19,6 +19,10 @@ ENDPOINTS = "is for openai:MODEL, not for judge"
     [
         # Metrics and their settings
         (["--metrics", "magic"], "`--metrics` = 'magic': no such metric; use trace, retrieval"),
+        (
+            ["--metrics", "faithfulness"],
+            "no such metric; `supported_fraction` is nearest to it, by the metric `Trace`; use",
+        ),
         (["--metrics", "geval:bogus"], "no such metric; use one of coherence"),
         (["--metrics", "geval:coherence"], "asks a model, and the judge embedded"),
         (["--metrics", "none.geval.yaml", *MODEL], "none.geval.yaml: no such file"),
