@@ -98,7 +98,7 @@ def test_runs_of_other_calls_are_refused() -> None:
     """There is nothing to compare."""
     with pytest.raises(ConfigurationError, match="have none in common"):
         compare(run([1.0]), [call("other", {"adherence": 1.0})])
-    with pytest.raises(ConfigurationError, match="has no evaluations$"):
+    with pytest.raises(ConfigurationError, match=r"has no evaluations$"):
         compare(run([1.0]), [])
 
 
