@@ -276,6 +276,7 @@ def _held_out(method: Method, rows: _Sample) -> Array:
 
 
 def _rmse(rows: _Sample, scores: Array) -> float:
+    """Return the root mean square error against gold."""
     losses = (scores - rows.gold) ** 2
     return round(math.sqrt(exact_sum(losses) / len(losses)), 6)
 

@@ -136,6 +136,7 @@ class _Noted:
 
 
 def _batches(entries: Iterator[_Entry]) -> Iterator[list[_Entry]]:
+    """Cut the entries into batches."""
     batch: list[_Entry] = []
     for entry in entries:
         batch.append(entry)
@@ -225,6 +226,7 @@ class _Exporting(OpenTelemetrySink):
         super().__init__(logger_provider=provider, meter_provider=NoOpMeterProvider(), **options)
 
     def write(self, batch: Sequence[Evaluation]) -> None:
+        """Write the events, and export them at once."""
         super().write(batch)
         events = self._memory.get_finished_logs()
         self._memory.clear()

@@ -146,6 +146,7 @@ def report(options: StoreReportOptions) -> int:
 
 
 def _pieces(store: Store, every: float | None) -> Iterator[str]:
+    """Yield the page of a store."""
     from rag_eval_integrations.report import _page  # noqa: PLC0415  # as above
     from rag_eval_integrations.report._html_call import SIGNS, WORDS, view_of  # noqa: PLC0415
     from rag_eval_integrations.report.html import evidence_of  # noqa: PLC0415
@@ -171,6 +172,7 @@ def _pieces(store: Store, every: float | None) -> Iterator[str]:
 
 
 def _window(store: Store, now: float, name: str, seconds: int, step: int, per: str) -> View:
+    """Return what the page shows of a window of time."""
     since = now - seconds
     periods: dict[Made, list[MeanOfPeriod]] = {}
     for period in store.means(since, now, step=step):
@@ -199,6 +201,7 @@ def _window(store: Store, now: float, name: str, seconds: int, step: int, per: s
 def _score(
     made: Made, periods: list[MeanOfPeriod], x: Callable[[float], float], several: bool
 ) -> View:
+    """Return what the page shows of a score over time."""
     mean, words, points = RunningMean(), [], []
     for one in periods:
         mean.merge(one.mean)
@@ -221,4 +224,5 @@ def _score(
 
 
 def _y(share: float) -> str:
+    """Return a share's height in the SVG."""
     return f"{_POINT + (1 - share) * (_HEIGHT - 2 * _POINT):.1f}"

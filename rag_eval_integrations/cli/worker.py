@@ -58,6 +58,7 @@ def worker(options: WorkerOptions) -> int:
 
 
 def _sink(word: str) -> Sink:
+    """Make the sink of a word: log, a file or a tool."""
     if word == "log":
         return LoggingSink()
     return JsonlSink(word) if word.endswith(".jsonl") else tool_sink(word, others=_OTHER_SINKS)
@@ -89,10 +90,12 @@ def _drained(working: Worker) -> Iterator[None]:
     before: dict[signal.Signals, Any] = {}
 
     def restore() -> None:
+        """Set the earlier signal handlers again."""
         for number, handler in before.items():
             signal.signal(number, handler)
 
     def drain(number: int, frame: object) -> None:
+        """Stop after the calls in progress, at the first signal."""
         restore()
         print_stderr("Finishing the calls in progress; again to end at once.")
         working.stop()

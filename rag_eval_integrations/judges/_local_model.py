@@ -98,6 +98,7 @@ def input_length(
 
 
 def _number(value: object) -> int | None:
+    """Return a length in tokens; None for one without a limit."""
     # Tokenizers without a limit say 1e30.
     return int(value) if isinstance(value, int | float) and 0 <= value <= _MOST else None
 

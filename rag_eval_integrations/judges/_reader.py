@@ -120,6 +120,7 @@ def ranked(pieces: Sequence[SentencePart], texts: Iterable[frozenset[int]]) -> l
     weight = {token: log((1 + len(pieces)) / (0.5 + count)) for token, count in counts.items()}
 
     def mass(ids: Iterable[int]) -> float:
+        """Sum the weights of tokens."""
         return fsum(weight.get(token, 0.0) for token in ids)
 
     # A long piece shares more by chance; half of its weight would rank short titles first.
@@ -519,6 +520,7 @@ def _check(given: Mapping[str, Any]) -> None:
     """Check the arguments that no model is needed for."""
 
     def refuse(name: str, why: str) -> None:
+        """Raise the error of an argument."""
         raise ConfigurationError(name, given[name], why)
 
     if not 0 < given["threshold"] < 1:

@@ -151,6 +151,7 @@ class CacheFile(_process.ProcessObserver):
             self._disconnect()
 
     def _disconnect(self) -> None:
+        """Close the connection, if there is one."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None

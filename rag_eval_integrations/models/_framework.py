@@ -105,13 +105,16 @@ class FrameworkModel(ModelBase, Generic[M, R]):
         """Return all answers and the number of requests; fill in `sent`."""
 
         def settings(model: M) -> dict[str, Any]:
+            """Note and return the settings that are sent."""
             sent.update(self._extras.of(request, self._settings(model)))
             return sent
 
         def sync(model: M) -> Sequence[R]:
+            """Make the request by the model's sync method."""
             return self._ask(model, request, settings(model))
 
         async def native(model: M) -> Sequence[R]:
+            """Make the request by the model's async method."""
             return await self._aask(model, request, settings(model))
 
         first = await self._borrowed.ask(self.name, sync, native)
@@ -328,6 +331,7 @@ class Borrowed(_process.ProcessObserver, Generic[M]):
             self._pool = ThreadPoolExecutor(self._max_threads, thread_name_prefix="rag-eval-model")
 
         def call() -> T:
+            """Make the request, without capture unless it is the app's."""
             with contained:  # in the thread: a `StopIteration` would not come out of it
                 if self._captured:
                     return sync(model)
@@ -351,6 +355,7 @@ async def answered(asking: Iterable[Awaitable[T]]) -> list[T]:
     """
 
     async def ask(request: Awaitable[T]) -> T:
+        """Await the request, with its exits turned into exceptions."""
         with contained:  # out of a task, `SystemExit` would end the loop
             return await request
 

@@ -101,6 +101,7 @@ class CachedModel(WrappedModel):
         charged = False
 
         async def make() -> Completion:
+            """Return the stored completion, or ask and store."""
             nonlocal charged
             line = await self._use(self._file.get_line, key)
             remembered = None if line in (None, FORGOTTEN) else self._read(key, line)

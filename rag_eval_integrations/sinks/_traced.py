@@ -85,7 +85,7 @@ class TraceSink(ABC):
         failures: list[Exception] = []
         for start in range(0, len(traced), self.group):
             if start == len(left) >= _IN_VAIN * self.group:
-                left += [one.evaluation for one in traced[start:]]
+                left += [each.evaluation for each in traced[start:]]
                 break
             group = traced[start : start + self.group]
             try:
@@ -94,7 +94,7 @@ class TraceSink(ABC):
                 left += error.left
                 failures.append(error)
             except Exception as error:  # noqa: BLE001 -- raised below, after the other evaluations
-                left += [one.evaluation for one in group]
+                left += [each.evaluation for each in group]
                 failures.append(error)
         if failures and len(left) == len(traced) and not any(map(self._refused, failures)):
             self.left_out = before  # they come again with the others
@@ -111,6 +111,7 @@ class TraceSink(ABC):
         return None
 
     def _without_trace(self) -> None:
+        """Count a call without a trace."""
         self.left_out += 1
         message = "%s: a call has no trace of %s, so %s; further ones are counted in `left_out`"
         sources = " or ".join(self.sources)
@@ -133,6 +134,7 @@ class TraceSink(ABC):
         return facts | {"evaluator_version": evaluation.fingerprint}
 
     def _comment(self, score: Score) -> str:
+        """Write a score's comment, without texts unless they are wanted."""
         return comment_of(score) if self._texts else keys_of(score)
 
 

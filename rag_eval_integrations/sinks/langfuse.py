@@ -60,33 +60,36 @@ class LangfuseSink(TraceSink):
         self._client: Langfuse = library.get_client() if client is None else client
 
     def _refused(self, error: Exception) -> bool:
+        """Tell whether an error is about the scores, so that trying again is in vain."""
         about_it = getattr(error, "status_code", None) in _ABOUT_THE_SCORES
         return about_it or super()._refused(error)
 
     def _send(self, group: Sequence[Traced]) -> None:
+        """Send the scores of a group in one request."""
         bodies = [
-            self._body(one, score) for one in group for score in one.evaluation.scores.values()
+            self._body(each, score) for each in group for score in each.evaluation.scores.values()
         ]
         request: Any = bodies  # the generated model knows fewer values than the service takes
         reply = self._client.api.scores.create(request=request, request_options={"max_retries": 0})
         if rejected := getattr(reply, "rejected", 0):
             why = "; ".join(error.message for error in getattr(reply, "errors", []))
             rejection = ValueError(f"Langfuse rejected {rejected} of {len(bodies)} scores: {why}")
-            raise PartlyWrittenError([one.evaluation for one in group], rejection)
+            raise PartlyWrittenError([traced.evaluation for traced in group], rejection)
 
-    def _body(self, one: Traced, score: Score) -> dict[str, Any]:
+    def _body(self, traced: Traced, score: Score) -> dict[str, Any]:
+        """Write a score as Langfuse's."""
         numeric = score.value is not None
-        began = one.evaluation.started_at
+        began = traced.evaluation.started_at
         body = {
-            "id": str(score_id(one.evaluation, score.name)),
-            "traceId": one.trace_id,
-            "observationId": one.span_id,
+            "id": str(score_id(traced.evaluation, score.name)),
+            "traceId": traced.trace_id,
+            "observationId": traced.span_id,
             "name": score.name,
             "value": score.value if numeric else label_of(score),
             "dataType": "NUMERIC" if numeric else "CATEGORICAL",
             "comment": self._comment(score) or None,
             "environment": vars(self._client).get("_environment"),  # else it is not the trace's
-            "metadata": self._facts(score, one.evaluation),
+            "metadata": self._facts(score, traced.evaluation),
             "timestamp": None if began is None else began.isoformat(),
         }
         return {name: value for name, value in body.items() if value is not None}

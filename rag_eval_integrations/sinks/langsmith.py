@@ -83,6 +83,7 @@ class LangSmithSink(TraceSink):
         return None
 
     def _prepare(self) -> None:
+        """Look up the project, and warn of a client that samples."""
         if self._sampled is not None and self._sampled < 1:
             message = (
                 "LangSmithSink: the client samples runs (tracing_sampling_rate = %s) and drops the "
@@ -95,36 +96,38 @@ class LangSmithSink(TraceSink):
             self._session_id = self._client.read_project(project_name=project).id
 
     def _send(self, group: Sequence[Traced]) -> None:
-        (one,) = group
+        """Send the scores of a call; if the first ones all fail, the others are not tried."""
+        (traced,) = group
         failures: list[Exception] = []
-        for tried, name in enumerate(one.evaluation.scores):
+        for tried, name in enumerate(traced.evaluation.scores):
             if len(failures) == tried >= _IN_VAIN:
                 raise failures[0]
             try:
-                self._post(one, name)
+                self._post(traced, name)
             except Exception as error:  # noqa: BLE001 -- raised below, after the other scores
                 failures.append(error)
         if self._extend:
             self._client.flush()
         if failures:
-            raise PartlyWrittenError([one.evaluation], failures[0]) from failures[0]
+            raise PartlyWrittenError([traced.evaluation], failures[0]) from failures[0]
 
-    def _post(self, one: Traced, name: str) -> None:
-        score = one.evaluation.scores[name]
+    def _post(self, traced: Traced, name: str) -> None:
+        """Post a score as feedback."""
+        score = traced.evaluation.scores[name]
         given = {
-            "trace_id": one.trace_id,
+            "trace_id": traced.trace_id,
             "session_id": self._session_id,
             "extend_trace_retention": self._extend,
         }
-        facts = self._facts(score, one.evaluation)
+        facts = self._facts(score, traced.evaluation)
         self._client.create_feedback(
-            one.span_id,
+            traced.span_id,
             name,
             score=score.value,
             comment=self._comment(score),
             source_info={field: fact for field, fact in facts.items() if fact is not None},
             feedback_source_type="model",
-            feedback_id=score_id(one.evaluation, name),
+            feedback_id=score_id(traced.evaluation, name),
             stop_after_attempt=_ATTEMPTS,
             **{field: value for field, value in given.items() if field in self._takes},
         )

@@ -54,6 +54,7 @@ class LoggingSink:
 
 
 def _fields(evaluation: Evaluation, metadata: Sequence[str]) -> dict[str, object]:
+    """Return the fields of a log record."""
     capture = evaluation.capture
     scores = evaluation.scores.items()
     return {
@@ -70,6 +71,7 @@ def _fields(evaluation: Evaluation, metadata: Sequence[str]) -> dict[str, object
 
 
 def _words(evaluation: Evaluation) -> str:
+    """Write the scores in a line."""
     return " ".join(
         f"{_named(name)}={score.unscored or score.status}" if score.value is None
         else f"{_named(name)}={score.value:.3f}"
@@ -78,11 +80,13 @@ def _words(evaluation: Evaluation) -> str:
 
 
 def _named(name: str) -> str:
+    """Write a score's name so that it cannot forge another."""
     # A metric file chooses the name: a space or `=` in it could forge another score.
     return name if _WORD.fullmatch(name) else json.dumps(name)
 
 
 def _shown(text: str) -> str:
+    """Write an id on one line, cut and escaped."""
     # The user chooses the id: a line break in it could forge a log line, and an escape sequence
     # could colour the terminal.
     short = text if len(text) <= _MAX_ID else f"{text[: _MAX_ID - 1]}…"

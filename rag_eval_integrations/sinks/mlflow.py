@@ -55,18 +55,22 @@ class MLflowSink(TraceSink):
         """Ids of feedback whose request failed, which may be there nevertheless."""
 
     def _prepare(self) -> None:
+        """Have MLflow write the traces first."""
         self._mlflow.flush_trace_async_logging()
 
     def _refused(self, error: Exception) -> bool:
+        """Tell whether the trace is missing, so that trying again is in vain."""
         missing = isinstance(error, self._mlflow.MlflowException) and error.error_code == _MISSING
         return missing or super()._refused(error)
 
     def _send(self, group: Sequence[Traced]) -> None:
-        for one in group:
-            for score in one.evaluation.scores.values():
-                self._post(str(one.trace_id), self._feedback(one, score))
+        """Log the scores of a group, one after another."""
+        for traced in group:
+            for score in traced.evaluation.scores.values():
+                self._post(str(traced.trace_id), self._feedback(traced, score))
 
     def _post(self, trace_id: str, feedback: Any) -> None:
+        """Log feedback, or update it if it is there."""
         key = feedback.assessment_id
         if key in self._tried and self._updated(trace_id, feedback):
             return
@@ -92,13 +96,14 @@ class MLflowSink(TraceSink):
         self._tried.discard(key)
         return True
 
-    def _feedback(self, one: Traced, score: Score) -> Any:
+    def _feedback(self, traced: Traced, score: Score) -> Any:
+        """Make a score MLflow's feedback."""
         error = None
         if score.value is None:
             error = self._entities.AssessmentError(
                 error_code=label_of(score), error_message=self._comment(score)
             )
-        facts = self._facts(score, one.evaluation)
+        facts = self._facts(score, traced.evaluation)
         kind = "LLM_JUDGE" if score.by.model else "CODE"
         feedback = self._entities.Feedback(
             name=score.name,
@@ -106,10 +111,10 @@ class MLflowSink(TraceSink):
             error=error,
             rationale=self._comment(score) or None,
             source=self._entities.AssessmentSource(
-                source_type=kind, source_id=score.by.judge or one.evaluation.judge.name
+                source_type=kind, source_id=score.by.judge or traced.evaluation.judge.name
             ),
             metadata={name: str(plain(fact)) for name, fact in facts.items() if fact is not None},
-            span_id=one.span_id,
+            span_id=traced.span_id,
         )
-        feedback.assessment_id = f"a-{score_id(one.evaluation, score.name).hex}"
+        feedback.assessment_id = f"a-{score_id(traced.evaluation, score.name).hex}"
         return feedback

@@ -115,6 +115,7 @@ class OpenTelemetrySink(TraceSink):
         self._watched.append(WeakMethod(counts))
 
     def _not_judged(self, options: object) -> Iterable[Observation]:
+        """Observe the calls that were not judged, by reason."""
         total: dict[str, int] = {}
         for watched in self._watched:
             if (counts := watched()) is not None:
@@ -127,9 +128,10 @@ class OpenTelemetrySink(TraceSink):
         return super().traced(evaluation) or Traced(evaluation, None, None)
 
     def _send(self, group: Sequence[Traced]) -> None:
-        for one in group:
-            evaluation = one.evaluation
-            context, ended = self._context(one), _ended(evaluation)
+        """Emit an event and record a metric per score."""
+        for traced in group:
+            evaluation = traced.evaluation
+            context, ended = self._context(traced), _ended(evaluation)
             shared = {name: plain(v) for name, v in chosen(evaluation, self._metadata).items()}
             if context is None:  # each attribute takes the SDK a microsecond
                 shared[CALL] = evaluation.id
@@ -149,6 +151,7 @@ class OpenTelemetrySink(TraceSink):
         context: Context | None,
         ended: int,
     ) -> None:
+        """Emit the event of a score."""
         attributes = {
             **shared,
             NAME: score.name,
@@ -175,6 +178,7 @@ class OpenTelemetrySink(TraceSink):
         )
 
     def _record(self, score: Score, evaluation: Evaluation, context: Context | None) -> None:
+        """Record the metric of a score."""
         if score.value is not None:
             self._scores.record(score.value, {NAME: score.name}, context)
         elif score.status == "error":
@@ -182,13 +186,14 @@ class OpenTelemetrySink(TraceSink):
         else:
             self._unscored.add(1, {NAME: score.name, UNSCORED: str(score.unscored)}, context)
 
-    def _context(self, one: Traced) -> Context | None:
-        if one.trace_id is None or one.span_id is None:
+    def _context(self, traced: Traced) -> Context | None:
+        """Return the context of the call's span; None without one."""
+        if traced.trace_id is None or traced.span_id is None:
             return None
         traces = self._traces
         span = traces.SpanContext(
-            int(one.trace_id, 16),
-            int(one.span_id, 16),
+            int(traced.trace_id, 16),
+            int(traced.span_id, 16),
             is_remote=True,
             trace_flags=traces.TraceFlags(traces.TraceFlags.SAMPLED),
         )
@@ -205,4 +210,5 @@ def _ended(evaluation: Evaluation) -> int:
 
 
 def _error_type(evaluation: Evaluation) -> str:
+    """Return the type of an evaluation's error."""
     return _OTHER if evaluation.error is None else evaluation.error.type

@@ -57,6 +57,7 @@ class PhoenixSink(TraceSink):
         self._client: Client = library.Client() if client is None else client
 
     def _prepare(self) -> None:
+        """Have the tracer export its spans first."""
         from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415 -- comes with the client
         from opentelemetry.trace import get_tracer_provider  # noqa: PLC0415
 
@@ -65,10 +66,11 @@ class PhoenixSink(TraceSink):
             provider.force_flush()
 
     def _send(self, group: Sequence[Traced]) -> None:
+        """Send the annotations of a group; call by call if the service misses a span."""
         annotations: list[Any] = [
-            self._annotation(one, score)
-            for one in group
-            for score in one.evaluation.scores.values()
+            self._annotation(traced, score)
+            for traced in group
+            for score in traced.evaluation.scores.values()
         ]
         try:
             self._client.spans.log_span_annotations(span_annotations=annotations, sync=True)
@@ -78,36 +80,39 @@ class PhoenixSink(TraceSink):
             self._send_each(group)
 
     def _refused(self, error: Exception) -> bool:
+        """Tell whether an error is about the annotations, so that trying again is in vain."""
         return super()._refused(error) or _status(error) in (_NOT_FOUND, _INVALID)
 
     def _send_each(self, group: Sequence[Traced]) -> None:
         """Send one by one: Phoenix takes none of a request in which it does not know a span."""
         left = []
-        for one in group:
+        for traced in group:
             try:
-                self._send([one])
+                self._send([traced])
             except Exception as error:  # noqa: BLE001 -- raised below, after the others
-                left.append((one.evaluation, error))
+                left.append((traced.evaluation, error))
         if left:
             raise PartlyWrittenError([evaluation for evaluation, _ in left], left[0][1])
 
-    def _annotation(self, one: Traced, score: Score) -> dict[str, Any]:
+    def _annotation(self, traced: Traced, score: Score) -> dict[str, Any]:
+        """Write a score as Phoenix's annotation."""
         result = {
             "score": score.value,
             "label": label_of(score),
             "explanation": self._comment(score) or None,
         }
         return {
-            "span_id": one.span_id,
+            "span_id": traced.span_id,
             "name": score.name,
             "annotator_kind": "LLM" if score.by.model else "CODE",
-            "identifier": str(score_id(one.evaluation, score.name)),
+            "identifier": str(score_id(traced.evaluation, score.name)),
             "result": {name: value for name, value in result.items() if value is not None},
-            "metadata": self._facts(score, one.evaluation),
+            "metadata": self._facts(score, traced.evaluation),
         }
 
 
 def _status(error: Exception) -> int | None:
+    """Return the HTTP status of an error; None without one."""
     from httpx import HTTPStatusError  # noqa: PLC0415 -- comes with the client
 
     return error.response.status_code if isinstance(error, HTTPStatusError) else None

@@ -203,6 +203,7 @@ class Worker:
                 delivery.stop(1.0)
 
     async def _work(self, once: bool, helpers: list[asyncio.Task[None]]) -> None:
+        """Judge calls as they come, until stopped or, once, until none is left."""
         running: set[asyncio.Task[Outcome]] = set()
         while True:
             for helper in helpers:
@@ -223,11 +224,13 @@ class Worker:
                 await self._settle([task.result() for task in done])
 
     def _claim(self, most: int) -> list[ClaimedCall]:
+        """Claim calls, and read what was spent today."""
         if self._dollars is not None:
             self._spent = self._store.spent(self._store.now() // _DAY * _DAY)
         return self._store.claim(self._name, most)
 
     async def _judge(self, claimed: ClaimedCall) -> Outcome:
+        """Judge a call; park one that cannot be read, or with which workers ended."""
         if claimed.tries > TRIES:
             return Outcome(claimed, "parked", f"its worker ended {TRIES} times as it was judged")
         try:
@@ -254,6 +257,7 @@ class Worker:
         return None
 
     async def _settle(self, outcomes: list[Outcome]) -> None:
+        """Record outcomes, and pass the evaluations to the sinks."""
         recorded = await self._patiently(self._store.settle, outcomes, self._name)
         self.counts.update(outcome.state for outcome in outcomes)
         for evaluation in recorded:
@@ -261,10 +265,12 @@ class Worker:
                 delivery.enqueue(evaluation)
 
     def _import_all(self) -> None:
+        """Import the calls of all spool folders."""
         for folder in self._spools:
             self.counts["imported"] += import_spool(self._store, folder, self._failures)
 
     async def _every(self, seconds: float, work: Callable[..., object], *args: object) -> None:
+        """Do something with the database again and again."""
         while True:
             await asyncio.sleep(seconds)
             await self._patiently(work, *args)

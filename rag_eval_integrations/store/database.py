@@ -172,6 +172,7 @@ class Store:
         self._engine.dispose()
 
     def _on_sqlite(self, text: str) -> Engine:
+        """Make the engine of an SQLite file, created if need be."""
         from sqlalchemy import URL, create_engine, event  # noqa: PLC0415  # as above
 
         path = _target.resolved(text, "store")
@@ -185,12 +186,14 @@ class Store:
 
         @event.listens_for(engine, "connect")
         def prepare(connection: Any, _: object) -> None:
+            """Set up a connection."""
             switch_to_wal(connection)
             connection.execute("PRAGMA synchronous = FULL")
 
         return engine
 
     def _on_postgresql(self, text: str) -> Engine:
+        """Make the engine of a PostgreSQL address."""
         from sqlalchemy import create_engine, make_url  # noqa: PLC0415  # as above
 
         try:
@@ -208,6 +211,7 @@ class Store:
             raise MissingDependencyError("psycopg", "postgres") from error
 
     def _migrate(self) -> None:
+        """Bring the schema to this version."""
         with self._running(writing=True) as run:
             if not self._sqlite:  # one process at a time; SQLite's transaction sees to that itself
                 run("SELECT pg_advisory_xact_lock(7261672)")
@@ -242,6 +246,7 @@ class Store:
                     connection.exec_driver_sql("BEGIN IMMEDIATE")
 
                 def run(sql: str, rows: Any = None, /, **values: Any) -> Any:
+                    """Run a statement with the words of this database."""
                     statement = self._text(sql.format(**self._words))
                     if self._sqlite and "{now}" in sql:
                         values["now"] = time.time()
@@ -256,6 +261,7 @@ class Store:
             raise
 
     def _read(self, sql: str, **values: Any) -> Sequence[Any]:
+        """Return the rows of a query."""
         with self._running(writing=False) as run:
             rows: Sequence[Any] = run(sql, **values).all()
             return rows
@@ -362,6 +368,7 @@ class Store:
         self, run: Callable[..., Any], outcome: Outcome, evaluation: Evaluation,
         makers: dict[str, int],
     ) -> list[Evaluation]:  # fmt: skip
+        """Record an evaluation and its scores; empty if it is there already."""
         call = outcome.call
         row = run(
             "INSERT INTO rag_evaluation (call_id, fingerprint, at, finished, seconds, usd, judge, "
@@ -552,6 +559,7 @@ def _with_unscored(means: list[MeanOfPeriod]) -> list[MeanOfPeriod]:
 
 
 def _plain(text: str | None) -> str | None:
+    """Return a text as PostgreSQL takes it, cut to 2,000 characters."""
     # PostgreSQL holds no NUL in a text.
     return None if text is None else whole_text(text.replace("\0", "\ufffd"))[:2_000]
 
@@ -566,16 +574,19 @@ def _failing(evaluation: Evaluation) -> str | None:
 
 
 def _written(made: Made) -> str:
+    """Write a maker as the text of its row."""
     by = made.by.model_dump(exclude_none=True)
     return json.dumps([made.name, made.method, by], sort_keys=True)
 
 
 def _read_maker(text: str) -> Made:
+    """Read a maker back from its row."""
     name, method, by = json.loads(text)
     return Made(name, By.model_validate(by), method)
 
 
 def _maker(run: Callable[..., Any], made: str, makers: dict[str, int]) -> int:
+    """Return the row id of a maker, inserted at first use."""
     if made not in makers:
         run("INSERT INTO rag_maker (made) VALUES (:made) ON CONFLICT DO NOTHING", made=made)
         makers[made] = run("SELECT id FROM rag_maker WHERE made = :made", made=made).scalar_one()

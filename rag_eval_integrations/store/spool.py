@@ -122,6 +122,7 @@ class Spool(_process.ProcessObserver):
         _process.finish_before_exit()  # children of multiprocessing, too
 
     def _start_empty(self) -> None:
+        """Set up locks and counts, at first and in a forked child."""
         # Re-entrant: a garbage collection in here may finalise a stream, which submits its call.
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
@@ -210,12 +211,14 @@ class Spool(_process.ProcessObserver):
         return connection
 
     def _close(self) -> None:
+        """Close the connection to the file."""
         connection, self._connection = self._connection, None
         if connection is not None:
             with suppress(sqlite3.Error):
                 connection.close()
 
     def _refuse(self, why: str, error: BaseException | None) -> None:
+        """Count and log a call that was not accepted."""
         with self._lock:
             self.refused += 1
             self._unwritten[why] += 1
@@ -223,6 +226,7 @@ class Spool(_process.ProcessObserver):
         self._failures.log(why, message, visible(why), error=error)
 
     def _write_refusals(self) -> None:
+        """Write the counts of refused calls."""
         unwritten, self._unwritten = self._unwritten, Counter()
         rows = [(new_uid(), time.time(), why, calls) for why, calls in unwritten.items()]
         try:

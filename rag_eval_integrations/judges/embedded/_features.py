@@ -165,6 +165,7 @@ def _document_cosines(
 
 
 def _norm(o: Overlap, content: Collection[str]) -> float:
+    """Return the length of a text's vector of word weights."""
     idf, unseen = o.idf, o.unseen
     return sqrt(sum([idf.get(word, unseen) ** 2 for word in content]))
 

@@ -145,6 +145,7 @@ def _as_many_are_english(documents: Sequence[str]) -> bool:
 
 
 def _of_call(text: str, *, may_be_a_title: bool = False) -> str | None:
+    """Return the foreign language of a text; None for English."""
     language, words, english = _looked_at(text)
     if language is None or words >= _FEW:
         return language
@@ -205,6 +206,7 @@ def _looked_at(text: str) -> tuple[str | None, int, int]:
 
 
 def _by_words(words: list[str], english: int) -> str | None:
+    """Return the language that the words are signs of; None for English or too few."""
     hits, language = max(
         (sum(map(own.__contains__, words)), name) for name, own in _FOREIGN.items()
     )

@@ -191,6 +191,7 @@ def load_model() -> Coefficients:
     content: dict[str, Any] = json.loads(MODEL_FILE.read_text(encoding="utf-8"))
 
     def logistic(part: Mapping[str, Any]) -> Logistic:
+        """Read a logistic regression."""
         names, weights, bounds = (tuple(part[name]) for name in ("names", "weights", "bounds"))
         return Logistic(names, part["intercept"], weights, tuple(map(tuple, bounds)))
 
@@ -371,10 +372,12 @@ def score_estimates(
 
 
 def _share(probabilities: Sequence[float]) -> tuple[float, float]:
+    """Return mean and variance of a share of labels from their probabilities."""
     size = len(probabilities)
     return fsum(probabilities) / size, fsum([p * (1 - p) for p in probabilities]) / size**2
 
 
 def _used_of_relevant(relevant: Sequence[float], utilized: Sequence[float]) -> float:
+    """Return the expected share of the relevant sentences that are used; 1 without any."""
     every = fsum(relevant)
     return fsum(map(min, relevant, utilized)) / every if every else 1.0

@@ -164,6 +164,7 @@ class _Word(NamedTuple):
 
 
 def _made(word: str) -> _Word:
+    """Read a word: its stem, its closed class, whether it denies."""
     low = word.lower().replace("’", "'")
     closed = _CLOSED.get(low)
     digits = _DIGITS.fullmatch(low)
@@ -422,6 +423,7 @@ def _near(o: Overlap, number: int) -> list[int] | None:
 
 
 def _may_be_detail(word: str, known: Collection[str]) -> bool:
+    """Tell whether a word may be a detail whose change matters."""
     if word in _DETAILS or word.startswith(_PREFIXES):
         return True
     return any([prefix + word in known for prefix in _PREFIXES])

@@ -134,6 +134,7 @@ def overlap(
 
 
 def _weight(total: float, count: int) -> float:
+    """Return a word's weight from the sentences that have it (idf, rounded)."""
     return round((log(total / (count + 0.5)) + 0.3) * _STEPS) / _STEPS
 
 

@@ -75,6 +75,7 @@ class _Known(NamedTuple):
 
     @classmethod
     def of(cls, o: Overlap, j: int) -> Self:
+        """Find the words of a response sentence that the documents know."""
         words, asked = o.known[j], o.question.bag & o.response[j].bag
         weight = sum(map(o.idf.__getitem__, words))
         new = weight - sum(map(o.idf.__getitem__, words & asked))
@@ -138,6 +139,7 @@ def response_features(o: Overlap, texts: Sequence[str]) -> list[ResponseRow]:
 def _in_documents(
     o: Overlap, j: int, known: _Known, cover: Cover, bags: Sequence[frozenset[str]]
 ) -> tuple[float, ...]:
+    """Compute how far the documents cover a response sentence."""
     mass = o.response_mass[j]
     if not mass:
         return (1.0,) * 5
@@ -148,6 +150,7 @@ def _in_documents(
 
 
 def _sequence(o: Overlap, sentence: Words, cover: Cover) -> tuple[float, ...]:
+    """Compute how far a sentence's word order stands in the documents."""
     stems = sentence.stems
     pairs = list(pairwise(stems))
     if not pairs:

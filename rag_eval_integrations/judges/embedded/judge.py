@@ -426,5 +426,6 @@ def explain_adherence(
 
 
 def _some(items: Sequence[str]) -> str:
+    """List the first items, and count the others."""
     rest = len(items) - SHOWN
     return ", ".join(items[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")

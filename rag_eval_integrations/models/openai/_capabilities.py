@@ -122,6 +122,7 @@ class Endpoint:
         own: Future[None] | None = None
 
         async def wait(refused: bool) -> None:
+            """Wait while another request finds out what the endpoint refuses."""
             nonlocal own
             if own is not None or (self._scout is None and not refused):
                 return

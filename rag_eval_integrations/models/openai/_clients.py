@@ -59,6 +59,7 @@ def _bounded_http_client(sdk: Any) -> Any:
             await self._stream.aclose()
 
     async def bound(response: Any) -> None:
+        """Limit a reply's size, and note a refused redirect."""
         if response.has_redirect_location and not _stays(response):
             # Without this header it is an error reply, and this says what kind of.
             target = response.headers.pop("location")
@@ -178,6 +179,7 @@ def maker(
     """Return a function that makes a client of these settings."""
 
     def make() -> AsyncOpenAI:
+        """Make a client."""
         settings: dict[str, Any] = {
             "api_key": key.get_secret_value(),
             "base_url": address.url,
@@ -215,6 +217,7 @@ def given(
     waiting = [first]
 
     def make() -> AsyncOpenAI:
+        """Return the user's client, or a copy for another loop."""
         made = waiting.pop() if waiting else client()
         return made.with_options(max_retries=0)
 

@@ -331,6 +331,7 @@ def _version(defaults: Defaults, address: Address) -> str:
 
 
 def _check_numbers(timeout: float, temperature: float | None, max_tokens: int | None) -> None:
+    """Refuse numbers out of range."""
     if not is_amount(timeout):
         raise ConfigurationError("timeout", timeout, "should be a number of seconds above 0")
     if temperature is not None and not is_amount(temperature, or_zero=True):
