@@ -215,15 +215,29 @@ def test_plots_are_drawn_and_named(opened: Open) -> None:
     assert box["x"] <= curve["x"] <= box["x"] + box["width"]
 
 
-def test_a_telephone_shows_baselines_beside_the_judge(browser: Browser, folder: Path) -> None:
-    """Nothing is cut at 390 pixels: name, both figures with their intervals, and the drawing."""
+@pytest.mark.parametrize(
+    ("name", "tables"),
+    [
+        ("agreement.html", 'section[aria-labelledby="baselines-heading"] > div.scroll'),
+        ("prompts.html", "section > div.scroll"),
+    ],
+)
+def test_a_telephone_shows_every_figure(
+    browser: Browser, folder: Path, name: str, tables: str
+) -> None:
+    """Nothing is cut at 390 pixels; a cell that fails keeps its sign beside its heading."""
     page = browser.new_page(viewport={"width": 390, "height": 844})
-    page.goto((folder / "agreement.html").as_uri())
-    found = page.locator('section[aria-labelledby="baselines-heading"] > div.scroll td')
+    page.goto((folder / name).as_uri())
 
-    places = found.evaluate_all("(all) => all.map((one) => one.getBoundingClientRect().right)")
+    places = page.locator(f"{tables} td").evaluate_all(
+        "(all) => all.map((one) => one.getBoundingClientRect().right)"
+    )
     assert len(places) > 6
     assert max(places) <= 390
+    signs = page.locator("table.matrix td.err").evaluate_all(
+        "(all) => all.map((one) => getComputedStyle(one, '::before').content)"
+    )
+    assert {sign[1] for sign in signs} == ({"✗"} if name == "prompts.html" else set())
     page.close()
 
 
