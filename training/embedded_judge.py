@@ -35,7 +35,7 @@ from rag_eval_integrations.judges.embedded._model import (
 )
 from rag_eval_integrations.judges.embedded._response_features import RESPONSE_FEATURES
 
-VERSION = "8"
+VERSION = "9"
 ABOUT = {
     "data": "RAGBench (covidqa, delucionqa, emanual, hagrid, hotpotqa; labels by GPT-4) and "
     "RAGTruth QA train (spans by humans)",

@@ -20,7 +20,7 @@ from rag_eval_integrations.judges.embedded._features import (
     CallFeatures,
     call_features,
 )
-from rag_eval_integrations.judges.embedded._model import DICE_MAX, topic_row
+from rag_eval_integrations.judges.embedded._model import topic_row
 from rag_eval_integrations.judges.embedded._response_features import RESPONSE_FEATURES
 from rag_eval_integrations.metrics.trace.formulas import context_utilization
 from rag_eval_integrations.sentences import Punkt
@@ -39,18 +39,14 @@ SCORES = (
 """The estimated scores, named as in `Labels.estimates`; the last is that of a retrieval alone."""
 
 ALONE = (
-    "question_cosine",
     "question_found",
     "length",
-    "position",
     "document_question",
-    "document_question_gap",
     "call_question_found",
     "documents",
     "document_length",
 )
-"""Features of a document sentence that have a meaning without a response. Ranks are left out: they
-only tell that a sentence is single, which thirteen rows of one set made evidence of relevance."""
+"""Features of a document sentence that have a meaning without a response."""
 
 Row = dict[str, Any]
 
@@ -185,7 +181,7 @@ class View:
     def __init__(self, calls: list[CallFeatures]) -> None:
         self.x = np.array([row for features in calls for row in document_rows(features)])
         self.topic = np.array([topic_row(features) for features in calls])
-        self.dice_max = np.array([features.documents[0].shared[DICE_MAX] for features in calls])
+        self.dice_max = np.array([max(features.overlap.best_dice) for features in calls])
 
 
 def partners(of_set: np.ndarray) -> np.ndarray:

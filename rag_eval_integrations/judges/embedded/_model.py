@@ -223,13 +223,13 @@ is open: 99 % of real rows have a coefficient of .22 and more. Between them it i
 because a question may name its topic in other words than the documents do. An abrupt first gate
 (closed to .45, open from .52) cost .005 of relevance's RMSE on domains unseen in fitting."""
 
-RESPONSE, DICE_MAX = map(SHARED_FEATURES.index, ("document_response", "call_dice_max"))
+_RESPONSE = SHARED_FEATURES.index("document_response")
 
 
 def topic_row(features: CallFeatures) -> tuple[float, ...]:
     """Compute `TOPIC_FEATURES` of a call with document sentences."""
     o = features.overlap
-    closest = max([document.shared[RESPONSE] for document in features.documents])
+    closest = max([document.shared[_RESPONSE] for document in features.documents])
     holders = [o.holders[word] for word in o.question.content if word in o.idf]
     counts = [log1p(len(numbers)) for numbers in holders]
     size = len(o.documents)
@@ -271,7 +271,7 @@ def relevance(
     # A question of function words alone ("What is it?") names no topic to miss.
     asks = features.overlap.question.content
     topic = opening(model.topic.probability(topic_row(features)), TOPIC_OPENS) if asks else 1.0
-    by_response = opening(documents[0].shared[DICE_MAX], ANSWERED_OPENS)
+    by_response = opening(max(features.overlap.best_dice), ANSWERED_OPENS)
     if beside_response is not None and by_response == 1.0:
         return [round(topic * p, DIGITS) for p in beside_response]
     [alone] = document_probabilities(documents, model.relevant_alone)

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence, Set
-from itertools import accumulate, chain, compress, pairwise
-from math import fsum, log
+from itertools import accumulate, chain, pairwise
+from math import log
 from typing import NamedTuple
 
 from rag_eval_integrations.judges.embedded._words import Words, words
@@ -31,7 +31,6 @@ KEPT_MATCHES = 12
 """Number of best document sentences kept per response sentence."""
 
 _STEPS = 65_536
-_TWO = b"\1\1"
 
 
 class Match(NamedTuple):
@@ -72,11 +71,8 @@ class Overlap(NamedTuple):
     """The same for each response sentence."""
     matches: tuple[tuple[Match, ...], ...]
     """Best document sentences of each response sentence, the best first."""
-    runs: tuple[tuple[float, int], ...]
-    """For each document sentence, the share of its pairs of neighbouring words that are also in the
-    response, and the length of the longest unbroken run of them."""
     pairs: frozenset[tuple[str, str]]
-    """All these pairs, over all document sentences."""
+    """Pairs of neighbouring words that are in a document sentence and in the response."""
     best_dice: list[float]
     """Best weighted Dice coefficient of each document sentence with a response sentence."""
 
@@ -126,40 +122,18 @@ def overlap(
         too_common = _too_common(answer, holders)
         pairing = tuple([words - too_common for words in known])
     matches, best_dice = _pairs(pairing, holders, idf, mass, response_mass)
+    pairs = frozenset(chain.from_iterable([pairwise(sentence.stems) for sentence in answer]))
+    pairs = pairs.intersection(chain.from_iterable([pairwise(sentence.stems) for sentence in docs]))
     spans = tuple(pairwise(accumulate(map(len, filter(None, documents)), initial=0)))
     return Overlap(
         asked, docs, answer, spans, frequency, idf, unseen, holders, shared, known, mass,
-        response_mass, matches, *_sequences(docs, answer), best_dice,
+        response_mass, matches, pairs, best_dice,
     )  # fmt: skip
 
 
 def _weight(total: float, count: int) -> float:
     """Return a word's weight from the sentences that have it (idf, rounded)."""
     return round((log(total / (count + 0.5)) + 0.3) * _STEPS) / _STEPS
-
-
-def runs_of(flags: bytes) -> tuple[float, int]:
-    """Return the share of the flags that are 1, and the length of their longest unbroken run."""
-    hits = flags.count(1)
-    if not hits:
-        return 0.0, 0
-    longest = 1 if _TWO not in flags else max(map(len, flags.split(b"\0")))
-    return hits / len(flags), longest
-
-
-def _sequences(
-    docs: tuple[Words, ...], answer: tuple[Words, ...]
-) -> tuple[tuple[tuple[float, int], ...], frozenset[tuple[str, str]]]:
-    """Find the word pairs of document sentences in the response: `runs`, `pairs`."""
-    wanted = {pair for sentence in answer for pair in pairwise(sentence.stems)}
-    runs: list[tuple[float, int]] = []
-    pairs: set[tuple[str, str]] = set()
-    for sentence in docs:
-        own = list(pairwise(sentence.stems))
-        flags = bytes(map(wanted.__contains__, own))
-        runs.append(runs_of(flags))
-        pairs.update(compress(own, flags))
-    return tuple(runs), frozenset(pairs)
 
 
 def _pairs(
@@ -220,10 +194,6 @@ class Cover(NamedTuple):
     """At most four document sentences, chosen greedily by the weight that they add."""
     gains: tuple[float, ...]
     """Weight that each sentence adds, as a share of the response sentence's weight."""
-
-    def share(self, size: int) -> float:
-        """Return the share of the weight that the first `size` sentences hold."""
-        return fsum(self.gains[:size])
 
 
 def covers(o: Overlap) -> list[Cover]:

@@ -1,41 +1,31 @@
-"""The features of response sentences, 28 each, for support."""
+"""The features of response sentences, 18 each, for support."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence, Set
-from itertools import chain, pairwise
+from itertools import pairwise
 from math import log1p
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
-from rag_eval_integrations.judges.embedded._overlap import Cover, Overlap, covers, runs_of
+from rag_eval_integrations.judges.embedded._overlap import Cover, Overlap, covers
 from rag_eval_integrations.judges.embedded._words import Words, listed, written
 
 RESPONSE_FEATURES = (
     "found",  # share of the sentence's weight found in the documents
     "found_in_1",  # in the best document sentence
-    "found_in_2",  # in the best two, chosen greedily
-    "found_in_3",
     "found_in_document",  # in the best single document
     "bigrams",  # share of its word pairs found in a document sentence
     "bigrams_in_1",  # in the best document sentence
     "run",  # log of the longest run of word pairs found
     "numbers_missing",  # numbers that are in no document
     "names_missing",  # capitalised words in neither documents nor question
-    "new_words",  # log of the words in neither documents nor question
-    "new_share",  # the same as a share
-    "new_found",  # share of the weight that is not the question's and is in the documents
     "together",  # share of neighbouring content words that one matched sentence holds both of
     "together_new",  # the same for pairs that the question does not give
-    "joins_question",  # new weight found times question found, best single matched sentence
-    "question_beside",  # share of the question's other words in the three matched sentences
-    "gap",  # weight lead of the best match over the second
     "question_share",  # share of its words that are the question's
     "question_said",  # share of the question's words that it holds
     "new_length",  # log of its words that are not the question's
     "length",
-    "position",
-    "first",
     "response_sentences",
     "document_sentences",
     "absence",  # says that something is not stated, or cannot be told
@@ -52,34 +42,7 @@ _ABSENCE = re.compile(
 )
 _LISTED = re.compile(r"\s{0,20}(?:[-*•]|\d{1,2}[.)])")
 
-_LOOKED_AT = 6  # number of matched sentences in which words are searched together
-_BITS = tuple([1 << number for number in range(_LOOKED_AT)])
-
-
-class _Known(NamedTuple):
-    """The content words of a response sentence that documents and question hold, and their weights.
-
-    Weights are computed as differences, too, without loss since sums are exact.
-    """
-
-    words: Set[str]
-    """Words in the documents."""
-    asked: Set[str]
-    """Words in the question."""
-    weight: float
-    """Weight of the words in the documents."""
-    new_weight: float
-    """Weight of these without the question's."""
-    rest: float
-    """Weight of all words but the question's."""
-
-    @classmethod
-    def of(cls, o: Overlap, j: int) -> Self:
-        """Find the words of a response sentence that the documents know."""
-        words, asked = o.known[j], o.question.bag & o.response[j].bag
-        weight = sum(map(o.idf.__getitem__, words))
-        new = weight - sum(map(o.idf.__getitem__, words & asked))
-        return cls(words, asked, weight, new, o.response_mass[j] - sum(map(o.weight, asked)))
+_BITS = tuple([1 << number for number in range(6)])  # of the matched sentences that are searched
 
 
 class ResponseRow(NamedTuple):
@@ -96,7 +59,7 @@ class ResponseRow(NamedTuple):
     @property
     def spread(self) -> float:
         """Share of the sentence's weight that other documents than the best hold; in [0, 1]."""
-        return self.features[0] - self.features[4]
+        return self.features[0] - self.features[2]
 
 
 def response_features(o: Overlap, texts: Sequence[str]) -> list[ResponseRow]:
@@ -104,49 +67,44 @@ def response_features(o: Overlap, texts: Sequence[str]) -> list[ResponseRow]:
     bags: list[frozenset[str]] = []  # by sentence, the words of its document
     for start, stop in o.spans:
         bags += [frozenset[str]().union(*o.shared[start:stop])] * (stop - start)
-    size = len(texts)
-    document_sentences, response_sentences = log1p(len(o.documents)), log1p(size)
+    document_sentences, response_sentences = log1p(len(o.documents)), log1p(len(texts))
     rows = []
     for j, (sentence, text, cover) in enumerate(zip(o.response, texts, covers(o), strict=True)):
-        known, matches, mass = _Known.of(o, j), o.matches[j], o.response_mass[j]
-        both, asked = len(known.asked), o.question.bag
-        new = tuple([w for w in sentence.content if w not in o.idf and w not in known.asked])
+        mass = o.response_mass[j]
+        asked = o.question.bag & sentence.bag
+        found = sum(map(o.idf.__getitem__, o.known[j])) / mass if mass else 1.0
         features = (
-            *_in_documents(o, j, known, cover, bags),
+            found,
+            *_in_part(o, j, cover, bags),
             *_sequence(o, sentence, cover),
             float(len(sentence.numbers.difference(o.idf))),
-            float(len(sentence.names.difference(o.idf, asked))),
-            log1p(len(new)),
-            len(new) / len(sentence.content) if new else 0.0,
-            known.new_weight / known.rest if known.rest else 1.0,
-            *_joined(o, j, known, cover),
-            (matches[0].weight - matches[1].weight) / mass if len(matches) > 1 else 0.0,
-            both / (len(sentence.bag) or 1),
-            both / (len(asked) or 1),
-            log1p(len(sentence.content) - both),
+            float(len(sentence.names.difference(o.idf, o.question.bag))),
+            *_together(o, j, asked, found),
+            len(asked) / (len(sentence.bag) or 1),
+            len(asked) / (len(o.question.bag) or 1),
+            log1p(len(sentence.content) - len(asked)),
             log1p(len(sentence.stems)),
-            j / size,
-            1.0 if j == 0 else 0.0,
             response_sentences,
             document_sentences,
             1.0 if sentence.negated and _ABSENCE.search(text) else 0.0,
             1.0 if _LISTED.match(text) or text.rstrip().endswith(":") else 0.0,
         )
+        new = tuple([w for w in sentence.content if w not in o.idf and w not in asked])
         rows.append(ResponseRow(features, new, cover, says_documents_do_not_tell(text)))
     return rows
 
 
-def _in_documents(
-    o: Overlap, j: int, known: _Known, cover: Cover, bags: Sequence[frozenset[str]]
-) -> tuple[float, ...]:
-    """Compute how far the documents cover a response sentence."""
+def _in_part(
+    o: Overlap, j: int, cover: Cover, bags: Sequence[frozenset[str]]
+) -> tuple[float, float]:
+    """Compute the shares of the weight in the best document sentence and the best document."""
     mass = o.response_mass[j]
     if not mass:
-        return (1.0,) * 5
+        return 1.0, 1.0
     # Searching all documents would take time by the product of two sizes.
     near = {bags[match.sentence] for match in o.matches[j]}
-    best = max([sum(map(o.idf.__getitem__, known.words & bag)) for bag in near], default=0.0) / mass
-    return known.weight / mass, cover.share(1), cover.share(2), cover.share(3), best
+    best = max([sum(map(o.idf.__getitem__, o.known[j] & bag)) for bag in near], default=0.0)
+    return sum(cover.gains[:1]), best / mass
 
 
 def _sequence(o: Overlap, sentence: Words, cover: Cover) -> tuple[float, ...]:
@@ -155,46 +113,30 @@ def _sequence(o: Overlap, sentence: Words, cover: Cover) -> tuple[float, ...]:
     pairs = list(pairwise(stems))
     if not pairs:
         return 1.0, 1.0, 0.0
-    bigrams, longest = runs_of(bytes(map(o.pairs.__contains__, pairs)))
+    flags = bytes(map(o.pairs.__contains__, pairs))
+    longest = max(map(len, flags.split(b"\0")))
     in_best = 0.0
     if cover.sentences and longest:
         best = set(pairwise(o.documents[cover.sentences[0]].stems))
         in_best = sum(map(best.__contains__, pairs)) / len(pairs)
-    return bigrams, in_best, log1p(longest)
+    return flags.count(1) / len(flags), in_best, log1p(longest)
 
 
-def _joined(o: Overlap, j: int, known: _Known, cover: Cover) -> tuple[float, ...]:
+def _together(o: Overlap, j: int, asked: Set[str], found: float) -> tuple[float, float]:
     """Measure whether words that occur together in the sentence do so in a document sentence."""
-    asked, mass, content = o.question.bag, o.response_mass[j], o.response[j].content
-    matched = [o.shared[match.sentence] for match in o.matches[j][:_LOOKED_AT]]
+    content = o.response[j].content
     # The matched sentences that hold each word, as bits.
     bits = dict.fromkeys(content, 0)
-    joins = 0.0 if known.rest else 1.0
-    for bit, bag in zip(_BITS, matched, strict=False):
-        words = known.words & bag
-        for word in words:
+    for bit, match in zip(_BITS, o.matches[j], strict=False):
+        for word in o.known[j] & o.shared[match.sentence]:
             bits[word] |= bit
-        answered = len(bag & asked)
-        if answered and known.rest:
-            new_share = sum(map(o.idf.__getitem__, words - known.asked)) / known.rest
-            joins = max(joins, new_share * answered / len(asked))
     joined = [left & right for left, right in pairwise(bits.values())]
-    if joined:
-        together = (len(joined) - joined.count(0)) / len(joined)
-    else:
-        together = known.weight / mass if mass else 1.0
-    new = joined
-    if len(known.asked) > 1:
-        given = map(known.asked.__contains__, content)
-        new = [both for both, (a, b) in zip(joined, pairwise(given), strict=True) if not (a and b)]
-    beside = asked - known.asked
-    near = beside.intersection(chain.from_iterable([o.shared[i] for i in cover.sentences[:3]]))
-    return (
-        together,
-        (len(new) - new.count(0)) / len(new) if new else together,
-        joins,
-        len(near) / len(beside) if beside else 1.0,
-    )
+    together = (len(joined) - joined.count(0)) / len(joined) if joined else found
+    if len(asked) < 2:
+        return together, together
+    given = map(asked.__contains__, content)
+    new = [both for both, (a, b) in zip(joined, pairwise(given), strict=True) if not (a and b)]
+    return together, (len(new) - new.count(0)) / len(new) if new else together
 
 
 # --- Sentences that only refuse or say that the documents do not tell, and so need no support
