@@ -448,9 +448,9 @@ class BackgroundEvaluator(_process.ProcessObserver):
         self._undone_logged = log_undone(self.counters, f"{when}; `flush()` or `close()` before it")
 
 
-def _checked_sinks(sinks: Iterable[Sink]) -> tuple[Sink, ...]:
-    if not isinstance(sinks, Iterable):
-        raise ConfigurationError("sinks", sinks, "use a list of sinks")
+def _checked_sinks(sinks: Iterable[Sink] | str) -> tuple[Sink, ...]:
+    if isinstance(sinks, str) or not isinstance(sinks, Iterable):
+        raise ConfigurationError("sinks", sinks, "use a list of sinks, as in [JsonlSink(path)]")
     checked = tuple(sinks)
     for sink in checked:
         if isinstance(sink, type) or not isinstance(sink, Sink):

@@ -218,6 +218,12 @@ def test_wrong_arguments_are_refused_at_construction(wrong: dict[str, object]) -
         BackgroundEvaluator(**{"evaluator": evaluator(), **wrong})  # type: ignore[arg-type]
 
 
+def test_a_path_in_place_of_sinks_is_shown_whole() -> None:
+    """Not by its first letter; the message says what to pass."""
+    with pytest.raises(ConfigurationError, match=r"`sinks` = 'evals.jsonl': use a list of sinks"):
+        BackgroundEvaluator(evaluator(), "evals.jsonl")  # type: ignore[arg-type]
+
+
 def test_a_rate_by_call_weighs_each_call_by_its_own_chance() -> None:
     """By hand: 10 risky calls kept whole, of 300 others a tenth; the means are of all 310."""
 
