@@ -1,58 +1,62 @@
-"""docs/method.md: its code prints what its comments say, its lists are those of the code."""
+"""docs/method.md, concepts.md and metrics.md: what they print and list is what the code does."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import get_args
 
 import pytest
+from pages import promised_by, run_python, text_of
 
-from rag_eval_integrations.metrics import TRACE_SCORES
+from rag_eval_integrations.metrics import TRACE_SCORES, ContextRecall, LabelRetrieval
+from rag_eval_integrations.metrics.geval._presets import PRESETS
+from rag_eval_integrations.metrics.retrieval import MEASURES
 from rag_eval_integrations.metrics.trace.formulas import Pattern
 from rag_eval_integrations.records import UnscoredCode
 
-PAGE = (Path(__file__).resolve().parent.parent / "docs" / "method.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+
+def rows(page: str, heading: str) -> list[str]:
+    """Names in the first cells of the table below a heading."""
+    section = text_of(page).split(f"# {heading}\n")[1]
+    cells = re.findall(r"^\| (`.*?) \|", re.split(r"^#+ ", section, flags=re.M)[0], re.M)
+    return [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
 
 
-def rows(heading: str) -> list[str]:
-    """First cells of the table below a heading, without its title row."""
-    section = re.split(r"^#+ ", PAGE.split(f"# {heading}\n")[1], maxsplit=1, flags=re.MULTILINE)[0]
-    return re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE)
-
-
-@pytest.mark.parametrize("code", BLOCKS, ids=["example", "diagnose", "expectation"])
+@pytest.mark.parametrize("page", ["docs/concepts.md", "docs/method.md", "docs/metrics.md"])
 def test_the_code_prints_what_its_comments_say(
-    code: str, capsys: pytest.CaptureFixture[str]
+    page: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Beside a `print`, or in the lines below a loop."""
-    exec(compile(code, "docs/method.md", "exec"), {"__name__": "method"})
+    """Beside a `print`, or in the lines below it."""
+    run_python(page)
 
-    promised = re.findall(r"^ *print\(.*\)  # (.+)$|^# (.+)$", code, re.MULTILINE)
     printed = capsys.readouterr().out.splitlines()
-    assert printed == [beside or below for beside, below in promised]
     assert printed
+    assert printed == promised_by(page)
 
 
-def test_every_score_has_its_formula() -> None:
+def test_every_score_of_trace_is_explained() -> None:
     """In the order in which `Trace` gives them."""
-    assert rows("Formulas") == list(TRACE_SCORES)
+    assert rows("docs/method.md", "Formulas") == list(TRACE_SCORES)
+    assert rows("docs/concepts.md", "Scores") == list(TRACE_SCORES)
+
+
+def test_the_overview_has_every_score() -> None:
+    """Of every metric that the library has."""
+    names = rows("docs/metrics.md", "Metrics")
+
+    ours = [*TRACE_SCORES, *(f"{measure}@k" for measure in MEASURES)]
+    ours += [*LabelRetrieval().names, *ContextRecall().names]
+    ours += [f"geval:{name}" for name in PRESETS]
+    assert set(ours) == set(names) & set(ours)
 
 
 def test_every_unscored_code_is_explained() -> None:
     """All of them, and no other."""
-    assert sorted(rows("Unscored")) == sorted(get_args(UnscoredCode))
+    assert sorted(rows("docs/metrics.md", "Scores without a value")) == sorted(
+        get_args(UnscoredCode)
+    )
 
 
 def test_every_pattern_is_explained() -> None:
     """In the order of gravity."""
-    assert rows("Patterns") == list(get_args(Pattern))
-
-
-def test_links_lead_somewhere(root: Path) -> None:
-    """Files beside the page."""
-    links = re.findall(r"\]\(([^)]+)\)", PAGE)
-
-    assert links
-    assert all((root / "docs" / link).exists() for link in links)
+    assert rows("docs/concepts.md", "Patterns") == list(get_args(Pattern))

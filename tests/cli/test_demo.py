@@ -142,7 +142,7 @@ def test_the_readmes_commands_run_in_order(
     assert rag_eval("demo").code == 0
     blocks = re.findall(r"```bash\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.S)
     commands = [line for line in "".join(blocks).splitlines() if line.startswith("rag-eval ")]
-    assert len(commands) >= 8
+    assert len(commands) >= 3
     written: set[str] = set()
     for command in commands:
         words = shlex.split(command, comments=True)[1:]

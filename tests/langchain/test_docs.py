@@ -1,37 +1,30 @@
-"""docs/langchain.md: its Python examples run as they stand, its links lead somewhere."""
+"""docs/langchain.md and docs/langchain-capture.md: their Python runs as it stands."""
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import pytest
+from pages import run_python, text_of
 
 import rag_eval_integrations.langchain as host
 
-
-@pytest.fixture
-def page(root: Path) -> str:
-    """The page's text."""
-    return (root / "docs" / "langchain.md").read_text(encoding="utf-8")
+PAGES = ("docs/langchain.md", "docs/langchain-capture.md")
 
 
-def test_examples_run(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
     """One after the other, offline, without a key."""
-    namespace = {"__name__": "docs"}
-
-    for code in re.findall(r"```python\n(.*?)```", page, re.S):
-        exec(compile(code, "docs/langchain.md", "exec"), namespace)
+    for page in PAGES:
+        run_python(page)
 
     out = capsys.readouterr().out
     assert "The one response sentence is fully supported by the documents." in out
     assert "'key': 'adherence', 'score': 1.0" in out
     assert "Hold the blue button for eight seconds." in out
+    assert out.endswith("\n1.0\n")
 
 
-def test_every_public_name_is_there(page: str) -> None:
+def test_every_public_name_is_there() -> None:
     """Except those that one only gets, and what prompt tests take."""
-    missing = [name for name in host.__all__ if name not in page]
+    missing = [name for name in host.__all__ if not any(name in text_of(page) for page in PAGES)]
 
     assert missing == ["EvaluatedRunnable", "MetricEvaluator", "as_model_under_test", "as_prompt"]
 
@@ -41,12 +34,3 @@ def test_names_are_loaded_when_asked_for() -> None:
     assert all(hasattr(host, name) for name in host.__all__)
     assert set(host.__all__) <= set(dir(host))
     assert not hasattr(host, "RagEvalHandler")
-
-
-def test_links_lead_somewhere(page: str, root: Path) -> None:
-    """Files, and headings of the page."""
-    titles = re.findall(r"^#+ (.*)$", page, re.M)
-    headings = {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
-
-    for link in re.findall(r"\]\(([^)]+)\)", page):
-        assert link[1:] in headings if link[0] == "#" else (root / "docs" / link).exists(), link

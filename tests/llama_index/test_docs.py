@@ -1,14 +1,12 @@
-"""docs/llama-index.md: its Python runs as it stands, its links lead somewhere."""
+"""docs/llama-index.md and docs/llama-index-capture.md: their Python runs as it stands."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 from llama_index_instrumentation import get_dispatcher
-
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "llama-index.md"
+from pages import run_python
 
 
 @pytest.mark.filterwarnings("ignore:asyncio_module:DeprecationWarning")
@@ -18,25 +16,12 @@ def test_examples_run_one_after_the_other(
     """Offline, without a key."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(get_dispatcher(), "event_handlers", [*get_dispatcher().event_handlers])
-    text = PAGE.read_text(encoding="utf-8")
-    names: dict[str, object] = {"__name__": "page"}
 
-    for code in re.findall(r"```python\n(.*?)```", text, re.S):
-        exec(compile(code, PAGE.name, "exec"), names)
+    run_python("docs/llama-index.md")
+    run_python("docs/llama-index-capture.md")
 
     out = capsys.readouterr().out
     assert "Professor Marwick invented them." in out
     assert "2/2" in out
+    assert out.endswith("reset\n")
     assert (tmp_path / "evals.jsonl").read_text().count("\n") == 2
-
-
-def test_links_lead_somewhere() -> None:
-    """To headings of the page, or files beside it."""
-    text = PAGE.read_text(encoding="utf-8")
-    headings = {
-        re.sub(r"[^\w -]", "", title).strip().lower().replace(" ", "-")
-        for title in re.findall(r"^#+ (.*)$", text, re.M)
-    }
-
-    for link in re.findall(r"\]\(([^)]+)\)", text):
-        assert link[1:] in headings if link.startswith("#") else (PAGE.parent / link).exists()

@@ -15,11 +15,11 @@ def blocks(root: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("number", range(5))
 def test_the_code_runs(root: Path, capsys: pytest.CaptureFixture[str], number: int) -> None:
     """Each block by itself."""
     found = blocks(root, "python")
-    assert len(found) == 4
+    assert len(found) == 5
 
     exec(found[number], {})
 
