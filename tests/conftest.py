@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import gzip
+import itertools
 import os
 import signal
 import warnings
@@ -113,6 +114,18 @@ def postgresql() -> Iterator[Cluster]:
         pytest.skip("needs PostgreSQL's server programs, as in Debian's package postgresql")
     with cluster() as server:
         yield server
+
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where an empty store can be made, on each database."""
+    if request.param == "sqlite":
+        return str(tmp_path / "evals.db")
+    url: str = request.getfixturevalue("postgresql").database(f"store{next(_numbers)}")
+    return url
 
 
 def pytest_report_header() -> str:

@@ -31,7 +31,7 @@ from rag_eval_integrations.background.budget import (
     sample_key,
 )  # fmt: skip
 from rag_eval_integrations.background.counters import FailureLog
-from rag_eval_integrations.errors import InputError
+from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.records import Evaluation, RagCall
 from rag_eval_integrations.sinks import Sink
@@ -64,14 +64,15 @@ def import_spool(store: Store, folder: Path, failures: LogOnce) -> int:
     once more, and its calls are there once all the same. A damaged file is kept as NAME.damaged.
 
     Raises:
-        OSError: the store or the folder cannot be written.
+        ConfigurationError: the folder is another user's.
+        OSError: the store cannot be written.
     """
     imported = 0
     if not folder.is_dir():
         failures.log(("no folder", folder), "the spool %s does not exist yet", visible(str(folder)))
     elif not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         why = "is another user's; run the worker as the user of the app"
-        raise PermissionError(f"the spool {folder} {why}")
+        raise ConfigurationError("spool", str(folder), why)
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         try:
             with finished(path) as file:
@@ -186,7 +187,8 @@ class Worker:
             once: import what is there, and end when no call is due any more.
 
         Raises:
-            OSError: the store cannot be used and `stop` was called.
+            ConfigurationError: a spool is another user's.
+        OSError: the store cannot be used and `stop` was called.
         """
         await self._patiently(self._import_all)
         helpers = [asyncio.create_task(self._every(LEASE / 3, self._store.renew, self._name))]

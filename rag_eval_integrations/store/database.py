@@ -312,12 +312,11 @@ class Store:
             most: number of calls at most, from 1.
         """
         with self._running(writing=True) as run:
-            if self._sqlite:  # its clock was set back: nothing is scheduled that late
-                run(
-                    "UPDATE rag_call SET not_before = {now} "
-                    "WHERE state = 'due' AND not_before > {now} + :latest",
-                    latest=_LATEST,
-                )
+            run(  # the clock was set back: nothing is scheduled that late
+                "UPDATE rag_call SET not_before = {now} "
+                "WHERE state = 'due' AND not_before > {now} + :latest",
+                latest=_LATEST,
+            )
             rows = run(
                 "WITH due AS MATERIALIZED (SELECT id FROM rag_call WHERE state = 'due' "
                 "AND not_before <= {now} ORDER BY not_before LIMIT :most {skip}) "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import stat
 import time
 from contextlib import closing
@@ -77,21 +76,6 @@ def test_what_is_tried_in_vain_is_parked_until_it_is_brought_back(url: str) -> N
         assert ("parked", "a \ufffd byte", 1) in store.counts()
         assert store.retry() == 1
         assert [again.tries for again in store.claim("a", 5)] == [1]
-
-
-def test_a_clock_that_was_set_back_holds_no_call_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What SQLite's own clock had scheduled for tomorrow is due now."""
-    real = time.time
-    with closing(Store(tmp_path / "s.db")) as store:
-        store.submit(CALL)
-        monkeypatch.setattr(time, "time", lambda: real() + 86_400)
-        (claimed,) = store.claim("a", 1)
-        store.settle([Outcome(claimed, "due", "down", wait=30.0)], "a")
-        monkeypatch.setattr(time, "time", real)
-
-        assert len(store.claim("a", 1)) == 1
 
 
 def test_on_postgresql_the_servers_clock_counts(
@@ -201,25 +185,6 @@ def test_redaction_comes_before_anything_is_written(url: str) -> None:
         assert store.claim("a", 1)[0].call().question == "***"
 
 
-def test_an_older_store_is_brought_up_to_date_and_a_newer_one_refused(
-    url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two versions of the schema: the newer opens both, the older says what to install."""
-    whole = database._STATEMENTS
-    monkeypatch.setattr(database, "_STATEMENTS", whole[:5])
-    with closing(Store(url)) as older:
-        older.submit(CALL)
-    monkeypatch.setattr(database, "_STATEMENTS", whole)
-    for _ in range(2):
-        with closing(Store(url)) as store:
-            assert store.counts() == [("due", "", 1)]
-            assert store.means(0.0) == []
-    monkeypatch.setattr(database, "_STATEMENTS", whole[:-1])
-
-    with pytest.raises(ConfigurationError, match=r"has schema 12, and this version knows 11; inst"):
-        Store(url)
-
-
 def test_a_file_is_private_and_another_kind_of_file_is_refused(tmp_path: Path) -> None:
     """And so is another kind of URL, without its password."""
     with closing(Store(f"sqlite:///{tmp_path / 's.db'}")) as store:
@@ -235,22 +200,6 @@ def test_a_file_is_private_and_another_kind_of_file_is_refused(tmp_path: Path) -
     with pytest.raises(OSError, match=r"(?s)^postgresql://\*\*\*@/x: .*") as failed:
         Store(f"postgresql://me:secret@/x?host={tmp_path}")
     assert "secret" not in str(failed.value)
-
-
-def test_a_locked_file_is_an_error_without_its_texts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It names the file and the reason, and not what was to be written."""
-    monkeypatch.setattr(database, "_BUSY", 0.0)
-    with (
-        closing(Store(tmp_path / "s.db")) as store,
-        closing(sqlite3.connect(tmp_path / "s.db", isolation_level=None)) as other,
-    ):
-        other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(OSError, match=r"s\.db: database is locked$"):
-            store.submit(CALL)
-        other.execute("ROLLBACK")
-        store.submit(CALL)
 
 
 def test_all_share_one_limit_per_minute(url: str) -> None:
