@@ -119,8 +119,7 @@ def _most_changed(run: Comparison) -> Iterator[str]:
             f"{one_line(name)} {decimal(old)} to {decimal(new)}"
             for name, old, new in change.scores(run.scores)
         )
-        asked = f"{one_line(change.after.id, 40)} “{one_line(change.after.question, 60)}”"
-        yield f"  {asked}: {moved}"
+        yield f"  {change.named(60)}: {moved}"
 
 
 # --- The gate

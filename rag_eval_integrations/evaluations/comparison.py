@@ -47,6 +47,16 @@ class Change:
     difference: float | None
     """The change of the score that was asked for; None where the call became unscored."""
 
+    @property
+    def id(self) -> str:
+        """The call's id; empty for the one that is made of its texts."""
+        made = (self.before.row_key[:16], self.after.row_key[:16])
+        return "" if self.after.id in made else self.after.id
+
+    def named(self, most: int) -> str:
+        """Name the call in a line: its id, and the first characters of its question."""
+        return f"{one_line(self.id, 40)} “{one_line(self.after.question, most)}”".lstrip()
+
     def scores(self, names: Iterable[str]) -> Iterator[tuple[str, float | None, float | None]]:
         """Yield the scores that differ, among some: name, value before and value after."""
         for name in names:
@@ -472,7 +482,7 @@ def worst_calls(run: Comparison, name: str, limit: int = _WORST) -> Iterator[str
         after = change.after
         against = [sentence for sentence, *_ in unsupported(after, _SENTENCES)]
         quoted = "; ".join(f"{key} “{one_line(words, 80)}”" for key, words, *_ in against)
-        line = f"{change.difference:+.2f} {one_line(after.id, 40)} “{one_line(after.question, 80)}”"
+        line = f"{change.difference:+.2f} {change.named(80)}"
         yield f"{line}: not supported: {quoted}" if quoted else line
 
 

@@ -278,7 +278,12 @@ class Project:
 
     def _own_prompt(self) -> PromptUnderTest:
         """Read the folder's prompt: the source, or the copy if that is gone."""
-        self._need(files.PROMPT, "has no prompt tests; generate them first")
+        why = "has no prompt tests; generate them first"
+        if self.workspace.has(files.TESTS):
+            folder = self.workspace.folder
+            add = f"`rag-eval prompt-tests generate PROMPT -o {folder} …` adds it, and no tests"
+            why = f"has tests and not their prompt, as `Generation` leaves it; {add}"
+        self._need(files.PROMPT, why)
         about = self.workspace.about()
         source = Path(str(about.get("source")))
         if not source.is_file():

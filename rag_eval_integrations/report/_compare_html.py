@@ -118,7 +118,7 @@ def _call(change: Change, names: Iterable[str]) -> View:
     documents = document_changes(before, after)
     different = [document for document in documents if document.kind != "same"]
     return {
-        "id": "" if after.id in (before.row_key[:16], after.row_key[:16]) else shown(after.id),
+        "id": shown(change.id),
         "question": shown(after.question[:MOST_CHARACTERS]),
         "asked_before": shown(before.question[:MOST_CHARACTERS])
         if before.question != after.question

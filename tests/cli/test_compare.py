@@ -66,7 +66,24 @@ def test_one_changed_call_reads_well(rag_eval: Command, tmp_path: Path) -> None:
 
     done = rag_eval("compare", before, after)
 
-    assert "1 call paired by id.\n1 call changed:\n  q0 " in done.out
+    assert "1 call paired by id.\n1 call changed:\n  q0 “When does q0 leave?”: " in done.out
+
+
+def test_a_call_without_an_id_of_its_own_is_named_by_its_question(
+    rag_eval: Command, tmp_path: Path
+) -> None:
+    """Neither the list nor the failure shows the 16 digits that stand for it in the files."""
+    before, after = (
+        write(tmp_path / f"{n}.jsonl", [
+            each.model_copy(update={"id": each.row_key[:16]}) for each in run([float(n)] * 30)
+        ])
+        for n in (1, 0)
+    )  # fmt: skip
+
+    done = rag_eval("compare", before, after, "--fail-on-regression", "adherence=0.02")
+
+    assert "\n  “When does q0 leave?”: adherence 1.000 to 0.000\n" in done.out
+    assert "\n  -1.00 “When does q0 leave?”" in done.err
 
 
 def test_a_file_without_evaluations_says_how_to_make_them(

@@ -66,6 +66,15 @@ def test_all_are_collected_in_synchronous_code() -> None:
     assert Evaluations(stream) == stream.collect_sync()
 
 
+def test_a_stream_that_is_printed_says_what_to_do() -> None:
+    """It has evaluated nothing yet."""
+    stream = evaluate_calls(numbered(2), RagEvaluator(ScriptedJudge(LABELS)))
+
+    assert repr(stream) == (
+        "<EvaluationStream: loop over it, or call collect_sync() or await collect()>"
+    )
+
+
 async def test_or_as_they_finish() -> None:
     """`ordered=False` lets a slow call come last; `numbered` says which call it was."""
     judge = Waiting({"0": 0.05})

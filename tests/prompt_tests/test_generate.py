@@ -31,6 +31,7 @@ from rag_eval_integrations.prompt_tests._replies import read_tests
 from rag_eval_integrations.prompt_tests._stages import (
     read_baseline,
 )
+from rag_eval_integrations.prompt_tests.project import Project
 from rag_eval_integrations.testing import ScriptedModel
 
 ONE_EACH = GenerateOptions(tests_per_rule=1, baseline=False)
@@ -72,6 +73,18 @@ def test_every_stage_writes_its_file(put: Path, tmp_path: Path) -> None:
     assert sorted(stages(model)) == [
         "baseline", "input-spec", "intent", "inverse-rules", "rules", "tests", "tests",
     ]  # fmt: skip
+
+
+def test_a_folder_without_its_prompt_says_how_to_add_it(put: Path, tmp_path: Path) -> None:
+    """`Generation` writes tests alone; the command continues its folder, and asks nothing."""
+    Generation(put, tmp_path / "out", generator(), ONE_EACH).run()
+
+    with pytest.raises(
+        ConfigurationError, match=r"has tests and not their prompt.*generate PROMPT"
+    ):
+        Project(tmp_path / "out", print)
+    Project.create(put, tmp_path / "out", print)
+    assert Project(tmp_path / "out", print).tests()
 
 
 def test_a_second_generation_asks_nothing_and_gives_the_same(put: Path, tmp_path: Path) -> None:
