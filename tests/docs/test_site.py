@@ -1,0 +1,92 @@
+"""The built site, as `.ci/docs` leaves it in site/: a reader's browser asks no other host."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import threading
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from browser import chromium
+
+_LOADS = {"action", "data", "poster", "src", "srcset"}
+
+
+@pytest.fixture(scope="module")
+def site(root: Path) -> Path:
+    """The folder of the site; the gate has built one."""
+    if not (root / "site" / "index.html").exists():
+        if os.environ.get("RAG_EVAL_TEST_SITE") == "required":
+            pytest.fail("no site: .ci/docs did not build it")
+        pytest.skip("no site: .ci/docs builds it")
+    return root / "site"
+
+
+class Loads(HTMLParser):
+    """Collects what a page loads by itself; links that a reader may follow are not loaded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note the addresses of an element."""
+        for name, value in attrs:
+            if name in _LOADS or (name == "href" and tag not in ("a", "area")):
+                self.addresses.append(value or "")
+            elif name == "style":
+                self.addresses += re.findall(r"url\(['\"]?([^'\")]+)", value or "")
+
+
+def test_pages_and_styles_name_no_other_host(site: Path) -> None:
+    """Fonts, scripts, pictures, styles: all from the site itself."""
+    elsewhere = []
+    for path in site.rglob("*.html"):
+        loads = Loads()
+        loads.feed(path.read_text(encoding="utf-8"))
+        elsewhere += [
+            (path.name, address) for address in loads.addresses if urlsplit(address).netloc
+        ]
+    for path in site.rglob("*.css"):
+        found = re.findall(r"(?:url\(|@import )['\"]?((?:https?:)?//[^'\")]+)", path.read_text())
+        elsewhere += [(path.name, address) for address in found]
+
+    assert elsewhere == []
+
+
+@pytest.fixture
+def address(site: Path) -> Iterator[str]:
+    """The site, served on this machine."""
+
+    class Files(SimpleHTTPRequestHandler):
+        """Serves in silence."""
+
+        def log_message(self, format: str, *words: object) -> None:
+            """Print nothing."""
+
+    handler = functools.partial(Files, directory=str(site))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_a_browser_asks_no_other_host(site: Path, address: str) -> None:
+    """Not by scripts either, which read the index of the search."""
+    requests: list[str] = []
+    with chromium() as browser:
+        page = browser.new_page()
+        page.on("request", lambda request: requests.append(request.url))
+        for path in ("/", "/reference/api/", "/reference/notebook-langchain/"):
+            assert page.goto(address + path, wait_until="networkidle").ok  # type: ignore[union-attr]
+
+    assert f"{address}/search.json" in requests
+    assert [url for url in requests if not url.startswith((address, "data:", "blob:"))] == []
