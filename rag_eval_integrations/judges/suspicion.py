@@ -286,7 +286,7 @@ def _compiled(written: str, reading: Reading) -> list[re.Pattern[str]]:
 
 
 def _expression(tokens: Sequence[str], reading: Reading) -> str:
-    """Write tokens as a regular expression; `docs/judges.md` describes them."""
+    """Write tokens as a regular expression; `docs/security.md` describes them."""
     expression = between = ""
     for token in tokens:
         kind, words = (token[0], token[1:]) if token[0] in _MARKERS else ("", token)

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from pages import run_page
 
 from rag_eval_integrations import Evaluations
 from rag_eval_integrations.evaluations import _paired
@@ -23,10 +24,10 @@ def test_the_code_runs(
     page: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One block after the other; the mean is the one that the page prints."""
+    pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
     monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    for block in re.findall(r"^```python\n(.*?)^```", page, re.M | re.S):
-        exec(compile(block, "docs/evaluations.md", "exec"), names)
+    names = run_page("docs/evaluations.md", monkeypatch)
 
     message = capsys.readouterr().out
     assert re.findall(r"^print\(.*\)  # (adherence .+)$", page, re.M)[0] in message
@@ -80,9 +81,3 @@ def test_the_numbers_are_those_of_the_code(compare_page: str) -> None:
     ):
         assert message in compare_page
     assert {"Holm p", "visible"} <= set(HEADINGS)
-
-
-def test_links_lead_somewhere(compare_page: str, root: Path) -> None:
-    """Files beside the page."""
-    for link in re.findall(r"\]\(([^)]+)\)", compare_page):
-        assert (root / "docs" / link).exists(), link

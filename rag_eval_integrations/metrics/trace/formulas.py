@@ -197,7 +197,7 @@ def diagnose(
     ignored: float = 0.4,
     incomplete: float = 0.5,
 ) -> list[Diagnosis]:
-    """Name the patterns that a call's TRACe scores show; `docs/method.md` lists them with rates.
+    """Name the patterns that a call's TRACe scores show; `docs/concepts.md` lists them with rates.
 
     Args:
         scores: an evaluation, or its scores by name, as in `Evaluation.scores`.
