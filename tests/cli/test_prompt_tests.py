@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 from ferries import Command
 from loopback import Behaviour, Body, LoopbackServer, Reply
+from pages import DOCS, promised_by, run_python, text_of
 from prompt_test_models import make_result
 
 from rag_eval_integrations.cli._options import metric_variables
 from rag_eval_integrations.cli.prompt_tests._reporting import print_report
+from rag_eval_integrations.metrics.prompty import PromptyMetric, parse_prompty
 from rag_eval_integrations.prompt_tests import GenerateOptions, Report
 from rag_eval_integrations.prompt_tests.generate import PRESETS
 
@@ -884,15 +886,33 @@ def test_the_help_has_the_presets_numbers(command: Command) -> None:
         assert f"{getattr(GenerateOptions(), name)} {name.split('_')[0]}" in " ".join(shown.split())
 
 
-def test_the_page_names_options_that_exist(command: Command, rag_eval: Command, root: Path) -> None:
-    """Every option in docs/prompt-tests.md is one of a command; so are the formats of exports."""
-    page = (root / "docs" / "prompt-tests.md").read_text("utf-8")
+def test_the_pages_name_options_that_exist(command: Command, rag_eval: Command) -> None:
+    """Every option in docs/prompt-tests*.md is one of a command; so are the formats of exports."""
+    pages = "".join(path.read_text("utf-8") for path in DOCS.glob("prompt-tests*.md"))
     commands = ("generate", "run", "evaluate", "report", "all", "import", "export")
     helps = " ".join(command(name, "--help").out for name in commands)
     known = set(re.findall(r"--[a-z][a-z-]+", helps + rag_eval("run", "--help").out))
-    assert set(re.findall(r"--[a-z][a-z-]+", page)) <= known
+    assert set(re.findall(r"--[a-z][a-z-]+", pages)) <= known
     formats = ("openai", "context", "csv", "pytest", "langsmith")
     assert "|".join(formats) in helps
-    assert f"--to {'|'.join(formats)}" in page
+    assert f"--to {'|'.join(formats)}" in pages
     for name in formats:
-        assert f"| `{name}` | " in page
+        assert f"| `{name}` | " in pages
+
+
+def test_the_code_of_the_pages_runs(
+    rag_eval: Command, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The app in Python, the metric file, and the first command, which counts its requests."""
+    run_python("docs/prompt-tests-models.md")
+    assert capsys.readouterr().out.splitlines() == promised_by("docs/prompt-tests-models.md")
+
+    (metric,) = re.findall(
+        r"^```text\n(---.*?)^```", text_of("docs/prompt-tests-judging.md"), re.M | re.S
+    )
+    assert PromptyMetric(parse_prompty(metric, name="tone")).names == ("tone",)
+
+    monkeypatch.chdir(DOCS.parent)
+    lines = re.findall(r"^rag-eval (prompt-tests .*)$", text_of("docs/prompt-tests.md"), re.M)
+    assert [line.split()[1] for line in lines] == ["generate", "run", "evaluate", "report"]
+    assert rag_eval(*lines[0].split(), "--dry-run").code == 0
