@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache, reduce
 from importlib.resources import files
-from itertools import accumulate, chain
-from string import ascii_lowercase
+from itertools import accumulate
+from operator import or_
 from typing import Literal, NamedTuple
 
 from rag_eval_integrations._recent import Recent
@@ -41,10 +41,12 @@ _MARKS = re.compile(
     "[\u00ad\u0300-\u036f\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u093c\u200b-\u200f"
     "\u202a-\u202e\u2060-\u2064\u2066-\u2069\u3099\u309a\ufe00-\ufe0f\ufeff\U000e0000-\U000e007f]"
 )
-_BEYOND_LATIN = re.compile("[\u0370-\u1cff\u2e80-\ud7ff\uf900-\ufdff\ufe70-\ufefe]")
+_BEYOND_LATIN = re.compile("[\u0400-\u1cff\u2e80-\ud7ff\uf900-\ufdff\ufe70-\ufefe]")
 _SMALL_CAPITALS = "ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ"
+# Begins with the rare letter, so that nothing else is looked at twice.
 _CONFUSED = re.compile(
-    f"[{_SMALL_CAPITALS}]|[A-Za-z][\u0251\u0261\u0370-\u058f]|[\u0251\u0261\u0370-\u058f][A-Za-z]"
+    f"[{_SMALL_CAPITALS}]"
+    "|[\u0251\u0261\u0370-\u058f](?:[A-Za-z]|(?<=[A-Za-z][\u0251\u0261\u0370-\u058f]))"
 )
 _ALIKE = str.maketrans(
     "аеорсухіјѕԁһкмтнвӏԛԝгпєАВЕКМНОРСТХУІЈЅԀҺӀαβεικνορτυχηωγΑΒΕΖΗΙΚΜΝΟΡΤΥΧօսհոɑɡ" + _SMALL_CAPITALS,
@@ -97,40 +99,11 @@ def _in_cyrillic(match: re.Match[str]) -> str:
     return word.translate(_LATIN_ALIKE) if _CYRILLIC.search(word) else word
 
 
-class _Text:
-    """A text, read in each way when it is needed."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text.replace("\0", "")
-        self.plain = _plain(self._text)
-        self.words = frozenset(self.plain.encode().translate(_SPACED).decode().split())
-
-    def read(self, reading: Reading) -> str:
-        """Return a reading of the text, such as joined letters; empty where it has none."""
-        if reading in ("plain", "markup"):
-            return self.plain
-        if reading == "joined":
-            if not self._may_be_joined():
-                return ""
-            return self.plain.encode().translate(_LETTERS, _NO_LETTERS).decode()
-        if self._text.isascii() or not _BEYOND_LATIN.search(self._text):
-            return ""
-        if _CONFUSED.search(self._text):
-            return _folded(_WORD.sub(_in_cyrillic, self._text))
-        return _folded(self._text)
-
-    def _may_be_joined(self) -> bool:
-        """Tell whether letters or words may be split or joined so that no word is seen."""
-        return (
-            "-\n" in self._text
-            or "_" in self._text
-            or len(self.words & _ONE_LETTER) >= _FEWEST_LETTERS
-            or max(map(len, self.words), default=0) >= _LONG_WORD
-        )
-
-
-_ONE_LETTER = frozenset(ascii_lowercase)
-_FEWEST_LETTERS, _LONG_WORD = 5, 20
+def _in_own_script(text: str) -> str:
+    """Read a text in its own script, lower case and without marks; empty where that is Latin."""
+    if text.isascii() or not _BEYOND_LATIN.search(text):
+        return ""
+    return _folded(_WORD.sub(_in_cyrillic, text) if _CONFUSED.search(text) else text)
 
 
 # --- Patterns
@@ -144,8 +117,8 @@ _LONGEST_THEN = 40  # characters of the second part
 class Pattern(NamedTuple):
     """A line of the file.
 
-    `needs`: groups of beginnings of words, one of each of which is in every text that the pattern
-    is found in; it begins with one of the first group.
+    `needs`: groups of words, one of each of which is in every text that the pattern is found in; it
+    begins with one of the first group. A word with `*` is the beginning of one.
     """
 
     language: str
@@ -158,11 +131,11 @@ class Pattern(NamedTuple):
         """Return the regular expressions that have to match one after another."""
         return _compiled(self.written, self.reading)
 
-    def is_in(self, text: str, present: Iterable[str]) -> bool:
-        """Tell whether a text has the pattern, which begins at one of some words."""
+    def is_in(self, text: str, words: Iterable[str]) -> bool:
+        """Tell whether a text has the pattern, which begins with one of some of its words."""
         first, *then = self.expressions()
         searched = 0
-        for match in self._matches(first, text, present):
+        for match in self._matches(first, text, words):
             if not then:
                 return True
             start, stop = max(match.end(), searched), match.end() + _BETWEEN
@@ -172,28 +145,28 @@ class Pattern(NamedTuple):
         return False
 
     def _matches(
-        self, expression: re.Pattern[str], text: str, present: Iterable[str]
+        self, expression: re.Pattern[str], text: str, words: Iterable[str]
     ) -> Iterator[re.Match[str]]:
         """Yield the matches of a pattern; an order only where it is an imperative."""
         if self.reading != "plain":
             yield from expression.finditer(text)
             return
         is_order = self.written.startswith("^ ")
-        for place in sorted(_places(text, present)):
+        for place in _places(text, words):
             match = expression.match(text, place)
             if match and (not is_order or _is_imperative(text, place)):
                 yield match
 
 
-def _places(text: str, words: Iterable[str]) -> set[int]:
-    """Return the positions of words in a text."""
-    places = set()
+def _places(text: str, words: Iterable[str]) -> list[int]:
+    """Return the positions of words in a text, in order."""
+    places = []
     for word in words:
         place = text.find(word)
         while place >= 0:
-            places.add(place)
+            places.append(place)
             place = text.find(word, place + 1)
-    return places
+    return sorted(places)
 
 
 def _with_lists(written: str, lists: Mapping[str, str]) -> str:
@@ -239,7 +212,10 @@ def _alternatives(words: str) -> list[str]:
 
 
 def _beginnings(words: str) -> set[str]:
-    """Return what the alternatives of a token begin with; an empty string for what is not known."""
+    """Return the words that the alternatives of a token begin with, `*` after one that may go on.
+
+    One is empty if it is not known. A space is after a word that something else follows.
+    """
     begin = set()
     for part in _alternatives(words):
         if part.startswith("("):
@@ -249,16 +225,22 @@ def _beginnings(words: str) -> set[str]:
             if inner.startswith("?"):  # looks around
                 begin |= _beginnings(rest)
                 continue
-            begin |= _beginnings(inner)
+            first = _beginnings(inner)
             if rest.startswith("?"):
-                begin |= _beginnings(rest[1:])
-            continue
-        word = _LEADING_WORD.findall(part)[0]
-        begin.add(word[:-1] if part.startswith("?", len(word)) else word)
+                rest = rest[1:]
+                begin |= _beginnings(rest)
+        else:
+            word = _LEADING_WORD.findall(part)[0]
+            first, rest = {word}, part[len(word) :]
+            if rest.startswith("?"):
+                first, rest = {word, word[:-1]}, rest[1:]
+        after = "" if not rest else " " if _FOLLOWS.match(rest) else "*"
+        begin |= {word if word.endswith((" ", "*")) else word + after for word in first}
     return begin
 
 
 _LEADING_WORD = re.compile(r"^[^\W_]*")
+_FOLLOWS = re.compile(r"[_',:/-](?!\?)")
 
 
 _MARKERS = "?!^~.&"
@@ -270,10 +252,10 @@ def _needs(written: str, reading: Reading) -> tuple[frozenset[str], ...]:
     if reading == "markup":
         return (frozenset(needle.replace("~", " ") for needle in tokens[0].split(",")),)
     required = [token.removeprefix("&") for token in tokens if token[0] not in "?!^~."]
-    groups = [_beginnings(token) for token in required]
-    if reading == "other":
-        groups = [set(map(_folded, group)) for group in groups]
-    return tuple(frozenset(group) for group in groups if "" not in group)
+    groups = [{word.rstrip() for word in _beginnings(token)} for token in required]
+    if reading != "plain":
+        groups = [{_folded(word.rstrip("*")) for word in group} for group in groups]
+    return tuple(frozenset(group) for group in groups if group.isdisjoint({"", "*"}))
 
 
 @cache
@@ -337,54 +319,81 @@ def _is_imperative(text: str, start: int) -> bool:
 # --- Texts and calls
 
 
-class _Index(NamedTuple):
-    """The patterns by the beginnings of words that they begin with, or by how they read a text."""
+class _Words(dict[str, int]):
+    """By word, the needs of patterns that it meets, as bits; and the words that meet none.
 
-    by_word: dict[str, list[Pattern]]
-    by_reading: dict[Reading, list[Pattern]]
-    begun_by: _BegunBy
+    First are the bits of the patterns' first groups, then those of their second ones, and so on: a
+    text may have a pattern whose bit is set in all. The same few thousand words come in most texts.
+    """
 
-
-class _BegunBy(dict[str, tuple[str, ...]]):
-    """By word, the beginnings that it has: the same few thousand words come in most texts."""
-
-    def __init__(self, beginnings: Iterable[str]) -> None:
+    def __init__(self, patterns: Sequence[Pattern]) -> None:
         super().__init__()
-        self._by_head: dict[str, list[str]] = {}
-        for beginning in beginnings:
-            self._by_head.setdefault(beginning[:_HEAD], []).append(beginning)
+        self.patterns = patterns
+        self.idle: set[str] = set()
+        self._bits: dict[str, int] = {}
+        self._begin: dict[str, dict[str, int]] = {}
+        for number, pattern in enumerate(patterns):
+            for place in range(_GROUPS):
+                for word in pattern.needs[place if place < len(pattern.needs) else 0]:
+                    head, open_, _ = word.partition("*")
+                    known = self._bits
+                    if open_ and len(head) >= _HEAD:
+                        known = self._begin.setdefault(head[:_HEAD], {})
+                    known[head] = known.get(head, 0) | 1 << place * len(patterns) + number
 
-    def __missing__(self, word: str) -> tuple[str, ...]:
-        begun = tuple(
-            beginning
-            for beginning in self._by_head.get(word[:_HEAD], ())
-            if word.startswith(beginning) and (len(beginning) >= _HEAD or beginning == word)
-        )
-        if len(self) < _MOST_WORDS:
-            self[word] = begun
+    def __missing__(self, word: str) -> int:
+        met = self._bits.get(word, 0)
+        for beginning, bits in self._begin.get(word[:_HEAD], {}).items():
+            if word.startswith(beginning):
+                met |= bits
+        if len(word) == 1 and word.isalpha():
+            met |= 1 << _GROUPS * len(self.patterns) + ord(word) - ord("a")
+        if len(word) >= _LONG_WORD:
+            return met | (1 << _FEWEST_LETTERS) - 1 << _GROUPS * len(self.patterns)
+        if len(self) + len(self.idle) < _MOST_WORDS:
+            if met:
+                self[word] = met
+            else:
+                self.idle.add(word)
+        return met
+
+    def in_all(self, words: Collection[str], met: int) -> dict[int, list[str]]:
+        """Return the patterns all of whose needs words meet, with those that each begins with."""
+        count = len(self.patterns)
+        every = (1 << count) - 1
+        for place in range(_GROUPS):
+            every &= met >> place * count
+        begun: dict[int, list[str]] = {}
+        for word in words if every else ():
+            bits = self[word] & every
+            while bits:
+                number = bits.bit_length() - 1
+                begun.setdefault(number, []).append(word)
+                bits ^= 1 << number
         return begun
+
+    def split_letters(self, met: int) -> bool:
+        """Tell whether words are so short or long that letters may be split or joined."""
+        return (met >> _GROUPS * len(self.patterns)).bit_count() >= _FEWEST_LETTERS
 
 
 @cache
-def _index() -> _Index:
-    """Index the patterns by the first word that each needs, and by reading."""
-    by_word: dict[str, list[Pattern]] = {}
-    by_reading: dict[Reading, list[Pattern]] = {"markup": [], "joined": [], "other": []}
-    needed: set[str] = set()
+def _index() -> tuple[dict[Reading, list[Pattern]], _Words]:
+    """Return the patterns by reading, and the words that those of words need."""
+    by_reading: dict[Reading, list[Pattern]] = {}
     for pattern in patterns():
-        if pattern.reading != "plain":
-            by_reading[pattern.reading].append(pattern)
-            continue
-        needed.update(*pattern.needs)
-        for word in pattern.needs[0]:
-            by_word.setdefault(word, []).append(pattern)
-    return _Index(by_word, by_reading, _BegunBy(needed))
+        by_reading.setdefault(pattern.reading, []).append(pattern)
+    return by_reading, _Words(by_reading["plain"])
 
 
+_GROUPS = 3
+"""Groups of words that are looked at: few patterns have more."""
 _HEAD = 3
 """Letters by which the beginnings of words are looked up; shorter ones have to be whole words."""
 _MOST_WORDS = 20_000
 """Words that are remembered, in some 2 MB."""
+_FEWEST_LETTERS, _LONG_WORD = 5, 20
+"""Words of one letter, and the letters of a word, that show letters split or joined."""
 
 
 @lru_cache(maxsize=512)
@@ -392,7 +401,7 @@ def _marked(marks: frozenset[int]) -> list[Pattern]:
     """Return the markup patterns that a text with these marks may match."""
     return [
         pattern
-        for pattern in _index().by_reading["markup"]
+        for pattern in _index()[0]["markup"]
         if any(
             marks.issuperset(part.encode().translate(None, _UNMARKED)) for part in pattern.needs[0]
         )
@@ -401,21 +410,23 @@ def _marked(marks: frozenset[int]) -> list[Pattern]:
 
 def patterns_in(text: str) -> Iterator[Pattern]:
     """Yield the patterns that a text has."""
-    index, read = _index(), _Text(text)
-    present = frozenset(chain.from_iterable(map(index.begun_by.__getitem__, read.words)))
-    begun = chain.from_iterable(map(index.by_word.__getitem__, present & index.by_word.keys()))
-    for pattern in dict.fromkeys(begun):
-        if any(map(present.isdisjoint, pattern.needs)):
-            continue
-        if pattern.is_in(read.plain, pattern.needs[0] & present):
-            yield pattern
-    for reading, patterns in index.by_reading.items():
-        text = read.read(reading)
-        if reading == "markup":
-            patterns = _marked(frozenset(text.encode().translate(None, _UNMARKED)))
-        for pattern in patterns if text else ():
-            has_all = all(any(map(text.__contains__, group)) for group in pattern.needs)
-            if has_all and pattern.is_in(text, ()):
+    text = text.replace("\0", "")
+    plain = _plain(text)
+    encoded = plain.encode()
+    by_reading, known = _index()
+    words = set(encoded.translate(_SPACED).decode().split()) - known.idle
+    met = reduce(or_, map(known.__getitem__, words), 0)
+    for number, first in known.in_all(words, met).items():
+        if known.patterns[number].is_in(plain, first):
+            yield known.patterns[number]
+    others = [(plain, _marked(frozenset(encoded.translate(None, _UNMARKED))))]
+    if "-\n" in text or "_" in text or known.split_letters(met):
+        others.append((encoded.translate(_LETTERS, _NO_LETTERS).decode(), by_reading["joined"]))
+    others.append((_in_own_script(text), by_reading["other"]))
+    for read, patterns in others:
+        for pattern in patterns if read else ():
+            has_all = all(any(map(read.__contains__, group)) for group in pattern.needs)
+            if has_all and pattern.is_in(read, ()):
                 yield pattern
 
 
