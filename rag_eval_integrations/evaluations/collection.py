@@ -266,7 +266,7 @@ class Evaluations(Sequence[Evaluation]):
         return Path(path)
 
     def to_ragbench(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-        """Write rows with the columns of RAGBench, a line of JSON each; `docs/evaluations.md` lists them.
+        """Write rows in RAGBench's columns, as lines of JSON; `docs/evaluations.md` lists them.
 
         Scores in them are by RAGBench's formulas. Evaluations without labels have no row.
 
