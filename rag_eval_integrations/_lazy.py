@@ -15,21 +15,22 @@ _ROOT = __name__.partition(".")[0]
 
 
 def lazy(
-    package: str, homes: Mapping[str, str]
+    package: str, homes: Mapping[str, Sequence[str]]
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Make a package's `__getattr__` and `__dir__`.
 
     Args:
         package: the package's `__name__`.
-        homes: the submodule, relative to the package, that defines each exported name.
+        homes: submodule, relative to the package → the exported names that it defines.
 
     Returns:
         `__getattr__`, which imports the submodule of a name, and `__dir__`, which lists all names.
     """
+    known = {name: home for home, names in homes.items() for name in names}
 
     def resolve(name: str) -> object:
         """Import a name from its module at its first use."""
-        home = homes.get(name)
+        home = known.get(name)
         if home is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value: object = getattr(import_module(f"{package}.{home}"), name)
@@ -39,7 +40,7 @@ def lazy(
 
     def listed() -> list[str]:
         """List the names of the package, also those not imported yet."""
-        return sorted({*vars(sys.modules[package]), *homes})
+        return sorted({*vars(sys.modules[package]), *known})
 
     return resolve, listed
 

@@ -53,6 +53,4 @@ _HOMES = {
     "summary": ("Interval", "PatternFigures", "RankFigures", "RetrievalFigures", "ScoreFigures",
                 "Summary"),
 }  # fmt: skip
-__getattr__, __dir__ = lazy(
-    __name__, {name: home for home, names in _HOMES.items() for name in names}
-)
+__getattr__, __dir__ = lazy(__name__, _HOMES)

@@ -59,20 +59,18 @@ __all__ = [
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        "LangChainModel": "model",
-        "EvaluatedRetriever": "wrappers",
-        "EvaluatedRunnable": "wrappers",
-        "GEvalEvaluator": "evaluators",
-        "LangSmithFeedback": "evaluators",
-        "MetricEvaluator": "evaluators",
-        "PromptyEvaluator": "evaluators.base",
-        "TraceEvaluator": "evaluators",
-        "aevaluate_dataset": "dataset",
-        "as_evaluators": "evaluators",
-        "as_model_under_test": "under_test",
-        "as_prompt": "under_test",
-        "evaluate_dataset": "dataset",
-        "evaluated": "wrappers",
+        "dataset": ["aevaluate_dataset", "evaluate_dataset"],
+        "evaluators": [
+            "GEvalEvaluator",
+            "LangSmithFeedback",
+            "MetricEvaluator",
+            "TraceEvaluator",
+            "as_evaluators",
+        ],
+        "evaluators.base": ["PromptyEvaluator"],
+        "model": ["LangChainModel"],
+        "under_test": ["as_model_under_test", "as_prompt"],
+        "wrappers": ["EvaluatedRetriever", "EvaluatedRunnable", "evaluated"],
     },
 )
 

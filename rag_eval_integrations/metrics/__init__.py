@@ -45,11 +45,9 @@ __all__ = [
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        "ContextRecall": "retrieval",
-        "GEval": "geval",
-        "LabelRetrieval": "retrieval",
-        "PromptyMetric": "prompty",
-        "Retrieval": "retrieval",
+        "geval": ["GEval"],
+        "prompty": ["PromptyMetric"],
+        "retrieval": ["ContextRecall", "LabelRetrieval", "Retrieval"],
     },
 )
 

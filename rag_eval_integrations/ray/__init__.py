@@ -21,9 +21,7 @@ __all__ = ["EvaluatorConfig", "done_keys", "evaluate_dataset", "summary_of"]
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        "EvaluatorConfig": "config",
-        "done_keys": "dataset",
-        "evaluate_dataset": "dataset",
-        "summary_of": "dataset",
+        "config": ["EvaluatorConfig"],
+        "dataset": ["done_keys", "evaluate_dataset", "summary_of"],
     },
 )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["write_report"]
 __all__ += evaluations.__all__
 
-_own, __dir__ = lazy(__name__, dict.fromkeys(__all__, "html"))
+_own, __dir__ = lazy(__name__, {"html": __all__})
 
 
 def __getattr__(name: str) -> Any:

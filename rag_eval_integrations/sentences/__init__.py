@@ -34,5 +34,10 @@ __all__ = [
 ]
 
 # Its patterns take 30 ms to compile, a third of what importing an evaluator may cost.
-__getattr__, __dir__ = lazy(__name__, {"Punkt": "punkt"})
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "punkt": ["Punkt"],
+    },
+)
 publish(__name__, __all__)

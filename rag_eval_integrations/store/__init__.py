@@ -17,5 +17,9 @@ if TYPE_CHECKING:
 __all__ = ["MeanOfPeriod", "Spool", "Store"]
 
 __getattr__, __dir__ = lazy(
-    __name__, {"MeanOfPeriod": "database", "Spool": "spool", "Store": "database"}
+    __name__,
+    {
+        "database": ["MeanOfPeriod", "Store"],
+        "spool": ["Spool"],
+    },
 )
