@@ -15,6 +15,7 @@ from pathlib import Path
 from rag_eval_integrations import _target
 from rag_eval_integrations._visible import counted, one_line, visible
 from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.evaluations._cells import inline
 from rag_eval_integrations.evaluations.summary import ScoreFigures, Summary
 from rag_eval_integrations.records import EVALS_SCHEMA, Evaluation
 
@@ -214,14 +215,9 @@ def _maker(figures: ScoreFigures) -> str:
     return ", ".join(filter(None, (by.model or by.judge, by.formulas, figures.method)))
 
 
-# Every sign that can begin markup, a link, a mention, a formula or a cell, as a reference.
-_REFERENCES = {ord(sign): f"&#{ord(sign)};" for sign in "\\`*_[]<>#!|~@&$:."}
-
-
 def _cell(text: str) -> str:
-    """Write any text as a cell of a Markdown table, in which it is only text."""
-    lines = []
-    for line in visible(text).split("\n"):
-        words = line.lstrip(" ")
-        lines.append("&emsp;" * ((len(line) - len(words)) // 2) + words.translate(_REFERENCES))
-    return "<br>".join(lines)
+    """Write any text as a cell of a Markdown table, in which it is only text, line by line."""
+    lines = text.split("\n")
+    indents = ("&emsp;" * ((len(line) - len(line.lstrip(" "))) // 2) for line in lines)
+    shown = (inline(line, in_table=True, most=None) for line in lines)
+    return "<br>".join(map("".join, zip(indents, shown, strict=True)))

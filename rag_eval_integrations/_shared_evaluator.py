@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from weakref import WeakValueDictionary
 
@@ -15,15 +16,15 @@ from rag_eval_integrations.metrics.prompty import Prompty, PromptyMetric
 from rag_eval_integrations.records import Evaluation, RagCall, Score
 
 
+@dataclass(frozen=True, eq=False)
 class SharedEvaluator:
     """A judge and the evaluator that asks it.
 
     It keeps the judge alive: another object cannot get the `id` that it is found by.
     """
 
-    def __init__(self, judge: object, evaluator: RagEvaluator) -> None:
-        self.judge = judge
-        self.evaluator = evaluator
+    judge: object
+    evaluator: RagEvaluator
 
 
 _shared: WeakValueDictionary[str | int, SharedEvaluator] = WeakValueDictionary()

@@ -11,10 +11,10 @@ report comes there also from a worker that crashes later. PYTEST_DONT_REWRITE
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
 from collections.abc import Collection, Generator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -85,20 +85,20 @@ def pytest_configure(config: pytest.Config) -> None:
 # --- One test
 
 
+@dataclass
 class _State:
     """What is known of one test while it runs."""
 
-    def __init__(self) -> None:
-        self.evaluations: list[Evaluation] = []
-        self.lines: list[str] = []
-        """Lines of EVALS that stand on no report yet."""
-        self.properties: list[tuple[str, object]] = []
-        """Likewise, for JUnit."""
-        self.failure: str | None = None
-        """Why the marker failed the test."""
-        self.ended = False
-        self.numbers = itertools.count(1)
-        """Of the calls that the fixture was given, in the order in which it was."""
+    evaluations: list[Evaluation] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    """Lines of EVALS that stand on no report yet."""
+    properties: list[tuple[str, object]] = field(default_factory=list)
+    """Likewise, for JUnit."""
+    failure: str | None = None
+    """Why the marker failed the test."""
+    ended: bool = False
+    calls: int = 0
+    """How many calls the fixture was given."""
 
 
 _STATE = pytest.StashKey[_State]()
@@ -207,12 +207,12 @@ class RagEvalFixture:
         from rag_eval_integrations.evaluator import call_of  # noqa: PLC0415  # when used
 
         call = call_of(call, fields)
-        number = next(self._state.numbers)  # at once: several may be evaluated at the same time
+        self._state.calls += 1  # at once: several may be evaluated at the same time
         if "id" in call.model_fields_set:
             return call
         # Two runs are compared by id, and by default the id follows from the response as well.
-        name = self._item.nodeid if number == 1 else f"{self._item.nodeid}#{number}"
-        return call.model_copy(update={"id": name})
+        number = "" if self._state.calls == 1 else f"#{self._state.calls}"
+        return call.model_copy(update={"id": f"{self._item.nodeid}{number}"})
 
 
 def _properties(evaluation: Evaluation, number: int) -> list[tuple[str, object]]:
@@ -232,6 +232,11 @@ def _properties(evaluation: Evaluation, number: int) -> list[tuple[str, object]]
 # --- Fixtures
 
 
+def _failed(words: str) -> Exception:
+    """Make the failure of a test, to be raised `from None`: pytest would show both errors."""
+    return pytest.fail.Exception(words, pytrace=False)
+
+
 @pytest.fixture(scope="session")
 def rag_eval_judge(pytestconfig: pytest.Config) -> Judge | Model:
     """Return the judge that `--rag-eval-judge` or the ini value names; the embedded one if none."""
@@ -242,8 +247,7 @@ def rag_eval_judge(pytestconfig: pytest.Config) -> Judge | Model:
     try:
         return named_judge(name, "--rag-eval-judge" if option else "rag_eval_judge")
     except ValueError as error:
-        mistake = str(error)
-    pytest.fail(mistake, pytrace=False)  # outside of the `except`: pytest would show both
+        raise _failed(str(error)) from None
 
 
 @pytest.fixture(scope="session")
@@ -269,37 +273,24 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     marks = list(item.iter_markers("rag_eval"))
     if not marks:
         return (yield)
-    try:
-        minimums, allow = _conditions_of(marks)
-        mistake = None
-    except ValueError as error:
-        mistake = str(error)
-    if mistake is not None:  # told before a judge is asked in vain
-        pytest.fail(f"marker rag_eval: {mistake}", pytrace=False)
-    result = yield
-    state = _state_of(item)
-    state.failure, mistake = _checked(state, minimums, allow)
-    # Outside of any `except`: pytest would show both errors, which say the same.
-    if state.failure is not None or mistake is not None:
-        pytest.fail(state.failure or f"marker rag_eval: {mistake}", pytrace=False)
-    return result
-
-
-def _checked(
-    state: _State, minimums: Mapping[str, float], allow: AllowUnscored
-) -> tuple[str | None, str | None]:
-    """Return why the scores fail a marked test, and why the marker itself does; None and None."""
     from rag_eval_integrations._asserting import assert_scores  # noqa: PLC0415  # when used
 
+    try:
+        minimums, allow = _conditions_of(marks)
+    except ValueError as error:  # told before a judge is asked in vain
+        raise _failed(f"marker rag_eval: {error}") from None
+    result = yield
+    state = _state_of(item)
     if not state.evaluations:
-        return None, _NOTHING
+        raise _failed(f"marker rag_eval: {_NOTHING}")
     try:
         assert_scores(state.evaluations, minimums, allow_unscored=allow)
     except AssertionError as error:
-        return str(error), None
+        state.failure = str(error)
+        raise _failed(state.failure) from None
     except ValueError as error:
-        return None, str(error)
-    return None, None
+        raise _failed(f"marker rag_eval: {error}") from None
+    return result
 
 
 def _conditions_of(marks: list[pytest.Mark]) -> tuple[dict[str, float], AllowUnscored]:

@@ -14,7 +14,6 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from hostile import acting
 from pytest_runs import PLUGIN, ROOT, alone
 
 from rag_eval_integrations import Evaluation
@@ -60,11 +59,11 @@ def summary(result: pytest.RunResult) -> list[str]:
 
 
 def test_the_fixture_evaluates(pytester: pytest.Pytester) -> None:
-    """A call or its fields, offline; what was made elsewhere is recorded once."""
+    """A call or its fields, offline, as the target of a capture; recorded once if made elsewhere."""
     result = run(
         pytester,
         """
-from rag_eval_integrations import RagEvaluator
+from rag_eval_integrations import RagEvaluator, record_call
 
 def test_fields(rag_eval):
     one = rag_eval.evaluate_sync(**GOOD)
@@ -76,6 +75,11 @@ def test_fields(rag_eval):
 def test_a_call(rag_eval):
     one = rag_eval.evaluate_sync(RagCall(id="mine", **GOOD), only=["adherence"])
     assert one.id == "mine" and rag_eval.evaluations == (one,)
+
+@pytest.mark.rag_eval(adherence=1.0)
+def test_captured(rag_eval):
+    record_call(rag_eval.evaluate_sync, **GOOD)
+    assert len(rag_eval.evaluations) == 1
 
 def test_made_elsewhere(rag_eval):
     one = RagEvaluator().evaluate_sync(RagCall(**BAD))
@@ -93,23 +97,7 @@ def test_mistakes(rag_eval, args, fields):
         rag_eval.record([])
 """,
     )
-    result.assert_outcomes(passed=6)
-
-
-def test_a_handlers_calls_are_evaluated(pytester: pytest.Pytester) -> None:
-    """`evaluate_sync` is the target of any capture."""
-    result = run(
-        pytester,
-        """
-from rag_eval_integrations import record_call
-
-@pytest.mark.rag_eval(adherence=1.0)
-def test_captured(rag_eval):
-    record_call(rag_eval.evaluate_sync, **GOOD)
-    assert len(rag_eval.evaluations) == 1
-""",
-    )
-    result.assert_outcomes(passed=1)
+    result.assert_outcomes(passed=7)
 
 
 def test_async_tests(pytester: pytest.Pytester) -> None:
@@ -477,8 +465,8 @@ def test_a_summary_for_github(pytester: pytest.Pytester, monkeypatch: pytest.Mon
         "5 evaluations in 3 tests; 1 test failed by scores.",
         "",
     ]
-    assert "| adherence | 0&#46;75 | 4/5 | no&#95;context 1 |" in lines
-    assert lines[-1].startswith("| test&#95;app&#46;py&#58;&#58;test&#95;bad | adherence 0&#46;00 ")
+    assert "| adherence | 0.75 | 4/5 | `no_context 1` |" in lines
+    assert lines[-1].startswith("| `test_app.py::test_bad` | `adherence 0.00 < 1`")
 
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(pytester.path))
     result = run(pytester, "def test_good(rag_eval): rag_eval.evaluate_sync(**GOOD)")
@@ -545,42 +533,27 @@ def pytest_runtest_protocol(item, nextitem):
 
 
 def test_a_test_that_is_run_again_counts_once(pytester: pytest.Pytester) -> None:
-    """As by pytest-rerunfailures: the last run decides, in totals and properties."""
+    """As by pytest-rerunfailures: the last run decides, also on what a fixture evaluated."""
     pytester.makeconftest(RERUN)
     code = """
-calls = [GOOD, BAD]
+calls = [GOOD, GOOD, BAD, BAD]
+
+@pytest.fixture
+def answered(rag_eval): return rag_eval.evaluate_sync(**calls.pop())
 
 @pytest.mark.rag_eval(adherence=1.0)
-def test_flaky(rag_eval): rag_eval.evaluate_sync(**calls.pop())
+def test_flaky(rag_eval, answered): rag_eval.evaluate_sync(**calls.pop())
 """
-    result = run(pytester, code, "--junitxml=junit.xml")
+    result = run(pytester, code, "--junitxml=junit.xml", "--rag-eval-report=evals.jsonl")
     root = ElementTree.parse(pytester.path / "junit.xml").getroot()
 
-    assert summary(result)[-1] == "1 evaluation in 1 test"
+    assert summary(result)[-2] == "2 evaluations in 1 test"
+    assert named_tests(pytester.path / "evals.jsonl") == ["test_app.py::test_flaky"] * 2
     adherence = [
         p.get("value") for p in root.iter("property") if p.get("name") == "rag_eval.adherence"
     ]
     assert adherence[-1] == "1"
     assert len(set(adherence)) == len(adherence)
-
-
-def test_what_a_fixture_evaluates_counts_once_when_a_test_is_run_again(
-    pytester: pytest.Pytester,
-) -> None:
-    """Equal ids in a report could not be compared with another run's."""
-    pytester.makeconftest(RERUN)
-    code = """
-calls = [GOOD, BAD]
-
-@pytest.fixture
-def answered(rag_eval): return rag_eval.evaluate_sync(**calls.pop())
-
-def test_flaky(answered): assert_scores(answered, adherence=1.0)
-"""
-    result = run(pytester, code, "--rag-eval-report=evals.jsonl")
-
-    assert summary(result)[-2] == "1 evaluation in 1 test"
-    assert named_tests(pytester.path / "evals.jsonl") == ["test_app.py::test_flaky"]
 
 
 def test_a_fixture_that_fails_reports_what_it_evaluated(pytester: pytest.Pytester) -> None:
@@ -595,19 +568,6 @@ def test_broken(answered): pass
 
     result.assert_outcomes(errors=1)
     assert summary(result)[-1] == "1 evaluation in 1 test; 1 test failed by scores"
-
-
-def test_texts_of_others_do_not_act(pytester: pytest.Pytester) -> None:
-    """Neither in a failure nor in the summary."""
-    code = r"""
-@pytest.mark.rag_eval(adherence=1.0)
-@pytest.mark.parametrize("text", ["\x1b[31mred\u202e"])
-def test_hostile(rag_eval, text):
-    rag_eval.evaluate_sync(question=text, documents=[text], response="It is painted green.", id=text)
-"""
-    result = run(pytester, code, "--color=no")
-    assert "(id \\x1b[31mred\\u202e, judge" in result.stdout.str()
-    assert acting(result.stdout.str()) == []
 
 
 # --- Where nobody uses it
