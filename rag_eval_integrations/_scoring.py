@@ -315,21 +315,15 @@ NO_CALL = RagCall(question="", documents=(), response=None)
 
 
 def bare(call: RagCall, metrics: Sequence[Metric], failure: EvaluationError) -> Evaluation:
-    """Make the evaluation of a failed call without asking judge, splitter or metric for anything.
-
-    A call that is not valid itself gives the evaluation of an empty one.
-    """
+    """Make the evaluation of a failed call without asking judge, splitter or metric."""
     reason = f"{failure.type}: {failure.message}"
     names = [name for metric in metrics for name in metric.names]
     scores = {name: Score(name=name, status="error", reason=reason) for name in names}
-    try:
-        return Evaluation(
-            id=call.id, row_key=call.row_key, question=call.question, response=call.response,
-            scores=scores, labels=None, sentences=Sentences(), judge=JudgeInfo(name="unknown"),
-            error=failure,
-        )  # fmt: skip
-    except Exception:  # noqa: BLE001 -- made without validation
-        return bare(NO_CALL, metrics, failure)
+    return Evaluation(
+        id=call.id, row_key=call.row_key, question=call.question, response=call.response,
+        scores=scores, labels=None, sentences=Sentences(), judge=JudgeInfo(name="unknown"),
+        error=failure,
+    )  # fmt: skip
 
 
 def failure_of(call: RagCall, stage: Stage, error: BaseException) -> EvaluationError:

@@ -122,7 +122,7 @@ class RagEvaluator:
             self._model = with_retries(labeller)
             self.judge = self._judge = _asked_to_label(self._model)
         self.metrics: tuple[Metric, ...] = checked_metrics(
-            [Trace()] if metrics is None else metrics, _metric_named
+            [Trace()] if metrics is None else metrics, metric_named
         )
         if splitter is not None and not _splits(splitter):
             why = "use an object with a `name` and `spans(text)`, such as Punkt()"
@@ -212,7 +212,7 @@ class RagEvaluator:
             with contained:
                 return await self._evaluated(call, metrics)
         except Exception as error:  # noqa: BLE001 -- the boundary: a part that is not as it should
-            return self._failed(call, metrics, error)
+            return bare(call, metrics, failure_of(call, "metrics", error))
 
     async def _evaluated(self, call: RagCall, metrics: Sequence[Metric]) -> Evaluation:
         """Split, judge and score a call."""
@@ -288,15 +288,6 @@ class RagEvaluator:
             split, labelling, metrics, outcomes, self.fingerprint, self._models,
             speaks=self._speaks,
         )  # fmt: skip
-
-    def _failed(self, call: RagCall, metrics: Sequence[Metric], error: Exception) -> Evaluation:
-        """Make the evaluation of a call for which scoring itself raised."""
-        failure = failure_of(call, "metrics", error)
-        try:
-            with contained:
-                return self._without_result(call, failure, metrics)
-        except Exception:  # noqa: BLE001 -- the names of judge and splitter are users' code as well
-            return bare(call, metrics, failure)
 
     def _metrics_for(self, only: Collection[str] | None) -> Sequence[Metric]:
         """Return the metrics that make the named scores; refuse unknown names."""
@@ -506,20 +497,35 @@ def _splits(thing: object) -> bool:
     return not isinstance(thing, type) and callable(getattr(thing, "spans", None))
 
 
-def _metric_named(name: str) -> Metric:
-    """Make the metric of a name, as `--metrics` does of those without a file."""
+def metric_named(
+    name: str, settings: Mapping[str, Mapping[str, Any]] = {}, *, forms: str = ""
+) -> Metric:
+    """Make the metric of a name.
+
+    Args:
+        name: `trace`, `retrieval`, `label_retrieval`, `context_recall` or `geval:NAME`.
+        settings: arguments of such metrics, by the word in front of the colon.
+        forms: what else a name may be, for the error.
+
+    Raises:
+        ConfigurationError: there is no such metric, or a setting cannot be used; names it.
+    """
     from rag_eval_integrations.metrics import (  # noqa: PLC0415 -- each is imported on first use
         ContextRecall,
         LabelRetrieval,
         Retrieval,
     )
 
-    if name.startswith("geval:"):
+    kind, _, preset = name.partition(":")
+    given = settings.get(kind, {})
+    if kind == "geval" and preset:
         from rag_eval_integrations.metrics.geval import named_geval  # noqa: PLC0415 -- as above
 
         try:
-            return named_geval(name.removeprefix("geval:"))
+            return named_geval(preset, **given)
         except ConfigurationError as error:
+            if error.field in given:
+                raise
             raise ConfigurationError("metrics", name, error.why) from error
     makers: dict[str, type[Metric]] = {
         "trace": Trace,
@@ -528,9 +534,9 @@ def _metric_named(name: str) -> Metric:
         "context_recall": ContextRecall,
     }
     if name in makers:
-        return makers[name]()
-    why = f"no such metric; {metric_hint(name)}use {', '.join(makers)} or geval:NAME"
-    raise ConfigurationError("metrics", name, why)
+        return makers[name](**given)
+    known = f"{', '.join(makers)}{forms or ' or geval:NAME'}"
+    raise ConfigurationError("metrics", name, f"no such metric; {metric_hint(name)}use {known}")
 
 
 def _default_splitter() -> Splitter:

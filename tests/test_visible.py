@@ -165,9 +165,9 @@ _PRINTING = {
     "echo": {"cli/__init__.py"},  # the version
     # `agreement` and `_interrupt` ask whether it is a terminal; rows are ASCII without DEL;
     # what a page shows was made visible as it was rendered.
-    "stdout": {*_OURS, "cli/agreement.py", "cli/report.py", "dataset/files.py"},
-    "stderr": {*_OURS, "cli/_interrupt.py"},
-    "Console": {"cli/_terminal.py", "evaluations/console.py"},  # which writes to a text
+    "stdout": {*_OURS, "cli/_console.py", "cli/agreement.py", "cli/report.py", "dataset/files.py"},
+    "stderr": {*_OURS, "cli/_console.py", "cli/_interrupt.py", "cli/_progress.py"},
+    "Console": {"cli/_progress.py", "evaluations/console.py"},  # which writes to a text
     "getLogger": {"_visible.py"},
     "writer": {"evaluations/_cells.py", "prompt_tests/_export.py"},  # the latter's texts are data
     "DictWriter": set(),

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
@@ -97,24 +98,28 @@ rag-eval worker --store postgresql://app@db/evals --spool spool/ \\
 rag-eval rescore --store evals.db --judge openai:gpt-4o --since 24h \\
     --where pattern=hallucination --dry-run""",
 }
-
-
-for _options, _examples in _COMMANDS.items():
-    _name = _options.__name__.removesuffix("Options").lower()
-    _module = f"{__name__}.{_name}"
-    app.command(_name, cls=Command, epilog=_examples)(command_of(_module, _name, _options))
+_STORE: dict[type, str] = {
+    _arguments.StoreInfoOptions: "rag-eval store info --store evals.db",
+    _arguments.StoreReportOptions: "rag-eval store report --store evals.db -o store.html",
+    _arguments.StoreExportOptions: "rag-eval store export --store evals.db -o evals.jsonl",
+    _arguments.StoreRetryOptions: "rag-eval store retry --store evals.db",
+    _arguments.StorePruneOptions: "rag-eval store prune --store evals.db --older-than 30d",
+}
 
 _store = typer.Typer(name="store", help="Look at a store, and keep it in order.")
-for _options in (
-    _arguments.StoreInfoOptions,
-    _arguments.StoreReportOptions,
-    _arguments.StoreExportOptions,
-    _arguments.StoreRetryOptions,
-    _arguments.StorePruneOptions,
-):
-    _name = _options.__name__.removeprefix("Store").removesuffix("Options").lower()
-    _store.command(_name, cls=Command)(command_of(f"{__name__}.store", _name, _options))
 app.add_typer(_store, no_args_is_help=True)
+
+
+def _add(group: typer.Typer, commands: Mapping[type, str], prefix: str = "") -> None:
+    """Add commands, each named by its options; a prefix is the module that has all of them."""
+    for options, examples in commands.items():
+        name = options.__name__.removeprefix(prefix).removesuffix("Options").lower()
+        module = f"{__name__}.{prefix.lower() or name}"
+        group.command(name, cls=Command, epilog=examples)(command_of(module, name, options))
+
+
+_add(app, _COMMANDS)
+_add(_store, _STORE, "Store")
 
 
 def main() -> None:

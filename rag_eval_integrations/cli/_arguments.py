@@ -10,36 +10,20 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, fields
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Any, NoReturn
 
-import typer
-
-from rag_eval_integrations.cli._grouped import OPTION
+from rag_eval_integrations.cli._grouped import argument, flag_of, option
 from rag_eval_integrations.errors import ConfigurationError
-
-
-def option(section: str, help_: str, *names: str, default: Any = None, **settings: Any) -> Any:
-    """Declare an option, as a field of the dataclass of a command's options."""
-    declared = typer.Option(*names, help=help_, rich_help_panel=section, **settings)
-    return field(default=default, metadata={OPTION: declared})
-
-
-def argument(help_: str, metavar: str) -> Any:
-    """Declare a positional argument, as a field of a command's options."""
-    return field(metadata={OPTION: typer.Argument(help=help_, metavar=metavar)})
-
-
-_LIMITS = "Requests and limits"
 
 # The sections of a help page, in the order of `_grouped.Command`.
 _input = partial(option, "Input")
 _judge = partial(option, "Judge")
 _metric = partial(option, "Metrics")
 _trace = partial(option, "TRACe scores")
-_limit = partial(option, _LIMITS)
+_limit = partial(option, "Requests and limits")
 _check = partial(option, "Checks")
 _output = partial(option, "Output")
 
@@ -51,39 +35,13 @@ def _out(help_: str, metavar: str, default: Any = None) -> Any:
 
 # --- Options that several commands have
 
-Timeout = Annotated[
-    float | None,
-    typer.Option(
-        metavar="SECONDS",
-        help="Time limit for one answer of an openai: model.",
-        rich_help_panel=_LIMITS,
-    ),
-]
-MaxTokens = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        min=1,
-        help="Maximum number of tokens in one answer of an openai: model.",
-        rich_help_panel=_LIMITS,
-    ),
-]
-ExtraBody = Annotated[
-    str | None,
-    typer.Option(
-        metavar="JSON",
-        help='Additional request fields for an openai: model: \'{"reasoning_effort": "low"}\'.',
-        rich_help_panel=_LIMITS,
-    ),
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class SkipInvalid:
     """Whether invalid lines matter."""
 
     skip_invalid: bool = _input(
-        "Report invalid lines, but do not exit with 2 for them.", "--skip-invalid", default=False
+        "Report invalid lines, but do not exit with 2 for them.", default=False
     )
 
 
@@ -95,7 +53,6 @@ class Where:
         "Only the evaluations for which this holds: a field of the metadata (or id, judge, model, "
         "flags, framework, tags), a pattern, or a score, as in 'adherence<1'; repeatable, and "
         "then all have to hold.",
-        "--where",
         metavar="FIELD=VALUE|pattern=NAME|SCORE<x",
     )
 
@@ -105,7 +62,7 @@ class Overwrite:
     """Whether an output may be replaced."""
 
     overwrite: bool = _output(
-        "Replace a file that exists, once the new one is whole.", "--overwrite", default=False
+        "Replace a file that exists, once the new one is whole.", default=False
     )
 
 
@@ -136,7 +93,34 @@ class Formulas:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judging:
+class Answers:
+    """What is asked of the answers of an `openai:` model."""
+
+    timeout: float | None = _limit(
+        "Time limit for one answer of an openai: model.", metavar="SECONDS"
+    )
+    max_tokens: int | None = _limit(
+        "Maximum number of tokens in one answer of an openai: model.", metavar="N", min=1
+    )
+    extra_body: str | None = _limit(
+        'Additional request fields for an openai: model: \'{"reasoning_effort": "low"}\'.',
+        metavar="JSON",
+    )
+
+    def answers(self) -> dict[str, Any]:
+        """Check these options, and return them as arguments of `judge_from`.
+
+        Raises:
+            ConfigurationError: for a value that cannot be used; names the option.
+        """
+        if self.timeout is not None and not (math.isfinite(self.timeout) and self.timeout > 0):
+            raise ConfigurationError("--timeout", self.timeout, "use a number of seconds above 0")
+        body = None if self.extra_body is None else _json_object(self.extra_body)
+        return {"timeout": self.timeout, "max_tokens": self.max_tokens, "extra_body": body}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judging(Answers):
     """The judge, and the requests of an `openai:MODEL`, alone or in a cascade."""
 
     judge: str | None = _judge(
@@ -146,9 +130,6 @@ class Judging:
         metavar="JUDGE",
     )
     base_url: str | None = _judge("Its OpenAI-compatible endpoint, including /v1.", metavar="URL")
-    timeout: Timeout = None
-    max_tokens: MaxTokens = None
-    extra_body: ExtraBody = None
 
     def requests(self) -> dict[str, Any]:
         """Check these options, and return them by the name of the field.
@@ -156,8 +137,7 @@ class Judging:
         Raises:
             ConfigurationError: for a value that cannot be used; names the option.
         """
-        checked = model_options(self.timeout, self.max_tokens, self.extra_body)
-        return {"base_url": self.base_url, **checked}
+        return {"base_url": self.base_url, **self.answers()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,7 +192,7 @@ class Scoring(Formulas, Asking):
         "Number of answers averaged for a G-Eval score without log-probabilities.", metavar="N"
     )
     k: str | None = _metric(
-        "Ranks at which `retrieval` cuts (1,3,5,10 by default).", "--k", metavar="N,N,…"
+        "Ranks at which `retrieval` cuts (1,3,5,10 by default).", metavar="N,N,…"
     )
     match: str | None = _metric(
         "Whether `relevant_ids` are the ids of documents (default) or their texts.",
@@ -270,12 +250,8 @@ class RunOptions(EvaluationsOutput, Scoring):
         max=1,
         default=0.05,
     )
-    dry_run: bool = _check(
-        "Check input and estimate cost; send and write nothing.", "--dry-run", default=False
-    )
-    resume: bool = _output(
-        "Continue an earlier run of the same calls and output.", "--resume", default=False
-    )
+    dry_run: bool = _check("Check input and estimate cost; send and write nothing.", default=False)
+    resume: bool = _output("Continue an earlier run of the same calls and output.", default=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -287,7 +263,7 @@ class ScoreOptions(EvaluationsOutput, Formulas):
         metavar="LABELLED.jsonl",
     )
     raw_keys: bool = _trace(
-        "Count key lists as recorded, with repeated and unknown keys.", "--raw-keys", default=False
+        "Count key lists as recorded, with repeated and unknown keys.", default=False
     )
 
 
@@ -333,23 +309,18 @@ class PushOptions(SkipInvalid, Where):
     evals: Path = argument("The evaluations.", metavar="EVALS.jsonl")
     to: str = _output(
         "The tool to which the calls were traced.",
-        "--to",
         metavar="otel|langfuse|phoenix|mlflow|langsmith",
         default=MISSING,
     )
     metadata: list[str] | None = _output(
         "A field of the metadata that goes along, such as user_id; repeatable.",
-        "--metadata",
         metavar="FIELD",
     )
     texts: bool = _output(
         "Post reasons as well, which may quote questions, documents and responses.",
-        "--texts",
         default=False,
     )
-    dry_run: bool = _output(
-        "Count what would be posted, and post nothing.", "--dry-run", default=False
-    )
+    dry_run: bool = _output("Count what would be posted, and post nothing.", default=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -371,7 +342,7 @@ class AgreementOptions:
         default="system_id",
     )
     baselines: bool = _input(
-        "Compare with the predictions published in the gold rows.", "--baselines", default=False
+        "Compare with the predictions published in the gold rows.", default=False
     )
     cascade: list[Path] | None = _input(
         "A second judge's evaluations: show the quality and cost of asking it only "
@@ -436,7 +407,6 @@ class CompareOptions(SkipInvalid):
     )
     allow_mixed: bool = _input(
         "Compare scores of different judges, prompts, formulas or estimators.",
-        "--allow-mixed",
         default=False,
     )
     fail_on_regression: list[str] | None = _check(
@@ -446,7 +416,6 @@ class CompareOptions(SkipInvalid):
     )
     fail_on_unclear: bool = _check(
         "Exit 1 also if there are too few calls to tell whether a score fell by more.",
-        "--fail-on-unclear",
         default=False,
     )
     out: Path | None = _out(
@@ -510,10 +479,9 @@ class WorkerOptions(InStore, Scoring):
     to: list[str] | None = _output(
         "Where evaluations go once they are recorded: a tool as in `push`, a file that they are "
         "appended to, or the log; repeatable.",
-        "--to",
         metavar="TOOL|FILE.jsonl|log",
     )
-    once: bool = _input("End when no call is due.", "--once", default=False)
+    once: bool = _input("End when no call is due.", default=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -523,9 +491,7 @@ class RescoreOptions(InStore, Since, Where, Scoring):
     Says first how many calls that are, and what it costs. Calls that it has evaluated are left out.
     """
 
-    dry_run: bool = _check(
-        "Say what it would cost; send and write nothing.", "--dry-run", default=False
-    )
+    dry_run: bool = _check("Say what it would cost; send and write nothing.", default=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -577,32 +543,12 @@ def option_of(name: str) -> str | None:
     for options in (RunOptions, ScoreOptions, AgreementOptions, CalibrateOptions, CompareOptions):
         for each in fields(options):
             if each.name == name:
-                # Of typer's option, the first name is where its default would be.
-                first = getattr(each.metadata.get(OPTION), "default", None)
-                return first if isinstance(first, str) else f"--{name.replace('_', '-')}"
+                return flag_of(each)
     return None
 
 
-# --- Values checked
-
-
-def model_options(
-    timeout: float | None, max_tokens: int | None, extra_body: str | None
-) -> dict[str, Any]:
-    """Check the options of an `openai:` model; return them as arguments of `judge_from`.
-
-    Raises:
-        ConfigurationError: for a value that cannot be used; names the option.
-    """
-    if timeout is not None and not (math.isfinite(timeout) and timeout > 0):
-        raise ConfigurationError("--timeout", timeout, "use a number of seconds above 0")
-    return {"timeout": timeout, "max_tokens": max_tokens, "extra_body": _json_object(extra_body)}
-
-
-def _json_object(text: str | None) -> dict[str, Any] | None:
+def _json_object(text: str) -> dict[str, Any]:
     """Read the JSON object of `--extra-body`."""
-    if text is None:
-        return None
     try:
         value = json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:

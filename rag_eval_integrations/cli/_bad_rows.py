@@ -67,28 +67,38 @@ class BadRows:
             else:
                 yield line.value
 
-    def end(self, what: str) -> None:
+    def end(self, what: str, *, skip: bool = False) -> int:
         """Print how many bad lines there were, and which were not printed one by one.
 
         Args:
             what: what became of them.
+            skip: whether they may be skipped.
+
+        Returns:
+            The exit code: 2 after a bad line that may not be skipped, else 0.
         """
         self._rest()
         if self.count:
             print_stderr(f"{self._path}: {self.count} invalid line(s) {what}")
+        return 2 if self.count and not skip else 0
 
-    def nothing(self, what: str, out: object, more: str = "") -> None:
+    def nothing(self, what: str, out: object, more: str = "", *, skip: bool = False) -> int:
         """Tell that a file gave nothing to write.
 
         Args:
             what: what it should have, such as `call`.
             out: the file that was not written.
             more: the end of the sentence.
+            skip: whether bad lines may be skipped.
+
+        Returns:
+            The exit code: 1 if all there is may be skipped, else 2.
         """
         if len(self._kinds) > 1:  # else the count of all lines says it
             self._rest()
         had = f"{self.count} invalid line(s) and no {what}" if self.count else "no rows"
         print_stderr(f"{self._path}: has {had}, so nothing was written to {out}{more}")
+        return 1 if self.count and skip else 2
 
     def _rest(self) -> None:
         """Print per kind how many bad lines were not printed, and where the first ones are."""

@@ -5,21 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from rag_eval_integrations._visible import counted, visible
+from rag_eval_integrations._visible import counted
 from rag_eval_integrations.cli._arguments import EvaluationsOutput
 from rag_eval_integrations.cli._options import Threshold
-from rag_eval_integrations.cli._terminal import print_stderr, stdout
+from rag_eval_integrations.cli._terminal import print_stderr, print_stdout
 from rag_eval_integrations.dataset._input import Input, read_evaluations
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations.console import KEYS
 from rag_eval_integrations.evaluations.summary import Summary
 from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.report import _page
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 # --- The end: the summary, and what fails
 
@@ -47,16 +43,16 @@ def print_end(
         OSError: it cannot be written.
     """
     piped = str(options.out) == "-"
-    console = stdout(to_stderr=piped)
-    _print_summary(console, summary, seconds, reused)
+    for line in _in_words(summary, seconds, reused):
+        (print_stderr if piped else print_stdout)(line)
     if not piped:
-        console.print(f"Wrote {counted(written, 'evaluation')} to {options.out}", soft_wrap=True)
+        print_stdout(f"Wrote {counted(written, 'evaluation')} to {options.out}")
     if options.report is not None:
         from rag_eval_integrations.report.html import report_pieces  # noqa: PLC0415  # Jinja2
 
         content = report_pieces(_rows(options.out), title=f"Evaluations of {options.out.name}")
         _page.write(options.report, content, field="--report")
-        console.print(f"Wrote the report to {options.report}", soft_wrap=True)
+        print_stdout(f"Wrote the report to {options.report}")
 
 
 def _rows(out: Path) -> Iterator[Evaluation]:
@@ -67,40 +63,33 @@ def _rows(out: Path) -> Iterator[Evaluation]:
         yield line.value
 
 
-def _print_summary(console: Console, summary: Summary, seconds: float, reused: int) -> None:
-    """Print scores, notes and errors of a run, and how long it took."""
+def _in_words(summary: Summary, seconds: float, reused: int) -> Iterator[str]:
+    """Yield the lines about scores, notes and errors of a run, and how long it took."""
     if not summary.calls:
-        console.print("There are no rows, and so no scores.")
-    for line in (line for table in summary.tables() for line in (*table, "")):
-        console.print(line, soft_wrap=True)
+        yield "There are no rows, and so no scores."
+    for table in summary.tables():
+        yield from (*table, "")
     for warning, count in summary.warnings.most_common():
-        console.print(visible(f"NOTE ({counted(count, 'call')}): {warning}"), soft_wrap=True)
+        yield f"NOTE ({counted(count, 'call')}): {warning}"
     by_labels = [figures for figures in summary.scores if figures.method == "labels"]
     if by_labels and all(f.scored >= _ENOUGH and f.deviation == 0 for f in by_labels):
         same = ", ".join(f"{figures.name} {figures.mean:.2f}" for figures in by_labels)
-        note = f"NOTE: all calls have the same scores ({same}); does the judge read them?"
-        console.print(visible(note), soft_wrap=True)
+        yield f"NOTE: all calls have the same scores ({same}); does the judge read them?"
     for failure, count in summary.errors.most_common():
-        reason = f"{failure}: {summary.reasons[failure]}"
-        console.print(visible(f"ERROR ({counted(count, 'call')}): {reason}"), soft_wrap=True)
+        yield f"ERROR ({counted(count, 'call')}): {failure}: {summary.reasons[failure]}"
     if summary.diagnoses:
-        console.print("Diagnoses:")
-        labelled = counted(summary.labelled, "labelled call")
-        for diagnosis, count in summary.advice():
-            console.print(
-                f"  {diagnosis.pattern} ({count:,} of {labelled}): "
-                f"{diagnosis.problem} {diagnosis.fix}",
-                soft_wrap=True,
-            )
+        yield "Diagnoses:"
+    labelled = counted(summary.labelled, "labelled call")
+    for diagnosis, count in summary.advice():
+        advice = f"{diagnosis.problem} {diagnosis.fix}"
+        yield f"  {diagnosis.pattern} ({count:,} of {labelled}): {advice}"
     if summary.calls:
-        console.print(KEYS, soft_wrap=True)
+        yield KEYS
     new = summary.calls - reused
     rate = f", {new / seconds:.0f} per second" if new and seconds > 0 else ""
     earlier = f", {reused:,} reused from an earlier run" if reused else ""
-    console.print(
-        f"{counted(summary.calls, 'call')} in {seconds:.1f} s{rate}{earlier}; {summary.cost()}",
-        soft_wrap=True,
-    )
+    took = f"{counted(summary.calls, 'call')} in {seconds:.1f} s{rate}{earlier}"
+    yield f"{took}; {summary.cost()}"
 
 
 def nothing_scored(summary: Summary) -> str | None:
@@ -131,20 +120,18 @@ def check_thresholds(thresholds: Sequence[Threshold], summary: Summary) -> int:
     """Return 1, and say why, if the mean of a score is below its threshold; else 0."""
     code = 0
     for threshold in thresholds:
+        why = ""
         try:
             score = summary.means.mean(threshold.name)
+            if score is None or score.mean is None:
+                why = "no call has this score"
+            elif score.mean < threshold.value:
+                why = f"mean {score.mean:.4f} is below {threshold.value:g}"
         except ValueError as error:  # the scores come from different estimators, for example
-            print_stderr(f"FAILED {threshold.name}: no single mean: {error}")
+            why = f"no single mean: {error}"
+        if why:
+            print_stderr(f"FAILED {threshold.name}: {why}")
             code = 1
-            continue
-        mean = None if score is None else score.mean
-        if mean is None:
-            print_stderr(f"FAILED {threshold.name}: no call has this score")
-        elif mean < threshold.value:
-            print_stderr(f"FAILED {threshold.name}: mean {mean:.4f} is below {threshold.value:g}")
-        else:
-            continue
-        code = 1
     return code
 
 

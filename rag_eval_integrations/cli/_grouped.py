@@ -1,34 +1,29 @@
-"""Additions to typer: options from dataclasses, help pages in sections, and safe usage errors.
+"""Additions to typer: commands made of dataclasses, help pages in sections, safe usage errors.
 
-A group is a dataclass whose fields are options:
+A command is a dataclass whose fields are its options, and whose docstring is its help:
 
-@dataclass(frozen=True)
-class Requests:
-    rpm: Annotated[float | None, typer.Option(help="Requests per minute.")] = None
-
-@app.command("run", cls=Command)
-@grouped
-def run_command(folder: Dir, requests: Requests) -> None:     # rag-eval … run DIR --rpm 60
+@dataclass(frozen=True, kw_only=True)
+class PaintOptions:
+    colour: str = option("Output", "Colour of the paint.", metavar="NAME", default="red")
 """
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
-from functools import update_wrapper
+from dataclasses import MISSING, Field, field, fields
 from importlib import import_module
-from inspect import Parameter
+from inspect import Parameter, Signature
 from typing import Annotated, Any, cast, get_type_hints
 
+import typer
 from typer import BadParameter, Exit
 from typer.core import TyperCommand, TyperGroup
 
 from rag_eval_integrations._visible import hanging
 
-OPTION = "typer"
-"""Metadata of a dataclass's field: its `typer.Option` or `typer.Argument`."""
+_DECLARED = "typer"
+"""Metadata of a dataclass's field: how its option or argument is declared."""
 
 _SECTIONS = (
     "Arguments", "Input", "Tests", "Models under test", "Judge", "Metrics", "TRACe scores",
@@ -129,6 +124,35 @@ def _escaped_usage_errors() -> Iterator[None]:
         raise
 
 
+# --- Commands from dataclasses
+
+
+def option(section: str, help_: str, *names: str, default: Any = None, **settings: Any) -> Any:
+    """Declare an option, as a field of a command's options.
+
+    Args:
+        section: the section of the help page.
+        help_: what the option does.
+        *names: its names; by default that of the field.
+        default: its value where it is not given; MISSING for one that has to be.
+        **settings: further arguments of `typer.Option`.
+    """
+    settings |= {"help": help_, "rich_help_panel": section}
+    return field(default=default, metadata={_DECLARED: (typer.Option, names, settings)})
+
+
+def argument(help_: str, metavar: str) -> Any:
+    """Declare a positional argument, as a field of a command's options."""
+    settings = {"help": help_, "metavar": metavar}
+    return field(metadata={_DECLARED: (typer.Argument, (), settings)})
+
+
+def flag_of(declared: Field[Any]) -> str:
+    """Return the first name of the option that a field declares."""
+    _, names, _ = declared.metadata[_DECLARED]
+    return names[0] if names else f"--{declared.name.replace('_', '-')}"
+
+
 def command_of(module: str, name: str, options: type) -> Callable[..., None]:
     """Make a command of the dataclass of its options, whose docstring is its help.
 
@@ -139,52 +163,23 @@ def command_of(module: str, name: str, options: type) -> Callable[..., None]:
         options: the dataclass.
     """
 
-    def work(*, options: Any) -> None:
+    def command(**given: Any) -> None:
         """Import the command's module, run it and exit with its code."""
-        raise Exit(getattr(import_module(module), name)(options))
+        raise Exit(getattr(import_module(module), name)(options(**given)))
 
-    work.__annotations__ = {"options": options, "return": None}
-    work.__doc__ = options.__doc__
-    return grouped(work)
-
-
-def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace each dataclass argument of a command by one option per field.
-
-    The returned function carries a signature that lists all options, because typer reads options
-    from signatures.
-    """
-    groups: dict[str, Any] = {
-        parameter.name: parameter.annotation
-        for parameter in _parameters(command)
-        if is_dataclass(parameter.annotation)
-    }
-
-    def run(**given: Any) -> None:
-        """Pass the options on as objects of their groups."""
-        for name, group in groups.items():
-            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
-        command(**given)
-
-    shown = [
-        option.replace(kind=Parameter.KEYWORD_ONLY)
-        for parameter in _parameters(command)
-        for option in (
-            _parameters(parameter.annotation) if parameter.name in groups else [parameter]
+    types = get_type_hints(options)
+    parameters = []
+    for each in fields(options):
+        annotation = types[each.name]
+        declare, names, settings = each.metadata[_DECLARED]
+        if annotation is bool:
+            names = names or (flag_of(each),)  # without typer's `--no-…`
+        annotation = Annotated[annotation, declare(*names, **settings)]
+        default = Parameter.empty if each.default is MISSING else each.default
+        parameters.append(
+            Parameter(each.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
         )
-    ]
-    update_wrapper(run, command)
-    run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
-    run.__annotations__ = {option.name: option.annotation for option in shown}
-    return run
-
-
-def _parameters(of: Callable[..., Any]) -> Iterator[Parameter]:
-    """Yield a function's parameters, with the options that its dataclass fields declare."""
-    types = get_type_hints(of, include_extras=True)
-    options = {field.name: field.metadata for field in fields(of)} if is_dataclass(of) else {}
-    for parameter in inspect.signature(of).parameters.values():
-        annotation = types[parameter.name]
-        if OPTION in options.get(parameter.name, ()):
-            annotation = Annotated[annotation, options[parameter.name][OPTION]]
-        yield parameter.replace(annotation=annotation)
+    command.__doc__ = options.__doc__
+    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in parameters}
+    return command

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, cast
 
+from rag_eval_integrations.cli._arguments import Judging
 from rag_eval_integrations.cli._terminal import print_stderr
 from rag_eval_integrations.errors import (
     ConfigurationError,
@@ -20,30 +21,26 @@ from rag_eval_integrations.models.completion import Completion, CompletionReques
 
 
 def judge_of(
-    name: str,
-    requests: Mapping[str, Any],
-    watched: list[WatchedModel] | None = None,
-    **more: object,
+    options: Judging, watched: list[WatchedModel] | None = None, **more: object
 ) -> Judge | Model:
     """Make the judge that `--judge` names; FORMS lists the forms.
 
     Args:
-        name: the option's value.
-        requests: the options of every `openai:MODEL` in it, by name: `cache` and arguments of
-            `judge_from`.
+        options: the option, and those of every `openai:MODEL` in it.
         watched: receives each such model, which then tells at once when it cannot be used.
-        **more: arguments of `judge_from` that are not options.
+        **more: arguments of `judge_from` beside the options, or in place of them.
 
     Raises:
         ConfigurationError: for a judge that does not exist, naming what was looked for; for an
             option that such a judge does not have: a limit that is not kept is worse than none.
     """
+    name, requests = options.judge or "embedded", options.requests()
 
     def endpoint(name: str) -> Model:
         """Make the model of an endpoint, watched and cached as the options say."""
-        options: dict[str, Any] = {**requests, **more}
-        cache = options.pop("cache", None)
-        model = cast(Model, judge_from(name, **options))
+        arguments: dict[str, Any] = {**requests, **more}
+        cache = arguments.pop("cache", None)
+        model = cast(Model, judge_from(name, **arguments))
         if watched is not None:
             model = WatchedModel(model)
             watched.append(model)

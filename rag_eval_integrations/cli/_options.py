@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -14,24 +13,15 @@ from rag_eval_integrations import _target
 from rag_eval_integrations.dataset import read_calls
 from rag_eval_integrations.dataset._names import check_field_map
 from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.evaluator import metric_named
 from rag_eval_integrations.judges import Calibration
-from rag_eval_integrations.metrics import (
-    CallMetric,
-    ContextRecall,
-    Formulas,
-    LabelRetrieval,
-    Metric,
-    Retrieval,
-    Trace,
-)
-from rag_eval_integrations.records.score import metric_hint, score_hint
+from rag_eval_integrations.metrics import CallMetric, Formulas, Metric, Trace
+from rag_eval_integrations.records.score import score_hint
 
 if TYPE_CHECKING:
+    from rag_eval_integrations.cli._arguments import Formulas as FormulasOptions
     from rag_eval_integrations.cli._arguments import Scoring
     from rag_eval_integrations.metrics.prompty import PromptyMetric
-
-
-_NUMBER = re.compile("[0-9]{1,9}")
 
 
 @dataclass(frozen=True)
@@ -43,101 +33,69 @@ class Threshold:
     """From 0 to 1."""
 
 
-METRICS = (
-    "trace, retrieval, label_retrieval, context_recall, geval:NAME, FILE.geval.yaml or "
-    "FILE.metric.prompty"
-)
-"""The forms that `--metrics` accepts."""
+_FORMS = ", geval:NAME, FILE.geval.yaml or FILE.metric.prompty"
+"""What `--metrics` accepts besides the names of `metric_named`."""
 
 
 def metrics_from(options: Scoring) -> list[Metric]:
-    """Make the metrics named in `--metrics`, which are separated by commas.
+    """Make the metrics named in `--metrics`, with the values of their options and variables.
 
     Raises:
         ConfigurationError: for an unknown metric, or options that contradict each other.
         InputError: for a file that is not a metric.
         OSError: when a file cannot be read.
     """
-    graded = _without_none(estimator=options.geval_estimator, samples=options.geval_samples)
-    ranked = _without_none(k=options.k, match=options.match, id_key=options.id_key)
-    metrics = [_metric_from(word.strip(), options, graded, ranked) for word in
-               options.metrics.split(",")]  # fmt: skip
-    if graded and not any(name.startswith("geval:") for m in metrics for name in m.names):
-        field, value = next(iter(graded.items()))
-        raise ConfigurationError(f"--geval-{field}", value, "--metrics names no G-Eval metric")
-    if ranked and not any(isinstance(metric, CallMetric) for metric in metrics):
-        field, value = next(iter(ranked.items()))
-        raise ConfigurationError(_option(field), value, "--metrics does not name retrieval")
+    typed = {
+        "estimator": ("--geval-estimator", options.geval_estimator),
+        "samples": ("--geval-samples", options.geval_samples),
+        "k": ("--k", options.k),
+        "match": ("--match", options.match),
+        "id_key": ("--id-key", options.id_key),
+    }
+    ranked: dict[str, Any] = {
+        name: value for name, (_, value) in typed.items() if value is not None
+    }
+    graded = {name: ranked.pop(name) for name in ("estimator", "samples") if name in ranked}
+    if options.k is not None:  # 0 is refused, and so is what is not a number
+        ranks = map(str.strip, options.k.split(","))
+        ranked["k"] = [int(rank) if rank.isascii() and rank.isdigit() else 0 for rank in ranks]
+    settings: dict[str, dict[str, Any]] = {"geval": graded, "retrieval": ranked}
+    try:
+        metrics = [_metric(name.strip(), options, settings) for name in options.metrics.split(",")]
+    except ConfigurationError as error:
+        if error.field not in typed:
+            raise
+        raise ConfigurationError(*typed[error.field], error.why) from error
+    geval = any(name.startswith("geval:") for metric in metrics for name in metric.names)
+    for fields, used, words in (
+        (graded, geval, "names no G-Eval metric"),
+        (ranked, any(isinstance(m, CallMetric) for m in metrics), "does not name retrieval"),
+    ):
+        if fields and not used:
+            raise ConfigurationError(*typed[next(iter(fields))], f"--metrics {words}")
     if options.calibration is not None and not any(isinstance(m, Trace) for m in metrics):
         why = "--metrics does not name trace"
         raise ConfigurationError("--calibration", str(options.calibration), why)
+    _set_variables(metrics, options.metric_var or ())
     return metrics
 
 
-def _without_none(**options: object) -> dict[str, Any]:
-    """Return the options that the user set."""
-    return {name: value for name, value in options.items() if value is not None}
-
-
-def _option(field: str) -> str:
-    """Write an argument's name as the option of the command line."""
-    return f"--{field.replace('_', '-')}"
-
-
-def _metric_from(
-    name: str, options: Scoring, graded: dict[str, Any], ranked: dict[str, Any]
-) -> Metric:
+def _metric(name: str, options: Scoring, settings: dict[str, dict[str, Any]]) -> Metric:
     """Make a metric; its module is imported only if the option names such a metric."""
     if name == "trace":
-        return trace_from(options.formulas, options.relevance_baseline, options.calibration)
-    if name == "retrieval":
-        return _retrieval_from(ranked)
-    if name == "label_retrieval":
-        return LabelRetrieval()
-    if name == "context_recall":
-        return ContextRecall()
-    if name.startswith("geval:"):
-        return _geval_from(name, graded)
+        return trace_from(options, options.calibration)
     if name.endswith((".geval.yaml", ".geval.yml")):
         from rag_eval_integrations.metrics.geval import read_geval  # noqa: PLC0415
 
-        return read_geval(name, **graded)
+        return read_geval(name, **settings["geval"])
     if name.endswith(".metric.prompty"):
         from rag_eval_integrations.metrics.prompty import PromptyMetric  # noqa: PLC0415
 
         return PromptyMetric(name)
-    hint = metric_hint(name)
-    raise ConfigurationError("--metrics", name, f"no such metric; {hint}use {METRICS}")
+    return metric_named(name, settings, forms=_FORMS)
 
 
-def _retrieval_from(ranked: dict[str, Any]) -> Metric:
-    """Make the retrieval metric; an error names the option."""
-    settings = dict(ranked)
-    if "k" in settings:
-        words = settings["k"].split(",")
-        settings["k"] = [int(word) if _NUMBER.fullmatch(word.strip()) else 0 for word in words]
-    try:
-        return Retrieval(**settings)
-    except ConfigurationError as error:
-        raise ConfigurationError(_option(error.field), ranked[error.field], error.why) from error
-
-
-def _geval_from(name: str, graded: dict[str, Any]) -> Metric:
-    """Make a G-Eval metric; an error names the option."""
-    from rag_eval_integrations.metrics.geval import named_geval  # noqa: PLC0415
-
-    try:
-        return named_geval(name.removeprefix("geval:"), **graded)
-    except ConfigurationError as error:
-        # Name the option, not the argument of the function that refused it.
-        if error.field in graded:
-            raise ConfigurationError(f"--geval-{error.field}", error.value, error.why) from error
-        raise ConfigurationError("--metrics", name, error.why) from error
-
-
-def trace_from(
-    formulas: str | None, relevance_baseline: int | None, calibration: Path | None = None
-) -> Trace:
+def trace_from(options: FormulasOptions, calibration: Path | None = None) -> Trace:
     """Make the TRACe metric from `--formulas`, `--relevance-baseline` and `--calibration`.
 
     Raises:
@@ -151,8 +109,8 @@ def trace_from(
             maps = Calibration.read(calibration)
         except InputError as error:
             raise InputError(f"{calibration}: {error}") from error
-    chosen = cast(Formulas, formulas or "gpt-labeling")
-    return Trace(chosen, relevance_baseline, calibration=maps)
+    chosen = cast(Formulas, options.formulas or "gpt-labeling")
+    return Trace(chosen, options.relevance_baseline, calibration=maps)
 
 
 def thresholds_from(words: Sequence[str], names: Sequence[str]) -> list[Threshold]:
@@ -241,7 +199,7 @@ def text_of(value: str, option: str) -> str:
         raise ConfigurationError(option, value, "is not UTF-8") from error
 
 
-def set_variables(metrics: Sequence[Metric], words: Sequence[str]) -> None:
+def _set_variables(metrics: Sequence[Metric], words: Sequence[str]) -> None:
     """Set the `--metric-var` values in the metric files that use them.
 
     Raises:

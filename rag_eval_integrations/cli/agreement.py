@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_eval_integrations import _target
-from rag_eval_integrations._visible import visible, visible_json
+from rag_eval_integrations._visible import visible_json
 from rag_eval_integrations.agreement import (
     Agreement,
     CascadePoint,
@@ -25,8 +25,9 @@ from rag_eval_integrations.agreement._cascades import cascade_of
 from rag_eval_integrations.agreement._table import Table
 from rag_eval_integrations.agreement.compare import agreement_of, curves_of
 from rag_eval_integrations.cli._arguments import AgreementOptions
+from rag_eval_integrations.cli._console import stdout, width_of
 from rag_eval_integrations.cli._gold_rows import RowReader, predicted_rows
-from rag_eval_integrations.cli._terminal import print_stderr, stdout, width_of, write_stdout
+from rag_eval_integrations.cli._terminal import print_stderr, print_stdout, write_stdout
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations.console import add_row, heading, plain_table
 from rag_eval_integrations.evaluations.summary import caution
@@ -168,44 +169,40 @@ def cascade_tables(points: Sequence[CascadePoint]) -> list[rich_table.Table]:
     """Tabulate quality and cost of a cascade: one row per share of calls sent to later judges."""
     if not points:
         return []
-    if points[0].third is not None:
-        return _tables_of_three(points)
-    title = "Cascade: quality when the second judge gets the calls where the first is least sure"
-    quality = _with_scores(foldable(title, "asked>", "ask_when"), figures.CURVE)
-    title = "Cascade: cost of asking the second judge"
-    cost = foldable(title, "asked>", "requests>", "prompt tokens>", "completion tokens>", "cost>")
-    for point in points:
-        add_row(quality, f"{point.share:.0%}", figures.band_of(point), *figures.curve_cells(point))
-        add_row(cost, f"{point.share:.0%}", *_cost_cells(point))
-    return [quality, cost]
-
-
-def _tables_of_three(points: Sequence[CascadePoint]) -> list[rich_table.Table]:
-    """Make the tables of a cascade of three: quality, and cost."""
-    title = "Cascade of three: quality by the shares of all calls that the second and third get"
-    quality = _with_scores(foldable(title, "second>", "third>"), figures.CURVE)
-    title = "Cascade of three: when the later judges are asked, and what they cost"
-    cost = foldable(
-        title, "second>", "third>", "second asked when", "third asked when", "requests>", "tokens>",
-        "cost>",
-    )  # fmt: skip
-    for before, point in zip((None, *points), points, strict=False):
-        shares = f"{point.share:.0%}", f"{point.third or 0:.0%}"
-        if before is not None and before.share != point.share:
+    three = points[0].third is not None
+    titles = _OF_THREE if three else _OF_TWO
+    of_quality = ("second>", "third>") if three else ("asked>", "ask_when")
+    of_cost = (
+        ("second>", "third>", "second asked when", "third asked when", "requests>", "tokens>")
+        if three
+        else ("asked>", "requests>", "prompt tokens>", "completion tokens>")
+    )
+    quality = _with_scores(foldable(titles[0], *of_quality), figures.CURVE)
+    cost = foldable(titles[1], *of_cost, "cost>")
+    for before, point in zip((points[0], *points), points, strict=False):
+        if three and before.share != point.share:
             quality.add_section()
             cost.add_section()
-        add_row(quality, *shares, *figures.curve_cells(point))
-        requests, prompt, completion, price = _cost_cells(point)
-        when = figures.band_of(point), figures.band_of(point, third=True)
-        add_row(cost, *shares, *when, requests, f"{prompt} + {completion}", price)
+        share, third, when = f"{point.share:.0%}", f"{point.third or 0:.0%}", figures.band_of(point)
+        usage = point.usage
+        requests, prompt, completion = usage.requests, usage.prompt_tokens, usage.completion_tokens
+        spent: list[object] = [requests, prompt, completion]
+        if three:
+            spent = [third, when, figures.band_of(point, third=True), requests]
+            spent.append(f"{prompt} + {completion}")
+        add_row(quality, share, third if three else when, *figures.curve_cells(point))
+        add_row(cost, share, *map(str, spent), figures.cost_of(usage))
     return [quality, cost]
 
 
-def _cost_cells(point: CascadePoint) -> list[str]:
-    """Return requests, tokens and cost of a point as cells."""
-    usage = point.usage
-    numbers = (usage.requests, usage.prompt_tokens, usage.completion_tokens)
-    return [*map(str, numbers), figures.cost_of(usage)]
+_OF_TWO = (
+    "Cascade: quality when the second judge gets the calls where the first is least sure",
+    "Cascade: cost of asking the second judge",
+)
+_OF_THREE = (
+    "Cascade of three: quality by the shares of all calls that the second and third get",
+    "Cascade of three: when the later judges are asked, and what they cost",
+)
 
 
 # --- The output of `rag-eval agreement`
@@ -214,27 +211,26 @@ def _cost_cells(point: CascadePoint) -> list[str]:
 def print_agreement(agreement: Agreement, curve: tuple[CascadePoint, ...] = ()) -> None:
     """Print an agreement and, if there is one, the curve of a cascade."""
     if words := caution(agreement.makers.lexical, agreement.matched.rows):
-        stdout().print(words, soft_wrap=True)
+        print_stdout(words)
     humans = human_tables(agreement.pooled)
     rows = agreement.matched.rows
     if figures.humans_only(agreement):
         show(humans)  # the gold rows have no labels, so there is nothing else to compare
-        stdout().print(f"{rows} rows; 95 % intervals by bootstrap.")
+        print_stdout(f"{rows} rows; 95 % intervals by bootstrap.")
         return
     by_set = _by_dataset(agreement) if figures.several(agreement) else ()
     compared = [*by_set, *_with_intervals(agreement), *_baselines(agreement)]
     show([*humans, *compared, *cascade_tables(curve)])
-    console = stdout()
-    console.print(figures.LEGEND, soft_wrap=True)
+    print_stdout(figures.LEGEND)
     if any(path[0] == "baselines" for path in agreement.pooled.blocks):
-        console.print(figures.BASELINE_NOTE, soft_wrap=True)
-    console.print(
-        f"{rows} rows; {figures.formulas_of(agreement)} formulas; 95 % intervals by bootstrap over "
-        f"rows. {figures.POOLED_NOTE if figures.several(agreement) else ''}".rstrip(),
-        soft_wrap=True,
+        print_stdout(figures.BASELINE_NOTE)
+    formulas = figures.formulas_of(agreement)
+    pooled = f" {figures.POOLED_NOTE}" if figures.several(agreement) else ""
+    print_stdout(
+        f"{rows} rows; {formulas} formulas; 95 % intervals by bootstrap over rows.{pooled}"
     )
     for note in agreement.notes:
-        console.print(visible(note), soft_wrap=True)
+        print_stdout(note)
 
 
 def _with_scores(

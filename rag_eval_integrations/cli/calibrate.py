@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from rag_eval_integrations import _loop, _target
-from rag_eval_integrations._visible import counted, visible
+from rag_eval_integrations._visible import counted
 from rag_eval_integrations.agreement._table import Row, Table
 from rag_eval_integrations.agreement.calibrating import calibration_of, check_enough
 from rag_eval_integrations.cli._arguments import CalibrateOptions
 from rag_eval_integrations.cli._gold_rows import RowReader, predicted_rows
 from rag_eval_integrations.cli._judges import judge_of
 from rag_eval_integrations.cli._options import trace_from
-from rag_eval_integrations.cli._terminal import Progress, print_stderr, stdout, write_stdout
+from rag_eval_integrations.cli._progress import Progress
+from rag_eval_integrations.cli._terminal import print_stderr, print_stdout
 from rag_eval_integrations.cli.agreement import foldable, show
 from rag_eval_integrations.dataset import evaluate_calls, read_calls
 from rag_eval_integrations.dataset._input import Input
@@ -36,9 +36,8 @@ def calibrate(options: CalibrateOptions) -> int:
         JudgeError: the judge scored no call.
         OSError: when a file cannot be read or written.
     """
-    requests = options.requests()
     *evals, gold = options.files
-    _check(options, requests, evals)
+    _check(options, evals)
     for path in options.files:
         if options.out.exists() and path.exists() and options.out.samefile(path):
             raise ConfigurationError("--out", str(options.out), "is an input file")
@@ -47,11 +46,11 @@ def calibrate(options: CalibrateOptions) -> int:
     if evals:
         predicted, trace = predicted_rows(reader, evals[0])
     else:
-        trace = trace_from(options.formulas, options.relevance_baseline)
+        trace = trace_from(options)
     rows = reader.gold(gold, trace)
     check_enough(rows, options.target_error)
     if not evals:
-        predicted = [Row.of(evaluation) for evaluation in _judged(options, requests, gold, trace)]
+        predicted = [Row.of(evaluation) for evaluation in _judged(options, gold, trace)]
     table, joined = Table.joined(predicted, rows)
     if not joined.rows:
         raise ConfigurationError(
@@ -64,11 +63,11 @@ def calibrate(options: CalibrateOptions) -> int:
     with _target.replacing(target, new=not options.overwrite, mode=_target.PUBLIC) as stream:
         stream.write(calibration.to_json().encode("ascii"))
     _print(calibration)
-    write_stdout(f"Wrote {visible(str(options.out))}\n")
+    print_stdout(f"Wrote {options.out}")
     return reader.exit_code()
 
 
-def _check(options: CalibrateOptions, requests: dict[str, Any], evals: Sequence[Path]) -> None:
+def _check(options: CalibrateOptions, evals: Sequence[Path]) -> None:
     """Refuse files and options that do not go together."""
     if len(options.files) > 2:
         names = ", ".join(map(str, options.files))
@@ -76,7 +75,7 @@ def _check(options: CalibrateOptions, requests: dict[str, Any], evals: Sequence[
     if any(str(path) == "-" for path in options.files):
         raise ConfigurationError("files", "-", "is read more than once; use a file")
     asked = {"judge": options.judge, "formulas": options.formulas,
-             "relevance_baseline": options.relevance_baseline, **requests}  # fmt: skip
+             "relevance_baseline": options.relevance_baseline, **options.requests()}  # fmt: skip
     for name, value in asked.items():
         if evals and value is not None:
             raise ConfigurationError(
@@ -85,17 +84,12 @@ def _check(options: CalibrateOptions, requests: dict[str, Any], evals: Sequence[
             )  # fmt: skip
 
 
-def _judged(
-    options: CalibrateOptions, requests: dict[str, Any], gold: Path, trace: Trace
-) -> list[Evaluation]:
+def _judged(options: CalibrateOptions, gold: Path, trace: Trace) -> list[Evaluation]:
     """Have the judge label the calls of the gold rows."""
     calls = Input(gold)
     calls.check()
     progress = Progress(calls, None)
-    judge = judge_of(
-        options.judge or "embedded", requests, on_wait=progress.wait,
-        max_concurrency=options.max_concurrency,
-    )  # fmt: skip
+    judge = judge_of(options, on_wait=progress.wait, max_concurrency=options.max_concurrency)
     evaluator = RagEvaluator(judge, [trace], flags=False)
     evaluations = _loop.run(_evaluated(calls, evaluator, options.max_concurrency, progress))
     failed = [evaluation.error for evaluation in evaluations if evaluation.error is not None]
@@ -140,13 +134,11 @@ def _print(calibration: Calibration) -> None:
                 notes.append(f"{name} is left as it is: {score_map.why}")
         tables.append(table)
     show(tables)
-    console = stdout()
     for note in notes:
-        console.print(visible(note), soft_wrap=True)
-    console.print(
+        print_stdout(note)
+    print_stdout(
         f"{calibration.n} gold rows, {calibration.questions} questions, {calibration.formulas} "
-        "formulas; errors are cross-validated in folds that hold out whole questions.",
-        soft_wrap=True,
+        "formulas; errors are cross-validated in folds that hold out whole questions."
     )
 
 

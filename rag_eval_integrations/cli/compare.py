@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from rag_eval_integrations import _target
 from rag_eval_integrations._visible import one_line, visible_json
 from rag_eval_integrations.cli._arguments import CompareOptions
 from rag_eval_integrations.cli._bad_rows import BadRows
+from rag_eval_integrations.cli._console import stdout
 from rag_eval_integrations.cli._options import named_share
-from rag_eval_integrations.cli._terminal import print_stderr, stdout, write_stdout
+from rag_eval_integrations.cli._terminal import print_stderr, print_stdout, write_stdout
 from rag_eval_integrations.cli.report import format_of
 from rag_eval_integrations.dataset._input import Input
 from rag_eval_integrations.errors import ConfigurationError
@@ -35,9 +36,6 @@ from rag_eval_integrations.evaluations.comparison import (
 from rag_eval_integrations.report import _page
 from rag_eval_integrations.report import compare as compare_runs
 from rag_eval_integrations.report._compare_html import compare_page
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 _SHOWN = 3
 """Calls that are listed below a table; the page shows more of them, and side by side."""
@@ -69,16 +67,15 @@ def compare(options: CompareOptions) -> int:
     )
     verdicts = list(gate_verdicts(comparison, gates, "--fail-on-regression"))
     piped = str(options.out) == "-" or (options.out is None and options.form is not None)
-    _print(comparison, verdicts, stdout(to_stderr=piped))
+    width = stdout(to_stderr=piped).width
+    for line in _lines(comparison, verdicts, width):
+        (print_stderr if piped else print_stdout)(line)
     if options.out is not None or piped:
         _write(
             comparison, form, None if piped else options.out, [verdict.line for verdict in verdicts]
         )
-    for bad in invalid:
-        bad.end("were left out")
-    if any(bad.count for bad in invalid) and not options.skip_invalid:
-        return max(2, _code(verdicts, options))
-    return _code(verdicts, options)
+    codes = [bad.end("were left out", skip=options.skip_invalid) for bad in invalid]
+    return max(*codes, _code(verdicts, options))
 
 
 def _check(options: CompareOptions, evals: Sequence[Input]) -> None:
@@ -95,13 +92,11 @@ def _check(options: CompareOptions, evals: Sequence[Input]) -> None:
         file.check(folder=True)
 
 
-def _print(comparison: Comparison, verdicts: Sequence[GateVerdict], console: Console) -> None:
-    """Print the comparison's tables, remarks, most changed calls and verdicts."""
+def _lines(comparison: Comparison, verdicts: Sequence[GateVerdict], width: int) -> Iterator[str]:
+    """Yield the comparison's tables, remarks, most changed calls and verdicts."""
     for run in comparison.all:
-        for line in (*table_lines(run, console.width), *remarks(run), *_most_changed(run)):
-            console.print(line, soft_wrap=True)
-    for verdict in verdicts:
-        console.print(verdict.line, soft_wrap=True)
+        yield from (*table_lines(run, width), *remarks(run), *_most_changed(run))
+    yield from (verdict.line for verdict in verdicts)
 
 
 def _most_changed(run: Comparison) -> Iterator[str]:

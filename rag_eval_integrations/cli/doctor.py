@@ -10,15 +10,15 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from rag_eval_integrations import _loop
-from rag_eval_integrations._visible import visible
 from rag_eval_integrations.cli._arguments import DoctorOptions
+from rag_eval_integrations.cli._console import stdout
 from rag_eval_integrations.cli._judges import judge_of
-from rag_eval_integrations.cli._terminal import print_stderr, stdout
+from rag_eval_integrations.cli._terminal import print_stderr, print_stdout
 from rag_eval_integrations.evaluations.console import plain_table
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges._named import FORMS
 from rag_eval_integrations.judges.judge import judge_base
-from rag_eval_integrations.records import EvaluationError, Labels, RagCall
+from rag_eval_integrations.records import Evaluation, Labels, RagCall
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -47,45 +47,45 @@ def doctor(options: DoctorOptions) -> int:
     Raises:
         ConfigurationError: for a judge that does not exist, or whose key is missing.
     """
-    name, requests = options.judge or "embedded", options.requests()
-    seconds = options.timeout or _ANSWER
-    deadline = None
-    if "openai:" in name:
-        requests["timeout"], deadline = seconds, seconds + _REST / 2
-    evaluator = RagEvaluator(judge_of(name, requests, deadline=deadline))
-    console = stdout()
-    console.print(_packages())
+    name, seconds = options.judge or "embedded", options.timeout or _ANSWER
+    judge = judge_of(options, timeout=seconds, deadline=seconds + _REST / 2)
+    evaluator = RagEvaluator(judge)
+    stdout().print(_packages())
     for line in _judge_lines(evaluator):
-        console.print(visible(line), soft_wrap=True)
+        print_stdout(line)
     if name.startswith("openai:"):
         print_stderr(f"asking {name} (at most {seconds:g} s; --timeout changes it)")
     limit = seconds + _REST
     try:  # repeated questions included
         evaluation = _loop.run(asyncio.wait_for(evaluator.evaluate(_CALL), limit))
     except TimeoutError:
-        why = (
-            f"no usable answer within {limit:g} s; a slow server may need a longer --timeout, "
-            "or fewer --max-tokens"
+        works, verdict = (
+            False,
+            (
+                f"FAILED: no usable answer within {limit:g} s; a slow server may need a longer "
+                "--timeout, or fewer --max-tokens"
+            ),
         )
-        failure = EvaluationError(type="TimeoutError", message=why, stage="judge")
-        evaluation = evaluator.without_result(_CALL, failure)
-    scores = evaluation.scores
-    if evaluation.error is None:
-        for warning in dict.fromkeys(w for score in scores.values() for w in score.warnings):
-            console.print(visible(f"  {warning}"), soft_wrap=True)
-    works = evaluation.error is None and evaluation.labels is not None
-    if evaluation.error is None and evaluation.labels is not None:
-        values = (
-            f"{name} {score.status if score.value is None else format(score.value, '.2f')}"
-            for name, score in scores.items()
-        )
-        verdict = f"works{_tells_apart(evaluation.labels)} ({', '.join(values)})"
-    elif evaluation.error is not None:
-        verdict = f"FAILED: {evaluation.error.message}"
     else:
-        verdict = f"FAILED: {next(iter(scores.values())).reason}"
-    console.print(visible(f"judge {evaluator.judge.name}: {verdict}"), soft_wrap=True)
+        works, verdict = _verdict(evaluation)
+    print_stdout(f"judge {evaluator.judge.name}: {verdict}")
     return 0 if works else 1
+
+
+def _verdict(evaluation: Evaluation) -> tuple[bool, str]:
+    """Tell whether the judge works, in words as well; print the warnings of its scores."""
+    if evaluation.error is not None:
+        return False, f"FAILED: {evaluation.error.message}"
+    scores = evaluation.scores.values()
+    for warning in dict.fromkeys(warning for score in scores for warning in score.warnings):
+        print_stdout(f"  {warning}")
+    if evaluation.labels is None:
+        return False, f"FAILED: {next(iter(scores)).reason}"
+    values = ", ".join(
+        f"{score.name} {score.status if score.value is None else format(score.value, '.2f')}"
+        for score in scores
+    )
+    return True, f"works{_tells_apart(evaluation.labels)} ({values})"
 
 
 def _tells_apart(labels: Labels) -> str:

@@ -17,7 +17,7 @@ from rag_eval_integrations.background._sink_delivery import pause_after
 from rag_eval_integrations.cli._arguments import PushOptions
 from rag_eval_integrations.cli._bad_rows import BadRows
 from rag_eval_integrations.cli._interrupt import kept
-from rag_eval_integrations.cli._terminal import print_stderr, stdout
+from rag_eval_integrations.cli._terminal import print_stderr, print_stdout
 from rag_eval_integrations.dataset._input import Input, read_evaluations
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations._filters import Filters
@@ -78,14 +78,11 @@ def push(options: PushOptions) -> int:
         raise nothing
     words = f"{words} {counted(noted.posted, 'call')} to {sink.tool}"
     words += f"; {noted.before:,} had been posted before" if noted.before else ""
-    stdout().print(words, soft_wrap=True)
+    print_stdout(words)
     if noted.untraced:
         known = " or ".join(sink.sources)
         print_stderr(f"{counted(noted.untraced, 'call')} without a trace of {known}")
-    bad.end("were not posted")
-    if bad.count and not options.skip_invalid:
-        return 2
-    return 1 if failed else 0
+    return max(bad.end("were not posted", skip=options.skip_invalid), int(failed > 0))
 
 
 class _Noted:

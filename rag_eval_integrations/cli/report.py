@@ -11,7 +11,12 @@ from rag_eval_integrations import _target
 from rag_eval_integrations._visible import counted
 from rag_eval_integrations.cli._arguments import ReportOptions
 from rag_eval_integrations.cli._bad_rows import BadRows, NoRowsError
-from rag_eval_integrations.cli._terminal import print_stderr, stdout, without_stdout, write_stdout
+from rag_eval_integrations.cli._terminal import (
+    print_stderr,
+    print_stdout,
+    without_stdout,
+    write_stdout,
+)
 from rag_eval_integrations.dataset._input import Input, read_evaluations
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations import Summary, _written
@@ -57,17 +62,15 @@ def report(options: ReportOptions) -> int:
         content = _content(rows, form, title, most)
         size = _write(rows, content, out, form, overwrite=options.overwrite)
     except NoRowsError:
-        rows.bad.nothing("evaluation", out)
-        return 2
+        return rows.bad.nothing("evaluation", out)
     calls = counted(rows.count, "call")
     if str(out) != "-":
         part = f", which shows {most:,} of them" if form == "html" and rows.count > most else ""
         words = f"Wrote the report of {calls} to {out}{part} ({_megabytes(size)})"
-        stdout().print(words, soft_wrap=True)
+        print_stdout(words)
     if rows.left_out:
         print_stderr(f"{evals}: {rows.left_out} evaluation(s) have no labels, and so no row")
-    rows.bad.end("are not in the report")
-    return 2 if rows.bad.count and not options.skip_invalid else 0
+    return rows.bad.end("are not in the report", skip=options.skip_invalid)
 
 
 def format_of(given: str | None, out: Path | None, formats: Sequence[str]) -> str:

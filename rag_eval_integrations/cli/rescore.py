@@ -12,7 +12,7 @@ from rag_eval_integrations import _loop
 from rag_eval_integrations._visible import counted
 from rag_eval_integrations.cli._arguments import RescoreOptions
 from rag_eval_integrations.cli._judges import WatchedModel
-from rag_eval_integrations.cli._terminal import print_stderr, stdout
+from rag_eval_integrations.cli._terminal import print_stderr, print_stdout
 from rag_eval_integrations.cli.run import foreseen
 from rag_eval_integrations.cli.store import moment
 from rag_eval_integrations.cli.worker import evaluator_of
@@ -58,13 +58,11 @@ def rescore(options: RescoreOptions) -> int:
                     yield claimed, call
 
         calls, usage, words = foreseen((call for _, call in chosen()), evaluator)
-        stdout().print(
-            f"{words}{_time(store, evaluator, options, calls, usage.requests)}", soft_wrap=True
-        )
+        print_stdout(f"{words}{_time(store, evaluator, options, calls, usage.requests)}")
         if options.dry_run or not calls:
             return 0
         done = _loop.run(_rescored(store, evaluator, chosen(), options, watched))
-    stdout().print(f"{counted(done, 'evaluation')} recorded", soft_wrap=True)
+    print_stdout(f"{counted(done, 'evaluation')} recorded")
     if done < calls:
         left = counted(calls - done, "call was", "calls were")
         print_stderr(f"FAILED: {left} not judged; the same command tries them again")

@@ -31,10 +31,10 @@ from rag_eval_integrations.cli._options import (
     check_rows,
     field_map_from,
     metrics_from,
-    set_variables,
     thresholds_from,
 )
-from rag_eval_integrations.cli._terminal import Progress, print_stderr, stdout
+from rag_eval_integrations.cli._progress import Progress
+from rag_eval_integrations.cli._terminal import print_stderr, print_stdout
 from rag_eval_integrations.dataset import EvaluationFile, Line, evaluate_calls, read_calls
 from rag_eval_integrations.dataset._input import Input
 from rag_eval_integrations.dataset.files import EvaluationPipe, check_form, check_out
@@ -61,10 +61,8 @@ def run(options: RunOptions) -> int:
         ConfigurationError: for options that cannot work, before the first row.
         OSError: when a file cannot be read or written.
     """
-    requests = options.requests()
     rows = _RunRows(options)
     metrics = metrics_from(options)
-    set_variables(metrics, options.metric_var or ())
     names = [name for metric in metrics for name in metric.names]
     thresholds = thresholds_from(options.fail_under or (), names)
     # Open it before anything is written, so that a wrong name leaves no files behind.
@@ -72,7 +70,7 @@ def run(options: RunOptions) -> int:
     _check_files(options, rows.calls)
     check_rows(rows.calls, rows.limit, metrics)
     progress = Progress(rows.calls, rows.limit)
-    judge, watched = _judge(options, requests, progress)
+    judge, watched = _judge(options, progress)
     if any(isinstance(metric, CallMetric) for metric in metrics):
         watched = None  # every call is scored, whether the judge can be used or not
     evaluator = RagEvaluator(judge, metrics, flags=options.flags)
@@ -117,17 +115,15 @@ def run(options: RunOptions) -> int:
     return max(rows.exit_code(), failed, check_thresholds(thresholds, rows.summary))
 
 
-def _judge(
-    options: RunOptions, requests: dict[str, Any], progress: Progress
-) -> tuple[Judge | Model, WatchedModel | None]:
+def _judge(options: RunOptions, progress: Progress) -> tuple[Judge | Model, WatchedModel | None]:
     """Make the judge; and the model that it is, which tells when it cannot be used."""
-    if options.dry_run:  # an estimate is wanted before there is a key, and writes nothing
-        requests["cache"] = None
+    # An estimate is wanted before there is a key, and writes nothing.
+    no_cache = {"cache": None} if options.dry_run else {}
     no_key = options.dry_run and not os.environ.get("OPENAI_API_KEY")
     watched: list[WatchedModel] = []
     judge = judge_of(
-        options.judge or "embedded", requests, watched, max_concurrency=options.max_concurrency,
-        on_wait=progress.wait, api_key="none" if no_key else None,
+        options, watched, max_concurrency=options.max_concurrency, on_wait=progress.wait,
+        api_key="none" if no_key else None, **no_cache,
     )  # fmt: skip
     # In a cascade, calls that need no model are scored without it.
     return judge, watched[0] if isinstance(judge, Model) and watched else None
@@ -169,15 +165,13 @@ def _no_rows(rows: _RunRows) -> int:
     """Say that no row was valid; return the exit code."""
     out = rows.options.out
     left = "" if rows.piped or not out.exists() else "; it is as it was"
-    rows.bad.nothing("call", out, left)
-    if not rows.bad.count:
-        return 2
-    if not rows.bad.is_text:
+    code = rows.bad.nothing("call", out, left, skip=rows.options.skip_invalid)
+    if rows.bad.count and not rows.bad.is_text:
         print_stderr(
             f"A file of calls has one JSON object per line: {_A_CALL}; or it is a JSON array, CSV "
             "or Parquet"
         )
-    return 1 if rows.options.skip_invalid else 2
+    return code
 
 
 _A_CALL = '{"question": "…", "documents": ["…"], "response": "…"}'
@@ -279,8 +273,7 @@ class _RunRows:
 
     def exit_code(self) -> int:
         """Report the bad rows; return 2 if there are any that may not be skipped."""
-        self.bad.end("were left out of the output")
-        return 2 if self.bad.count and not self.options.skip_invalid else 0
+        return self.bad.end("were left out of the output", skip=self.options.skip_invalid)
 
 
 def _dry_run(rows: _RunRows, evaluator: RagEvaluator) -> int:
@@ -288,7 +281,7 @@ def _dry_run(rows: _RunRows, evaluator: RagEvaluator) -> int:
     calls, _, words = foreseen(rows.valid(), evaluator)
     if not calls:
         return _no_rows(rows)
-    stdout().print(f"{words}. Nothing was sent or written.", soft_wrap=True)
+    print_stdout(f"{words}. Nothing was sent or written.")
     return rows.exit_code()
 
 

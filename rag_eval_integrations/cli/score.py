@@ -7,9 +7,8 @@ from functools import partial
 
 from rag_eval_integrations.cli._arguments import ScoreOptions
 from rag_eval_integrations.cli._bad_rows import BadRows, NoRowsError
-from rag_eval_integrations.cli._ending import check_name, check_report, nothing_scored, print_end
+from rag_eval_integrations.cli._ending import check_errors, check_name, check_report, print_end
 from rag_eval_integrations.cli._options import trace_from
-from rag_eval_integrations.cli._terminal import print_stderr
 from rag_eval_integrations.dataset import labelled_from, score_labelled
 from rag_eval_integrations.dataset._input import Input, read_rows
 from rag_eval_integrations.dataset.files import evaluations_to
@@ -29,7 +28,7 @@ def score(options: ScoreOptions) -> int:
         OSError: when a file cannot be read or written.
     """
     labelled, out = Input(options.labelled), options.out
-    metrics = [trace_from(options.formulas, options.relevance_baseline)]
+    metrics = [trace_from(options)]
     check_name("--out", out, labelled)
     check_report(options, labelled)
     summary = Summary()
@@ -45,11 +44,7 @@ def score(options: ScoreOptions) -> int:
             if not summary.calls:
                 raise NoRowsError
     except NoRowsError:
-        bad.nothing("labelled row", out)
-        return 1 if bad.count and options.skip_invalid else 2
+        return bad.nothing("labelled row", out, skip=options.skip_invalid)
     print_end(options, summary, time.perf_counter() - started, summary.calls)
-    bad.end("were left out of the output")
-    why = nothing_scored(summary)
-    if why is not None:
-        print_stderr(f"FAILED: {why}")
-    return 2 if bad.count and not options.skip_invalid else int(why is not None)
+    code = bad.end("were left out of the output", skip=options.skip_invalid)
+    return max(code, check_errors(summary, max_error_rate=1))

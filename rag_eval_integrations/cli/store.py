@@ -18,7 +18,7 @@ from rag_eval_integrations.cli._arguments import (
     StoreReportOptions,
     StoreRetryOptions,
 )
-from rag_eval_integrations.cli._terminal import print_stderr, stdout
+from rag_eval_integrations.cli._terminal import print_stderr, print_stdout
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations._filters import Filters
 from rag_eval_integrations.evaluations.summary import caution
@@ -72,7 +72,8 @@ def info(options: StoreInfoOptions) -> int:
             each += "" if usd is None else f", ${usd:.5f} each"
             evaluations = counted(calls, "evaluation")
             lines.append(f"  {evaluations} by {one_line(judge)} ({fingerprint}){each}")
-    stdout().print("\n".join(lines), soft_wrap=True, markup=False)
+    for line in lines:
+        print_stdout(line)
     return 0
 
 
@@ -91,14 +92,14 @@ def export(options: StoreExportOptions) -> int:
                 why = "the store has no evaluation since then"
                 raise filters.none_kept() or ConfigurationError("--store", store.name, why)
     if str(options.out) != "-":
-        stdout().print(f"Wrote {counted(written, 'evaluation')} to {options.out}", soft_wrap=True)
+        print_stdout(f"Wrote {counted(written, 'evaluation')} to {options.out}")
     return 0
 
 
 def retry(options: StoreRetryOptions) -> int:
     """Make parked calls due again."""
     with closing(Store(options.store)) as store:
-        stdout().print(f"{counted(store.retry(), 'call is', 'calls are')} due again")
+        print_stdout(f"{counted(store.retry(), 'call is', 'calls are')} due again")
     return 0
 
 
@@ -106,7 +107,7 @@ def prune(options: StorePruneOptions) -> int:
     """Delete old calls with their evaluations."""
     with closing(Store(options.store)) as store:
         before = moment(options.older_than, "--older-than", store.now())
-        stdout().print(f"{counted(store.prune(before), 'call')} deleted")
+        print_stdout(f"{counted(store.prune(before), 'call')} deleted")
     return 0
 
 
@@ -140,7 +141,7 @@ def report(options: StoreReportOptions) -> int:
                     told = str(error)
                     print_stderr(f"{told}; tried again every {options.every:g} s")
             if options.every is None:
-                stdout().print(f"Wrote the page to {options.out}", soft_wrap=True)
+                print_stdout(f"Wrote the page to {options.out}")
                 return 0
             time.sleep(options.every)
 

@@ -12,7 +12,7 @@ from rag_eval_integrations import _loop
 from rag_eval_integrations._visible import counted
 from rag_eval_integrations.cli._arguments import Scoring, WorkerOptions
 from rag_eval_integrations.cli._judges import WatchedModel, judge_of
-from rag_eval_integrations.cli._options import metrics_from, set_variables
+from rag_eval_integrations.cli._options import metrics_from
 from rag_eval_integrations.cli._terminal import print_stderr
 from rag_eval_integrations.cli.push import tool_sink
 from rag_eval_integrations.evaluator import RagEvaluator
@@ -74,14 +74,11 @@ def evaluator_of(
         store: the store.
         watched: as for `judge_of`.
     """
-    requests = options.requests()
     metrics = metrics_from(options)
-    set_variables(metrics, options.metric_var or ())
-    name = options.judge or "embedded"
     more: dict[str, Any] = {"max_concurrency": options.max_concurrency}
-    if asks_endpoint(name) and (options.rpm or options.tpm):
-        more["permits"] = StorePermits(store, name, options.rpm, options.tpm)
-    return RagEvaluator(judge_of(name, requests, watched, **more), metrics, flags=options.flags)
+    if options.judge and asks_endpoint(options.judge) and (options.rpm or options.tpm):
+        more["permits"] = StorePermits(store, options.judge, options.rpm, options.tpm)
+    return RagEvaluator(judge_of(options, watched, **more), metrics, flags=options.flags)
 
 
 @contextlib.contextmanager

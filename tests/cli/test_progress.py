@@ -9,7 +9,7 @@ import pytest
 from ferries import Command, ferries
 from loopback import Behaviour, LoopbackServer
 
-from rag_eval_integrations.cli import _terminal
+from rag_eval_integrations.cli import _progress
 from rag_eval_integrations.testing import labels_reply
 
 
@@ -31,8 +31,8 @@ def test_a_line_says_how_far_and_how_long(
     rag_eval: Command, calls: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also while no request has anything to wait for but its answer; a limit is the total."""
-    monkeypatch.setattr(_terminal, "_SECONDS_PER_LINE", 0.2)
-    monkeypatch.setattr(_terminal, "_TICK", 0.05)
+    monkeypatch.setattr(_progress, "_SECONDS_PER_LINE", 0.2)
+    monkeypatch.setattr(_progress, "_TICK", 0.05)
     slow = Behaviour(content=labels_reply(["0a", "0b"], ["a"]), latency=0.25)
 
     lines = run(rag_eval, calls, slow, "--max-concurrency", 8, "--limit", 39)

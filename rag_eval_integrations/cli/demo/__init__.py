@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Generator, Iterator
-from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_eval_integrations import _target
 from rag_eval_integrations.cli._arguments import DemoOptions
-from rag_eval_integrations.cli._terminal import stdout
+from rag_eval_integrations.cli._console import stdout
 from rag_eval_integrations.cli.demo.corpus import LANGCHAIN_EXCHANGES, LLAMA_INDEX_EXCHANGES
 from rag_eval_integrations.evaluations.console import (
     KEYS,
@@ -29,24 +28,13 @@ from rag_eval_integrations.report.html import report_pieces
 if TYPE_CHECKING:
     from rich.console import Console
 
-_EXTRAS = {"langchain": "langchain_core", "llama-index": "llama_index.core"}
+_EXTRAS = {"langchain": "langchain_core", "llama-index": "llama_index"}
 
 ESTIMATES = (
     "These scores are LEXICAL ESTIMATES: the embedded judge compares words and uses no model. "
     "It misses paraphrases and most contradictions; use a model as judge before you rely on a "
     "score."
 )
-
-
-def missing_extras() -> list[str]:
-    """Return the extras whose framework is not installed."""
-    missing = []
-    for extra, module in _EXTRAS.items():
-        with suppress(ModuleNotFoundError):  # the parent package is not installed either
-            if find_spec(module) is not None:
-                continue
-        missing.append(extra)
-    return missing
 
 
 INTRODUCTION = (
@@ -86,8 +74,7 @@ def run_demo(out: Path, console: Console) -> int:
         ConfigurationError: when `out` holds files of these names that no demo wrote.
         OSError: when `out` cannot be created or written.
     """
-    missing = missing_extras()
-    if missing:
+    if missing := [extra for extra, module in _EXTRAS.items() if find_spec(module) is None]:
         wanted = missing[0] if len(missing) == 1 else "all"
         console.print(
             "The demo runs LangChain and LlamaIndex apps. Not installed: "

@@ -14,7 +14,6 @@ from typing import Annotated, cast
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from rag_eval_integrations._visible import counted, one_line
-from rag_eval_integrations.cli._arguments import model_options
 from rag_eval_integrations.cli._judges import WatchedModel
 from rag_eval_integrations.cli._terminal import print_stderr
 from rag_eval_integrations.cli.prompt_tests._options import Requests
@@ -208,7 +207,7 @@ def model_under_test(
         max_concurrency=requests.max_concurrency,
         # An estimate is wanted before there is a key.
         api_key="none" if requests.dry_run and not os.environ.get("OPENAI_API_KEY") else None,
-        **model_options(requests.timeout, requests.max_tokens, requests.extra_body),
+        **requests.answers(),
     )  # fmt: skip
     return WatchedModel(cast(Model, model), tell)
 

@@ -9,14 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from rag_eval_integrations.cli._arguments import (
-    ExtraBody,
-    MaxTokens,
-    Overwrite,
-    Timeout,
-    argument,
-    option,
-)
+from rag_eval_integrations.cli._arguments import Answers, Overwrite
+from rag_eval_integrations.cli._grouped import argument, option
 from rag_eval_integrations.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -30,9 +24,9 @@ def _valued(section: str, metavar: str, help_: str, *names: str, **settings: Any
     return option(section, help_, *names, metavar=metavar, **settings)
 
 
-def _flag(section: str, names: str, help_: str, *, default: bool | None = False) -> Any:
+def _flag(section: str, help_: str, *names: str, default: bool | None = False) -> Any:
     """Declare an option without a value."""
-    return option(section, help_, names, default=default)
+    return option(section, help_, *names, default=default)
 
 
 _TESTS, _JUDGE, _CHECKS = "Tests", "Judge", "Checks"
@@ -65,29 +59,25 @@ class _Out:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Requests:
+class Requests(Answers):
     """Endpoint and limits of the requests to models."""
 
     base_url: str | None = _limit("URL", "OpenAI-compatible endpoint, including /v1.")
     rpm: float | None = _limit("N", "Requests per minute, per model.")
     tpm: float | None = _limit("N", "Tokens per minute, per model.")
     max_concurrency: int = _limit("N", "Maximum number of concurrent requests.", min=1, default=8)
-    timeout: Timeout = None
-    max_tokens: MaxTokens = None
-    extra_body: ExtraBody = None
     prices: str | None = _limit(
         "FILE",
         "Prices: a JSON or YAML file {MODEL: {input: …, output: …}} in US dollars "
         "per million tokens.",
     )
-    dry_run: bool = _flag(_CHECKS, "--dry-run", "Estimate the cost; send and write nothing.")
+    dry_run: bool = _flag(_CHECKS, "Estimate the cost; send and write nothing.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Baseline:
     baseline: bool | None = _flag(
         _TESTS,
-        "--baseline/--no-baseline",
         "Include tests made without rules, for comparison (default).",
         default=None,
     )
@@ -107,8 +97,8 @@ class Generating(_Put, _Out, _Baseline, Requests):
     rules_per_group: int | None = _test("N", "Rules per request (default 3).")
     split_rules: bool | None = _flag(
         _TESTS,
-        "--split/--no-split",
         "Ask for tests of rules and of inverse rules apart (default).",
+        "--split/--no-split",
         default=None,
     )
     generations: int | None = _test("N", "Rounds per group of rules (default 1).")
@@ -191,14 +181,11 @@ class OutputJudging(Requests):
     basis: str = _judge("rules|prompt", "What compliance is judged by.", default="rules")
     see_input: bool | None = _flag(
         _JUDGE,
-        "--see-input/--no-see-input",
         "Show the test's input (default: with --basis rules).",
         default=None,
     )
-    validity: bool = _flag(_JUDGE, "--validity", "Also judge if each test's input is valid.")
-    groundedness: bool = _flag(
-        _JUDGE, "--groundedness", "Also judge if the prompt supports each rule."
-    )
+    validity: bool = _flag(_JUDGE, "Also judge if each test's input is valid.")
+    groundedness: bool = _flag(_JUDGE, "Also judge if the prompt supports each rule.")
     agreement: str | None = _judge(
         "MODEL",
         "Also answer each test with this model from the extracted rules alone, "
@@ -210,10 +197,8 @@ class OutputJudging(Requests):
 class Reporting:
     """How verdicts count, and the least that they have to reach."""
 
-    unknown_as_err: bool = _flag(
-        _CHECKS, "--unknown-as-err", "Count unknown verdicts as not compliant."
-    )
-    majority: bool = _flag(_CHECKS, "--majority", "Count the verdict of most judges.")
+    unknown_as_err: bool = _flag(_CHECKS, "Count unknown verdicts as not compliant.")
+    majority: bool = _flag(_CHECKS, "Count the verdict of most judges.")
     fail_under: list[str] | None = _check(
         "SHARE|METRIC=VALUE",
         "Exit 1 if the share of compliant outputs of any model is "
@@ -223,9 +208,7 @@ class Reporting:
 
 @dataclass(frozen=True, kw_only=True)
 class _Choosing:
-    only_valid: bool = _flag(
-        _TESTS, "--only-valid", "Only tests with a valid input (evaluate --validity)."
-    )
+    only_valid: bool = _flag(_TESTS, "Only tests with a valid input (evaluate --validity).")
     rule: list[int] | None = _test("N", "Only tests of this rule; repeatable.")
     scenario: list[str] | None = _test("NAME", "Only tests of this scenario; repeatable.")
     direction: str | None = _test(
@@ -292,9 +275,7 @@ class ReportOptions(_Folder, Reporting, _Choosing):
         "Exit 1 if compliance, or a metric, of any model fell by more than "
         "DELTA (0 to 1) since --before; repeatable.",
     )
-    fail_on_unclear: bool = _flag(
-        _CHECKS, "--fail-on-unclear", "Exit 1 also if too few tests can tell."
-    )
+    fail_on_unclear: bool = _flag(_CHECKS, "Exit 1 also if too few tests can tell.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -337,4 +318,4 @@ class ExportOptions(_Folder, Overwrite):
         "PATH", "File or folder (default: in DIR); - for stdout.", "--out", "-o"
     )
     model: str | None = _output("NAME", "Model to run and ask (Azure: the deployment).")
-    azure: bool = _flag("Output", "--azure", "With --to openai: for Azure OpenAI.")
+    azure: bool = _flag("Output", "With --to openai: for Azure OpenAI.")

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_eval_integrations._visible import counted
+from rag_eval_integrations.cli._console import stdout
 from rag_eval_integrations.cli._options import Threshold
-from rag_eval_integrations.cli._terminal import print_stderr, stdout, write_stdout
+from rag_eval_integrations.cli._terminal import print_stderr, write_stdout
 from rag_eval_integrations.cli.compare import regression_gates
 from rag_eval_integrations.cli.prompt_tests._options import Reporting, ReportOptions
 from rag_eval_integrations.errors import ConfigurationError

@@ -13,9 +13,10 @@ from typing import cast
 from rag_eval_integrations import _loop
 from rag_eval_integrations._target import make_folder, read_whole, replacing, resolved
 from rag_eval_integrations._visible import counted
+from rag_eval_integrations.cli._console import stdout
 from rag_eval_integrations.cli._interrupt import kept, kept_words
 from rag_eval_integrations.cli._options import metric_variables, text_of
-from rag_eval_integrations.cli._terminal import print_stderr, stdout, write_stdout
+from rag_eval_integrations.cli._terminal import print_stderr, write_stdout
 from rag_eval_integrations.cli.prompt_tests import _reporting
 from rag_eval_integrations.cli.prompt_tests._models import (
     ASSUMED,

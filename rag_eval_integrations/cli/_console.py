@@ -1,0 +1,57 @@
+"""The console for tables on stdout, and the width that they need."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.measure import Measurement
+
+from rag_eval_integrations._visible import hanging, visible
+from rag_eval_integrations.cli._terminal import encodable, without_stdout
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
+_WIDTH = 120
+"""Columns of output to a file or pipe, which have no width of their own."""
+_UNBOUNDED = 10_000
+"""Width, in columns, at which a table is measured, so that no cell is folded."""
+
+
+class _Results(Console):
+    """Escapes every string that is printed, alone or in a table."""
+
+    def print(self, *objects: object, **options: Any) -> None:
+        """Print texts with hanging lines."""
+        shown = [hanging(item) if isinstance(item, str) else item for item in objects]
+        super().print(*shown, **options)
+
+    def on_broken_pipe(self) -> None:
+        """Go on without output: `| head` says nothing about the scores and thresholds."""
+        self.quiet = True
+        without_stdout()
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Render a text with its control characters escaped."""
+        return super().render_str(visible(text), **options)
+
+
+def stdout(*, to_stderr: bool = False) -> Console:
+    """Make a console for tables: text under test cannot act, add colours or forge lines.
+
+    Args:
+        to_stderr: print to stderr, because stdout holds rows.
+    """
+    encodable()
+    stream = sys.stderr if to_stderr else sys.stdout
+    width = None if stream.isatty() or "COLUMNS" in os.environ else _WIDTH
+    return _Results(markup=False, highlight=False, emoji=False, width=width, stderr=to_stderr)
+
+
+def width_of(table: Table, console: Console) -> int:
+    """Return the columns that a table needs so that no cell is folded or cut."""
+    return Measurement.get(console, console.options.update(width=_UNBOUNDED), table).maximum
