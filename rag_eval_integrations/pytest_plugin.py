@@ -232,7 +232,7 @@ def _properties(evaluation: Evaluation, number: int) -> list[tuple[str, object]]
 # --- Fixtures
 
 
-def _failed(words: str) -> Exception:
+def _failed(words: str) -> BaseException:
     """Make the failure of a test, to be raised `from None`: pytest would show both errors."""
     return pytest.fail.Exception(words, pytrace=False)
 

@@ -387,8 +387,10 @@ async def test_a_judge_that_gives_no_labels_leaves_its_reason() -> None:
 async def test_an_incomplete_capture_is_flagged() -> None:
     """A call that was aborted or failed says so on its evaluation; a whole one says nothing."""
     labels = labels_of(["0a"], ["0a"], {"a": (["0a"], True), "b": (["0b"], True)})
-    for status, flags in {"ok": (), "aborted": ("capture_aborted",)}.items():
-        call = CALL.model_copy(update={"capture": Capture(framework="plain", status=status)})
+    whole = Capture(framework="plain", status="ok")
+    aborted = Capture(framework="plain", status="aborted")
+    for capture, flags in ((whole, ()), (aborted, ("capture_aborted",))):
+        call = CALL.model_copy(update={"capture": capture})
         assert (await RagEvaluator(ScriptedJudge(labels)).evaluate(call)).flags == flags
 
 

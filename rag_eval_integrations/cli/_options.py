@@ -55,7 +55,9 @@ def metrics_from(options: Scoring) -> list[Metric]:
     ranked: dict[str, Any] = {
         name: value for name, (_, value) in typed.items() if value is not None
     }
-    graded = {name: ranked.pop(name) for name in ("estimator", "samples") if name in ranked}
+    graded: dict[str, Any] = {
+        name: ranked.pop(name) for name in ("estimator", "samples") if name in ranked
+    }
     if options.k is not None:  # 0 is refused, and so is what is not a number
         ranks = map(str.strip, options.k.split(","))
         ranked["k"] = [int(rank) if rank.isascii() and rank.isdigit() else 0 for rank in ranks]

@@ -4,41 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from ferries import Command
 
-FACTS = [("ferry", "nine"), ("train", "ten"), ("bus", "noon"), ("plane", "six")]
-
-
-def row(number: int, *, supported: bool) -> dict[str, Any]:
-    """A call about a timetable; the gold says what the response's second sentence is worth."""
-    what, when = FACTS[number % len(FACTS)]
-    second = f"It leaves at {when}." if supported else "A famous admiral painted it green."
-    return {
-        "id": str(number),
-        "dataset": f"set{number % 2}",
-        "question": f"When does the {what} number {number} leave?",
-        "documents": [f"The {what} leaves at {when}. Tickets cost two coins."],
-        "response": f"The {what} leaves at {when}. {second}",
-        "labels": {
-            "all_relevant_sentence_keys": ["0a"] if supported else ["0a", "0b"],
-            "all_utilized_sentence_keys": ["0a"],
-            "sentence_support_information": [
-                {
-                    "response_sentence_key": "a",
-                    "supporting_sentence_keys": ["0a"],
-                    "fully_supported": True,
-                },
-                {
-                    "response_sentence_key": "b",
-                    "supporting_sentence_keys": ["0a"] if supported else [],
-                    "fully_supported": supported,
-                },
-            ],
-        },
-    }
+from .test_agreement_tables import row
 
 
 @pytest.fixture
@@ -46,7 +16,7 @@ def judged(rag_eval: Command, tmp_path: Path) -> tuple[Path, Path, Path]:
     """Eight rows, the embedded judge's evaluations of them, and a second judge that is gold's."""
     gold = tmp_path / "gold.jsonl"
     gold.write_text(
-        "".join(json.dumps(row(number, supported=number % 3 != 0)) + "\n" for number in range(8))
+        "".join(json.dumps(row(number, f"set{number % 2}")) + "\n" for number in range(8))
     )
     first, second = tmp_path / "first.jsonl", tmp_path / "second.jsonl"
     assert rag_eval("run", gold, "-o", first).code == 0

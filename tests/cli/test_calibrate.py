@@ -10,14 +10,14 @@ from ferries import Command
 
 from rag_eval_integrations.judges import Calibration
 
-from .test_agreement_cascade import row
+from .test_agreement_tables import row
 
 
 @pytest.fixture
 def gold(tmp_path: Path) -> Path:
     """Sixty labelled rows with different questions; a third of the responses is not adherent."""
     path = tmp_path / "gold.jsonl"
-    rows = [row(number, supported=number % 3 != 0) for number in range(60)]
+    rows = [row(number, "harbour") for number in range(60)]
     path.write_text("".join(json.dumps(one) + "\n" for one in rows))
     return path
 

@@ -669,59 +669,47 @@ def test_files_in_each_others_place_are_told(
 
 
 @BOTH
-def test_a_gzipped_out_is_read_by_every_command(
-    rag_eval: Command, calls: Path, tmp_path: Path, command: str
+@pytest.mark.parametrize("name", ["out.jsonl.gz", "out.parquet"])
+def test_other_forms_of_out_are_read_by_every_command(
+    rag_eval: Command, calls: Path, tmp_path: Path, command: str, name: str
 ) -> None:
-    """It has the rows of the plain one; standard output stays plain."""
-    out, plain = tmp_path / "out.jsonl.gz", tmp_path / "out.jsonl"
-    assert rag_eval(command, calls, "-o", out).code == 0
-    assert rag_eval(command, calls, "-o", plain).code == 0
-    piped = rag_eval(command, calls, "-o", "-")
-
-    assert gzip.decompress(out.read_bytes()) == plain.read_bytes()
-    assert piped.out.encode() == plain.read_bytes()
-    assert rag_eval(command, calls, "-o", out).code == 2
-    assert rag_eval(command, calls, "-o", out, "--overwrite").code == 0
-    assert gzip.decompress(out.read_bytes()) == plain.read_bytes()
-    assert rag_eval("report", out, "-o", tmp_path / "r.json", "--format", "json").code == 0
-    compared = [rag_eval("compare", one, plain) for one in (plain, out)]
-    assert compared[0].code == compared[1].code
-    agreed = [rag_eval("agreement", one, calls) for one in (plain, out)]
-    assert agreed[0].code == agreed[1].code == 0
-    assert rag_eval("score", out, "-o", tmp_path / "again.jsonl").code == 0
-
-
-@BOTH
-def test_a_parquet_out_is_read_by_every_command(
-    rag_eval: Command, calls: Path, tmp_path: Path, command: str
-) -> None:
-    """It has the lines of the plain one, and the figures are equal."""
+    """They have the lines of the plain one, and the figures are equal; a folder of Parquet, too."""
     parquet = pytest.importorskip("pyarrow.parquet")
-    out, plain = tmp_path / "out.parquet", tmp_path / "out.jsonl"
+    out, plain = tmp_path / name, tmp_path / "out.jsonl"
+
+    def content() -> list[str]:
+        if name.endswith("gz"):
+            return gzip.decompress(out.read_bytes()).decode().splitlines()
+        lines: list[str] = parquet.read_table(out)["evaluation"].to_pylist()
+        return lines
+
     assert rag_eval(command, calls, "-o", out, "--report", tmp_path / "out.html").code == 0
     assert rag_eval(command, calls, "-o", plain).code == 0
-
-    table = parquet.read_table(out)
-    assert table["evaluation"].to_pylist() == plain.read_text().splitlines()
-    assert table["id"].to_pylist() == ["0", "1", "2"]
+    assert content() == plain.read_text().splitlines()
+    assert rag_eval(command, calls, "-o", "-").out == plain.read_text()
     assert rag_eval(command, calls, "-o", out).code == 2
     assert rag_eval(command, calls, "-o", out, "--overwrite").code == 0
-    assert parquet.read_table(out).equals(table)
-    assert not (tmp_path / "out.parquet.bak").exists()
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "folder" / "part-0.parquet").write_bytes(out.read_bytes())
-    for evals in (out, tmp_path / "folder"):
-        for form in ("json", "csv", "ragbench"):
-            shown = [rag_eval("report", one, "-o", "-", "--format", form) for one in (plain, evals)]
-            assert (shown[0].code, shown[0].out) == (shown[1].code, shown[1].out)
-        agreed = [rag_eval("agreement", one, calls, "--json") for one in (plain, evals)]
-        assert agreed[0].code == agreed[1].code == 0
-        assert agreed[0].out == agreed[1].out
-        compared = [rag_eval("compare", one, plain) for one in (plain, evals)]
-        assert compared[0].code == compared[1].code
-        again = tmp_path / f"again-{evals.name}.jsonl"
-        assert rag_eval("score", evals, "-o", again).code == 0
-        assert ids(again.read_bytes()) == ["0", "1", "2"]
+    assert content() == plain.read_text().splitlines()
+    assert not (tmp_path / f"{name}.bak").exists()
+    given = [out]
+    if name.endswith("parquet"):
+        (tmp_path / "folder").mkdir()
+        given.append(tmp_path / "folder" / "part-0.parquet")
+        given[1].write_bytes(out.read_bytes())
+        given[1] = given[1].parent
+    for evals in given:
+        for words in (
+            *(("report", "EVALS", "-o", "-", "--format", form) for form in ("json", "csv", "ragbench")),
+            ("agreement", "EVALS", calls, "--json"),
+            ("compare", "EVALS", "EVALS", "--format", "json"),
+            ("score", "EVALS", "-o", "-"),
+        ):  # fmt: skip
+            shown = [
+                rag_eval(*(file if word == "EVALS" else word for word in words))
+                for file in (plain, evals)
+            ]
+            assert shown[0].code == shown[1].code == 0, words
+            assert shown[0].out.replace(plain.name, evals.name) == shown[1].out
 
 
 @BOTH

@@ -8,6 +8,7 @@ import io
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -68,9 +69,9 @@ FILES: dict[str, tuple[str, Callable[[], bytes], str]] = {
 
 @pytest.mark.parametrize("name", FILES)
 def test_files_of_other_tools_need_one_command(
-    rag_eval: Command, tmp_path: Path, name: str
+    rag_eval: Command, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No mapping: the one that was used is told once; every row is evaluated."""
+    """No mapping: the one that was used is told once; standard input is told by its first bytes."""
     file, content, told = FILES[name]
     path, out = tmp_path / file, tmp_path / "evals.jsonl"
     path.write_bytes(content())
@@ -82,23 +83,10 @@ def test_files_of_other_tools_need_one_command(
     assert [one.row_key for one in Evaluations.load(out)] == [KEY] * 3
     again = rag_eval("run", path, "-o", out, "--resume")
     assert "3 reused" in again.out
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_standard_input_may_be_any_of_them(
-    rag_eval: Command, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Told by its first bytes."""
-
-    class Piped:
-        buffer = io.BytesIO(FILES[name][1]())
-
-    monkeypatch.setattr("sys.stdin", Piped)
-    done = rag_eval("run", "-", "-o", tmp_path / "evals.jsonl")
-
-    assert done.code == 0, done.err
-    assert "standard input: read as" in done.err
-    assert len(Evaluations.load(tmp_path / "evals.jsonl")) == 3
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(content())))
+    piped = rag_eval("run", "-", "-o", tmp_path / "piped.jsonl")
+    assert "standard input: read as" in piped.err
+    assert (piped.code, len(Evaluations.load(tmp_path / "piped.jsonl"))) == (0, 3)
 
 
 def test_our_own_names_are_not_told(rag_eval: Command, tmp_path: Path) -> None:

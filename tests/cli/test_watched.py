@@ -169,23 +169,6 @@ def test_a_403_of_one_call_ends_nothing(rag_eval: Command, calls: Path) -> None:
     assert "flagged" in done.out
 
 
-def test_what_may_pass_is_waited_for(rag_eval: Command, calls: Path) -> None:
-    """429, 5xx and lost connections cost no row, also as the very first replies."""
-    lost = iter([True] * 3)
-
-    def respond(body: Body) -> Reply | None:
-        return Reply(body=b"{}", cut=True) if next(lost, False) else None
-
-    faulty = Behaviour(
-        content=LABELS.content, statuses=(503, 429, 500), headers={"retry-after-ms": "20"}
-    )
-    with LoopbackServer(faulty, respond) as server:
-        done, _ = run(rag_eval, calls, server.base_url)
-
-    assert done.code == 0
-    assert done.err.count("\n") <= 1  # the first failure that is waited after
-
-
 def test_a_resumed_run_keeps_what_it_had(rag_eval: Command, calls: Path) -> None:
     """A judge that is gone takes nothing away: rows and exit code say so."""
     out = calls.parent / "evals.jsonl"
