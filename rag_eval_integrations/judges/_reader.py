@@ -78,8 +78,14 @@ _OF_DOCUMENTS = {
 }  # fmt: skip
 
 
-class OverBudget(Exception):
-    """The call would take more pairs than are allowed."""
+class Unscored(Exception):
+    """The call cannot be scored; the arguments are the code and the reason."""
+
+
+def over_budget(what: str, most: int) -> Unscored:
+    """Say that a call would take more pairs than are allowed."""
+    why = f"the call has {what}, more than {most} pairs allow (max_pairs)"
+    return Unscored("over_budget", why)
 
 
 # --- Premises: pieces of documents, and windows of them
@@ -102,8 +108,7 @@ def pieces_of(model: LocalModel, texts: Sequence[str], most: int) -> list[Senten
     A text without tokens is left out: there is nothing to read.
     """
     pieces = []
-    for number, text in enumerate(texts):
-        [encoding] = model.tokens([text])
+    for number, (text, encoding) in enumerate(zip(texts, model.tokens(texts), strict=True)):
         tokens, spans = encoding.ids, encoding.offsets
         for low in range(0, len(tokens), most):
             ids = tokens[low : low + most]
@@ -213,7 +218,7 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
         _check(given)
         self._made_of = given | {name: _absolute(given[name]) for name in ("model", "relevance")}
         self.name = self._library
-        self._template, self._threshold = template, threshold
+        self._threshold = threshold
         self._max_windows, self._max_pairs = max_windows, max_pairs
         self._lines = (relevance_line, utilized_line)
         load = type(self)._model
@@ -226,6 +231,8 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
         self._closed = False
         # Each of question and hypothesis may take a quarter; a premise has the rest.
         self._quarter = max(SHORTEST // 4, self._support.length // 4)
+        by_tokens = self._support.kind == "token"
+        self._template = template or ("{question}\n{premise}" if by_tokens else "{premise}")
         self._check_template()
         by = self._models[1].name if self._models[1:] else "embedded"
         read_by = f"{self._support.name} + {by}"
@@ -240,7 +247,7 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
 
     def _check_template(self) -> None:
         """Refuse a template that does not fit the model."""
-        template, room = self._template or "", self._support.length
+        template, room = self._template, self._support.length
         if self._support.kind == "token" and "{hypothesis}" in template:
             raise ConfigurationError(
                 "template", template, "a classifier of tokens reads the response as a text of its "
@@ -252,7 +259,8 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
     def _digest(self) -> str:
         """Return the digest of what labels depend on."""
         of_words = EmbeddedJudge().version if len(self._models) == 1 else self._lines
-        options = (self._threshold, self._max_windows, self._max_pairs, self._template, of_words)
+        template = self._made_of["template"]
+        options = (self._threshold, self._max_windows, self._max_pairs, template, of_words)
         parts = [*(model.identity for model in self._models), options]
         return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
@@ -280,17 +288,10 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
         """
         if self._closed:
             raise JudgeError(_CLOSED)
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(1, "rag-eval-reader")
-        stop = Event()
-        loop = asyncio.get_running_loop()
+        self._pool = self._pool or ThreadPoolExecutor(1, "rag-eval-reader")
+        loop, stop = asyncio.get_running_loop(), Event()
         try:
             return await loop.run_in_executor(self._pool, self._label, call, stop)
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if self._closed and not (task and task.cancelling()):  # it was waiting for its turn
-                raise JudgeError(_CLOSED) from None
-            raise
         finally:
             stop.set()  # of no consequence unless the wait for it was cancelled
 
@@ -299,30 +300,29 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
         self._closed, self._made_of = True, {}  # they may be models
         pool, self._pool = self._pool, None
         if pool is not None:
-            await asyncio.to_thread(pool.shutdown, cancel_futures=True)
+            await asyncio.to_thread(pool.shutdown)
         for model in self._models:
             model.close()
 
     def _label(self, call: SentencizedCall, stop: Event) -> Labelling:
         """Label one call; what cannot be scored has its reason."""
+        if self._closed:  # while it was waiting for its turn
+            raise JudgeError(_CLOSED)
+        code: UnscoredCode = "judge_output_invalid"
         try:
             with contained:
                 return self._labelled(call, stop)
-        except OverBudget as error:
-            why = f"the call has {error}, more than {self._max_pairs} pairs allow (max_pairs)"
-            return self._without("over_budget", why)
+        except Unscored as error:
+            code, why = error.args
         except JudgeOutputError as error:
-            return self._without("judge_output_invalid", str(error))
+            why = str(error)
         except JudgeError:
             raise
         except Exception as error:
             why = f"{self._info.model}: {type(error).__name__}: {error}"
             raise JudgeError(why) from error
-
-    def _without(self, code: UnscoredCode, reason: str) -> Labelling:
-        """Return a labelling without labels."""
         flags = (READER,)
-        return Labelling(labels=None, judge=self._info, flags=flags, unscored=code, reason=reason)
+        return Labelling(labels=None, judge=self._info, flags=flags, unscored=code, reason=why)
 
     def _labelled(self, call: SentencizedCall, stop: Event) -> Labelling:
         """Read support, and take relevance from the second model or the embedded judge."""
@@ -332,7 +332,7 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
             by_words = label_call(call)
             if by_words.labels is None:
                 why = f"{by_words.reason}; or give a model for relevance (`relevance=`)"
-                return self._without(by_words.unscored or "judge_incapable", why)
+                raise Unscored(by_words.unscored or "judge_incapable", why)
             maker = f"the embedded judge (version {by_words.judge.version})"
             known = by_words.labels.model_dump(include=_OF_DOCUMENTS)
             read = self._read(call, stop)
@@ -402,12 +402,12 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
         """Read the response sentences of a call beside its document sentences.
 
         Raises:
-            OverBudget: more pairs than are allowed.
+            Unscored: more pairs than are allowed.
             JudgeOutputError, Cancelled: as `LocalModel.probabilities`.
         """
         model, answered = self._support, [sentence.key for sentence in call.response]
         if len(answered) * (1 + ALONE) > self._max_pairs:
-            raise OverBudget(f"{len(answered)} response sentences")
+            raise over_budget(f"{len(answered)} response sentences", self._max_pairs)
         spoken = (call.call.question, *(sentence.text for sentence in call.response))
         question, *texts = [self._beginning(model.plain(text)) for text in spoken]
         behind, *tokens = [frozenset(text.ids) for text in model.tokens([question, *texts])]
@@ -415,15 +415,13 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
             for number, ids in enumerate(tokens):
                 if len(ids) <= SHORT:
                     texts[number], tokens[number] = f"{question} {texts[number]}", ids | behind
-        if not texts:
-            return Read([], [])
-        fixed = model.longest([self._pair("", question, text) for text in texts])
+        fixed = model.longest([self._pair("", question, text) for text in texts or [""]])
         budget = max(1, model.length - fixed - 2)
         pieces = pieces_of(model, [model.plain(each.text) for each in call.documents], budget)
         if not pieces:
             return Read([self._entry(key, 0.0) for key in answered], [0.0] * len(answered))
         sizes = [piece.size for piece in pieces]
-        allowed = max(1, min(self._max_windows, self._max_pairs // len(answered) - ALONE))
+        allowed = max(1, min(self._max_windows, self._max_pairs // max(1, len(answered)) - ALONE))
         orders = ranked(pieces, tokens)
         packed = [windows(order, sizes, budget, allowed) for order in orders]
 
@@ -458,7 +456,7 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
             entries.append(
                 self._entry(key, probabilities[-1], [*evidence], [*dict.fromkeys(matched)])
             )
-        most = max(len(premises) for premises, _ in packed)
+        most = max((len(premises) for premises, _ in packed), default=1)
         return Read(entries, probabilities, alone, most, any(left for _, left in packed))
 
     def _beginning(self, text: str) -> str:
@@ -469,9 +467,6 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
 
     def _pair(self, premise: str, question: str, hypothesis: str) -> Pair:
         """Make the input that the model was trained on."""
-        if self._template is None:
-            by_tokens = self._support.kind == "token"
-            return (f"{question}\n{premise}" if by_tokens else premise), hypothesis
         texts = {"premise": premise, "question": question, "hypothesis": hypothesis}
         # In one pass: a document that says {hypothesis} is a document.
         filled = _PLACES.sub(lambda place: texts[place[1]], self._template)
@@ -494,7 +489,7 @@ def relevance(
         stop: set to cancel.
 
     Raises:
-        OverBudget: there are more pairs than `most`.
+        Unscored: there are more pairs than `most`.
         JudgeOutputError, Cancelled: as `LocalModel.probabilities`.
     """
     response, documents = [
@@ -503,7 +498,8 @@ def relevance(
     ]
     encoder = model.kind == "embedding"
     if max(1, len(response)) * len(documents) > most:
-        raise OverBudget(f"{len(response)} response and {len(documents)} document sentences")
+        what = f"{len(response)} response and {len(documents)} document sentences"
+        raise over_budget(what, most)
     asking = [model.plain(call.call.question), *response]
     pairs = [(text, document) for document in documents for text in asking]
     values = (model.cosines if encoder else model.probabilities)(pairs, stop)

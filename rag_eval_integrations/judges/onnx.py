@@ -145,23 +145,20 @@ def _files(path: Path, purpose: Purpose) -> tuple[Path, Path]:
     """Return the `.onnx` file, and the folder of the files that describe it."""
     names = (path / "model.onnx", path / "onnx" / "model.onnx") if path.is_dir() else (path,)
     file = next((name for name in names if name.is_file()), None)
-    if file is None:
-        why = (
-            "has neither model.onnx nor onnx/model.onnx"
-            if path.is_dir()
-            else "no such folder or file"
-        )
-        raise ConfigurationError(purpose, str(path), why)
-    if file.suffix != ".onnx":
-        why = "use a folder, or a file that ends in .onnx"
-        raise ConfigurationError(purpose, str(path), why)
-    folder = file.absolute().parent
-    if folder.name == "onnx" and path != file.parent:
+    folder = (file or path).absolute().parent
+    if file is not None and folder.name == "onnx" and path != file.parent:
         folder = folder.parent
-    for needed in ("tokenizer.json", "config.json"):
-        if not (folder / needed).is_file():
-            raise ConfigurationError(purpose, str(path), f"has no {needed}")
-    return file, folder
+    missing = [name for name in ("tokenizer.json", "config.json") if not (folder / name).is_file()]
+    if file is None:
+        why = "has neither model.onnx nor onnx/model.onnx"
+        why = why if path.is_dir() else "no such folder or file"
+    elif file.suffix != ".onnx":
+        why = "use a folder, or a file that ends in .onnx"
+    elif missing:
+        why = f"has no {missing[0]}"
+    else:
+        return file, folder
+    raise ConfigurationError(purpose, str(path), why)
 
 
 def _digest(file: Path, tokenizer: Path) -> str:

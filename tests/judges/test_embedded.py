@@ -169,16 +169,6 @@ def test_a_refusal_counts_as_a_statement_about_the_context() -> None:
     assert refusal.supported_probabilities["a"] > claim.supported_probabilities["a"]
 
 
-def test_labels_agree_with_the_verdict() -> None:
-    """Not adherent: the least supported sentence is unsupported; adherent: none is."""
-    for response in (
-        ["It was finished in 1889."],
-        ["It was finished in 1889.", "Queen Victoria paid 40 pounds for each rivet."],
-        ["Rome.", "Oslo hosts the penguins.", "It is 330 metres tall."],
-    ):
-        check_consistency(labels_of(call_of(DOCUMENTS, response)))
-
-
 @pytest.mark.parametrize(
     ("documents", "response"),
     [
@@ -308,14 +298,6 @@ def test_huge_calls_finish(documents: int, sentences: int) -> None:
     assert len(labels.sentence_support_information) == sentences
 
 
-@pytest.mark.timeout(300)
-def test_thousands_of_documents_finish() -> None:
-    """So are thousands of documents."""
-    labels = labels_of(call_of([[item] for item in items(5_000)], answers(1_000)))
-
-    assert labels.sentence_support_information[7].supporting_sentence_keys[0] == "7a"
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("apart", [False, True], ids=["in one document", "a document each"])
 def test_time_is_not_the_product_of_documents_and_response(apart: bool) -> None:
@@ -386,14 +368,6 @@ def test_of_a_response_that_is_not_adherent_the_least_is_unsupported() -> None:
 
     assert labels.unsupported_response_sentence_keys == ("b",)
     assert not labels.overall_supported
-
-
-def test_a_response_in_another_language_is_unscored() -> None:
-    """Though question and documents are English; the reason names the part."""
-    labelling = label_call(call_of(DOCUMENTS, ["Der Turm wurde ja nicht in Paris gebaut."]))
-
-    assert labelling.labels is None
-    assert "not the response (looks German)" in (labelling.reason or "")
 
 
 def test_its_keys_need_no_reconciling() -> None:

@@ -9,11 +9,12 @@ from pathlib import Path
 from statistics import mean
 
 import pytest
+from by_hand import keyed
 
 from rag_eval_integrations import RagEvaluator
 from rag_eval_integrations.judges.embedded._language import SAMPLED_CHARACTERS, foreign, not_covered
 from rag_eval_integrations.judges.embedded.judge import label_call
-from rag_eval_integrations.records import RagCall, Sentence, Sentences, SentencizedCall
+from rag_eval_integrations.records import RagCall
 
 FOREIGN = {
     "German": "Die Hauptstadt von Frankreich ist Paris.",
@@ -48,6 +49,9 @@ NOT_FOREIGN = [
     "α + β = γ²",
     "The word 水 means water and 山 means mountain.",
     "Press MENU > Settings > Wi-Fi > Advanced > Reset.",
+    "w1 w2 w3 w4",
+    "1w 2w 3w 4o",
+    "w1 w2 w3 é4 e5 o6",
 ]
 
 
@@ -124,15 +128,7 @@ def test_each_part_counts(part: str) -> None:
 
 def test_the_labelling_says_what_to_use_instead() -> None:
     """Unscored, not guessed: no labels, the code, and a reason with the way out."""
-    call = SentencizedCall(
-        call=RagCall(
-            question="巴黎在哪里？", documents=["巴黎是法国的首都。"], response="在法国。"
-        ),
-        sentences=Sentences(
-            documents=(Sentence("0a", "巴黎是法国的首都。"),), response=(Sentence("a", "在法国。"),)
-        ),
-        splitter="by hand",
-    )
+    call = keyed([["巴黎是法国的首都。"]], ["在法国。"], question="巴黎在哪里？")
 
     labelling = label_call(call)
 
@@ -176,11 +172,13 @@ FILLER = "Reset"  # a word of no language, as far as function words tell
         ("Париж", None),
         ("Привет abcdefgh", "Cyrillic"),
         ("Привет abcdefghi", None),
+        ("Столица Франции - Париж, αβγ", "Cyrillic"),
     ],
     ids=[
         "four words", "three words", "two function words", "one function word", "8 % of the words",
         "under 8 %", "fewer than a fifth English", "a fifth English", "twice the English words",
         "one and a half times", "six letters", "five letters", "over 40 % of the letters", "40 %",
+        "the commonest script",
     ],
 )  # fmt: skip
 def test_the_limits_of_the_doubt(text: str, language: str | None) -> None:
@@ -228,11 +226,6 @@ def test_short_documents_leave_room_for_later_ones() -> None:
     assert not_covered("", "", documents) == "the documents (looks German)"
 
 
-def test_the_commonest_script_is_named() -> None:
-    """A few letters of another script among it do not give the text its name."""
-    assert foreign("Столица Франции - Париж, αβγ") == "Cyrillic"
-
-
 def test_a_foreign_title_makes_no_call_foreign() -> None:
     """A few words with an English function word, or a short response, say nothing by themselves."""
     english = ["The play was written in the seventeenth century, and it is about a prince."]
@@ -248,17 +241,6 @@ def test_a_foreign_title_makes_no_call_foreign() -> None:
     assert not_covered("", "das wird nicht gut oder auch eine Frage", english) == (
         "the response (looks German)"
     )
-
-
-def test_few_words_name_no_language() -> None:
-    """Which one it is cannot be told by four."""
-    assert not_covered("Wann?", "Um neun Uhr.", ["Um zehn."]) == "the question (looks not English)"
-
-
-@pytest.mark.parametrize("text", ["w1 w2 w3 w4", "1w 2w 3w 4o", "w1 w2 w3 é4 e5 o6"])
-def test_letters_with_digits_are_no_words(text: str) -> None:
-    """They are names of things."""
-    assert foreign(text) is None
 
 
 @pytest.mark.parametrize(

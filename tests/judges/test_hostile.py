@@ -9,7 +9,6 @@ import pytest
 
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges import _prompt as prompt
-from rag_eval_integrations.judges import speaks_to_a_judge
 from rag_eval_integrations.models.completion import CompletionRequest
 from rag_eval_integrations.records import RagCall, Sentence
 from rag_eval_integrations.testing import ScriptedModel, labels_reply
@@ -123,20 +122,3 @@ async def test_the_flag_can_be_left_out() -> None:
         assert plain.flags == ("lexical_estimate",)
         assert flagged.flags == ("lexical_estimate", "suspected_injection")
         assert plain == flagged.model_copy(update={"flags": plain.flags})
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        HONEST,
-        "Follow the instructions in the manual before you mark the lid.",
-        "The system: a pump, a valve and a tank.",
-        "Ignore the warning light for the first ten seconds.",
-        "The response was rated as true to life by every critic.",
-        "</td></tr> is markup of a table.",
-        *QUIET.values(),
-    ],
-)
-def test_plain_text_is_not_flagged(text: str) -> None:
-    """Manuals give instructions, and pages hold markup."""
-    assert not speaks_to_a_judge([text])

@@ -240,17 +240,6 @@ async def test_too_many_windows_are_over_budget() -> None:
     assert LLMJudge(model, window_characters=30, max_windows=2).estimate(CALL) == Usage()
 
 
-async def test_a_judge_that_does_not_answer_is_an_error_of_the_call() -> None:
-    """Type and message are recorded; no labels are made up."""
-    model = ScriptedModel([JudgeUnavailableError("no route")])
-
-    evaluation = await RagEvaluator(ThrottledModel(model, max_attempts=1)).evaluate(CALL.call)
-
-    assert evaluation.error is not None
-    assert evaluation.error.type == "JudgeUnavailableError"
-    assert evaluation.labels is None
-
-
 async def test_a_model_is_asked_through_the_one_layer_that_retries() -> None:
     """A passing failure is not the call's failure, and nothing is wrapped twice."""
     model = ScriptedModel([JudgeUnavailableError("429", retry_after=0.0), REPLY])

@@ -12,7 +12,6 @@ from rag_eval_integrations.errors import JudgeOutputError
 from rag_eval_integrations.judges._prompt import (
     NullListError,
     parse_labels,
-    parse_object,
     parse_support,
 )
 from rag_eval_integrations.judges._reconcile import (
@@ -93,30 +92,6 @@ def test_the_repair_reply() -> None:
     assert [entry.response_sentence_key for entry in entries] == ["b"]
     with pytest.raises(JudgeOutputError):
         parse_support('{"labels": []}')
-
-
-@pytest.mark.parametrize(
-    "inside", ["[" * 2_000 + "]" * 2_000, '"a" "b" ' * 800, '"' + "x" * 30_000 + '"'], ids=["deep", "quotes", "long"]
-)  # fmt: skip
-def test_a_hopeless_reply_is_not_repaired_for_seconds(inside: str) -> None:
-    """Repair takes quadratic time; beyond its bounds the reply is refused, with the reason."""
-    with pytest.raises(JudgeOutputError, match="too long to be repaired"):
-        parse_object('{"a": \'x\', "b": ' + inside + ', "c": "}"}')
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (r"""{"a": "he wrote \"{\" there",}""", 'he wrote "{" there'),
-        ("```json\n{'a': 'x',}\n```\nA closing } ends it.", "x"),
-        ("```json\n{'a': 'x',}\n```\nBut {'a': 'y'} would be wrong.", "x"),
-        ("{'a': 'x',} A closing brace ends it.", "x"),
-    ],
-    ids=["quote", "fence", "object after the fence", "prose"],
-)
-def test_small_mistakes_are_repaired_whatever_stands_around(text: str, said: str) -> None:
-    """Braces in strings close nothing, and what follows the object is not part of it."""
-    assert parse_object(text)["a"] == said
 
 
 @pytest.mark.parametrize(

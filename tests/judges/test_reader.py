@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rag_eval_integrations
-from rag_eval_integrations.errors import ConfigurationError, JudgeOutputError
+from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.judges import _local_model
 from rag_eval_integrations.judges._local_model import (
     LocalModel,
@@ -41,30 +41,6 @@ def read_as(
     names = dict(enumerate(labels))
     config = {"id2label": names, "problem_type": problem}
     return reading_of(config, None, len(names), purpose, "the-model")
-
-
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("independent", [True, False])
-def test_a_value_that_is_not_finite_is_no_probability(value: float, independent: bool) -> None:
-    """It raises; it is never NaN, 0 or 1."""
-    with pytest.raises(JudgeOutputError, match="not a finite number"):
-        OutputReading((0,), 2, independent).probability([0.0, value])
-
-
-@pytest.mark.parametrize(
-    "labels",
-    [
-        ("LABEL_0", "LABEL_1"), ("entailment", "other"), ("supported", "consistent"),
-    ],
-)  # fmt: skip
-def test_names_that_do_not_say_it_are_refused_for_support(labels: tuple[str, ...]) -> None:
-    """Also where all of them mean the same."""
-    with pytest.raises(ConfigurationError) as error:
-        read_as(labels, problem="regression")
-
-    assert error.value.field == "labels"
-    for said in ("the-model", f"{len(labels)} outputs", "problem_type regression"):
-        assert said in str(error.value)
 
 
 def test_one_output_without_a_name_is_relevance_as_cross_encoders_have_it() -> None:
