@@ -22,6 +22,7 @@ from rag_eval_integrations.records._shown import LEXICAL
 PairedBy = Literal["id", "question"]
 Pair = tuple[int, int]
 """Positions of one call in the first and in the second run."""
+Places = dict[PairedBy, dict[str | bytes, int]]
 
 _CONVERSATION = ("thread_id", "conversation_id", "session_id")
 """Fields of metadata that name a conversation, in the order that they are looked for."""
@@ -73,12 +74,11 @@ class EvaluationsFile:
             if line.value is not None:
                 self._numbers.append(line.number)
                 yield line.value
-            elif line.error is not None and self._report is None:
-                error = line.error
+            elif self._report is not None:
+                self._report(line)
+            elif error := line.error:
                 path = str(self.path)
                 raise InputError(error.why, field=error.field, line=error.line, path=path)
-            elif line.error is not None and self._report is not None:
-                self._report(line)
 
     def some(self, positions: Collection[int]) -> dict[int, Evaluation]:
         """Read the evaluations at some positions of the file, without parsing the other lines.
@@ -100,6 +100,8 @@ class RunInBrief:
     """The means of all its scores, by who made them."""
     lexical: int
     """Number of calls whose judge compared words."""
+    places: Places
+    """Key → the place of its call, by the ways in which its calls can be paired."""
     evaluations: EvaluationsFile | Sequence[Evaluation]
 
     @classmethod
@@ -126,21 +128,31 @@ class RunInBrief:
         fields = _CONVERSATION if conversation is None else (conversation,) if conversation else ()
         means, lexical = Means(), 0
         calls: list[CallInBrief] = []
+        places: Places = {way: {} for way in ways.left}
         for evaluation in evaluations:
             if not isinstance(evaluation, Evaluation):
                 why = f"holds a {type(evaluation).__name__}, which is not an Evaluation"
                 raise ConfigurationError("runs", name, why)
             means.add(evaluation)
             lexical += LEXICAL in evaluation.flags
-            calls.append(_in_brief(evaluation, fields))
-            ways.look_at(name, len(calls), calls[-1])
+            calls.append(call := _in_brief(evaluation, fields))
+            for way in ways.left:
+                if (key := key_of(call, way)) is None:
+                    if way == "id":
+                        why = f"call {len(calls)} of {name} has no id of its own"
+                        ways.exclude(way, why, name)
+                elif (place := places[way].setdefault(key, len(calls) - 1)) < len(calls) - 1:
+                    same = f"id {call.id!r}" if way == "id" else "same question and reference"
+                    both = f"calls {place + 1} and {len(calls)} of {name}"
+                    ways.exclude(way, f"{both} have the {same}", name)
         if not calls:
             why = "has no evaluations"
             if isinstance(evaluations, EvaluationsFile):
                 why += "; `rag-eval run CALLS -o FILE` makes them"
             raise ConfigurationError("runs", name, why)
-        ways.end(name)
-        return cls(name, tuple(calls), means, lexical, evaluations)
+        if "question" in ways.left and not places["question"]:
+            ways.exclude("question", f"no call in {name} has a question", name)
+        return cls(name, tuple(calls), means, lexical, places, evaluations)
 
     def some(self, positions: Collection[int]) -> dict[int, Evaluation]:
         """Look up the evaluations of some calls, as they were when the run was gone through.
@@ -197,32 +209,24 @@ class Ways:
     def __init__(self, by: PairedBy | None) -> None:
         self._wanted: tuple[PairedBy, ...] = ("id", "question") if by is None else (by,)
         self._trouble: dict[PairedBy, str] = {}
-        self._places: dict[PairedBy, dict[str | bytes, int]] = {way: {} for way in self._wanted}
 
-    def look_at(self, name: str, place: int, call: CallInBrief) -> None:
-        """Look at the next call of a run, with its place from 1.
+    @property
+    def left(self) -> list[PairedBy]:
+        """The ways that are not excluded, the one to prefer first."""
+        return [way for way in self._wanted if way not in self._trouble]
+
+    def exclude(self, way: PairedBy, why: str, run: str) -> None:
+        """Exclude a way of pairing, because of the calls of a run.
 
         Raises:
             ConfigurationError: no way is left.
         """
-        for way in self._left():
-            key, places = key_of(call, way), self._places[way]
-            if key is not None and key in places:
-                same = f"the id {call.id!r}" if way == "id" else "the same question and reference"
-                self._exclude(way, f"calls {places[key]} and {place} of {name} have {same}", name)
-            elif key is not None:
-                places[key] = place
-            elif way == "id":
-                self._exclude(way, f"call {place} of {name} has no id of its own", name)
-
-    def end(self, name: str) -> None:
-        """End a run."""
-        if "question" in self._left() and not self._places["question"]:
-            self._exclude("question", f"no call in {name} has a question", name)
-        self._places = {way: {} for way in self._wanted}
+        self._trouble[way] = why
+        if not self.left:
+            raise self._refusal(run, {})
 
     def pair(self, a: RunInBrief, b: RunInBrief) -> tuple[PairedBy, list[Pair]]:
-        """Pair the calls of two runs that were looked at.
+        """Pair the calls of two runs.
 
         Returns:
             What they are paired by, and the pairs in the order of the first run.
@@ -230,24 +234,12 @@ class Ways:
         Raises:
             ConfigurationError: the keys have nothing in common.
         """
-        for way in self._left():
-            places = {key_of(call, way): place for place, call in enumerate(b.calls)}
-            places.pop(None, None)
-            keys = (key_of(call, way) for call in a.calls)
-            if pairs := [(place, places[key]) for place, key in enumerate(keys) if key in places]:
+        for way in self.left:
+            theirs = b.places[way]
+            if pairs := [(i, theirs[key]) for key, i in a.places[way].items() if key in theirs]:
                 return way, pairs
         why = f"{a.name} and {b.name} have none in common"
-        raise self._refusal(f"{a.name}, {b.name}", dict.fromkeys(self._left(), why))
-
-    def _left(self) -> list[PairedBy]:
-        """Return the ways of pairing that are not excluded."""
-        return [way for way in self._wanted if way not in self._trouble]
-
-    def _exclude(self, way: PairedBy, why: str, run: str) -> None:
-        """Exclude a way of pairing; refuse the runs if none is left."""
-        self._trouble[way] = why
-        if not self._left():
-            raise self._refusal(run, {})
+        raise self._refusal(f"{a.name}, {b.name}", dict.fromkeys(self.left, why))
 
     def _refusal(self, runs: str, more: dict[PairedBy, str]) -> ConfigurationError:
         """Make the error that says why each way of pairing fails."""

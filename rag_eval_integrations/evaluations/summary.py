@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from rag_eval_integrations._visible import counted, one_line
 from rag_eval_integrations.metrics import Diagnosis, diagnose
@@ -33,13 +32,7 @@ from rag_eval_integrations.sentences import document_number
 BINS = 10
 """Number of bins of a score's histogram."""
 _EDGES = [edge / BINS for edge in range(1, BINS)]
-_MOST_KINDS = 1_000
-"""Kinds of warnings, failures, flags … that are counted apart, so that memory is bounded."""
-OTHERS = "(others)"
-"""Kind under which all further kinds are counted together."""
 _MOST_RANKS = 1_000
-
-K = TypeVar("K", bound=Hashable)
 
 
 # --- The figures
@@ -207,7 +200,8 @@ class Summary:
         error = evaluation.error
         if error is not None:
             self.failed += 1
-            kind = _count(self.errors, f"{error.stage}: {error.type}", OTHERS)
+            kind = f"{error.stage}: {error.type}"
+            self.errors[kind] += 1
             self.reasons.setdefault(kind, error.message)
         if evaluation.labels is not None:
             self.labelled += 1
@@ -215,11 +209,10 @@ class Summary:
             for diagnosis in diagnose(evaluation):
                 self.diagnoses[diagnosis.pattern] += 1
         self._add_scores(evaluation)
-        for flag in evaluation.flags:
-            _count(self.flags, flag, OTHERS)
-        for warning in dict.fromkeys(w for s in evaluation.scores.values() for w in s.warnings):
-            _count(self.warnings, warning, OTHERS)
-        _count(self.judges, evaluation.judge, _OTHER_JUDGES)
+        self.flags.update(evaluation.flags)
+        scores = evaluation.scores.values()
+        self.warnings.update(list(dict.fromkeys(w for score in scores for w in score.warnings)))
+        self.judges[evaluation.judge] += 1
         usage = evaluation.usage
         if usage.requests or usage.prompt_tokens or usage.completion_tokens or usage.cost_usd:
             self.usage += usage
@@ -230,39 +223,31 @@ class Summary:
         self.scored += other.scored
         self.failed += other.failed
         self.labelled += other.labelled
-        for error, count in other.errors.items():
-            kind = _count(self.errors, error, OTHERS, count)
-            self.reasons.setdefault(kind, other.reasons[error])
+        self.errors.update(other.errors)
+        self.reasons = other.reasons | self.reasons
         self.means.merge(other.means)
         self.diagnoses.update(other.diagnoses)
-        _merge(self.warnings, other.warnings, OTHERS)
-        _merge(self.flags, other.flags, OTHERS)
-        _merge(self.judges, other.judges, _OTHER_JUDGES)
-        for name, values in other.versions.items():
-            _merge(self.versions.setdefault(name, Counter()), values, OTHERS)
+        self.warnings.update(other.warnings)
+        self.flags.update(other.flags)
+        self.judges.update(other.judges)
         self.usage += other.usage
+        for name, values in other.versions.items():
+            self.versions.setdefault(name, Counter()).update(values)
         for made, tally in other._tallies.items():
             self._tallies.setdefault(made, _Tally()).merge(tally)
         self._retrieval.merge(other._retrieval)
 
     def _add_scores(self, evaluation: Evaluation) -> None:
         """Count the scores of an evaluation, and what made them."""
-        makers: list[By] = []
-        last: By | None = None
+        made_by = [("fingerprint", evaluation.fingerprint)]
         for made, score in makers_of(evaluation):
             self.means.count(made, score)
-            if made not in self._tallies:
-                self._tallies[made] = _Tally()
-            self._tallies[made].add(score)
-            if made.by is not last:  # the scores of one metric share it
-                last = made.by
-                makers.append(score.by)
+            self._tallies.setdefault(made, _Tally()).add(score)
+            made_by += [(name, getattr(score.by, name)) for name in _VERSIONS]
         self.scored += any(score.value is not None for score in evaluation.scores.values())
-        made_by = [("fingerprint", evaluation.fingerprint)]
-        made_by += [(name, getattr(by, name)) for by in makers for name in _VERSIONS]
         for name, value in dict.fromkeys(made_by):  # in an order that is the same in every process
             if value is not None:
-                _count(self.versions.setdefault(name, Counter()), str(value), OTHERS)
+                self.versions.setdefault(name, Counter())[str(value)] += 1
 
     @property
     def scores(self) -> tuple[ScoreFigures, ...]:
@@ -439,21 +424,6 @@ _VERSIONS = (
     "splitter",
     "calibration",
 )
-_OTHER_JUDGES = JudgeInfo(name=OTHERS)
-
-
-def _count(counter: Counter[K], key: K, others: K, by: int = 1) -> K:
-    """Count a kind, as "others" when there are too many; return what was counted."""
-    if key not in counter and len(counter) >= _MOST_KINDS:
-        key = others
-    counter[key] += by
-    return key
-
-
-def _merge(counter: Counter[K], other: Counter[K], others: K) -> None:
-    """Add the counts of another counter, within the bound on its keys."""
-    for key, count in other.items():
-        _count(counter, key, others, count)
 
 
 def may_be_of(unscored: By, by: By) -> bool:

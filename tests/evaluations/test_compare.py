@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import gzip
-import json
 import random
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import JsonValue
 from runs import MAKER, call, run, write
 
-from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import Capture, Evaluation, EvaluationError
 from rag_eval_integrations.report import Comparison, compare
 from rag_eval_integrations.testing import assert_no_regression
@@ -38,25 +35,31 @@ def test_calls_are_paired_by_the_users_own_ids() -> None:
     assert "99 of 99 calls with the same id have another question or reference." in comparison.notes
 
 
-def test_default_ids_are_not_the_users() -> None:
-    """They change with the response, so question and reference say which call is which."""
-    before = [each.model_copy(update={"id": each.row_key[:16]}) for each in run(HALF)]
-    after = run(HALF, response=["It leaves at ten."])
-    after = [each.model_copy(update={"id": each.row_key[:16]}) for each in after]
-    assert not {each.id for each in before} & {each.id for each in after}
-
-    comparison = compare(before, after)
-
-    assert (comparison.paired_by, comparison.pairs) == ("question", 100)
-    with pytest.raises(ConfigurationError, match="call 1 of A has no id of its own"):
-        compare(before, after, by="id")
+def by_default(evaluations: list[Evaluation]) -> list[Evaluation]:
+    """The evaluations with ids that the library makes: they change with the response."""
+    return [each.model_copy(update={"id": each.row_key[:16]}) for each in evaluations]
 
 
-def test_ids_of_runs_without_a_common_one_are_not_used() -> None:
-    """Such as a framework's run ids, which are new in every run."""
-    after = [each.model_copy(update={"id": f"run-{each.id}"}) for each in run(HALF)]
+@pytest.mark.parametrize(
+    ("before", "after", "pairs"),
+    [
+        (by_default(run(HALF)), by_default(run(HALF, response=["It leaves at ten."])), 100),
+        # A framework's run ids are new in every run.
+        (run(HALF), [each.model_copy(update={"id": f"run-{each.id}"}) for each in run(HALF)], 100),
+        # The same question with another expected answer is another call.
+        (*[[call("same", {}, question="When?", reference=str(n)) for n in range(12)]] * 2, 12),
+        # Two retrievals with unknown questions are not known to be the same.
+        (*[[call("", {}, question=text) for text in ("", "Known?")]] * 2, 1),
+    ],
+)
+def test_without_common_ids_question_and_reference_say_which_call_is_which(
+    before: list[Evaluation], after: list[Evaluation], pairs: int
+) -> None:
+    """Where ids are the library's own, or of one run only, or repeat."""
+    comparison = compare(before, after[::-1])
 
-    assert compare(run(HALF), after).paired_by == "question"
+    assert (comparison.paired_by, comparison.pairs) == ("question", pairs)
+    assert comparison.only_a == comparison.only_b == len(before) - pairs
 
 
 def test_ids_that_repeat_are_refused_with_their_places() -> None:
@@ -74,44 +77,28 @@ def test_ids_that_repeat_are_refused_with_their_places() -> None:
 
 def test_all_runs_are_paired_in_one_way() -> None:
     """Where the third has no ids of its own, the second is paired by question, too."""
-    default = [each.model_copy(update={"id": each.row_key[:16]}) for each in run(HALF)]
-
-    ways = [each.paired_by for each in compare(run(HALF), run(HALF), default).all]
+    ways = [each.paired_by for each in compare(run(HALF), run(HALF), by_default(run(HALF))).all]
 
     assert ways == ["question", "question"]
     assert compare(run(HALF), run(HALF)).paired_by == "id"
-
-
-def test_references_tell_equal_questions_apart() -> None:
-    """The same question with another expected answer is another call."""
-    before = [
-        call("same", {"adherence": 1.0}, question="When?", reference=str(number))
-        for number in range(12)
-    ]
-
-    comparison = compare(before, list(reversed(before)))
-
-    assert (comparison.paired_by, comparison.pairs) == ("question", 12)
-
-
-def test_runs_of_other_calls_are_refused() -> None:
-    """There is nothing to compare."""
-    with pytest.raises(ConfigurationError, match="have none in common"):
-        compare(run([1.0]), [call("other", {"adherence": 1.0})])
-    with pytest.raises(ConfigurationError, match=r"has no evaluations$"):
-        compare(run([1.0]), [])
+    with pytest.raises(ConfigurationError, match="call 1 of A has no id of its own"):
+        compare(by_default(run(HALF)), run(HALF), by="id")
 
 
 def test_a_run_is_any_iterable_of_evaluations() -> None:
-    """Such as a stream of them; other things are named."""
+    """Such as a stream of them; other things are named, and there has to be something to pair."""
     comparison = compare(iter(run([1.0] * 12)), (each for each in run([0.0] * 12)))
 
     assert len(comparison.changed("adherence", None)) == 12
-    with pytest.raises(ConfigurationError, match="holds a dict"):
-        compare([{"id": "q0"}], run([1.0]))  # type: ignore[list-item]
-    others: tuple[Any, ...] = (None, 3, call("q0", {"adherence": 1.0}), object())
-    for other in others:
-        with pytest.raises(ConfigurationError, match=r"'B': should be evaluations or the path"):
+    one = call("q0", {"adherence": 1.0})
+    wrong: tuple[tuple[Any, str], ...] = (
+        ([{"id": "q0"}], "holds a dict"),
+        ([], r"has no evaluations$"),
+        ([call("other", {"adherence": 1.0})], "have none in common"),
+        *((other, r"'B': should be evaluations or the path") for other in (None, 3, one, object())),
+    )
+    for other, why in wrong:
+        with pytest.raises(ConfigurationError, match=why):
             compare(run([1.0]), other)
 
 
@@ -136,15 +123,6 @@ def test_the_order_of_the_files_does_not_matter(by: Any) -> None:
     assert mirrored.interval.high == pytest.approx(-difference.interval.low, abs=1e-12)
 
 
-def test_a_call_without_a_question_has_no_pair_by_question() -> None:
-    """Two retrievals with unknown questions are not known to be the same."""
-    before = [call("", {"adherence": 1.0}, question=text) for text in ("", "Known?")]
-
-    comparison = compare(before, before)
-
-    assert (comparison.pairs, comparison.only_a, comparison.only_b) == (1, 1, 1)
-
-
 # --- Files
 
 
@@ -166,32 +144,21 @@ def test_files_are_compared_and_read_again_for_what_is_shown(tmp_path: Path) -> 
     assert change.difference == -1
 
 
-def test_a_line_that_is_no_evaluation_is_an_error(tmp_path: Path) -> None:
-    """In Python; the command reports it and goes on."""
-    path = write(tmp_path / "a.jsonl", run([1.0]))
-    path.write_text(path.read_text() + "{}\n")
-
-    with pytest.raises(InputError, match=r"a\.jsonl: line 2: field `id`: is missing"):
-        compare(path, path)
-
-
 def test_a_file_that_changed_since_is_not_mixed_with_its_old_figures(tmp_path: Path) -> None:
     """A notebook that runs its pipeline again would see other calls' texts beside old changes."""
-    before = write(tmp_path / "a.jsonl", run([1.0] * 12))
     after = write(tmp_path / "b.jsonl", run([0.0] * 12))
-    comparison = compare(before, after)
-    assert len(comparison.changed("adherence", None)) == 12
-    old = comparison.changed("adherence")[0]
+    comparison, whole = compare(run([1.0] * 12), after), after.read_text()
+    old = comparison.changed("adherence", None)
+    assert len(old) == 12
 
-    for changed in (run([0.5] * 12), run([0.0] * 3), [*run([0.0] * 12)][::-1]):
-        write(after, changed)
+    reverse = "".join(reversed(whole.splitlines(keepends=True)))
+    other = write(after, run([0.5] * 12)).read_text()
+    for content in (other, whole[: len(whole) // 4], reverse, "{}\n" * 12):
+        after.write_text(content)
         with pytest.raises(ConfigurationError, match=r"'b\.jsonl': has changed since it was"):
             comparison.changed("adherence")
-    after.write_text("{}\n" * 12)
-    with pytest.raises(ConfigurationError, match=r"'b\.jsonl': has changed since it was"):
-        comparison.changed("adherence")
-    write(after, run([0.0] * 12))
-    assert comparison.changed("adherence")[0] == old
+    after.write_text(whole)
+    assert comparison.changed("adherence", None) == old
 
 
 def test_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
@@ -237,17 +204,12 @@ def test_scores_made_differently_are_refused(change: dict[str, str], message: st
 
 
 def test_a_run_mixed_in_itself_is_refused() -> None:
-    """Such as estimates by log-probabilities for some calls, and by samples for others."""
+    """As by log-probabilities and by samples; another splitter and other windows are no mix."""
     several = [*run(HALF[:50]), *run(HALF, method="logprobs")[50:]]
+    other = MAKER.model_copy(update={"splitter": "another", "windows": 3})
 
     with pytest.raises(ConfigurationError, match="method labels and logprobs in A"):
         compare(several, several)
-
-
-def test_what_does_not_change_a_scores_meaning_is_no_mix() -> None:
-    """The splitter's version and the number of windows may differ."""
-    other = MAKER.model_copy(update={"splitter": "another", "windows": 3})
-
     assert compare(run(HALF), run(HALF, by=other)).notes == ()
 
 
@@ -319,35 +281,28 @@ def test_a_comparison_says_first_how_many_answers_changed(values: list[int], sen
     before = adherent([0.0 if value == 2 else 1.0 for value in values])
     after = adherent([0.0 if value == 0 else 1.0 for value in values])
 
+    scores = compare(before, after).scores
     lines = str(compare(before, after)).splitlines()
 
+    # Holm's correction is of adherence alone: the others tell of the same sentences.
+    assert scores["adherence"].p_holm == scores["adherence"].p
+    assert (scores["trace_average"].p_holm, scores["supported_fraction"].p_holm) == (None, None)
     assert lines[:2] == ["B compared with A", sentence]
     assert max(map(len, lines[: lines.index("")])) <= 80
     assert sentence in compare(before, after)._repr_html_()
 
 
-def test_a_comparison_prints_in_80_columns_with_every_name(tmp_path: Path) -> None:
-    """Values first, then how sure they are; runs of files and others by their names."""
-    names = ["context_utilization", "geval:coherence:summary", "adherence"]
-    values = [0.1 * (number % 10) for number in range(60)]
-    before = [call(f"q{n}", dict.fromkeys(names, value)) for n, value in enumerate(values)]
-    after = [call(f"q{n}", dict.fromkeys(names, 1 - value)) for n, value in enumerate(values)]
-
-    comparison = compare(before, after, names=["old", "new"])
-
-    lines = str(comparison).splitlines()
-    assert lines[0] == "A: old, B: new"
-    third = compare(before, after, before).others[0]
+def test_a_comparison_names_its_runs(tmp_path: Path) -> None:
+    """Files and others by their names, beside the letters of the table's columns."""
+    before, after = run(HALF), run(HALF[::-1])
     path = write(tmp_path / "new.jsonl", after)
     for compared, heading in (
-        (third, "B (C) compared with A"),
+        (compare(before, after, names=["old", "new"]), "A: old, B: new"),
+        (compare(before, after, before).others[0], "B (C) compared with A"),
         (compare(before, path), "B (new.jsonl) compared with A"),
         (compare(path, before), "B compared with A (new.jsonl)"),
     ):
         assert str(compared).splitlines()[0] == heading
-    figures = [line for line in lines if line.split() and line.split()[0] in names]
-    assert [line.split()[0] for line in figures] == names * 2
-    assert max(map(len, figures)) <= 80
 
 
 def test_without_adherence_the_score_that_changed_most_is_told() -> None:
@@ -359,18 +314,6 @@ def test_without_adherence_the_score_that_changed_most_is_told() -> None:
         "style fell in 7 calls and rose in 5; 12 calls are too few to be sure."
     )
     assert str(compare(before, [call(f"q{n}", {}) for n in range(12)])).splitlines()[1] == ""
-
-
-def test_scores_that_others_make_up_are_not_counted_again() -> None:
-    """Holm's correction is of adherence alone: they tell of the same sentences."""
-    before = adherent([1.0] * 30)
-    after = adherent([0.0] * 6 + [1.0] * 22 + [0.5] * 2)
-
-    scores = compare(before, after).scores
-
-    assert scores["adherence"].p_holm == scores["adherence"].p
-    assert scores["trace_average"].p is not None
-    assert (scores["trace_average"].p_holm, scores["supported_fraction"].p_holm) == (None, None)
 
 
 def test_a_comparison_says_that_no_model_read_the_calls() -> None:
@@ -387,8 +330,8 @@ def test_a_comparison_says_that_no_model_read_the_calls() -> None:
 
 def test_the_calls_that_changed_most_come_first() -> None:
     """A fall before a rise of the same size; those that did not change are none of them."""
-    before = run([0.5, 0.5, 0.5, 0.5, 0.0])
-    after = run([0.5, 0.7, 0.1, 0.9, 0.3])
+    before = run([0.5, 0.5, 0.5, 0.5, 0.0, 0.5])
+    after = run([0.5, 0.7, 0.1, 0.9, 0.3, 0.5 + 1e-7])  # within a millionth, as in the counts
     comparison = compare(before, after)
 
     changes = comparison.changed("adherence")
@@ -398,6 +341,7 @@ def test_the_calls_that_changed_most_come_first() -> None:
     assert len(comparison.changed("adherence", 2)) == 2
     assert [change.after.id for change in comparison.fell("adherence")] == ["q2"]
     assert comparison.changed_count == 4
+    assert (comparison.scores["adherence"].wins, comparison.scores["adherence"].ties) == (3, 2)
 
 
 # --- Verdicts
@@ -409,107 +353,69 @@ def down(share: float, n: int) -> Comparison:
     return compare(run([1.0] * n), run([0.0] * fallen + [1.0] * (n - fallen)))
 
 
-def test_what_counts_as_the_same_is_not_listed_as_changed() -> None:
-    """Values that differ by less than a millionth are ties, in the counts and in the lists."""
-    before = run([0.5, 0.5, *[1.0] * 10])
-    comparison = compare(before, run([0.5 + 1e-7, 0.6, *[1.0] * 10]))
-
-    assert (comparison.scores["adherence"].wins, comparison.scores["adherence"].ties) == (1, 11)
-    assert comparison.changed_count == 1
-    assert [each.after.id for each in comparison.changed("adherence")] == ["q1"]
-
-
-def test_one_call_is_a_call() -> None:
-    """The sentences are read by people."""
-    comparison = compare(run([1.0]), [call("q0", {"adherence": 0.0}, question="Other?")], by="id")
-
-    assert "1 call paired by id." in str(comparison)
-    assert "1 of 1 call with the same id has another question or reference." in str(comparison)
-    assert (
-        comparison.scores["adherence"].verdict(0.1).reason
-        == "1 call in both runs, at least 10 needed"
-    )
-
-
-def test_three_verdicts() -> None:
+@pytest.mark.parametrize(
+    ("fallen", "calls", "delta", "outcome", "reason"),
+    [
+        (40, 200, 0.02, "worse", "wholly below -0.02"),
+        (40, 200, 0.0, "worse", "wholly below 0"),
+        (40, 200, 0.3, "fine", "is not below -0.3"),  # that it fell is no chance
+        (0, 400, 0.02, "fine", ""),
+        (0, 200, 0.02, "fine", ""),
+        (0, 20, 0.02, "cannot tell", ""),  # nothing changed; in a thousand, something could have
+        (6, 200, 0.02, "cannot tell", "200 calls show differences from 0.0"),
+        (6, 200, 0.02, "cannot tell", " would show one of 0.02"),
+        (9, 9, 0.02, "cannot tell", "9 calls in both runs, at least 10 needed"),
+        (1, 1, 0.1, "cannot tell", "1 call in both runs, at least 10 needed"),
+        (10, 10, 0.02, "worse", ""),
+    ],
+)
+def test_three_verdicts(fallen: int, calls: int, delta: float, outcome: str, reason: str) -> None:
     """Worse beyond doubt, fine beyond doubt, or too few calls to tell."""
-    worse = down(0.2, 200).scores["adherence"].verdict(0.02)
-    fine = down(0.0, 400).scores["adherence"].verdict(0.02)
-    unclear = down(0.03, 200).scores["adherence"].verdict(0.02)
+    verdict = down(fallen / calls, calls).scores["adherence"].verdict(delta)
 
-    assert (worse.outcome, fine.outcome, unclear.outcome) == ("worse", "fine", "cannot tell")
-    assert "wholly below -0.02" in worse.reason
-    assert "200 calls show differences from 0.0" in unclear.reason
-    assert " would show one of 0.02" in unclear.reason
-
-
-def test_a_fall_within_delta_is_fine() -> None:
-    """Even one that is no chance: delta is what does not matter."""
-    score = down(0.2, 200).scores["adherence"]
-
-    assert score.interval is not None
-    assert score.verdict(-score.interval.low + 0.001).outcome == "fine"
-    assert score.verdict(-score.interval.high - 0.001).outcome == "worse"
-    assert score.verdict(0).outcome == "worse"
-
-
-def test_fewer_than_ten_calls_have_no_verdict() -> None:
-    """Though all of them fell."""
-    score = down(1.0, 9).scores["adherence"]
-
-    assert score.interval is None
-    assert score.verdict(0.02) == ("cannot tell", "9 calls in both runs, at least 10 needed")
-    assert down(1.0, 10).scores["adherence"].verdict(0.02).outcome == "worse"
-
-
-def test_equal_runs_of_few_calls_are_not_known_to_be_fine() -> None:
-    """Nothing changed in 20 calls: in a thousand, some could have."""
-    assert down(0.0, 20).scores["adherence"].verdict(0.02).outcome == "cannot tell"
-    assert down(0.0, 200).scores["adherence"].verdict(0.02).outcome == "fine"
-
-
-@pytest.mark.parametrize("delta", [-0.01, 1.5, float("nan"), True, "0.02"])
-def test_a_delta_that_is_none_is_refused(delta: Any) -> None:
-    """It is a size, from 0 to 1; True is no number."""
-    with pytest.raises(ConfigurationError, match="delta"):
-        down(0.1, 20).scores["adherence"].verdict(delta)
+    assert verdict.outcome == outcome
+    assert reason in verdict.reason
 
 
 # --- Conversations
 
 
+def in_threads(n: int, size: int, value: float | None = None) -> list[Evaluation]:
+    """Calls of which so many stand in one thread each."""
+    return [
+        call(f"q{place}", {"adherence": float(place % 2) if value is None else value},
+             metadata={"thread_id": f"t{place // size}"})
+        for place in range(n)
+    ]  # fmt: skip
+
+
 def test_calls_of_one_conversation_are_kept_together() -> None:
     """From the metadata that frameworks write; one id for a whole run names no conversation."""
-    values = [1.0, 0.0] * 60
-    thread: list[dict[str, JsonValue]] = [{"thread_id": f"t{n // 4}"} for n in range(120)]
-    before = [
-        call(f"q{place}", {"adherence": value}, metadata=thread[place])
-        for place, value in enumerate(values)
-    ]
+    before = in_threads(120, 4)
+    bare = [each.model_copy(update={"metadata": {}}) for each in before]
     captured = [
         each.model_copy(
-            update={"metadata": {}, "capture": Capture(framework="x", metadata=content)}
+            update={"metadata": {}, "capture": Capture(framework="x", metadata=each.metadata)}
         )
-        for each, content in zip(before, thread, strict=True)
+        for each in before
     ]
     whole = [each.model_copy(update={"metadata": {"session_id": "run 7"}}) for each in before]
     named = [
-        each.model_copy(update={"metadata": {"user": content["thread_id"]}})
-        for each, content in zip(before, thread, strict=True)
+        each.model_copy(update={"metadata": {"user": each.metadata["thread_id"]}})
+        for each in before
     ]
+    cases: tuple[tuple[list[Evaluation], list[Evaluation], Any, int | None], ...] = (
+        (before, before, None, 30), (captured, captured, None, 30), (bare, before, None, 30),
+        (named, named, "user", 30), (named, named, None, None), (whole, whole, None, None),
+        (before, before, False, None), (bare, bare, None, None),
+    )  # fmt: skip
 
-    assert compare(before, before).scores["adherence"].conversations == 30
-    assert compare(captured, captured).scores["adherence"].conversations == 30
-    assert compare(whole, whole).scores["adherence"].conversations is None
-    assert compare(named, named).scores["adherence"].conversations is None
-    by_user = compare(named, named, conversation="user")
-    assert by_user.scores["adherence"].conversations == 30
-    assert "conversation" in str(by_user)
-    alone = compare(before, before, conversation=False)
-    assert alone.scores["adherence"].conversations is None
-    bare = [each.model_copy(update={"metadata": {}}) for each in before]
-    assert compare(bare, before).scores["adherence"].conversations == 30
-    assert compare(bare, bare).scores["adherence"].conversations is None
+    for first, second, field, conversations in cases:
+        comparison = compare(first, second, conversation=field)
+        assert comparison.scores["adherence"].conversations == conversations
+        assert ("kept together" in str(comparison)) == (conversations is not None)
+    four = compare(in_threads(40, 10, 1.0), in_threads(40, 10, 0.0)).scores["adherence"]
+    assert four.verdict(0.02) == ("cannot tell", "4 conversations in both runs, at least 10 needed")
 
 
 def test_a_field_that_no_call_has_names_no_conversation() -> None:
@@ -521,39 +427,19 @@ def test_a_field_that_no_call_has_names_no_conversation() -> None:
         compare(before, before, conversation="usr")
 
 
-def test_few_conversations_have_no_verdict() -> None:
-    """Forty calls of four conversations are four, and not forty, independent observations."""
-    content = [{"thread_id": f"t{place // 10}"} for place in range(40)]
-    before = [call(f"q{n}", {"adherence": 1.0}, metadata=each) for n, each in enumerate(content)]
-    after = [call(f"q{n}", {"adherence": 0.0}, metadata=each) for n, each in enumerate(content)]
-
-    verdict = compare(before, after).scores["adherence"].verdict(0.02)
-
-    assert verdict == ("cannot tell", "4 conversations in both runs, at least 10 needed")
-
-
 # --- Several runs, and how it is shown
 
 
 def test_further_runs_are_compared_with_the_first() -> None:
-    """Each with the baseline, not with its neighbour."""
-    comparison = compare(run([1.0] * 20), run([0.5] * 20), run([0.0] * 20), names=["a", "b", "c"])
+    """Each with the baseline, not with its neighbour; the random seed is fixed and told."""
+    runs = run([1.0] * 20), run([0.5] * 20), run([0.0] * 20)
+    comparison = compare(*runs, names=["a", "b", "c"])
 
     assert [each.names for each in comparison.all] == [("a", "b"), ("a", "c")]
     assert [each.scores["adherence"].difference for each in comparison.all] == [-0.5, -1.0]
     assert [each["name"] for each in comparison.to_json()["runs"]] == ["b", "c"]
-
-
-def test_json_holds_all_figures() -> None:
-    """Builtin types only, and no NaN."""
-    comparison = compare(run([1.0, "refusal"]), run([1.0, 1.0]))
-
-    content = json.loads(json.dumps(comparison.to_json(), allow_nan=False))
-
-    (each,) = content["runs"]
-    (score,) = each["scores"]
-    assert (score["n"], score["difference"], score["interval"]) == (1, 0.0, None)
-    assert (content["baseline"], content["seed"], each["paired_by"]) == ("A", comparison.seed, "id")
+    assert comparison == compare(*runs, names=["a", "b", "c"])
+    assert compare(*runs, seed=3).seed == 3
 
 
 def test_it_reads_well(capsys: pytest.CaptureFixture[str]) -> None:
@@ -571,14 +457,6 @@ def test_it_reads_well(capsys: pytest.CaptureFixture[str]) -> None:
     assert "-0.500" in page
     for text in (shown, repr(comparison), page):
         assert "\x1b" not in text
-
-
-def test_the_same_evaluations_give_the_same_comparison() -> None:
-    """The random seed is fixed and told."""
-    collected = [compare(run(HALF), run([0.0] * 100)) for _ in range(2)]
-
-    assert collected[0] == collected[1]
-    assert compare(run(HALF), run([0.0] * 100), seed=3).seed == 3
 
 
 # --- The gate
@@ -639,22 +517,17 @@ def test_a_comparison_is_checked_with_all_its_runs() -> None:
 
 
 def test_mistakes_are_told_before_anything_passes() -> None:
-    """A gate that checks nothing must not be green."""
-    mistakes: tuple[Callable[[], object], ...] = (
-        lambda: assert_no_regression(BEFORE, BEFORE),
-        lambda: assert_no_regression(BEFORE, adherence=0.1),
-        lambda: assert_no_regression(BEFORE, BEFORE, adherence=-0.1),
-        lambda: assert_no_regression(BEFORE, BEFORE, adherence="much"),  # type: ignore[arg-type]
-        lambda: assert_no_regression(BEFORE, BEFORE, unclear="maybe", adherence=0.1),  # type: ignore[arg-type]
-        lambda: assert_no_regression(compare(BEFORE, BEFORE), BEFORE, adherence=0.1),
-        lambda: assert_no_regression(BEFORE, BEFORE, adherance=0.1),
+    """A gate that checks nothing must not be green, nor one of a judge that failed throughout."""
+    check: Any = assert_no_regression
+    mistakes: tuple[tuple[tuple[Any, ...], dict[str, Any]], ...] = (
+        ((BEFORE, BEFORE), {}),
+        ((BEFORE,), {"adherence": 0.1}),
+        *(((BEFORE, BEFORE), {"adherence": d}) for d in (-0.1, 1.5, float("nan"), True, "0.1")),
+        ((BEFORE, BEFORE), {"adherence": 0.1, "unclear": "maybe"}),
+        ((compare(BEFORE, BEFORE), BEFORE), {"adherence": 0.1}),
+        ((BEFORE, BEFORE), {"adherance": 0.1}),
+        ((run([1.0] * 20), run([None] * 20)), {"adherence": 0.1}),
     )
-    for wrong in mistakes:
+    for runs, options in mistakes:
         with pytest.raises(ConfigurationError):
-            wrong()
-
-
-def test_a_score_that_no_call_has_in_both_runs_is_an_error() -> None:
-    """A judge that failed throughout is no run without regressions."""
-    with pytest.raises(ConfigurationError, match="has a value in both"):
-        assert_no_regression(run([1.0] * 20), run([None] * 20), adherence=0.1)
+            check(*runs, **options)

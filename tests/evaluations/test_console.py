@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from io import StringIO
+from typing import Any
 
 import pytest
 from hostile import HOSTILE, acting
+from report_rows import labelled
 from rich.console import Console, RenderableType
+from runs import call
 
 from rag_eval_integrations.evaluations.console import (
     MISSED,
@@ -16,16 +19,12 @@ from rag_eval_integrations.evaluations.console import (
     calls_overview,
     plain_table,
 )
-from rag_eval_integrations.records import (
-    Evaluation,
-    JudgeInfo,
-    Labels,
-    Score,
-    Sentence,
-    Sentences,
-    SentenceSupport,
-)
+from rag_eval_integrations.records import Evaluation, Score, Sentence, Sentences
 from rag_eval_integrations.report import calls_table, plain, unsupported_sentences
+
+SCORES: dict[str, float | str | None] = {
+    "adherence": 0.0, "completeness": "no_context", "geval:tone": None,
+}  # fmt: skip
 
 
 def shown(renderable: RenderableType) -> str:
@@ -34,79 +33,32 @@ def shown(renderable: RenderableType) -> str:
     return screen.getvalue()
 
 
-def evaluation(sentence: str, *, question: str = "Why?", supported: bool = False) -> Evaluation:
-    return Evaluation(
-        id="x",
-        row_key="0" * 64,
-        question=question,
-        response=sentence,
-        scores={
-            "adherence": Score(name="adherence", status="scored", value=0.0),
-            "completeness": Score(name="completeness", status="unscored", unscored="no_context"),
-            "geval:tone": Score(name="geval:tone", status="error", reason="down"),
-        },
-        labels=Labels(
-            all_relevant_sentence_keys=(),
-            all_utilized_sentence_keys=(),
-            sentence_support_information=(
-                SentenceSupport(
-                    response_sentence_key="a", explanation="no source", fully_supported=supported
-                ),
-            ),
-        ),
-        sentences=Sentences(response=(Sentence("a", sentence),)),
-        judge=JudgeInfo(name="scripted"),
-    )
-
-
-def test_table_shows_values_reasons_and_keys() -> None:
-    """A value as a number, no value as its reason, unsupported sentences by key."""
-    text = shown(calls_table([evaluation("Made up.")]))
-
-    row = text.splitlines()[3]
-    assert "0.00" in row
-    assert "no_context" in row
-    assert "error" in row
-    assert row.rstrip(" │┃").endswith("a")
+def evaluation(sentence: str, *, question: str = "Why?", **more: Any) -> Evaluation:
+    """A call with a value, a score without one, one that failed, and a sentence."""
+    given = {"supported": False, "explanation": "no source", **more}
+    return call("x", SCORES, question=question, response=[sentence], **given)
 
 
 def test_unsupported_sentences_come_with_key_and_reason() -> None:
-    """What is unsupported is quoted, and why."""
+    """What is unsupported is quoted, cut at 300 characters, and why; of the others nothing."""
     text = shown(unsupported_sentences(evaluation("Made \x1b[2J [b]up.")))
 
     assert "a not supported: “Made \\x1b[2J [b]up.”" in text
     assert "no source" in text
-
-
-def test_supported_sentences_are_not_listed() -> None:
-    """Nothing to say is nothing said."""
+    assert f"“{'s' * 299}…”" in str(unsupported_sentences(evaluation("s" * 301)))
+    assert "s" * 300 in str(unsupported_sentences(evaluation("s" * 300)))
     assert not unsupported_sentences(evaluation("True.", supported=True))
 
 
 @pytest.mark.parametrize(("count", "keys"), [(0, "–"), (1, "a"), (4, "a b c d"), (6, "a b c d +2")])
-def test_table_names_four_unsupported_sentences_at_most(count: int, keys: str) -> None:
-    """More are counted; none is a dash and no empty cell."""
-    named = "abcdef"[:count]
-    row = evaluation("x")
-    assert row.labels is not None
-    entries = tuple(
-        SentenceSupport(response_sentence_key=key, explanation="", fully_supported=False)
-        for key in named
-    )
-    labels = row.labels.model_copy(update={"sentence_support_information": entries})
-    sentences = Sentences(response=tuple(Sentence(key, f"{key}.") for key in named))
+def test_the_table_shows_values_reasons_and_keys(count: int, keys: str) -> None:
+    """No value is its reason; four unsupported sentences at most are named, others counted."""
+    row = call("x", SCORES, response=["One."] * count, supported=False)
 
-    text = shown(calls_table([row.model_copy(update={"labels": labels, "sentences": sentences})]))
+    text = shown(calls_table([row]))
 
-    assert text.splitlines()[3].rstrip(" │┃").endswith(f" {keys}")
-
-
-def test_long_sentences_and_explanations_are_cut() -> None:
-    """At 300 characters each, with a mark."""
-    text = str(unsupported_sentences(evaluation("s" * 301)))
-
-    assert f"“{'s' * 299}…”" in text
-    assert "s" * 300 in str(unsupported_sentences(evaluation("s" * 300)))
+    cells = [cell.strip() for cell in re.split("[│┃]", text.splitlines()[3])]
+    assert [cell for cell in cells if cell][1:] == ["–", "0.00", "no_context", "error", keys]
 
 
 def scored(**scores: Score) -> Evaluation:
@@ -138,41 +90,9 @@ def test_cells_and_headings_of_any_console_are_text(text: str) -> None:
     """Also of one that reads markup, and of one that interprets a terminal."""
     table = plain_table(text, "x", f"{text}>")
     add_row(table, text, text)
-    row = evaluation(text, question=text)
-    screen = StringIO()
-    console = Console(file=screen, width=2000, markup=True, emoji=True, highlight=False)
-
-    for each in (table, calls_table([row]), calls_table([row], 20), unsupported_sentences(row)):
-        console.print(each)
-
-    assert acting(screen.getvalue()) == []
-    assert screen.getvalue().count(plain(text)) >= 7
-
-
-def test_a_narrow_table_folds_words_and_keeps_numbers() -> None:
-    """The last column is the one that matters as often as not."""
-    table = plain_table("t", "name", "mean>", "because")
-    add_row(table, "a_very_long_name_of_a_metric", "0.123", "judge_output_invalid 12, refusal 3")
-    screen = StringIO()
-    Console(file=screen, width=30).print(table)
-
-    text = screen.getvalue()
-    assert "…" not in text
-    assert "0.123" in text
-    folded = "".join(text.split())
-    assert all(part in folded for part in ("judge_ou", "refusal"))
-
-
-@pytest.mark.parametrize("text", HOSTILE)
-def test_a_call_in_full_neither_acts_nor_is_markup(text: str) -> None:
-    """Question, sentences, keys, names and explanations are other people's text."""
-    call_row = evaluation(text, question=text)
-    labels = call_row.labels
-    assert labels is not None
-    entry = labels.sentence_support_information[0].model_copy(update={"explanation": text})
-    row = call_row.model_copy(
+    row = evaluation(text, question=text, explanation=text)
+    full = row.model_copy(
         update={
-            "labels": labels.model_copy(update={"sentence_support_information": (entry,)}),
             "document_ids": (text,),
             "sentences": Sentences(
                 documents=(Sentence("0a", text), Sentence(text, "Odd key.")),
@@ -180,9 +100,15 @@ def test_a_call_in_full_neither_acts_nor_is_markup(text: str) -> None:
             ),
         }
     )
+    screen = StringIO()
+    console = Console(file=screen, width=2000, markup=True, emoji=True, highlight=False)
 
-    for part in (call_details(row), calls_overview([row])):
-        assert acting(shown(part)) == []
+    for each in (table, calls_table([row]), calls_table([row], 20), unsupported_sentences(row),
+                 call_details(full), calls_overview([full])):  # fmt: skip
+        console.print(each)
+
+    assert acting(screen.getvalue()) == []
+    assert screen.getvalue().count(plain(text)) >= 10
 
 
 def test_a_call_without_labels_has_no_marks() -> None:
@@ -197,26 +123,10 @@ def test_a_call_without_labels_has_no_marks() -> None:
 
 def test_marks_follow_the_labels() -> None:
     """Relevant and used, relevant only, used only, and neither."""
-    labels = Labels(
-        all_relevant_sentence_keys=("0a", "0b"),
-        all_utilized_sentence_keys=("0a", "1a"),
-        sentence_support_information=(
-            SentenceSupport(
-                response_sentence_key="a", explanation="Half.", supporting_sentence_keys=("0a",),
-                fully_supported=False,
-            ),
-        ),
+    row = labelled(
+        "x", ["Text 0a. Text 0b.", "Text 1a. Text 1b."], "Half true.", relevant="0a 0b",
+        used="0a 1a", support=(("a", "0a", False, "Half."),),
     )  # fmt: skip
-    keys = ("0a", "0b", "1a", "1b")
-    row = evaluation("Half true.").model_copy(
-        update={
-            "labels": labels,
-            "sentences": Sentences(
-                documents=tuple(Sentence(key, f"Text {key}.") for key in keys),
-                response=(Sentence("a", "Half true."),),
-            ),
-        }
-    )
     text = shown(call_details(row))
 
     for line in ("RU 0a Text", "R  0b Text", "U  1a Text", "   1b Text", "◐  a Half true."):

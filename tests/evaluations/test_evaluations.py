@@ -7,13 +7,14 @@ import pickle
 import re
 import subprocess
 import sys
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hostile import HOSTILE, acting
 from own_rows import made_rows
+from parsed import Parsed
+from runs import call
 
 from rag_eval_integrations import Evaluation, Evaluations, RagCall, RagEvaluator, Trace
 from rag_eval_integrations.dataset import labelled_from, score_labelled
@@ -48,7 +49,7 @@ def score_by_recorded(evaluation: Evaluation) -> Evaluation:
 
 
 def test_it_is_a_sequence_whose_slices_are_evaluations(evaluations: Evaluations) -> None:
-    """Length, order, places from the end, membership, addition."""
+    """Length, order, membership, addition; equal to the list that results used to be; pickled."""
     items = list(evaluations)
     assert len(evaluations) == len(items) == 31
     assert evaluations[-1] is items[-1]
@@ -58,19 +59,9 @@ def test_it_is_a_sequence_whose_slices_are_evaluations(evaluations: Evaluations)
     assert isinstance(evaluations + evaluations, Evaluations)
     assert Evaluations() == []
     assert not Evaluations()
-
-
-def test_equal_contents_are_equal(evaluations: Evaluations) -> None:
-    """Also to the list that results used to be, and never to another order or thing."""
-    assert evaluations == Evaluations(list(evaluations))
-    assert evaluations == list(evaluations)
+    assert evaluations == Evaluations(items) == items == pickle.loads(pickle.dumps(evaluations))
     assert evaluations != Evaluations(reversed(evaluations))
     assert evaluations != 7
-
-
-def test_it_survives_pickling(evaluations: Evaluations) -> None:
-    """For processes of a pool."""
-    assert pickle.loads(pickle.dumps(evaluations)) == evaluations
 
 
 @pytest.mark.parametrize(
@@ -80,18 +71,13 @@ def test_it_survives_pickling(evaluations: Evaluations) -> None:
         (Path("evals.jsonl"), "Evaluations.load"),
         (7, "iterable"),
         ([{"id": "1"}], r"evaluations\[0\]"),
+        (made(1)[0], "iterable of evaluations"),  # a record is iterable to Python, over its fields
     ],
 )
 def test_what_holds_no_evaluations_is_refused(wrong: Any, message: str) -> None:
     """At once, by place, with what to write instead."""
     with pytest.raises(ConfigurationError, match=message):
         Evaluations(wrong)
-
-
-def test_one_evaluation_is_no_list(evaluations: Evaluations) -> None:
-    """A record is iterable to Python, over its fields."""
-    with pytest.raises(ConfigurationError, match="iterable of evaluations"):
-        Evaluations(evaluations[0])  # type: ignore[arg-type]
 
 
 def test_a_call_is_looked_up_by_its_id(evaluations: Evaluations) -> None:
@@ -101,16 +87,6 @@ def test_a_call_is_looked_up_by_its_id(evaluations: Evaluations) -> None:
         evaluations.by_id("alnoe")
     with pytest.raises(ConfigurationError, match="2 evaluations have it"):
         (evaluations + evaluations).by_id("alone")
-
-
-def test_a_long_id_suggests_no_other(evaluations: Evaluations) -> None:
-    """A text that was taken for an id; to find near ones would take quadratic time."""
-    long = evaluations[-1].model_copy(update={"id": "ferry " * 100})
-
-    with pytest.raises(ConfigurationError) as error:
-        Evaluations([*evaluations, long]).by_id("ferry " * 99)
-
-    assert "did you mean" not in str(error.value)
 
 
 # --- Figures
@@ -183,29 +159,37 @@ def test_what_is_saved_loads_equal(name: str, evaluations: Evaluations, tmp_path
     assert [each.name for each in tmp_path.iterdir()] == [name]
 
 
-def test_a_file_is_not_replaced_by_chance(evaluations: Evaluations, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["save", "to_csv", "to_parquet", "to_ragbench"])
+def test_a_file_is_not_replaced_by_chance(
+    evaluations: Evaluations, tmp_path: Path, name: str
+) -> None:
     """Only when it is said; an error leaves it as it was."""
-    path = tmp_path / "evals.jsonl"
+    pytest.importorskip("pyarrow")
+    path, write = tmp_path / "rows", getattr(evaluations, name)
     path.write_text("mine")
     with pytest.raises(ConfigurationError, match=r"name, or overwrite=True to replace it$"):
-        evaluations.save(path)
+        write(path)
     assert path.read_text() == "mine"
+    write(path, overwrite=True)
+    assert path.read_bytes() != b"mine"
     with pytest.raises(ConfigurationError, match="a folder"):
-        evaluations.save(tmp_path, overwrite=True)
+        write(tmp_path, overwrite=True)
     with pytest.raises(OSError, match="does not exist"):
-        evaluations.save(tmp_path / "none" / "evals.jsonl")
+        write(tmp_path / "none" / "rows")
 
 
 def test_a_line_that_is_no_evaluation_is_named(evaluations: Evaluations, tmp_path: Path) -> None:
     """File, line and reason; an older format says how to make the file anew."""
     path = evaluations[:2].save(tmp_path / "evals.jsonl")
-    good = path.read_text()
-    path.write_text(good + '{"scores": {}}\n')
-    with pytest.raises(InputError, match=r"evals\.jsonl: line 3: field `id`: is missing"):
-        Evaluations.load(path)
-    path.write_text('{"schema": 1, "id": "1", "scores": {}}\n')
-    with pytest.raises(ConfigurationError, match="rag-eval run"):
-        Evaluations.load(path)
+    wrong: tuple[tuple[str, type[Exception], str], ...] = (
+        (path.read_text() + '{"scores": {}}\n', InputError,
+         r"evals\.jsonl: line 3: field `id`: is missing"),
+        ('{"schema": 1, "id": "1", "scores": {}}\n', ConfigurationError, "rag-eval run"),
+    )  # fmt: skip
+    for content, error, why in wrong:
+        path.write_text(content)
+        with pytest.raises(error, match=why):
+            Evaluations.load(path)
     path.write_text("")
     assert Evaluations.load(path) == []
     with pytest.raises(OSError, match="none"):
@@ -252,29 +236,28 @@ def test_a_score_may_have_the_name_of_a_column() -> None:
     """Nothing is overwritten: the score's column says that it is one."""
     pytest.importorskip("pandas")
     names = ("id", "score:id", "judge", "a", "a:unscored")
-    scores = {
-        name: Score(name=name, status="scored", value=place / 10)
-        for place, name in enumerate(names)
-    }
-    each = Evaluation(
-        id="mine", row_key="2", question="", response=None, scores=scores, labels=None,
-        sentences=Sentences(), judge=JudgeInfo(name="j"),
-    )  # fmt: skip
+    each = call("mine", {name: place / 10 for place, name in enumerate(names)})
 
     (row,) = Evaluations([each]).to_pandas().to_dict("records")
 
-    assert (row["id"], row["judge"]) == ("mine", "j")
+    assert (row["id"], row["judge"]) == ("mine", "by hand")
     numbers = {value for name, value in row.items() if isinstance(value, float) and value == value}
     assert numbers == {0.0, 0.1, 0.2, 0.3, 0.4}
 
 
-def test_without_pandas_it_says_what_to_install(
-    evaluations: Evaluations, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By the name of the extra."""
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(MissingDependencyError, match=r"rag-eval-integrations\[pandas\]"):
-        evaluations.to_pandas()
+@pytest.mark.parametrize(
+    ("module", "extra", "name"),
+    [("pandas", "pandas", "to_pandas"), ("pyarrow", "parquet", "to_parquet")],
+)
+def test_without_a_package_it_says_what_to_install(
+    evaluations: Evaluations, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    module: str, extra: str, name: str,
+) -> None:  # fmt: skip
+    """By the name of the extra, and no file is made."""
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingDependencyError, match=rf"rag-eval-integrations\[{extra}\]"):
+        getattr(evaluations, name)(*[tmp_path / "rows"] * (name == "to_parquet"))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_pandas_is_loaded_for_nothing_else() -> None:
@@ -343,28 +326,6 @@ def test_a_repr_is_one_short_line(evaluations: Evaluations) -> None:
     assert str(Evaluations()).startswith("0 calls")
 
 
-class Page(HTMLParser):
-    """What a browser would find."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self._hidden = False
-        self.feed(html)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        self._hidden = tag == "style"
-
-    def handle_endtag(self, tag: str) -> None:
-        self._hidden = False
-
-    def handle_data(self, data: str) -> None:
-        self.text += "" if self._hidden else data
-
-
 ALLOWED = {
     "div", "style", "p", "table", "tr", "th", "td", "b", "small", "span", "details", "summary",
     "br", "code",
@@ -374,46 +335,46 @@ ALLOWED = {
 def test_a_cell_shows_the_first_calls_by_sentence(evaluations: Evaluations) -> None:
     """Twenty rows with keys and signs as text, what is not shown, no script, ids or sources."""
     html = evaluations._repr_html_()
-    page = Page(html)
+    page = Parsed(html)
+    text = page.texts("div")[0]
 
     assert len(html.encode()) <= 100_000
-    assert {tag for tag, _ in page.tags} <= ALLOWED
-    for _, attributes in page.tags:
+    assert {*page.tags} <= ALLOWED
+    for attributes in page.attributes:
         assert attributes.keys() <= {"class", "title", "colspan"}
         classes = (attributes.get("class") or "").split()
         assert all(name.startswith("rag-eval") for name in classes)
-    assert sum(tag == "details" for tag, _ in page.tags) == 20
-    assert "11 more: .report(path)" in page.text
-    assert "Each sentence has a key" in page.text
+    assert page.tags.count("details") == 20
+    assert "11 more: .report(path)" in text
+    assert "Each sentence has a key" in text
     wrong = next(
         (each, sentence)
         for each in evaluations[:20]
         for sentence in each.sentences.response
         if each.labels is not None and each.labels.support(sentence.key) == "none"
     )[1]
-    assert f"{wrong.key} ✗ {wrong.text}" in page.text
-    assert f"{evaluations.mean('adherence').value:.3f}" in page.text
+    assert f"{wrong.key} ✗ {wrong.text}" in text
+    assert f"{evaluations.mean('adherence').value:.3f}" in text
     summary = evaluations.summary()
     for pattern in (result for result in summary.patterns if result.calls):  # as `print` has them
-        assert f"{pattern.pattern}{pattern.calls} of {summary.labelled}" in page.text
-        assert pattern.meaning in page.text
+        assert f"{pattern.pattern}{pattern.calls} of {summary.labelled}" in text
+        assert pattern.meaning in text
     assert '<span class="rag-eval-none">0.00 ✗</span>' in html
-    assert "more:" not in Page(evaluations[:3]._repr_html_()).text
+    assert "more:" not in evaluations[:3]._repr_html_()
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_texts_neither_act_nor_are_markup(text: str) -> None:
     """In every field that a cell or a terminal shows."""
     score = Score(name=text, status="scored", value=0.0, reason=text)
-    each = Evaluation(
-        id=text, row_key="2", question=text, response=text, scores={text: score}, labels=None,
-        sentences=Sentences(documents=((f"{text}0a", text),), response=((text, text),)),  # type: ignore[arg-type]
-        document_ids=(text,), judge=JudgeInfo(name=text, model=text), flags=(text,),
+    sentences = Sentences(documents=((f"{text}0a", text),), response=((text, text),))  # type: ignore[arg-type]
+    each = call(
+        text, {text: score}, question=text, response=[text], labels=None, flags=(text,),
+        sentences=sentences, document_ids=(text,), judge=JudgeInfo(name=text, model=text),
     )  # fmt: skip
     result = Evaluations([each, each])
 
-    page = Page(result._repr_html_())
-    assert {tag for tag, _ in page.tags} <= ALLOWED
+    assert {*Parsed(result._repr_html_()).tags} <= ALLOWED
     for shown in (result._repr_html_(), str(result), repr(result)):
         assert not acting(shown.replace("\n", ""))
 
@@ -421,15 +382,9 @@ def test_hostile_texts_neither_act_nor_are_markup(text: str) -> None:
 def test_a_cell_is_bounded_whatever_it_shows() -> None:
     """A thousand scores with long names, and long sentences of many bytes."""
     long = "é<&" * 1_000
-    sentences = tuple((f"{place}a", long) for place in range(200))
-    scores = {
-        f"{long}{place}": Score(name=f"{long}{place}", status="scored", value=0.5, reason=long)
-        for place in range(100)
-    }
-    each = Evaluation(
-        id="1", row_key="2", question=long, response=long, scores=scores, labels=None,
-        sentences=Sentences(documents=sentences, response=(("a", long),)),  # type: ignore[arg-type]
-        document_ids=(long,) * 300, judge=JudgeInfo(name=long),
+    each = call(
+        "1", {f"{long}{place}": 0.5 for place in range(100)}, question=long, response=[long],
+        documents=[long] * 200, document_ids=[long] * 300, judge=JudgeInfo(name=long),
     )  # fmt: skip
 
     assert len(Evaluations([each] * 40)._repr_html_().encode()) <= 100_000

@@ -6,16 +6,17 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hostile import HOSTILE, acting, formulas
 from own_rows import made_rows
+from runs import call
 
 from rag_eval_integrations import Evaluation, Evaluations, Trace
 from rag_eval_integrations.dataset import labelled_from, score_labelled
-from rag_eval_integrations.errors import ConfigurationError, MissingDependencyError
 from rag_eval_integrations.evaluations import _written
 from rag_eval_integrations.evaluations._written import (
     columns_of,
@@ -23,7 +24,7 @@ from rag_eval_integrations.evaluations._written import (
     to_json,
     to_markdown,
 )
-from rag_eval_integrations.records import EvaluationError, JudgeInfo, Score, Sentences
+from rag_eval_integrations.records import EvaluationError, JudgeInfo, Score
 from rag_eval_integrations.report import Summary
 from rag_eval_integrations.sentences import Punkt
 
@@ -46,10 +47,10 @@ def evaluations() -> Evaluations:
 
 def hostile(text: str) -> Evaluation:
     score = Score(name=text, status="scored", value=0.5, reason=text, warnings=(text,))
-    return Evaluation(
-        id=text, row_key="2", question=text, response=text, reference=text, scores={text: score},
-        labels=None, sentences=Sentences(), judge=JudgeInfo(name=text, model=text), flags=(text,),
-        error=EvaluationError(type=text, message=text, stage="judge"),
+    error = EvaluationError(type=text, message=text, stage="judge")
+    return call(
+        text, {text: score}, question=text, response=[text], reference=text, labels=None,
+        judge=JudgeInfo(name=text, model=text), flags=(text,), error=error,
     )  # fmt: skip
 
 
@@ -60,17 +61,9 @@ def test_json_holds_every_figure(evaluations: Evaluations) -> None:
 
     assert content["calls"] == content["labelled"] == 25
     for result, each in zip(content["scores"], summary.scores, strict=True):
-        assert result["name"] == each.name
-        assert result["mean"] == each.mean
-        assert each.interval is not None
-        assert result["interval"] == {
-            "low": each.interval.low, "high": each.interval.high, "method": each.interval.method,
-        }  # fmt: skip
-        assert tuple(result["bins"]) == each.bins
-        assert result["by"]["formulas"] == "gpt-labeling"
-    assert [each["pattern"] for each in content["patterns"]] == [
-        each.pattern for each in summary.patterns
-    ]
+        figures = {**asdict(each), "by": each.by.model_dump(exclude_none=True)}
+        assert result == {**figures, "bins": list(each.bins)}
+    assert content["patterns"] == [asdict(each) for each in summary.patterns]
     assert len(content["retrieval"]["ranks"]) == len(summary.ranks)
     assert json.loads(to_json(Summary()))["scores"] == []
 
@@ -131,6 +124,8 @@ def test_parquet_is_the_data_frame(
     pd = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
     monkeypatch.setattr(_written, "_GROUP", 10)
+    made = zip(made_rows(len(HOSTILE)), HOSTILE, strict=True)  # only a spreadsheet reads formulas
+    evaluations += scored({**row, "question": text} for row, text in made)
     path = evaluations.to_parquet(tmp_path / "rows.parquet")
 
     read, frame = pd.read_parquet(path), evaluations.to_pandas()
@@ -143,35 +138,3 @@ def test_parquet_is_the_data_frame(
     assert str(read["requests"].dtype) == "int64"
     empty = Evaluations().to_parquet(tmp_path / "none.parquet")
     assert len(pd.read_parquet(empty)) == 0
-
-
-@pytest.mark.parametrize("name", ["to_csv", "to_parquet"])
-def test_files_that_exist_are_kept(evaluations: Evaluations, tmp_path: Path, name: str) -> None:
-    """Unless they may be overwritten."""
-    pytest.importorskip("pyarrow")
-    path = tmp_path / "rows"
-    path.write_text("mine")
-    with pytest.raises(ConfigurationError, match="exists"):
-        getattr(evaluations, name)(path)
-    assert path.read_text() == "mine"
-    getattr(evaluations, name)(path, overwrite=True)
-    assert path.read_bytes() != b"mine"
-
-
-def test_hostile_texts_are_kept_in_parquet(tmp_path: Path) -> None:
-    """Byte by byte: only a spreadsheet reads formulas."""
-    pq = pytest.importorskip("pyarrow.parquet")
-    made = zip(made_rows(len(HOSTILE)), HOSTILE, strict=True)
-    evaluations = scored({**row, "question": text} for row, text in made)
-    table = pq.read_table(evaluations.to_parquet(tmp_path / "rows.parquet"))
-    assert table["question"].to_pylist() == [each.question for each in evaluations]
-
-
-def test_without_pyarrow_the_extra_is_named(
-    evaluations: Evaluations, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And no file is made."""
-    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
-    with pytest.raises(MissingDependencyError, match=r"\[parquet\]"):
-        evaluations.to_parquet(tmp_path / "rows.parquet")
-    assert list(tmp_path.iterdir()) == []

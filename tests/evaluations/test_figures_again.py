@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import math
 import statistics
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from own_rows import HAND_MADE, made_rows
 
-from rag_eval_integrations import Evaluation, GEval, RagCall, RagEvaluator, Trace
-from rag_eval_integrations.dataset import labelled_from, read_lines, score_labelled
-from rag_eval_integrations.dataset.files import evaluations_to
-from rag_eval_integrations.records import from_object
+from rag_eval_integrations import Evaluation, Evaluations, GEval, RagCall, RagEvaluator, Trace
+from rag_eval_integrations.dataset import labelled_from, score_labelled
+from rag_eval_integrations.records.mean import RunningMean, wilson
 from rag_eval_integrations.report import Summary
 from rag_eval_integrations.sentences import Punkt
 from rag_eval_integrations.testing import ScriptedModel
@@ -42,19 +40,10 @@ def made_evaluations() -> list[Evaluation]:
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("figures") / "evals.jsonl"
-    with evaluations_to(path) as write:
-        for evaluation in made_evaluations():
-            write(evaluation)
-    return path
+    return Evaluations(made_evaluations()).save(tmp_path_factory.mktemp("figures") / "evals.jsonl")
 
 
-def summary_of(path: Path) -> Summary:
-    lines = read_lines(path, lambda content: from_object(Evaluation, content))
-    return Summary.of(line.value for line in lines if line.value is not None)
-
-
-# --- The second computation: nothing of the library's
+# --- The second computation: of the library only intervals, which `records/test_mean.py` proves
 
 
 def lines_of(path: Path) -> list[Json]:
@@ -64,47 +53,6 @@ def lines_of(path: Path) -> list[Json]:
 def maker(row: Json, score: Json) -> tuple[tuple[str, Any], ...]:
     by = row.get("by", {}) | score.get("by", {})
     return tuple(sorted((k, v) for k, v in by.items() if k not in ("splitter", "windows")))
-
-
-def t_quantile(freedom: int) -> float:
-    """The t that 2.5 % lie above: Simpson's rule and bisection."""
-    log_scale = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)
-    scale = math.exp(log_scale) / math.sqrt(freedom * math.pi)
-
-    def density(x: float) -> float:
-        return float(scale * (1 + x * x / freedom) ** (-(freedom + 1) / 2))
-
-    def below(t: float) -> float:
-        steps = 400
-        width = t / steps
-        inner = sum((4 if place % 2 else 2) * density(place * width) for place in range(1, steps))
-        return width / 3 * (density(0) + inner + density(t))
-
-    low, high = 0.0, 50.0
-    for _ in range(50):
-        middle = (low + high) / 2
-        low, high = (middle, high) if below(middle) < 0.475 else (low, middle)
-    return low
-
-
-def wilson(share: float, n: int) -> tuple[float, float]:
-    """The roots p of (share - p)² = z² p (1 - p) / n."""
-    z2 = statistics.NormalDist().inv_cdf(0.975) ** 2
-    a, b, c = 1 + z2 / n, -(2 * share + z2 / n), share * share
-    root = math.sqrt(max(0.0, b * b - 4 * a * c))
-    return (-b - root) / (2 * a), (-b + root) / (2 * a)
-
-
-def interval(values: Sequence[float]) -> tuple[float, float] | None:
-    n = len(values)
-    if n < 2:
-        return None
-    mean = statistics.fmean(values)
-    if set(values) <= {0.0, 1.0}:
-        return wilson(mean, n)
-    assert len(set(values)) > 1
-    half = t_quantile(n - 1) * statistics.stdev(values) / math.sqrt(n)
-    return max(0.0, mean - half), min(1.0, mean + half)
 
 
 def document_of(key: str) -> int:
@@ -126,7 +74,7 @@ def test_scores_have_the_same_figures(file: Path) -> None:
             else:
                 lost.setdefault(key, Counter())[score.get("unscored") or "error"] += 1
 
-    summary = summary_of(file)
+    summary = Evaluations.load(file).summary()
 
     collected = {}
     for each in summary.scores:
@@ -135,12 +83,13 @@ def test_scores_have_the_same_figures(file: Path) -> None:
     assert collected.keys() >= values.keys()
     assert len(values) == 24  # six scores by two annotators and two sets of formulas
     for key, scored in values.items():
-        each = collected[key]
+        each, mean = collected[key], RunningMean()
+        for value in scored:
+            mean.add(value)
         assert each.scored == len(scored)
         assert each.mean == pytest.approx(statistics.fmean(scored), abs=1e-12)
         assert each.deviation == pytest.approx(statistics.stdev(scored), abs=1e-12)
-        assert each.interval is not None
-        assert (each.interval.low, each.interval.high) == pytest.approx(interval(scored), abs=1e-9)
+        assert each.interval == mean.interval
         bins = [
             sum(place <= 10 * x < place + 1 or (place == 9 and x == 1) for x in scored)
             for place in range(10)
@@ -154,40 +103,19 @@ def test_scores_have_the_same_figures(file: Path) -> None:
         assert total == sum(name in row["scores"] for row in lines_of(file))
 
 
-def patterns_of(row: Json) -> list[str]:
-    """The patterns as `docs/method.md` defines them."""
-    value = {name: score.get("value") for name, score in row["scores"].items()}
-    r, u, c, a = (value[n] for n in ("context_relevance", "context_utilization", "completeness", "adherence"))  # fmt: skip
-    if u is not None and dict(maker(row, row["scores"]["adherence"])).get("formulas") == "ragbench":
-        u = min(1.0, u / r) if r else None
-    collected = []
-    if a is not None and a < 1:
-        collected.append("hallucination")
-    if r == 0:
-        collected.append("nothing_relevant_retrieved")
-    elif r is not None and u is not None and u <= 0.4:
-        collected.append("context_ignored")
-    elif c is not None and c <= 0.5 and a == 1:
-        collected.append("incomplete")
-    if not collected and None not in (r, u, c, a):
-        collected.append("healthy")
-    return collected
-
-
 def test_patterns_have_the_same_shares(file: Path) -> None:
     """Over the labelled calls, with Wilson's interval."""
-    labelled = [row for row in lines_of(file) if row["labels"] is not None]
-    counts = Counter(pattern for row in labelled for pattern in patterns_of(row))
+    labelled = [each for each in made_evaluations() if each.labels is not None]
+    counts = Counter(one.pattern for each in labelled for one in each.diagnosis)
 
-    summary = summary_of(file)
+    summary = Evaluations.load(file).summary()
 
     assert summary.labelled == len(labelled)
     assert {each.pattern: each.calls for each in summary.patterns if each.calls} == counts
     assert len(summary.patterns) == 5
     for each in summary.patterns:
         assert each.share == pytest.approx(each.calls / len(labelled))
-        low, high = wilson(each.share, len(labelled))
-        assert (each.interval.low, each.interval.high) == pytest.approx((low, high), abs=1e-9)
+        assert each.interval == wilson(each.share, len(labelled))
 
 
 def test_ranks_have_the_same_counts(file: Path) -> None:
@@ -209,7 +137,7 @@ def test_ranks_have_the_same_counts(file: Path) -> None:
         used.update(cited)
         firsts += [min(good)] if good else []
 
-    retrieval = summary_of(file).retrieval
+    retrieval = Evaluations.load(file).summary().retrieval
 
     assert (retrieval.calls, retrieval.relevant) == (labelled, len(firsts))
     assert retrieval.first_relevant == pytest.approx(statistics.fmean(firsts))
@@ -228,7 +156,7 @@ def test_totals_are_the_same(file: Path) -> None:
     def count(of: Callable[[Json], bool]) -> int:
         return sum(map(of, rows))
 
-    summary = summary_of(file)
+    summary = Evaluations.load(file).summary()
 
     assert summary.calls == len(rows)
     assert summary.failed == count(lambda row: row.get("error") is not None) == 3

@@ -19,16 +19,18 @@ from rag_eval_integrations.records import (
 )
 from rag_eval_integrations.sentences import letters
 
+Given = Score | float | str | None
 MAKER = By(judge="by hand", judge_version="1", formulas="gpt-labeling")
 
 
 def call(
     name: str,
-    scores: Mapping[str, float | str | None],
+    scores: Mapping[str, Given],
     *,
     question: str | None = None,
     response: Sequence[str] = ("It leaves at nine.",),
     supported: bool = True,
+    explanation: str = "",
     documents: Sequence[str] = ("The ferry leaves at nine.",),
     document_ids: Sequence[str | None] | None = None,
     by: By = MAKER,
@@ -39,10 +41,11 @@ def call(
 
     Args:
         name: its id.
-        scores: values; a code for an unscored one, None for an error.
+        scores: scores, or their values; a code for an unscored one, None for an error.
         question: by default made of the id.
         response: its sentences, keyed a, b …
         supported: what the judge said of all of them.
+        explanation: why.
         documents: one sentence each.
         document_ids: by default none.
         by: maker of all scores.
@@ -54,7 +57,11 @@ def call(
         all_relevant_sentence_keys=(),
         all_utilized_sentence_keys=(),
         sentence_support_information=tuple(
-            SentenceSupport(response_sentence_key=sentence.key, fully_supported=supported)
+            SentenceSupport(
+                response_sentence_key=sentence.key,
+                fully_supported=supported,
+                explanation=explanation,
+            )
             for sentence in keyed
         ),
     )
@@ -75,7 +82,9 @@ def call(
     return Evaluation(**{**fields, **more})
 
 
-def _score(name: str, value: float | str | None, by: By, method: str | None) -> Score:
+def _score(name: str, value: Given, by: By, method: str | None) -> Score:
+    if isinstance(value, Score):
+        return value
     if isinstance(value, float | int):
         return Score(name=name, status="scored", value=float(value), method=method, by=by)
     if value is None:
