@@ -42,9 +42,9 @@ class Places(NamedTuple):
     """Number of rows of the group."""
 
     @classmethod
-    def all(cls, size: int) -> Places:
-        """Make places of one observation per row."""
-        return cls(np.arange(size), size)
+    def of_groups(cls, sizes: Sequence[int]) -> Places:
+        """Make the places of observations that are listed row by row, so many of each."""
+        return cls(np.repeat(np.arange(len(sizes)), np.array(sizes, int)), len(sizes))
 
     def spread(self, values: Array | None = None) -> Array:
         """Sum a column by row; without one, count the observations."""
@@ -261,18 +261,14 @@ def _concordance(x: Array, y: Array) -> Array:
 def _lower(x: Array, y: Array) -> Array:
     """Count for each row the rows that are lower in both columns, in O(n log² n)."""
     order = np.lexsort((-y, x))  # of the rows before a row, those lower in y are lower in x
-    levels = y[order] - y.min()
+    levels, span = y[order] - y.min(), int(np.ptp(y)) + 1
     counts = np.zeros(len(x), "i8")
-    places = np.arange(len(x))
-    for bit in range(int(levels.max()).bit_length() - 1, -1, -1):
-        # The rows of one prefix stand together, in their order: a row with this bit is above those
-        # before it without.
-        here = levels[places]
-        zeros = np.cumsum(here >> bit & 1 ^ 1)
-        first = np.searchsorted(here >> bit + 1, here >> bit + 1)
-        before = np.where(first > 0, zeros[first - 1], 0)
-        counts[order[places]] += (here >> bit & 1) * (zeros - before)
-        places = places[np.argsort(here >> bit, kind="stable")]
+    for bit in range(len(x).bit_length()):
+        # Every row of an odd block is compared with the rows of the block before it.
+        block = np.arange(len(x)) >> bit
+        known, before = np.sort(block * span + levels), (block - 1) * span
+        lower = np.searchsorted(known, before + levels) - np.searchsorted(known, before)
+        counts[order] += np.where(block & 1, lower, 0)
     return counts
 
 

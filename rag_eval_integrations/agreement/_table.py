@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from rag_eval_integrations.agreement._statistics import Array, cells_of
+from rag_eval_integrations.agreement._statistics import Array, Places, cells_of
 from rag_eval_integrations.agreement.matching import Gold, Joined, Pair, joined
 from rag_eval_integrations.judges.cascade import CASCADE_FLAGS
 from rag_eval_integrations.records import (
@@ -68,10 +68,10 @@ class LabelMarks(NamedTuple):
         }
         return cls(
             (_hash_of(sentences.documents), _hash_of(sentences.response)),
-            _marked(documents, set(labels.all_relevant_sentence_keys)),
-            _marked(documents, set(labels.all_utilized_sentence_keys)),
-            _marked(response, {key for key, verdict in verdicts.items() if verdict}),
-            _marked(response, {key for key, verdict in verdicts.items() if verdict is not None}),
+            _marked(documents, labels.all_relevant_sentence_keys),
+            _marked(documents, labels.all_utilized_sentence_keys),
+            np.array([verdicts.get(key) is True for key in response], bool),
+            np.array([verdicts.get(key) is not None for key in response], bool),
             not (labels.all_relevant_sentence_keys and labels.all_utilized_sentence_keys),
             frozenset(
                 answers[support.response_sentence_key] + sources[key]
@@ -88,8 +88,9 @@ class LabelMarks(NamedTuple):
         )
 
 
-def _marked(keys: Sequence[str], known: set[str]) -> Array:
-    """Return for each key whether it is in a set."""
+def _marked(keys: Sequence[str], chosen: Iterable[str]) -> Array:
+    """Return for each key whether it is chosen."""
+    known = set(chosen)
     return np.array([key in known for key in keys], bool)
 
 
@@ -182,17 +183,15 @@ class Row(NamedTuple):
     def of(cls, evaluation: Evaluation, gold: Gold | Pair | None = None) -> Row:
         """Reduce an evaluation, and the gold row that it is part of."""
         own, about, labels = evaluation, gold or Gold(evaluation), evaluation.labels
-        scores = {}
-        for name, score in own.scores.items():
-            estimate = (
-                (None, None)
-                if score.estimate is None
-                else (score.estimate.value, score.estimate.method)
+        scores = {
+            name: ScoreRow(
+                score.value, score.probability, None if made is None else made.value, score.raw,
+                score.scale, score.method, None if made is None else made.method,
+                _shared(score.by),
             )
-            scores[name] = ScoreRow(
-                score.value, score.probability, estimate[0], score.raw, score.scale, score.method,
-                estimate[1], _shared(score.by),
-            )  # fmt: skip
+            for name, score in own.scores.items()
+            for made in (score.estimate,)
+        }  # fmt: skip
         return cls(
             own.id, own.row_key, own.question, own.response, scores,
             None if labels is None else LabelMarks.of(labels, own.sentences),
@@ -210,14 +209,15 @@ class Compared(NamedTuple):
     """The rows in which one score has a value on both sides."""
 
     name: str
-    places: Array
+    places: Places
     """Indices of the rows in their table."""
     predicted: Array
     gold: Array
 
     def some(self, chosen: Array) -> Compared:
         """Return the rows that are marked."""
-        return Compared(self.name, self.places[chosen], self.predicted[chosen], self.gold[chosen])
+        places = self.places._replace(rows=self.places.rows[chosen])
+        return Compared(self.name, places, self.predicted[chosen], self.gold[chosen])
 
 
 @dataclass(frozen=True)
@@ -277,19 +277,20 @@ class Table:
         """Take the rows in which a score has a value on both sides."""
         predicted, gold = (column(side, name) for side in (self.predicted, self.gold))
         known = ~(np.isnan(predicted) | np.isnan(gold))
-        return Compared(name, np.flatnonzero(known), predicted[known], gold[known])
+        places = Places(np.flatnonzero(known), len(self))
+        return Compared(name, places, predicted[known], gold[known])
 
     def humans(self) -> list[float | None]:
         """Return the rows' human ratings."""
         return [row.human for row in self.gold]
 
-    def items(self, kind: str) -> tuple[Array, Array, Array]:
+    def items(self, kind: str) -> tuple[Array, Array, Places]:
         """List the sentences that have a probability, whether they are positive, and their rows."""
         none = np.empty(0), np.empty(0, bool)
-        rows = [row.items.get(kind, none) for row in self.keys] or [none]
-        sizes = [len(scores) for scores, _ in rows]
-        scores, positive = zip(*rows, strict=True)
-        return np.concatenate(scores), np.concatenate(positive), np.repeat(range(len(rows)), sizes)
+        rows = [row.items.get(kind, none) for row in self.keys]
+        scores, positive = zip(none, *rows, strict=True)
+        places = Places.of_groups([len(scores) for scores, _ in rows])
+        return np.concatenate(scores), np.concatenate(positive), places
 
 
 def names_of(rows: Iterable[Row]) -> list[str]:

@@ -163,7 +163,7 @@ def _samples(table: Table) -> dict[_Judge, dict[str, _Sample]]:
     rows: dict[_Judge, dict[str, list[tuple[Any, ...]]]] = {}
     for name in CALIBRATED:
         compared = table.compared(name)
-        for place, gold in zip(compared.places.tolist(), compared.gold.tolist(), strict=True):
+        for place, gold in zip(compared.places.rows.tolist(), compared.gold.tolist(), strict=True):
             row = table.predicted[place]
             score = row.scores[name]
             by = score.by

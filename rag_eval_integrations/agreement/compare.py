@@ -69,7 +69,7 @@ def check_one_provenance(table: Table) -> dict[str, Provenance]:
     """
     provenance: dict[str, Provenance] = {}
     for name in table.names():
-        rows = table.compared(name).places.tolist()
+        rows = table.compared(name).places.rows.tolist()
         if not rows:
             continue
         predicted = _predictor([table.predicted[row] for row in rows], name)
@@ -149,11 +149,10 @@ def score_blocks(table: Table) -> Iterator[tuple[Path, Block]]:
     """Compute the statistics of every score that both sides have."""
     for name in table.names():
         rows = table.compared(name)
-        places = Places(rows.places, len(table))
         if name == ADHERENCE:
-            yield ("scores", name), _adherence(table, rows, places)
+            yield ("scores", name), _adherence(table, rows)
         else:
-            yield ("scores", name), _continuous(rows.predicted, rows.gold, places)
+            yield ("scores", name), _continuous(rows.predicted, rows.gold, rows.places)
 
 
 def _estimate_blocks(table: Table) -> Iterator[tuple[Path, Block]]:
@@ -166,11 +165,12 @@ def _estimate_blocks(table: Table) -> Iterator[tuple[Path, Block]]:
     for name in table.names():
         rows = table.compared(name)
         predicted, gold = (
-            column(side, name, "estimate")[rows.places] for side in (table.predicted, table.gold)
+            column(side, name, "estimate")[rows.places.rows]
+            for side in (table.predicted, table.gold)
         )
         if name != ADHERENCE and not np.isnan(predicted).all():
             xs, ys = _fill_missing(predicted, rows.predicted), _fill_missing(gold, rows.gold)
-            yield ("estimates", name), _continuous(xs, ys, Places(rows.places, len(table)))
+            yield ("estimates", name), _continuous(xs, ys, rows.places)
 
 
 def _fill_missing(numbers: Array, others: Array) -> Array:
@@ -184,16 +184,16 @@ def _continuous(xs: Array, ys: Array, places: Places) -> Block:
     return Block({"n": len(xs)}, errors | statistics.correlations(xs, ys, places))
 
 
-def _adherence(table: Table, rows: Compared, places: Places) -> Block:
+def _adherence(table: Table, rows: Compared) -> Block:
     """Compare adherence: RMSE, AUROC of not adherent responses, and kappa."""
-    positive = not_adherent(rows)
+    positive, places, n = not_adherent(rows), rows.places, len(rows.gold)
     cells = [places.spread(cell) for cell in statistics.cells_of(rows.predicted == 0, positive)]
     figures = {
         "rmse": statistics.rmse(rows.predicted, rows.gold, places),
         "auroc": statistics.auroc(_hallucination_scores(table, rows), positive, places),
-        **statistics.of_cells(np.array(cells), len(rows.places), "kappa"),
+        **statistics.of_cells(np.array(cells), n, "kappa"),
     }
-    return Block({"n": len(rows.places), "positives": int(positive.sum())}, figures)
+    return Block({"n": n, "positives": int(positive.sum())}, figures)
 
 
 def not_adherent(rows: Compared) -> Array:
@@ -203,7 +203,7 @@ def not_adherent(rows: Compared) -> Array:
 
 def _hallucination_scores(table: Table, rows: Compared) -> Array:
     """Return the judge's confidence in "not adherent": 1 - `probability`, else 1 - `value`."""
-    probabilities = column(table.predicted, rows.name, "probability")[rows.places]
+    probabilities = column(table.predicted, rows.name, "probability")[rows.places.rows]
     return 1 - _fill_missing(probabilities, rows.predicted)
 
 
@@ -233,11 +233,10 @@ def _key_blocks(table: Table) -> Iterator[tuple[Path, Block]]:
         figures = statistics.of_cells(
             cells[::-1] if swapped else cells, counts["n"], "f1", "precision", "recall", "kappa"
         )
-        scores, positive, owners = table.items(own)
+        scores, positive, places = table.items(own)
         if len(scores):
             if swapped:
                 scores, positive = -scores, ~positive
-            places = Places(owners, len(table))
             figures["auroc"] = statistics.clustered_auroc(scores, positive, places)
             # Reported, because a judge need not give probabilities for every row.
             counts["auroc_n"] = figures["auroc"].rows
@@ -255,7 +254,9 @@ def _baseline_blocks(table: Table, left_out: Mapping[str, str]) -> Iterator[tupl
     """
     for name, baseline in BASELINE_COLUMNS.items():
         rows = table.compared(baseline.score)
-        published = np.array([row.baselines.get(name) for row in table.gold], "f8")[rows.places]
+        published = np.array([row.baselines.get(name) for row in table.gold], "f8")[
+            rows.places.rows
+        ]
         known = ~np.isnan(published)
         if name in left_out or not known.any():
             continue
@@ -264,37 +265,35 @@ def _baseline_blocks(table: Table, left_out: Mapping[str, str]) -> Iterator[tupl
             published, judge = 1 - published, _hallucination_scores(table, rows)
         else:
             judge = rows.predicted
-        figures = _against_gold(table, rows, published)
-        own = _against_gold(table, rows, judge)
+        figures, own = _against_gold(rows, published), _against_gold(rows, judge)
         figures |= {f"judge_{name}": statistic for name, statistic in own.items()}
-        yield ("baselines", name, baseline.score), Block({"n": len(rows.places)}, figures)
+        yield ("baselines", name, baseline.score), Block({"n": len(rows.gold)}, figures)
     for name in table.names():
         rows = table.compared(name)
-        constant = _dataset_means(table, rows) if name != ADHERENCE else np.zeros(len(rows.places))
-        figures = _against_gold(table, rows, constant)
-        yield ("baselines", "constant", name), Block({"n": len(rows.places)}, figures)
+        constant = _dataset_means(table, rows) if name != ADHERENCE else np.zeros(len(rows.gold))
+        figures = _against_gold(rows, constant)
+        yield ("baselines", "constant", name), Block({"n": len(rows.gold)}, figures)
     if ADHERENCE in table.names():
         responses = [row.response for row in table.predicted]
         lengths = np.array(
             [None if response is None else len(response) for response in responses], "f8"
         )
         rows = table.compared(ADHERENCE)
-        rows = rows.some(~np.isnan(lengths[rows.places]))
-        figures = _against_gold(table, rows, lengths[rows.places])
-        yield ("baselines", "response_length", ADHERENCE), Block({"n": len(rows.places)}, figures)
+        rows = rows.some(~np.isnan(lengths[rows.places.rows]))
+        figures = _against_gold(rows, lengths[rows.places.rows])
+        yield ("baselines", "response_length", ADHERENCE), Block({"n": len(rows.gold)}, figures)
 
 
-def _against_gold(table: Table, rows: Compared, predictions: Array) -> dict[str, Statistic]:
+def _against_gold(rows: Compared, predictions: Array) -> dict[str, Statistic]:
     """Compute the AUROC of not adherent rows, for adherence; the RMSE for other scores."""
-    places = Places(rows.places, len(table))
     if rows.name == ADHERENCE:
-        return {"auroc": statistics.auroc(predictions, not_adherent(rows), places)}
-    return {"rmse": statistics.rmse(predictions, rows.gold, places)}
+        return {"auroc": statistics.auroc(predictions, not_adherent(rows), rows.places)}
+    return {"rmse": statistics.rmse(predictions, rows.gold, rows.places)}
 
 
 def _dataset_means(table: Table, rows: Compared) -> Array:
     """Return for each row the mean gold score of its data set."""
-    datasets = [table.gold[row].dataset for row in rows.places]
+    datasets = [table.gold[row].dataset for row in rows.places.rows]
     groups = np.array([dataset or "" for dataset in datasets])
     means = np.zeros(len(groups))
     for dataset in np.unique(groups):
@@ -483,7 +482,7 @@ def curves(pairs: Sequence[Pair]) -> Mapping[str, Curves]:
 def curves_of(table: Table) -> Mapping[str, Curves]:
     """Compute the curves of a table, as `curves` does of pairs."""
     rows = table.compared(ADHERENCE)
-    chances = column(table.predicted, ADHERENCE, "probability")[rows.places]
+    chances = column(table.predicted, ADHERENCE, "probability")[rows.places.rows]
     known = ~np.isnan(chances)
     verdicts = {"not adherent": (1 - chances[known], not_adherent(rows)[known])}
     for kind in ("relevant", "utilized"):

@@ -246,7 +246,9 @@ def _of_documents(groups: Sequence[_Group]) -> Block:
     ]
     values = np.full((3, len(groups)), np.nan)
     for place in varied:
-        correlations = statistics.correlations(*groups[place], Places.all(len(groups[place][0])))
+        correlations = statistics.correlations(
+            *groups[place], Places.of_groups([1] * len(groups[place][0]))
+        )
         values[:, place] = [statistic.value for statistic in correlations.values()]
     counts = {
         "n": sum(len(scores) for scores, _ in groups),
@@ -265,4 +267,4 @@ def _of_systems(groups: Sequence[_Group]) -> Block:
     columns = zip(*groups, strict=True)
     xs, ys = (np.array([math.fsum(of.tolist()) / len(of) for of in column]) for column in columns)
     counts = {"n": sum(len(scores) for scores, _ in groups), "systems": len(groups)}
-    return Block(counts, statistics.correlations(xs, ys, Places.all(len(groups))))
+    return Block(counts, statistics.correlations(xs, ys, Places.of_groups([1] * len(groups))))

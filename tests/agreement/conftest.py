@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
-
-import pytest
 
 from rag_eval_integrations.agreement import Matched, Pair, agree
 from rag_eval_integrations.records import (
@@ -18,8 +16,6 @@ from rag_eval_integrations.records import (
     Sentences,
     SentenceSupport,
 )
-
-Make = Callable[..., Evaluation]
 
 
 def _score(name: str, value: float | None, probability: float | None, by: By, method: str) -> Score:
@@ -92,18 +88,3 @@ def make_labels(
 def agreed(matched: Matched | Sequence[Pair], **options: Any) -> Any:
     """The JSON of `agree`, in which tests look deeper than its type goes."""
     return agree(matched, **options).to_json()
-
-
-@pytest.fixture
-def evaluation() -> Make:
-    return make_evaluation
-
-
-@pytest.fixture
-def sentences() -> Callable[..., Sentences]:
-    return make_sentences
-
-
-@pytest.fixture
-def labels() -> Callable[..., Labels]:
-    return make_labels

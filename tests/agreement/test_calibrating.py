@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from rag_eval_integrations.agreement import Pair, calibrate
 from rag_eval_integrations.agreement.calibrating import RIDGE, isotonic, needed_questions, platt
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.judges.calibration import MOST_KNOTS, ScoreMap, log_odds
+from rag_eval_integrations.judges.calibration import ScoreMap, log_odds
 from rag_eval_integrations.records import By, Score, ScoreEstimate
 
 from .conftest import make_evaluation, make_labels
@@ -262,28 +262,6 @@ def test_pooling_gives_the_levels_of_the_definition(rows: list[Row]) -> None:
     assert list(knots) == sorted(knots)
 
 
-@given(ROWS, st.randoms(use_true_random=False))
-def test_maps_ascend_whatever_the_order(rows: list[Row], order: random.Random) -> None:
-    """In [0, 1], with a handful of knots, and the same for shuffled rows."""
-    scores, gold = columns(rows)
-    shuffled = columns(order.sample(rows, len(rows)))
-    knots, (slope, intercept) = isotonic(scores, gold), platt(scores, gold)
-
-    assert isotonic(*shuffled) == knots
-    assert platt(*shuffled) == pytest.approx((slope, intercept), abs=2e-6)
-    assert 1 <= len(knots) <= MOST_KNOTS
-    fits = [
-        ScoreMap(method="isotonic", estimator="labels", knots=knots, n=1, questions=1),
-        ScoreMap(
-            method="platt", estimator="labels", slope=slope, intercept=intercept, n=1, questions=1
-        ),
-    ]
-    for fit in fits:
-        mapped = [fit(score) for score in sorted(scores.tolist())]
-        assert mapped == sorted(mapped)
-        assert all(0 <= each <= 1 for each in mapped)
-
-
 def naive_loss(rows: list[Row], slope: float, intercept: float) -> float:
     total = RIDGE / 2 * ((slope - 1) ** 2 + intercept**2)
     for score, gold in rows:
@@ -303,6 +281,3 @@ def test_a_platt_map_is_where_no_step_lowers_the_loss(rows: list[Row]) -> None:
         for across, up in ((step, 0), (-step, 0), (0, step), (0, -step), (step, step)):
             if slope + across >= 0:
                 assert naive_loss(rows, slope + across, intercept + up) >= least - 1e-7
-
-
-# --- Real rows

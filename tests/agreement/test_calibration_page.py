@@ -2,43 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import pytest
+from pages import promised_by, run_python, text_of
 
-from rag_eval_integrations.agreement.calibrating import (
-    CALIBRATED,
-    FOLDS,
-    LEAST_QUESTIONS,
-    MANY_QUESTIONS,
-    TARGET_ERROR,
-)
+from rag_eval_integrations.agreement import calibrating
 from rag_eval_integrations.judges.calibration import EDGE, MOST_KNOTS
 
 
-def test_the_example_runs(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What it prints is what its comment says."""
-    page = (root / "docs" / "calibration.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"```python\n(.*?)```", page, re.S)
-    exec(compile(code, "docs/calibration.md", "exec"), {"__name__": "docs"})
+def test_the_page_says_what_the_code_does(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its example prints what its comment says, and its limits are those that a reader plans with."""
+    page = text_of("docs/calibration.md")
+    run_python("docs/calibration.md")
 
-    assert capsys.readouterr().out.splitlines() == re.findall(r"^# (.*)$", code, re.M)
-
-
-def test_its_numbers_are_the_codes(root: Path) -> None:
-    """Limits that a reader plans with."""
-    page = (root / "docs" / "calibration.md").read_text(encoding="utf-8")
-
-    assert (FOLDS, LEAST_QUESTIONS, MANY_QUESTIONS, TARGET_ERROR) == (5, 30, 200, 0.05)
+    assert capsys.readouterr().out.splitlines() == promised_by("docs/calibration.md")
+    assert (calibrating.FOLDS, calibrating.LEAST_QUESTIONS) == (5, 30)
+    assert (calibrating.MANY_QUESTIONS, calibrating.TARGET_ERROR) == (200, 0.05)
     assert (MOST_KNOTS, EDGE) == (6, 0.005)
-    for words in (
-        "five folds",
-        "at least 30",
-        "from 200 questions",
-        "e = .05",
-        "at most 6",
-        ".005",
-    ):
+    for words in ("five folds", "at least 30", "from 200 questions", "e = .05", "at most 6", ".005",
+                  *(f"`{name}`" for name in calibrating.CALIBRATED)):  # fmt: skip
         assert words in page
-    assert all(f"`{name}`" in page for name in CALIBRATED)

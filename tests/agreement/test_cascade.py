@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from .conftest import make_evaluation
 
 FIRST = By(judge="embedded", formulas="gpt-labeling")
 SECOND = By(judge="model", formulas="gpt-labeling")
+THIRD = By(judge="large", formulas="gpt-labeling")
 # P(adherent) of the first; it is wrong on the two rows it is least sure of. The second is right.
 PROBABILITIES = [0.95, 0.9, 0.6, 0.45, 0.1, 0.05]
 GOLD = [1.0, 1.0, 0.0, 1.0, 0.0, 0.0]
@@ -85,21 +87,6 @@ def test_a_row_that_the_second_misses_is_refused() -> None:
         cascade_curve(rows, [second(row) for row in range(6)], steps=0)
 
 
-def test_rows_of_a_cascade_are_one_judge_to_agreement() -> None:
-    """Flags say that two judges took turns on purpose; the figures are those of all rows."""
-    rows = [
-        second(row, flags=("cascade_second",))
-        if row in (2, 3)
-        else first(row, flags=("cascade_first",))
-        for row in range(6)
-    ]
-
-    result = agree(pairs(rows), resamples=0)
-
-    assert result.pooled.blocks["scores", "adherence"].figures["auroc"].value == 1.0
-    assert result.formulas["adherence"]["formulas"] == "gpt-labeling"
-
-
 def test_two_judges_without_a_cascade_are_refused() -> None:
     """Rows of two files thrown together are still an error, also beside cascaded ones."""
     several = [first(0), second(1), first(2), first(3), first(4), first(5)]
@@ -113,45 +100,40 @@ def test_two_judges_without_a_cascade_are_refused() -> None:
 def test_the_mean_over_datasets_is_of_each_by_itself() -> None:
     """As the figures of each data set's own rows, averaged; not of all others' rows."""
     rows = [
-        Pair(pair.predicted, pair.gold, f"set {number // 2}")
+        replace(pair, dataset=f"set {number // 2}")
         for number, pair in enumerate(pairs([first(row) for row in range(6)]))
     ]
-    path = ("scores", "adherence")
 
-    def rmse(some: list[Pair]) -> float:
-        chosen = [second(int(pair.predicted.id)) for pair in some]
-        value = cascade_curve(some, chosen, steps=1)[0].pooled.blocks[path].figures["rmse"].value
-        assert value is not None
-        return value
+    def rmse(some: list[Pair], group: str = "pooled") -> Any:
+        point = cascade_curve(some, [second(row) for row in range(6)], steps=1)[0]
+        blocks: Any = getattr(point, group).blocks
+        return blocks["scores", "adherence"].figures["rmse"].value
 
-    point = cascade_curve(rows, [second(row) for row in range(6)], steps=1)[0]
     each = [rmse(rows[place : place + 2]) for place in (0, 2, 4)]
 
     assert len({round(value, 6) for value in each}) > 1
-    mean = point.mean_over_datasets.blocks[path].figures["rmse"].value
-    assert mean == pytest.approx(sum(each) / 3)
-    assert mean != pytest.approx(rmse(rows))
+    assert rmse(rows, "mean_over_datasets") == pytest.approx(sum(each) / 3)
+    assert rmse(rows) != pytest.approx(sum(each) / 3)
 
 
-def test_what_a_cascades_judges_do_otherwise_is_named() -> None:
-    """Two methods are both said; a difference in formulas is of these rows, not of gold's."""
-    by = By(judge="model", formulas="gpt-labeling")
-    other = make_evaluation("5", {"adherence": 0.0}, by=by, method="calibrated")
-    rows = [first(row, flags=("cascade_first",)) for row in range(5)]
-    made = agree(
-        pairs([*rows, other.model_copy(update={"flags": ("cascade_second",)})]), resamples=0
-    )
+def test_rows_of_a_cascade_are_one_judge_to_agreement() -> None:
+    """Flags say that judges took turns on purpose: two methods are both said, formulas are one."""
 
+    def last(by: By, method: str) -> Evaluation:
+        made = make_evaluation("5", {"adherence": 0.0}, by=by, method=method)
+        return made.model_copy(update={"flags": ("cascade_third",)})
+
+    rows = [first(row, flags=("cascade_first",)) for row in range(4)]
+    rows.append(second(4, flags=("cascade_second", "first_unsure")))
+
+    made = agree(pairs([*rows, last(THIRD, "calibrated")]), resamples=0)
+
+    assert made.pooled.blocks["scores", "adherence"].counts["n"] == 6
     assert made.formulas["adherence"]["method"] == "labels or calibrated"
-
-    by = By(judge="model", formulas="ragbench")
-    other = make_evaluation("5", {"adherence": 0.0}, by=by)
-    with pytest.raises(ConfigurationError, match=r"some predicted rows only.*") as raised:
-        agree(pairs([*rows, other.model_copy(update={"flags": ("cascade_second",)})]), resamples=0)
-    assert "'ragbench'" in str(raised.value)
-
-
-THIRD = By(judge="large", formulas="gpt-labeling")
+    assert made.formulas["adherence"]["formulas"] == "gpt-labeling"
+    other = last(By(judge="large", formulas="ragbench"), "labels")
+    with pytest.raises(ConfigurationError, match=r"'ragbench'.*some predicted rows only"):
+        agree(pairs([*rows, other]), resamples=0)
 
 
 def third(row: int) -> Evaluation:
@@ -200,18 +182,3 @@ def test_rows_that_the_first_doubts_are_asked_before_those_in_the_band() -> None
     assert points[1].band is None
     assert points[1].usage.requests == 1
     assert points[2].band == pytest.approx(0.05)
-
-
-def test_rows_of_three_judges_are_one_judge_to_agreement() -> None:
-    """Three makers of one cascade, all of which are named."""
-    rows = [first(row, flags=("cascade_first",)) for row in range(4)]
-    rows.append(second(4, flags=("cascade_second", "first_unsure")))
-    rows.append(third(5).model_copy(update={"flags": ("cascade_third",)}))
-
-    result = agree(pairs(rows), resamples=0)
-
-    assert result.pooled.blocks["scores", "adherence"].counts["n"] == 6
-    other = make_evaluation("5", {"adherence": 0.0}, by=By(judge="large", formulas="ragbench"))
-    rows[5] = other.model_copy(update={"flags": ("cascade_third",)})
-    with pytest.raises(ConfigurationError, match="formulas"):
-        agree(pairs(rows), resamples=0)

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from runs import call
 
-from rag_eval_integrations.agreement import Figures, Gold, Pair, agree_by_level
+from rag_eval_integrations.agreement import Figures, Pair, agree_by_level
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.metrics.geval._reply import paper_score
-from rag_eval_integrations.records import By, Evaluation, JudgeInfo, Score, Sentences
+from rag_eval_integrations.records import By, Score
 
-from .conftest import Make, agreed
+from .conftest import agreed
 
 # Three documents by three systems; the scores of the third document are all the same.
 DOCUMENTS = ["a"] * 3 + ["b"] * 3 + ["c"] * 3
@@ -97,10 +98,7 @@ def geval_row(
         name="geval:x", status="scored", value=value, raw=raw, scale=scale, method="monte_carlo",
         by=By(judge="j"),
     )  # fmt: skip
-    evaluation = Evaluation(
-        id=str(number), row_key=f"{number}", question="", response="", scores={"geval:x": score},
-        labels=None, sentences=Sentences(), judge=JudgeInfo(name="j"),
-    )  # fmt: skip
+    evaluation = call(str(number), {"geval:x": score})
     return Pair(evaluation, evaluation, human=human, document="d", system=f"s{number}")
 
 
@@ -154,42 +152,6 @@ def test_systems_that_add_up_to_the_same_are_tied_in_any_order() -> None:
     figures = agree_by_level({"s": scores}, human, systems=["x"] * 3 + ["y"] * 3 + ["z"] * 3)["s"]
 
     assert values(figures.system)["kendall"] == 1.0  # x and y tied on both sides
-
-
-def test_systems_of_summeval_do_not_depend_on_the_order_of_rows(data: Path) -> None:
-    """Experts' fluency: two of sixteen systems add up to the same, whichever row comes first."""
-    with gzip.open(
-        data / "geval" / "summeval_human_40docs.jsonl.gz", "rt", encoding="utf-8"
-    ) as file:
-        rows = [json.loads(line) for line in file]
-    collected = set()
-    for seed in range(5):
-        random.Random(seed).shuffle(rows)
-        fluency = [row["human_expert_mean"]["fluency"] for row in rows]
-        relevance = [row["human_expert_mean"]["relevance"] for row in rows]
-        systems = [row["system_id"] for row in rows]
-        levels = agree_by_level({"s": relevance}, fluency, systems=systems, resamples=0)["s"]
-        collected.add(round(values(levels.system)["kendall"], 12))
-
-    assert len(collected) == 1
-
-
-@pytest.mark.parametrize(
-    ("row", "document", "number"),
-    [
-        ({"doc_id": "d", "expert": {"x": 2}}, "d", 2.0),
-        ({"doc_id": 7, "expert.x": 3, "expert": {"x": 2}}, "7", 3.0),
-        ({"doc_id": True, "expert": 4}, None, None),
-        ({"doc_id": ""}, None, None),
-    ],
-)
-def test_fields_of_gold_rows(
-    evaluation: Make, row: dict[str, object], document: str | None, number: float | None
-) -> None:
-    """A dot leads into an object, unless a field is called so."""
-    gold = Gold.from_row(evaluation(), row, human="expert.x")
-
-    assert (gold.document, gold.human) == (document, number)
 
 
 def test_recorded_replies_give_the_recorded_ranks(data: Path) -> None:

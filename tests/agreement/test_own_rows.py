@@ -7,21 +7,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from agreement_rows import scored
 from naive import GPT_LABELING, RAGBENCH, estimates
 from naive_agreement import Both, agreement, of_baselines, of_scores, of_sentences
 from own_rows import made_rows, second_opinion
 
-from rag_eval_integrations import Evaluation, Trace
+from rag_eval_integrations import Evaluation
 from rag_eval_integrations.agreement import Gold, Matched, agree, agree_with_numbers, match
-from rag_eval_integrations.dataset import labelled_from, score_labelled
-from rag_eval_integrations.sentences import Punkt
 
 ROWS = made_rows(64)
-
-
-def scored(row: dict[str, Any], formulas: str) -> Evaluation:
-    trace = Trace(formulas)  # type: ignore[arg-type]
-    return score_labelled(labelled_from(row, Punkt()), [trace])
 
 
 def values(evaluation: Evaluation) -> dict[str, float | None]:

@@ -16,8 +16,8 @@ from rag_eval_integrations.records import JudgeInfo, Labels, Sentence, Sentences
 from rag_eval_integrations.sentences import Punkt
 
 
-def scored(row: dict[str, Any]) -> Evaluation:
-    return score_labelled(labelled_from(row, Punkt()), [Trace()])
+def scored(row: dict[str, Any], formulas: Any = "gpt-labeling") -> Evaluation:
+    return score_labelled(labelled_from(row, Punkt()), [Trace(formulas)])
 
 
 @cache
