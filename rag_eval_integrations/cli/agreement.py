@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -149,19 +151,13 @@ def show(tables: Iterable[rich_table.Table]) -> None:
 def human_tables(group: Group) -> list[rich_table.Table]:
     """Tabulate agreement with human ratings: one table per level, one row per statistic."""
     tables = []
-    for level, over in figures.LEVELS.items():
-        title = f"Agreement with human ratings {over}"
-        table = foldable(title, "score", "n>", "statistic", "value (95 % interval)")
-        for path, block in group.blocks.items():
-            if path[0] != level:
-                continue
-            for name in figures.OF_HUMANS:
-                figure = block.figures.get(name)
+    for title, rows in figures.human_tables(group):
+        tables.append(foldable(title, "score", "n>", "statistic", "value (95 % interval)"))
+        for score, count, of in rows:
+            for name, figure in zip(figures.OF_HUMANS, of, strict=True):
                 if figure is not None:
-                    add_row(table, path[1], figures.count_of(block.counts), name, cell_of(figure))
-            table.add_section()
-        if table.row_count:
-            tables.append(table)
+                    add_row(tables[-1], score, count, name, cell_of(figure))
+            tables[-1].add_section()
     return tables
 
 
@@ -274,37 +270,32 @@ def _with_intervals(agreement: Agreement) -> Iterator[rich_table.Table]:
         return (cell_of(figures.figure_of(group, *where)) for group in groups.values())
 
     table = foldable("Scores with 95 % intervals", "score", *groups)
-    for shown in figures.SCORES:
-        add_row(table, shown.title, *cells("scores", *shown))
-        if shown.statistic == "rmse" and ("estimates", shown.score) in agreement.pooled.blocks:
-            table.add_row("  its estimate RMSE", *cells("estimates", *shown))
+    for score, statistic, where in figures.lines_of(agreement):
+        name = "  its estimate" if where[0] == "estimates" else score
+        table.add_row(f"{name} {figures.STATISTICS[statistic]}", *cells(*where))
     yield table
     table = foldable("Sentences with 95 % intervals", "sentences", "statistic", *groups)
-    for kind in figures.SENTENCES:
-        for statistic in figures.OF_SENTENCES:
-            if (kind, statistic) != ("supporting", "auroc"):
-                add_row(table, kind, figures.STATISTICS[statistic], *cells("keys", kind, statistic))
+    for kind, statistic, where in figures.SENTENCE_LINES:
+        add_row(table, kind, figures.STATISTICS[statistic], *cells(*where))
     yield table
 
 
 def _baselines(agreement: Agreement) -> Iterator[rich_table.Table]:
     """Yield one table per score: each baseline's figure next to the judge's on the same rows."""
-    mean, scores = figures.baselines_of(agreement)
     over = "mean over data sets" if figures.several(agreement) else "pooled"
-    for score, statistic in scores.items():
+    for score, statistic, rivals, by_dataset in figures.baselines_of(agreement):
         name = figures.STATISTICS[statistic]
         title = f"Baselines: {score} {name}, {over}"
         table = foldable(title, "baseline", "baseline's", "judge's")
-        for baseline, theirs, own in figures.against(mean, score):
-            add_row(table, baseline, cell_of(theirs), cell_of(own))
+        for rival in rivals:
+            add_row(table, rival.name, cell_of(rival.theirs), cell_of(rival.own))
         yield table
-        if figures.several(agreement):
+        if by_dataset:
             title = f"Baselines: {score} {name} by data set"
             table = foldable(title, "data set", "baseline", "baseline's>", "judge's>")
-            for dataset, group in (*agreement.by_dataset.items(), ("pooled", agreement.pooled)):
-                for baseline, theirs, own in figures.against(group, score):
-                    add_row(
-                        table, dataset, baseline, figures.value_of(theirs), figures.value_of(own)
-                    )
+            for group, of_group in groupby(by_dataset, attrgetter("group")):
+                for rival in of_group:
+                    values = figures.value_of(rival.theirs), figures.value_of(rival.own)
+                    add_row(table, group, rival.name, *values)
                 table.add_section()
             yield table

@@ -34,6 +34,13 @@ CURVE = tuple(score for score in SCORES if score.statistic != "kappa")
 """Figures of a cascade."""
 SENTENCES = ("relevant", "utilized", "supported", "unsupported", "supporting")
 OF_SENTENCES = ("f1", "auroc", "kappa")
+SENTENCE_LINES = [
+    (kind, statistic, ("keys", kind, statistic))
+    for kind in SENTENCES
+    for statistic in OF_SENTENCES
+    if (kind, statistic) != ("supporting", "auroc")
+]
+"""Figures of sentences: kind, statistic, and where it is in a group."""
 LEVELS = {
     "human": "over rows",
     "human_by_document": "within documents",
@@ -101,23 +108,59 @@ def count_of(counts: Mapping[str, int]) -> str:
     return str(counts.get("systems", counts.get("n", 0)))
 
 
-def against(group: Group, score: str) -> Iterator[tuple[str, Figure, Figure | None]]:
-    """Yield each baseline of a score: name, its figure, the judge's on the same rows."""
-    for path, block in group.blocks.items():
-        if path[0] != "baselines" or path[2] != score:
-            continue
-        for name, figure in block.figures.items():
-            if not name.startswith("judge_"):
-                own = block.figures.get(f"judge_{name}") or figure_of(group, "scores", score, name)
-                yield path[1], figure, own
+def lines_of(agreement: Agreement) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Yield the figures of scores: score, statistic, and where it is in a group."""
+    for score, statistic in SCORES:
+        yield score, statistic, ("scores", score, statistic)
+        if statistic == "rmse" and ("estimates", score) in agreement.pooled.blocks:
+            yield score, statistic, ("estimates", score, statistic)
 
 
-def baselines_of(agreement: Agreement) -> tuple[Group, dict[str, str]]:
-    """Return the group in which baselines are compared, and the statistic by score."""
+def human_tables(group: Group) -> Iterator[tuple[str, list[tuple[str, str, list[Figure | None]]]]]:
+    """Yield the tables of agreement with human ratings: title, and a row per score.
+
+    A row has the score, its count, and the figures of `OF_HUMANS`.
+    """
+    for level, over in LEVELS.items():
+        rows = [
+            (path[1], count_of(block.counts), [*map(block.figures.get, OF_HUMANS)])
+            for path, block in group.blocks.items()
+            if path[0] == level
+        ]
+        if rows:
+            yield f"Agreement with human ratings {over}", rows
+
+
+class Rival(NamedTuple):
+    """A baseline beside the judge, on the same rows."""
+
+    group: str
+    """Data set, or `pooled`."""
+    name: str
+    theirs: Figure
+    own: Figure | None
+
+
+def baselines_of(agreement: Agreement) -> Iterator[tuple[str, str, list[Rival], list[Rival]]]:
+    """Yield of each score with baselines its statistic, the rivals, and these by data set."""
     # A mean over data sets needs rows that name their data set.
     group = agreement.mean_over_datasets if agreement.by_dataset else agreement.pooled
-    scores = dict.fromkeys(path[2] for path in group.blocks if path[0] == "baselines")
-    return group, {score: "auroc" if score == "adherence" else "rmse" for score in scores}
+    parts = {**agreement.by_dataset, "pooled": agreement.pooled} if several(agreement) else {}
+    for score in dict.fromkeys(path[2] for path in group.blocks if path[0] == "baselines"):
+        by_dataset = [rival for name, part in parts.items() for rival in _rivals(name, part, score)]
+        statistic = "auroc" if score == "adherence" else "rmse"
+        yield score, statistic, list(_rivals("", group, score)), by_dataset
+
+
+def _rivals(name: str, group: Group, score: str) -> Iterator[Rival]:
+    """Yield each baseline of a score in a group."""
+    for path, block in group.blocks.items():
+        if path[0] == "baselines" and path[2] == score:
+            for statistic, figure in block.figures.items():
+                if not statistic.startswith("judge_"):
+                    own = block.figures.get(f"judge_{statistic}")
+                    own = own or figure_of(group, "scores", score, statistic)
+                    yield Rival(name, path[1], figure, own)
 
 
 def group_of(point: CascadePoint) -> Group:

@@ -124,17 +124,12 @@ def _lead(agreement: Agreement) -> str:
 
 def _cell(figure: Figure | None) -> dict[str, str]:
     """Return what the page shows of a figure: value, interval and strip."""
-    if figure is None or figure.value is None:
-        return {"value": "–", "interval": "", "at": "", "low": "", "high": ""}
-    cell = {"value": figures.value_of(figure), "at": drawn(figure.value, _STRIP)}
+    figure = figure or Figure(None)
     interval = figures.interval_of(figure)
-    if figure.interval is None or not interval:
-        return cell | {"interval": "", "low": "", "high": ""}
-    low, high = figure.interval
-    return cell | {
-        "interval": interval,
-        "low": drawn(low, _STRIP),
-        "high": drawn(high, _STRIP),
+    low, high = figure.interval if figure.interval and interval else (None, None)
+    places = {"at": figure.value, "low": low, "high": high}
+    return {"value": figures.value_of(figure), "interval": interval} | {
+        name: "" if place is None else drawn(place, _STRIP) for name, place in places.items()
     }
 
 
@@ -143,30 +138,18 @@ def _cell(figure: Figure | None) -> dict[str, str]:
 
 def _card(agreement: Agreement) -> Iterator[dict[str, Any]]:
     """Yield the rows of the main table: a statistic per score."""
-    for score, statistic in figures.SCORES:
-        yield _row(
-            f"{score} {figures.STATISTICS[statistic]}",
-            _MEANINGS[score, statistic],
-            agreement,
-            ("scores", score, statistic),
-        )
-        if statistic == "rmse" and ("estimates", score) in agreement.pooled.blocks:
-            words = f"{score} (estimate) RMSE"
-            yield _row(
-                words,
-                "The same, of the estimate beside the score.",
-                agreement,
-                ("estimates", score, "rmse"),
-            )
+    for score, statistic, where in figures.lines_of(agreement):
+        name, meaning = f"{score} {figures.STATISTICS[statistic]}", _MEANINGS[score, statistic]
+        if where[0] == "estimates":
+            name = f"{score} (estimate) {figures.STATISTICS[statistic]}"
+            meaning = "The same, of the estimate beside the score."
+        yield _row(name, meaning, agreement, where)
 
 
 def _sentences(agreement: Agreement) -> Iterator[dict[str, Any]]:
     """Yield the rows of figures over sentences."""
-    for kind in figures.SENTENCES:
-        for statistic in figures.OF_SENTENCES:
-            if (kind, statistic) != ("supporting", "auroc"):
-                where = ("keys", kind, statistic)
-                yield _row(f"{kind} {figures.STATISTICS[statistic]}", "", agreement, where)
+    for kind, statistic, where in figures.SENTENCE_LINES:
+        yield _row(f"{kind} {figures.STATISTICS[statistic]}", "", agreement, where)
 
 
 def _row(name: str, meaning: str, agreement: Agreement, where: tuple[str, ...]) -> dict[str, Any]:
@@ -185,22 +168,17 @@ def _facts(agreement: Agreement) -> Iterator[tuple[str, list[str]]]:
     yield "judge", _judges(makers.judges)
     yield "gold labels by", [shown(model) for model in agreement.gold_models]
     matched = agreement.matched
-    counts = [
-        f"{matched.unmatched_predicted:,} of the judge's and {matched.unmatched_gold:,} of gold's "
-        "have no partner and are left out"
-        if matched.unmatched
-        else "",
-        f"{matched.joined_by_id:,} differ in content and were joined by id"
-        if matched.joined_by_id
-        else "",
-        f"{matched.ambiguous:,} are not unique and were joined in order"
-        if matched.ambiguous
-        else "",
-    ]
     skipped = agreement.pooled.counts.get("keys_skipped", 0)
-    if skipped and not figures.humans_only(agreement):
-        counts.append(f"{skipped:,} have no sentences that both sides labelled")
-    yield "rows", [f"{matched.rows:,} compared", *filter(None, counts)]
+    counts = {
+        f"{matched.unmatched_predicted:,} of the judge's and {matched.unmatched_gold:,} of gold's "
+        "have no partner and are left out": matched.unmatched,
+        f"{matched.joined_by_id:,} differ in content and were joined by id": matched.joined_by_id,
+        f"{matched.ambiguous:,} are not unique and were joined in order": matched.ambiguous,
+        f"{skipped:,} have no sentences that both sides labelled": skipped
+        and not figures.humans_only(agreement),
+    }
+    told = [words for words, count in counts.items() if count]
+    yield "rows", [f"{matched.rows:,} compared", *told]
     yield "left out", [shown(note) for note in agreement.notes]
 
 
@@ -234,9 +212,7 @@ def _by_dataset(agreement: Agreement) -> Iterator[dict[str, Any]]:
         [(score.title, ("scores", *score)) for score in figures.SCORES],
     )
     for statistic in figures.OF_SENTENCES:
-        columns = [(kind, ("keys", kind, statistic)) for kind in figures.SENTENCES]
-        if statistic == "auroc":
-            columns = [column for column in columns if column[0] != "supporting"]
+        columns = [(kind, where) for kind, of, where in figures.SENTENCE_LINES if of == statistic]
         yield _table(agreement, f"Sentences: {figures.STATISTICS[statistic]}", columns)
 
 
@@ -260,43 +236,27 @@ def _table(
 
 def _humans(group: Group) -> Iterator[dict[str, Any]]:
     """Yield the tables of agreement with human ratings."""
-    for level, over in figures.LEVELS.items():
-        rows = [
-            (
-                path[1],
-                figures.count_of(block.counts),
-                [_cell(block.figures.get(name)) for name in figures.OF_HUMANS],
-            )
-            for path, block in group.blocks.items()
-            if path[0] == level
-        ]
-        if rows:
-            yield {"title": f"Agreement with human ratings {over}", "rows": rows}
+    for title, rows in figures.human_tables(group):
+        yield {"title": title, "rows": [(name, n, [*map(_cell, of)]) for name, n, of in rows]}
 
 
 def _baselines(agreement: Agreement) -> Iterator[dict[str, Any]]:
     """Yield the tables of the judge's scores beside baselines."""
-    mean, scores = figures.baselines_of(agreement)
-    for score, statistic in scores.items():
-        groups = [*agreement.by_dataset.items(), ("pooled", agreement.pooled)]
+    for score, statistic, rivals, by_dataset in figures.baselines_of(agreement):
         yield {
             "title": f"{score} {figures.STATISTICS[statistic]}",
             "over": "mean over data sets" if figures.several(agreement) else "all rows",
             "better": "higher is better" if statistic == "auroc" else "lower is better",
-            "rows": list(_rivals(mean, score)),
-            "groups": [
-                (name, row)
-                for name, group in (groups if figures.several(agreement) else [])
-                for row in _rivals(group, score)
-            ],
+            "rows": [_rival(rival) for rival in rivals],
+            "groups": [(rival.group, _rival(rival)) for rival in by_dataset],
         }
 
 
-def _rivals(group: Group, score: str) -> Iterator[dict[str, Any]]:
-    """Yield the rows of baselines, each beside the judge's figure."""
-    for baseline, theirs, own in figures.against(group, score):
-        meaning = _BASELINES.get(baseline, "published with the gold rows")
-        yield {"name": baseline, "meaning": meaning, "theirs": _cell(theirs), "own": _cell(own)}
+def _rival(rival: figures.Rival) -> dict[str, Any]:
+    """Return the row of a baseline, beside the judge's figure."""
+    meaning = _BASELINES.get(rival.name, "published with the gold rows")
+    cells = {"theirs": _cell(rival.theirs), "own": _cell(rival.own)}
+    return {"name": rival.name, "meaning": meaning, **cells}
 
 
 def _everything(agreement: Agreement) -> Iterator[dict[str, Any]]:
@@ -382,38 +342,40 @@ def roc(curves: Curves, title: str) -> dict[str, Any]:
     """Draw a ROC curve, with chance as a dashed line; empty when gold has one class only."""
     area = "undefined: gold has one class only" if curves.auroc is None else f"{curves.auroc:.3f}"
     points = curves.roc
-    drawn: Sequence[tuple[float, float]] = ()
-    if points:
-        step = -(-len(points) // _MOST_POINTS)
-        drawn = [*points[:-1:step], points[-1]]
-    return _plot(
-        title, f"ROC; area {area}", "false positives", "true positives", drawn, [], diagonal=True
-    ) | {"table": [(f"{x:.3f}", f"{y:.3f}") for x, y in _thinned(points)]}
+    step = max(1, -(-len(points) // _MOST_POINTS))
+    return {
+        **_DIAGONAL,
+        "title": title,
+        "caption": f"ROC; area {area}",
+        "across": "false positives",
+        "up": "true positives",
+        "path": _path([*points[:-1:step], *points[-1:]]),
+        "dots": [],
+        "table": [(f"{x:.3f}", f"{y:.3f}") for x, y in _thinned(points)],
+    }
 
 
 def reliability(curves: Curves, title: str) -> dict[str, Any]:
     """Draw the share in gold by probability, in ten bins; a point's area is its share of items."""
-    dots = []
-    for group in curves.bins:
-        x, y = _point(group.mean, group.share)
-        words = (
-            f"{group.n:,} items: mean probability {group.mean:.3f}, share in gold {group.share:.3f}"
-        )
-        radius = 2 + 14 * (group.n / curves.n) ** 0.5
-        dots.append({"x": x, "y": y, "r": f"{radius:.1f}", "title": words})
-    return _plot(
-        title,
-        f"reliability; expected calibration error {curves.calibration_error:.3f}",
-        "probability",
-        "share in gold",
-        (),
-        dots,
-        diagonal=True,
-    ) | {
-        "table": [
-            (f"{group.n:,}", f"{group.mean:.3f}", f"{group.share:.3f}") for group in curves.bins
-        ]
-    }  # fmt: skip
+    error = f"{curves.calibration_error:.3f}"
+    figures = [(f"{each.n:,}", f"{each.mean:.3f}", f"{each.share:.3f}") for each in curves.bins]
+    return {
+        **_DIAGONAL,
+        "title": title,
+        "caption": f"reliability; expected calibration error {error}",
+        "across": "probability",
+        "up": "share in gold",
+        "path": "",
+        "dots": [
+            _dot(
+                (each.mean, each.share),
+                f"{2 + 14 * (each.n / curves.n) ** 0.5:.1f}",
+                f"{n} items: mean probability {mean}, share in gold {share}",
+            )
+            for each, (n, mean, share) in zip(curves.bins, figures, strict=True)
+        ],
+        "table": figures,
+    }
 
 
 def course(
@@ -437,42 +399,34 @@ def course(
     high = math.ceil(max(value for _, value in known) * 10) / 10
     if high - low < 0.05:
         low, high = (low, low + 0.1) if low < 0.95 else (low - 0.1, low)
-    scaled = [(share, (value - low) / (high - low)) for share, value in known]
-    dots = [
-        {
-            "x": _point(*place)[0],
-            "y": _point(*place)[1],
-            "r": "3.5",
-            "title": f"{share:.0%}: {value:.3f}",
-        }
-        for place, (share, value) in zip(scaled, known, strict=True)
-    ]
-    return _plot(title, title, across, up, scaled, dots, ends=(f"{low:.1f}", f"{high:.1f}"))
-
-
-def _plot(
-    title: str,
-    caption: str,
-    across: str,
-    up: str,
-    line: Sequence[tuple[float, float]],
-    dots: list[dict[str, str]],
-    *,
-    diagonal: bool = False,
-    ends: tuple[str, str] = ("0", "1"),
-) -> dict[str, Any]:
-    """Return a plot of a line and dots in the unit square."""
+    places = [(share, (value - low) / (high - low)) for share, value in known]
+    words = [f"{share:.0%}: {value:.3f}" for share, value in known]
     return {
+        "diagonal": False,
+        "low": f"{low:.1f}",
+        "high": f"{high:.1f}",
         "title": title,
-        "caption": caption,
+        "caption": title,
         "across": across,
         "up": up,
-        "path": f"M{'L'.join(' '.join(_point(x, y)) for x, y in line)}" if line else "",
-        "dots": dots,
-        "diagonal": diagonal,
-        "low": ends[0],
-        "high": ends[1],
+        "path": _path(places),
+        "dots": [_dot(place, "3.5", said) for place, said in zip(places, words, strict=True)],
     }
+
+
+_DIAGONAL = {"diagonal": True, "low": "0", "high": "1"}
+"""Ends of the axes of a plot in which chance is drawn."""
+
+
+def _path(line: Sequence[tuple[float, float]]) -> str:
+    """Write a line through points of the unit square; empty without points."""
+    return f"M{'L'.join(' '.join(_point(*place)) for place in line)}" if line else ""
+
+
+def _dot(place: tuple[float, float], radius: str, title: str) -> dict[str, str]:
+    """Return a dot at a point of the unit square."""
+    x, y = _point(*place)
+    return {"x": x, "y": y, "r": radius, "title": title}
 
 
 def _point(x: float, y: float) -> tuple[str, str]:
@@ -482,9 +436,7 @@ def _point(x: float, y: float) -> tuple[str, str]:
 
 def _thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     """Choose points of a ROC curve at steps of its false positives, with both ends."""
-    kept: list[tuple[float, float]] = []
-    for step in range(_LISTED + 1):
-        upto = [point for point in points if point[0] <= step / _LISTED]
-        if upto and upto[-1] not in kept:
-            kept.append(upto[-1])
-    return kept
+    ends = [
+        [point for point in points if point[0] <= step / _LISTED] for step in range(_LISTED + 1)
+    ]
+    return list(dict.fromkeys(upto[-1] for upto in ends if upto))

@@ -21,6 +21,7 @@ from rag_eval_integrations.report._page import drawn, pieces, shown
 from rag_eval_integrations.report._word_diff import (
     MOST_CHARACTERS,
     DocumentChange,
+    Kind,
     Piece,
     document_changes,
     word_diff,
@@ -101,14 +102,12 @@ def _bar(score: ScoreDifference, reach: float) -> View | None:
     """Place an interval in a drawing of 200 units around zero difference."""
     if score.interval is None or score.difference is None or not reach:
         return None
+    low, high, mean = score.interval.low, score.interval.high, score.difference
     places = {
         name: drawn((value / reach + 1) / 2, 200)
-        for name, value in (
-            ("low", score.interval.low), ("high", score.interval.high), ("mean", score.difference)
-        )
-    }  # fmt: skip
-    words = f"{score.difference:+.3f}, interval {score.interval.low:+.3f} to "
-    return {**places, "said": f"{words}{score.interval.high:+.3f}"}
+        for name, value in (("low", low), ("high", high), ("mean", mean))
+    }
+    return {**places, "said": f"{mean:+.3f}, interval {low:+.3f} to {high:+.3f}"}
 
 
 def _call(change: Change, names: Iterable[str]) -> View:
@@ -167,12 +166,11 @@ def _side(evaluation: Evaluation, diff: Sequence[Piece], other: str) -> View:
 def _document(change: DocumentChange) -> View:
     """Return what the page shows of a changed document."""
     most = _OF_A_MOVED if change.kind == "moved" else _OF_A_DOCUMENT
-    before, after = (text and text[:most] for text in (change.before, change.after))
+    before, after = ((text or "")[:most] for text in (change.before, change.after))
+    kinds: dict[str, Kind] = {"gone": "gone", "added": "added"}
+    pieces = [Piece(kinds.get(change.kind, "same"), before if change.kind == "gone" else after)]
     if change.kind == "edited":
-        pieces = word_diff(before or "", after or "")
-    else:
-        kind: Any = {"gone": "gone", "added": "added"}.get(change.kind, "same")
-        pieces = [Piece(kind, (before if change.kind == "gone" else after) or "")]
+        pieces = word_diff(before, after)
     place = {
         "gone": f"gone, was document {change.number_before}",
         "added": f"added as document {change.number_after}",

@@ -13,7 +13,7 @@ from string import ascii_lowercase
 from typing import Any
 
 from rag_eval_integrations._visible import counted, one_line
-from rag_eval_integrations.records import Document, Evaluation, Labels, Score, Sentence
+from rag_eval_integrations.records import Evaluation, Labels, Score, Sentence
 from rag_eval_integrations.records._shown import STATES, bad_scores, uses_of
 from rag_eval_integrations.report._page import drawn, flag_words, shown
 
@@ -72,9 +72,14 @@ def view_of(evaluation: Evaluation) -> View:
             {**_score(name, score), "bad": bad.get(name, "")}
             for name, score in evaluation.scores.items()
         ],
-        "warnings": _warnings(evaluation),
+        "warnings": list(
+            {shown(text): None for score in evaluation.scores.values() for text in score.warnings}
+        ),
         "facts": list(_facts(evaluation)),
-        "left_out": [_left_out(document) for document in _not_in_prompt(evaluation)],
+        "left_out": [
+            [shown(document.id or ""), shown(document.text)]
+            for document in (evaluation.capture.not_in_prompt if evaluation.capture else ())
+        ],
     }
 
 
@@ -124,27 +129,22 @@ def _support(evaluation: Evaluation) -> Iterator[View]:
     if labels is None:
         return
     known = {sentence.key for sentence in evaluation.sentences.documents}
-    views = []
-    for sentence in evaluation.sentences.response:
-        state = labels.support(sentence.key)
+    for sentence in sorted(
+        evaluation.sentences.response,
+        key=lambda sentence: _GRAVEST_FIRST.index(labels.support(sentence.key)),
+    ):
         entry = labels.entry(sentence.key)
         keys = () if entry is None else entry.supporting_sentence_keys
         chance = (labels.supported_probabilities or {}).get(sentence.key)
-        views.append(
-            {
-                "key": shown(sentence.key),
-                "state": state,
-                "evidence": [shown(key) for key in keys if key in known],
-                "other": [shown(key) for key in keys if key not in known],
-                "why": shown(entry.explanation) if entry else "",
-                "against": [
-                    shown(contradiction)
-                    for contradiction in labels.contradictions.get(sentence.key, ())
-                ],
-                "chance": "" if chance is None else f"{chance:.2f}",
-            }
-        )
-    yield from sorted(views, key=lambda view: _GRAVEST_FIRST.index(str(view["state"])))
+        yield {
+            "key": shown(sentence.key),
+            "state": labels.support(sentence.key),
+            "evidence": [shown(key) for key in keys if key in known],
+            "other": [shown(key) for key in keys if key not in known],
+            "why": shown(entry.explanation) if entry else "",
+            "against": [*map(shown, labels.contradictions.get(sentence.key, ()))],
+            "chance": "" if chance is None else f"{chance:.2f}",
+        }
 
 
 def _documents(evaluation: Evaluation) -> Iterator[View]:
@@ -204,7 +204,8 @@ def _score(name: str, score: Score) -> View:
     """Return what the page shows of a score."""
     evidence = score.evidence or {}
     more = [[shown(key), _value(value)] for key, value in evidence.items() if key not in _OF_TRACE]
-    steps = [shown(str(step)) for step in _list(evidence.get("steps"))]
+    written = evidence.get("steps")
+    steps = [shown(str(step)) for step in (written if isinstance(written, list) else ())]
     return {
         "name": shown(name),
         "figure": figure(score),
@@ -245,18 +246,6 @@ def _bars(distribution: Mapping[str, float]) -> list[list[str]]:
         [shown(name), f"{share:.2f}", drawn(share)]
         for name, share in sorted(distribution.items(), key=lambda item: (len(item[0]), item[0]))
     ]
-
-
-def _list(value: object) -> list[object]:
-    return value if isinstance(value, list) else []
-
-
-def _warnings(evaluation: Evaluation) -> list[str]:
-    """Return the warnings of all scores, each once."""
-    warnings = {
-        shown(warning): None for score in evaluation.scores.values() for warning in score.warnings
-    }
-    return list(warnings)
 
 
 # --- What else is known of a call
@@ -324,12 +313,3 @@ def _value(value: object) -> str:
     if len(text) > _VALUE:
         return f"{shown(text[:_VALUE])}… ({len(text):,} characters)"
     return shown(text)
-
-
-def _not_in_prompt(evaluation: Evaluation) -> Sequence[Document]:
-    return () if evaluation.capture is None else evaluation.capture.not_in_prompt
-
-
-def _left_out(document: Document) -> list[str]:
-    """Return what the page shows of a document that was not in the prompt."""
-    return [shown(document.id or ""), shown(document.text)]

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import takewhile
+from operator import eq
 from typing import Literal, NamedTuple
 
 from rag_eval_integrations.records import Evaluation
@@ -28,6 +30,7 @@ _SENTENCE = re.compile(r"[^.!?\u3002\uff01\uff1f\n]*[.!?\u3002\uff01\uff1f\n]*\s
 _WORD = re.compile(r"(?:\w+|[^\w\s])\s*|\s+")
 
 Kind = Literal["same", "gone", "added"]
+_CHANGES: tuple[Kind, Kind] = ("gone", "added")
 
 
 class Piece(NamedTuple):
@@ -52,38 +55,32 @@ def word_diff(before: str, after: str) -> list[Piece]:
     new = _SENTENCE.findall(after[:MOST_CHARACTERS])
     pieces: list[Piece] = []
     for gone, added, same in _aligned(old, new):
-        if same:
-            pieces.append(Piece("same", "".join(added)))
-            continue
-        words = _aligned(_WORD.findall("".join(gone)), _WORD.findall("".join(added)))
+        words: Iterable[tuple[str, str, bool]] = [(gone, added, True)]
+        if not same:
+            words = _aligned(_WORD.findall(gone), _WORD.findall(added))
         for lost, present, kept in words:
-            if kept:
-                pieces.append(Piece("same", "".join(present)))
-                continue
-            pieces.append(Piece("gone", "".join(lost)))
-            pieces.append(Piece("added", "".join(present)))
+            if not kept:
+                pieces.append(Piece("gone", lost))
+            pieces.append(Piece("same" if kept else "added", present))
     return list(_joined(pieces))
 
 
-def _aligned(
-    old: Sequence[str], new: Sequence[str]
-) -> Iterator[tuple[Sequence[str], Sequence[str], bool]]:
-    """Yield stretches of two lists, and whether they are equal up to white space."""
+def _aligned(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str, bool]]:
+    """Yield stretches of two lists as texts, and whether they are equal up to white space."""
     a, b = [token.strip() for token in old], [token.strip() for token in new]
-    start = 0
-    while start < min(len(a), len(b)) and a[start] == b[start]:
-        start += 1
-    end = 0
-    while end < min(len(a), len(b)) - start and a[-1 - end] == b[-1 - end]:
-        end += 1
-    yield old[:start], new[:start], True
-    a, b = a[start : len(a) - end], b[start : len(b) - end]
-    if _few(a, b):
-        for kind, i, j, k, m in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
-            yield old[start + i : start + j], new[start + k : start + m], kind == "equal"
-    else:
-        yield old[start : start + len(a)], new[start : start + len(b)], False
-    yield old[len(old) - end :], new[len(new) - end :], True
+    start = sum(takewhile(bool, map(eq, a, b)))
+    end = sum(takewhile(bool, map(eq, a[start:][::-1], b[start:][::-1])))
+    stop_a, stop_b = len(a) - end, len(b) - end
+    changed_a, changed_b = a[start:stop_a], b[start:stop_b]
+    changes: Sequence[tuple[str, int, int, int, int]]
+    changes = [("replace", 0, len(changed_a), 0, len(changed_b))]
+    if _few(changed_a, changed_b):
+        changes = SequenceMatcher(None, changed_a, changed_b, autojunk=False).get_opcodes()
+    yield "".join(old[:start]), "".join(new[:start]), True
+    for kind, i, j, k, m in changes:
+        gone, added = old[start + i : start + j], new[start + k : start + m]
+        yield "".join(gone), "".join(added), kind == "equal"
+    yield "".join(old[stop_a:]), "".join(new[stop_b:]), True
 
 
 def _few(a: Sequence[str], b: Sequence[str]) -> bool:
@@ -96,41 +93,19 @@ def _few(a: Sequence[str], b: Sequence[str]) -> bool:
 
 def _joined(pieces: Sequence[Piece]) -> Iterator[Piece]:
     """Join neighbours: white space between two changes belongs to them, and gone stands first."""
-    gone = added = ""
-    same = ""
-    for piece in pieces:
-        if piece.kind == "same" and piece.text.strip():
-            if gone or added:
-                yield from _changed(gone, added)
-                gone = added = ""
-            same += piece.text
+    gathered: dict[Kind, str] = {"gone": "", "added": "", "same": ""}
+    for kind, text in pieces:
+        changed: list[Kind] = [side for side in _CHANGES if gathered[side]]
+        if kind == "same" and changed and not text.strip():
+            gathered |= {side: gathered[side] + text for side in changed}
             continue
-        if piece.kind == "same":
-            if gone or added:
-                gone, added = gone + piece.text if gone else gone, added + piece.text
-            else:
-                same += piece.text
-            continue
-        if not piece.text:
-            continue
-        if same:
-            yield Piece("same", same)
-            same = ""
-        if piece.kind == "gone":
-            gone += piece.text
-        else:
-            added += piece.text
-    yield from _changed(gone, added)
-    if same:
-        yield Piece("same", same)
-
-
-def _changed(gone: str, added: str) -> Iterator[Piece]:
-    """Yield the pieces of a replacement."""
-    if gone:
-        yield Piece("gone", gone)
-    if added:
-        yield Piece("added", added)
+        # Either a change is gathered or what is the same; the other kind ends it.
+        ended: list[Kind] = ["same"] if text and gathered["same"] else []
+        for side in changed if kind == "same" else ended:
+            yield Piece(side, gathered[side])
+            gathered[side] = ""
+        gathered[kind] += text
+    yield from (Piece(kind, text) for kind, text in gathered.items() if text)
 
 
 # --- Retrieved documents

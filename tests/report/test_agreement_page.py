@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from html.parser import HTMLParser
 from io import StringIO
 
 import pytest
 from agreement_rows import judged
 from hostile import HOSTILE, acting
+from parsed import Parsed
 from rich.console import Console
 
 from rag_eval_integrations import Evaluation
@@ -21,28 +21,14 @@ from rag_eval_integrations.agreement import (
     Agreement,
     CascadePoint,
     Curves,
+    Pair,
     agree,
     cascade_curve,
     curves,
 )
 from rag_eval_integrations.cli import agreement as command
+from rag_eval_integrations.records import JudgeInfo
 from rag_eval_integrations.report._agreement_page import agreement_pieces
-
-
-class Tags(HTMLParser):
-    """Collects tags with their attributes, and the text."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
 
 
 def page(
@@ -52,6 +38,10 @@ def page(
     title: str = "Agreement",
 ) -> str:
     return "".join(agreement_pieces(found, title=title, curves=drawn, cascade=cascade))
+
+
+def text_of(html: str) -> str:
+    return Parsed(html).texts("html")[0]
 
 
 @cache
@@ -70,7 +60,7 @@ def test_every_figure_that_is_printed_is_on_the_page(monkeypatch: pytest.MonkeyP
     console = Console(file=screen, width=400)
     monkeypatch.setattr(command, "stdout", lambda: console)
     command.print_agreement(found, curve)
-    shown = Tags(text).text
+    shown = text_of(text)
     printed = set(re.findall(r"-?\d\.\d{3}", screen.getvalue()))
     intervals = set(re.findall(r"(-?\d\.\d{3}) \((\S* to \S*)\)", screen.getvalue()))
 
@@ -94,7 +84,7 @@ def test_the_card_says_who_judged_and_what_was_left_out() -> None:
     found = agree(
         replace(matched, unmatched_gold=7, joined_by_id=3, ambiguous=2), resamples=0
     )  # fmt: skip
-    text = Tags(page(found, {})).text
+    text = text_of(page(found, {}))
 
     judge = matched.pairs[0].predicted.judge
     for words in (judge.name, "gpt-labeling", "40 compared", "7 of gold's have no partner",
@@ -102,40 +92,27 @@ def test_the_card_says_who_judged_and_what_was_left_out() -> None:
         assert words in text
 
 
-def test_the_page_fetches_nothing_and_runs_nothing() -> None:
-    """Every tag is one of text, tables and drawings, and the policy allows no more."""
-    tags = Tags(whole()[2])
+def test_the_page_fetches_nothing_and_each_plot_has_a_title_and_a_table() -> None:
+    """Every tag is one of text, tables and drawings; no word lies over a curve or is cut off."""
+    found = Parsed(whole()[2])
+    kinds = len(curves(judged()[0].pairs))
+    plots = [each for each in found.attributes if each.get("class") == "plot"]
+    words = [each.attributes for each in found.elements if each.tag == "text"]
 
-    names = {tag for tag, _ in tags.found}
-    assert not names & {"script", "img", "link", "iframe", "object", "form"}
-    assert not [a for _, a in tags.found if {"src", "style"} & a.keys()]
-    assert [a["href"] for _, a in tags.found if "href" in a] == ["#main"]
-    policy = [a for t, a in tags.found if t == "meta" and a.get("http-equiv")]
-    assert "default-src 'none'" in str(policy[0]["content"])
-    assert "script-src" not in str(policy[0]["content"])
-
-
-def test_each_plot_has_a_title_and_a_table() -> None:
-    """Who does not see it reads the same figures."""
-    tags = Tags(whole()[2])
-    plots = [a for tag, a in tags.found if tag == "svg" and a.get("class") == "plot"]
-
-    assert len(plots) == 2 * len(curves(judged()[0].pairs)) + 4  # the cascade has four
+    assert not {*found.tags} & {"script", "img", "link", "iframe", "object", "form"}
+    assert not [each for each in found.attributes if {"src", "style"} & each.keys()]
+    assert [each["href"] for each in found.attributes if "href" in each] == ["#main"]
+    (policy,) = (each["content"] for each in found.attributes if each.get("http-equiv"))
+    assert "default-src 'none'" in str(policy)
+    assert "script-src" not in str(policy)
+    assert len(plots) == 2 * kinds + 4  # the cascade has four
     assert all(plot["role"] == "img" and plot["aria-label"] for plot in plots)
-    assert tags.text.count("Figures of these two plots") == len(curves(judged()[0].pairs))
-    assert "share of calls escalated" in tags.text
-
-
-def test_axes_are_labelled_outside_of_the_plot_and_inside_of_the_picture() -> None:
-    """No word lies over the curve or is cut off."""
-    tags = Tags(whole()[2])
-    size = float(next(a["width"] or "" for t, a in tags.found if a.get("class") == "plot"))
-    places = [(float(a["x"] or ""), float(a["y"] or "")) for tag, a in tags.found if tag == "text"]
-
-    assert len(places) > 20
-    for x, y in places:
-        assert 0 < x < size
-        assert 0 < y < size
+    assert text_of(whole()[2]).count("Figures of these two plots") == kinds
+    assert "share of calls escalated" in text_of(whole()[2])
+    assert len(words) > 20
+    for each in words:
+        x, y = float(each["x"] or ""), float(each["y"] or "")
+        assert 0 < min(x, y) <= max(x, y) < float(plots[0]["width"] or "")
         assert x <= 34 or y >= 294
 
 
@@ -155,7 +132,8 @@ def test_rows_of_one_set_show_no_mean_over_sets() -> None:
     for name in (None, "harbour"):
         pairs = [replace(pair, dataset=name) for pair in matched.pairs]
         text = page(agree(pairs, resamples=50), {})
-        shown = Tags(text[text.index("<main") : text.index('id="all-heading"')]).text.lower()
+        main = text[text.index("<main") : text.index('id="all-heading"')]
+        shown = Parsed(main).texts("main")[0].lower()
 
         assert "mean over data sets" not in shown
         assert "by data set" not in shown
@@ -169,15 +147,18 @@ def test_a_page_of_hostile_names_holds_no_controls() -> None:
     """Titles, data sets, judges, models, versions, kinds: no element comes of them."""
     matched, _ = judged()
 
+    def named(evaluation: Evaluation, text: str) -> Evaluation:
+        judge = JudgeInfo(name=text, model=text, version=text)
+        by = next(iter(evaluation.scores.values())).by.model_copy(update={"prompt_version": text})
+        scores = {
+            name: score.model_copy(update={"by": by}) for name, score in evaluation.scores.items()
+        }
+        return evaluation.model_copy(update={"judge": judge, "scores": scores})
+
     def planted(words: Sequence[str]) -> str:
         every = "".join(words)
         pairs = [
-            replace(
-                pair,
-                dataset=word,
-                predicted=_named(pair.predicted, every),
-                gold=_named(pair.gold, every),
-            )
+            Pair(named(pair.predicted, every), named(pair.gold, every), word, pair.baselines)
             for pair, word in zip(matched.pairs * 2, words, strict=False)
         ]
         curve = next(iter(curves(pairs).values()))
@@ -188,18 +169,7 @@ def test_a_page_of_hostile_names_holds_no_controls() -> None:
 
     assert acting(text) == []
     plain = planted([f"x{number:02}" for number in range(len(HOSTILE))])
-    assert Counter(tag for tag, _ in Tags(text).found) == Counter(
-        tag for tag, _ in Tags(plain).found
-    )
-    assert "<script>alert(1)</script>" in Tags(text).text
-    assert visible(HOSTILE[0]) in Tags(text).text
+    assert Counter(Parsed(text).tags) == Counter(Parsed(plain).tags)
+    assert "<script>alert(1)</script>" in text_of(text)
+    assert visible(HOSTILE[0]) in text_of(text)
     text.encode()
-
-
-def _named(evaluation: Evaluation, text: str) -> Evaluation:
-    judge = evaluation.judge.model_copy(update={"name": text, "model": text, "version": text})
-    scores = {
-        name: score.model_copy(update={"by": score.by.model_copy(update={"prompt_version": text})})
-        for name, score in evaluation.scores.items()
-    }
-    return evaluation.model_copy(update={"judge": judge, "scores": scores})

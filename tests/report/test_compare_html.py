@@ -3,45 +3,16 @@
 from __future__ import annotations
 
 import re
-from html.parser import HTMLParser
 
 import pytest
 from hostile import HOSTILE, acting
+from parsed import Parsed
 from runs import call, run
 
 from rag_eval_integrations.evaluations.comparison import Comparison
 from rag_eval_integrations.records import EvaluationError
 from rag_eval_integrations.report import compare
 from rag_eval_integrations.report._compare_html import compare_page
-
-
-class Parsed(HTMLParser):
-    """The tags of a page with their attributes, and the text inside each kind of tag."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.inside: dict[str, list[str]] = {}
-        self._open: list[str] = []
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Keep a tag."""
-        self.tags.append((tag, dict(attrs)))
-        if tag in ("ins", "del", "h1", "h2", "h3", "td", "th", "li", "p", "summary"):
-            self.inside.setdefault(tag, []).append("")
-            self._open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        """Close a tag."""
-        if tag in self._open:
-            while self._open.pop() != tag:
-                pass
-
-    def handle_data(self, data: str) -> None:
-        """Keep a text with all tags that it is in."""
-        for tag in self._open:
-            self.inside[tag][-1] += data
 
 
 def parsed(found: Comparison, **options: object) -> Parsed:
@@ -77,55 +48,49 @@ def test_the_figures_are_those_of_the_comparison(found: Comparison) -> None:
     page = parsed(found, verdicts=["cannot tell: adherence"])
 
     cells = ["adherence", "1.000", "0.891", "-0.109 ▼"]
-    shown = page.inside["th"][-1:] + page.inside["td"]
+    shown = page.texts("th")[-1:] + page.texts("td")
     assert shown[:4] == cells
-    assert page.inside["li"][0] == "cannot tell: adherence"
-    assert any("Became unscored: adherence 1 (refusal 1)." in text for text in page.inside["p"])
-    assert page.inside["h1"] == ["old compared with new"]
+    assert page.texts("li")[0] == "cannot tell: adherence"
+    assert any("Became unscored: adherence 1 (refusal 1)." in text for text in page.texts("p"))
+    assert page.texts("h1") == ["old compared with new"]
 
 
 def test_changed_calls_stand_side_by_side(found: Comparison) -> None:
     """The largest change first; words that changed are marked, with words for who cannot see it."""
     page = parsed(found)
 
-    assert page.inside["h3"] == [
+    assert page.texts("h3") == [
         "When does q0 leave?", "When does q11 leave?", "When does q1 leave?",
     ]  # fmt: skip
-    assert [words(text) for text in page.inside["del"]][:1] == ["nine"]
-    assert [words(text) for text in page.inside["ins"]][:1] == ["ten. It is green"]
-    assert "[removed:]" in page.inside["del"][0]
-    assert any("adherence 1.000 → 0.000 ▼ -1.000" in text for text in page.inside["li"])
-    assert any("adherence 1.000 → – (refusal)" in text for text in page.inside["li"])
-    assert "b It is green." in page.inside["li"]
+    assert [words(text) for text in page.texts("del")][:1] == ["nine"]
+    assert [words(text) for text in page.texts("ins")][:1] == ["ten. It is green"]
+    assert "[removed:]" in page.texts("del")[0]
+    assert any("adherence 1.000 → 0.000 ▼ -1.000" in text for text in page.texts("li"))
+    assert any("adherence 1.000 → – (refusal)" in text for text in page.texts("li"))
+    assert "b It is green." in page.texts("li")
 
 
 def test_changed_documents_are_listed(found: Comparison) -> None:
     """Added and gone, by the numbers that keys have."""
     page = parsed(found)
 
-    assert page.inside["summary"] == ["3 retrieved documents changed, 0 stayed"]
-    places = [text for text in page.inside["p"] if " document " in text]
+    assert page.texts("summary") == ["3 retrieved documents changed, 0 stayed"]
+    places = [text for text in page.texts("p") if " document " in text]
     assert places == ["added as document 0", "added as document 1", "gone, was document 0"]
 
 
-def test_the_number_of_calls_is_bounded_and_told() -> None:
-    """All calls changed, some are shown."""
-    page = parsed(compare(run([1.0] * 40), run([0.0] * 40)))
+def test_calls_and_their_texts_are_bounded_and_it_is_told() -> None:
+    """All calls changed, some are shown; one response would make a page as long as all others."""
+    changed = compare(run([1.0] * 40), run([0.0] * 40))
+    page = parsed(changed)
 
-    assert len(page.inside["h3"]) == 30
-    assert any("30 of the 40 calls" in text for text in page.inside["p"])
-    assert len(parsed(compare(run([1.0] * 40), run([0.0] * 40)), calls=2).inside["h3"]) == 2
-
-
-def test_a_megabyte_is_cut_and_said_to_be() -> None:
-    """Otherwise one response would make the page as long as all others."""
-    before = run([1.0] * 12)
+    assert len(page.texts("h3")) == 30
+    assert any("30 of the 40 calls" in text for text in page.texts("p"))
+    assert len(parsed(changed, calls=2).texts("h3")) == 2
     after = run([0.0] * 12, response=["word " * 200_000], documents=["text " * 200_000])
-
-    page = "".join(compare_page(compare(before, after)))
-
-    assert len(page) < 2_000_000
-    assert "more characters are not shown." in page
+    cut = "".join(compare_page(compare(run([1.0] * 12), after)))
+    assert len(cut) < 2_000_000
+    assert "more characters are not shown." in cut
 
 
 def test_no_text_acts() -> None:
@@ -153,13 +118,14 @@ def test_no_text_acts() -> None:
     page = "".join(compare_page(found, verdicts=HOSTILE, calls=100))
 
     assert acting(page) == []
-    tags = Parsed(page).tags
-    assert {tag for tag, _ in tags} <= {
+    parsed_page = Parsed(page)
+    assert {*parsed_page.tags} <= {
         "html", "head", "meta", "title", "style", "body", "a", "header", "h1", "h2", "h3", "h4",
         "main", "ul", "li", "p", "div", "table", "caption", "thead", "tbody", "tr", "th", "td", "wbr",
         "svg", "path", "article", "section", "details", "summary", "del", "ins", "span", "bdi", "b",
         "footer",
     }  # fmt: skip
-    names = {name for _, attributes in tags for name in attributes}
+    names = {name for attributes in parsed_page.attributes for name in attributes}
     assert not [name for name in names if name.startswith("on") or name in ("style", "src")]
-    assert {attributes.get("href") for tag, attributes in tags if tag == "a"} == {"#main"}
+    links = (each.attributes.get("href") for each in parsed_page.elements if each.tag == "a")
+    assert {*links} == {"#main"}

@@ -20,23 +20,15 @@ def test_a_roc_curve_goes_through_its_points() -> None:
     assert found["table"] == [("0.000", "0.500"), ("0.500", "1.000"), ("1.000", "1.000")]
 
 
-def test_a_dots_area_is_its_share() -> None:
-    """On a floor of two pixels: of a quarter each, half the way to that of all."""
-
-    def radii(items: list[tuple[float, bool]]) -> list[str]:
-        return [dot["r"] for dot in reliability(curve_of(items), "t")["dots"]]
-
-    assert radii([(0.5, True), (0.5, False)]) == ["16.0"]
-    assert radii([(0.1, True), (0.3, False), (0.6, False), (0.9, False)]) == ["9.0"] * 4
-
-
 def test_reliability_says_its_figures() -> None:
-    """Per bin, and the calibration error over all of them."""
-    found = reliability(CURVES, "t")
+    """Per bin, and the calibration error over all of them; a dot's area is its share of items."""
+    found, one = reliability(CURVES, "t"), reliability(curve_of([(0.5, True), (0.5, False)]), "t")
 
     assert found["caption"] == "reliability; expected calibration error 0.350"
     assert found["table"][0] == ("1", "0.100", "0.000")
     assert "mean probability 0.100, share in gold 0.000" in found["dots"][0]["title"]
+    # On a floor of two pixels: of a quarter each, half the way to that of all.
+    assert [[dot["r"] for dot in each["dots"]] for each in (found, one)] == [["9.0"] * 4, ["16.0"]]
 
 
 def test_gold_of_one_class_has_no_roc() -> None:

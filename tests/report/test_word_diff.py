@@ -10,11 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from runs import call
 
+from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.report._word_diff import (
-    _MOST_MATCHES,
     MOST_CHARACTERS,
-    DocumentChange,
-    _few,
     document_changes,
     word_diff,
 )
@@ -76,55 +74,41 @@ def test_a_hostile_text_is_cut(before: str, after: str) -> None:
     assert "".join(text for kind, text in pieces if kind != "gone") == after[:MOST_CHARACTERS]
 
 
-def test_what_can_be_aligned_in_too_many_ways_is_replaced_as_a_whole() -> None:
+@pytest.mark.parametrize(("words", "whole"), [(200, False), (900, True)])
+def test_what_can_be_aligned_in_too_many_ways_is_replaced_as_a_whole(
+    words: int, whole: bool
+) -> None:
     """`difflib` takes all pairs of equal words, perhaps once for each word."""
     generator = random.Random(1)
-    few = [generator.choice("abcdefghij") for _ in range(900)]
-    other = [generator.choice("abcdefghij") for _ in range(900)]
-    assert not _few(few, other)
-    assert _few([f"w{n}" for n in range(1_000)], [f"w{n}" for n in range(1_000)])
-    assert not _few(["w"] * 1_001, ["v"])
-    assert _MOST_MATCHES == 200 * 100
-    assert _few(["w"] * 200, ["w"] * 100)
+    before, after = (" ".join(generator.choices("abcdefghij", k=words)) for _ in "ab")
 
-    pieces = word_diff("start " + " ".join(few), "start " + " ".join(other))
+    kinds = [piece.kind for piece in word_diff(f"start {before}", f"start {after}")]
 
-    assert [piece.kind for piece in pieces][:3] == ["same", "gone", "added"]
-    assert len(pieces) <= 4
+    assert (len(kinds) <= 4 and kinds[:3] == ["same", "gone", "added"]) == whole
 
 
 # --- Documents
 
 
-def kinds(found: list[DocumentChange]) -> list[tuple[str, int | None, int | None]]:
-    """What happened to each document, with its numbers."""
-    return [(one.kind, one.number_before, one.number_after) for one in found]
+@pytest.mark.parametrize(
+    ("before", "after", "kinds"),
+    [
+        ("1 One. 2 Two. 3 Three.", "2 Two! 1 One. 4 Four.", "edited10 moved01 added-2 gone2-"),
+        ("- One. - Same. - Same.", "- Same. - One.", "moved10 moved01 gone2-"),
+        ("- One. - Same. - Same.", "- One. - Same. - Same.", "same00 same11 same22"),
+    ],
+)
+def test_documents_are_matched_by_unique_ids_or_else_by_text(
+    before: str, after: str, kinds: str
+) -> None:
+    """Added, gone, moved to another place, and edited under the same id; repeats in order."""
 
+    def retrieved(words: str) -> Evaluation:
+        ids, texts = words.split()[::2], words.split()[1::2]
+        return call("q", {}, documents=texts, document_ids=[None if i == "-" else i for i in ids])
 
-def test_documents_are_matched_by_unique_ids() -> None:
-    """Added, gone, moved to another place, and edited under the same id."""
-    before = call("q", {}, documents=["One.", "Two.", "Three."], document_ids=["1", "2", "3"])
-    after = call("q", {}, documents=["Two!", "One.", "Four."], document_ids=["2", "1", "4"])
+    found = document_changes(retrieved(before), retrieved(after))
 
-    found = document_changes(before, after)
-
-    assert kinds(found) == [
-        ("edited", 1, 0),
-        ("moved", 0, 1),
-        ("added", None, 2),
-        ("gone", 2, None),
-    ]
-    assert (found[0].before, found[0].after, found[0].id) == ("Two.", "Two!", "2")
-
-
-def test_documents_without_ids_are_matched_by_text() -> None:
-    """One after the other where texts repeat."""
-    before = call("q", {}, documents=["One.", "Same.", "Same."])
-    after = call("q", {}, documents=["Same.", "One."])
-
-    assert kinds(document_changes(before, after)) == [
-        ("moved", 1, 0),
-        ("moved", 0, 1),
-        ("gone", 2, None),
-    ]
-    assert {one.kind for one in document_changes(before, before)} == {"same"}
+    places = [(one.number_before, one.number_after) for one in found]
+    shown = ("".join("-" if place is None else str(place) for place in both) for both in places)
+    assert [f"{one.kind}{of}" for one, of in zip(found, shown, strict=True)] == kinds.split()
