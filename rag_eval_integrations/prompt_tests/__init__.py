@@ -9,7 +9,7 @@
 """
 
 from rag_eval_integrations._lazy import publish
-from rag_eval_integrations.prompt_tests._import import read_upstream
+from rag_eval_integrations.prompt_tests._contents import read_upstream
 from rag_eval_integrations.prompt_tests._requests import Journal
 from rag_eval_integrations.prompt_tests.evaluate import (
     InputValidity,

@@ -20,37 +20,16 @@ from rag_eval_integrations.evaluations._cells import FORMULA
 from rag_eval_integrations.metrics.prompty import PromptyMetric
 from rag_eval_integrations.metrics.prompty.file import MessageTemplate
 from rag_eval_integrations.prompt_tests import upstream as files
+from rag_eval_integrations.prompt_tests._contents import Contents
 from rag_eval_integrations.prompt_tests._replies import lines_in
-from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
-from rag_eval_integrations.prompt_tests.records import (
-    PromptTest,
-    Result,
-    RuleCheck,
-    Spec,
-    TestCheck,
-    digest,
-)
-from rag_eval_integrations.prompt_tests.upstream import (
-    checks_to_rows,
-    results_to_rows,
-    rule_checks_to_rows,
-    to_test_rows,
-)
+from rag_eval_integrations.prompt_tests.records import PromptTest, as_text, digest
 
 
 @dataclass(frozen=True)
-class Source:
+class Source(Contents):
     """Everything that a folder holds, as an export needs it."""
 
-    prompt: PromptUnderTest
-    spec: Spec
-    tests: Sequence[PromptTest]
-    results: Sequence[Result] = ()
-    checks: Sequence[TestCheck] = ()
-    rule_checks: Sequence[RuleCheck] = ()
     metrics: Sequence[PromptyMetric] = ()
-    cut: int | None = None
-    """Number of rules, and of inverse rules, that PromptPex numbered first; None for all."""
     model: str | None = None
     """The model that other tools run and ask; None for the prompt's own, or else gpt-4o."""
     notes: list[str] = field(default_factory=list)
@@ -74,13 +53,6 @@ class Source:
                 f"{what} of {unchecked} tests is what their generator expects, unchecked or empty; "
                 "--groundtruth of `generate` writes checked ones"
             )
-
-
-def as_text(value: object) -> str:
-    """Write a cell or a variable: a text as it is, nothing as empty, anything else as JSON."""
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 @dataclass(frozen=True)
@@ -123,7 +95,7 @@ def export_tests(source: Source, to: str, *, azure: bool = False) -> Exported:
 
 def _csv(source: Source) -> dict[str, str]:
     """Write the tests as CSV, a column per input."""
-    rows = to_test_rows(source.tests)
+    rows = files.to_test_rows(source.tests)
     for row, test in zip(rows, source.tests, strict=True):
         del row["inputs"]
         row.pop("inputsOriginal", None)
@@ -344,9 +316,7 @@ def _metric_messages(
 
 def _context(source: Source) -> dict[str, str]:
     """Write a folder as one PromptPexContext, of what `import` reads back."""
-    prompt, spec = source.prompt, source.spec
-    path = Path(prompt.source)
-    most = max(len(spec.output_rules), len(spec.inverse_rules))
+    spec = source.spec
     statements = [rule.text for rule in spec.rules] + list(spec.input_spec)
     changed = sum(lines_in(text) != [text] for text in statements)
     if changed:
@@ -354,35 +324,12 @@ def _context(source: Source) -> dict[str, str]:
             f"{changed} rules begin with the mark of a list or a comment, or are like a heading; "
             "readers of the file drop such marks"
         )
-    texts = {
-        "intent": (files.INTENT, spec.intent),
-        "inputSpec": (files.INPUT_SPEC, spec.input_spec_text),
-        "rules": (files.RULES, spec.rules_text),
-        "inverseRules": (files.INVERSE_RULES, "\n".join(files.inverse_lines(spec))),
-    }
-    rows = {
-        "tests": (files.TESTS, to_test_rows(source.tests)),
-        "testOutputs": (files.RESULTS, results_to_rows(source.results)),
-        "testEvals": (files.TEST_EVALS, checks_to_rows(source.checks)),
-        "ruleEvals": (files.RULE_EVALS, rule_checks_to_rows(source.rule_checks, prompt.id)),
-    }
-    context: dict[str, Any] = {
-        "name": prompt.name,
-        "prompt": _file(path),
-        **{key: {"filename": name, "content": text} for key, (name, text) in texts.items()},
-        **{key: {"filename": name, "content": json.dumps(content, indent=2)}
-           for key, (name, content) in rows.items()},
-        "metrics": [_file(Path(metric.prompt.source)) for metric in source.metrics],
-        # Without a cut, a number that cuts nothing: PromptPex would take its own, which is 3.
-        "options": {"maxRules": most if source.cut is None else source.cut},
-    }  # fmt: skip
-    return {files.CONTEXT: json.dumps(context, indent=2) + "\n"}
-
-
-def _file(path: Path) -> dict[str, str]:
-    """Return name and content of a file."""
-    content = read_whole(path, "prompt").decode("utf-8-sig")
-    return {"filename": path.name, "content": content}
+    sources = [source.prompt.source, *(metric.prompt.source for metric in source.metrics)]
+    prompt, *metrics = [
+        (path.name, read_whole(path, "prompt").decode("utf-8-sig")) for path in map(Path, sources)
+    ]
+    whole = replace(source, prompt_file=prompt, metric_files=dict(metrics))
+    return {files.CONTEXT: whole.context()}
 
 
 _TEST_FILE = '''\
@@ -446,7 +393,7 @@ def _pytest(source: Source) -> dict[str, str]:
     stem = re.sub(r"\W+", "_", source.prompt.name, flags=re.ASCII).strip("_").lower() or "prompt"
     data = f"prompt_tests_{stem}.json"
     [content] = _context(
-        replace(source, tests=tests, results=(), checks=(), rule_checks=(), model=None)
+        replace(source, tests=tests, results=[], checks=[], rule_checks=[])
     ).values()
     # The code is the same for all prompts, apart from a file name of letters, digits and _: no text
     # of a test is ever part of it.

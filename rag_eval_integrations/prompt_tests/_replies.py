@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from pydantic import JsonValue
 from rag_eval_integrations.errors import InputError, JudgeOutputError
 from rag_eval_integrations.models._reading import json_of, mended, unfenced
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest, Scenario
-from rag_eval_integrations.prompt_tests.records import PromptTest, Rule
+from rag_eval_integrations.prompt_tests.records import PromptTest, Rule, as_text
 from rag_eval_integrations.prompt_tests.upstream import inputs_of, make_test, whole_of, why_not
 
 _BULLET = re.compile(r"^\s*(?:(?:\d{1,3}[.)]|[-*•–]|_(?=\s))\s+)+")
@@ -205,13 +204,6 @@ def _split_by_hand(raw: str) -> list[str] | None:
 # --- Tests in any form
 
 
-_PAIR = re.compile(
-    r"\s*(?P<name>\w[\w ]{0,60}?)\s*:\s*"
-    r"""(?:'(?P<single>(?:[^'\\]|\\.|'(?!\s*(?:,|$)))*)'|"(?P<double>(?:[^"\\]|\\.)*)")"""
-    r"\s*(?:,|$)"
-)
-
-
 @dataclass(frozen=True)
 class ParsedTests:
     """The tests in one reply."""
@@ -251,8 +243,8 @@ def read_tests(
             "ruleid": rule.id if rule else None, "rule": rule.text if rule else "",
             "inverse": rule.inverse if rule else bool(rules) and all(r.inverse for r in rules),
             "baseline": not rules, "scenario": scenario.name if scenario else "",
-            "testid": row.get("testid"), "reasoning": _text(row.get("reasoning")),
-            "expectedoutput": _text(row.get("expected", row.get("expectedoutput"))),
+            "testid": row.get("testid"), "reasoning": as_text(row.get("reasoning")),
+            "expectedoutput": as_text(row.get("expected", row.get("expectedoutput"))),
             "generation": generation,
         }  # fmt: skip
         try:
@@ -268,50 +260,20 @@ def read_tests(
     return parsed
 
 
-def _rows(text: str, prompt: PromptUnderTest, parsed: ParsedTests) -> list[Mapping[str, Any]]:
-    """Return the tests of a reply: JSON, a table, or pairs."""
+def _rows(text: str, prompt: PromptUnderTest, parsed: ParsedTests) -> Sequence[Mapping[str, Any]]:
+    """Return the tests of a reply: JSON, or a table."""
     content = json_in(text)
     if isinstance(content, dict):
         content = next((value for value in content.values() if isinstance(value, list)), [content])
     if isinstance(content, list):
         return [
-            {**item, "testinput": _text(item.get("testinput"))} if isinstance(item, dict)
-            else {"testinput": _text(item)}
+            {**item, "testinput": as_text(item.get("testinput"))} if isinstance(item, dict)
+            else {"testinput": as_text(item)}
             for item in content
         ]  # fmt: skip
     table = read_tests_csv(text, list(prompt.inputs))
-    if table.rows:
-        parsed.lost.extend(table.lost)
-        return list(table.rows)
-    # Lines of `name: 'value', name: 'value'`; a comment is the next line's reasoning.
-    rows: list[Mapping[str, Any]] = []
-    comment = ""
-    for line in unfenced(text).splitlines():
-        bare = line.strip().lstrip("-* ").strip()
-        if bare.startswith("#"):
-            comment = bare.lstrip("# ").strip()
-            continue
-        values = _pairs(bare)
-        if set(values) & set(prompt.inputs):
-            rows.append({"inputs": values, "reasoning": comment})
-            comment = ""
-    if not rows:
-        parsed.lost.extend(table.lost or ["the reply is empty"])
-    return rows
-
-
-def _pairs(line: str) -> dict[str, str]:
-    """Read `name='value'` pairs of a line; empty if it holds anything else."""
-    values: dict[str, str] = {}
-    position = 0
-    while position < len(line):
-        match = _PAIR.match(line, position)
-        if match is None:
-            return {}
-        value = match["single"] if match["single"] is not None else match["double"]
-        values[match["name"]] = value.replace("\\'", "'").replace('\\"', '"')
-        position = match.end()
-    return values
+    parsed.lost.extend(table.lost or ([] if table.rows else ["the reply is empty"]))
+    return table.rows
 
 
 def _inputs(
@@ -327,10 +289,3 @@ def _inputs(
         # An empty cell of a table was left out; an empty input in JSON can be an edge case.
         raise InputError("is empty")
     return values
-
-
-def _text(value: object) -> str:
-    """Return a value as text, as JSON if it is not a text."""
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

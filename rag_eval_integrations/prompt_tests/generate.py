@@ -38,7 +38,6 @@ from rag_eval_integrations.prompt_tests.project import Tell, Workspace
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import PromptTest, Spec
 from rag_eval_integrations.prompt_tests.run import model_from
-from rag_eval_integrations.prompt_tests.upstream import inverse_by_rule, to_test_rows
 
 # --- Options: how much is generated, and presets of effort
 
@@ -220,7 +219,7 @@ class Generation:
                 f"{self.prompt.name}: {len(rules)} rules but {len(lines)} inverse rules; if you "
                 f"edited the rules, delete {files.INVERSE_RULES} to generate it again"
             )
-        return inverse_by_rule(lines, len(rules))
+        return files.inverse_by_rule(lines, len(rules))
 
     async def spec(self) -> Spec:
         """Run stages 1 to 4, the first three concurrently."""
@@ -252,7 +251,7 @@ class Generation:
                 self.workspace.write(files.BASELINE, baseline_text(baseline))
                 tests = [*tests, *baseline]
         if tests:
-            self.workspace.write_json(files.TESTS, to_test_rows(tests))
+            self.workspace.write_json(files.TESTS, files.to_test_rows(tests))
         return tests
 
     async def groundtruth(
@@ -296,7 +295,7 @@ class Generation:
              "score": test.groundtruth_score, "isGroundtruth": True}
             for test in done
         ]  # fmt: skip
-        self.workspace.write_json(files.TESTS, to_test_rows(done))
+        self.workspace.write_json(files.TESTS, files.to_test_rows(done))
         self.workspace.write_json(files.GROUNDTRUTH, rows)
         return done
 

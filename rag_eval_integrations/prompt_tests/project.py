@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+import os
+import shutil
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,6 +28,7 @@ from rag_eval_integrations.metrics.prompty import (
 from rag_eval_integrations.metrics.prompty.file import prompt_name
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.prompt_tests import upstream as files
+from rag_eval_integrations.prompt_tests._contents import PARTS, Contents
 from rag_eval_integrations.prompt_tests._export import Exported, Source, export_tests
 from rag_eval_integrations.prompt_tests._pages import report_pieces, to_csv, to_json, to_markdown
 from rag_eval_integrations.prompt_tests._replies import one_line
@@ -37,23 +41,9 @@ from rag_eval_integrations.prompt_tests.records import (
     PromptTest,
     Result,
     Spec,
-    TestCheck,
 )
 from rag_eval_integrations.prompt_tests.report import Report
 from rag_eval_integrations.prompt_tests.run import run_tests
-from rag_eval_integrations.prompt_tests.upstream import (
-    checks_from_rows,
-    checks_to_rows,
-    from_test_rows,
-    inverse_by_rule,
-    make_spec,
-    results_from_rows,
-    results_to_rows,
-    rows_of,
-    rule_checks_from_rows,
-    rule_checks_to_rows,
-    whole_of,
-)
 from rag_eval_integrations.records import SCHEMA
 from rag_eval_integrations.report._page import write
 
@@ -149,14 +139,14 @@ class Workspace:
             ConfigurationError: when a file is not UTF-8.
         """
         rules = self.read_lines(files.RULES)
-        return make_spec(
+        return files.make_spec(
             " ".join(self.read_lines(files.INTENT)), self.read_lines(files.INPUT_SPEC), rules,
-            inverse_by_rule(self.read_lines(files.INVERSE_RULES), len(rules)), cut=self.cut(),
+            files.inverse_by_rule(self.read_lines(files.INVERSE_RULES), len(rules)), cut=self.cut(),
         )  # fmt: skip
 
     def cut(self) -> int | None:
         """Return the number of rules that PromptPex numbered first in an import; None for all."""
-        cut = whole_of(self.about(), "rulesNumberedFirst")
+        cut = files.whole_of(self.about(), "rulesNumberedFirst")
         return None if cut is None or cut < 0 else cut
 
     def rows(self, name: str) -> list[dict[str, Any]]:
@@ -167,7 +157,7 @@ class Workspace:
             InputError: when it is not a list of objects.
             OSError: when it cannot be read.
         """
-        return rows_of(self.read(name), name) if self.has(name) else []
+        return files.rows_of(self.read(name), name) if self.has(name) else []
 
     def tests(self, prompt: PromptUnderTest, tell: Callable[[str], None]) -> list[PromptTest]:
         """Read the tests; rows that cannot be used are reported and left out.
@@ -182,7 +172,7 @@ class Workspace:
             OSError: when the file cannot be read.
         """
         lost: list[str] = []
-        tests = from_test_rows(self.rows(files.TESTS), prompt, self.spec(), lost)
+        tests = files.from_test_rows(self.rows(files.TESTS), prompt, self.spec(), lost)
         for row in lost:
             tell(f"{self.path(files.TESTS)}: {row}")
         return tests
@@ -209,6 +199,7 @@ class Workspace:
 
 CUSTOM_METRIC = "custom.metric.prompty"
 REPORT_MD = "README.md"
+_NO_TESTS = f"has no {files.TESTS}; generate tests first"
 
 
 class Project:
@@ -318,7 +309,7 @@ class Project:
         Raises:
             ConfigurationError: when there is no usable test.
         """
-        self._need(files.TESTS, f"has no {files.TESTS}; generate tests first")
+        self._need(files.TESTS, _NO_TESTS)
         tests = self.workspace.tests(self.prompt, self._tell)
         if not tests:
             path = str(self.workspace.path(files.TESTS))
@@ -336,13 +327,25 @@ class Project:
         Raises:
             ConfigurationError: when there is no file of results.
         """
+        return self._judged().results
+
+    def _judged(self) -> Contents:
+        """Read the folder, which has to have results."""
         self._need(files.RESULTS, f"has no {files.RESULTS}; run the tests first")
+        return self._contents()
+
+    def _contents(self) -> Contents:
+        """Read the folder; rows that cannot be used are reported and left out."""
+        rows, spec, lost = self.workspace.rows, self.workspace.spec(), list[str]()
         tests = self.tests() if self.workspace.has(files.TESTS) else []
-        rows, lost = self.workspace.rows(files.RESULTS), list[str]()
-        results = results_from_rows(rows, self.prompt, self.workspace.spec(), tests, lost)
+        results = files.results_from_rows(rows(files.RESULTS), self.prompt, spec, tests, lost)
         for reason in lost:
             self._tell(f"{files.RESULTS}: {reason}")
-        return results
+        return Contents(
+            self.prompt, spec, tests, results,
+            files.checks_from_rows(rows(files.TEST_EVALS), self.prompt, spec, tests),
+            files.rule_checks_from_rows(rows(files.RULE_EVALS)), self.workspace.cut(),
+        )  # fmt: skip
 
     async def run(
         self,
@@ -376,7 +379,7 @@ class Project:
             )
         some = None if choice == Choice() else {test.uid for test in tests}
         self._set_aside({result.model for result in results}, some)
-        self.workspace.write_json(files.RESULTS, results_to_rows(results))
+        self.workspace.write_json(files.RESULTS, files.results_to_rows(results))
         return results
 
     def chosen(
@@ -390,13 +393,11 @@ class Project:
         tests = [test for test in self.tests() if baseline or not test.baseline]
         if not tests:
             raise ConfigurationError("baseline", baseline, "all tests are baseline tests")
-        checks = self._checks(tests) if choice.only_valid else []
+        checks = []
+        if choice.only_valid:
+            rows, spec = self.workspace.rows(files.TEST_EVALS), self.workspace.spec()
+            checks = files.checks_from_rows(rows, self.prompt, spec, tests)
         return choice.of(tests, lambda test: test, checks)[:max_tests]
-
-    def _checks(self, tests: Sequence[PromptTest]) -> list[TestCheck]:
-        """Read the checks of the tests."""
-        rows = self.workspace.rows(files.TEST_EVALS)
-        return checks_from_rows(rows, self.prompt, self.workspace.spec(), tests)
 
     def _set_aside(self, models: set[str], some: set[str] | None) -> None:
         """Copy results of other models to a new file, so that imported ones are not lost.
@@ -457,15 +458,15 @@ class Project:
             results = []
             if self.has_results or not validity:
                 results = await evaluation.outputs(self.results())
-                self.workspace.write_json(files.RESULTS, results_to_rows(results))
+                self.workspace.write_json(files.RESULTS, files.results_to_rows(results))
             if validity or agreement_model is not None:
                 checks = await evaluation.tests(
                     self.tests(), validity=validity, agreement_model=agreement_model
                 )
-                self.workspace.write_json(files.TEST_EVALS, checks_to_rows(checks))
+                self.workspace.write_json(files.TEST_EVALS, files.checks_to_rows(checks))
             if groundedness:
                 rule_checks = await evaluation.rules()
-                rows = rule_checks_to_rows(rule_checks, self.prompt.id)
+                rows = files.rule_checks_to_rows(rule_checks, self.prompt.id)
                 self.workspace.write_json(files.RULE_EVALS, rows)
         return results
 
@@ -499,11 +500,9 @@ class Project:
         Raises:
             ConfigurationError: when there are no results.
         """
-        results = self.results()
-        tests = self.tests() if self.workspace.has(files.TESTS) else []
-        rules = rule_checks_from_rows(self.workspace.rows(files.RULE_EVALS))
+        own = self._judged()
         return Report(
-            self.prompt.name, results, self.workspace.spec(), self._checks(tests), rules, unknown_as
+            self.prompt.name, own.results, own.spec, own.checks, own.rule_checks, unknown_as
         )
 
     def export(self, to: str, *, model: str | None = None, azure: bool = False) -> Exported:
@@ -520,15 +519,9 @@ class Project:
         Raises:
             ConfigurationError: for another format, no tests, or nothing that the format can hold.
         """
-        report = Report(self.prompt.name, ())
-        if self.workspace.has(files.RESULTS):
-            report = self.report()
-        source = Source(
-            self.prompt, self.workspace.spec(), self.tests(), results=report.results,
-            checks=report.checks, rule_checks=report.rule_checks,
-            metrics=() if to in ("csv", "langsmith") else self.metrics(),
-            cut=self.workspace.cut(), model=model,
-        )  # fmt: skip
+        self._need(files.TESTS, _NO_TESTS)
+        metrics = () if to in ("csv", "langsmith") else self.metrics()
+        source = Source(**vars(self._contents()), metrics=metrics, model=model)
         return export_tests(source, to, azure=azure)
 
     def write_report(self, report: Report) -> list[Path]:
@@ -615,3 +608,80 @@ def _refuse_changed(workspace: Workspace, before: AuthorWords, added: AuthorWord
                 "it again, or use another folder"
             )
             raise ConfigurationError(stage, text[:60], why)
+
+
+# --- A folder that is made of an import
+
+
+def write_imported(imported: Contents, out: Path, tell: Tell) -> None:
+    """Make a folder of what was read, for `run`, `evaluate` and `report`.
+
+    Args:
+        imported: what was read.
+        out: the folder.
+        tell: receives warnings about the prompt, one sentence each.
+
+    Raises:
+        ConfigurationError: for a folder of another prompt.
+        OSError: when the folder cannot be written.
+    """
+    path = Path(imported.prompt.source)
+    if imported.prompt_file is not None:
+        name, text = imported.prompt_file
+        path = Workspace(out).path(name)
+        Workspace(out).write(name, text)
+    folder = Project.create(path, out, tell).workspace
+    for key, part in imported.parts().items():
+        name, comment = PARTS[key]
+        if comment:
+            folder.write_lines(name, part, comment)
+        elif part or name == files.TESTS:
+            folder.write_json(name, part)
+    if imported.cut is not None:
+        folder.note(rulesNumberedFirst=imported.cut)
+    for name, text in imported.metric_files.items():
+        folder.write(name, text)
+
+
+@contextmanager
+def new_folder(out: Path, sources: Sequence[Path], *, overwrite: bool) -> Iterator[list[Path]]:
+    """Make room for a folder; on an exception, an earlier one is where it was.
+
+    Args:
+        out: the folder. An empty one counts as absent.
+        sources: folders that are read, and may not be replaced.
+        overwrite: rename an earlier folder to `out`.bak, and remove it at the end if it holds
+            nothing but files of an import: replies of models were paid for.
+
+    Yields:
+        A list, which at the end has the earlier folder's new path if it was not removed.
+
+    Raises:
+        ConfigurationError: when the folder exists and may not be replaced.
+        OSError: when it cannot be renamed.
+    """
+    folder, backups = Path(os.path.realpath(out)), list[Path]()
+    if not folder.is_dir() or not any(folder.iterdir()):
+        yield backups  # anything but a folder is refused by `Workspace`
+        return
+    backup = _target.backup_of(folder)
+    if any(source.resolve().is_relative_to(folder) for source in sources):
+        raise ConfigurationError("--out", str(out), "is the folder that is imported")
+    if not overwrite:
+        why = "is not empty; use another folder, or --overwrite to replace it"
+        raise ConfigurationError("--out", str(out), why)
+    if os.path.lexists(backup):
+        why = "is there and is kept; move it away before you overwrite a folder"
+        raise ConfigurationError("--out", str(backup), why)
+    folder.rename(backup)
+    try:
+        folder.mkdir()
+        yield backups
+    except BaseException:
+        shutil.rmtree(folder)
+        backup.rename(folder)
+        raise
+    if {path.name for path in backup.iterdir()} <= {path.name for path in folder.iterdir()}:
+        shutil.rmtree(backup)
+    else:
+        backups.append(backup)

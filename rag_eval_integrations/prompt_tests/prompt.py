@@ -25,6 +25,7 @@ from rag_eval_integrations.metrics.prompty._frontmatter import (
     read_yaml,
 )
 from rag_eval_integrations.metrics.prompty.file import (
+    ROLES,
     MessageTemplate,
     Role,
     compiled_messages,
@@ -138,14 +139,6 @@ def read_content(
 # --- `.prompt.yml` files (GitHub Models): messages, inputs and test data
 
 
-_ROLES: dict[str, Role] = {
-    "system": "system",
-    "developer": "system",
-    "user": "user",
-    "assistant": "assistant",
-}
-
-
 def parse_github_prompt(text: str, source: str) -> Prompty:
     """Read the text of a `.prompt.yml` file; its `testData` becomes sample inputs.
 
@@ -161,7 +154,7 @@ def parse_github_prompt(text: str, source: str) -> Prompty:
         warnings: list[str] = []
         parts: list[tuple[Role, str, int]] = []
         for number, message in enumerate(content["messages"], start=1):
-            role = _ROLES.get(str(message.get("role"))) if isinstance(message, dict) else None
+            role = ROLES.get(str(message.get("role"))) if isinstance(message, dict) else None
             if role is None or not isinstance(message.get("content"), str):
                 why = f"message {number} needs a `role` and a `content`"
                 raise FrontMatterError(why, lines["messages"])

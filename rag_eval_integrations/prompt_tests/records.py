@@ -311,8 +311,15 @@ def input_text(inputs: dict[str, JsonValue]) -> str:
     """Write inputs as one text: a single input's text, or a JSON object."""
     if len(inputs) == 1:
         [value] = inputs.values()
-        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return json.dumps(inputs, ensure_ascii=False)
+        return "null" if value is None else as_text(value)
+    return as_text(inputs)
+
+
+def as_text(value: object) -> str:
+    """Write a value as text: a text as it is, nothing as empty, anything else as JSON."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def make_uid(

@@ -22,7 +22,7 @@ from pydantic import TypeAdapter
 
 from rag_eval_integrations.errors import ConfigurationError, RagEvalError
 from rag_eval_integrations.prompt_tests import Project, PromptTest, PromptUnderTest, read_upstream
-from rag_eval_integrations.prompt_tests._import import write_imported
+from rag_eval_integrations.prompt_tests.project import write_imported
 from rag_eval_integrations.prompt_tests.records import make_uid
 from rag_eval_integrations.prompt_tests.upstream import to_test_rows
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rag_eval_integrations.prompt_tests._import import Imported, read_upstream
+from rag_eval_integrations.prompt_tests._contents import Contents, read_upstream
 from rag_eval_integrations.prompt_tests._replies import read_tests_csv
 from rag_eval_integrations.prompt_tests.rates import Row, overview
 from rag_eval_integrations.prompt_tests.records import Judged, PromptTest, Result
@@ -91,7 +91,7 @@ def test_every_cell_of_the_papers_overviews(recorded: Path) -> None:
     assert compared == 168
 
 
-def baseline(read: Imported) -> list[Row]:
+def baseline(read: Contents) -> list[Row]:
     """The overview of the baseline tests alone, as if they were tests of rules."""
     results = [
         result.model_copy(update={"test": result.test.model_copy(update={"baseline": False})})
@@ -132,7 +132,7 @@ def test_the_published_tables_of_v7(recorded: Path) -> None:
         assert sum(c.grounded.outcome == "ok" for c in direct) == int(row["grounded rules"])
 
 
-def report_of(read: Imported, name: str) -> Report:
+def report_of(read: Contents, name: str) -> Report:
     return Report(name, read.results, read.spec, read.checks, read.rule_checks, unknown_as="err")
 
 

@@ -40,11 +40,16 @@ from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations.console import add_row, plain_table
 from rag_eval_integrations.metrics.prompty import PromptyMetric, lint, metric_files
 from rag_eval_integrations.prompt_tests import generate
-from rag_eval_integrations.prompt_tests._import import new_folder, read_upstream, write_imported
+from rag_eval_integrations.prompt_tests._contents import read_upstream
 from rag_eval_integrations.prompt_tests._settings import METRIC
 from rag_eval_integrations.prompt_tests.evaluate import Basis, NonCompliance
 from rag_eval_integrations.prompt_tests.generate import Generation
-from rag_eval_integrations.prompt_tests.project import Project, find_metrics
+from rag_eval_integrations.prompt_tests.project import (
+    Project,
+    find_metrics,
+    new_folder,
+    write_imported,
+)
 from rag_eval_integrations.prompt_tests.prompt import AuthorWords, PromptUnderTest, read_samples
 from rag_eval_integrations.prompt_tests.records import Choice, Result
 from rag_eval_integrations.prompt_tests.run import App

@@ -36,7 +36,7 @@ Role = Literal["system", "user", "assistant"]
 _ROLE = re.compile(
     r"^[ \t]*(?:#[ \t]*)?(system|user|assistant|developer)[ \t]*:[ \t]*$", re.IGNORECASE
 )
-_ROLES: dict[str, Role] = {
+ROLES: dict[str, Role] = {
     "system": "system",
     "developer": "system",
     "user": "user",
@@ -229,7 +229,7 @@ def split_roles(body: str, first_line: int = 1) -> list[tuple[Role, str, int]]:
         if match is None:
             parts[-1][1].append(line)
         else:
-            parts.append((_ROLES[match[1].lower()], [], number + 1))
+            parts.append((ROLES[match[1].lower()], [], number + 1))
     messages: list[tuple[Role, str, int]] = []
     for role, lines, line_number in parts:
         skipped = next((n for n, line in enumerate(lines) if line.strip()), len(lines))

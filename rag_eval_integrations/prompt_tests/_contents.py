@@ -1,22 +1,18 @@
-"""Import of PromptPex's files into a folder of ours: `rag-eval prompt-tests import`."""
+"""The contents of a folder of prompt tests; PromptPex's folders and contexts hold the same."""
 
 from __future__ import annotations
 
-import os
+import json
 import re
-import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rag_eval_integrations import _target
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.models._reading import loads
 from rag_eval_integrations.prompt_tests import upstream as files
 from rag_eval_integrations.prompt_tests._replies import lines_in, read_tests_csv
-from rag_eval_integrations.prompt_tests.project import Project, Tell, Workspace
 from rag_eval_integrations.prompt_tests.prompt import (
     PromptUnderTest,
     csv_rows_of,
@@ -31,49 +27,73 @@ from rag_eval_integrations.prompt_tests.records import (
     Spec,
     TestCheck,
 )
-from rag_eval_integrations.prompt_tests.upstream import (
-    Row,
-    checks_from_rows,
-    checks_to_rows,
-    flag_of,
-    from_test_rows,
-    inverse_by_rule,
-    inverse_lines,
-    make_spec,
-    results_from_rows,
-    results_to_rows,
-    rows_of,
-    rule_checks_from_rows,
-    rule_checks_to_rows,
-    text_of,
-    to_test_rows,
-    whole_of,
-)
+
+PARTS = {
+    "intent": (files.INTENT, "not known"),
+    "inputSpec": (files.INPUT_SPEC, "not known"),
+    "rules": (files.RULES, "none"),
+    "inverseRules": (files.INVERSE_RULES, "none"),
+    "tests": (files.TESTS, ""),
+    "testOutputs": (files.RESULTS, ""),
+    "testEvals": (files.TEST_EVALS, ""),
+    "ruleEvals": (files.RULE_EVALS, ""),
+}
+"""By a context's keys: the file, and the comment that a file of lines without any has."""
 
 
 @dataclass(frozen=True)
-class Imported:
-    """The content of PromptPex's files."""
+class Contents:
+    """Everything that a folder of ours or of PromptPex, or a context, holds."""
 
     prompt: PromptUnderTest
     spec: Spec
-    prompt_file: tuple[str, str] | None = None
-    """Name and text of the prompt's file, if it is inside the context; else None."""
     tests: list[PromptTest] = field(default_factory=list)
     results: list[Result] = field(default_factory=list)
     checks: list[TestCheck] = field(default_factory=list)
     rule_checks: list[RuleCheck] = field(default_factory=list)
+    cut: int | None = None
+    """Number of rules, and of inverse rules, that PromptPex numbered first; None for all."""
+    prompt_file: tuple[str, str] | None = None
+    """Name and text of the prompt's file, where it is inside the context; else None."""
+    metric_files: Mapping[str, str] = field(default_factory=dict)
+    """Texts of the metric files inside the context, by name."""
     lost: list[str] = field(default_factory=list)
     """Reasons why rows could not be used, one sentence per row."""
-    metric_files: dict[str, str] = field(default_factory=dict)
-    """Texts of the metric files inside the context, by name."""
-    cut: int | None = None
-    """Number of rules, and of inverse rules, that PromptPex numbered; None for all."""
+
+    def parts(self) -> dict[str, Sequence[Any]]:
+        """Return the lines or rows of every file of `PARTS`."""
+        spec = self.spec
+        return {
+            "intent": [spec.intent] if spec.intent else [],
+            "inputSpec": spec.input_spec,
+            "rules": [rule.text for rule in spec.output_rules],
+            "inverseRules": files.inverse_lines(spec),
+            "tests": files.to_test_rows(self.tests),
+            "testOutputs": files.results_to_rows(self.results),
+            "testEvals": files.checks_to_rows(self.checks),
+            "ruleEvals": files.rule_checks_to_rows(self.rule_checks, self.prompt.id),
+        }
+
+    def context(self) -> str:
+        """Write all of it as one PromptPexContext, which `read_upstream` reads back."""
+        named: dict[str, dict[str, str]] = {}
+        for key, part in self.parts().items():
+            name, comment = PARTS[key]
+            content = "\n".join(part) if comment else json.dumps(part, indent=2)
+            named[key] = {"filename": name, "content": content}
+        texts = [self.prompt_file or ("", ""), *self.metric_files.items()]
+        prompt, *metrics = ({"filename": name, "content": text} for name, text in texts)
+        # Without a cut, a number that cuts nothing: PromptPex would take its own, which is 3.
+        most = max(len(self.spec.output_rules), len(self.spec.inverse_rules))
+        options = {"maxRules": most if self.cut is None else self.cut}
+        context = {"name": self.prompt.name, "prompt": prompt, **named,
+                   "metrics": metrics, "options": options}  # fmt: skip
+        return json.dumps(context, indent=2) + "\n"
 
 
 def read_upstream(
     path: str | Path, prompt: object | None = None, *, max_rules: int | None = None
-) -> Imported:
+) -> Contents:
     """Read `promptpex_context.json`, a `.prompt.yml`, or a folder with `tests.json` and so on.
 
     Files are JSON or CSV, possibly with `.gz`; any of them may be missing in a folder. A context is
@@ -119,7 +139,7 @@ def read_upstream(
     lost: list[str] = []
     if max_rules is None:
         options = content.get("options")
-        given = whole_of(options, "maxRules") if isinstance(options, dict) else None
+        given = files.whole_of(options, "maxRules") if isinstance(options, dict) else None
         max_rules = None if given is None or given < 0 else given
     rows = _rows(content, "tests") or _rows(content, "promptPexTests")
     direct, inverse = _lines(content, "rules"), _inverse(content)
@@ -127,23 +147,23 @@ def read_upstream(
         max_rules = _cut_of(rows, len(direct))
     elif max_rules >= max(len(direct), len(inverse)):
         max_rules = None
-    spec = make_spec(
+    spec = files.make_spec(
         " ".join(_lines(content, "intent")), _lines(content, "inputSpec"), direct, inverse,
         cut=max_rules,
     )  # fmt: skip
-    tests = from_test_rows(rows, under_test, spec, lost)
+    tests = files.from_test_rows(rows, under_test, spec, lost)
     # Expected outputs are listed with the results, but their model is not under test.
     outputs = [row for row in _rows(content, "testOutputs") if not row.get("isGroundtruth")]
-    results = results_from_rows(outputs, under_test, spec, tests, lost)
-    checks = checks_from_rows(_rows(content, "testEvals"), under_test, spec, tests)
-    rules = rule_checks_from_rows(_rows(content, "ruleEvals"))
+    results = files.results_from_rows(outputs, under_test, spec, tests, lost)
+    checks = files.checks_from_rows(_rows(content, "testEvals"), under_test, spec, tests)
+    rules = files.rule_checks_from_rows(_rows(content, "ruleEvals"))
     metrics = _metric_files(content, lost) if whole else {}
-    return Imported(
-        under_test, spec, prompt_file, tests, results, checks, rules, lost, metrics, max_rules
+    return Contents(
+        under_test, spec, tests, results, checks, rules, max_rules, prompt_file, metrics, lost
     )
 
 
-def _read_github(path: Path) -> Imported:
+def _read_github(path: Path) -> Contents:
     """Read a `.prompt.yml`: our own export, PromptPex's, or anybody's."""
     prompt, lost, rows = PromptUnderTest.of(path), list[str](), []
     given = prompt.head.get("testData")
@@ -152,8 +172,8 @@ def _read_github(path: Path) -> Imported:
             inputs = {name: row[name] for name in prompt.inputs if name in row}
             expected = None if "groundtruth" in row else row.get("expected")
             rows.append({"expectedoutput": expected, **row, "inputs": inputs})
-    tests = from_test_rows(rows, prompt, Spec(), lost)
-    return Imported(prompt, Spec(), None, tests, lost=lost)
+    tests = files.from_test_rows(rows, prompt, Spec(), lost)
+    return Contents(prompt, Spec(), tests, lost=lost)
 
 
 def _inverse(content: dict[str, Any]) -> dict[int, str] | list[str]:
@@ -162,13 +182,13 @@ def _inverse(content: dict[str, Any]) -> dict[int, str] | list[str]:
     if isinstance(text, str):
         rules = len(_lines(content, "rules"))
         lines = [line.strip() for line in text.splitlines() if line.strip()]
-        inverse = inverse_by_rule(lines, rules)
+        inverse = files.inverse_by_rule(lines, rules)
         if isinstance(inverse, dict) and inverse and max(inverse) <= rules:
             return inverse
     return _lines(content, "inverseRules")
 
 
-def _cut_of(rows: Sequence[Row], rules: int) -> int | None:
+def _cut_of(rows: Sequence[files.Row], rules: int) -> int | None:
     """Tell from the tests' directions to which number the rules were cut; None if to none.
 
     A cut lies between the largest number of a rule that is not inverse, and the smallest of one
@@ -176,8 +196,8 @@ def _cut_of(rows: Sequence[Row], rules: int) -> int | None:
     """
     numbers: dict[bool, set[int]] = {True: set(), False: set()}
     for row in rows:
-        number, inverse = whole_of(row, "ruleid"), flag_of(row, "inverse")
-        if number is not None and inverse is not None and not flag_of(row, "baseline"):
+        number, inverse = files.whole_of(row, "ruleid"), files.flag_of(row, "inverse")
+        if number is not None and inverse is not None and not files.flag_of(row, "baseline"):
             numbers[inverse].add(number)
     if not numbers[True]:
         return None
@@ -188,25 +208,14 @@ def _cut_of(rows: Sequence[Row], rules: int) -> int | None:
     return min(max(half, least), most)
 
 
-_FILES = {
-    "intent": files.INTENT,
-    "inputSpec": files.INPUT_SPEC,
-    "rules": files.RULES,
-    "inverseRules": files.INVERSE_RULES,
-    "tests": "tests",
-    "testOutputs": "test_results",
-    "testEvals": "test_evals",
-    "ruleEvals": "rule_evals",
-}
-
-
 def _folder(path: Path) -> dict[str, Any]:
     """Read the files of a PromptPex folder."""
     context = path / files.CONTEXT
     content = dict(_context(context)) if context.is_file() else {}
-    for key, name in _FILES.items():
-        for suffix in ("",) if name.endswith(".txt") else (".json", ".json.gz", ".csv", ".csv.gz"):
-            file = path / f"{name}{suffix}"
+    for key, (name, _) in PARTS.items():
+        stem = name.removesuffix(".json")
+        for suffix in ("",) if stem == name else (".json", ".json.gz", ".csv", ".csv.gz"):
+            file = path / f"{stem}{suffix}"
             if file.is_file():
                 content[key] = _read(file)
                 break
@@ -219,7 +228,7 @@ def _context(path: Path) -> dict[str, Any]:
     """Read a context file, or a file of tests or results alone."""
     content = _read(path)
     if isinstance(content, list):  # a tests or results file alone
-        rows = rows_of(content, str(path))
+        rows = files.rows_of(content, str(path))
         return {"testOutputs" if rows and "output" in rows[0] else "tests": rows}
     if not isinstance(content, dict):
         raise ConfigurationError("path", str(path), "should be an object, or a list of objects")
@@ -249,7 +258,7 @@ def _rows(content: dict[str, Any], key: str) -> list[dict[str, Any]]:
     value = _unwrapped(content.get(key))
     if isinstance(value, str):
         value = _parsed(value, key) if value.strip() else None
-    return [] if value is None else rows_of(value, key)
+    return [] if value is None else files.rows_of(value, key)
 
 
 def _parsed(text: str, key: str) -> Any:
@@ -266,7 +275,7 @@ def _lines(content: dict[str, Any], key: str) -> list[str]:
     """Return the lines of a text of the context."""
     value = _unwrapped(content.get(key))
     if isinstance(value, list):
-        return [text_of({key: item}, key) for item in value]
+        return [files.text_of({key: item}, key) for item in value]
     return lines_in(value) if isinstance(value, str) else []
 
 
@@ -304,84 +313,3 @@ def _prompts_in(folder: Path) -> list[Path]:
     return [
         file for file in sorted(folder.glob("*.prompty")) if ".metric." not in file.name.lower()
     ]
-
-
-def write_imported(imported: Imported, out: Path, tell: Tell) -> None:
-    """Make a folder of what was read, for `run`, `evaluate` and `report`.
-
-    Args:
-        imported: what was read.
-        out: the folder.
-        tell: receives warnings about the prompt, one sentence each.
-
-    Raises:
-        ConfigurationError: for a folder of another prompt.
-        OSError: when the folder cannot be written.
-    """
-    path = Path(imported.prompt.source)
-    if imported.prompt_file is not None:
-        name, text = imported.prompt_file
-        path = Workspace(out).path(name)
-        Workspace(out).write(name, text)
-    folder = Project.create(path, out, tell).workspace
-    spec = imported.spec
-    folder.write_lines(files.INTENT, [spec.intent] if spec.intent else [], "not known")
-    folder.write_lines(files.INPUT_SPEC, spec.input_spec, "not known")
-    folder.write_lines(files.RULES, [rule.text for rule in spec.output_rules], "none")
-    folder.write_lines(files.INVERSE_RULES, inverse_lines(spec), "none")
-    if imported.cut is not None:
-        folder.note(rulesNumberedFirst=imported.cut)
-    for name, text in imported.metric_files.items():
-        folder.write(name, text)
-    folder.write_json(files.TESTS, to_test_rows(imported.tests))
-    if imported.results:
-        folder.write_json(files.RESULTS, results_to_rows(imported.results))
-    if imported.checks:
-        folder.write_json(files.TEST_EVALS, checks_to_rows(imported.checks))
-    if imported.rule_checks:
-        rows = rule_checks_to_rows(imported.rule_checks, imported.prompt.id)
-        folder.write_json(files.RULE_EVALS, rows)
-
-
-@contextmanager
-def new_folder(out: Path, sources: Sequence[Path], *, overwrite: bool) -> Iterator[list[Path]]:
-    """Make room for a folder; on an exception, an earlier one is where it was.
-
-    Args:
-        out: the folder. An empty one counts as absent.
-        sources: folders that are read, and may not be replaced.
-        overwrite: rename an earlier folder to `out`.bak, and remove it at the end if it holds
-            nothing but files of an import: replies of models were paid for.
-
-    Yields:
-        A list, which at the end has the earlier folder's new path if it was not removed.
-
-    Raises:
-        ConfigurationError: when the folder exists and may not be replaced.
-        OSError: when it cannot be renamed.
-    """
-    folder, backups = Path(os.path.realpath(out)), list[Path]()
-    if not folder.is_dir() or not any(folder.iterdir()):
-        yield backups  # anything but a folder is refused by `Workspace`
-        return
-    backup = _target.backup_of(folder)
-    if any(source.resolve().is_relative_to(folder) for source in sources):
-        raise ConfigurationError("--out", str(out), "is the folder that is imported")
-    if not overwrite:
-        why = "is not empty; use another folder, or --overwrite to replace it"
-        raise ConfigurationError("--out", str(out), why)
-    if os.path.lexists(backup):
-        why = "is there and is kept; move it away before you overwrite a folder"
-        raise ConfigurationError("--out", str(backup), why)
-    folder.rename(backup)
-    try:
-        folder.mkdir()
-        yield backups
-    except BaseException:
-        shutil.rmtree(folder)
-        backup.rename(folder)
-        raise
-    if {path.name for path in backup.iterdir()} <= {path.name for path in folder.iterdir()}:
-        shutil.rmtree(backup)
-    else:
-        backups.append(backup)
