@@ -150,13 +150,19 @@ def named_share(option: str, word: str, value: str, why: str) -> tuple[str, floa
     name, _, text = word.rpartition("=")
     if not name:
         raise ConfigurationError(option, word, f"use NAME={value}")
+    number = number_in(text, 1)
+    if number is None:
+        raise ConfigurationError(option, word, f"{value} {why}")
+    return name, number
+
+
+def number_in(text: str, most: float) -> float | None:
+    """Read a number from 0 to `most`; None for anything else."""
     try:
         number = float(text)
     except ValueError:
-        number = -1.0
-    if not 0 <= number <= 1:
-        raise ConfigurationError(option, word, f"{value} {why}")
-    return name, number
+        return None
+    return number if 0 <= number <= most else None
 
 
 # --- Variables of metric files: reading `--metric-var`, and finding missing values early

@@ -13,6 +13,7 @@ from typing import TypeVar
 from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations._visible import one_line as shown
 from rag_eval_integrations.errors import JudgeError, JudgeOutputError
+from rag_eval_integrations.judges._prompt import json_object
 from rag_eval_integrations.metrics.prompty import PromptyMetric
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.models._reading import unfenced
@@ -103,18 +104,8 @@ async def _parsed_reply(
     raise JudgeOutputError(f"the generator{why}", text)
 
 
-def _object(**properties: object) -> JsonObject:
-    """Make the JSON schema of an object, of which every property is required."""
-    return {
-        "type": "object",
-        "properties": properties,  # type: ignore[dict-item]
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
-_TEXT = {"type": "string"}
-_RULE_LIST = _object(rules={"type": "array", "items": _TEXT})
+_TEXT: JsonObject = {"type": "string"}
+_RULE_LIST = json_object(rules={"type": "array", "items": _TEXT})
 
 
 def _described(prompt: PromptUnderTest) -> str:
@@ -250,7 +241,7 @@ async def write_inverse_rules(
     """
     inverse: dict[int, str] = {}
     missing = dict(enumerate(rules, start=1))
-    entry = _object(number={"type": "integer"}, text=_TEXT)
+    entry = json_object(number={"type": "integer"}, text=_TEXT)
     for _ in (1, 2):
         numbered = "\n".join(f"{number}. {text}" for number, text in missing.items())
         try:
@@ -260,7 +251,7 @@ async def write_inverse_rules(
                 version="inverse-rules-1", author=prompt.instructions.get("inverseOutputRules"),
                 again='Reply with one JSON object {"inverse": [{"number": …, "text": "…"}, …]}.',
                 lack="wrote no inverse rules, or more than there are rules",
-                schema=_object(inverse={"type": "array", "items": entry}),
+                schema=json_object(inverse={"type": "array", "items": entry}),
             )  # fmt: skip
         except JudgeOutputError:
             if not inverse:
@@ -384,8 +375,8 @@ async def write_tests(
     known: set[str] = set()
     instructions, parts = _question(prompt, spec, group, per_rule)
     chat: list[Message] = []
-    test = _object(
-        rule={"type": "integer"}, inputs=_object(**dict.fromkeys(prompt.inputs, _TEXT)),
+    test = json_object(
+        rule={"type": "integer"}, inputs=json_object(**dict.fromkeys(prompt.inputs, _TEXT)),
         expected=_TEXT, reasoning=_TEXT,
     )  # fmt: skip
     for generation in range(generations):
@@ -400,7 +391,7 @@ async def write_tests(
             tests = await _parsed_reply(
                 model, instructions, parts, read, version="tests-1", again=_NO_TEST, name="tests",
                 lack="wrote no usable test", chat=chat,
-                schema=_object(tests={"type": "array", "items": test}),
+                schema=json_object(tests={"type": "array", "items": test}),
             )  # fmt: skip
         except JudgeOutputError as error:
             written.lost.append(f"no tests were written for rule {group.numbers}: {error}")
@@ -471,7 +462,7 @@ async def expand_test(
         version="expand-1", author=prompt.instructions.get("testExpansion"),
         again=f"Reply with one JSON object with the fields {', '.join(test.inputs)}.",
         lack="did not write a longer version of the test",
-        schema=_object(**dict.fromkeys(test.inputs, _TEXT)),
+        schema=json_object(**dict.fromkeys(test.inputs, _TEXT)),
     )  # fmt: skip
     uid = make_uid(
         rule=test.rule, inverse=test.inverse, inputs=inputs, scenario=test.scenario,
@@ -570,7 +561,7 @@ async def review_tests(
         model, _RATING.format(count=count), {"prompt": prompt.text, "tests": listed}, read,
         version="rating-1", lack=f"did not keep {count} tests in its review",
         again=f'Reply with one JSON object {{"review": "…", "keep": [{count} numbers]}}.',
-        schema=_object(review=_TEXT, keep={"type": "array", "items": {"type": "integer"}}),
+        schema=json_object(review=_TEXT, keep={"type": "array", "items": {"type": "integer"}}),
     )  # fmt: skip
 
 

@@ -16,9 +16,9 @@ from typing import Any, Literal, get_args
 from rag_eval_integrations import _loop
 from rag_eval_integrations.errors import ConfigurationError, JudgeError
 from rag_eval_integrations.metrics.geval._expectation import place_of, word_probabilities
-from rag_eval_integrations.metrics.prompty import Outcome, PromptyMetric, read_verdict
+from rag_eval_integrations.metrics.prompty import Outcome, PromptyMetric, Verdict, read_verdict
 from rag_eval_integrations.metrics.prompty._sandbox import Texts
-from rag_eval_integrations.metrics.prompty.metric import distinct
+from rag_eval_integrations.metrics.prompty.metric import STOPPED, distinct
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.models.completion import Completion, CompletionRequest
 from rag_eval_integrations.prompt_tests._requests import (
@@ -50,13 +50,6 @@ ANSWER = """\
 Write your reason first, in at most 20 words. Then, on the next line, write one word: OK or ERR."""
 
 # --- The question that all evaluators ask
-
-
-_STOPPED = {
-    "content_filter": "a content filter stopped the judge",
-    "refusal": "the judge refused",
-    "length": "the judge's reply was cut off",
-}
 
 
 _ALTERNATIVES = 5
@@ -94,16 +87,14 @@ async def judged(
         completion = await answered(judge, request)
     except JudgeError as error:
         return _failed(error, judge)
-    stopped = _STOPPED.get(completion.finish_reason)
-    if stopped is not None:
-        return Judged(outcome="unknown", reason=stopped, raw=completion.text, judge=judge.name)
-    verdict = read_verdict(completion.text)
+    _, stopped = STOPPED.get(completion.finish_reason, ("", ""))
+    verdict = Verdict("unknown", stopped) if stopped else read_verdict(completion.text)
     return Judged(
         outcome=verdict.outcome,
         reason=verdict.reason,
         raw=completion.text,
         judge=judge.name,
-        probability=probability_of_ok(completion, verdict.outcome) if completion.tokens else None,
+        probability=probability_of_ok(completion, verdict.outcome),
     )
 
 
@@ -488,15 +479,20 @@ class PromptEvaluation:
         self, metric: PromptyMetric, result: Result, judge: RecordedModel
     ) -> MetricResult:
         """Have a metric grade an output; a failure is data."""
-        none = MetricResult(metric=metric.name, judge=judge.name, outcome="unknown")
-        if not result.output.strip():
-            return none.model_copy(update={"problem": "the output is empty"})
-        values = metric_values(self.prompt, self.spec, result.test, result.output, result.contexts)
-        try:
-            return await graded(metric, values, judge)
-        except (JudgeError, ConfigurationError) as error:
-            why = f"{type(error).__name__}: {error}"
-            return none.model_copy(update={"problem": why, "failed": True})
+        problem, failed = "the output is empty", False
+        if result.output.strip():
+            test, output = result.test, result.output
+            values = metric_values(self.prompt, self.spec, test, output, result.contexts)
+            try:
+                return await graded(metric, values, judge)
+            except (JudgeError, ConfigurationError) as error:
+                problem, failed = f"{type(error).__name__}: {error}", True
+        return _graded(metric, judge, outcome="unknown", problem=problem, failed=failed)
+
+
+def _graded(metric: PromptyMetric, judge: Model, **values: Any) -> MetricResult:
+    """Make the result of a metric and a judge."""
+    return MetricResult(metric=metric.name, judge=judge.name, **values)
 
 
 def _with(result: Result, judgements: Sequence[Judged | MetricResult]) -> Result:
@@ -521,12 +517,9 @@ async def graded(metric: PromptyMetric, values: Mapping[str, object], judge: Mod
     reply = await metric.ask({**values, **metric.variables}, judge)
     reading, content = reply.reading, reply.completion.text
     problem = reading.problem and reading.reason if reply.stopped is None else reply.stopped[1]
-    result = MetricResult(
-        metric=metric.name, judge=judge.name, outcome="unknown", content=content, problem=problem
-    )
     if problem is not None:
-        return result
-    return result.model_copy(update={"score": reading.score, "outcome": reading.outcome})
+        return _graded(metric, judge, outcome="unknown", content=content, problem=problem)
+    return _graded(metric, judge, outcome=reading.outcome, score=reading.score, content=content)
 
 
 def metric_values(

@@ -16,29 +16,22 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-# In the order of the help page, with the module that does the work, and an example.
-_COMMANDS: dict[type, tuple[str, str]] = {
-    _options.GenerateOptions: (
-        "commands", "rag-eval prompt-tests generate urgency.prompty -o tests --model openai:gpt-4o"
-    ),
-    _options.RunOptions: ("commands", "rag-eval prompt-tests run tests --mut openai:gpt-4o-mini"),
-    _options.EvaluateOptions: (
-        "commands", "rag-eval prompt-tests evaluate tests --judge openai:gpt-4o --validity"
-    ),
-    _options.ReportOptions: ("_reporting", "rag-eval prompt-tests report tests --fail-under 0.9"),
-    _options.AllOptions: (
-        "commands", "rag-eval prompt-tests all urgency.prompty -o tests --model openai:gpt-4o \\\n"
-        "    --mut openai:gpt-4o-mini --judge openai:gpt-4o"
-    ),
-    _options.MetricsOptions: ("commands", "rag-eval prompt-tests metrics urgency.prompty"),
-    _options.ImportOptions: (
-        "commands", "rag-eval prompt-tests import promptpex_context.json -o tests"
-    ),
-    _options.ExportOptions: ("commands", "rag-eval prompt-tests export tests --to csv"),
-}  # fmt: skip
+# In the order of the help page, with an example.
+_COMMANDS: dict[type, str] = {
+    _options.GenerateOptions: "generate urgency.prompty -o tests --model openai:gpt-4o",
+    _options.RunOptions: "run tests --mut openai:gpt-4o-mini",
+    _options.EvaluateOptions: "evaluate tests --judge openai:gpt-4o --validity",
+    _options.ReportOptions: "report tests --fail-under 0.9",
+    _options.AllOptions: "all urgency.prompty -o tests --model openai:gpt-4o \\\n"
+    "    --mut openai:gpt-4o-mini --judge openai:gpt-4o",
+    _options.MetricsOptions: "metrics urgency.prompty",
+    _options.ImportOptions: "import promptpex_context.json -o tests",
+    _options.ExportOptions: "export tests --to csv",
+}
 
-for _options_of, (_module, _example) in _COMMANDS.items():
+for _options_of, _example in _COMMANDS.items():
     _name = _options_of.__name__.removesuffix("Options").lower()
-    app.command(_name, cls=Command, epilog=_example)(
+    _module = "_reporting" if _name == "report" else "commands"
+    app.command(_name, cls=Command, epilog=f"rag-eval prompt-tests {_example}")(
         command_of(f"{__name__}.{_module}", f"{_name}_command", _options_of)
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rag_eval_integrations._visible import counted
 from rag_eval_integrations.cli._console import stdout
-from rag_eval_integrations.cli._options import Threshold
+from rag_eval_integrations.cli._options import Threshold, number_in
 from rag_eval_integrations.cli._terminal import print_stderr, write_stdout
 from rag_eval_integrations.cli.compare import regression_gates
 from rag_eval_integrations.cli.prompt_tests._options import Reporting, ReportOptions
@@ -203,11 +203,8 @@ def thresholds_of(words: Sequence[str]) -> list[Threshold]:
         name, _, value = word.rpartition("=")
         name = name or COMPLIANCE
         most = 1 if name == COMPLIANCE else 100
-        try:
-            number = float(value)
-        except ValueError:
-            number = -1.0
-        if not 0 <= number <= most:
+        number = number_in(value, most)
+        if number is None:
             why = f"use a number from 0 to {most}, or METRIC=VALUE with a VALUE from 0 to 100"
             raise ConfigurationError("--fail-under", word, why)
         thresholds.append(Threshold(name, number))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -50,7 +51,12 @@ from rag_eval_integrations.prompt_tests.project import (
     new_folder,
     write_imported,
 )
-from rag_eval_integrations.prompt_tests.prompt import AuthorWords, PromptUnderTest, read_samples
+from rag_eval_integrations.prompt_tests.prompt import (
+    INSTRUCTIONS,
+    AuthorWords,
+    PromptUnderTest,
+    read_samples,
+)
 from rag_eval_integrations.prompt_tests.records import Choice, Result
 from rag_eval_integrations.prompt_tests.run import App
 
@@ -120,18 +126,11 @@ def _generation(options: Generating, *, make: bool) -> tuple[Generation, Project
 
 def _created(options: Generating) -> Project:
     """Make or continue the folder of a prompt, with its author's words and metric."""
-    given = {
-        "intent": options.intent_instructions,
-        "inputSpec": options.input_spec_instructions,
-        "outputRules": options.output_rules_instructions,
-        "inverseOutputRules": options.inverse_output_rules_instructions,
-        "testExpansion": options.test_expansion_instructions,
-    }
-    instructions = {
-        stage: text_of(text, f"instructions for {stage}").strip()
-        for stage, text in given.items()
-        if text is not None
-    }
+    instructions = {}
+    for stage in INSTRUCTIONS:
+        name = re.sub("([A-Z])", r"_\1", f"{stage}Instructions").lower()
+        if (text := getattr(options, name)) is not None:
+            instructions[stage] = text_of(text, f"instructions for {stage}").strip()
     path, samples = options.test_samples, None
     if path is not None:
         samples = tuple(read_samples(path.resolve().parent, path.name, "--test-samples"))
@@ -179,10 +178,8 @@ def _run(folder: Path, options: Running, choice: Choice, bill: Bill) -> int:
             )
         )  # fmt: skip
     bill.add("run", spent)
-    failed = [result for result in results if result.error is not None]
-    for name, count in Counter(result.model for result in failed).items():
-        first = next(result.error for result in failed if result.model == name)
-        print_stderr(f"{name}: {counted(count, 'output')} failed; the first error: {first}")
+    failed = [(result.model, result.error) for result in results if result.error is not None]
+    _print_failures(failed, "output")
     outputs = counted(len(results) - len(failed), "output")
     stdout().print(f"{outputs} from {counted(len(models), 'model')} in {folder}", soft_wrap=True)
     return 0 if len(failed) < len(results) else _FAILED
@@ -258,11 +255,16 @@ def _print_failed_judges(results: Sequence[Result]) -> bool:
         for metric in result.metrics
         if metric.metric != METRIC
     ]
-    failed = Counter(judge for judge, has_failed, _ in replies if has_failed)
-    for judge, count in failed.items():
-        first = next(reason for name, bad, reason in replies if bad and name == judge)
-        print_stderr(f"{judge}: {counted(count, 'judgement')} failed; the first error: {first}")
-    return bool(failed) and all(bad or judge is None for judge, bad, _ in replies)
+    _print_failures([(judge, why) for judge, failed, why in replies if failed], "judgement")
+    unanswered = [failed for judge, failed, _ in replies if judge is not None]
+    return any(unanswered) and all(unanswered)
+
+
+def _print_failures(failures: Sequence[tuple[str | None, str]], what: str) -> None:
+    """Print how many of what each model failed to give, and its first error."""
+    for name, count in Counter(name for name, _ in failures).items():
+        first = next(why for model, why in failures if model == name)
+        print_stderr(f"{name}: {counted(count, what)} failed; the first error: {first}")
 
 
 def all_command(options: AllOptions) -> int:

@@ -30,11 +30,12 @@ PARSER_VERSION = "1"
 SCALE = (0.0, 100.0)
 
 _SCORER_SCHEMA = json_object(explanation={"type": "string"}, score={"type": "number"})
-_STOPPED: dict[str, tuple[UnscoredCode, str]] = {
+STOPPED: dict[str, tuple[UnscoredCode, str]] = {
     "content_filter": ("content_filter", "a content filter stopped the judge"),
     "refusal": ("refusal", "the judge refused"),
     "length": ("truncated", "the judge's reply was cut off"),
 }
+"""Code and reason of a reply that is not read, by its finish reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +200,7 @@ class PromptyMetric(ModelMetric):
             prompt_version=f"{self.name}@{self.version}",
         )
         completion = await completed(judge, request)
-        stopped = _STOPPED.get(completion.finish_reason)
+        stopped = STOPPED.get(completion.finish_reason)
         if completion.choices[0].refusal:
             stopped = ("refusal", f"the judge refused: {completion.choices[0].refusal[:200]}")
         return GradedReply(read_score(completion.text), completion, stopped, changed)
