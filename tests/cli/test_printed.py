@@ -21,12 +21,10 @@ import pytest
 from ferries import Command, write
 from hostile import HOSTILE, MARKUP, acting, formulas
 from loopback import Body, LoopbackServer, Reply
-from prompt_test_models import make_result
+from prompt_test_models import planted
 from scored_tokens import chat_body
 
-from rag_eval_integrations.prompt_tests import MetricResult
 from rag_eval_integrations.prompt_tests.project import Project
-from rag_eval_integrations.prompt_tests.records import Judged
 from rag_eval_integrations.prompt_tests.upstream import results_to_rows
 
 pytestmark = pytest.mark.slow
@@ -249,22 +247,9 @@ def project(folder: Path, text: str) -> Path:
     put = folder / "put.prompty"
     put.write_text(f"---\nname: {json.dumps(text)}\n---\nsystem:\nShout.\nuser:\n{{{{text}}}}\n")
     made = Project.create(put, folder / "out", lambda _: None)
-    rule = make_result("err", model=text, rule=text)
-    test = rule.test.model_copy(update={"inputs": {"text": text}, "scenario": text})
-    results = [
-        rule.model_copy(
-            update={
-                "test": test,
-                "output": text,
-                "compliance": Judged(outcome="err", reason=text, judge=text),
-                "metrics": (MetricResult(metric=text, judge=text, score=50),),
-            }
-        ),
-        make_result(None, model=text, uid="u", error=text, rule=text),
-    ]
     made.workspace.write_lines("rules.txt", [text], "none")
     made.workspace.write("intent.txt", f"{text}\n")
-    made.workspace.write_json("test_results.json", results_to_rows(results))
+    made.workspace.write_json("test_results.json", results_to_rows(planted(text).results))
     return folder / "out"
 
 
@@ -310,19 +295,13 @@ def test_generators_models_and_judges(clean: Command, tmp_path: Path, text: str)
             f"openai:{text}", "--judge", f"openai:judge{text}", "--validity", *at,
         )  # fmt: skip
     context = tmp_path / "context.json"
-    context.write_text(
-        json.dumps(
-            {
-                "prompt": {"filename": "x/tag.prompty", "content": put.read_text()},
-                "rules": {"content": text},
-                "tests": {
-                    "content": json.dumps([{"ruleid": text, "testinput": text}, {text: text}])
-                },
-                "testOutputs": [{"model": text, "input": text, text: text}],
-                text: text,
-            }
-        )
-    )
+    rows = [{"ruleid": text, "testinput": text}, {text: text}]
+    content = {
+        "prompt": {"filename": "x/tag.prompty", "content": put.read_text()},
+        "rules": {"content": text}, "tests": {"content": json.dumps(rows)},
+        "testOutputs": [{"model": text, "input": text, text: text}], text: text,
+    }  # fmt: skip
+    context.write_text(json.dumps(content))
     clean("prompt-tests", "import", context, "-o", tmp_path / "imported")
 
 

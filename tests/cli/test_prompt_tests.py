@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
-import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ from loopback import Behaviour, Body, LoopbackServer, Reply
 from pages import DOCS, promised_by, run_python, text_of
 from prompt_test_models import make_result
 
-from rag_eval_integrations.cli._options import metric_variables
 from rag_eval_integrations.cli.prompt_tests._reporting import print_report
 from rag_eval_integrations.metrics.prompty import PromptyMetric, parse_prompty
 from rag_eval_integrations.prompt_tests import GenerateOptions, Report
@@ -28,33 +27,27 @@ RULES = ["The output is in capitals.", "The output repeats the input."]
 def content_for(body: Body) -> str:
     """What generator, models under test and judge say, told by what they are asked."""
     system, user = (message["content"] for message in body["messages"][:2])
-    if "what the assistant is for" in system:
-        return "Repeats text in capitals."
-    if "what a program accepts" in system:
-        return '{"rules": ["The input is any text."]}'
-    if "take requirements out of prompts" in system:
-        return json.dumps({"rules": RULES})
-    if "contradicts it in meaning" in system:
-        return '{"inverse": [{"number": 1, "text": "No."}, {"number": 2, "text": "Other."}]}'
-    if "You test an assistant" in system:
-        rules = [number for number in (1, 2, 3, 4) if f"\n{number}. " in user]
-        tests = [
-            {"rule": n, "inputs": {"text": f"text {n}"}, "expected": "", "reasoning": ""}
-            for n in rules
-        ]
-        return json.dumps({"tests": tests})
-    if "to test it with" in system:
-        return "a\n===\nb\n===\nc\n===\nd"
-    if "rules that were set" in system or "that its prompt allows" in system:
-        output = user.split("<<<output ")[1].split("\n")[1]
-        return "In capitals.\nOK" if output.isupper() else "Small letters.\nERR"
-    if "accepts. You are given" in system or "taken from a prompt" in system:
-        return "As it should be.\nOK"
-    if "Score how loud" in system:
-        return "Score: 70"
-    if "Answer the user's input" in system or "Repeat the text" in system:
-        return str(user.upper() if body["model"] != "lazy" else user)
-    raise AssertionError(system)
+    tests = [
+        {"rule": n, "inputs": {"text": f"text {n}"}} for n in (1, 2, 3, 4) if f"\n{n}. " in user
+    ]
+    output = user.partition("<<<output ")[2].partition("\n")[2].partition("\n")[0]
+    fine = output.isupper() or (body["model"] == "mild" and "2" in output)
+    verdict = "In capitals.\nOK" if fine else "Small letters.\nERR"
+    replies = {
+        "what the assistant is for": "Repeats text in capitals.",
+        "what a program accepts": '{"rules": ["The input is any text."]}',
+        "out of prompts": json.dumps({"rules": RULES if "capitals" in user else []}),
+        "contradicts it in meaning": json.dumps({"inverse": ["No.", "Other."]}),
+        "You test an assistant": json.dumps({"tests": tests}),
+        "to test it with": "a\n===\nb\n===\nc\n===\nd",
+        "rules that were set": verdict,
+        "that its prompt allows": verdict,
+        "accepts. You are given": "ERR" if "text 1" in user else "OK",
+        "taken from a prompt": "As it should be.\nOK",
+        "Score how loud": "Score: 70",
+    }
+    answer = user if body["model"] == "lazy" else user.upper()
+    return next((reply for words, reply in replies.items() if words in system), answer)
 
 
 @pytest.fixture
@@ -77,12 +70,8 @@ def respond(body: Body) -> Reply:
     return Reply.json(
         {"id": "1", "object": "chat.completion", "created": 1, "model": body["model"],
          "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
-         "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}}
+         "usage": {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}}
     )  # fmt: skip
-
-
-def endpoint(server: LoopbackServer) -> list[str]:
-    return ["--base-url", server.base_url]
 
 
 @pytest.fixture
@@ -91,39 +80,102 @@ def command(rag_eval: Command, server: LoopbackServer) -> Command:
 
     def run(*words: object) -> Any:
         asks = words[0] in ("generate", "run", "evaluate", "all") and "--help" not in words
-        return rag_eval("prompt-tests", *words, *(endpoint(server) if asks else ()))
+        return rag_eval("prompt-tests", *words, *(["--base-url", server.base_url] if asks else ()))
 
     return run
 
 
 @pytest.fixture
-def generated(command: Command, put: Path, tmp_path: Path) -> Path:
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "out"
+
+
+@pytest.fixture
+def generate(command: Command, put: Path, out: Path) -> Command:
+    """Runs `generate` with more words."""
+    return lambda *words: command("generate", put, "-o", out, "--model", "openai:gen", *words)
+
+
+@pytest.fixture
+def everything(command: Command, put: Path, out: Path) -> Command:
+    """Runs `all` on a model, with more words."""
+    return lambda mut, *words: command(
+        "all", put, "-o", out, "--model", "openai:gen", "--mut", mut, "--judge", "openai:judge",
+        *words,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def generated(generate: Command, out: Path) -> Path:
     """A folder with tests of rules alone."""
-    out = tmp_path / "out"
-    words = ["-o", out, "--model", "openai:gen", "--no-baseline"]
-    assert command("generate", put, *words).code == 0
+    assert generate("--no-baseline").code == 0
     return out
 
 
 @pytest.fixture
 def answered(command: Command, generated: Path) -> Path:
     """The same with the outputs of one model, `x`."""
-    done = command("run", generated, "--mut", "openai:x")
-    assert done.code == 0
+    assert command("run", generated, "--mut", "openai:x").code == 0
     return generated
 
 
+SET = PROMPT.replace(
+    "Shout\n",
+    "Shout\nmodel: {parameters: {temperature: 0.3, max_tokens: 50}}\n"
+    "outputs: {text: {type: string}, loud: {type: boolean}}\n",
+)
+
+
+@pytest.fixture
+def folder(generated: Path, put: Path) -> Path:
+    """The same of a prompt with settings and a schema, by day and by night."""
+    put.write_text(SET)
+    tests = json.loads((generated / "tests.json").read_text())
+    for n, row in enumerate(tests, 1):
+        row |= {"testuid": f"u{n}", "scenario": "day" if n % 2 else "night"}
+    (generated / "tests.json").write_text(json.dumps(tests))
+    return generated
+
+
+@pytest.fixture
+def judged(command: Command, folder: Path) -> Path:
+    """The folder with outputs of two models, judged by two judges."""
+    assert command("run", folder, "--mut", "openai:loud", "--mut", "openai:lazy").code == 0
+    done = command("evaluate", folder, "--judge", "openai:strict", "--judge", "openai:mild")
+    assert done.code == 0, done.err
+    return folder
+
+
+def results(folder: Path) -> list[dict[str, Any]]:
+    content: list[dict[str, Any]] = json.loads((folder / "test_results.json").read_text())
+    return content
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture
+def theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Models of the user's own code, most of which fail."""
+    (tmp_path / "theirs.py").write_text(
+        "async def fails(messages):\n    raise ZeroDivisionError('mine')\n"
+        "async def shouts(messages):\n    return messages[-1]['content'].upper()\n"
+        "class App:\n    name = 'app'\n    async def answer(self, inputs, text):\n        raise OSError('gone')\n"
+        "app = App()\n"
+    )
+    (tmp_path / "quits.py").write_text("raise SystemExit(0)\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+
 def test_all_stages_in_one_go_then_a_second_time_for_nothing(
-    command: Command, put: Path, tmp_path: Path, server: LoopbackServer
+    everything: Command, out: Path, server: LoopbackServer
 ) -> None:
     """Every file is there; a second identical run makes no requests and says the same."""
-    out = tmp_path / "out"
-    words = ["all", put, "-o", out, "--model", "openai:gen", "--mut", "openai:eager",
-        "--mut", "openai:lazy", "--judge", "openai:judge", "--tests-per-rule", 1, "--validity",
-        "--groundedness", "--agreement", "openai:eager",
-    ]  # fmt: skip
+    words = ["openai:eager", "--mut", "openai:lazy", "--tests-per-rule", 1, "--validity",
+             "--groundedness", "--agreement", "openai:eager"]  # fmt: skip
 
-    first = command(*words)
+    first = everything(*words)
 
     assert first.code == 0, first.err
     assert "2 rules, 2 inverse rules, 4 rule tests and 4 baseline tests" in first.out
@@ -140,57 +192,30 @@ def test_all_stages_in_one_go_then_a_second_time_for_nothing(
         "README.md", "report.html",
     }  # fmt: skip
     asked = len(server.requests)
-    second = command(*words)
+    second = everything(*words)
     assert second.code == 0
     assert len(server.requests) == asked
     assert second.out.count("(0 requests)") == 2
     overview = (out / "overview.csv").read_text()
-    assert "openai:eager,,0,4,100%,0,100%,2,2,2,2,4,4,4,4,51,100,70,4" in overview
+    assert "openai:eager,,0,4,100%,0,100%,2,2,2,2,4,3,3,4,51,100,70,4" in overview
 
 
 def test_stages_one_by_one(
-    command: Command, put: Path, tmp_path: Path, server: LoopbackServer
+    command: Command, generate: Command, out: Path, server: LoopbackServer
 ) -> None:
-    """Options override the preset; reports in three formats; a threshold; two runs compared."""
-    out = tmp_path / "out"
-    done = command(
-        "generate",
-        put,
-        "-o",
-        out,
-        "--model",
-        "openai:gen",
-        "--effort",
-        "min",
-        "--tests-per-rule",
-        2,
-        "--max-rules",
-        1,
-        "--split",
-    )
+    """Options override the preset; reports in three formats; a threshold."""
+    done = generate("--effort", "min", "--tests-per-rule", 2, "--max-rules", 1, "--split")
     assert done.code == 0, done.err
     assert "2 rule tests and 0 baseline tests" in done.out
-    tests = [
-        body
-        for body in server.requests
-        if "You test an assistant" in body["messages"][0]["content"]
-    ]
+    asked = [body["messages"][0]["content"] for body in server.requests]
+    tests = [system for system in asked if "You test an assistant" in system]
     assert len(tests) == 2
-    assert all("2 tests for every rule" in body["messages"][0]["content"] for body in tests)
+    assert all("2 tests for every rule" in system for system in tests)
 
     done = command("run", out, "--mut", "openai:lazy", "--runs", 2, "--max-tests", 1)
     assert (done.code, done.out) == (0, f"2 outputs from 1 model in {out}\n")
-    done = command(
-        "evaluate",
-        out,
-        "--judge",
-        "openai:judge",
-        "--basis",
-        "prompt",
-        "--no-see-input",
-        "--metric",
-        "loud",
-    )
+    judge = ["--judge", "openai:judge", "--basis", "prompt", "--no-see-input", "--metric", "loud"]
+    done = command("evaluate", out, *judge)
     assert done.code == 0, done.err
     assert "2 outputs judged by openai:judge (2 requests)" in done.out  # both runs say the same
 
@@ -203,166 +228,65 @@ def test_stages_one_by_one(
     assert "FAILED openai:lazy: the share of compliant outputs is 0.0000, below 0.5\n" in failed.err
     assert command(*report, "--fail-under", 0).code == 0
 
-    better = tmp_path / "better"
-    command("import", out, "-o", better, "--prompt", put)
-    results = json.loads((better / "test_results.json").read_text())
-    for row in results:
-        row["compliance"] = "ok"
-        row.pop("judges")
-    (better / "test_results.json").write_text(json.dumps(results))
-    compared = command("report", out, "--before", better)
-    assert "2 tests in both runs, 2 broken, 0 fixed" in compared.out
-    assert "broken: 'text 1'" in compared.err
 
-
-def test_groundtruth_and_scenarios(command: Command, put: Path, tmp_path: Path) -> None:
-    """Expected outputs are made and judged; an unknown scenario is a mistake."""
+def test_expected_outputs_are_written_and_judged(generate: Command, put: Path) -> None:
+    """By the metric beside the prompt."""
     (put.parent / "gt.metric.prompty").write_text(
         "---\ntags: [groundtruth]\n---\nScore how loud {{output}}\nuser:\nx"
     )
-    words = ["generate", put, "-o", tmp_path / "out", "--model", "openai:gen"]
 
-    done = command(*words, "--tests-per-rule", 1, "--no-baseline", "--groundtruth", "openai:eager")
+    done = generate("--tests-per-rule", 1, "--no-baseline", "--groundtruth", "openai:eager")
 
-    assert done.code == 0, done.err
-    assert "4 of 4 tests with a usable expected output" in done.out
-    wrong = command(*words, "--scenario", "night")
-    assert (wrong.code, "the prompt's scenarios are: none" in wrong.err) == (2, True)
+    assert (done.code, "4 of 4 tests with a usable expected output" in done.out) == (0, True)
 
 
 def test_a_failing_model_is_told_and_stops_nobody(
-    command: Command, put: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: Command, everything: Command, out: Path, theirs: None
 ) -> None:
-    """Models may come from the user's own code; the failing one has no verdicts."""
-    (tmp_path / "my_models.py").write_text(
-        "async def fails(messages):\n    raise ZeroDivisionError('mine')\n"
-        "async def shouts(messages):\n    return messages[-1]['content'].upper()\n"
-        "class App:\n    name = 'app'\n    async def answer(self, inputs, text):\n        raise OSError('gone')\n"
-        "app = App()\n"
-    )
-    monkeypatch.syspath_prepend(str(tmp_path))
-    out = tmp_path / "out"
-    command("generate", put, "-o", out, "--model", "openai:gen", "--no-baseline")
-    muts = ["--mut", "my_models:fails", "--mut", "my_models:shouts", "--mut", "my_models:app"]
+    """Models may come from the user's own code. `all` reports also where every one failed."""
+    done = everything("theirs:fails", "--no-baseline")
+    assert (done.code, "0 without a verdict, 4 failed" in done.out) == (1, True)
+    assert "ZeroDivisionError: mine" in (out / "README.md").read_text()
 
-    done = command("run", out, *muts)
+    done = command(
+        "run", out, "--mut", "theirs:fails", "--mut", "theirs:shouts", "--mut", "theirs:app"
+    )
 
     assert done.code == 0
-    assert (
-        "fails: 4 outputs failed; the first error: JudgeError: model 'fails' raised "
-        "ZeroDivisionError: mine\n"
-    ) in done.err
-    assert "app: 4 outputs failed; the first error: OSError: gone\n" in done.err
+    for words in ("fails: 4 outputs failed; the first error: JudgeError: model 'fails' raised Zero",
+                  "app: 4 outputs failed; the first error: OSError: gone\n"):  # fmt: skip
+        assert words in done.err
     command("evaluate", out, "--judge", "openai:judge")
     done = command("report", out, "--fail-under", 0.9)
-    assert done.code == 1
-    assert "FAILED fails: no output has a verdict" in done.err
-    for name, why in (
-        ("my_models:nothing", "`--mut` = 'my_models:nothing': my_models has no 'nothing'"),
-        ("plain", "`--mut` = 'plain': use openai:NAME or MODULE:OBJECT"),
-        ("no_such:x", "`--mut` = 'no_such:x': no module 'no_such' in "),
-    ):
-        wrong = command("run", out, "--mut", name)
-        assert (wrong.code, why in wrong.err) == (2, True)
-    wrong = command("evaluate", out, "--judge", "my_models:app")
-    assert (wrong.code, "`--judge` = 'my_models:app': is an app" in wrong.err) == (2, True)
+    assert (done.code, "FAILED fails: no output has a verdict" in done.err) == (1, True)
 
 
 def test_a_prompt_without_rules_exits_1_and_says_how_to_go_on(
-    rag_eval: Command, put: Path, tmp_path: Path
+    command: Command, generate: Command, put: Path, out: Path
 ) -> None:
     """Nothing can be tested; rules can be written by hand."""
-
-    def none(body: Body) -> Reply:
-        reply = content_for(body)
-        message = {"role": "assistant", "content": '{"rules": []}' if RULES[0] in reply else reply}
-        return Reply.json(
-            {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "model": "m"}
-        )
-
-    out = tmp_path / "out"
-    with LoopbackServer(Behaviour(), none) as server:
-        words = [
-            "prompt-tests",
-            "generate",
-            put,
-            "-o",
-            out,
-            "--model",
-            "openai:gen",
-            *endpoint(server),
-        ]
-        done = rag_eval(*words)
+    put.write_text("user:\nSay anything about {{text}}.")
+    done = generate()
     assert done.code == 1
     assert "no output rules were found" in done.err
-    run = rag_eval(
-        "prompt-tests", "run", out, "--mut", "openai:x", "--base-url", "http://127.0.0.1:9/v1"
-    )
+    run = command("run", out, "--mut", "openai:x")
     assert (run.code, "has no tests.json; generate tests first" in run.err) == (2, True)
 
     (out / "rules.txt").write_text("\n".join(RULES))  # as the message says
-    with LoopbackServer(Behaviour(), respond) as server:
-        again = rag_eval(*words[:-1], server.base_url)
+    again = generate()
     assert (again.code, "2 rules, 2 inverse rules, 4 rule tests" in again.out) == (0, True)
 
 
-def test_two_metrics_of_one_name_are_told_by_the_list(command: Command, put: Path) -> None:
-    """Names differ by the suffix's case only; `evaluate` refuses them."""
-    (put.parent / "loud.METRIC.prompty").write_text("{{output}}")
-
-    done = command("metrics", put)
-
-    assert (done.code, done.out.count("another metric file has this name")) == (0, 2)
-
-
-def test_judges_that_do_not_answer_are_told(
-    command: Command, answered: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_judges_that_do_not_answer_are_told(command: Command, answered: Path, theirs: None) -> None:
     """One of two that raises anything stops nobody; where none answers, the command exits 1."""
-    (tmp_path / "their_judges.py").write_text(
-        "async def down(messages):\n    raise ConnectionResetError('gone')\n"
-    )
-    monkeypatch.syspath_prepend(str(tmp_path))
+    none = command("evaluate", answered, "--judge", "theirs:fails")
+    both = command("evaluate", answered, "--judge", "openai:j", "--judge", "theirs:fails")
 
-    none = command("evaluate", answered, "--judge", "their_judges:down")
-    both = command("evaluate", answered, "--judge", "openai:j", "--judge", "their_judges:down")
-
-    failed = (
-        "down: 8 judgements failed; the first error: JudgeError: model 'down' raised "
-        "ConnectionResetError: gone\n"
-    )
+    failed = "fails: 8 judgements failed; the first error: JudgeError: model 'fails' raised ZeroDiv"
     assert (none.code, failed in none.err) == (1, True)
     assert (both.code, failed in both.err) == (0, True)
     report = command("report", answered, "--fail-under", "0.9")
     assert (report.code, "4 outputs comply, 0 do not" in report.out) == (0, True)
-
-
-def test_all_reports_also_where_every_model_failed(
-    command: Command, put: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The command exits 1, and the report says why."""
-    (tmp_path / "my_failing.py").write_text(
-        "async def fails(messages):\n    raise ZeroDivisionError('mine')\n"
-    )
-    monkeypatch.syspath_prepend(str(tmp_path))
-    out = tmp_path / "out"
-
-    done = command(
-        "all",
-        put,
-        "-o",
-        out,
-        "--model",
-        "openai:gen",
-        "--mut",
-        "my_failing:fails",
-        "--judge",
-        "openai:judge",
-        "--no-baseline",
-    )
-
-    assert (done.code, "0 without a verdict, 4 failed" in done.out) == (1, True)
-    assert "ZeroDivisionError: mine" in (out / "README.md").read_text()
 
 
 def test_a_threshold_says_what_it_leaves_out(command: Command, answered: Path) -> None:
@@ -377,74 +301,42 @@ def test_a_threshold_says_what_it_leaves_out(command: Command, answered: Path) -
     path.write_text("[]")
     nothing = command("report", answered, "--fail-under", "0.9")
 
+    assert "Prompt tests of shout: there are no results\n" in nothing.out
     assert some.code == 0
     assert "x: 1 of 4 outputs without a verdict (0 unknown, 1 failed) is left out" in some.err
     assert (nothing.code, "the report has no results" in nothing.err) == (1, True)
 
 
 def test_a_comparison_does_not_break_the_report_on_stdout(command: Command, answered: Path) -> None:
-    """With `--format json`, what changed goes to stderr."""
+    """With `--format json`, what changed goes to stderr; `html` prints what `report.html` holds."""
     done = command("report", answered, "--format", "json", "--before", answered)
 
     assert json.loads(done.out)["name"] == "shout"
     assert "4 tests in both runs" in done.err
+    page = command("report", answered, "--format", "html").out
+    assert page == (answered / "report.html").read_text(encoding="utf-8")
 
 
 def test_long_stages_say_how_far_they_are(
-    command: Command, put: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    everything: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A line on stderr every ten seconds: replies, outputs, judgements and their number."""
     monkeypatch.setattr("rag_eval_integrations.cli.prompt_tests.commands.SECONDS_PER_LINE", 0.0)
-    out = tmp_path / "out"
 
-    done = command(
-        "all",
-        put,
-        "-o",
-        out,
-        "--model",
-        "openai:gen",
-        "--mut",
-        "openai:x",
-        "--judge",
-        "openai:judge",
-        "--no-baseline",
-    )
+    done = everything("openai:x", "--no-baseline")
 
     assert done.code == 0
-    assert "replies from openai:gen" in done.err
-    assert "4 outputs" in done.err
-    assert "8 of 8 judgements" in done.err
-
-
-def test_metric_variables_that_nobody_inserts_are_refused(
-    command: Command, generated: Path, put: Path, tmp_path: Path
-) -> None:
-    """So is one whose value is the call's own, and a file that is no text; a BOM is none of it."""
-    (tmp_path / "binary").write_bytes(b"\xff\xfe")
-    metric = put.parent / "loud.metric.prompty"
-    metric.write_text(metric.read_text() + "{{tone}}")
-    (tmp_path / "bom").write_bytes(b"\xef\xbb\xbfcalm")
-
-    for given, why in (
-        ("tnoe=x", "= 'tnoe': no metric file has this variable"),
-        ("output=x", "`--metric-var` = 'output=x': the value of `output` comes from each call"),
-        (f"tone=@{tmp_path / 'binary'}", "binary': is not UTF-8"),
-    ):
-        wrong = command("evaluate", generated, "--judge", "openai:j", "--metric-var", given)
-        assert (wrong.code, why in wrong.err) == (2, True)
-    assert metric_variables([f"tone=@{tmp_path / 'bom'}"]) == {"tone": "calm"}
+    for words in ("replies from openai:gen", "4 outputs", "8 of 8 judgements"):
+        assert words in done.err
 
 
 def test_only_baseline_tests_left_out_is_nothing_to_run(
-    command: Command, put: Path, tmp_path: Path
+    command: Command, generate: Command, out: Path
 ) -> None:
     """Said, instead of empty results that pass every threshold."""
-    out = tmp_path / "out"
-    command("generate", put, "-o", out, "--model", "openai:gen")
-    path = out / "tests.json"
-    rows = [row for row in json.loads(path.read_text()) if row["baseline"]]
-    path.write_text(json.dumps(rows))
+    generate()
+    rows = json.loads((out / "tests.json").read_text())
+    (out / "tests.json").write_text(json.dumps([row for row in rows if row["baseline"]]))
 
     done = command("run", out, "--mut", "openai:x", "--no-baseline")
 
@@ -454,168 +346,98 @@ def test_only_baseline_tests_left_out_is_nothing_to_run(
 def test_metric_files_are_listed_with_what_is_odd(
     command: Command, put: Path, tmp_path: Path
 ) -> None:
-    """A broken one is named with its line."""
+    """Two whose names differ by the suffix's case; a broken one is named with its line."""
+    (put.parent / "loud.METRIC.prompty").write_text("{{output}}")
     done = command("metrics", put)
-    assert done.code == 0
-    assert "loud" in done.out
+    assert (done.code, done.out.count("another metric file has this name")) == (0, 2)
     assert "mentions <INPUT> and never inserts {{input}}" in done.out
     (put.parent / "broken.metric.prompty").write_text("---\na: [\n---\nx")
     wrong = command("metrics", put)
-    assert (wrong.code, "broken.metric.prompty" in wrong.err, "line " in wrong.err) == (
-        2,
-        True,
-        True,
-    )
+    assert wrong.code == 2
+    assert all(words in wrong.err for words in ("broken.metric.prompty", "line "))
     alone = tmp_path / "alone.prompty"
     alone.write_text("{{x}}")
     assert "no metric files" in command("metrics", alone).out
 
 
-@pytest.mark.parametrize("width", [60, 80])
-def test_warnings_about_metric_files_are_whole_in_a_narrow_terminal(
-    command: Command, put: Path, monkeypatch: pytest.MonkeyPatch, width: int
-) -> None:
-    """The table wraps its cells in a narrow terminal."""
-    monkeypatch.setenv("COLUMNS", str(width))
-    named = "{{" + "}} {{".join(["prompt", "intent", "groundtruth", "contexts", "rules"]) + "}}"
-    metric = put.parent / "loud.metric.prompty"
-    metric.write_text(metric.read_text() + named)
-
-    done = command("metrics", put)
-
-    assert "…" not in done.out
-    assert max(map(len, done.out.splitlines())) <= width
-    words = ["mentions", "<INPUT>", "and", "never", "inserts", "{{input}}"]
-    assert all(word in done.out for word in words)
-
-
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["run", "DIR", "--mut", "openai:x"], "has no prompt tests; generate them first"),
-        (["report", "DIR"], "has no prompt tests; generate them first"),
-        (["generate", "nowhere.prompty", "-o", "DIR", "--model", "openai:x"], "nowhere.prompty"),
-        (
-            ["generate", "PUT", "-o", "DIR", "--model", "embedded"],
-            "`--model` = 'embedded': use openai:NAME or MODULE:OBJECT",
-        ),
-        (["generate", "PUT", "-o", "DIR", "--model", "openai:x", "--effort", "max"], "effort"),
-        (
-            ["generate", "PUT", "-o", "DIR", "--model", "openai:x", "--tests-per-rule", "0"],
-            "tests_per_rule",
-        ),
-        (["import", "PUT", "-o", "DIR"], "should be an object, or a list of objects"),
+        ("run DIR --mut openai:x", "has no prompt tests; generate them first"),
+        ("generate PUT -o DIR --model embedded", "`--model` = 'embedded': use openai:NAME or MOD"),
+        ("generate OTHER -o OUT --model openai:x", "contains the tests of shout.prompty"),
+        ("import PUT -o DIR", "should be an object, or a list of objects"),
+        ("report OUT", "run the tests first"),
+        ("generate PUT -o OUT --model openai:x --scenario night", "prompt's scenarios are: none"),
+        ("report OUT --format pdf", "`--format` = 'pdf': use md, csv, json"),
+        ("run OUT --mut theirs:nothing", "`--mut` = 'theirs:nothing': theirs has no 'nothing'"),
+        # Above all a module that exits: with its exit code 0, nothing would seem to have failed.
+        ("run OUT --mut quits:m", "ends"),
+        ("run OUT --mut openai:x --param top_p", "use NAME=VALUE"),
+        ("run OUT --mut openai:x --param a=1 --param a=2", "a has a value already"),
+        ("run OUT --mut openai:x --param temperature=1 --temperature 1", "has a value already"),
+        ("run OUT --mut openai:x --param max_tokens=1 --max-tokens 1", "give one"),
+        ("run OUT --mut openai:x --direction up", "use positive or negative"),
+        ("run OUT --mut openai:x --only-valid", "evaluate --validity"),
+        ("run OUT --mut openai:x --prices nowhere.json", "nowhere.json"),
+        ("evaluate OUT --judge theirs:app", "`--judge` = 'theirs:app': is an app"),
+        ("evaluate OUT --judge openai:j --metric quiet", "no such metric file"),
+        ("evaluate OUT --judge openai:j --metric-var rules", "= 'rules': use NAME=VALUE"),
+        ("evaluate OUT --judge openai:j --metric-var tnoe=x", "'tnoe': no metric file has this va"),
+        ("evaluate OUT --judge openai:j --metric-var tone=@BINARY", "binary': is not UTF-8"),
     ],
 )
-def test_mistakes_exit_2_and_are_named(
-    command: Command,
-    put: Path,
-    tmp_path: Path,
-    words: list[str],
-    why: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Before anything is asked."""
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-    places = {"DIR": str(tmp_path / "dir"), "PUT": str(put)}
-    done = command(*[places.get(word, word) for word in words])
-    assert (done.code, why in done.err) == (2, True), done.err
+def test_mistakes_exit_2_before_anything_is_asked(
+    command: Command, folder: Path, put: Path, theirs: None, tmp_path: Path,
+    server: LoopbackServer, words: str, why: str,
+) -> None:  # fmt: skip
+    """And they are named."""
+    (tmp_path / "other.prompty").write_text("{{x}}")
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    places = {"DIR": "dir", "OUT": "out", "PUT": "prompts/shout.prompty", "OTHER": "other.prompty",
+              "BINARY": "binary"}  # fmt: skip
+    for name, path in places.items():
+        words = words.replace(name, str(tmp_path / path))
+    asked = len(server.requests)
+    done = command(*words.split())
+    assert (done.code, len(server.requests)) == (2, asked)
+    assert why in done.err
 
 
 def test_a_missing_prompt_is_named_before_a_missing_key(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    generate: Command, put: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file is the mistake that the user can see."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-
-    words = ["generate", tmp_path / "none.prompty", "-o", tmp_path / "out", "--model", "openai:m"]
-    done = command(*words)
-
-    assert (done.code, "none.prompty" in done.err) == (2, True)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_mistakes_within_a_folder_exit_2(command: Command, put: Path, tmp_path: Path) -> None:
-    """No results yet, unknown metrics, formats, bases and variables; another prompt's folder."""
-    out = tmp_path / "out"
-    command("generate", put, "-o", out, "--model", "openai:gen")
-    judge = ["evaluate", out, "--judge", "openai:judge"]
-    for words, why in (
-        (["report", out], "run the tests first"),
-        ([*judge, "--metric", "quiet"], "no such metric file"),
-        ([*judge, "--basis", "both"], "use rules or prompt"),
-        ([*judge, "--metric-var", "rules"], "`--metric-var` = 'rules': use NAME=VALUE"),
-        (judge, "run the tests first"),
-        (["report", out, "--format", "pdf"], "`--format` = 'pdf': use md, csv, json"),
-    ):
-        done = command(*words)
-        assert (done.code, why in done.err) == (2, True), done.err
-    other = tmp_path / "other.prompty"
-    other.write_text("{{x}}")
-    done = command("generate", other, "-o", out, "--model", "openai:gen")
-    assert (done.code, "contains the tests of shout.prompty" in done.err) == (2, True)
-    (out / "tests.json").unlink()
-    done = command("run", out, "--mut", "openai:eager")
-    assert (done.code, "has no tests.json; generate tests first" in done.err) == (2, True)
-
-
-def test_the_copy_of_a_prompt_is_used_when_the_prompt_is_gone(
-    command: Command, put: Path, tmp_path: Path
-) -> None:
-    """It is said; own metrics are found by their names."""
-    out = tmp_path / "out"
-    command("generate", put, "-o", out, "--model", "openai:gen")
     put.unlink()
 
-    done = command("run", out, "--mut", "openai:eager", "--no-baseline")
+    done = generate()
 
-    assert done.code == 0
-    assert f"{put} does not exist; using the copy in {out}\n" in done.err
+    assert (done.code, "shout.prompty" in done.err, out.exists()) == (2, True, False)
 
 
 def test_recorded_runs_of_promptpex_are_taken_over(
-    command: Command, data: Path, tmp_path: Path
+    command: Command, data: Path, out: Path, tmp_path: Path
 ) -> None:
-    """A folder of its files, and a context in one file; the report has its numbers."""
-    source = data / "promptpex" / "v7" / "speech-tag"
-    out = tmp_path / "out"
-    done = command("import", source, "-o", out)
+    """A folder of its files; the report has its numbers, and rows that are lost are named."""
+    done = command("import", data / "promptpex" / "v7" / "speech-tag", "-o", out)
     assert done.code == 0, done.err
     assert "7 rules, 42 tests and 336 results" in done.out
     report = command("report", out, "--unknown-as-err", "--format", "csv")
     rows = [line.split(",") for line in report.out.splitlines()]
     assert [row[4] for row in rows[1:]] == ["100%", "95%", "98%", "10%"]
 
-    context = tmp_path / "promptpex_context.json"
-    context.write_text(
-        json.dumps(
-            {
-                "prompt": {
-                    "filename": "x/tag.prompty",
-                    "content": (source / "put.prompty").read_text(),
-                },
-                "rules": {"content": (source / "rules.txt").read_text()},
-                "inverseRules": {"content": ""},
-                "tests": {
-                    "content": json.dumps([{"ruleid": "1", "testinput": "a; b"}, {"ruleid": "1"}])
-                },
-                "testOutputs": [],
-            }
-        )
-    )
+    context = context_of(tmp_path / "promptpex_context.json", "One.", [{"ruleid": "1"}])
     done = command("import", context, "-o", tmp_path / "second")
-    assert done.code == 0, done.err
-    assert "7 rules, 1 test and 0 results" in done.out
-    assert (tmp_path / "second" / "tag.prompty").exists()
+    assert (done.code, "1 rule, 1 test and 0 results" in done.out) == (0, True)
     assert "test 2: has no input" in done.err
 
 
-def context_of(path: Path, rule: str) -> Path:
+def context_of(path: Path, rule: str, more: Sequence[object] = ()) -> Path:
     content = {
         "prompt": {"filename": "tag.prompty", "content": "Hi {{text}}"},
         "rules": {"content": rule},
-        "tests": {"content": json.dumps([{"ruleid": "1", "testinput": "a"}])},
+        "tests": {"content": json.dumps([{"ruleid": "1", "testinput": "a"}, *more])},
         "testOutputs": [],
     }
     path.write_text(json.dumps(content))
@@ -643,12 +465,7 @@ def test_an_import_replaces_a_folder_only_on_request(command: Command, tmp_path:
     assert importing(second, "--overwrite") == (0, "")
     assert (out / "rules.txt").read_text() == "Be second.\n"
     assert out.is_symlink()
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "1.json",
-        "2.json",
-        "elsewhere",
-        "out",
-    ]
+    assert {path.name for path in tmp_path.iterdir()} == {"1.json", "2.json", "elsewhere", "out"}
 
     out.unlink()
     (tmp_path / "elsewhere").rename(out)
@@ -691,18 +508,6 @@ def test_files_of_others_are_not_replaced_by_a_report(command: Command, answered
         (answered / name).unlink()
 
 
-def test_the_page_is_printed_as_it_is_written(command: Command, answered: Path) -> None:
-    """`--format html` prints what `report.html` holds."""
-    done = command("report", answered, "--format", "html")
-
-    assert done.code == 0
-    assert done.out == (answered / "report.html").read_text(encoding="utf-8")
-    assert "Prompt tests of " in done.out
-
-
-CALL = {"question": "q", "documents": ["d"], "response": "LOUD", "reference": "r"}
-
-
 def test_a_metric_file_scores_plain_rag_calls(
     rag_eval: Command, tmp_path: Path, server: LoopbackServer
 ) -> None:
@@ -711,45 +516,32 @@ def test_a_metric_file_scores_plain_rag_calls(
     metric.write_text(
         "Score how loud. {{rules}} {{prompt}} {{groundtruth}}\nuser:\n{{output}} {{contexts}}"
     )
-    calls, out = tmp_path / "calls.jsonl", tmp_path / "evals.jsonl"
-    rows = [
-        {**CALL, "metadata": {"prompt": "Be loud."}},
-        {**CALL, "question": "q2", "metadata": {"prompt": "p"}},
-    ]
-    calls.write_text("".join(json.dumps(row) + "\n" for row in rows) + "broken\n")
-    rules = tmp_path / "rules.txt"
-    rules.write_text("RULE-TEXT")
-    words = [
-        "run",
-        calls,
-        "-o",
-        out,
-        "--judge",
-        "openai:judge",
-        "--metrics",
-        metric,
-        *endpoint(server),
-    ]
+    calls, out, rules = (tmp_path / name for name in ("calls.jsonl", "evals.jsonl", "rules.txt"))
+    call = {"question": "q", "documents": ["d"], "response": "LOUD", "reference": "r",
+            "metadata": {"prompt": "Be loud."}}  # fmt: skip
+    calls.write_text(f"{json.dumps(call)}\n{json.dumps(call | {'question': 'q2'})}\nbroken\n")
+    rules.write_bytes(b"\xef\xbb\xbfRULE-TEXT")
+    run = ["run", calls, "-o", out, "--metrics", metric]
+    words = [*run, "--judge", "openai:judge", "--base-url", server.base_url]
 
-    missing = rag_eval(*words)
-    assert (missing.code, out.exists()) == (2, False)
-    assert f"needs rules, which line 1 of {calls} does not provide" in missing.err
-    wrong = rag_eval(*words, "--metric-var", "nothing=1")
-    assert (wrong.code, "no metric file has this variable" in wrong.err) == (2, True)
+    for more, why in (
+        ([], f"needs rules, which line 1 of {calls} does not provide"),
+        (["--metric-var", "nothing=1"], "no metric file has this variable"),
+    ):
+        wrong = rag_eval(*words, *more)
+        assert (wrong.code, why in wrong.err, out.exists()) == (2, True, False)
     assert server.requests == []
 
-    done = rag_eval(
-        *words, "--metric-var", f"rules=@{rules}", "--skip-invalid", "--fail-under", "shouting=0.6"
-    )
+    words += ["--metric-var", f"rules=@{rules}"]
+    done = rag_eval(*words, "--skip-invalid", "--fail-under", "shouting=0.6")
     assert done.code == 0, done.err
     scores = [json.loads(line)["scores"]["shouting"] for line in out.read_text().splitlines()]
     assert [(score["value"], score["raw"]) for score in scores] == [(0.7, 70)] * 2
     asked = server.requests[0]["messages"]
-    assert asked[0]["content"].startswith("Score how loud. RULE-TEXT ")
+    assert asked[0]["content"].startswith("Score how loud. RULE-TEXT Be loud. r")
     assert asked[1]["content"] == "LOUD [1] d"
     # A judge that only labels cannot be asked, and it is said before the first row.
-    words = ["run", calls, "-o", out, "--overwrite", "--metrics", metric]
-    embedded = rag_eval(*words, "--metric-var", "rules=x")
+    embedded = rag_eval(*run, "--overwrite", "--metric-var", "rules=x")
     assert (embedded.code, "asks a model" in embedded.err) == (2, True)
 
 
@@ -772,57 +564,31 @@ def test_a_report_of_many_models_is_whole(
     """As many models stand beside each other as fit; long names are folded, numbers never."""
     monkeypatch.setenv("COLUMNS", str(width))
     models = [f"openai:some-model-with-a-long-name-{n}" for n in range(5)] + ["small", "x" * 90]
-    results = [
-        make_result("ok" if n < k else "err", model=model, uid=str(n))
-        for k, model in enumerate(models)
-        for n in range(7)
-    ]
+    outcomes = [(k, n, "ok" if n < k else "err") for k in range(7) for n in range(7)]
+    results = [make_result(o, model=models[k], uid=str(n)) for k, n, o in outcomes]
 
     print_report(Report("p", results))
 
     tables = capsys.readouterr().out.split("openai:some-model-with-a-long-name-0: ")[0]
     assert max(map(len, tables.splitlines())) <= width
     assert "…" not in tables
-    lines = [line.split() for line in tables.splitlines()]
-    rows = [line for line in lines if line[:2] == ["tests", "compliant"]]
-    assert [cell for row in rows for cell in row[2:]] == [f"{100 * k / 7:.0f}%" for k in range(7)]
-
-
-def test_a_report_of_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    """No table without a column."""
-    print_report(Report("p", []))
-
-    assert capsys.readouterr().out == "Prompt tests of p: there are no results\n"
-
-
-@pytest.mark.parametrize(("name", "why"), [(".own:m", "use openai:NAME"), ("quits:m", "ends")])
-def test_a_module_that_cannot_be_imported_is_a_mistake(
-    command: Command, put: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    name: str, why: str
-) -> None:  # fmt: skip
-    """Above all one that exits: with its exit code 0, nothing would seem to have failed."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", ["", *sys.path])
-    (tmp_path / "quits.py").write_text("raise SystemExit(0)\n")
-    done = command("generate", put, "-o", tmp_path / "d", "--model", name)
-    assert (done.code, why in done.err) == (2, True), done.err
+    shares = [cell for line in re.findall("tests compliant  (.*)", tables) for cell in line.split()]
+    assert shares == [f"{100 * k / 7:.0f}%" for k in range(7)]
 
 
 def test_the_authors_words_come_from_the_command_line(
-    command: Command, put: Path, tmp_path: Path, server: LoopbackServer
+    generate: Command, out: Path, tmp_path: Path, server: LoopbackServer
 ) -> None:
     """As text or from a file; a later run that contradicts them exits 2 and names the file."""
-    out = tmp_path / "out"
     (tmp_path / "words.txt").write_text("Only about form.\n")
     (tmp_path / "samples.csv").write_text("text\nhello there\n")
-    words = ["generate", put, "-o", out, "--model", "openai:gen"]
     own = [
         "--output-rules-instructions", f"@{tmp_path / 'words.txt'}",
         "--input-spec-instructions", "Any language.", "--test-samples", tmp_path / "samples.csv",
         "--custom-metric", "Score how loud it is.\nuser:\n{{output}}",
     ]  # fmt: skip
 
-    done = command(*words, *own)
+    done = generate(*own)
 
     assert done.code == 0, done.err
     sent = [json.dumps(body) for body in server.requests]
@@ -830,10 +596,8 @@ def test_the_authors_words_come_from_the_command_line(
     assert sum("The author of the prompt adds: Any language." in body for body in sent) == 1
     assert sum("hello there" in body for body in sent) >= 2
     assert (out / "custom.metric.prompty").read_text().startswith("Score how loud")
-    assert command(*words, *own).code == 0
-    refused = command(*words, "--output-rules-instructions", "Only about length.")
-    assert refused.code == 2
-    assert "rules.txt was made with; delete that file" in refused.err
+    assert generate(*own).code == 0
+    assert generate("--output-rules-instructions", "Only about length.").code == 2
 
 
 def test_tests_are_exported_and_come_back(
@@ -848,8 +612,7 @@ def test_tests_are_exported_and_come_back(
     assert (back / "tests.json").read_text() == (generated / "tests.json").read_text()
     assert (back / "loud.metric.prompty").exists()
 
-    azure = ["export", generated, "--to", "openai", "--azure"]
-    done = command(*azure)
+    done = command("export", generated, "--to", "openai", "--azure")
     assert "openai: `model` is gpt-4o; Azure needs the name of your deployment" in done.err
     assert (generated / "evals.azure.run.json").exists()
 
@@ -866,8 +629,6 @@ def test_tests_are_exported_and_come_back(
     done = command("export", generated, "--to", "pytest", "-o", f"{tmp_path}/new/")
     names = {path.name for path in (tmp_path / "new").iterdir()}
     assert names == {"test_shout.py", "prompt_tests_shout.json"}
-    unknown = command("export", generated, "--to", "xml")
-    assert (unknown.code, "use openai, context" in unknown.err) == (2, True)
 
 
 def test_the_help_has_the_presets_numbers(command: Command) -> None:
@@ -916,3 +677,190 @@ def test_the_code_of_the_pages_runs(
     lines = re.findall(r"^rag-eval (prompt-tests .*)$", text_of("docs/prompt-tests.md"), re.M)
     assert [line.split()[1] for line in lines] == ["generate", "run", "evaluate", "report"]
     assert rag_eval(*lines[0].split(), "--dry-run").code == 0
+
+
+# --- Settings, costs, choices of tests, thresholds and gates
+
+
+def test_settings_reach_the_models_under_test_only(
+    command: Command, folder: Path, server: LoopbackServer
+) -> None:
+    """The prompt's, replaced by options; the judge has none of them."""
+    generated = len(server.requests)
+    words = ["--temperature", 0.9, "--param", "top_p=0.5", "--param", "stop=END"]
+    done = command("run", folder, "--mut", "openai:loud", *words)
+    assert done.code == 0, done.err
+    sent = {"temperature": 0.9, "max_tokens": 50, "top_p": 0.5, "stop": "END"}
+    assert server.requests[generated].items() >= sent.items()
+    assert results(folder)[0]["parameters"] == sent
+    before = len(server.requests)
+    command("evaluate", folder, "--judge", "openai:strict")
+    assert all("top_p" not in body for body in server.requests[before:])
+    assert results(folder)[0]["parameters"]["top_p"] == 0.5
+    command("report", folder)
+    page = (folder / "report.html").read_text()
+    assert "openai:loud: temperature=0.9, max_tokens=50, top_p=0.5, stop=&#34;END&#34;" in page
+
+    command("run", folder, "--mut", "openai:loud", "--max-tokens", 9, "--param", "temperature=null")
+    last = server.requests[-1]
+    assert (last["max_tokens"], "temperature" in last) == (9, False)
+
+
+def test_costs_are_said_before_and_after(
+    command: Command, folder: Path, tmp_path: Path, server: LoopbackServer
+) -> None:
+    """A dry run sends and writes nothing; known prices give money, others `unknown`."""
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("loud: {input: 1, output: 2}\n")
+    before, generated = contents(folder), len(server.requests)
+    words = ["run", folder, "--mut", "openai:loud", "--mut", "openai:lazy", "--prices", prices]
+
+    dry = command(*words, "--dry-run")
+
+    assert (dry.code, dry.out) == (0, "Nothing was sent or written.\n")
+    # Characters of the prompt and of each input, by four.
+    loud = "run: at most 4 requests to openai:loud and about 44 prompt tokens, cost $0.0000 without"
+    assert loud in dry.err
+    assert "4 requests to openai:lazy and about 44 prompt tokens, cost unknown" in dry.err
+    assert (contents(folder), len(server.requests)) == (before, generated)
+
+    done = command(*words)
+    assert "run: spent 8 requests, 8,000 + 800 tokens, cost unknown" in done.err
+    only = command("run", folder, "--mut", "openai:loud", "--runs", 2, "--prices", prices)
+    assert "run: spent 4 requests, 4,000 + 400 tokens, cost $0.0048" in only.err
+    again = command(*words)
+    assert "spent" not in again.err
+
+    judges = ["evaluate", folder, "--judge", "openai:strict", "--validity"]
+    before = contents(folder)
+    dry = command(*judges, "--dry-run")
+    # Of 8 outputs a verdict and a metric each, and 4 inputs.
+    assert "evaluate: at most 20 requests to openai:strict" in dry.err
+    assert contents(folder) == before
+    assert "evaluate: spent 20 requests" in command(*judges).err
+
+
+def test_all_is_foreseen_by_formula(
+    command: Command, put: Path, folder: Path, tmp_path: Path, server: LoopbackServer
+) -> None:
+    """Before the first request. A dry run needs no folder."""
+    before, generated = contents(folder), len(server.requests)
+    words = ["all", put, "--model", "openai:gen", "--mut", "openai:loud", "--mut", "openai:lazy",
+             "--judge", "openai:strict", "--runs", 2, "--dry-run"]  # fmt: skip
+
+    dry = command(*words, "-o", tmp_path / "new", "--rules", 3)
+
+    assert (dry.code, dry.out) == (0, "Nothing was sent or written.\n")
+    # Three rules, three contradictions, three tests each, and as many baseline tests.
+    assert "generate: at most 36 tests; 7 to 16 requests to openai:gen and about " in dry.err
+    assert "run: at most 72 requests to openai:loud and about " in dry.err
+    assert "evaluate: at most 288 requests to openai:strict and about " in dry.err
+    assert not (tmp_path / "new").exists()
+
+    there = command(*words, "-o", folder)
+    assert "generate: there are 4 tests, no cost" in there.err
+    assert "run: at most 8 requests to openai:loud" in there.err
+
+    alone = command("generate", put, "-o", tmp_path / "new", "--model", "openai:g", "--dry-run")
+    assert "if the prompt has 10 rules" in alone.out
+    assert "prompt tokens, cost unknown. Nothing was sent or written." in alone.out
+    assert (contents(folder), len(server.requests)) == (before, generated)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[]", "{", '{"m": 1}', '{"m": {"input": 1}}', '{"m": {"input": -1, "output": 1}}',
+     '{"m": {"input": "1", "output": 1}}'],
+)  # fmt: skip
+def test_other_files_of_prices_are_refused(
+    command: Command, folder: Path, tmp_path: Path, text: str
+) -> None:
+    """With the option's name; so is a package that is not installed."""
+    (tmp_path / "p.json").write_text(text)
+    words = ["run", folder, "--mut", "openai:loud", "--dry-run", "--prices"]
+    done = command(*words, tmp_path / "p.json")
+    assert (done.code, "--prices" in done.err) == (2, True)
+
+
+def test_some_tests_are_run_and_the_others_results_kept(
+    command: Command, judged: Path, server: LoopbackServer
+) -> None:
+    """By rule, scenario, direction and validity; nothing that was there is lost."""
+    whole = (judged / "test_results.json").read_bytes()
+    done = command(
+        "run", judged, "--mut", "openai:loud", "--direction", "inverse", "--scenario", "day"
+    )
+    assert done.code == 0, done.err
+    assert [row["testuid"] for row in results(judged)] == ["u3"]
+    assert (judged / "test_results.1.json").read_bytes() == whole
+    assert "other tests: earlier results moved to" in done.err
+    assert "spent" not in done.err  # recorded all the same
+
+    (judged / "test_results.json").unlink()  # inputs are judged before the tests are run, too
+    command("evaluate", judged, "--judge", "openai:strict", "--validity")
+    assert not (judged / "test_results.json").exists()
+    command("run", judged, "--mut", "openai:loud", "--only-valid", "--rule", 1, "--rule", 2)
+    assert [row["testuid"] for row in results(judged)] == ["u2"]
+
+
+def test_reports_and_thresholds_of_some_tests(command: Command, judged: Path) -> None:
+    """Of compliance and of any metric; a majority of judges; the free check is a metric too."""
+    report = ["report", judged]
+    for words, code, said in (
+        (["--fail-under", "compliance=0.5"], 1, "FAILED openai:lazy: "),
+        (["--fail-under", "loud=70"], 0, ""),
+        (["--fail-under", "loud=70.5", "--fail-under", "0"], 1,
+         "FAILED openai:lazy: the mean of loud is 70.0000, below 70.5"),
+        (["--fail-under", "output schema=1"], 1,
+         "FAILED openai:loud: the mean of output schema is 0.0000, below 1"),
+        (["--fail-under", "nothing=1"], 2, "no result has this metric"),
+        (["--fail-under", "2"], 2, "use a number from 0 to 1"),
+        (["--rule", 2, "--fail-under", 0.5], 1, "FAILED openai:lazy: "),
+    ):  # fmt: skip
+        done = command(*report, *words)
+        assert (done.code, said in done.err) == (code, True)
+    # The second judge accepts the lazy answer to rule 2, so that there is no majority.
+    both = command(*report, "--rule", 2, "--majority")
+    assert "Prompt tests of shout (rule 2)" in (judged / "README.md").read_text()
+    assert "openai:lazy: 0 outputs comply, 0 do not, 1 without a verdict" in both.out
+    agree = "openai:strict and openai:mild: same verdict on 88% of 8 outputs, Cohen's kappa 0.75"
+    assert agree in command(*report).out
+    [judges] = json.loads(command(*report, "--format", "json").out)["judges"]
+    assert (judges["n"], judges["kappa"]) == (8, pytest.approx(0.75))
+    assert "Agreement of judges" in (judged / "README.md").read_text()
+    assert "mean over judges" in (judged / "report.html").read_text()
+
+
+def test_a_regression_fails_a_build(
+    command: Command, judged: Path, tmp_path: Path, put: Path
+) -> None:
+    """By the interval of the difference; too few tests cannot tell, which fails if wanted."""
+    later = tmp_path / "later"
+    done = command("import", judged, "-o", later, "--prompt", put)
+    assert done.code == 0, done.err
+    many = [
+        {**row, "testuid": f"{row['testuid']}-{n}", "testinput": f"{row['testinput']} {n}"}
+        for row in results(judged) if row["model"] == "openai:loud" for n in range(10)
+    ]  # fmt: skip
+    worse = [{**row, "judges": [{**row["judges"][0], "compliance": "err"}]} for row in many]
+    for path, content in ((judged, many), (later, worse)):
+        (path / "tests.json").unlink()
+        (path / "test_results.json").write_text(json.dumps(content))
+    report = ["report", later, "--before", judged]
+
+    compared = command(*report)
+    assert "40 tests in both runs, 40 broken, 0 fixed" in compared.out
+    assert "broken: 'text 1 0'" in compared.err
+    gate, few = "--fail-on-regression", ["--rule", 1, "--fail-on-regression", "compliance=0.99"]
+    for words, code, said in (
+        ([gate, "compliance=0.1"], 1, "FAILED worse: compliance (openai:loud) "),
+        ([gate, "loud=0.1"], 0, "fine: loud (openai:loud) "),
+        (few, 0, "cannot tell: compliance (openai:loud)"),
+        ([*few, "--fail-on-unclear"], 1, "FAILED cannot tell: "),
+        ([gate, "nothing=0.1"], 2, "no model has it in both runs"),
+        (["--fail-on-unclear"], 2, "needs a score"),
+    ):
+        done = command(*report, *words)
+        assert (done.code, said in done.err) == (code, True)
+    alone = command("report", later, gate, "compliance=0.1")
+    assert (alone.code, "--before" in alone.err) == (2, True)

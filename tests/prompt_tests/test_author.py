@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -59,40 +58,35 @@ def test_a_folder_keeps_the_words(put: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "field", "file"),
+    ("words", "why"),
     [
-        (AuthorWords({"outputRules": "Others."}), "outputRules", "rules.txt"),
-        (AuthorWords({"testExpansion": "Others."}), "testExpansion", "tests.json"),
-        (AuthorWords(samples=({"text": "another"},)), "samples", "input_spec.txt"),
+        (AuthorWords({"outputRules": "Others."}), "outputRules.*rules.txt was made with"),
+        (AuthorWords({"testExpansion": "Others."}), "testExpansion.*tests.json was made with"),
+        (AuthorWords(samples=({"text": "another"},)), "samples.*input_spec.txt was made with"),
     ],
 )
 def test_words_that_contradict_what_is_made_are_refused(
-    put: Path, tmp_path: Path, words: AuthorWords, field: str, file: str
+    put: Path, tmp_path: Path, words: AuthorWords, why: str
 ) -> None:
     """With the file to delete; nothing is changed, and without the file they are taken."""
     out = tmp_path / "out"
     generate(put, out, WORDS)
     before = (out / "prompt.json").read_text()
 
-    with pytest.raises(ConfigurationError, match=f"{field}.*{file} was made with") as refused:
+    with pytest.raises(ConfigurationError, match=f"{why}; delete that file"):
         Project.create(put, out, print, author=words)
     assert (out / "prompt.json").read_text() == before
-    assert "delete that file" in str(refused.value)
     for name in ("rules.txt", "tests.json", "input_spec.txt"):
         (out / name).unlink()
     Project.create(put, out, print, author=words)
-    assert json.loads((out / "prompt.json").read_text()) != json.loads(before)
-
-
-def test_words_for_no_stage_are_refused() -> None:
-    """With the stages that there are."""
-    with pytest.raises(ConfigurationError, match="use intent, inputSpec, outputRules"):
-        AuthorWords({"rules": "x"})
+    assert (out / "prompt.json").read_text() != before
 
 
 def test_a_metric_of_the_author_is_found(put: Path, tmp_path: Path) -> None:
     """It is kept in the folder as `custom`; another one, or one without an output, is refused."""
     project = Project.create(put, tmp_path / "out", print)
+    with pytest.raises(ConfigurationError, match="use intent, inputSpec, outputRules"):
+        AuthorWords({"rules": "x"})
 
     project.add_metric("Is it kind? OK or ERR.\nuser:\n{{output}}\n")
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from rag_eval_integrations.models._reading import unfenced
 from rag_eval_integrations.prompt_tests._replies import (
     is_refusal,
     json_in,
@@ -17,19 +14,12 @@ from rag_eval_integrations.prompt_tests._replies import (
 
 
 def test_lines_lose_their_bullets_numbers_headings_and_fences() -> None:
-    """One statement a line is left."""
+    """One statement a line is left, and no statement is cut."""
     text = "```\n**Output rules:**\n1. One.\n2) Two.\n- Three.\n* Four.\n\n# comment\n_ Five.\n```"
+    kept = ["3D models are named.", "10 words at most.", "_under_ is kept"]
 
     assert lines_in(text) == ["One.", "Two.", "Three.", "Four.", "Five."]
-
-
-def test_a_statement_is_not_cut() -> None:
-    """What looks like a number, but is the statement's own, stays."""
-    assert lines_in("3D models are named.\n10 words at most.\n_under_ is kept") == [
-        "3D models are named.",
-        "10 words at most.",
-        "_under_ is kept",
-    ]
+    assert lines_in("\n".join(kept)) == kept
 
 
 @pytest.mark.parametrize(
@@ -48,14 +38,12 @@ def test_statements_come_as_json_or_lines(text: str) -> None:
     assert statements_in(text, "rules") == ["a", "b c"]
 
 
-def test_json_that_was_cut_off_is_none() -> None:
+@pytest.mark.parametrize(
+    "text", ['{"rules": ["a", "b', "no json", "{" * 20_000 + "}", "[" * 100_000 + "]"]
+)
+def test_json_that_was_cut_off_is_none(text: str) -> None:
     """What is missing must not pass for what was never there."""
-    assert json_in('{"rules": ["a", "b') is None
-    assert json_in("no json") is None
-    assert json_in('{"a": 1,}') == {"a": 1}
-    assert json_in("{" * 20_000 + "}") is None
-    assert json_in("[" * 100_000 + "]") is None
-    assert unfenced("a ```x``` b") == "a ```x``` b"
+    assert json_in(text) is None
 
 
 @pytest.mark.parametrize(
@@ -90,13 +78,9 @@ def test_rows_with_trouble_are_mended_or_named() -> None:
         "```\n"
     )
 
-    assert [row["testinput"] for row in table.rows] == [
-        'He said "hi", twice',
-        "two",
-        "three",
-        "six",
-    ]
-    assert [row["expectedoutput"] for row in table.rows] == ["A", '["A", "B"]', "A", "A"]
+    assert [(row["testinput"], row["expectedoutput"]) for row in table.rows] == [
+        ('He said "hi", twice', "A"), ("two", '["A", "B"]'), ("three", "A"), ("six", "A"),
+    ]  # fmt: skip
     assert table.rows[2]["reasoning"] == "one more"
     assert table.lost == ["line 5: 7 cells instead of 5", "line 6: 3 cells instead of 5"]
 
@@ -114,23 +98,16 @@ def test_tables_without_a_header_or_with_other_names_are_read() -> None:
     assert own.rows[0]["word"] == "c"
 
 
-def test_what_is_no_table_has_no_rows() -> None:
+@pytest.mark.parametrize(
+    ("text", "lost"),
+    [
+        ("I'm sorry, I can't assist with that.",
+         ["the reply is a refusal: I'm sorry, I can't assist with that."]),
+        ("There is nothing here.", ["there is no header and no row with a rule, a test and an input"]),
+        ("", []),
+    ],
+)  # fmt: skip
+def test_what_is_no_table_has_no_rows(text: str, lost: list[str]) -> None:
     """A refusal and prose are named."""
-    assert (
-        read_tests_csv("I'm sorry, I can't assist with that.").lost[0].startswith("the reply is a")
-    )
-    assert read_tests_csv("There is nothing here.").lost == [
-        "there is no header and no row with a rule, a test and an input"
-    ]
-    assert read_tests_csv("").rows == []
-
-
-@settings(deadline=None)  # on a busy machine the first example takes longer
-@given(st.text(), st.lists(st.text(min_size=1), max_size=3))
-def test_any_text_is_read(text: str, inputs: list[str]) -> None:
-    """Nothing raises; every row has every column."""
-    table = read_tests_csv(f"ruleid,testid,testinput\n{text}", inputs)
-    assert all(set(row) == set(table.columns) for row in table.rows)
-    read_tests_csv(text)
-    lines_in(text)
-    statements_in(text, "rules")
+    table = read_tests_csv(text)
+    assert (table.rows, table.lost) == ([], lost)

@@ -29,7 +29,6 @@ from rag_eval_integrations.prompt_tests import (
 )
 from rag_eval_integrations.prompt_tests.evaluate import OWN_METRICS, Basis, SpecAgreement
 from rag_eval_integrations.prompt_tests.project import find_metrics
-from rag_eval_integrations.prompt_tests.records import Rule
 from rag_eval_integrations.testing import ScriptedModel
 
 LOUD = PromptyMetric(parse_prompty("{{output}}|{{rules}}|{{contexts}}|{{expected}}", name="loud"))
@@ -46,56 +45,20 @@ def saying(*replies: str, name: str = "judge") -> ScriptedModel:
     return ScriptedModel(list(replies), name=name)
 
 
-async def test_compliance_is_judged_by_rules_input_specification_and_input(
-    prompt: PromptUnderTest, spec: Spec
-) -> None:
-    """The prompt's own text is not shown."""
-    judge = saying("It is in capitals.\nOK")
-
-    [result] = await PromptEvaluation(prompt, spec, [judge]).outputs(results("OUT"))
-
-    assert result.compliance is not None
-    assert (result.compliance.outcome, result.compliance.reason) == ("ok", "It is in capitals.")
-    assert result.compliance.judge == "judge"
-    shown = judge.requests[0].messages[1].content
-    for part in ("1. The output is in capitals.", "The input is any text.", "in 0", "OUT"):
-        assert part in shown
-    assert "Repeat the text" not in shown
-    assert "small letters" not in shown  # inverse rules are for tests, not for judging
-
-
-async def test_compliance_can_be_judged_by_the_prompt_as_upstream_does(
-    prompt: PromptUnderTest, spec: Spec
-) -> None:
-    """Its text and the output; the input only where asked for."""
-    for see_input in (None, False, True):
-        judge = saying("Fine.\nERR")
-        basis = NonCompliance("prompt", see_input)
-        [result] = await PromptEvaluation(prompt, spec, [judge], compliance=basis).outputs(
-            results("OUT")
-        )
-        shown = judge.requests[0].messages[1].content
-        assert "Repeat the text in capitals." in shown
-        assert ("in 0" in shown) == bool(see_input)
-        assert result.compliance is not None
-        assert result.compliance.outcome == "err"
-
-
 async def test_an_empty_output_does_not_comply_and_nobody_is_asked(
     prompt: PromptUnderTest, spec: Spec
 ) -> None:
-    """Metrics have no score for it, and say so."""
-    judge = saying()
+    """Metrics have no score for it, and say so; a result without an output is left as it is."""
+    judge, failed = saying(), make_result(None, error="down")
 
-    [result] = await PromptEvaluation(prompt, spec, [judge], [LOUD]).outputs(results(" \n"))
-
-    assert result.compliance is not None
-    assert (result.compliance.outcome, result.compliance.reason) == ("err", "the output is empty")
-    assert (result.metrics[0].outcome, result.metrics[0].problem) == (
-        "unknown",
-        "the output is empty",
+    [result, same] = await PromptEvaluation(prompt, spec, [judge], [LOUD]).outputs(
+        [*results(" \n"), failed]
     )
-    assert judge.requests == []
+
+    assert (result.state, result.reason) == ("err", "the output is empty")
+    [metric] = result.metrics
+    assert (metric.outcome, metric.problem) == ("unknown", "the output is empty")
+    assert (judge.requests, same) == ([], failed)
 
 
 @pytest.mark.parametrize(
@@ -112,9 +75,8 @@ async def test_what_is_no_verdict_is_unknown(
     """Never compliant, never not."""
     judge = ScriptedModel([reply], name="judge")
     [result] = await PromptEvaluation(prompt, spec, [judge]).outputs(results("OUT"))
-    assert result.compliance is not None
-    assert result.compliance.outcome == "unknown"
-    assert reason in result.compliance.reason
+    assert result.state == "unknown"
+    assert reason in result.reason
 
 
 async def test_a_judge_that_fails_is_asked_again_by_the_next_run(
@@ -133,16 +95,14 @@ async def test_a_judge_that_fails_is_asked_again_by_the_next_run(
     )
     done = await first.outputs(results("ONE", "TWO"))
     assert done[1].compliance is not None
-    assert (done[1].compliance.outcome, done[1].compliance.failed) == ("unknown", True)
-    assert (done[1].metrics[0].outcome, done[1].metrics[0].failed) == ("unknown", True)
-    assert done[0].metrics[0].outcome == "ok"
-    assert first.asked == 4
+    for judged in (done[1].compliance, done[1].metrics[0]):
+        assert (judged.outcome, judged.failed) == ("unknown", True)
+    assert (done[0].metrics[0].outcome, first.asked) == ("ok", 4)
 
     judge = ScriptedModel(lambda _: "Fine.\nOK", name="j")
     second = PromptEvaluation(prompt, spec, [judge], [LOUD], journal=Journal(path))
     again = await second.outputs(done)
-    assert again[1].compliance is not None
-    assert again[1].compliance.outcome == "ok"
+    assert again[1].state == "ok"
     assert 1 <= second.asked <= 2
 
     third = PromptEvaluation(prompt, spec, [judge], [LOUD], journal=Journal(path))
@@ -161,9 +121,8 @@ async def test_several_judges_stand_beside_each_other(prompt: PromptUnderTest, s
     evaluation = PromptEvaluation(prompt, spec, [first, second], [LOUD, own])
     [result] = await evaluation.outputs(results("OUT"))
 
-    assert result.compliance is not None
-    assert (result.compliance.judge, result.compliance.outcome) == ("a", "ok")
-    assert [(verdict.judge, verdict.outcome) for verdict in result.others] == [("b", "err")]
+    verdicts = [(verdict.judge, verdict.outcome) for verdict in result.verdicts]
+    assert (result.state, verdicts) == ("ok", [("a", "ok"), ("b", "err")])
     assert [(m.key, m.score, m.outcome) for m in result.metrics] == [
         ("loud with a", 80, None),
         ("loud with b", None, "ok"),
@@ -196,20 +155,12 @@ async def test_metrics_get_all_that_is_known(prompt: PromptUnderTest, spec: Spec
     assert done.metrics[0].outcome == "unknown"
     assert "neither a score nor" in (done.metrics[0].problem or "")
     cut = Completion(choices=(Choice(text="85", finish_reason="length"),))
-    stopped = PromptEvaluation(
-        prompt, spec, [ScriptedModel([cut], name="j")], [LOUD], compliance=None
+    stopped = ScriptedModel([cut], name="j")
+    [again] = await PromptEvaluation(prompt, spec, [stopped], [LOUD], compliance=None).outputs(
+        [done]
     )
-    [again] = await stopped.outputs([done])
     assert [m.key for m in again.metrics] == ["m with judge", "loud with j"]
     assert again.metrics[1].problem == "the judge's reply was cut off"
-
-
-async def test_a_result_without_output_is_left_as_it_is(
-    prompt: PromptUnderTest, spec: Spec
-) -> None:
-    """There is nothing to judge."""
-    failed = make_result(None, error="down")
-    assert await PromptEvaluation(prompt, spec, [saying()]).outputs([failed]) == [failed]
 
 
 async def test_tests_and_rules_are_judged_themselves(prompt: PromptUnderTest, spec: Spec) -> None:
@@ -233,10 +184,9 @@ async def test_tests_and_rules_are_judged_themselves(prompt: PromptUnderTest, sp
     checks = await evaluation.tests([results("x")[0].test], agreement_model=judge)
     rules = await evaluation.rules()
 
-    assert checks[0].validity is not None
-    assert checks[0].agreement is not None
-    assert (checks[0].validity.outcome, checks[0].agreement.outcome) == ("ok", "ok")
-    assert checks[0].agreement_output == "ANSWER"
+    [check] = checks
+    outcomes = [judged.outcome for judged in (check.validity, check.agreement) if judged]
+    assert (outcomes, check.agreement_output) == (["ok", "ok"], "ANSWER")
     assert [(c.rule.id, c.grounded.outcome) for c in rules] == [(1, "ok"), (2, "err")]
     assert len(notices) == 3
     assert "- The output is in capitals." in next(p for p in judge.prompts if "Answer the" in p)
@@ -250,38 +200,28 @@ async def test_checks_without_what_they_need_are_unknown(prompt: PromptUnderTest
 
     [check] = await evaluation.tests([test], agreement_model=broken)
 
-    assert check.validity is not None
-    assert check.agreement is not None
-    assert check.validity.reason == "there is no input specification"
-    assert (check.agreement.outcome, check.agreement.failed) == ("unknown", True)
+    outcomes = [
+        (judged.outcome, judged.failed) for judged in (check.validity, check.agreement) if judged
+    ]
+    assert outcomes == [("unknown", False), ("unknown", True)]
     [only] = await evaluation.tests([test], validity=False)
     assert (only.validity, only.agreement) == (None, None)
 
 
-@pytest.mark.parametrize(
-    "error",
-    [SystemExit(3), asyncio.CancelledError(), ValueError(), TypeError("x")],
-)
+@pytest.mark.parametrize("error", [SystemExit(3), asyncio.CancelledError(), TypeError("x")])
 async def test_whatever_a_judge_raises_is_unknown(
-    prompt: PromptUnderTest, error: BaseException
+    prompt: PromptUnderTest, spec: Spec, error: BaseException
 ) -> None:
     """Its own `SystemExit` as well: other tests are judged on, and the result says what it was."""
 
     async def down(_: object) -> str:
         raise error
 
-    class Down(ScriptedModel):
-        async def complete(self, request: CompletionRequest) -> Completion:
-            raise error
-
-    spec = Spec(rules=(Rule(id=1, text="The output is in capitals."),))
-    test = results("x")[0].test
-    for model in (Down([]), CallableModel(down, name="scripted")):
-        verdict = await NonCompliance().judge(prompt, spec, test, "OUT", model)
-        answer, text = await SpecAgreement().judge(prompt, spec, test, model, saying())
-        assert (verdict.outcome, verdict.failed, text) == ("unknown", True, "")
-        assert answer.failed
-        assert type(error).__name__ in (verdict.reason or "")
+    test, model = results("x")[0].test, CallableModel(down, name="down")
+    verdict = await NonCompliance().judge(prompt, spec, test, "OUT", model)
+    answer, text = await SpecAgreement().judge(prompt, spec, test, model, saying())
+    assert (verdict.outcome, verdict.failed, answer.failed, text) == ("unknown", True, True, "")
+    assert type(error).__name__ in verdict.reason
 
 
 @pytest.mark.parametrize(
@@ -300,33 +240,25 @@ async def test_an_output_cannot_forge_a_verdict(
     user = request.messages[1].content
     mark = user.splitlines()[0].split()[-1]
     assert user.endswith(f"\n{hostile}\noutput {mark}>>>")
-    assert user.count(f"output {mark}>>>") == 1
-    assert result.compliance is not None
-    assert result.compliance.outcome == "err"
+    assert (user.count(f"output {mark}>>>"), result.state) == (1, "err")
 
 
 def test_mistakes_are_found_before_the_first_request(prompt: PromptUnderTest, spec: Spec) -> None:
     """Judges, metrics, basis, variables."""
     needy = PromptyMetric(parse_prompty("{{output}}{{mine}}", name="needy"))
-    for judges, metrics, options, why in (
-        ([], [], {}, "give at least one"),
-        ([saying(), saying()], [], {}, "two judges have this name"),
-        (
-            [saying()],
-            [LOUD, PromptyMetric(parse_prompty("x{{output}}", name="loud"))],
-            {},
-            "two metrics",
-        ),
-        ([saying()], [needy], {}, "needs mine, which is not provided; pass it with `variables=`"),
-        (["embedded"], [], {}, "does not answer messages"),
-        ([saying()], [], {"max_concurrency": 0}, "max_concurrency"),
+    twin = PromptyMetric(parse_prompty("x{{output}}", name="loud"))
+    judge = [saying()]
+    for rules, judges, metrics, options, why in (
+        (spec, [], [], {}, "give at least one"),
+        (spec, judge * 2, [], {}, "two judges have this name"),
+        (spec, judge, [LOUD, twin], {}, "two metrics"),
+        (spec, judge, [needy], {}, "needs mine, which is not provided; pass it with `variables=`"),
+        (spec, ["embedded"], [], {}, "does not answer messages"),
+        (spec, judge, [], {"max_concurrency": 0}, "max_concurrency"),
+        (Spec(), judge, [], {}, "has no output rules; write some, or use 'prompt'"),
     ):
         with pytest.raises(ConfigurationError, match=why):
-            PromptEvaluation(prompt, spec, judges, metrics, **options)  # type: ignore[arg-type]
-    with pytest.raises(
-        ConfigurationError, match="has no output rules; write some, or use 'prompt'"
-    ):
-        PromptEvaluation(prompt, Spec(), [saying()])
+            PromptEvaluation(prompt, rules, judges, metrics, **options)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="use rules or prompt"):
         NonCompliance("both")  # type: ignore[arg-type]
 
@@ -356,20 +288,29 @@ async def test_our_own_metrics_are_found_by_name(put: Path, spec: Spec) -> None:
 @pytest.mark.parametrize(
     ("basis", "see_input", "given"),
     [
-        ("rules", True, "the rules, a description of valid inputs, the input and the output."),
+        ("rules", None, "the rules, a description of valid inputs, the input and the output."),
         ("rules", False, "the rules, a description of valid inputs and the output."),
         ("prompt", True, "the prompt, the input and the output."),
-        ("prompt", False, "the prompt and the output."),
+        ("prompt", None, "the prompt and the output."),
     ],
 )
 async def test_a_judge_is_told_what_it_is_given(
-    prompt: PromptUnderTest, spec: Spec, basis: Basis, see_input: bool, given: str
+    prompt: PromptUnderTest, spec: Spec, basis: Basis, see_input: bool | None, given: str
 ) -> None:
-    """The instructions name the very parts that follow."""
-    judge = saying("Fine.\nOK")
+    """The instructions name the very parts that follow; probabilities are asked for."""
+    judge = saying("Fine.\nERR")
     compliance = NonCompliance(basis, see_input)
+    evaluation = PromptEvaluation(prompt, spec, [judge], compliance=compliance)
 
-    await PromptEvaluation(prompt, spec, [judge], compliance=compliance).outputs(results("OUT"))
+    [result] = await evaluation.outputs(results("OUT"))
 
-    instructions = judge.requests[0].messages[0].content
+    [request] = judge.requests
+    instructions, shown = (message.content for message in request.messages)
     assert given in instructions.replace("\n", " ")
+    assert ("in 0" in shown) == ("the input" in given)
+    assert ("Repeat the text in capitals." in shown) == (basis == "prompt")
+    for part in ("1. The output is in capitals.", "The input is any text."):
+        assert (part in shown) == (basis == "rules")
+    assert "small letters" not in shown  # inverse rules are for tests, not for judging
+    assert (result.reason, "OUT" in shown) == ("Fine.", True)
+    assert (result.state, request.top_logprobs) == ("err", 5)

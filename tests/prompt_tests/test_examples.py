@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import runpy
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -52,32 +50,6 @@ def test_the_help_desk_prompt_end_to_end(
     first, second = report.overview()
     assert (first["keeps_rules with judge"], second["keeps_rules with judge"]) == (100, 20)
     assert len(report.failures()) == 9
-
-
-def test_the_help_desk_prompt_from_the_command_line(root: Path, tmp_path: Path) -> None:
-    """`all` with the example's own models, as a reader tries it, baseline tests included."""
-    code = "from rag_eval_integrations.cli import main; main()"
-    models = [
-        "--model",
-        "scripted:generator",
-        "--mut",
-        "scripted:terse",
-        "--judge",
-        "scripted:judge",
-    ]
-
-    ran = subprocess.run(
-        [sys.executable, "-c", code, "prompt-tests", "all", "urgency.prompty", "-o", tmp_path, *models],
-        cwd=root / "examples" / "prompt_tests" / "help_desk", capture_output=True, text=True,
-        timeout=100, check=False, env={**os.environ, "PYTHONPATH": str(root)},
-    )  # fmt: skip
-
-    assert ran.returncode == 0, ran.stderr
-    assert "baseline compliant" in ran.stdout
-    page = (tmp_path / "report.html").read_text()
-    assert "Tests without a rule" not in page
-    assert all(f"Rule {n}<p" in page and f"Inverse rule {n + 4}<p" in page for n in range(1, 5))
-    assert "terse: 9 outputs comply, 0 do not" in ran.stdout
 
 
 def test_a_rag_chain_is_the_app_under_test(example: Callable[[str], dict[str, Any]]) -> None:

@@ -13,41 +13,19 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 import yaml
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from langsmith.schemas import ExampleCreate
 from openai.types.eval_create_params import EvalCreateParams
 from openai.types.evals.run_create_params import RunCreateParams
 from pydantic import TypeAdapter
 
-from rag_eval_integrations.errors import ConfigurationError, RagEvalError
+from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.prompt_tests import Project, PromptTest, PromptUnderTest, read_upstream
+from rag_eval_integrations.prompt_tests._contents import Contents
 from rag_eval_integrations.prompt_tests.project import write_imported
 from rag_eval_integrations.prompt_tests.records import make_uid
 from rag_eval_integrations.prompt_tests.upstream import to_test_rows
 
 HOSTILE = '"""\nimport os; os.system("touch HACKED")\n{{text}} {% raw %} \\ \' {data} =1+1 \u2028 \x85 é 🙂'
-
-VERDICT = {"enum": ["ok", "err", "unknown"]}
-RESULTS = {
-    "type": "array",
-    "items": {
-        "type": "object",
-        "required": ["id", "promptid", "ruleid", "rule", "testinput", "model", "input", "output",
-                     "metrics"],
-        "properties": {
-            "compliance": VERDICT,
-            "metrics": {
-                "type": "object",
-                "additionalProperties": {
-                    "type": "object",
-                    "required": ["content"],
-                    "properties": {"outcome": VERDICT, "score": {"type": "number"}},
-                },
-            },
-        },
-    },
-}  # fmt: skip
 
 
 def make_test(text: str, number: int = 1, **more: Any) -> PromptTest:
@@ -75,16 +53,12 @@ def project(put: Path, tmp_path: Path) -> Project:
     return made
 
 
-def imported(folder: Path, data: Path, tmp_path: Path) -> Project:
-    read = read_upstream(folder, max_rules=20 if "paper" in str(folder) else None)
-    write_imported(read, tmp_path / folder.name, print)
-    return Project(tmp_path / folder.name, print)
-
-
 @pytest.fixture(params=["art-prompt", "extract-names", "speech-tag"])
 def recorded(request: pytest.FixtureRequest, data: Path, tmp_path: Path) -> Project:
     """A recorded run of PromptPex, imported."""
-    return imported(data / "promptpex" / "paper_2025" / request.param, data, tmp_path)
+    read = read_upstream(data / "promptpex" / "paper_2025" / request.param, max_rules=20)
+    write_imported(read, tmp_path / request.param, print)
+    return Project(tmp_path / request.param, print)
 
 
 def test_a_context_comes_back_equal(recorded: Project, tmp_path: Path) -> None:
@@ -92,19 +66,28 @@ def test_a_context_comes_back_equal(recorded: Project, tmp_path: Path) -> None:
     exported = recorded.export("context")
     [text] = exported.files.values()
     context = json.loads(text)
-    jsonschema.validate(json.loads(context["testOutputs"]["content"]), RESULTS)
+    for row in json.loads(context["testOutputs"]["content"]):
+        assert row.keys() >= {
+            "id",
+            "promptid",
+            "ruleid",
+            "rule",
+            "testinput",
+            "model",
+            "input",
+            "output",
+        }
+        assert row.get("compliance", "ok") in ("ok", "err", "unknown")
+        assert all("content" in cell for cell in row["metrics"].values())
     path = tmp_path / "promptpex_context.json"
     path.write_text(text)
 
     back = read_upstream(path)
 
     report = recorded.report()
-    assert back.lost == []
-    assert back.tests == recorded.tests()
-    assert back.results == report.results
-    assert back.spec == recorded.workspace.spec() == report.spec
-    assert back.checks == report.checks
-    assert back.rule_checks == report.rule_checks
+    assert (back.lost, back.tests) == ([], recorded.tests())
+    for name in ("results", "spec", "checks", "rule_checks"):
+        assert getattr(back, name) == getattr(report, name)
     assert (back.prompt.text, back.prompt.inputs) == (recorded.prompt.text, recorded.prompt.inputs)
     write_imported(back, tmp_path / "second", print)
     assert Project(tmp_path / "second", print).export("context").files == exported.files
@@ -170,15 +153,13 @@ def test_langsmith_takes_every_example(project: Project) -> None:
 
 def test_the_split_is_the_same_every_time_and_about_three_quarters(project: Project) -> None:
     """Equal inputs are never on both sides, whatever rule they test."""
-    splits = []
-    for rule in ("One.", "Another."):
-        rows = to_test_rows(make_test(f"text {number}", rule=rule) for number in range(400))
-        project.workspace.write_json("tests.json", rows)
-        lines = project.export("langsmith").files["langsmith.jsonl"].splitlines()
-        splits.append([json.loads(line)["split"] for line in lines])
+    tests = [make_test(f"text {n}", rule=rule) for rule in ("One.", "Another.") for n in range(400)]
+    project.workspace.write_json("tests.json", to_test_rows(tests))
+    lines = project.export("langsmith").files["langsmith.jsonl"].splitlines()
+    splits = [json.loads(line)["split"] for line in lines]
 
-    assert 270 <= splits[0].count("train") <= 330
-    assert splits[0] == splits[1]
+    assert 270 <= splits[:400].count("train") <= 330
+    assert splits[:400] == splits[400:]
 
 
 def test_a_table_has_every_test_and_calculates_nothing(project: Project) -> None:
@@ -195,19 +176,12 @@ def test_a_table_has_every_test_and_calculates_nothing(project: Project) -> None
 
 
 MODELS = """\
-from rag_eval_integrations import CallableModel
-
-
 async def shout(messages):
     return messages[-1]["content"].upper()
 
 
-def check(messages):
+async def judge(messages):
     return "Fine.\\nERR" if "PLAIN" in messages[-1]["content"] else "Fine.\\nOK"
-
-
-model = shout
-judge = CallableModel(check, name="judge")
 """
 
 
@@ -224,63 +198,67 @@ def test_the_file_for_pytest_runs_and_no_test_becomes_code(
         (folder / name).write_text(text)
     assert "HACKED" not in exported.files["test_shout.py"]
     (folder / "models_here.py").write_text(MODELS)
-    root = str(Path(__file__).parents[2])
+    path = f"{folder}:{Path(__file__).parents[2]}"
 
-    def run(**more: str) -> subprocess.CompletedProcess[str]:
-        environment = {
-            "PYTHONPATH": f"{folder}:{root}",
-            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-            **more,
-        }
+    def run(**more: str) -> str:
         return subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
              "-p", "rag_eval_integrations.pytest_plugin", "-rf", "."],
-            cwd=folder, env=environment, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            cwd=folder, capture_output=True, text=True, check=False,
+            env={"PYTHONPATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **more},
+        ).stdout  # fmt: skip
 
-    skipped = run()
-    assert "3 skipped" in skipped.stdout
-    done = run(RAG_EVAL_MUT="models_here:model", RAG_EVAL_JUDGE="models_here:judge")
-    assert "1 failed, 2 passed" in done.stdout, done.stdout + done.stderr
-    assert f"test_output_complies[{TESTS[0].uid}]" in done.stdout
-    assert "'plain' → 'PLAIN'" in done.stdout
+    assert "3 skipped" in run()
+    done = run(RAG_EVAL_MUT="models_here:shout", RAG_EVAL_JUDGE="models_here:judge")
+    for words in (
+        "1 failed, 2 passed",
+        f"test_output_complies[{TESTS[0].uid}]",
+        "'plain' → 'PLAIN'",
+    ):
+        assert words in done
     assert not list(tmp_path.rglob("HACKED"))
+
+
+def project_of(path: Path, text: str, inputs: dict[str, Any], **test: Any) -> Project:
+    """A project of a prompt with one test."""
+    path.write_text(text)
+    project = Project.create(path, path.parent / "out", print)
+    rows = to_test_rows([PromptTest(uid="u", inputs=inputs, **test)])
+    project.workspace.write_json("tests.json", rows)
+    return project
+
+
+def read_back(project: Project, folder: Path) -> Contents:
+    """Export a context, and read it."""
+    [text] = project.export("context").files.values()
+    (folder / "promptpex_context.json").write_text(text)
+    return read_upstream(folder / "promptpex_context.json")
 
 
 def test_a_context_holds_a_prompt_in_its_own_form(tmp_path: Path) -> None:
     """A file of GitHub Models comes back as one, with its messages and test data."""
     path = tmp_path / "g.prompt.yml"
-    path.write_text(
+    text = (
         "messages:\n  - role: system\n    content: |\n      Be: kind.\n  - role: user\n"
         "    content: '{{question}}'\ntestData:\n  - question: What?\n"
     )
-    project = Project.create(path, tmp_path / "out", print)
-    inputs: dict[str, Any] = {"question": "Why?"}
-    project.workspace.write_json("tests.json", to_test_rows([PromptTest(uid="u", inputs=inputs)]))
-    [text] = project.export("context").files.values()
-    (tmp_path / "promptpex_context.json").write_text(text)
 
-    back = read_upstream(tmp_path / "promptpex_context.json")
+    back = read_back(project_of(path, text, {"question": "Why?"}), tmp_path)
 
-    assert back.prompt_file is not None
-    assert back.prompt_file == ("g.prompt.yml", path.read_text())
+    assert back.prompt_file == ("g.prompt.yml", text)
     values = {"question": "Q"}
-    rendered = [(message.role, message.content.strip()) for message in back.prompt.render(values)]
-    assert rendered == [
-        (message.role, message.content.strip())
-        for message in PromptUnderTest.of(path).render(values)
-    ]
+    assert back.prompt.render(values) == PromptUnderTest.of(path).render(values)
 
 
 def test_inverse_rules_keep_their_rules_in_a_context(project: Project, tmp_path: Path) -> None:
-    """Also where some rules have none; and the numbers of a cut."""
+    """Also where some rules have none; and the numbers of a cut. A list's mark is said."""
+    project.workspace.write_lines("rules.txt", ["1. The output is short.", "Two."], "")
+    assert "1 rules begin with the mark" in " ".join(project.export("context").notes)
+    project.workspace.write_lines("rules.txt", ["The output is in capitals.", "Two."], "")
     project.workspace.write_lines("inverse_rules.txt", ["2. Not two."], "")
     project.workspace.note(rulesNumberedFirst=1)
     spec = project.workspace.spec()
-    [text] = project.export("context").files.values()
-    (tmp_path / "promptpex_context.json").write_text(text)
-
-    assert read_upstream(tmp_path / "promptpex_context.json").spec == spec
+    assert read_back(project, tmp_path).spec == spec
 
 
 def test_an_unknown_format_is_refused(project: Project) -> None:
@@ -293,11 +271,8 @@ def test_an_unknown_format_is_refused(project: Project) -> None:
 
 def test_names_with_hyphens_and_blanks_are_no_fields(tmp_path: Path) -> None:
     """OpenAI cannot have `info-title` as a field: such a prompt is exported as it is rendered."""
-    path = tmp_path / "h.prompty"
-    path.write_text("user:\n{{ info-title }} and {{ your name }}: { {x} }\n")
-    project = Project.create(path, tmp_path / "out", print)
-    inputs: dict[str, Any] = {"info-title": "T", "your name": "N"}
-    project.workspace.write_json("tests.json", to_test_rows([PromptTest(uid="u", inputs=inputs)]))
+    text = "user:\n{{ info-title }} and {{ your name }}: { {x} }\n"
+    project = project_of(tmp_path / "h.prompty", text, {"info-title": "T", "your name": "N"})
 
     run = json.loads(project.export("openai").files["evals.run.json"])["data_source"]
     assert run["input_messages"]["template"][0]["content"] == "{{item.message_1}}"
@@ -306,73 +281,23 @@ def test_names_with_hyphens_and_blanks_are_no_fields(tmp_path: Path) -> None:
 
 def test_a_prompt_that_branches_is_exported_as_it_is_rendered(tmp_path: Path) -> None:
     """OpenAI inserts names alone; a rule with `{{text}}`, and a column's name, are said."""
-    path = tmp_path / "branch.prompty"
-    path.write_text("system:\n{% if mode == 'a' %}A{% else %}B{% endif %}\nuser:\n{{ rule }}\n")
-    project = Project.create(path, tmp_path / "out", print)
-    inputs: dict[str, Any] = {"mode": "a", "rule": "mine"}
-    project.workspace.write_json(
-        "tests.json", to_test_rows([PromptTest(uid="u", rule_id=1, rule="R", inputs=inputs)])
-    )
+    text = "system:\n{% if mode == 'a' %}A{% else %}B{% endif %}\nuser:\n{{ rule }}\n"
+    inputs = {"mode": "a", "rule": "mine"}
+    project = project_of(tmp_path / "branch.prompty", text, inputs, rule_id=1, rule="R")
     assert "nothing evaluates compliance" in " ".join(project.export("openai").notes)
     project.workspace.write_lines("rules.txt", ["Say {{text}} and {{item.text}}."], "")
 
     exported = project.export("openai")
 
     run = json.loads(exported.files["evals.run.json"])["data_source"]
-    assert [message["content"] for message in run["input_messages"]["template"]] == [
-        "{{item.message_1}}", "{{item.message_2}}",
-    ]  # fmt: skip
+    template = run["input_messages"]["template"]
+    assert [message["content"] for message in template] == [
+        "{{item.message_1}}",
+        "{{item.message_2}}",
+    ]
     [item] = [entry["item"] for entry in run["source"]["content"]]
     assert (item["message_1"], item["message_2"], item["rule"]) == ("A", "mine", "mine")
     notes = " ".join(exported.notes)
     assert "does more than insert names" in notes
     assert "inputs named rule stand in place" in notes
     assert "Say { {text} } and { {item.text} }." in exported.files["evals.create.json"]
-
-
-def test_rules_that_look_like_a_list_are_said(project: Project) -> None:
-    """A reader of a context takes `1.` for a list's number."""
-    project.workspace.write_lines("rules.txt", ["1. The output is short.", "Two."], "")
-    assert "1 rules begin with the mark" in " ".join(project.export("context").notes)
-
-
-ODD = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=9)),
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=3),
-        st.dictionaries(
-            st.sampled_from(["filename", "content", "text", "ruleid", "inverse", "testinput", "x"]),
-            inner,
-            max_size=3,
-        ),
-    ),
-    max_leaves=8,
-)
-
-
-@pytest.mark.slow
-@settings(max_examples=100, deadline=None)
-@given(
-    st.dictionaries(
-        st.sampled_from(
-            ["intent", "rules", "inverseRules", "inputSpec", "tests", "promptPexTests", "options",
-             "testOutputs", "testEvals", "ruleEvals", "metrics", "prompt"]
-        ),
-        ODD,
-        max_size=6,
-    )
-)  # fmt: skip
-def test_a_context_of_anything_is_read_or_refused(
-    tmp_path_factory: pytest.TempPathFactory, content: dict[str, Any]
-) -> None:
-    """With an error of the library, never with another exception."""
-    path = tmp_path_factory.mktemp("odd") / "promptpex_context.json"
-    path.write_text(json.dumps(content))
-    prompt = path.with_name("shout.prompty")
-    prompt.write_text("user:\n{{text}}")
-    try:
-        read = read_upstream(path, prompt)
-    except RagEvalError:
-        return
-    write_imported(read, path.parent / "out", print)
-    assert all(test.inputs for test in read.tests)

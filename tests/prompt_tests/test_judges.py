@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import random
 from collections.abc import Sequence
@@ -10,8 +9,9 @@ from collections.abc import Sequence
 import pytest
 
 from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.metrics.prompty import Outcome
 from rag_eval_integrations.models.completion import Choice as Answer
-from rag_eval_integrations.models.completion import Completion, CompletionRequest, Token
+from rag_eval_integrations.models.completion import Completion, Token
 from rag_eval_integrations.prompt_tests import (
     Choice,
     Journal,
@@ -24,7 +24,7 @@ from rag_eval_integrations.prompt_tests import (
     Spec,
     TestCheck,
 )
-from rag_eval_integrations.prompt_tests.evaluate import NonCompliance, probability_of_ok
+from rag_eval_integrations.prompt_tests.evaluate import probability_of_ok
 from rag_eval_integrations.prompt_tests.rates import by_majority, judges_agreement
 from rag_eval_integrations.prompt_tests.records import Judged
 from rag_eval_integrations.prompt_tests.report import compare
@@ -46,6 +46,8 @@ def reply(text: str, *tokens: tuple[str, dict[str, float]]) -> Completion:
 
 
 # --- Probability of a verdict
+
+ANSWERS = [Result(test=PromptTest(uid="t", inputs={"text": "a"}), model="m", output="A")]
 
 
 @pytest.mark.parametrize(
@@ -79,73 +81,40 @@ def test_the_probability_of_a_verdict(
 async def test_a_verdict_has_its_probability_where_the_judge_gives_it(
     prompt: PromptUnderTest, spec: Spec
 ) -> None:
-    """Asked for with the verdict, and kept in the folder's file; a judge without gives None."""
+    """Kept in the folder's file; without one in a judge that gives none, or a recorded reply."""
     sure = ScriptedModel(lambda _: reply("OK", ("OK", {"OK": 0.9, "ERR": 0.1})), name="sure")
     mute = ScriptedModel(lambda _: "OK", name="mute")
-    results = [Result(test=PromptTest(uid="t", inputs={"text": "a"}), model="m", output="A")]
-
-    [result] = await PromptEvaluation(prompt, spec, [sure, mute]).outputs(results)
-
-    assert sure.requests[0].top_logprobs == 5
-    assert result.compliance is not None
-    assert result.compliance.probability == pytest.approx(0.9)
-    assert result.others[0].probability is None
-    rows = results_to_rows([result])
-    [again] = results_from_rows(rows, prompt, spec, [result.test])
-    assert [
-        verdict.probability for verdict in (again.compliance, *again.others) if verdict is not None
-    ] == [
-        pytest.approx(0.9),
-        None,
-    ]
-
-
-async def test_a_recorded_verdict_without_log_probabilities_is_not_paid_again(
-    prompt: PromptUnderTest, spec: Spec
-) -> None:
-    """Folders of earlier versions have only these."""
     journal = Journal()
-    seen: list[CompletionRequest] = []
+    evaluation = PromptEvaluation(prompt, spec, [sure, mute], journal=journal)
 
-    def answer(request: CompletionRequest) -> str:
-        seen.append(request)
-        return "OK"
+    [result] = await evaluation.outputs(ANSWERS)
 
-    results = [Result(test=PromptTest(uid="t", inputs={"text": "a"}), model="m", output="A")]
-    first = PromptEvaluation(prompt, spec, [ScriptedModel(answer, name="j")], journal=journal)
-    await first.outputs(results)
-    old = seen[0].model_copy(update={"top_logprobs": None})
+    [again] = results_from_rows(results_to_rows([result]), prompt, spec, [result.test])
+    for judged in (result, again):
+        assert [v.probability for v in judged.verdicts] == [pytest.approx(0.9), None]
+    # Folders of earlier versions have replies to requests without log-probabilities only.
     earlier = Journal()
-    line = journal.get_line(first.judges[0].key(seen[0]))
-    assert line is not None
-    earlier.put_line(first.judges[0].key(old), line)
-
-    again = PromptEvaluation(prompt, spec, [ScriptedModel([], name="j")], journal=earlier)
-    [result] = await again.outputs(results)
-
-    assert result.compliance is not None
-    assert (result.compliance.outcome, again.asked) == ("ok", 0)
+    request, line = mute.requests[0], journal.get_line(evaluation.judges[1].key(mute.requests[0]))
+    old = request.model_copy(update={"top_logprobs": None})
+    earlier.put_line(evaluation.judges[1].key(old), str(line))
+    silent = PromptEvaluation(prompt, spec, [ScriptedModel([], name="mute")], journal=earlier)
+    [result] = await silent.outputs(ANSWERS)
+    assert (result.state, silent.asked) == ("ok", 0)
 
 
 # --- Majority and agreement
 
 
-def judged(*rows: str, model: str = "m") -> list[Result]:
+def judged(*rows: str) -> list[Result]:
     """Results by the judges' words, one letter per judge: o, e or u."""
-    words = {"o": "ok", "e": "err", "u": "unknown"}
-    return [
-        Result(
-            test=PromptTest(uid=f"t{n}", rule_id=1, inputs={"text": str(n)}),
-            model=model,
-            output="x",
-            compliance=Judged(outcome=words[row[0]], judge="j0"),  # type: ignore[arg-type]
-            others=tuple(
-                Judged(outcome=words[letter], judge=f"j{number}")  # type: ignore[arg-type]
-                for number, letter in enumerate(row[1:], start=1)
-            ),
-        )
-        for n, row in enumerate(rows)
-    ]
+    words: dict[str, Outcome] = {"o": "ok", "e": "err", "u": "unknown"}
+    results = []
+    for n, row in enumerate(rows):
+        first, *others = [Judged(outcome=words[w], judge=f"j{j}") for j, w in enumerate(row)]
+        test = PromptTest(uid=f"t{n}", rule_id=1, inputs={"text": str(n)})
+        made = Result(test=test, model="m", output="x", compliance=first, others=tuple(others))
+        results.append(made)
+    return results
 
 
 @pytest.mark.parametrize(
@@ -155,9 +124,7 @@ def judged(*rows: str, model: str = "m") -> list[Result]:
 )  # fmt: skip
 def test_the_majority_decides(row: str, outcome: str) -> None:
     """Of the judges with a verdict; as many of both give none."""
-    [result] = by_majority(judged(row))
-    assert result.compliance is not None
-    assert result.compliance.outcome == outcome
+    assert [result.state for result in by_majority(judged(row))] == [outcome]
     assert bool(Report("p", judged(row)).majority().failures()) == (outcome != "ok")
 
 
@@ -184,16 +151,14 @@ def test_of_three_judges_all_pairs_are_compared() -> None:
 
 
 def some() -> tuple[list[Result], list[TestCheck]]:
-    results, checks = [], []
-    for n, (rule, inverse, scenario) in enumerate(
-        itertools.product((1, 2), (False, True), ("day", "night"))
-    ):
-        test = PromptTest(
-            uid=f"t{n}", rule_id=rule, inverse=inverse, scenario=scenario, inputs={"x": str(n)}
-        )
-        verdict = Judged(outcome="ok" if n % 2 else "err", judge="j")
-        results.append(Result(test=test, model="m", output="x", compliance=verdict))
-        checks.append(TestCheck(test=test, validity=Judged(outcome="ok" if n < 3 else "err")))
+    """By rule, direction and scenario; every other one complies, the first three are valid."""
+    results, checks = judged(*"eoeoeoeo"), []
+    for n, result in enumerate(results):
+        scenario = ("day", "night")[n % 2]
+        place = {"rule_id": 1 + n // 4, "inverse": n % 4 > 1, "scenario": scenario}
+        results[n] = result.model_copy(update={"test": result.test.model_copy(update=place)})
+        valid = Judged(outcome="ok" if n < 3 else "err")
+        checks.append(TestCheck(test=results[n].test, validity=valid))
     return results, checks
 
 
@@ -233,15 +198,12 @@ def test_a_choice_of_nothing_is_a_mistake() -> None:
 
 
 def scored(oks: Sequence[bool], scores: Sequence[float | None]) -> list[Result]:
+    letters = ["o" if ok else "e" for ok in oks]
     return [
-        Result(
-            test=PromptTest(uid=f"t{n}", rule_id=1, inputs={"x": str(n)}),
-            model="m",
-            output="x",
-            compliance=Judged(outcome="ok" if ok else "err", judge="j"),
-            metrics=(MetricResult(metric="loud", judge="j", score=score),),
+        result.model_copy(
+            update={"metrics": (MetricResult(metric="loud", judge="j", score=score),)}
         )
-        for n, (ok, score) in enumerate(zip(oks, scores, strict=True))
+        for result, score in zip(judged(*letters), scores, strict=True)
     ]
 
 
@@ -276,50 +238,27 @@ def test_repetitions_of_a_test_count_as_one() -> None:
         for result in before
     ]  # fmt: skip
     [comparison] = compare(before, after)
-    assert (comparison.scores["compliance"].n, comparison.scores["compliance"].conversations) == (
-        36,
-        12,
-    )
+    score = comparison.scores["compliance"]
+    assert (score.n, score.conversations) == (36, 12)
     assert "loud" not in comparison.scores
 
 
-def test_unknown_verdicts_and_baseline_tests_are_in_no_difference() -> None:
+def test_unknown_verdicts_are_in_no_difference() -> None:
     """A verdict that went unknown is counted apart; as err it counts."""
-    before = judged("o", "o", "o")
-    after = judged("o", "u", "e")
-    [comparison] = compare(before, after)
-    score = comparison.scores["compliance"]
-    assert score.n == 2
-    [strict] = compare(before, after, unknown_as="err")
-    assert strict.scores["compliance"].n == 3
+    before, after = judged("o", "o", "o"), judged("o", "u", "e")
+    for unknown_as, n in ((None, 2), ("err", 3)):
+        [comparison] = compare(before, after, unknown_as=unknown_as)  # type: ignore[arg-type]
+        assert comparison.scores["compliance"].n == n
 
 
 def test_a_metric_is_averaged_over_judges_for_each_output() -> None:
     """And each judge's own mean has its own name."""
     [result] = judged("o")
-    both = result.model_copy(
-        update={
-            "metrics": (
-                MetricResult(metric="loud", judge="a", score=90),
-                MetricResult(metric="loud", judge="b", score=70),
-                MetricResult(metric="form", judge="a", outcome="ok"),
-            )
-        }
+    metrics = (
+        MetricResult(metric="loud", judge="a", score=90),
+        MetricResult(metric="loud", judge="b", score=70),
+        MetricResult(metric="form", judge="a", outcome="ok"),
     )
-    report = Report("p", [both])
-    assert report.means("loud", model="m") == (pytest.approx(80), 1)
-    assert report.means("loud with b", model="m") == (pytest.approx(70), 1)
-    assert report.means("form", model="m") == (100, 1)
-    assert report.means("absent", model="m") == (None, 0)
-
-
-async def test_judging_by_the_prompt_asks_for_probabilities_too(
-    prompt: PromptUnderTest, spec: Spec
-) -> None:
-    """Whatever the basis."""
-    judge = ScriptedModel(lambda _: "OK", name="j")
-    results = [Result(test=PromptTest(uid="t", inputs={"text": "a"}), model="m", output="A")]
-    await PromptEvaluation(prompt, spec, [judge], compliance=NonCompliance("prompt")).outputs(
-        results
-    )
-    assert judge.requests[0].top_logprobs == 5
+    report = Report("p", [result.model_copy(update={"metrics": metrics})])
+    means = {"loud": (80, 1), "loud with b": (70, 1), "form": (100, 1), "absent": (None, 0)}
+    assert {name: report.means(name, model="m") for name in means} == means

@@ -28,7 +28,6 @@ from rag_eval_integrations.prompt_tests import (
     model_of,
     run_tests,
 )
-from rag_eval_integrations.testing import ScriptedModel
 
 TEST = PromptTest(uid="t", inputs={"question": "How?"})
 
@@ -71,10 +70,7 @@ async def test_a_chat_model_gets_the_rendered_prompt() -> None:
 async def test_a_chain_is_an_app_whose_contexts_are_captured() -> None:
     """One for each model by a factory; each gets the question as text."""
     put = PromptUnderTest.from_text("Answer from the manual.", inputs=["question"], in_app=True)
-    models = {
-        "a": FakeListChatModel(responses=["from a"]),
-        "b": FakeListChatModel(responses=["from b"]),
-    }
+    models = {name: FakeListChatModel(responses=[f"from {name}"]) for name in ("a", "b")}
     apps = apps_of(lambda model: as_model_under_test(chain_of(model), takes="text"), models)
 
     results = await run_tests(put, [TEST], apps)
@@ -94,16 +90,11 @@ async def test_a_runnable_gets_all_inputs_unless_told_otherwise() -> None:
         seen.append(inputs)
         return {"answer": "x"}
 
-    results = await run_tests(
-        put,
-        [TEST],
-        {
-            "dict": RunnableLambda(app),
-            "message": RunnableLambda(lambda _: AIMessage("y")),
-            "odd": RunnableLambda(lambda _: 3.5),
-            "broken": RunnableLambda(lambda _: 1 / 0),
-        },
-    )
+    apps: dict[str, Any] = {
+        "dict": app, "message": lambda _: AIMessage("y"), "odd": lambda _: 3.5,
+        "broken": lambda _: 1 / 0,
+    }  # fmt: skip
+    results = await run_tests(put, [TEST], {name: RunnableLambda(f) for name, f in apps.items()})
 
     assert seen == [{"question": "How?"}]
     assert [r.output for r in results[:2]] == ["x", "y"]
@@ -146,41 +137,34 @@ def test_templates_that_cannot_be_used_are_named() -> None:
 
 
 def test_a_metric_file_is_an_evaluator_object(tmp_path: Path) -> None:
-    """In the form of LangSmith and openevals."""
+    """In the form of LangSmith and openevals; a chat model may judge."""
     path = tmp_path / "loud.metric.prompty"
     path.write_text("{{output}} {{rules}}")
-    judge = ScriptedModel(["80"], name="j")
-
-    evaluator = PromptyEvaluator(path, judge, variables={"rules": "Be loud."}, threshold=0.5)
-    result = evaluator(question="q", documents=["d"], response="OUT")
-
-    assert (result["key"], result["score"]) == ("loud", 0.8)
-    assert judge.prompts == ["OUT Be loud."]
-    model = FakeListChatModel(responses=["Quiet.\nERR"])
-    by_model = PromptyEvaluator(path, model, variables={"rules": "x"}, threshold=0.5)
-    result = by_model(question="q", documents=["d"], response="out")
-    assert (result["score"], result["metadata"]["passed"]) == (0.0, False)
+    model = FakeListChatModel(responses=["80", "Quiet.\nERR"])
+    evaluator = PromptyEvaluator(path, model, variables={"rules": "Be loud."}, threshold=0.5)
+    for value, passed in ((0.8, True), (0.0, False)):
+        result = evaluator(question="q", documents=["d"], response=f"OUT {value}")
+        assert (result["key"], result["score"], result["metadata"]["passed"]) == (
+            "loud",
+            value,
+            passed,
+        )
 
 
 async def test_a_chat_model_gets_the_settings_that_it_has() -> None:
     """Those without a field of their name are left out, and told before it is asked."""
-    seen: list[dict[str, Any]] = []
     notices: list[str] = []
 
     class Model(FakeListChatModel):
         temperature: float = 1.0
 
         def _call(self, messages: Any, *args: Any, **kwargs: Any) -> str:
-            assert notices
-            seen.append(kwargs)
-            return super()._call(messages, *args, **kwargs)
+            assert notices == ["chat: does not pass on top_p; its own settings are tested"]
+            return f"{kwargs['temperature']} {'top_p' in kwargs}"
 
-    put = PromptUnderTest.from_text("user:\n{{question}}")
-    await run_tests(
-        put, [TEST], {"chat": Model(responses=["x"])},
+    [result] = await run_tests(
+        PromptUnderTest.from_text("user:\n{{question}}"), [TEST], {"chat": Model(responses=["x"])},
         parameters={"temperature": 0.2, "top_p": 0.5}, tell=notices.append,
     )  # fmt: skip
 
-    assert [settings.get("temperature") for settings in seen] == [0.2]
-    assert "top_p" not in seen[0]
-    assert notices == ["chat: does not pass on top_p; its own settings are tested"]
+    assert result.output == "0.2 False"

@@ -42,12 +42,7 @@ async def test_an_llm_gets_the_rendered_prompt() -> None:
     """Templates of all three kinds are rendered by LlamaIndex, one message each."""
     templates: list[Any] = [
         PromptTemplate("Be kind. {question}"),
-        ChatPromptTemplate(
-            [
-                ChatMessage(role="system", content="Be kind."),
-                ChatMessage(role="user", content="{question}"),
-            ]
-        ),
+        ChatPromptTemplate.from_messages([("system", "Be kind."), ("user", "{question}")]),
         RichPromptTemplate(
             "{% chat role='system' %}Be kind.{% endchat %}{% chat role='user' %}{{question}}{% endchat %}"
         ),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from hostile import HOSTILE, acting
-from prompt_test_models import make_result
+from prompt_test_models import make_result, planted
 
 from rag_eval_integrations._visible import visible
 from rag_eval_integrations.prompt_tests import MetricResult, Report, Result, Spec, TestCheck
@@ -214,16 +214,11 @@ def test_thousands_of_failures_make_a_page_of_bounded_size() -> None:
     assert "3,000 outputs do not comply" in page.text
     assert "23,000 more characters" in page.text
     assert len(page.source) < 5_000_000
-
-
-def test_pages_lead_to_each_other_without_a_script() -> None:
-    """Every link of the page leads to an element of it."""
-    page = Page(Report("p", [rule_result("err") for _ in range(60)]))
+    # Pages lead to each other without a script: every link of the page leads to an element of it.
     ids = [a["id"] for _, a in page.elements if a.get("id")]
-
-    assert len(ids) == len(set(ids))
     links = {str(a["href"])[1:] for tag, a in page.elements if tag == "a"}
-    assert {"page-1", "page-2", "page-3"} <= links <= set(ids)
+    assert len(ids) == len(set(ids))
+    assert {"page-1", "page-2", "page-40"} <= links <= set(ids)
 
 
 def test_no_results_and_no_failures_are_said() -> None:
@@ -233,33 +228,6 @@ def test_no_results_and_no_failures_are_said() -> None:
     unjudged = Page(Report("p", [rule_result(None)]))
     assert unjudged.failures() == []
     assert "Rule 1" in unjudged.text
-
-
-def planted(text: str) -> Report:
-    """A report with the text in every place where users' text enters."""
-    made = make_result("err", model=text, rule=text)
-    test = made.test.model_copy(
-        update={
-            "uid": text, "inputs": {text: text}, "scenario": text, "expected": text,
-            "reasoning": text, "groundtruth": text,
-        }
-    )  # fmt: skip
-    judged = Judged(outcome="err", reason=text, raw=f"{text}.", judge=text)
-    result = made.model_copy(
-        update={
-            "test": test, "output": text, "compliance": judged, "contexts": (text,),
-            "others": (judged.model_copy(update={"judge": f"{text}2"}),), "prompt_id": text,
-            "metrics": (
-                MetricResult(metric=text, judge=text, score=50),
-                MetricResult(metric=text, judge=f"{text}2", problem=text),
-            ),
-        }
-    )  # fmt: skip
-    failed = make_result(None, model=f"{text}3", error=text, uid="e")
-    rule = Rule(id=1, text=text)
-    grounded = RuleCheck(rule=rule, grounded=Judged(outcome="unknown", reason=text))
-    spec = Spec(intent=text, input_spec=(text,), rules=(rule,))
-    return Report(text, [result, failed], spec, rule_checks=[grounded])
 
 
 PLAIN = [tag for tag, _ in Page(planted("word")).elements]

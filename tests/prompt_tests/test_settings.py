@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,39 +42,6 @@ def shouting(name: str = "m") -> ScriptedModel:
     return ScriptedModel(lambda request: request.messages[-1].content.upper(), name=name)
 
 
-def refusing(word: str | None = None) -> Iterator[LoopbackServer]:
-    def respond(body: Body) -> Reply | None:
-        if word is not None and word in body:
-            message = f"Unsupported parameter: '{word}' is not supported with this model."
-            return Reply.json({"error": {"message": message, "param": word}}, status=400)
-        return None
-
-    with LoopbackServer(Behaviour(), respond) as running:
-        yield running
-
-
-@pytest.fixture
-def server() -> Iterator[LoopbackServer]:
-    yield from refusing()
-
-
-async def test_a_prompts_parameters_are_sent(tmp_path: Path, server: LoopbackServer) -> None:
-    """In the words of the endpoint; the result says what was sent."""
-    model = OpenAIModel("x", api_key="k", base_url=server.base_url)
-
-    [result] = await run_tests(from_file(tmp_path), TESTS, [model])
-
-    [body] = server.requests
-    assert {name: body.get(name) for name in ("temperature", "max_tokens", "stop")} == {
-        "temperature": 0.3,
-        "max_tokens": 7,
-        "stop": ["END"],
-    }
-    assert body["response_format"] == {"type": "json_object"}
-    assert result.parameters["temperature"] == 0.3
-    assert "seed" not in body
-
-
 async def test_the_caller_replaces_and_removes_settings(tmp_path: Path) -> None:
     """None removes one; a seed differs with each repetition."""
     model = shouting()
@@ -85,14 +51,11 @@ async def test_the_caller_replaces_and_removes_settings(tmp_path: Path) -> None:
         from_file(tmp_path), TESTS, [model], runs=2, parameters=given, tell=lambda _: None
     )
 
-    sent = [request.parameters for request in model.requests]
-    assert sent[0] == sent[1]
-    assert sent[0] == {
-        "temperature": 1,
-        "max_tokens": 7,
-        "top_p": 0.5,
-        "response_format": {"type": "json_object"},
-    }
+    form = {"type": "json_object"}
+    for request in model.requests:
+        assert request.parameters == {
+            "temperature": 1, "max_tokens": 7, "top_p": 0.5, "response_format": form,
+        }  # fmt: skip
     assert [request.seed for request in model.requests] == [5, 6]
     assert [result.parameters["seed"] for result in results] == [5, 6]
 
@@ -100,16 +63,13 @@ async def test_the_caller_replaces_and_removes_settings(tmp_path: Path) -> None:
 async def test_other_settings_are_another_question(prompt: PromptUnderTest) -> None:
     """And the same ones the same question."""
     journal, model = Journal(), shouting()
-    for temperature in (None, 0.0, 0.7, 0.7):
-        await run_tests(
-            prompt, TESTS, [model], journal=journal, parameters={"temperature": temperature}
-        )
+    for given in (None, 0.0, 0.7, 0.7):
+        parameters: dict[str, JsonValue] = {"temperature": given}
+        await run_tests(prompt, TESTS, [model], journal=journal, parameters=parameters)
     assert len(model.requests) == 3
 
 
-async def test_a_model_that_leaves_settings_out_says_so_before_it_is_asked(
-    tmp_path: Path, prompt: PromptUnderTest
-) -> None:
+async def test_a_model_that_leaves_settings_out_says_so_before_it_is_asked(tmp_path: Path) -> None:
     """What it leaves out is no part of its key: its recorded answers are still used."""
     asked: list[str] = []
     notices: list[str] = []
@@ -119,69 +79,64 @@ async def test_a_model_that_leaves_settings_out_says_so_before_it_is_asked(
         assert notices
         return "{}"
 
-    journal = Journal()
-    model = CallableModel(answer, name="mine")
-    put = from_file(tmp_path)
-
-    [result] = await run_tests(put, TESTS, [model], journal=journal, tell=notices.append)
-    await run_tests(
-        put, TESTS, [model], journal=journal, parameters={"temperature": 1}, tell=notices.append
-    )
+    journal, model = Journal(), CallableModel(answer, name="mine")
+    for parameters in (None, {"temperature": 1}):
+        [result] = await run_tests(
+            from_file(tmp_path), TESTS, [model], journal=journal, parameters=parameters,
+            tell=notices.append,
+        )  # fmt: skip
+        assert result.parameters == {}
 
     assert notices[0] == (
         "mine: does not pass on temperature, max_tokens, stop, response_format; its own settings "
         "are tested"
     )
-    assert result.parameters == {}
     assert asked == ["hello"]
 
 
-@pytest.mark.parametrize("word", ["temperature", "top_k", "response_format", "tools"])
+@pytest.mark.parametrize(
+    ("word", "value"),
+    [("temperature", 0.5), ("top_k", 3), ("response_format", "json_object"),
+     ("tools", [{"name": "look", "parameters": {"type": "object"}}])],
+)  # fmt: skip
 async def test_what_an_endpoint_refuses_is_left_out_and_told(
-    prompt: PromptUnderTest, word: str
+    prompt: PromptUnderTest, word: str, value: JsonValue
 ) -> None:
     """Whatever its name: the outputs come, with a warning per setting."""
-    values: dict[str, JsonValue] = {
-        "temperature": 0.5,
-        "top_k": 3,
-        "response_format": "json_object",
-        "tools": [{"name": "look", "parameters": {"type": "object"}}],
-    }
     notices: list[str] = []
-    for running in refusing(word):
+
+    def respond(body: Body) -> Reply | None:
+        if word not in body:
+            return None
+        message = f"Unsupported parameter: '{word}' is not supported with this model."
+        return Reply.json({"error": {"message": message, "param": word}}, status=400)
+
+    with LoopbackServer(Behaviour(), respond) as running:
         model = OpenAIModel(f"refuses-{word}", api_key="k", base_url=running.base_url)
-        given: dict[str, JsonValue] = {word: values[word], "tool_choice": "auto"}
+        given: dict[str, JsonValue] = {word: value, "tool_choice": "auto"}
         [result] = await run_tests(prompt, TESTS, [model], parameters=given, tell=notices.append)
         last = running.requests[-1]
 
     assert result.error is None
-    assert word not in last
-    assert "tool_choice" not in last  # refused without tools
+    assert not {word, "tool_choice"} & set(last)  # the latter is refused without tools
     assert notices == [
         f"openai:refuses-{word}: `{word}` was left out: the endpoint refuses it (1 outputs)"
     ]
 
 
-async def test_github_settings_are_read(tmp_path: Path) -> None:
+def test_github_settings_are_read(tmp_path: Path) -> None:
     """`modelParameters` in either spelling, and a JSON Schema written as text."""
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    named = {"name": "n", "strict": True, "schema": schema}
     text = {
-        "messages": [{"role": "user", "content": "Say {{text}}"}],
-        "model": "openai/gpt-4o",
+        "messages": [{"role": "user", "content": "Say {{text}}"}], "model": "openai/gpt-4o",
         "modelParameters": {"maxTokens": 9, "topP": 0.5},
-        "responseFormat": "json_schema",
-        "jsonSchema": json.dumps({"name": "n", "strict": True, "schema": schema}),
-    }
+        "responseFormat": "json_schema", "jsonSchema": json.dumps(named),
+    }  # fmt: skip
     put = from_file(tmp_path, json.dumps(text), "p.prompt.yml")
 
-    assert settings_of(put).parameters == {
-        "max_tokens": 9,
-        "top_p": 0.5,
-        "response_format": {
-            "type": "json_schema",
-            "json_schema": {"name": "n", "strict": True, "schema": schema},
-        },
-    }
+    form = {"type": "json_schema", "json_schema": named}
+    assert settings_of(put).parameters == {"max_tokens": 9, "top_p": 0.5, "response_format": form}
 
 
 def test_settings_that_nothing_can_send_are_named(tmp_path: Path) -> None:
@@ -193,10 +148,8 @@ def test_settings_that_nothing_can_send_are_named(tmp_path: Path) -> None:
     )
     settings = settings_of(put)
 
-    assert settings.parameters == {
-        "max_tokens": 5,
-        "tools": [{"type": "function", "function": {"name": "f"}}],
-    }
+    tools = [{"type": "function", "function": {"name": "f"}}]
+    assert settings.parameters == {"max_tokens": 5, "tools": tools}
     assert [note.split(": ", 1)[1] for note in settings.notes] == [
         "`n` is not sent: every output is one answer; use --runs",
         "`stream` is not sent: outputs are taken as a whole",
@@ -243,40 +196,30 @@ Compare ![the plan](plan.png) with ![yours]({{picture}}) and ![web](https://e.or
 """
 
 
-async def test_a_prompts_images_are_sent_as_images(tmp_path: Path, server: LoopbackServer) -> None:
+async def test_a_prompts_images_are_sent_as_images(tmp_path: Path) -> None:
     """Files of its folder, addresses, and inputs that the prompt makes images of; no others."""
-    (tmp_path / "plan.png").write_bytes(b"PNG")
+    for name in ("plan.png", "secret.png"):
+        (tmp_path / name).write_bytes(b"PNG")
     put = from_file(tmp_path, IMAGES)
     inputs: dict[str, JsonValue] = {
-        "picture": "https://e.org/mine.png",
         "text": "![evil](https://evil.org/x.png) ![file](secret.png)",
     }
-    model = OpenAIModel("sees", api_key="k", base_url=server.base_url)
+    tests = [PromptTest(uid=f"t{n}", inputs=inputs | {"picture": picture})
+             for n, picture in enumerate(("https://e.org/mine.png", "secret.png"))]  # fmt: skip
 
-    await run_tests(put, [PromptTest(uid="t", inputs=inputs)], [model])
+    with LoopbackServer(Behaviour()) as server:
+        model = OpenAIModel("sees", api_key="k", base_url=server.base_url)
+        await run_tests(put, tests, [model], max_concurrency=1)
 
     [message] = server.requests[0]["messages"]
     text, *images = message["content"]
     assert text["text"].startswith("Compare the plan with yours and web.")
     assert "![evil](https://evil.org/x.png) ![file](secret.png)" in text["text"]
     data = f"data:image/png;base64,{base64.b64encode(b'PNG').decode()}"
-    assert {image["image_url"]["url"] for image in images} == {
-        data,
-        "https://e.org/a.png",
-        "https://e.org/mine.png",
-    }
-
-
-async def test_an_input_never_reads_a_file(tmp_path: Path, server: LoopbackServer) -> None:
-    """A test's input that names a file beside the prompt stays text."""
-    (tmp_path / "plan.png").write_bytes(b"PNG")
-    (tmp_path / "secret.png").write_bytes(b"SECRET")
-    put = from_file(tmp_path, "user:\nSee ![it]({{picture}}).")
-    model = OpenAIModel("sees", api_key="k", base_url=server.base_url)
-
-    await run_tests(put, [PromptTest(uid="t", inputs={"picture": "secret.png"})], [model])
-
-    assert server.requests[0]["messages"][0]["content"] == "See ![it](secret.png)."
+    urls = {image["image_url"]["url"] for image in images}
+    assert urls == {data, "https://e.org/a.png", "https://e.org/mine.png"}
+    [message] = server.requests[1]["messages"]  # an input never reads a file
+    assert "![yours](secret.png)" in message["content"][0]["text"]
 
 
 async def test_images_outside_and_models_that_take_none_are_named(tmp_path: Path) -> None:

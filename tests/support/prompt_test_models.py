@@ -7,8 +7,16 @@ import re
 from collections.abc import Callable
 
 from rag_eval_integrations.models.completion import CompletionRequest
-from rag_eval_integrations.prompt_tests import PromptTest, Result
-from rag_eval_integrations.prompt_tests.records import Judged
+from rag_eval_integrations.prompt_tests import (
+    Judged,
+    MetricResult,
+    PromptTest,
+    Report,
+    Result,
+    Rule,
+    RuleCheck,
+    Spec,
+)
 from rag_eval_integrations.testing import Reply, ScriptedModel
 
 PROMPT = "---\nname: Shout\n---\nsystem:\nRepeat the text in capitals.\nuser:\n{{text}}\n"
@@ -69,3 +77,30 @@ def make_result(
     return Result(
         test=made, model=model, output="" if error else "out", error=error, compliance=judged
     )
+
+
+def planted(text: str) -> Report:
+    """A report with the text in every place where users' text enters."""
+    made = make_result("err", model=text, rule=text)
+    test = made.test.model_copy(
+        update={
+            "uid": text, "inputs": {text: text}, "scenario": text, "expected": text,
+            "reasoning": text, "groundtruth": text,
+        }
+    )  # fmt: skip
+    judged = Judged(outcome="err", reason=text, raw=f"{text}.", judge=text)
+    result = made.model_copy(
+        update={
+            "test": test, "output": text, "compliance": judged, "contexts": (text,),
+            "others": (judged.model_copy(update={"judge": f"{text}2"}),), "prompt_id": text,
+            "metrics": (
+                MetricResult(metric=text, judge=text, score=50),
+                MetricResult(metric=text, judge=f"{text}2", problem=text),
+            ),
+        }
+    )  # fmt: skip
+    failed = make_result(None, model=f"{text}3", error=text, uid="e")
+    rule = Rule(id=1, text=text)
+    grounded = RuleCheck(rule=rule, grounded=Judged(outcome="unknown", reason=text))
+    spec = Spec(intent=text, input_spec=(text,), rules=(rule,))
+    return Report(text, [result, failed], spec, rule_checks=[grounded])
