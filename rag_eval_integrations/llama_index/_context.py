@@ -63,21 +63,21 @@ def context(
         given: the documents that the user's hook returned, if it did.
         last: the last prompt, if it alone may show on which documents the answer rests.
     """
+    answers = _answers_of_engines(sightings)
     retrieved = distinct(
         [
             seen
             for sighting in sightings
             if sighting.span.stage in ("retrieve", "own")
             for seen in sighting.nodes
+            if seen not in answers
         ]
     )
     if given is not None:
         source: DocumentsFrom = "dataflow" if given or not retrieved else "retriever"
         return Context(given, source, unused(retrieved, given, bodies))
-    candidates: Sequence[Snapshot]
-    if sources:
-        candidates = distinct(_without_answers(sources, sightings, retrieved))
-    else:
+    candidates: Sequence[Snapshot] = distinct(_without_answers(sources, sightings, retrieved))
+    if not candidates:
         # The last snapshot of a text has the score of the last postprocessor.
         latest = {seen.text: seen for sighting in sightings for seen in sighting.nodes}
         candidates = _without_answers(list(latest.values()), sightings, retrieved)
@@ -163,8 +163,9 @@ def _without_answers(
 ) -> Sequence[Snapshot]:
     """Drop nodes that hold the answer to a part of the question, which are not documents.
 
-    A sub-question engine wraps answers into nodes. Nodes from a retriever or a postprocessor stay
-    whatever their text, and so do parts of one (a citation engine makes such nodes).
+    A sub-question engine wraps answers into nodes, and so does a retriever that asks an engine.
+    Other nodes from a retriever or a postprocessor stay whatever their text, and so do parts of
+    one (a citation engine makes such nodes).
     """
     answers = [sighting.answer for sighting in sightings if sighting.answer]
     if not answers:
@@ -174,13 +175,25 @@ def _without_answers(
         for sighting in sightings
         if sighting.span.stage in _NODE_MAKERS
         for seen in sighting.nodes
-    }
+    } - {seen.id for seen in _answers_of_engines(sightings)}
     return [
         node
         for node in nodes
         if node.id in known
         or not any(answer in node.text for answer in answers)
         or same_text(node, retrieved)
+    ]
+
+
+def _answers_of_engines(sightings: Sequence[FoundNodes]) -> list[Snapshot]:
+    """Return the nodes of retrievers that hold the answer of an engine that the retriever asked."""
+    answered = [(each.span, each.answer) for each in sightings if each.answer]
+    return [
+        seen
+        for retrieval in sightings
+        if answered and retrieval.span.stage == "retrieve"
+        for seen in retrieval.nodes
+        if any(text in seen.text and span.is_below(retrieval.span) for span, text in answered)
     ]
 
 

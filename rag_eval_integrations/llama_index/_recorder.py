@@ -146,9 +146,12 @@ class Recorder:
                 return
             if not parent.call.traces.begun:
                 parent.call.traces.look_inside()
+            # A retriever may ask a query engine, whose answer it returns as a node.
+            relevant = not parent.closed or parent.stage == "retrieve"
+            stage = stage_of(id_, instance) if relevant else None
             if (
-                parent.closed
-                or (stage := stage_of(id_, instance)) is None
+                stage is None
+                or (parent.closed and stage != "answer")
                 # A step may be called `query` as well; outside of a call, an app's own function
                 # begins one.
                 or (instance is None and stage == "answer")

@@ -253,7 +253,7 @@ class TestNestedRetrievers:
         assert captured.how.documents_from == "prompt"
 
     async def test_query_engine_inside(self, captured: Captured, way: str) -> None:
-        """A retriever that asks a query engine is still a retriever."""
+        """A retriever returns the answer of an engine as a node: its nodes are the documents."""
         link = IndexNode(id_="link", text="See the lid.", index_id="lid")
         recursive = RecursiveRetriever(
             "root",
@@ -262,10 +262,10 @@ class TestNestedRetrievers:
         )
         await ask(engine(recursive), way)
 
-        call = captured.only
-        assert captured.how.retrievers == ("RecursiveRetriever",)
-        assert len(call.documents) == 1
-        assert ANSWER in call.documents[0].text
+        assert captured.ids == ["b"]
+        assert captured.how.documents_from == "prompt"
+        assert captured.how.not_in_prompt == ()
+        assert captured.only.response == ANSWER
 
 
 @both_ways
