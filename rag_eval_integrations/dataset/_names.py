@@ -65,7 +65,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 """Names in common use, our own first. A row with two of them for one field is ambiguous, unless one
 is our own. Other spellings (`Ground Truth`, `sourceDocuments`) count where no name is exact."""
 
-ROWS = ("examples", "results", "testCases", "test_cases", "samples", "goldens")
+ROWS = ("examples", "results", "testCases", "test_cases", "samples", "goldens", "test_results")
 """Names under which tools write the rows of a data set into one object."""
 
 _TURNS = "turns"

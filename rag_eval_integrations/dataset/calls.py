@@ -164,7 +164,8 @@ def _objects(source: Any, tell: Callable[[str], object]) -> Iterator[tuple[int, 
     if rows is None and isinstance(source, Iterable) and not is_record:
         rows = None if isinstance(source, bytes) else iter(source)
     elif rows is None:
-        inside = _rows_inside(source, tell)
+        # A result of ragas holds its data set.
+        inside = _rows_inside(source, tell) or _rows_inside(getattr(source, "dataset", None), tell)
         rows = iter(inside or [source]) if inside or fields_of(source) is not None else None
     if rows is None:
         why = "should be a path, a file, a data frame, a data set, an iterable of rows, or a row"

@@ -739,6 +739,21 @@ class Cases:
 
 
 @dataclass
+class Evaluated:
+    """Like a result of deepeval."""
+
+    test_results: list[TestCase]
+
+
+@dataclass
+class Scored:
+    """Like a result of ragas, whose scores are no rows."""
+
+    dataset: Cases
+    scores: list[dict[str, float]]
+
+
+@dataclass
 class Generated:
     """Like a row of ragas' test set, which holds the sample."""
 
@@ -760,6 +775,8 @@ CASE = TestCase("When?", "At nine.", ["At nine.", "Or ten."])
         RAGAS_ROW,
         Examples(examples=[SAMPLE]),
         Cases([CASE]),
+        Evaluated([CASE]),
+        Scored(Cases([CASE]), [{"faithfulness": 1.0}]),
         [Generated(SAMPLE)],
     ],
     ids=[
@@ -769,6 +786,8 @@ CASE = TestCase("When?", "At nine.", ["At nine.", "Or ten."])
         "dict",
         "data set",
         "data set without iteration",
+        "result of deepeval",
+        "result of ragas",
         "test set",
     ],
 )
