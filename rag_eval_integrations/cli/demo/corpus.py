@@ -35,11 +35,11 @@ _MANUAL = """
 The Larkspur weather station runs on two AA lithium batteries. A full set of batteries lasts
 eighteen months. Below minus ten degrees the display dims to save power.
 ## rain: Rain gauge
-The rain gauge is a tipping bucket made of aluminium. Each tip of the bucket counts 0.2 millimetres
-of rain. Clean the funnel of the rain gauge every spring.
+The gauge is made of aluminium. Each tip of the bucket counts 0.2 millimetres of rain. Clean the
+funnel every spring.
 ## wind: Wind vane
-Mount the wind vane at least two metres above the roof. Point the white arrow of the wind vane to
-the north before you tighten the screw. The wind vane measures gusts up to 180 kilometres per hour.
+Mount the wind vane at least two metres above the roof. Point the white arrow to the north before
+you tighten the screw. Gusts are measured up to 180 kilometres per hour.
 ## radio: Radio
 The outdoor sensor sends its readings to the display every forty seconds. The radio reaches one
 hundred metres in open air. Thick walls cut the range of the radio by half.
