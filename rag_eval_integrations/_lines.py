@@ -61,12 +61,6 @@ class LineFile:
         os.lseek(self._file, 0, os.SEEK_SET)
         return os.read(self._file, size)
 
-    def is_own(self) -> bool:
-        """Return whether the file has this one name, and belongs to who runs this process."""
-        status = os.fstat(self._file)
-        mine = not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
-        return mine and status.st_nlink == 1
-
     def append(self, line: bytes) -> int:
         """Append a line, given without its line end; return the offset at which it begins.
 

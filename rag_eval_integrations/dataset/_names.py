@@ -3,7 +3,8 @@
 A source has one shape, decided by its first row that has one; nothing is guessed per row.
 `docs/data.md` lists the names.
 
-    NAMES          the table: names in common use; _TOOLS: rows that are known by all of their names
+    NAMES          the table: names in common use (`records._json`)
+    _TOOLS         rows that are known by all of their names
     Naming.shape   where the fields of a call are in the rows of a source
 """
 
@@ -14,11 +15,13 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher, get_close_matches
+from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
 from rag_eval_integrations.dataset._values import items_in, messages_in, object_in
 from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.records._json import NAMES
 
 REQUIRED = ("question", "documents", "response")
 OPTIONAL = ("reference", "id", "history", "relevant_ids", "document_ids", "metadata")
@@ -38,32 +41,6 @@ _TOOLS = (
     }),
 )  # fmt: skip
 """Tools whose rows are known by all of their names, so that other fields are no rivals."""
-
-NAMES: Mapping[str, tuple[str, ...]] = {
-    "question": (
-        "question", "query", "input", "user_input", "prompt", "user_query", "query_str", "messages",
-    ),
-    "documents": (
-        "documents", "contexts", "context", "retrieved_documents", "retrieved_contexts",
-        "retrieved_context", "retrieval_context", "source_documents", "source_nodes",
-        "retrieved_docs", "docs", "chunks", "passages",
-    ),
-    "response": (
-        "response", "answer", "output", "actual_output", "generated_answer", "result",
-        "prediction", "completion",
-    ),
-    "reference": (
-        "reference", "reference_answer", "expected", "expected_output", "expected_answer",
-        "ground_truth", "ground_truths", "gold_answer",
-    ),
-    "relevant_ids": ("relevant_ids", "reference_context_ids"),
-    "document_ids": ("document_ids", "retrieved_context_ids"),
-    "history": ("history", "chat_history"),
-    "id": ("id",),
-    "metadata": ("metadata",),
-}  # fmt: skip
-"""Names in common use, our own first. A row with two of them for one field is ambiguous, unless one
-is our own. Other spellings (`Ground Truth`, `sourceDocuments`) count where no name is exact."""
 
 ROWS = ("examples", "results", "testCases", "test_cases", "samples", "goldens", "test_results")
 """Names under which tools write the rows of a data set into one object."""
@@ -212,8 +189,12 @@ class Naming:
 
     def optional(self, ways: Ways) -> Ways:
         """Map the optional fields that are not mapped yet."""
-        names = {ours: self._only(ours, NAMES[ours]) for ours in OPTIONAL if ours not in ways}
-        return {ours: (theirs,) for ours, theirs in names.items() if theirs}
+        return self._ways({ours: NAMES[ours] for ours in OPTIONAL if ours not in ways})
+
+    def _ways(self, names: Mapping[str, Sequence[str]]) -> Ways:
+        """Map the fields of which the row has one of their names."""
+        fitting = {ours: self._only(ours, some) for ours, some in names.items()}
+        return {ours: (theirs,) for ours, theirs in fitting.items() if theirs}
 
     def _way_named(self, ours: str, name: str) -> Way:
         """Return the path to a field that the user named; refuse a name the row lacks."""
@@ -227,12 +208,8 @@ class Naming:
 
     def _common(self, needed: Sequence[str], fixed: Ways) -> Ways:
         """Map the needed fields by the usual names; refuse a row that lacks any."""
-        ways: Ways = {}
-        for ours in needed:
-            no_name = "context" if self._has_gold_context() else None
-            names = [name for name in NAMES[ours] if name != no_name]
-            if theirs := self._only(ours, names):
-                ways[ours] = (theirs,)
+        no_name = "context" if self._has_gold_context() else None
+        ways = self._ways({o: [name for name in NAMES[o] if name != no_name] for o in needed})
         if "question" in needed and "question" not in ways and messages_in(self.row.get(_TURNS)):
             ways["question"] = (_TURNS,)
         asked: Any = self.row
@@ -270,7 +247,7 @@ class Naming:
         for tool, names in _TOOLS:
             if names["response"] in NAMES["reference"] and self._spelt(NAMES["response"]):
                 continue  # an app's answers stand beside those of the data set
-            ways: Ways = {o: (t,) for o, name in names.items() if (t := self._only(o, (name,)))}
+            ways = self._ways({ours: (name,) for ours, name in names.items()})
             if all(ours in ways for ours in needed) or (
                 # A conversation holds its own answer, and perhaps its documents.
                 tool == "ragas" and "question" in needed and messages_in(self.row.get("user_input"))
@@ -329,10 +306,11 @@ class Naming:
         """Write a mapping as it is given: on the command line, or in Python."""
         if self.option.startswith("-"):
             return " ".join(f"{self.option} {shlex.quote(f'{o}={name}')}" for o, name in pairs)
-        names: dict[str, Any] = {}
+        names: dict[str, list[str]] = {}
         for ours, name in pairs:
-            names[ours] = name if ours not in names else [*_as_list(names[ours]), name]
-        return f"{self.option}={names!r}"
+            names.setdefault(ours, []).append(name)
+        given = {ours: some if some[1:] else some[0] for ours, some in names.items()}
+        return f"{self.option}={given!r}"
 
     def _missing(self, missing: Sequence[str]) -> InputError:
         """Make the error for fields that no name of the row fits, with a proposal."""
@@ -358,10 +336,8 @@ class Naming:
             free.remove("context")
         pairs: list[tuple[str, str]] = []
         for ours in missing:
-            by_likeness = {name: max(_likeness(name, known) for known in NAMES[ours])
-                           for name in free}  # fmt: skip
-            best = max(free, key=by_likeness.__getitem__, default="")
-            if not best or by_likeness[best] < _LIKE:
+            best = max(free, key=partial(_likeness, ours), default="")
+            if _likeness(ours, best) < _LIKE:
                 pairs.append((ours, self._texts() if ours == "documents" else "NAME"))
                 continue
             bare = re.sub(r"\d+", "", best)
@@ -381,13 +357,10 @@ class Naming:
         return "NAME"
 
 
-def _as_list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
-
-
-def _likeness(name: str, known: str) -> float:
-    """Return how alike two names are, in [0, 1]."""
-    name, known = folded(name), folded(known)
-    if known in name or (name and known.startswith(name)):
+def _likeness(ours: str, name: str) -> float:
+    """Return how like a name is to the names of a field, in [0, 1]."""
+    name = folded(name)
+    known = [folded(each) for each in NAMES[ours]]
+    if any(each in name or (name and each.startswith(name)) for each in known):
         return 1.0
-    return SequenceMatcher(None, name, known).ratio()
+    return max(SequenceMatcher(None, name, each).ratio() for each in known)

@@ -12,7 +12,6 @@ from rag_eval_integrations._contain import words_of
 from rag_eval_integrations.dataset import _input
 from rag_eval_integrations.dataset._input import Input, Line, lines_from
 from rag_eval_integrations.dataset._names import (
-    NAMES,
     OPTIONAL,
     QUESTIONS,
     REQUIRED,
@@ -47,7 +46,7 @@ from rag_eval_integrations.dataset._values import (
 from rag_eval_integrations.dataset.rows import call_from
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.records import RagCall
-from rag_eval_integrations.records._json import shown
+from rag_eval_integrations.records._json import NAMES, shown
 
 _CHUNK = 512
 """Rows of a data frame that are objects at one time."""

@@ -180,11 +180,6 @@ class EvaluationFile:
                 resuming = _given_as("resume", self._field)
                 why = f"is there from a run that did not end; go on with {resuming}, or delete it"
                 raise ConfigurationError(self._field, str(self.partial), why)
-            if not file.head(1) and not file.is_own():
-                # Of another user, or with another name: rows in it would be there, too.
-                with file:  # locked until its name is free
-                    self.partial.unlink()
-                file = LineFile(self.partial, new=True)
             _target.remove_unfinished(self.path)
         except BaseException:
             file.close()

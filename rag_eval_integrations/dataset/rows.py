@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import JsonValue
 
-from rag_eval_integrations._contain import contained, words_of
 from rag_eval_integrations._scoring import by_of, nothing_to_judge, score_labelling
 from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.judges import reconcile
@@ -34,7 +32,7 @@ from rag_eval_integrations.records import (
     from_object,
     whole_text,
 )
-from rag_eval_integrations.records._json import is_finite, rename_hint, shown
+from rag_eval_integrations.records._json import as_input_error, is_finite, rename_hint, shown
 from rag_eval_integrations.sentences import RECORDED, Splitter, document_number, locate, sentencize
 
 _CALL_FIELDS = frozenset(RagCall.model_fields) | {"row_key"}
@@ -89,18 +87,6 @@ class Row:
     """RAGBench's score and predictor columns, by name."""
 
 
-@contextmanager
-def _as_input_error() -> Iterator[None]:
-    """Let a row that is beyond what Python can handle be one bad row."""
-    try:
-        with contained:
-            yield
-    except InputError:
-        raise
-    except Exception as error:  # a nesting or number beyond Python's limits, a user's splitter
-        raise InputError(f"not usable: {type(error).__name__}: {words_of(error)}") from error
-
-
 def call_from(content: dict[str, Any]) -> RagCall:
     """Read the call of a parsed line and ignore its labels.
 
@@ -112,7 +98,7 @@ def call_from(content: dict[str, Any]) -> RagCall:
     return row_from({name: value for name, value in content.items() if name not in labels}).call
 
 
-@_as_input_error()
+@as_input_error()
 def row_from(content: dict[str, Any]) -> Row:
     """Read a parsed line with its recorded labels.
 
@@ -245,7 +231,7 @@ class Labelled:
     """RAGBench's score and predictor columns, by name."""
 
 
-@_as_input_error()
+@as_input_error()
 def labelled_from(content: dict[str, Any], splitter: Splitter) -> Labelled:
     """Read a parsed LABELLED, RAGBench or EVALS row.
 

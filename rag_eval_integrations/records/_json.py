@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
 
@@ -20,7 +21,7 @@ from pydantic import (
     ValidationInfo,
 )
 
-from rag_eval_integrations._contain import words_of
+from rag_eval_integrations._contain import contained, words_of
 from rag_eval_integrations.errors import InputError
 
 SCHEMA = 1
@@ -239,20 +240,41 @@ def input_error(error: ValidationError) -> InputError:
     return InputError(f"{why}{others}", field=field_path(first["loc"]) or None)
 
 
-_ELSEWHERE = {
-    "question": {"query", "input", "user_input", "prompt", "inquiry"},
-    "documents": {"contexts", "context", "retrieved_contexts", "retrieval_context", "chunks",
-                  "source_documents", "source_nodes"},
-    "response": {"answer", "actual_output", "output", "generated_answer", "result"},
+NAMES: Mapping[str, tuple[str, ...]] = {
+    "question": (
+        "question", "query", "input", "user_input", "prompt", "user_query", "query_str", "messages",
+    ),
+    "documents": (
+        "documents", "contexts", "context", "retrieved_documents", "retrieved_contexts",
+        "retrieved_context", "retrieval_context", "source_documents", "source_nodes",
+        "retrieved_docs", "docs", "chunks", "passages",
+    ),
+    "response": (
+        "response", "answer", "output", "actual_output", "generated_answer", "result",
+        "prediction", "completion",
+    ),
+    "reference": (
+        "reference", "reference_answer", "expected", "expected_output", "expected_answer",
+        "ground_truth", "ground_truths", "gold_answer",
+    ),
+    "relevant_ids": ("relevant_ids", "reference_context_ids"),
+    "document_ids": ("document_ids", "retrieved_context_ids"),
+    "history": ("history", "chat_history"),
+    "id": ("id",),
+    "metadata": ("metadata",),
 }  # fmt: skip
-"""Names that other tools give to the fields of a call."""
+"""Names that tools give to the fields of a call, our own first. A row with two of them for one
+field is ambiguous, unless one is our own. Other spellings (`Ground Truth`, `sourceDocuments`) count
+where no name is exact."""
 
 
 def rename_hint(given: Iterable[str], missing: Iterable[str]) -> str:
     """Say which of the given fields are probably missing ones: "write `query` as `question`"."""
     given, pairs = list(given), []
     for name in missing:
-        other = [field for field in given if field.lower() in _ELSEWHERE.get(name, ())]
+        # A call's question is a text, which only readers of files make of messages.
+        known = {*NAMES.get(name, ())} - {"messages"}
+        other = [field for field in given if field.lower() in known]
         other += get_close_matches(name, given[:100], 1, 0.8)
         if other:
             pairs.append(f"`{other[0][:40]}` as `{name}`")
@@ -343,20 +365,28 @@ def refuse_constant(name: str) -> float:
 _DECODER = json.JSONDecoder(parse_constant=refuse_constant)
 
 
+@contextmanager
+def as_input_error() -> Iterator[None]:
+    """Let what a row or an object of a user's raises be an `InputError`."""
+    try:
+        with contained:
+            yield
+    except InputError:
+        raise
+    except ValidationError as error:
+        raise input_error(error) from error
+    except Exception as error:  # a number or a nesting beyond Python's limits, a user's object
+        raise InputError(f"not usable: {type(error).__name__}: {words_of(error)}") from error
+
+
 def from_object(kind: type[R], content: object) -> R:
     """Validate a parsed JSON object as a record.
 
     Raises:
         InputError: names the field and the value.
     """
-    try:
+    with as_input_error():
         return kind.model_validate(content)
-    except ValidationError as error:
-        raise input_error(error) from error
-    except InputError:
-        raise
-    except Exception as error:  # a number or a nesting beyond Python's limits, a user's object
-        raise InputError(f"not usable: {type(error).__name__}: {words_of(error)}") from error
 
 
 def from_line(kind: type[R], line: str | bytes) -> R:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,9 @@ from by_hand import ScriptedJudge, labels_of
 
 from rag_eval_integrations.dataset._asking import (
     Answered,
-    AskingOptions,
     Question,
     attempted,
+    captured,
     check_options,
     evaluate_asked,
     threads_for,
@@ -23,7 +25,22 @@ from rag_eval_integrations.dataset._asking import (
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.metrics import Trace
-from rag_eval_integrations.records import Evaluation, EvaluationError, RagCall, from_line, to_line
+from rag_eval_integrations.records import (
+    Capture,
+    CaptureStatus,
+    Evaluation,
+    EvaluationError,
+    RagCall,
+    from_line,
+    to_line,
+)
+
+EVALUATOR = RagEvaluator(ScriptedJudge(labels_of(["0a"], ["0a"], {"a": (["0a"], True)})))
+
+
+async def answer(question: Question) -> Answered:
+    """Ask an app that always says the same."""
+    return Answered(RagCall(question=question.text, documents=["It is."], response="It is."))
 
 
 async def _answers() -> str:
@@ -51,9 +68,9 @@ async def test_what_an_app_raises_is_a_result(error: BaseException) -> None:
 
 async def test_a_limit_that_passes_says_how_long_it_was() -> None:
     """Whole seconds or parts of one, as they were given."""
-    answer, failure = await attempted(asyncio.sleep(60), 0.01)
+    value, failure = await attempted(asyncio.sleep(60), 0.01)
 
-    assert answer is None
+    assert value is None
     assert isinstance(failure, TimeoutError)
     assert str(failure) == "no answer within 0.01 s"
 
@@ -102,25 +119,13 @@ def test_a_question_without_a_label_is_named_by_its_digest() -> None:
     ],
 )
 def test_options_that_cannot_work_are_refused(options: Any, field: str) -> None:
-    """Before a question is asked, by name."""
+    """Before a question is asked, by name; None is as good as left out."""
     with pytest.raises(ConfigurationError) as caught:
         check_options(options)
 
     assert caught.value.field == field
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"max_concurrency": 1, "timeout": 0.5, "progress": print, "out": "a", "resume": True},
-        {"timeout": None, "progress": None, "out": None, "resume": False},
-        {"timeout": 1},
-    ],
-)
-def test_options_at_their_limits_are_taken(options: AskingOptions) -> None:
-    """None is as good as left out."""
-    check_options(options)
+    absent: Any = {"timeout": None, "progress": None, "out": None, "resume": False}
+    check_options(absent)
 
 
 async def test_a_slow_answer_holds_no_other_back() -> None:
@@ -138,9 +143,8 @@ async def test_a_slow_answer_holds_no_other_back() -> None:
         call = RagCall(question=question.text, documents=["It is."], response="It is.")
         return Answered(call, LookupError() if question.label == "quick" else None)
 
-    evaluator = RagEvaluator(ScriptedJudge(labels_of(["0a"], ["0a"], {"a": (["0a"], True)})))
     questions = [Question("Is it?", label="slow"), Question("Was it?", "It was.", label="quick")]
-    asked = evaluate_asked(questions, ask, evaluator, {"progress": progress})
+    asked = evaluate_asked(questions, ask, EVALUATOR, {"progress": progress})
     slow, quick = await asyncio.wait_for(asked, 20)
 
     assert reported == [(1, 2), (2, 2)]
@@ -152,73 +156,40 @@ async def test_a_slow_answer_holds_no_other_back() -> None:
     )  # fmt: skip
 
 
-async def test_a_line_that_is_no_row_does_not_hide_the_rows_after_it(tmp_path: Path) -> None:
-    """What can be read of an earlier run is taken over, whatever stands before it."""
-    asked: list[str] = []
-
-    async def ask(question: Question) -> Answered:
-        asked.append(question.label)
-        return Answered(RagCall(question=question.text, documents=["It is."], response="It is."))
-
-    evaluator = RagEvaluator(ScriptedJudge(labels_of(["0a"], ["0a"], {"a": (["0a"], True)})))
-    options: AskingOptions = {"out": tmp_path / "evals.jsonl"}
-    first = await evaluate_asked([Question("Is it?", label="1")], ask, evaluator, options)
-    file = tmp_path / "evals.jsonl"
-    file.write_bytes(b'{"not": "a row"}\n' + file.read_bytes())
-
-    questions = [Question("Is it?", label="1"), Question("Was it?", label="2")]
-    rows = await evaluate_asked(questions, ask, evaluator, {**options, "resume": True})
-
-    assert asked == ["1", "2"]
-    assert rows[0] == first[0]
-    assert [row.id for row in rows] == ["1", "2"]
-    assert len(file.read_bytes().splitlines()) == 2
-
-
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 async def test_only_a_row_that_may_be_taken_over_is_looked_for(
     tmp_path: Path, order: tuple[int, ...]
 ) -> None:
-    """A failed row does not stand in the way of the right one."""
-    labeller = ScriptedJudge(labels_of(["0a"], ["0a"], {"a": (["0a"], True)}))
-    evaluator = RagEvaluator(labeller)
-
-    async def row(response: str, of: RagEvaluator) -> Evaluation:
-        return await of.evaluate(
-            RagCall(question="Is it?", documents=["It is."], response=response, id="1")
-        )
-
-    failed = EvaluationError(type="TimeoutError", message="late", stage="app")
-    rows = [
-        (await row("It may be.", evaluator)).model_copy(update={"error": failed}),
-        await row("It is.", evaluator),
-    ]
-    out = tmp_path / "evals.jsonl"
-    (tmp_path / "evals.jsonl.partial").write_text(
-        "".join(to_line(rows[index]) + "\n" for index in order)
-    )
+    """Neither a failed row nor a line that is none stands in the way of the right one."""
+    asked: list[str] = []
 
     async def ask(question: Question) -> Answered:
-        raise AssertionError(question)
+        asked.append(question.label)
+        return await answer(question)
 
-    taken = await evaluate_asked(
-        [Question("Is it?", label="1")], ask, evaluator, {"out": out, "resume": True}
+    out = tmp_path / "evals.jsonl"
+    is_it, was_it = Question("Is it?", label="1"), Question("Was it?", label="2")
+    (row,) = await evaluate_asked([is_it], ask, EVALUATOR, {"out": out})
+    failed = row.model_copy(
+        update={"error": EvaluationError(type="TimeoutError", message="late", stage="app")}
     )
+    lines = ['{"not": "a row"}', *(to_line((failed, row)[index]) for index in order)]
+    out.rename(tmp_path / "evals.jsonl.partial").write_text("\n".join(lines) + "\n")
 
-    assert taken == rows[1:]
-    assert from_line(Evaluation, out.read_bytes()) == rows[1]
+    rows = await evaluate_asked([is_it, was_it], ask, EVALUATOR, {"out": out, "resume": True})
+
+    assert asked == ["1", "2"]
+    assert rows[0] == row
+    assert [from_line(Evaluation, line) for line in out.read_bytes().splitlines()] == list(rows)
 
 
 async def test_rows_that_would_be_lost_are_not_resumed(tmp_path: Path) -> None:
-    """Of other questions, of a changed one, or made by other metrics: refused, and left alone."""
-    judge = ScriptedJudge(labels_of(["0a"], ["0a"], {"a": (["0a"], True)}))
+    """Of other questions, of a changed one, or made by other metrics: only on request."""
+    judge = EVALUATOR.judge
     out = tmp_path / "evals.jsonl"
 
-    async def ask(question: Question) -> Answered:
-        return Answered(RagCall(question=question.text, documents=["It is."], response="It is."))
-
     asked = [Question("Is it?", label="1"), Question("Was it?", label="2")]
-    await evaluate_asked(asked, ask, RagEvaluator(judge), {"out": out})
+    await evaluate_asked(asked, answer, EVALUATOR, {"out": out})
     before = out.read_bytes()
 
     for questions, metrics, why in [
@@ -228,30 +199,14 @@ async def test_rows_that_would_be_lost_are_not_resumed(tmp_path: Path) -> None:
     ]:
         with pytest.raises(ConfigurationError, match=why):
             await evaluate_asked(
-                questions, ask, RagEvaluator(judge, metrics), {"out": out, "resume": True}
+                questions, answer, RagEvaluator(judge, metrics), {"out": out, "resume": True}
             )
 
-    assert out.read_bytes() == before
-    assert os.listdir(tmp_path) == ["evals.jsonl"]
-
-
-async def test_a_file_is_replaced_only_on_request(tmp_path: Path) -> None:
-    """An `out` that exists is refused without `resume` or `overwrite`."""
-    out = tmp_path / "evals.jsonl"
-    out.write_text("mine\n")
-
-    async def ask(question: Question) -> Answered:
-        return Answered(RagCall(question=question.text, documents=["It is."], response="It is."))
-
-    evaluator = RagEvaluator(ScriptedJudge(labels_of(["0a"], ["0a"], {"a": (["0a"], True)})))
-    questions = [Question("Is it?", label="1")]
     with pytest.raises(ConfigurationError, match="exists; use another name"):
-        await evaluate_asked(questions, ask, evaluator, {"out": out})
-    assert out.read_text() == "mine\n"
-
-    rows = await evaluate_asked(questions, ask, evaluator, {"out": out, "overwrite": True})
-
-    assert from_line(Evaluation, out.read_bytes()) == rows[0]
+        await evaluate_asked(asked, answer, EVALUATOR, {"out": out})
+    assert out.read_bytes() == before
+    await evaluate_asked(asked[:1], answer, EVALUATOR, {"out": out, "overwrite": True})
+    assert len(out.read_bytes().splitlines()) == 1
     assert os.listdir(tmp_path) == ["evals.jsonl"]
 
 
@@ -266,7 +221,6 @@ ESCAPES = (
 @pytest.mark.parametrize("sync", [True, False], ids=["in a thread", "on the loop"])
 async def test_an_app_that_exits_is_one_row(error: BaseException, sync: bool) -> None:
     """Also out of a thread, where `StopIteration` would never come back."""
-    evaluator = RagEvaluator(ScriptedJudge(labels_of(["0a"], ["0a"], {"a": (["0a"], True)})))
 
     def app(text: str) -> str:
         if text == "1":
@@ -287,7 +241,7 @@ async def test_an_app_that_exits_is_one_row(error: BaseException, sync: bool) ->
             return Answered(RagCall(question.text, ["A document."], response), failure)
 
         questions = [Question(str(number)) for number in range(3)]
-        rows = await evaluate_asked(questions, ask, evaluator, {})
+        rows = await evaluate_asked(questions, ask, EVALUATOR, {})
 
     assert [row.error is None for row in rows] == [True, False, True]
     assert rows[1].error is not None
@@ -296,7 +250,6 @@ async def test_an_app_that_exits_is_one_row(error: BaseException, sync: bool) ->
 
 async def test_a_question_with_unusable_fields_is_one_row() -> None:
     """Metadata that is not JSON, and a framework whose own code fails."""
-    evaluator = RagEvaluator(ScriptedJudge(labels_of(["0a"], ["0a"], {"a": (["0a"], True)})))
 
     async def ask(question: Question) -> Answered:
         if question.text == "2":
@@ -304,9 +257,90 @@ async def test_a_question_with_unusable_fields_is_one_row() -> None:
         return Answered(RagCall(question.text, ["A document."], "An answer."))
 
     questions = [Question("0", metadata={"n": float("nan")}), Question("1"), Question("2")]
-    rows = await evaluate_asked(questions, ask, evaluator, {})
+    rows = await evaluate_asked(questions, ask, EVALUATOR, {})
 
     assert [row.question for row in rows] == ["0", "1", "2"]
     assert [row.error and row.error.stage for row in rows] == ["app", None, "app"]
     assert rows[0].error is not None
     assert "metadata.n is nan" in rows[0].error.message
+
+
+# --- Which captured call is the answer's, and threads that end with the asking
+
+
+def call(response: str, status: CaptureStatus | None) -> RagCall:
+    capture = None if status is None else Capture(framework="app", status=status)
+    return RagCall(question="seen", documents=["A."], response=response, capture=capture)
+
+
+async def ask_app(calls: list[RagCall], *, fail: bool = False) -> Answered:
+    """Ask an app that captures these calls, and answers or fails."""
+
+    async def ask(capture: Callable[[RagCall], object]) -> object:
+        for made in calls:
+            capture(made)
+        if fail:
+            raise ZeroDivisionError("app")
+        return 7
+
+    return await captured(
+        Question("asked"), ask, seconds=None, framework="app", answer_of=lambda output: str(output)
+    )
+
+
+@pytest.mark.parametrize(
+    ("statuses", "answer"),
+    [
+        (["ok"], 0),
+        (["ok", "ok"], 1),
+        (["error", "ok"], 1),
+        (["ok", "error"], 0),
+        ([None, "aborted"], 0),
+        (["ok", None, "error"], 1),
+        (["error", "aborted"], 1),
+    ],
+)
+async def test_the_last_call_that_ended_well_is_the_answers(
+    statuses: list[CaptureStatus | None], answer: int
+) -> None:
+    """Of alternatives the one that answered; of none that did the last; as it was asked."""
+    made = [call(str(number), status) for number, status in enumerate(statuses)]
+
+    result = await ask_app(made)
+
+    assert result.call.response == str(answer)
+    assert (result.call.question, result.error) == ("asked", None)
+
+
+async def test_what_nothing_captured_is_what_the_app_gave() -> None:
+    """A call without documents, by the host's name; a failed app has no response."""
+    for calls in ([call("half", "ok")], []):
+        failed = await ask_app(calls, fail=True)
+        assert (failed.call.response, failed.call.question) == (None, "asked")
+        assert isinstance(failed.error, ZeroDivisionError)
+    result = await ask_app([])
+
+    assert (result.call.response, result.call.documents) == ("7", ())
+    assert result.call.capture == Capture(framework="app", status="ok")
+
+
+async def test_what_has_not_begun_is_given_up_at_the_end() -> None:
+    """And what is running is not waited for."""
+    started, go = threading.Event(), threading.Event()
+    ran: list[int] = []
+
+    def block() -> int:
+        started.set()
+        go.wait(5)
+        return 1
+
+    with threads_for({"max_concurrency": 1}) as in_thread:
+        first = asyncio.ensure_future(in_thread(block))
+        second = asyncio.ensure_future(in_thread(ran.append, 2))
+        assert await asyncio.to_thread(started.wait, 5)
+    go.set()
+
+    assert await first == 1
+    with pytest.raises(asyncio.CancelledError):
+        await second
+    assert ran == []

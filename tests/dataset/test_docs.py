@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from pages import run_page, text_of
 
-from rag_eval_integrations.dataset._names import NAMES, OPTIONAL, REQUIRED
+from rag_eval_integrations.dataset._names import OPTIONAL, REQUIRED
 from rag_eval_integrations.dataset.rows import ragbench_row
+from rag_eval_integrations.records._json import NAMES
 from rag_eval_integrations.report import Evaluations
 
 RAGAS = {

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from any_records import JSON
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_eval_integrations.dataset import _input, read_calls
-from rag_eval_integrations.errors import ConfigurationError
 
 ROWS: list[dict[str, Any]] = [
     {"id": str(number), "question": "Wann? ☕", "documents": ["At\nnine.", 'Or "ten", ten.'],
@@ -83,20 +83,20 @@ SPREAD = CALL.replace(", ", ",\n ").replace("{", "{\n ")
 
 
 @pytest.mark.parametrize(
-    ("content", "units"),
+    ("content", "calls"),
     [
-        (CALL, ["line"]), (f"\ufeff {CALL}\n{CALL}", ["line"] * 2), (f"\n [{CALL}]", ["row"]),
-        (f"\ufeff[{CALL}, {CALL}]", ["row"] * 2), (SPREAD, ["row"]), (f"{SPREAD}{SPREAD}", ["row"] * 2),
-        ("question,documents,response\nq,d,r\n", ["line"]),
-        ("\ufeffquestion;documents;response\nq;d;r", ["line"]),
-        ("sep=;\nquestion;documents;response\nq;d;r", ["line"]),
-        ("question|documents|response\n\nq|d|r\n", ["line"]),
+        (CALL, 1), (f"\ufeff {CALL}\n{CALL}", 2), (f"\n [{CALL}]", 1),
+        (f"\ufeff[{CALL}, {CALL}]", 2), (SPREAD, 1), (f"{SPREAD}{SPREAD}", 2),
+        ("question,documents,response\nq,d,r\n", 1),
+        ("\ufeffquestion;documents;response\nq;d;r", 1),
+        ("sep=;\nquestion;documents;response\nq;d;r", 1),
+        ("question|documents|response\n\nq|d|r\n", 1),
     ],
 )  # fmt: skip
-def test_the_first_bytes_say_the_format(content: str, units: list[str]) -> None:
-    """A file without a name; a place is a line, or a row of what has no lines."""
-    lines = list(read_calls(io.BytesIO(f"{content}".encode())))
-    assert [line.error or line.value.response for line in lines if line.value] == ["r"] * len(units)
+def test_the_first_bytes_say_the_format(content: str, calls: int) -> None:
+    """A file without a name."""
+    lines = list(read_calls(io.BytesIO(content.encode())))
+    assert [line.value and line.value.response for line in lines] == ["r"] * calls
 
 
 @pytest.mark.parametrize(
@@ -159,10 +159,7 @@ def test_an_array_beyond_the_limit_names_json_lines(monkeypatch: pytest.MonkeyPa
     )
 
 
-@given(st.lists(st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=8,
-), max_size=6), st.booleans(), st.sampled_from([None, 0, 2]))  # fmt: skip
+@given(st.lists(JSON, max_size=6), st.booleans(), st.sampled_from([None, 0, 2]))
 def test_any_array_is_read_as_json_reads_it(
     values: list[Any], ascii_only: bool, indent: int | None
 ) -> None:
@@ -174,17 +171,6 @@ def test_any_array_is_read_as_json_reads_it(
     assert kept == [
         row["metadata"]["value"] for row in json.loads(content.encode("utf-8", "replace"))
     ]
-
-
-TOKENS = [CALL, "[", "]", "{", "}", '"', "\\", ",", ":", "1", " ", "NaN", "\\u12", "\ud800"]
-
-
-@given(st.lists(st.sampled_from(TOKENS), max_size=30))
-def test_no_text_ends_the_reading_of_an_array(tokens: list[str]) -> None:
-    """It ends, and numbers its rows."""
-    content = "[" + "".join(tokens)
-    lines = list(read_calls(io.BytesIO(content.encode("utf-8", "surrogatepass"))))
-    assert [line.number for line in lines] == list(range(1, len(lines) + 1))
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
@@ -255,14 +241,6 @@ def test_the_limit_of_cells_is_only_our_own() -> None:
     assert csv.field_size_limit() == before
 
 
-def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
-    """One would be lost, and nothing says which."""
-    path = tmp_path / "calls.csv"
-    path.write_text("question,question,answer\n1,2,3\n")
-    with pytest.raises(ConfigurationError, match="the name of two columns"):
-        list(read_calls(path))
-
-
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))),
     st.sampled_from(",;\t|"), st.sampled_from(["\n", "\r\n"]))  # fmt: skip
 def test_any_table_is_read_as_it_was_written(cells: list[str], delimiter: str, end: str) -> None:
@@ -281,18 +259,13 @@ def test_any_table_is_read_as_it_was_written(cells: list[str], delimiter: str, e
 
 @pytest.mark.parametrize("cut", [0, 4, 40, -1, -8, -40])
 def test_a_damaged_parquet_file_is_one_bad_row(tmp_path: Path, cut: int) -> None:
-    """It is read from its end, so there is no other."""
+    """It is read from its end, so there is no other; bytes that changed raise nothing."""
     path = tmp_path / "calls.parquet"
-    path.write_bytes(parquet(ROWS)[:cut] if cut else b"")
+    whole = parquet(ROWS)
+    path.write_bytes(whole[:cut] if cut else b"")
     (fault,) = keys(path)
     assert fault.startswith("row 1: the Parquet data is damaged")
-
-
-@pytest.mark.slow
-def test_no_damage_to_a_parquet_file_ends_the_reading(tmp_path: Path) -> None:
-    """Bytes that changed are a fault, or are not noticed; never an exception."""
-    whole, path = parquet(ROWS), tmp_path / "calls.parquet"
-    for seed in range(300):
+    for seed in range(50 * cut, 50 * cut + 50):
         chance = random.Random(seed)
         content = bytearray(whole)
         for _ in range(chance.choice((1, 1, 4))):

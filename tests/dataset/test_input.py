@@ -48,26 +48,31 @@ def test_a_line_that_is_too_long_is_one_bad_line(
     ]  # fmt: skip
 
 
-def test_a_line_of_just_the_limit_is_read(tmp_path: Path) -> None:
-    """With or without its line end."""
-    path = tmp_path / "rows"
-    path.write_bytes(
-        (row(1).strip() + b" " * 100)[:99] + b"\n" + (row(2).strip() + b" " * 100)[:100]
-    )
-
-    assert values(path) == [(1, "1"), (2, "2")]
+WINDOWS = row(1).replace(b"\n", b"\r\n")
+FULL = (row(1).strip() + b" " * 100)[:99] + b"\n" + (row(2).strip() + b" " * 100)[:100]
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
-def test_blank_lines_are_counted_and_skipped(
-    tmp_path: Path, pack: Callable[[bytes], bytes]
+@pytest.mark.parametrize(
+    ("content", "rows"),
+    [
+        (FULL, [(1, "1"), (2, "2")]),
+        (b"\n" * 70_000 + b" \t\r\n\n" + row(1) + b"\n\n  " + row(2) + b"\n" * 10,
+         [(70_003, "1"), (70_006, "2")]),
+        (b"\xef\xbb\xbf" + WINDOWS, [(1, "1")]),
+        (b"\xef\xbb\xbf\n" + row(1), [(2, "1")]),
+        (b"\xef\xbb\xbf", []),
+    ],
+    ids=["as long as may be", "blank lines", "byte order mark", "blank with a mark", "mark alone"],
+)  # fmt: skip
+def test_lines_have_their_numbers(
+    tmp_path: Path, content: bytes, rows: list[tuple[int, str]], pack: Callable[[bytes], bytes]
 ) -> None:
-    """Many at once, of any white space."""
+    """Blank ones are counted and skipped; a byte order mark is not part of a row."""
     path = tmp_path / "rows"
-    content = b"\n" * 70_000 + b" \t\r\n\n" + row(1) + b"\n\n  " + row(2) + b"\n" * 10
     path.write_bytes(pack(content))
 
-    assert values(path) == [(70_003, "1"), (70_006, "2")]
+    assert values(path) == rows
 
 
 @pytest.mark.parametrize(
@@ -87,15 +92,6 @@ def test_what_is_no_row_is_said(tmp_path: Path, content: bytes, fault: str) -> N
     path.write_bytes(content)
 
     assert values(path, 10_000)[0][1].startswith(fault)
-
-
-def test_a_byte_order_mark_is_not_part_of_a_row(tmp_path: Path) -> None:
-    """Nor are the line ends of Windows; alone it is not a row."""
-    path = tmp_path / "rows"
-    windows = row(1).replace(b"\n", b"\r\n")
-    for content, rows in ((windows, [(1, "1")]), (b"\n" + row(1), [(2, "1")]), (b"", [])):
-        path.write_bytes(b"\xef\xbb\xbf" + content)
-        assert values(path) == rows
 
 
 def test_what_a_reader_raises_for_a_number_is_a_bad_line(tmp_path: Path) -> None:

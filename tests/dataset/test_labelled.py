@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from rag_eval_integrations.dataset import labelled_from, read_lines, score_labelled
+from rag_eval_integrations.dataset.rows import score_gold
 from rag_eval_integrations.metrics import Trace
 from rag_eval_integrations.records import Evaluation, from_line, parse_object, to_line
 from rag_eval_integrations.sentences import Punkt
@@ -55,22 +56,6 @@ def test_raw_keys_reproduce_every_published_score(ragbench: list[Path]) -> None:
     assert sum(difference > 1e-9 for difference in clean) < 0.01 * len(clean)
 
 
-def test_a_calls_row_with_labels_is_split_and_scored() -> None:
-    """Odd keys are cleaned by default and counted as written with `raw_keys`."""
-    labelled = labelled_from(ROW, Punkt())
-
-    clean = score_labelled(labelled, [Trace("ragbench")])
-    raw = score_labelled(labelled, [Trace("ragbench")], raw_keys=True)
-
-    assert clean.scores["context_relevance"].value == pytest.approx(2 / 3)
-    assert raw.scores["context_relevance"].value == 1.0
-    assert raw.scores["completeness"].value == pytest.approx(1 / 4)
-    assert clean.labels is not None
-    assert clean.labels.unknown_keys == ("7z",)
-    assert clean.judge.name == "recorded"
-    assert "unknown_keys" in clean.flags
-
-
 def test_an_unscored_evaluation_stays_unscored() -> None:
     """It had no labels, and has none under other formulas either."""
     first = score_labelled(labelled_from({**ROW, "response": ""}, Punkt()), [Trace()])
@@ -83,6 +68,8 @@ def test_an_unscored_evaluation_stays_unscored() -> None:
     assert again.scores["adherence"].unscored == "empty_response"
     assert again.scores["adherence"].by.formulas == "ragbench"
     assert again.labels is None
+    gold = score_gold(labelled_from(parse_object(to_line(first)), Punkt()), Trace())
+    assert gold.scores["adherence"].unscored == "empty_response"
 
 
 def test_a_failed_evaluation_stays_the_failure_it_was() -> None:
@@ -95,4 +82,5 @@ def test_a_failed_evaluation_stays_the_failure_it_was() -> None:
 
     assert to_line(again) == to_line(from_line(Evaluation, to_line(again)))
     assert again.error is not None
+    assert score_gold(labelled_from(row, Punkt()), Trace()).error == again.error
     assert again.scores == labelled_from(row, Punkt()).evaluation.scores  # type: ignore[union-attr]

@@ -74,8 +74,12 @@ def test_several_processes_do_the_work(tmp_path: Path) -> None:
 
 
 def test_a_call_that_kills_its_process_is_an_error(tmp_path: Path) -> None:
-    """It is told; every other call is evaluated, also those that were lost with it."""
-    result = rows_of(ObedientJudge(tmp_path / "log"), calls(100, {37: "die", 60: "fail"}))
+    """Unless it does so once; all others are evaluated, also where they are not JSON any more."""
+    orders = {20: "die once", 37: "die", 60: "fail"}
+    items = list(calls(100, orders))
+    odd = items[80].model_copy(update={"metadata": {"a": float("nan")}})
+
+    result = rows_of(ObedientJudge(tmp_path / "log"), iter([*items[:80], odd, *items[81:]]))
 
     failed = {row.id: row.error for row in result if row.error}
     assert [row.id for row in result] == [str(number) for number in range(100)]
@@ -83,24 +87,6 @@ def test_a_call_that_kills_its_process_is_an_error(tmp_path: Path) -> None:
     assert failed["37"] is not None
     assert "twice" in failed["37"].message
     assert all(row.scores["adherence"].value == 1 for row in result if not row.error)
-
-
-def test_a_process_that_is_killed_once_loses_nothing(tmp_path: Path) -> None:
-    """Its calls are evaluated once more."""
-    result = rows_of(ObedientJudge(tmp_path / "log"), calls(60, {20: "die once"}))
-
-    assert [row.id for row in result if row.error] == []
-    assert len(result) == 60
-
-
-def test_a_call_that_is_not_json_is_evaluated_here(tmp_path: Path) -> None:
-    """Metadata that was changed to something else ends no run."""
-    odd = RagCall(question="q", documents=["A b."], response="A b.", metadata={"a": 1})
-    odd.metadata["a"] = float("nan")
-
-    result = rows_of(ObedientJudge(tmp_path / "log"), iter([*calls(3), odd]))
-
-    assert len(result) == 4
 
 
 @pytest.mark.parametrize(
@@ -120,13 +106,9 @@ def test_a_call_that_is_not_json_is_evaluated_here(tmp_path: Path) -> None:
 def test_what_cannot_go_to_other_processes_is_refused(
     tmp_path: Path, evaluator: Callable[[Path], RagEvaluator], why: str
 ) -> None:
-    """When the stream is made, before any call."""
+    """When the stream is made, before any call; and there is no run without a process."""
     with pytest.raises(ConfigurationError, match=why):
         evaluate_calls(calls(1), evaluator(tmp_path / "log"), workers=2)
-
-
-def test_too_few_workers_are_refused() -> None:
-    """There is no run without a process."""
     with pytest.raises(ConfigurationError, match="`workers` = 0"):
         evaluate_calls(calls(1), RagEvaluator(), workers=0)
 

@@ -12,13 +12,13 @@ import pytest
 from by_hand import ScriptedJudge, labels_of
 
 from rag_eval_integrations import Evaluations
-from rag_eval_integrations.dataset import EvaluationStream, evaluate_calls
+from rag_eval_integrations.dataset import evaluate_calls
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges import EmbeddedJudge
 from rag_eval_integrations.models import ThrottledModel
 from rag_eval_integrations.models.completion import Completion, CompletionRequest
-from rag_eval_integrations.records import Evaluation, Labelling, RagCall, SentencizedCall
+from rag_eval_integrations.records import Labelling, RagCall, SentencizedCall
 from rag_eval_integrations.testing import ScriptedModel, labels_reply
 
 LABELS = labels_of(["0a"], ["0a"], {"a": (["0a"], True)})
@@ -48,7 +48,7 @@ class Waiting(ScriptedJudge):
 async def test_all_are_collected_in_order() -> None:
     """As `Evaluations`, also when the first call takes longest; nothing is evaluated before."""
     judge = Waiting({"0": 0.05})
-    stream = evaluate_calls(numbered(5), RagEvaluator(judge))
+    stream = evaluate_calls(numbered(5), RagEvaluator(judge), max_concurrency=10**12)
     assert judge.most == 0
 
     result = await stream.collect()
@@ -56,14 +56,19 @@ async def test_all_are_collected_in_order() -> None:
     assert isinstance(result, Evaluations)
     assert [each.id for each in result] == ["0", "1", "2", "3", "4"]
     assert result.mean("adherence").n == 5
+    assert await evaluate_calls([], RagEvaluator(judge)).collect() == Evaluations([])
 
 
 def test_all_are_collected_in_synchronous_code() -> None:
-    """By `collect_sync`, or by making `Evaluations` of the stream."""
-    calls = list(numbered(3))
-    stream = evaluate_calls(calls, RagEvaluator(ScriptedJudge(LABELS)))
+    """By `collect_sync`, `for`, or `Evaluations`; leaving a loop early stops the work."""
+    judge = ScriptedJudge(LABELS)
+    stream = evaluate_calls(list(numbered(3)), RagEvaluator(judge))
     assert [each.id for each in stream.collect_sync()] == ["0", "1", "2"]
-    assert Evaluations(stream) == stream.collect_sync()
+    assert Evaluations(stream) == stream.collect_sync() == list(stream)
+
+    for _ in evaluate_calls(numbered(10_000), RagEvaluator(judge), max_concurrency=2):
+        break
+    assert len(judge.asked) < 12 + 64 * 2 + 3
 
 
 def test_a_stream_that_is_printed_says_what_to_do() -> None:
@@ -86,14 +91,22 @@ async def test_or_as_they_finish() -> None:
     assert all(str(index) == name for index, name in results)
 
 
-async def test_no_more_than_max_concurrency_at_once() -> None:
-    """And as many as that."""
-    judge = Waiting()
+@pytest.mark.parametrize(("options", "most"), [({}, 32), ({"max_concurrency": 4}, 4)])
+async def test_no_more_than_max_concurrency_at_once(options: Any, most: int) -> None:
+    """And as many as that, 32 by default; none is begun ahead where a model bounds no requests."""
+    model = _Gated(asyncio.Event(), retries=True)
+    for evaluator in (RagEvaluator(model), RagEvaluator(ScriptedJudge(LABELS))):
+        assert evaluator.max_concurrency is None
+    stream = evaluate_calls(numbered(50), RagEvaluator(model), **options)
 
-    async for _ in evaluate_calls(numbered(30), RagEvaluator(judge), max_concurrency=4):
-        pass
+    asking = asyncio.create_task(stream.collect())
+    for _ in range(500):
+        await asyncio.sleep(0)
+    assert model.now == most
+    model.gate.set()
 
-    assert judge.most == 4
+    assert [row.id for row in await asking] == [str(number) for number in range(50)]
+    assert model.most == most
 
 
 async def test_calls_are_taken_as_they_are_needed() -> None:
@@ -135,20 +148,6 @@ async def test_a_slow_head_does_not_hold_more_than_the_bound() -> None:
     assert taken <= 64 * 2 + 1
 
 
-async def test_one_failure_never_stops_the_run() -> None:
-    """A failing call is an evaluation with its error, in its place."""
-
-    class Failing(ScriptedJudge):
-        async def label(self, call: SentencizedCall) -> Labelling:
-            if call.call.id == "3":
-                raise ConnectionError("down")
-            return await super().label(call)
-
-    results = [e async for e in evaluate_calls(numbered(6), RagEvaluator(Failing(LABELS)))]
-
-    assert [e.error is not None for e in results] == [False, False, False, True, False, False]
-
-
 async def test_a_failing_source_is_raised_after_what_was_under_way() -> None:
     """The iterable is the user's: its exception is theirs, and nothing evaluated is lost."""
 
@@ -168,68 +167,23 @@ async def test_a_failing_source_is_raised_after_what_was_under_way() -> None:
     assert seen == ["0", "1", "2"]
 
 
-def test_a_plain_for_works_without_a_loop() -> None:
-    """And leaving it early stops the work."""
-    judge = Waiting()
-
-    ids = [e.id for e in evaluate_calls(numbered(5), RagEvaluator(judge))]
-    for _ in evaluate_calls(numbered(10_000), RagEvaluator(judge), max_concurrency=2):
-        break
-
-    assert ids == ["0", "1", "2", "3", "4"]
-    assert len(judge.asked) < 5 + 64 * 2 + 3
-
-
-async def test_nothing_to_evaluate() -> None:
-    """No calls, no evaluations."""
-    assert [e async for e in evaluate_calls([], RagEvaluator(ScriptedJudge(LABELS)))] == []
-
-
-@pytest.mark.parametrize("calls", ["calls.jsonl", Path("calls.jsonl"), None, {}, next(numbered(1))])
-def test_calls_are_many_calls(calls: Any) -> None:
-    """A path, one call and a row are refused where the stream is made."""
-    with pytest.raises(ConfigurationError, match="`calls` = "):
-        evaluate_calls(calls, RagEvaluator(ScriptedJudge(LABELS)))
-
-
-@pytest.mark.parametrize("evaluator", ["embedded", EmbeddedJudge(), RagEvaluator])
-def test_a_judge_is_no_evaluator(evaluator: Any) -> None:
-    """Raised where the stream is made."""
-    with pytest.raises(ConfigurationError, match="`evaluator` = "):
-        evaluate_calls([], evaluator)
-
-
-def test_concurrency_below_one_is_a_mistake() -> None:
-    """Raised where the stream is made."""
-    with pytest.raises(ConfigurationError, match="`max_concurrency` = 0"):
-        evaluate_calls([], RagEvaluator(ScriptedJudge(LABELS)), max_concurrency=0)
-
-
-async def test_32_calls_are_under_way_unless_told_otherwise() -> None:
-    """As the reference says, and in input order."""
-    gate = asyncio.Event()
-
-    class Held(Waiting):
-        async def label(self, call: SentencizedCall) -> Labelling:
-            self.now += 1
-            self.most = max(self.most, self.now)
-            await gate.wait()
-            self.now -= 1
-            return await ScriptedJudge.label(self, call)
-
-    judge = Held()
-
-    async def ask() -> list[str | int]:
-        return [e.id async for e in evaluate_calls(numbered(50), RagEvaluator(judge))]
-
-    asking = asyncio.create_task(ask())
-    for _ in range(500):
-        await asyncio.sleep(0)
-    assert judge.now == 32
-    gate.set()
-
-    assert await asking == [str(number) for number in range(50)]
-    assert judge.most == 32
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("calls", "calls.jsonl"), ("calls", Path("calls.jsonl")), ("calls", None), ("calls", {}),
+        ("calls", next(numbered(1))), ("evaluator", "embedded"), ("evaluator", EmbeddedJudge()),
+        ("evaluator", RagEvaluator), ("max_concurrency", 0),
+    ],
+)  # fmt: skip
+def test_mistakes_are_raised_where_the_stream_is_made(field: str, value: Any) -> None:
+    """A path, one call and a row are not many calls, and a judge is not an evaluator."""
+    arguments: dict[str, Any] = {
+        "calls": [],
+        "evaluator": RagEvaluator(ScriptedJudge(LABELS)),
+        field: value,
+    }
+    with pytest.raises(ConfigurationError, match=f"`{field}` = "):
+        evaluate_calls(**arguments)
 
 
 @pytest.mark.parametrize(
@@ -266,21 +220,6 @@ async def test_prompts_are_ready_before_a_request_may_go(
     assert model.most == asked
 
 
-async def test_nothing_is_begun_ahead_where_a_model_bounds_nothing() -> None:
-    """A model with retries of its own, and a judge that is not a model, get what was asked for."""
-    model = _Gated(asyncio.Event(), retries=True)
-    for evaluator in (RagEvaluator(model), RagEvaluator(ScriptedJudge(LABELS))):
-        assert evaluator.max_concurrency is None
-
-    stream = evaluate_calls(numbered(12), RagEvaluator(model), max_concurrency=4)
-    asking = asyncio.create_task(stream.collect())
-    for _ in range(500):
-        await asyncio.sleep(0)
-    model.gate.set()
-    assert len(await asking) == 12
-    assert model.most == 4
-
-
 class _Gated(ScriptedModel):
     """Answers when the gate opens; knows how many requests wait for that."""
 
@@ -298,24 +237,11 @@ class _Gated(ScriptedModel):
         return await super().complete(request)
 
 
-async def test_a_stream_of_anything_that_is_evaluated() -> None:
-    """Questions to an app, for example: a stream only passes its items to `evaluate`."""
-    inner = RagEvaluator()
-
-    class AskingEvaluator:
-        async def evaluate(self, question: str) -> Evaluation:
-            return await inner.evaluate(RagCall(question, ["Bees live in hives."], "In hives."))
-
-    stream = EvaluationStream(["Where?", "Who?"], AskingEvaluator(), max_concurrency=2)
-
-    assert [evaluation.question async for evaluation in stream] == ["Where?", "Who?"]
-
-
-ESCAPES = (SystemExit(1), asyncio.CancelledError())
+ESCAPES = (SystemExit(1), asyncio.CancelledError(), ConnectionError("down"))
 
 
 class Escaping(ScriptedJudge):
-    """Raises at its third call what is no `Exception`."""
+    """Raises at its third call, also what is no `Exception`."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(LABELS)
@@ -330,22 +256,13 @@ class Escaping(ScriptedJudge):
 @pytest.mark.parametrize("error", ESCAPES, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("concurrency", [1, 4])
 async def test_what_a_judge_raises_is_one_row(error: BaseException, concurrency: int) -> None:
-    """All eight calls have a row, in their order."""
+    """All eight calls have a row, in their order, with a loop and without."""
     stream = evaluate_calls(numbered(8), RagEvaluator(Escaping(error)), max_concurrency=concurrency)
+    without = evaluate_calls(numbered(8), RagEvaluator(Escaping(error)))
 
-    rows = [row async for row in stream]
-
-    assert [row.id for row in rows] == [str(number) for number in range(8)]
-    assert [row.error.type for row in rows if row.error] == [type(error).__name__]
-
-
-@pytest.mark.parametrize("error", ESCAPES, ids=lambda error: type(error).__name__)
-def test_also_without_a_loop(error: BaseException) -> None:
-    """The same, by `for`."""
-    rows = list(evaluate_calls(numbered(8), RagEvaluator(Escaping(error))))
-
-    assert [row.error.type for row in rows if row.error] == [type(error).__name__]
-    assert len(rows) == 8
+    for rows in ([row async for row in stream], await asyncio.to_thread(list, without)):
+        assert [row.id for row in rows] == [str(number) for number in range(8)]
+        assert [row.error.type for row in rows if row.error] == [type(error).__name__]
 
 
 def test_an_item_that_is_no_call_is_one_row() -> None:
@@ -355,11 +272,3 @@ def test_an_item_that_is_no_call_is_one_row() -> None:
     rows = list(evaluate_calls(calls, RagEvaluator(ScriptedJudge(LABELS))))  # type: ignore[arg-type]  # on purpose
 
     assert [row.error is None for row in rows] == [True, True, False, True]
-
-
-async def test_no_more_workers_than_calls() -> None:
-    """A concurrency beyond all calls takes neither time nor memory."""
-    evaluator = RagEvaluator("embedded")
-    calls = [RagCall(question="q", documents=("d",), response="d")] * 3
-    stream = evaluate_calls(calls, evaluator, max_concurrency=10**12)
-    assert [e.error async for e in stream] == [None] * 3

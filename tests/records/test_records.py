@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-import datetime
+import copy
+import hashlib
 import json
+import pickle
+from collections.abc import Callable
+from typing import Any
 
 import pytest
+from any_records import records
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from pydantic import ValidationError
 
+from rag_eval_integrations import Evaluation, RagEvaluator
 from rag_eval_integrations.errors import InputError
+from rag_eval_integrations.metrics import Retrieval
 from rag_eval_integrations.records import (
     Capture,
     Document,
@@ -18,51 +26,15 @@ from rag_eval_integrations.records import (
     RagCall,
     Score,
     SentenceSupport,
-    Turn,
     Usage,
     from_line,
     to_line,
 )
+from rag_eval_integrations.records.call import EndedCall
+from rag_eval_integrations.records.score import EVALS_SCHEMA_FILE
 
-# Every character that a string can hold, lone surrogates and NUL included.
-texts = st.text(st.characters(exclude_categories=()), max_size=40)
-json_values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**60), 2**60)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | texts,
-    lambda children: st.lists(children, max_size=3) | st.dictionaries(texts, children, max_size=3),
-    max_leaves=8,
-)
-metadata = st.dictionaries(texts, json_values, max_size=3)
-documents = st.builds(
-    Document,
-    text=texts,
-    id=st.none() | texts,
-    metadata=metadata,
-    score=st.none() | st.floats(-5, 5),
-)
-calls = st.builds(
-    RagCall,
-    question=texts,
-    documents=st.lists(documents, max_size=3).map(tuple),
-    response=st.none() | texts,
-    id=texts,
-    reference=st.none() | texts,
-    metadata=metadata,
-    history=st.lists(
-        st.builds(Turn, role=st.sampled_from(["user", "assistant"]), content=texts), max_size=2
-    ).map(tuple),
-    started_at=st.none() | st.datetimes(timezones=st.just(datetime.UTC)),
-    capture=st.none()
-    | st.builds(
-        Capture,
-        framework=st.just("plain"),
-        status=st.sampled_from(["ok", "aborted"]),
-        metadata=metadata,
-    ),
-)
+GOLD = st.none() | st.lists(st.sampled_from(["a", "b", "1"]), max_size=2)
+calls = records(RagCall, relevant_ids=GOLD)
 
 
 @given(call=calls)
@@ -76,31 +48,10 @@ def test_a_call_survives_json_unchanged(call: RagCall) -> None:
     assert json.loads(line)["schema"] == 1
 
 
-def test_a_score_has_every_field_of_the_file_format() -> None:
-    """A score alone has exactly the fields that the format names, null where they do not apply."""
-    row = json.loads(Score(name="x", status="scored", value=1).model_dump_json())
-
-    assert set(row) == {
-        "status", "value", "raw", "scale", "threshold", "passed", "reason", "evidence", "method",
-        "estimate", "unscored", "n", "mass", "std_error", "distribution", "probability", "warnings", "by",
-    }  # fmt: skip
-    assert set(row["by"]) == {
-        "judge", "model", "judge_version", "prompt_version", "formulas", "relevance_baseline",
-        "splitter", "windows", "calibration",
-    }  # fmt: skip
-
-
 def test_records_are_frozen() -> None:
     """Assignment raises."""
     with pytest.raises(ValidationError, match="frozen"):
         Document(text="x").text = "y"
-
-
-def test_a_document_may_be_a_plain_string() -> None:
-    """Strings and objects are taken for documents; order is kept."""
-    call = RagCall(question="q", documents=["a", {"text": "b", "id": "7"}], response=None)
-
-    assert call.documents == (Document(text="a"), Document(text="b", id="7"))
 
 
 def test_records_can_be_made_by_position() -> None:
@@ -139,9 +90,11 @@ def test_the_row_key_is_what_is_judged_and_nothing_else() -> None:
         id="x",
         metadata={"b": 2},
         capture=Capture(framework="plain", latency_s=1.0),
+        relevant_ids=["1"],  # which no judge sees
     )
 
     assert same.row_key == call.row_key
+    assert same != call
     for change in ({"question": "p"}, {"response": None}, {"reference": "x"}, {"documents": ()}):
         assert call.model_copy(update=change).row_key != call.row_key
 
@@ -212,21 +165,25 @@ def test_a_bad_line_says_which_field_and_why(line: str | bytes, message: str) ->
     assert str(caught.value).startswith(message)
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), {1: 2}, {"a": {1, 2}}])
+def test_a_wrong_value_is_named_in_our_words() -> None:
+    """Without the validating library's text and addresses."""
+    with pytest.raises(InputError, match=r"field `documents\[1\].text`: is missing") as caught:
+        RagCall("q", ["x", {"txt": 1}], "r")
+
+    assert "pydantic" not in str(caught.value)
+    assert caught.value.__cause__ is caught.value.__context__ is None
+
+
+DEEP = json.loads('{"a":' * 100 + "1" + "}" * 100)
+
+
+@pytest.mark.parametrize(
+    "value", [float("nan"), float("inf"), object(), {1: 2}, {"a": {1, 2}}, DEEP]
+)
 def test_metadata_that_json_cannot_hold_is_refused_by_name(value: object) -> None:
-    """NaN, infinities, objects and keys that are no strings."""
+    """NaN, infinities, objects, keys that are no strings, and what would exhaust the stack."""
     with pytest.raises(InputError, match=r"metadata\.x"):
         RagCall(question="q", documents=(), response=None, metadata={"x": value})  # type: ignore[dict-item]
-
-
-def test_metadata_nested_without_end_is_refused() -> None:
-    """Depth is bounded, so no metadata can exhaust the stack."""
-    deep: dict[str, object] = {}
-    for _ in range(100):
-        deep = {"a": deep}
-
-    with pytest.raises(InputError, match="nested more than 64 deep"):
-        RagCall(question="q", documents=(), response=None, metadata=deep)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -307,3 +264,211 @@ def test_traces() -> None:
     assert Capture(framework="plain").trace_id is Capture(framework="plain").span_id is None
     with pytest.raises(InputError, match=r"traces\.phoenix"):
         Capture(framework="plain", traces={"phoenix": ("t", "s")})  # type: ignore[dict-item]  # the point
+
+
+# --- The default id
+
+
+def unlabelled() -> RagCall:
+    """A call without an id of the user's own."""
+    return RagCall("How fast?", ["Four minutes."], "Four.")
+
+
+WANTED = unlabelled().row_key[:16]
+
+
+def unset(call: RagCall) -> dict[str, Any]:
+    """The fields that were given; the default id is not among them."""
+    return {name: getattr(call, name) for name in call.model_fields_set}
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda call: call.id,
+        lambda call: RagCall("How fast?", ["Four minutes."], "Four.", id=None).id,
+        lambda call: RagCall("How fast?", ["Four minutes."], "Four.", id="").id,
+        lambda call: call.model_dump()["id"],
+        lambda call: call.model_dump(include={"id"})["id"],
+        lambda call: RagCall.model_validate_json(call.model_dump_json()).__dict__["id"],
+        lambda call: RagCall.model_construct(**unset(call)).id,
+        lambda call: dict(call)["id"],
+        lambda call: from_line(RagCall, to_line(call)).__dict__["id"],
+        lambda call: copy.copy(call).__dict__["id"],
+        lambda call: copy.deepcopy(call).__dict__["id"],
+        lambda call: pickle.loads(pickle.dumps(call)).__dict__["id"],
+        lambda call: call.model_copy(update={"response": "Five."}).id,
+        lambda call: repr(call).split(", id=")[1].split("'")[1],
+    ],
+)
+def test_is_the_same_however_asked(look: Callable[[RagCall], Any]) -> None:
+    """Every way to look at a record's fields finds the id, even the first."""
+    assert look(unlabelled()) == WANTED
+
+
+@given(call=calls)
+def test_the_key_is_the_hash_of_the_content_as_json(call: RagCall) -> None:
+    """Of the bytes that `json.dumps` writes, in ASCII and without spaces: files hold such keys."""
+    content = [
+        call.question,
+        [[each.header, each.text] if each.header else each.text for each in call.documents],
+        call.response,
+        call.reference,
+        [[turn.role, turn.content] for turn in call.history],
+    ]
+    text = json.dumps(content, ensure_ascii=True, separators=(",", ":"))
+
+    assert call.row_key == hashlib.sha256(text.encode("ascii")).hexdigest()
+    assert call.id == call.row_key[:16] or "id" in call.model_fields_set
+
+
+def test_is_not_a_field_that_was_set() -> None:
+    """So `exclude_unset` leaves it out, and a call read back gets it again."""
+    assert unlabelled().model_fields_set == {"question", "documents", "response"}
+    assert "id" not in unlabelled().model_dump(exclude_unset=True)
+
+
+def test_calls_without_a_label_are_equal_by_content() -> None:
+    """Whether the key was read or not; another response is another call."""
+    read = unlabelled()
+    assert read.id == WANTED
+
+    assert read == unlabelled()
+    assert hash(read) == hash(unlabelled())
+    assert read != RagCall("How fast?", ["Four minutes."], "Five.")
+
+
+@pytest.mark.parametrize("deep", [False, True])
+@pytest.mark.parametrize("label", ["", "mine"])
+def test_a_changed_copy_has_the_key_of_its_own_content(label: str, deep: bool) -> None:
+    """The id is the user's label and stays; the row's identity is never that of the original."""
+    call = RagCall("How fast?", ["Four minutes."], "Four.", id=label)
+    assert call.row_key.startswith(WANTED)
+
+    changed = call.model_copy(update={"response": "Five."}, deep=deep)
+
+    assert changed.id == call.id
+    assert changed.row_key == RagCall("How fast?", ["Four minutes."], "Five.").row_key
+    assert changed.row_key != call.row_key
+
+
+def test_a_given_id_stays() -> None:
+    """A label of the user's own is kept, and read without a hash."""
+    call = RagCall("How fast?", [], None, id="mine")
+
+    assert call.id == "mine"
+    assert from_line(RagCall, '{"question":"q","documents":[],"response":"r","id":7}').id == "7"
+    assert "row_key" not in call.__dict__
+    assert call != RagCall("How fast?", [], None)
+
+
+# --- Ids of relevant documents
+
+SCHEMA = Draft202012Validator(json.loads(EVALS_SCHEMA_FILE.read_text("ascii")))
+
+
+def with_gold(gold: Any) -> RagCall:
+    return RagCall("q", ["text"], "r", relevant_ids=gold)
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (None, None),
+        ([], ()),
+        (["b", "a", "b"], ("b", "a", "b")),
+        ({"b", "a", "c"}, ("a", "b", "c")),
+        (iter(["x"]), ("x",)),
+        ([1, "a"], ("1", "a")),
+        ({"a", 1}, ("1", "a")),
+        (["\ud800"], ("\ufffd",)),
+    ],
+)
+def test_a_list_of_ids_is_kept(given: Any, kept: Any) -> None:
+    """In its order; a set, which has none, in the same one everywhere. Numbers become text."""
+    assert with_gold(given).relevant_ids == kept
+
+
+@pytest.mark.parametrize("given", ["a", b"a", {"a": 1}, 3, [True], [1.0], [None], [""]])
+def test_anything_else_is_refused(given: Any) -> None:
+    """With the field's name: a string is not a list of letters."""
+    with pytest.raises(InputError, match="field `relevant_ids"):
+        with_gold(given)
+
+
+@pytest.mark.parametrize("gold", [None, (), ("a", "b")])
+def test_it_survives_files(gold: tuple[str, ...] | None) -> None:
+    """Of calls and of evaluations; none differs from an empty list. Others are not valid."""
+    assert from_line(RagCall, to_line(with_gold(gold))).relevant_ids == gold
+
+    evaluation = RagEvaluator(metrics=[Retrieval(k=1)]).evaluate_sync(with_gold(gold))
+    line = evaluation.model_dump_json()
+
+    assert Evaluation.model_validate_json(line).relevant_ids == gold
+    assert ('"relevant_ids"' in line) == (gold is not None)
+    SCHEMA.validate(json.loads(line))
+    for wrong in ("a", [1], {"a": 1}):
+        assert not SCHEMA.is_valid({**json.loads(line), "relevant_ids": wrong})
+
+
+# --- A call whose record is made later
+
+
+class Made:
+    """Counts what an ended call does."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.made = self.released = 0
+        self.errors: list[Exception] = []
+        self._error = error
+
+    def make(self) -> RagCall:
+        self.made += 1
+        if self._error is not None:
+            raise self._error
+        return RagCall("How fast?", ["Four minutes."], "Four.")
+
+    def release(self) -> None:
+        self.released += 1
+
+    def ended(self) -> EndedCall:
+        return EndedCall("run", "ok", self.make, self.release, self.errors.append)
+
+
+def test_the_record_is_made_once() -> None:
+    """The second caller gets the same object; what it was made of is freed once."""
+    made = Made()
+    ended = made.ended()
+    assert made.made == 0
+
+    record = ended.record()
+
+    assert record is not None
+    assert record.question == "How fast?"
+    assert ended.record() is record
+    ended.drop()
+    assert ended.record() is record
+    assert (made.made, made.released) == (1, 1)
+
+
+def test_a_failure_is_told_and_gives_no_record() -> None:
+    """It is not raised, and not tried again."""
+    made = Made(ZeroDivisionError("broken"))
+    ended = made.ended()
+
+    assert ended.record() is None
+    assert ended.record() is None
+    assert [str(error) for error in made.errors] == ["broken"]
+    assert (made.made, made.released) == (1, 1)
+
+
+def test_a_dropped_call_makes_no_record() -> None:
+    """What it holds is freed at once, and once."""
+    made = Made()
+    ended = made.ended()
+
+    ended.drop()
+    ended.drop()
+
+    assert ended.record() is None
+    assert (made.made, made.released) == (0, 1)

@@ -11,7 +11,6 @@ import pytest
 from hostile import HOSTILE
 
 from rag_eval_integrations import Document, Evaluation, RagCall, RagEvaluator, Score
-from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.records import By, EvaluationError, JudgeInfo, Sentences
 
 CALL = RagCall(
@@ -142,19 +141,20 @@ def test_hostile_text_neither_acts_nor_is_markup(text: str) -> None:
     assert shown._repr_html_().count("<table>") == 1
 
 
-@pytest.mark.parametrize("wrong", ["score.value >= 0.9", "score.passed"])
-def test_a_failing_assertion_shows_the_sentence(wrong: str, tmp_path: Path) -> None:
+def test_a_failing_assertion_shows_the_sentence(tmp_path: Path) -> None:
     """Pytest cuts long reprs in the middle, so the sentence must be within the short one."""
     code = (
+        "import pytest\n"
         "from rag_eval_integrations.records import Evaluation\n"
-        "def test_it():\n"
-        f"    score = Evaluation.model_validate_json(open({str(tmp_path / 'e.json')!r}).read())"
-        ".scores['adherence'].model_copy(update={'threshold': 0.9})\n"
-        f"    assert {wrong}\n"
+        "@pytest.fixture\n"
+        "def score():\n"
+        f"    made = Evaluation.model_validate_json(open({str(tmp_path / 'e.json')!r}).read())\n"
+        "    return made.scores['adherence'].model_copy(update={'threshold': 0.9})\n"
+        "def test_value(score):\n    assert score.value >= 0.9\n"
+        "def test_passed(score):\n    assert score.passed\n"
     )
     (tmp_path / "test_mine.py").write_text(code)
-    line = RagEvaluator().evaluate_sync(CALL).model_dump_json()
-    (tmp_path / "e.json").write_text(line)
+    (tmp_path / "e.json").write_text(RagEvaluator().evaluate_sync(CALL).model_dump_json())
 
     ran = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_mine.py"],
@@ -162,39 +162,11 @@ def test_a_failing_assertion_shows_the_sentence(wrong: str, tmp_path: Path) -> N
         env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
     )  # fmt: skip
 
-    assert ran.returncode == 1
-    assert INVENTED in ran.stdout
-    assert "adherence 0.00" in ran.stdout
+    failures = ran.stdout.split("___ test_passed ___")
+    assert [INVENTED in each and "adherence 0.00" in each for each in failures] == [True, True]
 
 
 def test_a_repr_leaves_out_defaults() -> None:
     """A record's own words are not lost among its empty fields."""
     assert repr(By(judge="mine")) == "By(judge='mine')"
     assert repr(Document("x", id="7")) == "Document(text='x', id='7')"
-
-
-@pytest.mark.parametrize(
-    ("fields", "field", "shown"),
-    [
-        ({"question": None}, "question", "None"),
-        ({"documents": "x"}, "documents", "'x'"),
-        ({"documents": [7]}, "documents[0]", "7"),
-        ({"documents": ["x", {"txt": 1}]}, "documents[1].text", "missing"),
-        ({"response": 3}, "response", "3"),
-        ({"metadata": {"x": float("nan")}}, "metadata", "nan"),
-        ({"answer": "x"}, "answer", "not a field"),
-    ],
-)
-def test_a_wrong_value_is_named_in_our_words(
-    fields: dict[str, object], field: str, shown: str
-) -> None:
-    """Field and value, without the validating library's text and addresses."""
-    good: dict[str, object] = {"question": "q", "documents": [], "response": "r"}
-    with pytest.raises(InputError) as caught:
-        RagCall(**{**good, **fields})  # type: ignore[arg-type]
-
-    assert caught.value.field == field
-    assert shown in str(caught.value)
-    assert "pydantic" not in str(caught.value)
-    assert caught.value.__cause__ is None
-    assert caught.value.__context__ is None
