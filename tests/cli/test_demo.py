@@ -59,11 +59,12 @@ def test_captures_every_question_from_both_frameworks(done: tuple[int, str, Path
     assert all(len(call.documents) == 2 for call in calls)
 
 
-def test_finds_the_invented_sentence(done: tuple[int, str, Path]) -> None:
-    """Only the invented sentence is unsupported, and it is shown; saying "not told" is no fault."""
+def test_finds_the_planted_faults(done: tuple[int, str, Path]) -> None:
+    """The invented sentence alone is unsupported, one retrieval misses; scores are estimates."""
     _, screen, out = done
     lines = (out / "evals.jsonl").read_text().splitlines()
     evaluations = [from_line(Evaluation, line) for line in lines]
+    relevance = [row.scores["context_relevance"].value or 0 for row in evaluations]
 
     unsupported = {
         sentence.text: evaluation.question
@@ -73,34 +74,10 @@ def test_finds_the_invented_sentence(done: tuple[int, str, Path]) -> None:
     }
 
     assert unsupported == {INVENTED: LANGCHAIN_EXCHANGES[1].question}
-    assert INVENTED in screen
     assert [e.scores["adherence"].value for e in evaluations] == [1, 0, 1, 1, 1, 1]
-
-
-def test_finds_the_retrieval_that_misses(done: tuple[int, str, Path]) -> None:
-    """The question that the corpus does not answer has by far the lowest context relevance."""
-    _, _, out = done
-    lines = (out / "evals.jsonl").read_text().splitlines()
-    relevance = [from_line(Evaluation, line).scores["context_relevance"].value for line in lines]
-
-    assert min(relevance, key=lambda value: value or 0) == relevance[4]
-
-
-def test_says_that_scores_are_estimates(done: tuple[int, str, Path]) -> None:
-    """Nobody can mistake the embedded judge for a model."""
-    _, screen, _ = done
-
-    assert "LEXICAL ESTIMATES" in screen
-    assert "hallucination" in screen
-
-
-def test_runs_from_the_command_line(rag_eval: Command, tmp_path: Path) -> None:
-    """`rag-eval demo --out DIR` exits 0, writes nothing to stderr, and may run again."""
-    for _ in range(2):
-        ran = rag_eval("demo", "--out", tmp_path)
-
-        assert (ran.code, ran.err) == (0, "")
-        assert INVENTED in ran.out
+    assert min(relevance) == relevance[4]
+    for words in (INVENTED, "LEXICAL ESTIMATES", "hallucination"):
+        assert words in screen
 
 
 def test_ends_with_the_report(done: tuple[int, str, Path]) -> None:
@@ -115,8 +92,10 @@ def test_ends_with_the_report(done: tuple[int, str, Path]) -> None:
 
 
 def test_leaves_a_pair_to_compare(rag_eval: Command, tmp_path: Path) -> None:
-    """The same calls without the invented sentence: one repair, and nothing that fell."""
-    assert rag_eval("demo", "--out", tmp_path).code == 0
+    """The same calls without the invented sentence: one repair; the demo may run again."""
+    for _ in range(2):
+        ran = rag_eval("demo", "--out", tmp_path)
+        assert (ran.code, ran.err, INVENTED in ran.out) == (0, "", True)
     pair = tmp_path / "evals.jsonl", tmp_path / "mended.jsonl"
     before, after = ([from_line(Evaluation, x) for x in p.read_text().splitlines()] for p in pair)
 

@@ -95,6 +95,7 @@ def test_each_is_named_before_the_first_row(
     ("words", "why"),
     [
         (["run", ".", "-o", "x.jsonl"], ".: is a folder, not a file of rows"),
+        (["run", "no.jsonl", "-o", "x.jsonl"], "no.jsonl: no such file or directory"),
         (["run", "calls.jsonl", "-o", "x.jsonl", "--resume", "--overwrite"], "`--resume` = True"),
         (["report", ".", "-o", "x.html"], ".: is a folder, not a file of rows, and holds no Parquet"),
         (["compare", "empty.jsonl", "calls.jsonl"], "empty.jsonl: has no evaluations"),
@@ -120,3 +121,16 @@ def test_errors_speak_the_language_of_the_command_line(
     assert done.code == 2
     assert why in done.err
     assert "Error: " in done.err or f"rag-eval: {why}" in done.err
+
+
+def test_a_missing_key_is_told_without_a_value(
+    rag_eval: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line that says what to set."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+
+    done = rag_eval("doctor", "--judge", "openai:m")
+
+    assert done.err == "rag-eval: no API key: set the environment variable OPENAI_API_KEY\n"
+    assert done.code == 2

@@ -103,27 +103,16 @@ BAD: list[tuple[bytes | dict[str, Any], str]] = [
 def test_a_bad_line_is_named_and_loses_no_other(
     rag_eval: Command, tmp_path: Path, out: Path, bad: bytes | dict[str, Any], message: str
 ) -> None:
-    """File, line, field and why on stderr; the other rows are written; exit 2."""
+    """File, line, field and why on stderr; the other rows are written; exit 2, or 0 if skipped."""
     calls = write(tmp_path / "calls.jsonl", CALL, bad, {**CALL, "id": "3"})
 
-    done = rag_eval("run", calls, "-o", out)
+    for words, code in (([], 2), (["--overwrite", "--skip-invalid"], 0)):
+        done = rag_eval("run", calls, "-o", out, *words)
 
-    assert done.code == 2
-    assert f"{calls}: line 2: {message}" in done.err
-    assert f"{calls}: 1 invalid line(s) were left out of the output" in done.err
-    assert [evaluation.id for evaluation in read(out)] == ["1", "3"]
-
-
-def test_skip_invalid_still_reports_but_exits_zero(
-    rag_eval: Command, tmp_path: Path, out: Path
-) -> None:
-    """Never silently skipped."""
-    calls = write(tmp_path / "calls.jsonl", CALL, b"nope")
-
-    done = rag_eval("run", calls, "-o", out, "--skip-invalid")
-
-    assert done.code == 0
-    assert "line 2: not JSON" in done.err
+        assert done.code == code
+        assert f"{calls}: line 2: {message}" in done.err
+        assert f"{calls}: 1 invalid line(s) were left out of the output" in done.err
+        assert [evaluation.id for evaluation in read(out)] == ["1", "3"]
 
 
 def test_fail_under(rag_eval: Command, tmp_path: Path, out: Path) -> None:

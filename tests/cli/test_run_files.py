@@ -572,20 +572,6 @@ def test_what_a_killed_score_left_goes_with_the_next(
     assert sorted(os.listdir(tmp_path)) == ["calls.jsonl", "out.jsonl"]
 
 
-@pytest.mark.parametrize("name", ["e.jsonl", "e.jsonl.partial", "./e.jsonl.bak", "calls.jsonl"])
-def test_the_cache_is_not_a_file_of_the_run(
-    rag_eval: Command, calls: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    """It is told before anything is made under that name."""
-    monkeypatch.chdir(tmp_path)
-    before = calls.read_bytes()
-    done = rag_eval("run", calls, "-o", "e.jsonl", "--cache", name)
-    assert done.code == 2
-    assert done.err.startswith("rag-eval: `--cache` = ")
-    assert list(tmp_path.iterdir()) == [calls]
-    assert calls.read_bytes() == before
-
-
 @pytest.mark.parametrize("content", ["When? At nine.\n", "\x89PNG\r\n\x1a\n" * 9])
 def test_what_is_no_file_of_rows_is_answered_with_a_line_to_copy(
     rag_eval: Command, tmp_path: Path, content: str

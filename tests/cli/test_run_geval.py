@@ -194,7 +194,7 @@ def evals(rag_eval: Command, calls: Path, tmp_path: Path) -> Path:
 
 
 def test_agreement_with_a_human_at_every_level(rag_eval: Command, calls: Path, evals: Path) -> None:
-    """Rows, within documents (one of three has no correlation), systems."""
+    """Rows, within documents (one of three has no correlation), systems, by fields of any name."""
     done = rag_eval("agreement", evals, calls, "--human", "expert.coherence", "--json")
 
     assert done.code == 0, done.err
@@ -205,20 +205,11 @@ def test_agreement_with_a_human_at_every_level(rag_eval: Command, calls: Path, e
     # 2.25, 3.25, 4.25 and 4.25 against 1 to 4: five pairs of six alike, one tied in the scores.
     assert document["kendall"] == pytest.approx(5 / 30**0.5)
     assert content["human_by_system"]["geval:coherence"]["systems"] == 4
-
-
-def test_the_fields_that_name_document_and_system(
-    rag_eval: Command, calls: Path, evals: Path
-) -> None:
-    """By default doc_id and system_id; where they are not there, that level is not."""
-    done = rag_eval(
-        "agreement", evals, calls, "--human", "expert.coherence", "--document", "system_id",
-        "--system", "nothing", "--json",
-    )  # fmt: skip
-
+    named = ("--document", "system_id", "--system", "nothing")
+    done = rag_eval("agreement", evals, calls, "--human", "expert.coherence", *named, "--json")
     content = json.loads(done.out)
-    assert content["human_by_document"]["geval:coherence"]["skipped"] == 4
-    assert content["human_by_document"]["geval:coherence"]["kendall"] is None
+    document = content["human_by_document"]["geval:coherence"]
+    assert (document["skipped"], document["kendall"]) == (4, None)
     assert "human_by_system" not in content
 
 

@@ -90,31 +90,33 @@ def test_nothing_is_written_without_evaluations(rag_eval: Command, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("report", "why"),
+    ("option", "name", "why"),
     [
-        ("calls.jsonl", "is the input file"),
-        ("evals.jsonl", "is a file of --out"),
-        ("evals.jsonl.partial", "is a file of --out"),
-        ("evals.jsonl.bak", "is a file of --out"),
-        ("cache.jsonl", "is a file of --cache"),
-        ("mine.html", "was not made by this program"),
-        ("folder", "is a folder"),
-        ("nowhere/r.html", "does not exist"),
+        ("--report", "calls.jsonl", "is the input file"),
+        ("--report", "evals.jsonl", "is a file of --out"),
+        ("--report", "evals.jsonl.partial", "is a file of --out"),
+        ("--report", "evals.jsonl.bak", "is a file of --out"),
+        ("--report", "cache.jsonl", "is a file of --cache"),
+        ("--report", "mine.html", "was not made by this program"),
+        ("--report", "folder", "is a folder"),
+        ("--report", "nowhere/r.html", "does not exist"),
+        ("--cache", "calls.jsonl", "is the input file"),
+        ("--cache", "evals.jsonl", "is a file of --out"),
+        ("--cache", "./evals.jsonl.bak", "is a file of --out"),
     ],
 )
 def test_other_files_are_refused_before_the_run(
-    rag_eval: Command, tmp_path: Path, report: str, why: str
+    rag_eval: Command, tmp_path: Path, option: str, name: str, why: str
 ) -> None:
-    """No call is judged for a report that cannot be written."""
+    """No call is judged for a report that cannot be written, or beside a cache that spoils OUT."""
     given = calls(tmp_path / "calls.jsonl")
     (tmp_path / "mine.html").write_text("<html>mine</html>")
     (tmp_path / "folder").mkdir()
     before = {path.name for path in tmp_path.iterdir()}
+    files = {"--cache": "cache.jsonl", option: name}
+    words = [word for named, file in files.items() for word in (named, tmp_path / file)]
 
-    done = rag_eval(
-        "run", given, "-o", tmp_path / "evals.jsonl", "--cache", tmp_path / "cache.jsonl",
-        "--report", tmp_path / report,
-    )  # fmt: skip
+    done = rag_eval("run", given, "-o", tmp_path / "evals.jsonl", *words)
 
     assert (done.code, why in done.err) == (2, True), done.err
     assert {path.name for path in tmp_path.iterdir()} == before

@@ -89,7 +89,10 @@ def test_bad_gold_is_a_bad_line(rag_eval: Command, calls: Path, out: Path, gold:
 def test_a_dry_run_counts_requests(
     rag_eval: Command, calls: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One for each text that is labelled; gold costs nothing. Row 2 has nothing to be judged by."""
+    """One for each text that is labelled; gold costs nothing. Row 2 has nothing to be judged by.
+
+    It needs no key and writes nothing, the cache neither.
+    """
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     for metrics, said in {
         "retrieval": "no requests, no cost",
@@ -97,10 +100,10 @@ def test_a_dry_run_counts_requests(
         "context_recall": "about 1 request ",
         "trace,label_retrieval,context_recall,retrieval": "about 2 requests",
     }.items():
-        done = rag_eval(
-            "run", calls, "-o", out, "--dry-run", "--judge", "openai:m", "--metrics", metrics
-        )
-        assert said in done.out, metrics
+        words = ("--judge", "openai:m", "--cache", out.with_name("c.db"), "--metrics", metrics)
+        done = rag_eval("run", calls, "-o", out, "--dry-run", *words)
+        assert (done.code, said in done.out) == (0, True), metrics
+    assert list(out.parent.iterdir()) == [calls]
 
 
 def test_a_run_is_resumed_with_its_own_gold(rag_eval: Command, calls: Path, out: Path) -> None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-from langchain_core.callbacks import CallbackManagerForLLMRun, CallbackManagerForRetrieverRun
+from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.language_models import FakeListChatModel
 from langchain_core.output_parsers import StrOutputParser
-from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnablePassthrough
@@ -19,7 +17,6 @@ from rag_eval_integrations.cli.demo.corpus import (
     LANGCHAIN_EXCHANGES,
     SECTIONS,
     embed,
-    scripted_answer,
     similarity,
 )
 from rag_eval_integrations.langchain import RagEvalCallbackHandler
@@ -50,24 +47,6 @@ class ManualRetriever(BaseRetriever):
         ]
 
 
-class ScriptedChatModel(BaseChatModel):
-    """A chat model that answers from the script, without a key or network."""
-
-    @property
-    def _llm_type(self) -> str:
-        return "scripted"
-
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        answer = scripted_answer(str(messages[-1].content))
-        return ChatResult(generations=[ChatGeneration(message=AIMessage(content=answer))])
-
-
 def build_chain() -> Runnable[str, str]:
     """Build a chain like a tutorial's: retriever, formatting, prompt, model, parser."""
 
@@ -82,7 +61,8 @@ def build_chain() -> Runnable[str, str]:
         ]
     )
     inputs: Any = {"context": ManualRetriever() | as_context, "question": RunnablePassthrough()}
-    chain: Runnable[str, str] = inputs | prompt | ScriptedChatModel() | StrOutputParser()
+    model = FakeListChatModel(responses=[exchange.answer for exchange in LANGCHAIN_EXCHANGES])
+    chain: Runnable[str, str] = inputs | prompt | model | StrOutputParser()
     return chain
 
 
