@@ -71,8 +71,10 @@ class ScriptedModel(ModelBase):
         self.requests: list[CompletionRequest] = []
         """Every request, in order."""
         self._latency = latency
-        self._script: Iterator[Reply] | None = None if callable(replies) else iter(replies)
-        self._function = replies if callable(replies) else None
+        script: Iterator[Reply] = iter(()) if callable(replies) else iter(replies)
+        self._reply: Callable[[CompletionRequest], Reply | None] = (
+            replies if callable(replies) else lambda request: next(script, None)
+        )
 
     def not_sent(self, request: CompletionRequest) -> tuple[str, ...]:
         """Name nothing: the script sees the whole request."""
@@ -95,7 +97,9 @@ class ScriptedModel(ModelBase):
         """
         self.requests.append(request)
         await asyncio.sleep(self._latency)
-        reply = self._next(request)
+        reply = self._reply(request)
+        if reply is None:
+            raise JudgeRejectedError("the script has ended")
         if isinstance(reply, Exception):
             raise reply
         if isinstance(reply, Completion):
@@ -104,14 +108,6 @@ class ScriptedModel(ModelBase):
             choices=(Choice(text=reply, finish_reason="stop"),) * request.n,
             usage=Usage(requests=1, prompt_tokens=1, completion_tokens=1),
         )
-
-    def _next(self, request: CompletionRequest) -> Reply:
-        """Return the next reply of the script."""
-        if self._function is not None:
-            return self._function(request)
-        assert self._script is not None
-        reply = next(self._script, None)
-        return JudgeRejectedError("the script has ended") if reply is None else reply
 
 
 def labels_reply(

@@ -12,7 +12,7 @@ from hostile import HOSTILE, acting
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval_integrations import Evaluation, RagCall, RagEvaluator, Score, Trace
+from rag_eval_integrations import Evaluation, RagCall, RagEvaluator, Score
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import JudgeInfo, Sentences
 from rag_eval_integrations.testing import ScriptedModel, assert_scores, labels_reply, small_call
@@ -307,14 +307,6 @@ def test_it_needs_no_test_runner() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "rag_eval_integrations.testing"
-
-
-def test_real_metrics_and_thresholds() -> None:
-    """`Trace(thresholds=…)`, as it is evaluated."""
-    evaluator = RagEvaluator(
-        ScriptedModel([labels_reply(["0a"], ["a", "b"])]), [Trace(thresholds={"adherence": 0.9})]
-    )
-    assert_scores(evaluator.evaluate_sync(small_call().call))
 
 
 def test_a_detail_is_told_once() -> None:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import subprocess
 import sys
 import threading
 from pathlib import Path
 
 import pytest
-from forked import forked
 
 from rag_eval_integrations import _loop
-from rag_eval_integrations.errors import ReentryError
 
 
 async def double(number: int) -> int:
@@ -27,11 +24,6 @@ def test_it_runs_a_coroutine_from_plain_code() -> None:
     assert _loop.run(double(3)) == 6
 
 
-async def test_it_runs_inside_a_running_loop() -> None:
-    """As in a notebook: the caller's loop is neither patched nor used."""
-    assert _loop.run(double(2)) == 4
-
-
 def test_exceptions_reach_the_caller() -> None:
     """Whatever the coroutine raises is raised in the calling thread."""
 
@@ -40,16 +32,6 @@ def test_exceptions_reach_the_caller() -> None:
 
     with pytest.raises(ValueError, match="no"):
         _loop.run(fail())
-
-
-def test_it_refuses_re_entry() -> None:
-    """A sync facade called on the loop itself would wait for ever: it raises and says what to do."""
-
-    async def nested() -> int:
-        return _loop.run(double(1))
-
-    with pytest.raises(ReentryError, match="await the async form"):
-        _loop.run(nested())
 
 
 def test_many_threads_share_it() -> None:
@@ -66,14 +48,6 @@ def test_many_threads_share_it() -> None:
         thread.join()
 
     assert results == {number: 2 * number for number in range(20)}
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python 3.12 warns of any fork
-def test_it_survives_a_fork() -> None:
-    """A forked child (gunicorn prefork) gets a loop of its own instead of hanging."""
-    assert _loop.run(double(1)) == 2
-    assert forked(lambda: _loop.run(double(21))).printed() == "42"
 
 
 def test_a_task_that_exits_does_not_stop_the_loop() -> None:

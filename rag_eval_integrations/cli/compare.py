@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -160,22 +160,19 @@ def _code(verdicts: Sequence[GateVerdict], options: CompareOptions) -> int:
 
 def _write(comparison: Comparison, form: str, out: Path | None, verdicts: Sequence[str]) -> None:
     """Write the comparison as a page, JSON or Markdown."""
-    pieces: Iterable[str]
     if form == "html":
-        pieces = compare_page(comparison, verdicts=verdicts)
+        text = "".join(compare_page(comparison, verdicts=verdicts))
     elif form == "json":
-        pieces = [f"{visible_json(comparison.to_json() | {'verdicts': list(verdicts)})}\n"]
+        text = f"{visible_json(comparison.to_json() | {'verdicts': list(verdicts)})}\n"
     else:
-        pieces = [_markdown(comparison, verdicts)]
+        text = _markdown(comparison, verdicts)
     if out is None:
-        write_stdout("".join(pieces))
-    elif form == "html":
-        _page.write(out, pieces, field="--out")
-    else:
-        mark = GENERATOR.encode("ascii")
-        _target.write_page(out, "".join(pieces), lambda head: mark in head, field="--out")
-    if out is not None:
-        print_stderr(f"Wrote the comparison to {out}")
+        write_stdout(text)
+        return
+    mark = GENERATOR.encode("ascii")
+    ours = _page.is_page if form == "html" else lambda head: mark in head
+    _target.write_page(out, text, ours, field="--out")
+    print_stderr(f"Wrote the comparison to {out}")
 
 
 def _markdown(comparison: Comparison, verdicts: Sequence[str]) -> str:

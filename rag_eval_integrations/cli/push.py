@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,7 @@ def push(options: PushOptions) -> int:
         with LineFile(_target.resolved(noted.path), wait=False) as file:
             file.end_last_line()
             with kept(lambda: f"{counted(noted.posted, 'evaluation')} posted, see {noted.path}."):
-                for batch in _batches(rows):
+                for batch in iter(lambda: list(islice(rows, _BATCH)), []):
                     failed += _post(sink, batch, partial(noted.note, file))
         words = "Posted the scores of"
     if (
@@ -130,18 +131,6 @@ class _Noted:
         if time.monotonic() - self._shown >= _SECONDS_PER_LINE:
             self._shown = time.monotonic()
             print_stderr(f"{self.posted:,} posted")
-
-
-def _batches(entries: Iterator[_Entry]) -> Iterator[list[_Entry]]:
-    """Cut the entries into batches."""
-    batch: list[_Entry] = []
-    for entry in entries:
-        batch.append(entry)
-        if len(batch) == _BATCH:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
 
 
 def _post(sink: TraceSink, batch: list[_Entry], note: Callable[[list[_Entry]], None]) -> int:
