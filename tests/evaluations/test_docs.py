@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from pages import promised_by, run_page, run_python, text_of
+from pages import promised_by, run_page, text_of
 
 from rag_eval_integrations import Evaluations
 from rag_eval_integrations.evaluations import _paired
@@ -49,9 +49,12 @@ def test_equal_values_leave_room_for_what_the_page_says(calls: int, percent: int
     assert round(100 * (mean.interval.high - mean.interval.low)) == percent
 
 
-def test_the_example_prints_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
-    """Offline, without a key; the first two lines are shown."""
-    run_python("docs/compare.md")
+def test_the_example_prints_what_it_shows(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Offline, without a key, and its commands run on its files; the first two lines are shown."""
+    monkeypatch.chdir(tmp_path)
+    run_page("docs/compare.md", monkeypatch)
 
     shown = promised_by("docs/compare.md")
     assert shown

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from pages import run_python, text_of
+from pages import run_page, text_of
 
 from rag_eval_integrations.report._html_call import SIGNS, WORDS
 
@@ -14,11 +14,11 @@ PAGE = text_of("docs/report.md")
 
 
 def test_the_code_writes_a_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two calls, one page; every sign of it stands beside its meaning in the documentation."""
+    """Two calls, one page, on which the commands run; every sign of it stands beside its meaning."""
     monkeypatch.chdir(tmp_path)
-    run_python("docs/report.md")
+    run_page("docs/report.md", monkeypatch)
 
-    assert "The kettle" in (tmp_path / "report.html").read_text()
+    assert "The kettle" in (tmp_path / "kettle.html").read_text()
     for state, sign in SIGNS.items():
         assert f"| {sign} | {WORDS[state]} |" in PAGE
 
