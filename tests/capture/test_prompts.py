@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from growth import is_linear
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -130,10 +129,10 @@ class TestMany:
         ("word", "between", "question"),
         [("ab", " ", "ab"), ("abc def ghi jkl mno", "x", "abc def ghi jkl mno")],
     )
-    def test_of_equal_ones_takes_linear_time(self, word: str, between: str, question: str) -> None:
-        """One after the other would begin at the front each time: hours for these."""
+    def test_of_many_equal_ones_each_has_its_place(
+        self, word: str, between: str, question: str
+    ) -> None:
+        """They are looked up together: one after the other would begin at the front each time."""
+        places = reached([word] * 20_000, f"{word}{between}" * 20_000, question)
 
-        def look(prompt: str) -> object:
-            return reached([word] * (len(prompt) // len(word + between)), prompt, question)
-
-        assert is_linear(look, lambda size: f"{word}{between}" * size, 200)
+        assert len({place.start for place in places if place}) > 19_990

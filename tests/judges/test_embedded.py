@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 from by_hand import keyed
-from growth import is_linear
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -296,18 +295,6 @@ def test_huge_calls_finish(documents: int, sentences: int) -> None:
     labels = labels_of(call_of([items(documents)], answers(sentences)))
 
     assert len(labels.sentence_support_information) == sentences
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("apart", [False, True], ids=["in one document", "a document each"])
-def test_time_is_not_the_product_of_documents_and_response(apart: bool) -> None:
-    """Eight times the sentences on both sides take about eight times the time, and not 64."""
-
-    def made(number: int) -> SentencizedCall:
-        documents = [[item] for item in items(number)] if apart else [items(number)]
-        return call_of(documents, answers(number // 4))
-
-    assert is_linear(labels_of, made, 500)
 
 
 @pytest.mark.timeout(120)

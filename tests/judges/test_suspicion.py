@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import json
 import zlib
-from functools import partial
 from pathlib import Path
 
 import pytest
-from growth import cost, is_linear
-from repeated import grown
 
 from rag_eval_integrations.dataset import call_from, read_lines
 from rag_eval_integrations.judges import speaks_to_a_judge, suspicion
@@ -146,25 +143,3 @@ def test_rows_of_ragbench_are_not_flagged(ragbench: list[Path]) -> None:
             )
     assert rows > 2_000
     assert flagged <= rows / 1_000
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-def test_time_is_linear() -> None:
-    """Eight times a case, repeated without end, takes about eight times the time."""
-    size = 10_000
-    slow = []
-
-    def search(text: str) -> bool:
-        return speaks_to_a_judge([text])
-
-    for text in [*CASES["attacks"][::16], *CASES["benign"][::16]]:
-        # What is flagged ends the search, so the text is also read without its last words.
-        for unit in (text + " ", text[: len(text) * 2 // 3] + " "):
-            made = partial(grown, "", unit)
-            if cost(partial(search, made(size))) < size * 0.2e-6:
-                continue  # flagged at once
-            # The cut end of one text may flag it at once, which tells nothing of how others grow.
-            if not any(is_linear(search, made, length) for length in (size, size + 1_003)):
-                slow.append(unit)
-    assert slow == []

@@ -1,49 +1,26 @@
-"""Hostile text costs time in proportion to its length: every pattern, and every parser of text.
+"""Every pattern of the library, and what hostile texts repeat to make it slow.
 
 Patterns are found by walking the package, and texts grow out of what each pattern repeats: its own
-matches, near-misses, white space, quotes and openers. `RAG_EVAL_GROWTH=8` makes all texts eight
-times as long. `benchmarks/hostile_texts.py` prints seconds per megabyte.
+matches, near-misses, white space, quotes and openers.
 """
 
 from __future__ import annotations
 
 import ast
 import importlib
-import json
-import os
 import pkgutil
 import random
 import re
 from collections.abc import Iterator
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from re import _constants as constants  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
 
-import pytest
-from growth import cost, is_linear
-from repeated import PARSERS, REPEATED, grown, repeated
-
 import rag_eval_integrations
 from rag_eval_integrations.judges.suspicion import patterns
 
-pytestmark = pytest.mark.slow
-
-GROWTH = int(os.environ.get("RAG_EVAL_GROWTH", "1"))
-FAST = 0.5e-6
-"""Seconds per character below which a text needs no second look: of 8,000 characters, what is
-quadratic takes eight times that where a step takes one nanosecond."""
-
-# --- Patterns
-
-
-BOUNDED = {
-    "_BEFORE_AN_ORDER": "is given 30 characters",
-    "_NO_ORDER": "is given 30 characters",
-    "_ABSENCES": "are given 400 characters",
-}
-"""Patterns that only ever read a few characters."""
 METHODS = ("match", "fullmatch", "search", "finditer", "sub", "subn", "findall", "split")
 
 
@@ -219,77 +196,3 @@ def read(pattern: re.Pattern[str], methods: frozenset[str], text: str) -> None:
     if methods & {"match", "fullmatch"}:
         pattern.match(text)
         pattern.fullmatch(text)
-
-
-def is_slow(
-    pattern: re.Pattern[str], methods: frozenset[str], begin: str, unit: str, size: int
-) -> bool:
-    """Tell whether the time grows faster than the text."""
-    made, search = partial(grown, begin, unit), partial(read, pattern, methods)
-    return cost(partial(search, made(size))) >= size * FAST and not is_linear(search, made, size)
-
-
-def test_every_pattern_takes_linear_time() -> None:
-    """Eight times the text takes about eight times the time."""
-    chance = random.Random(5)
-    slow = []
-    patterns = all_patterns()
-    assert len(patterns) > 150
-    for module, name, pattern in patterns.values():
-        if name in BOUNDED:
-            continue
-        methods = used_by(module, name)
-        for begin, unit in units(pattern, chance):
-            if is_slow(pattern, methods, begin, unit, 8_000 * GROWTH):
-                slow.append(f"{module}.{name}: {begin[:20]!r} {unit[:30]!r}")
-                break  # the next text would take as long
-    assert slow == []
-
-
-def test_a_slow_pattern_would_be_found() -> None:
-    """The units that are tried grow a quadratic pattern's time."""
-    chance = random.Random(5)
-    pattern = re.compile(r"^\s*(?:#+\s*)?(?:system|user):", re.MULTILINE)
-
-    assert any(
-        is_slow(pattern, frozenset(METHODS), begin, unit, 1_000)
-        for begin, unit in units(pattern, chance)
-    )
-
-
-# --- Parsers
-
-SIZES = {
-    "lines of rows": 4_096, "array of rows": 4_096, "table of rows": 4_096,
-    "sentences": 8_192, "spans": 8_192, "tests": 8_192,
-}  # fmt: skip
-"""Where less shows the same: of rows, the first 1,000 are told one by one, which takes longest."""
-
-
-@pytest.mark.parametrize("name", PARSERS)
-def test_every_parser_takes_linear_time(name: str) -> None:
-    """Eight times the text takes about eight times the time, whatever it repeats."""
-    size = SIZES.get(name, 16_384) * GROWTH  # texts of up to 5,000 characters are remembered
-    parse = PARSERS[name]
-    slow = []
-    for unit in REPEATED:
-        made = partial(repeated, unit)
-        if cost(partial(parse, made(size))) < size * FAST:
-            continue
-        if not is_linear(parse, made, size):
-            slow.append(unit)
-    assert slow == []
-
-
-def test_a_slow_parser_would_be_found() -> None:
-    """One that reads a text for each of its lines takes 64 times the time."""
-
-    def quadratic(text: str) -> object:
-        return [json.dumps(text) for _ in range(len(text) // 20)]
-
-    assert not is_linear(quadratic, lambda many: "a" * many, 4_000)
-
-
-def test_a_linear_parser_would_not_be_found() -> None:
-    """Eight times the text takes eight times the time."""
-    assert is_linear(json.dumps, lambda many: "a" * many, 100_000)
