@@ -17,7 +17,8 @@ Failures of an evaluation are not exceptions: they are data (`Score.status`, `Ev
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -103,6 +104,23 @@ class MissingDependencyError(RagEvalError, ImportError):
         )
         self.extra = extra
         """Name of the extra, as in `pip install 'rag-eval-integrations[EXTRA]'`."""
+
+
+@contextmanager
+def extra(name: str, package: str | None = None) -> Iterator[None]:
+    """Say how to install what an import inside of the `with` does not find.
+
+    Args:
+        name: name of the extra.
+        package: the package to name; None for the module that is missing.
+
+    Raises:
+        MissingDependencyError: a module is not there.
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise MissingDependencyError(package or error.name or name, name) from error
 
 
 class InputError(RagEvalError, ValueError):

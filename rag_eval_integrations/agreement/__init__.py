@@ -12,12 +12,10 @@ calibrating            `calibrate`: maps from a judge's estimates to gold
 """
 
 from rag_eval_integrations._lazy import publish
-from rag_eval_integrations.errors import MissingDependencyError
+from rag_eval_integrations.errors import extra
 
-try:
+with extra("agreement", "numpy"):
     import numpy  # noqa: F401  # every module below computes with it
-except ImportError as error:
-    raise MissingDependencyError("numpy", "agreement") from error
 
 from rag_eval_integrations.agreement._cascades import CascadePoint, cascade_curve, curve_json
 from rag_eval_integrations.agreement.calibrating import calibrate

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any, BinaryIO, Literal, NamedTuple
 
 from rag_eval_integrations._visible import visible_json
-from rag_eval_integrations.errors import MissingDependencyError
+from rag_eval_integrations.errors import extra
 from rag_eval_integrations.evaluations._cells import Cell, Row, csv_pieces, inline, markdown_table
 from rag_eval_integrations.evaluations.summary import ScoreFigures, Summary, maker_words
 from rag_eval_integrations.metrics import diagnose
@@ -121,10 +121,8 @@ def check_parquet() -> None:
     Raises:
         MissingDependencyError: pyarrow is not installed.
     """
-    try:
+    with extra("parquet", "pyarrow"):
         import pyarrow.parquet  # noqa: F401, PLC0415 -- large; only whoever writes it needs it
-    except ImportError as error:
-        raise MissingDependencyError("pyarrow", "parquet") from error
 
 
 def write_parquet(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from rag_eval_integrations._visible import counted, one_line
-from rag_eval_integrations.errors import ConfigurationError, MissingDependencyError
+from rag_eval_integrations.errors import ConfigurationError, extra
 from rag_eval_integrations.evaluations._hook import above
 from rag_eval_integrations.evaluations.summary import ScoreFigures, Summary
 from rag_eval_integrations.records import Evaluation
@@ -206,10 +206,8 @@ class Evaluations(Sequence[Evaluation]):
         Raises:
             MissingDependencyError: pandas is not installed.
         """
-        try:
+        with extra("pandas", "pandas"):
             import pandas as pd  # noqa: PLC0415 -- only whoever asks for it needs it
-        except ImportError as error:
-            raise MissingDependencyError("pandas", "pandas") from error
         from rag_eval_integrations.evaluations._written import columns_of, row_of  # noqa: PLC0415
 
         columns = columns_of(self._items)

@@ -13,13 +13,12 @@ import asyncio
 import contextvars
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence, Sized
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
-from rag_eval_integrations import _process
 from rag_eval_integrations._contain import contained
 from rag_eval_integrations._suppress import suppress_capture
+from rag_eval_integrations._threads import Threads
 from rag_eval_integrations.errors import (
     ConfigurationError,
     JudgeError,
@@ -248,7 +247,7 @@ def fewer(request: CompletionRequest, replies: Sized) -> tuple[str, ...]:
     return (f"{request.n} answers were asked for and {len(replies)} given",)
 
 
-class Borrowed(_process.ProcessObserver, Generic[M]):
+class Borrowed(Generic[M]):
     """A framework's model: the user's own object, or one made per event loop.
 
     Args:
@@ -283,15 +282,9 @@ class Borrowed(_process.ProcessObserver, Generic[M]):
         self.model = model
         self._make_model = make_model
         self._made: WeakKeyDictionary[asyncio.AbstractEventLoop, M] = WeakKeyDictionary()
-        self._max_threads = max_threads
+        self._threads = Threads(max_threads, "rag-eval-model")
         self._timeout = timeout
         self._captured = captured
-        self._pool: ThreadPoolExecutor | None = None
-        _process.register(self)
-
-    def after_fork(self) -> None:
-        """Start new threads when they are needed: a fork copies none."""
-        self._pool = None
 
     async def ask(
         self, who: str, sync: Callable[[M], T], native: Callable[[M], Awaitable[T]] | None = None
@@ -327,8 +320,6 @@ class Borrowed(_process.ProcessObserver, Generic[M]):
 
     async def _in_thread(self, sync: Callable[[M], T], model: M) -> T:
         """Call the sync method in a thread, where it may block."""
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self._max_threads, thread_name_prefix="rag-eval-model")
 
         def call() -> T:
             """Make the request, without capture unless it is the app's."""
@@ -341,8 +332,7 @@ class Borrowed(_process.ProcessObserver, Generic[M]):
         # An empty context: a run of the app in progress (its callbacks, its tracer's parent) must
         # not become the parent of these calls.
         context = contextvars.Context()
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._pool, lambda: context.run(call))
+        return await self._threads.run(lambda: context.run(call))
 
 
 async def answered(asking: Iterable[Awaitable[T]]) -> list[T]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
 import inspect
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
-from rag_eval_integrations import _process
 from rag_eval_integrations._contain import contained
+from rag_eval_integrations._threads import Threads
 from rag_eval_integrations.errors import ConfigurationError, JudgeOutputError
 from rag_eval_integrations.models.completion import (
     Choice,
@@ -24,7 +23,7 @@ Messages = list[dict[str, str]]
 """`[{"role": "system" | "user" | "assistant", "content": "…"}, …]`"""
 
 
-class CallableModel(ModelBase, _process.ProcessObserver):
+class CallableModel(ModelBase):
     """Asks any `async (messages) -> str`: a gateway, a local model, a function of your own.
 
     A coroutine function runs on the loop that awaits the evaluation: the app's under `await`, so it
@@ -64,14 +63,8 @@ class CallableModel(ModelBase, _process.ProcessObserver):
         self._is_async = any(
             inspect.iscoroutinefunction(target) for target in (function, type(function).__call__)
         )
-        self._max_threads = max_threads
-        self._threads: ThreadPoolExecutor | None = None
+        self._threads = Threads(max_threads, "rag-eval-callable")
         self.name = name
-        _process.register(self)
-
-    def after_fork(self) -> None:
-        """Start new threads when they are needed: a fork copies none."""
-        self._threads = None
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """Answer a request.
@@ -96,12 +89,9 @@ class CallableModel(ModelBase, _process.ProcessObserver):
         """Call the user's function: on this loop, or in a thread."""
         if self._is_async:
             return await self._function(messages)  # type: ignore[misc]  # known by `_is_async`
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(self._max_threads, "rag-eval-callable")
         # In a copy of the context, so that nothing is captured in the thread either.
         run = contextvars.copy_context().run
-        loop = asyncio.get_running_loop()
-        answer = await loop.run_in_executor(self._threads, run, self._call, messages)
+        answer = await self._threads.run(partial(run, self._call, messages))
         # Such as a lambda or a partial object around a coroutine function.
         return await answer if inspect.isawaitable(answer) else answer
 

@@ -12,7 +12,7 @@ from uuid import uuid4
 from rag_eval_integrations.dataset import evaluate_calls, read_calls
 from rag_eval_integrations.dataset.files import COLUMNS, score_column, table_of
 from rag_eval_integrations.dataset.stream import pickled
-from rag_eval_integrations.errors import ConfigurationError, MissingDependencyError
+from rag_eval_integrations.errors import ConfigurationError, extra
 from rag_eval_integrations.evaluations.summary import Summary
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.ray._permits import Limit, SharedPermits
@@ -159,11 +159,9 @@ def _imported() -> ModuleType:
     Raises:
         MissingDependencyError: it is not installed.
     """
-    try:
-        import ray  # noqa: PLC0415  # half a second, and an extra
+    with extra("ray", "ray[data]"):
+        import ray  # noqa: PLC0415  # half a second
         import ray.data  # noqa: PLC0415
-    except ImportError as error:
-        raise MissingDependencyError("ray[data]", "ray") from error
     return cast(ModuleType, ray)
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval_integrations import _target
 from rag_eval_integrations._contain import words_of
-from rag_eval_integrations.errors import ConfigurationError, MissingDependencyError, without_secrets
+from rag_eval_integrations.errors import ConfigurationError, extra, without_secrets
 from rag_eval_integrations.metrics import diagnose
 from rag_eval_integrations.models._answer_store import switch_to_wal
 from rag_eval_integrations.records import (
@@ -143,10 +143,8 @@ class Store:
     """
 
     def __init__(self, where: str | os.PathLike[str], *, redact: Redact | None = None) -> None:
-        try:
-            import sqlalchemy  # noqa: PLC0415  # of the extra; takes .2 s
-        except ImportError as error:
-            raise MissingDependencyError("SQLAlchemy", "store") from error
+        with extra("store", "SQLAlchemy"):
+            import sqlalchemy  # noqa: PLC0415  # takes .2 s
         text = where if isinstance(where, str) else str(_target.path_from(where, "store"))
         self.name = without_secrets(text)
         """The path or URL, without secrets."""
@@ -203,12 +201,10 @@ class Store:
         if url is None or url.get_backend_name() != "postgresql":
             why = "use a path, sqlite:///PATH or postgresql://USER@HOST/NAME"
             raise ConfigurationError("store", text, why)
-        try:
+        with extra("postgres", "psycopg"):
             return create_engine(
                 url.set(drivername="postgresql+psycopg"), pool_pre_ping=True, hide_parameters=True
             )
-        except ImportError as error:
-            raise MissingDependencyError("psycopg", "postgres") from error
 
     def _migrate(self) -> None:
         """Bring the schema to this version."""
