@@ -124,7 +124,7 @@ def judge_documents(
     own = {"relevant": [], "utilized": []}
     start = time.process_time()
     for call in calls:
-        found = relevance(backend, call, 8_192, UNIT, Event())
+        found = relevance(backend, call, UNIT, Event())
         for name, one in zip(own, found, strict=True):
             own[name].append(one)
     spent = time.process_time() - start

@@ -6,7 +6,8 @@ import json
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from operator import mul
 from pathlib import Path
 from threading import Event
@@ -35,10 +36,8 @@ _LONGEST_DEFAULT = 4_096
 # Of these, position numbers begin behind the padding's id.
 _SHIFTED = ("roberta", "xlm-roberta", "camembert", "xlm-roberta-xl", "mpnet", "longformer")
 
-
-class Cancelled(JudgeError):
-    """The call was cancelled between two batches."""
-
+_OUTPUTS = ("logits", "sentence_embedding", "last_hidden_state", "token_embeddings")
+"""Those of a classifier and, behind it, of encoders."""
 
 Options = Mapping[str, Any]
 """The judge's arguments, as far as they are for a model: `labels`, names of its outputs, in order;
@@ -49,20 +48,30 @@ model's files say it."""
 # --- What a model's files say of it
 
 
-def read_json(path: Path | None, field: str) -> dict[str, Any]:
+@contextmanager
+def usable(field: str, value: object, way: str) -> Iterator[None]:
+    """Blame an argument for what a library raises inside of the `with`."""
+    try:
+        yield
+    except Exception as error:
+        [first, *_] = str(error).strip().splitlines() or [""]
+        why = f"cannot be {way}: {type(error).__name__}: {first}"
+        raise ConfigurationError(field, value, why) from error
+
+
+def read_json(path: str | Path | None, field: str) -> dict[str, Any]:
     """Read an object of a JSON file; `{}` where there is none.
 
     Raises:
         ConfigurationError: the file is not such an object.
     """
-    if path is None or not path.is_file():
+    if path is None or not Path(path).is_file():
         return {}
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ConfigurationError(field, path.name, f"cannot be read: {error}") from error
+    name = Path(path).name
+    with usable(field, name, "read"):
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
     if not isinstance(content, dict):
-        raise ConfigurationError(field, path.name, "should hold a JSON object")
+        raise ConfigurationError(field, name, "should hold a JSON object")
     return content
 
 
@@ -171,8 +180,7 @@ def reading_of(
             unsupported; shows them.
     """
     option, meaning, example = _NAMED[purpose]
-    labels: Any = config.get("id2label")
-    labels = labels if isinstance(labels, dict) else {}
+    labels: Any = config.get("id2label") or {}
     named = [labels.get(n, labels.get(str(n), f"LABEL_{n}")) for n in range(max(size, len(labels)))]
     names = named if given is None else given
     words = [re.sub(r"[^a-z]+", "_", str(label).lower()).strip("_") for label in names]
@@ -198,14 +206,16 @@ def reading_of(
 class LocalModel(ABC):
     """A loaded model with its tokenizer; used by one thread at a time.
 
+    What the model is, its first outputs tell: an export may have left out the head that its config
+    names.
+
     Args:
         name: the model's name and digest, without the folder that it is in.
-        kind: what the model is.
-        config: its `config.json`.
         tokenizer: a `tokenizers.Tokenizer`, which is copied.
         purpose: the argument that the model was given as.
         options: the user's.
-        find: finds another file of the model's by its name; None where there is none.
+        find: finds another file of the model's by its name; gives None where there is none.
+        config: its `config.json`; None to find it.
         limit: the `model_max_length` of a tokenizer that was not read from such a file.
         shape: inputs of a batch and tokens of an input, where the model takes one number only.
 
@@ -216,26 +226,25 @@ class LocalModel(ABC):
 
     _loaded: Any
     """The library's own object; subclasses set it before they come to `__init__`."""
+    _inputs: Collection[str]
+    """Names of the inputs that the model takes; likewise."""
+    _output: str
+    """Name of the output that `run` returns, by `choose_output`; known when it returns."""
 
     def __init__(
         self,
         name: str,
-        kind: Kind,
-        config: Mapping[str, Any],
         tokenizer: Any,
         purpose: Purpose,
         options: Options,
         *,
-        find: Callable[[str], Path | None],
+        find: Callable[[str], str | Path | None],
+        config: Mapping[str, Any] | None = None,
         limit: object = None,
         shape: Sequence[int | None] = (None, None),
     ) -> None:
-        self.name, self.kind, self._rows = name, kind, shape[0]
-        if kind == ("embedding" if purpose == "model" else "token"):
-            both = ["an encoder", "a classifier of tokens"]
-            wrong, right = both if kind == "embedding" else reversed(both)
-            why = f"is {wrong}; use a classifier of pairs or {right}"
-            raise ConfigurationError(purpose, name, why)
+        self.name, self._rows = name, shape[0]
+        config = config or read_json(find("config.json"), purpose)
         files = ("tokenizer_config.json", "sentence_bert_config.json", "1_Pooling/config.json")
         cut, sentence, pooling = (read_json(find(file), purpose) for file in files)
         limits = (limit, cut.get("model_max_length"), sentence.get("max_seq_length"))
@@ -243,36 +252,50 @@ class LocalModel(ABC):
         cls = pooling.get("pooling_mode_cls_token") is True
         self._pooling = options["pooling"] or ("cls" if cls else "mean")
         self._batch_size = min(options["batch_size"], shape[0] or options["batch_size"])
-        self._tokenizer, self._framing = plain_copy(tokenizer), plain_copy(tokenizer)
+        self._tokenizer, self._framing = self.plain_copy(tokenizer), self.plain_copy(tokenizer)
         self._framing.enable_truncation(self.length)
         pad = _number(config.get("pad_token_id")) or 0
         self._framing.enable_padding(pad_id=pad, length=shape[1])
         added = self._tokenizer.get_added_tokens_decoder().values()
         special = sorted((t.content for t in added if t.special and t.content), key=len)
         self._special = re.compile("|".join(map(re.escape, reversed(special))) or r"(?!)")
-        try:
+        with usable(purpose, name, "run"):
             [(_, _, out)] = self._outputs([("a b", "a")], Event())
-        except Exception as error:
-            why = f"cannot be run: {type(error).__name__}: {error}"
-            raise ConfigurationError(purpose, name, why) from error
+        self.kind: Kind = "token" if out.ndim == 2 else "pair"
+        if self._output in _OUTPUTS[1:]:
+            self.kind = "embedding"
+        if self.kind == ("embedding" if purpose == "model" else "token"):
+            both = ["an encoder", "a classifier of tokens"]
+            wrong, right = both if purpose == "model" else reversed(both)
+            why = f"is {wrong}; use a classifier of pairs or {right}"
+            raise ConfigurationError(purpose, name, why)
         self.reading = None
-        if kind != "embedding":
+        if self.kind != "embedding":
             self.reading = reading_of(config, options["labels"], out.shape[-1], purpose, name)
         elif options["labels"] is not None:
             why = f"{name} is an encoder, whose outputs have no names"
             raise ConfigurationError("relevance_labels", options["labels"], why)
-        self.identity = (name, kind, self.length, pad, self._pooling, self.reading)
+        self.identity = (name, self.kind, self.length, pad, self._pooling, self.reading)
 
     @abstractmethod
-    def run(self, ids: Any, mask: Any, types: Any) -> Any:
-        """Run the model on numpy arrays of a row per input; return its outputs likewise."""
+    def run(self, inputs: Mapping[str, Any]) -> Any:
+        """Run the model on numpy arrays of a row per input; return its output as float32."""
 
     def close(self) -> None:
         """Let go of the model."""
         self._loaded = None
 
-    def forget_threads(self) -> None:  # noqa: B027 -- nothing to do where the library copes
-        """Start anew in a forked process."""
+    def choose_output(self, names: Sequence[str]) -> None:
+        """Choose among the names of the model's outputs; the first where none is known."""
+        self._output = next((name for name in _OUTPUTS if name in names), names[0])
+
+    @staticmethod
+    def plain_copy(tokenizer: Any) -> Any:
+        """Copy a `tokenizers.Tokenizer` without what using it leaves: length and padding."""
+        plain = type(tokenizer).from_str(tokenizer.to_str())
+        plain.no_padding()
+        plain.no_truncation()
+        return plain
 
     def tokens(self, texts: Sequence[str]) -> list[Any]:
         """Cut texts into tokens, without special ones: a `tokenizers.Encoding` of each."""
@@ -295,7 +318,7 @@ class LocalModel(ABC):
 
         Raises:
             JudgeOutputError: an output is not a finite number, or there is none.
-            Cancelled: `stop` was set.
+            JudgeError: `stop` was set.
         """
         assert self.reading is not None
         probabilities = [0.0] * len(pairs)
@@ -313,7 +336,7 @@ class LocalModel(ABC):
         """Compute the cosine of the vectors of each pair, in [-1, 1].
 
         Raises:
-            JudgeOutputError, Cancelled: as `probabilities`.
+            JudgeOutputError, JudgeError: as `probabilities`.
         """
         texts = list(dict.fromkeys(text for pair in pairs for text in pair))
         vectors: dict[str, list[float]] = {}
@@ -341,19 +364,14 @@ class LocalModel(ABC):
             most = max(1, BATCH_TOKENS // (len(encodings[0]) or 1))
             for low in range(0, len(part), most):
                 if stop.is_set():
-                    raise Cancelled("the call was cancelled")
+                    raise JudgeError("the call was cancelled")
                 batch = encodings[low : low + most]
                 # A model of a fixed number of rows reads the first input in the empty ones.
                 rows = batch + batch[:1] * ((self._rows or 0) - len(batch))
-                ids = numpy.array([row.ids for row in rows])
-                mask = numpy.array([row.attention_mask for row in rows])
-                out = self.run(ids, mask, numpy.array([row.type_ids for row in rows]))
-                yield from zip(part[low : low + most], batch, out, strict=False)
-
-
-def plain_copy(tokenizer: Any) -> Any:
-    """Copy a `tokenizers.Tokenizer` without what using it leaves in it: length and padding."""
-    plain = type(tokenizer).from_str(tokenizer.to_str())
-    plain.no_padding()
-    plain.no_truncation()
-    return plain
+                tables = {
+                    "input_ids": [row.ids for row in rows],
+                    "attention_mask": [row.attention_mask for row in rows],
+                    "token_type_ids": [row.type_ids for row in rows],
+                }
+                taken = {name: numpy.array(tables[name]) for name in tables if name in self._inputs}
+                yield from zip(part[low : low + most], batch, self.run(taken), strict=False)

@@ -9,28 +9,21 @@ the model has tokens for.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import chain
 from math import fsum, isfinite, log, sqrt
 from pathlib import Path
 from threading import Event
 from typing import Any, ClassVar, NamedTuple
 
-from rag_eval_integrations import _process
 from rag_eval_integrations._contain import contained
+from rag_eval_integrations._threads import Threads
 from rag_eval_integrations.errors import ConfigurationError, JudgeError, JudgeOutputError
-from rag_eval_integrations.judges._local_model import (
-    SHORTEST,
-    LocalModel,
-    Pair,
-    Pooling,
-    sigmoid,
-)
+from rag_eval_integrations.judges._local_model import LocalModel, Pair, Pooling, sigmoid
 from rag_eval_integrations.judges.embedded import EmbeddedJudge, label_call
 from rag_eval_integrations.judges.judge import JudgeBase
 from rag_eval_integrations.records import (
@@ -72,20 +65,6 @@ _LEFT_OUT = (
     "The documents are longer than the model reads at once: the parts that match a response "
     "sentence least were not read beside it."
 )
-_OF_DOCUMENTS = {
-    "all_relevant_sentence_keys", "all_utilized_sentence_keys", "relevant_probabilities",
-    "utilized_probabilities", "estimates",
-}  # fmt: skip
-
-
-class Unscored(Exception):
-    """The call cannot be scored; the arguments are the code and the reason."""
-
-
-def over_budget(what: str, most: int) -> Unscored:
-    """Say that a call would take more pairs than are allowed."""
-    why = f"the call has {what}, more than {most} pairs allow (max_pairs)"
-    return Unscored("over_budget", why)
 
 
 # --- Premises: pieces of documents, and windows of them
@@ -139,19 +118,14 @@ def ranked(pieces: Sequence[SentencePart], texts: Iterable[frozenset[int]]) -> l
     return orders
 
 
-def windows(
-    order: Sequence[int], sizes: Sequence[int], budget: int, most: int
-) -> tuple[list[list[int]], int]:
-    """Pack pieces into windows, the best matches first; within a window in their own order.
+def windows(order: Sequence[int], sizes: Sequence[int], budget: int, most: int) -> list[list[int]]:
+    """Pack pieces into windows, the best matches first.
 
     Args:
         order: numbers of the pieces, the best match first.
         sizes: tokens of each piece, none above the budget.
         budget: most tokens of a window.
         most: most windows.
-
-    Returns:
-        The windows, and how many pieces were left out of them.
     """
     packed: list[list[int]] = []
     left = budget
@@ -164,27 +138,24 @@ def windows(
             left = budget
         packed[-1].append(number)
         left -= sizes[number] + 1
-    return [sorted(window) for window in packed], len(order) - sum(map(len, packed))
+    return packed
 
 
 # --- The judge
 
 
 class Read(NamedTuple):
-    """What was read of the response sentences of a call."""
+    """What was read of a response sentence; places of document sentences, the best match first."""
 
-    entries: list[SentenceSupport]
-    probabilities: list[float]
-    """P(supported) of each."""
-    alone: Mapping[int, float] = {}
-    """Document sentence → its highest probability of carrying a response sentence alone."""
-    windows: int = 1
-    """Most windows that one sentence was read with."""
-    left_out: bool = False
-    """Whether a sentence was not read with all pieces of documents."""
+    probability: float = 0.0
+    """P(supported)."""
+    alone: Sequence[tuple[int, float]] = ()
+    """Document sentences, each with the probability that it carries the sentence alone."""
+    matched: Sequence[int] = ()
+    """Document sentences of the best premise that share a token with it."""
 
 
-class ReaderJudge(JudgeBase, _process.ProcessObserver):
+class ReaderJudge(JudgeBase):
     """Base of the judges that read with a local model; see `OnnxJudge`, `TransformersJudge`.
 
     A judge is pickled as the arguments of its class: another process loads the models.
@@ -223,27 +194,32 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
         self._lines = (relevance_line, utilized_line)
         load = type(self)._model
         self._support = load(model, "model", given | {"pooling": None})
-        self._models = [self._support]
+        self._second: LocalModel | None = None
         if relevance is not None:
             own = {"labels": relevance_labels, "max_length": None}
-            self._models.append(load(relevance, "relevance", given | own))
-        self._pool: ThreadPoolExecutor | None = None
+            self._second = load(relevance, "relevance", given | own)
+        self._models = [model for model in (self._support, self._second) if model]
+        self._thread = Threads(1, "rag-eval-reader")
         self._closed = False
         # Each of question and hypothesis may take a quarter; a premise has the rest.
-        self._quarter = max(SHORTEST // 4, self._support.length // 4)
+        self._quarter = self._support.length // 4
         by_tokens = self._support.kind == "token"
         self._template = template or ("{question}\n{premise}" if by_tokens else "{premise}")
         self._check_template()
-        by = self._models[1].name if self._models[1:] else "embedded"
+        # What labels depend on.
+        of_words = self._lines if self._second else EmbeddedJudge().version
+        options = (threshold, max_windows, max_pairs, template, of_words)
+        parts = repr([*(model.identity for model in self._models), options])
+        digest = hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()
+        self.version = f"{_RULES}-{digest[:12]}"
+        by = self._second.name if self._second else "embedded"
         read_by = f"{self._support.name} + {by}"
-        self.version = f"{_RULES}-{self._digest()}"
         self._info = JudgeInfo(name=self.name, model=read_by, version=self.version)
         self.card = (
             f"Support is read by {self._support.name} ({self._support.kind} classifier, "
             f"{self._support.length} tokens), relevance by {by}. Its probabilities are "
             "not calibrated: measure it on labelled rows of your own."
         )
-        _process.register(self)
 
     def _check_template(self) -> None:
         """Refuse a template that does not fit the model."""
@@ -256,14 +232,6 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
         if self._support.longest([self._pair("", "", "")]) > room // 2:
             raise ConfigurationError("template", template, f"fills more than half of {room} tokens")
 
-    def _digest(self) -> str:
-        """Return the digest of what labels depend on."""
-        of_words = EmbeddedJudge().version if len(self._models) == 1 else self._lines
-        template = self._made_of["template"]
-        options = (self._threshold, self._max_windows, self._max_pairs, template, of_words)
-        parts = [*(model.identity for model in self._models), options]
-        return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()[:12]
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._info.model!r}, version={self.version!r})"
 
@@ -271,12 +239,6 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
         if self._closed:
             raise TypeError(_CLOSED)
         return partial(type(self), **self._made_of), ()
-
-    def after_fork(self) -> None:
-        """Start a new thread, and let the models start theirs, when they are needed."""
-        self._pool = None
-        for model in self._models:
-            model.forget_threads()
 
     async def label(self, call: SentencizedCall) -> Labelling:
         """Label one call in the judge's thread; calls wait for each other there.
@@ -288,19 +250,16 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
         """
         if self._closed:
             raise JudgeError(_CLOSED)
-        self._pool = self._pool or ThreadPoolExecutor(1, "rag-eval-reader")
-        loop, stop = asyncio.get_running_loop(), Event()
+        stop = Event()
         try:
-            return await loop.run_in_executor(self._pool, self._label, call, stop)
+            return await self._thread.run(partial(self._label, call, stop))
         finally:
             stop.set()  # of no consequence unless the wait for it was cancelled
 
     async def aclose(self) -> None:
         """End the thread after the call that it is on, and let go of the models."""
         self._closed, self._made_of = True, {}  # they may be models
-        pool, self._pool = self._pool, None
-        if pool is not None:
-            await asyncio.to_thread(pool.shutdown)
+        await self._thread.aclose()
         for model in self._models:
             model.close()
 
@@ -308,40 +267,39 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
         """Label one call; what cannot be scored has its reason."""
         if self._closed:  # while it was waiting for its turn
             raise JudgeError(_CLOSED)
-        code: UnscoredCode = "judge_output_invalid"
         try:
             with contained:
                 return self._labelled(call, stop)
-        except Unscored as error:
-            code, why = error.args
         except JudgeOutputError as error:
-            why = str(error)
+            return self._unscored("judge_output_invalid", str(error))
         except JudgeError:
             raise
         except Exception as error:
             why = f"{self._info.model}: {type(error).__name__}: {error}"
             raise JudgeError(why) from error
-        flags = (READER,)
-        return Labelling(labels=None, judge=self._info, flags=flags, unscored=code, reason=why)
+
+    def _unscored(self, code: UnscoredCode | None, why: str) -> Labelling:
+        """Say why a call has no labels."""
+        return Labelling(labels=None, judge=self._info, flags=(READER,), unscored=code, reason=why)
 
     def _labelled(self, call: SentencizedCall, stop: Event) -> Labelling:
         """Read support, and take relevance from the second model or the embedded judge."""
         keys = [sentence.key for sentence in call.documents]
         answered = [sentence.key for sentence in call.response]
-        if len(self._models) == 1:
-            by_words = label_call(call)
-            if by_words.labels is None:
-                why = f"{by_words.reason}; or give a model for relevance (`relevance=`)"
-                raise Unscored(by_words.unscored or "judge_incapable", why)
-            maker = f"the embedded judge (version {by_words.judge.version})"
-            known = by_words.labels.model_dump(include=_OF_DOCUMENTS)
-            read = self._read(call, stop)
-        else:
-            second = self._models[1]
-            relevant, utilized = relevance(second, call, self._max_pairs, self._lines, stop)
-            maker, read = second.name, self._read(call, stop)
-            # A sentence that carries another alone was used.
-            used = [max(p, read.alone.get(number, 0.0)) for number, p in enumerate(utilized)]
+        size, most = (len(answered), len(keys)), self._max_pairs
+        many = f"{size[0]} response sentences" if size[0] * (1 + ALONE) > most else ""
+        if self._second and max(1, size[0]) * size[1] > most:
+            many = f"{size[0]} response and {size[1]} document sentences"
+        if many:
+            why = f"the call has {many}, more than {most} pairs allow (max_pairs)"
+            return self._unscored("over_budget", why)
+        known: dict[str, Any]
+        if self._second:
+            maker = self._second.name
+            relevant, used = relevance(self._second, call, self._lines, stop)
+            reads, most, left_out = self._read(call, stop)
+            for number, p in chain.from_iterable(read.alone for read in reads):
+                used[number] = max(used[number], p)  # what carries another sentence alone was used
             known = {
                 "all_relevant_sentence_keys": _likeliest(keys, relevant),
                 "all_utilized_sentence_keys": _likeliest(keys, used),
@@ -349,13 +307,23 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
                 "utilized_probabilities": _rounded(keys, used),
                 "estimates": {},
             }
-        supported = _rounded(answered, read.probabilities)
+        else:
+            by_words = label_call(call)
+            if by_words.labels is None:
+                why = f"{by_words.reason}; or give a model for relevance (`relevance=`)"
+                return self._unscored(by_words.unscored, why)
+            maker = f"the embedded judge (version {by_words.judge.version})"
+            # What it says of the response is overwritten below.
+            known = by_words.labels.model_dump(exclude={"contradictions"})
+            reads, most, left_out = self._read(call, stop)
+        supported = _rounded(answered, [read.probability for read in reads])
         if supported:
             # Sentences of a response are far from independent: their product would fall with its
             # length. The standard error is the RMS distance of the gold score, 0 or 1.
             least = min(supported.values())
             known["estimates"]["adherence"] = (least, round(sqrt(least * (1 - least)), DIGITS))
-        wrong = [each.response_sentence_key for each in read.entries if not each.fully_supported]
+        entries = [self._entry(*pair, keys) for pair in zip(answered, reads, strict=True)]
+        wrong = [entry.response_sentence_key for entry in entries if not entry.fully_supported]
         unsupported = f"unsupported are {', '.join(wrong)}." if wrong else "all supported."
         count = len(known["all_relevant_sentence_keys"])
         known |= {
@@ -363,7 +331,7 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
             "are relevant.",
             "overall_supported_explanation": f"By {self._support.name}: {unsupported}",
             "overall_supported": not wrong,
-            "sentence_support_information": tuple(read.entries),
+            "sentence_support_information": tuple(entries),
             "unsupported_response_sentence_keys": tuple(wrong),
             "supported_probabilities": supported,
         }
@@ -374,40 +342,39 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
         return Labelling(
             labels=Labels(**known),
             judge=self._info,
-            windows=read.windows,
+            windows=most,
             # Without the number: a summary would list each by itself.
-            warnings=(warning, _LEFT_OUT) if read.left_out else (warning,),
+            warnings=(warning, _LEFT_OUT) if left_out else (warning,),
             flags=(READER,),
         )
 
-    def _entry(
-        self, key: str, p: float, evidence: Sequence[str] = (), matched: Sequence[str] = ()
-    ) -> SentenceSupport:
-        """Describe what was read of a response sentence; keys come with the best match first."""
-        supported = round(p, DIGITS) >= self._threshold
-        why, near = "closest are", matched
-        if supported and evidence:
-            why, near = "alone by", evidence
-        elif supported:
-            why = "together by what is around"
+    def _entry(self, key: str, read: Read, keys: Sequence[str]) -> SentenceSupport:
+        """Say what was read of a response sentence, by the keys of document sentences."""
+        supported = round(read.probability, DIGITS) >= self._threshold
+        evidence = [number for number, p in read.alone if supported and p >= self._threshold]
+        near = tuple(dict.fromkeys(keys[number] for number in evidence or read.matched))
+        why = "closest are"
+        if supported:
+            why = "alone by" if evidence else "together by what is around"
         shown = f" {why} {', '.join(near)}" if near else " there is no document sentence"
         return SentenceSupport(
             response_sentence_key=key,
-            explanation=f"P(supported) {p:.2f} by {self._support.name};{shown}.",
-            supporting_sentence_keys=tuple(near) if supported else (),
+            explanation=f"P(supported) {read.probability:.2f} by {self._support.name};{shown}.",
+            supporting_sentence_keys=near if supported else (),
             fully_supported=supported,
         )
 
-    def _read(self, call: SentencizedCall, stop: Event) -> Read:
+    def _read(self, call: SentencizedCall, stop: Event) -> tuple[list[Read], int, bool]:
         """Read the response sentences of a call beside its document sentences.
 
+        Returns:
+            What was read of each, the most windows of one, and whether pieces of documents were
+            left out of its windows.
+
         Raises:
-            Unscored: more pairs than are allowed.
-            JudgeOutputError, Cancelled: as `LocalModel.probabilities`.
+            JudgeOutputError, JudgeError: as `LocalModel.probabilities`.
         """
-        model, answered = self._support, [sentence.key for sentence in call.response]
-        if len(answered) * (1 + ALONE) > self._max_pairs:
-            raise over_budget(f"{len(answered)} response sentences", self._max_pairs)
+        model, count = self._support, len(call.response)
         spoken = (call.call.question, *(sentence.text for sentence in call.response))
         question, *texts = [self._beginning(model.plain(text)) for text in spoken]
         behind, *tokens = [frozenset(text.ids) for text in model.tokens([question, *texts])]
@@ -419,51 +386,38 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
         budget = max(1, model.length - fixed - 2)
         pieces = pieces_of(model, [model.plain(each.text) for each in call.documents], budget)
         if not pieces:
-            return Read([self._entry(key, 0.0) for key in answered], [0.0] * len(answered))
+            return [Read()] * count, 1, False
         sizes = [piece.size for piece in pieces]
-        allowed = max(1, min(self._max_windows, self._max_pairs // max(1, len(answered)) - ALONE))
-        orders = ranked(pieces, tokens)
-        packed = [windows(order, sizes, budget, allowed) for order in orders]
+        allowed = max(1, min(self._max_windows, self._max_pairs // max(1, count) - ALONE))
+        packed = [windows(order, sizes, budget, allowed) for order in ranked(pieces, tokens)]
 
         def scores(premises: Sequence[Sequence[Sequence[int]]]) -> list[list[float]]:
             """Read each text beside each of its premises."""
             pairs = [
-                self._pair(" ".join(pieces[number].text for number in premise), question, text)
+                self._pair(" ".join(pieces[n].text for n in sorted(premise)), question, text)
                 for text, own in zip(texts, premises, strict=True)
                 for premise in own
             ]
             values = iter(model.probabilities(pairs, stop))
             return [[next(values) for _ in own] for own in premises]
 
-        together = scores([premises for premises, _ in packed])
-        best = []  # the pieces of each sentence's best window, the best match first
-        for order, (premises, _), values in zip(orders, packed, together, strict=True):
-            inside = set(premises[values.index(max(values))])
-            best.append([number for number in order if number in inside])
-        single = scores([[[n] for n in own[:ALONE]] if len(own) > 1 else [] for own in best])
-        entries, probabilities, alone = [], [], dict[int, float]()
-        keys = [call.documents[piece.sentence].key for piece in pieces]
-        read = zip(answered, tokens, best, together, single, strict=True)
-        for key, ids, own, values, singly in read:
-            p = max(values)
-            carried = dict(zip(own, singly or [p], strict=False))
-            for piece, value in carried.items():
-                number = pieces[piece].sentence
-                alone[number] = max(alone.get(number, 0.0), value)
-            evidence = dict.fromkeys(keys[n] for n in carried if carried[n] >= self._threshold)
-            matched = (keys[n] for n in own[:ALONE] if not pieces[n].ids.isdisjoint(ids))
-            probabilities.append(max([p, *carried.values()]))
-            entries.append(
-                self._entry(key, probabilities[-1], [*evidence], [*dict.fromkeys(matched)])
-            )
-        most = max((len(premises) for premises, _ in packed), default=1)
-        return Read(entries, probabilities, alone, most, any(left for _, left in packed))
+        together = scores(packed)
+        best = [own[p.index(max(p))][:ALONE] for own, p in zip(packed, together, strict=True)]
+        single = scores([[[n] for n in own] if len(own) > 1 else [] for own in best])
+        reads = []
+        for ids, numbers, values, singly in zip(tokens, best, together, single, strict=True):
+            near = [pieces[number] for number in numbers]
+            carried = zip(near, singly or [max(values)], strict=True)
+            alone = [(piece.sentence, p) for piece, p in carried]
+            matched = [piece.sentence for piece in near if piece.ids & ids]
+            reads.append(Read(max([*values, *singly]), alone, matched))
+        left_out = any(sum(map(len, own)) < len(pieces) for own in packed)
+        return reads, max(map(len, packed), default=1), left_out
 
     def _beginning(self, text: str) -> str:
         """Cut a question or response sentence to its share of the input."""
-        [encoding] = self._support.tokens([text])
-        spans = encoding.offsets[: self._quarter]
-        return text if len(spans) == len(encoding) else text[spans[0][0] : spans[-1][1]]
+        pieces = pieces_of(self._support, [text], self._quarter)
+        return pieces[0].text if pieces else text
 
     def _pair(self, premise: str, question: str, hypothesis: str) -> Pair:
         """Make the input that the model was trained on."""
@@ -474,7 +428,7 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
 
 
 def relevance(
-    model: LocalModel, call: SentencizedCall, most: int, lines: tuple[Line, Line], stop: Event
+    model: LocalModel, call: SentencizedCall, lines: tuple[Line, Line], stop: Event
 ) -> tuple[list[float], list[float]]:
     """Compute P(relevant) and P(utilized) of each document sentence, in [0, 1].
 
@@ -484,30 +438,22 @@ def relevance(
     Args:
         model: a classifier of pairs, or an encoder.
         call: the call.
-        most: most pairs of question and sentence, and of response and document sentence.
         lines: from cosines to the log-odds of relevant and of utilized, for an encoder.
         stop: set to cancel.
 
     Raises:
-        Unscored: there are more pairs than `most`.
-        JudgeOutputError, Cancelled: as `LocalModel.probabilities`.
+        JudgeOutputError, JudgeError: as `LocalModel.probabilities`.
     """
-    response, documents = [
-        [model.plain(sentence.text) for sentence in side]
-        for side in (call.response, call.documents)
-    ]
-    encoder = model.kind == "embedding"
-    if max(1, len(response)) * len(documents) > most:
-        what = f"{len(response)} response and {len(documents)} document sentences"
-        raise over_budget(what, most)
-    asking = [model.plain(call.call.question), *response]
+    asking = [call.call.question, *(sentence.text for sentence in call.response)]
+    asking = [model.plain(text) for text in asking]
+    documents = [model.plain(sentence.text) for sentence in call.documents]
     pairs = [(text, document) for document in documents for text in asking]
-    values = (model.cosines if encoder else model.probabilities)(pairs, stop)
-    if encoder:
-        own = [lines[0]] + [lines[1]] * len(response)
-        values = [
-            sigmoid(a + b * x) for x, (a, b) in zip(values, own * len(documents), strict=True)
-        ]
+    if model.kind == "embedding":
+        own = [lines[0]] + [lines[1]] * len(call.response)
+        cosines = zip(model.cosines(pairs, stop), own * len(documents), strict=True)
+        values = [sigmoid(a + b * cosine) for cosine, (a, b) in cosines]
+    else:
+        values = model.probabilities(pairs, stop)
     rows = [values[n : n + len(asking)] for n in range(0, len(values), len(asking))]
     return [row[0] for row in rows], [max([0.0, *row[1:]]) for row in rows]
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from functools import partial
 from glob import escape
 from pathlib import Path
 from typing import Any
 
-from rag_eval_integrations.errors import ConfigurationError, MissingDependencyError
-from rag_eval_integrations.judges._local_model import Kind, LocalModel, Options, Purpose, read_json
+from rag_eval_integrations import _process
+from rag_eval_integrations.errors import ConfigurationError, extra
+from rag_eval_integrations.judges._local_model import LocalModel, Options, Purpose, usable
 from rag_eval_integrations.judges._reader import ReaderJudge
 
 _PROVIDERS = {
@@ -18,27 +20,21 @@ _PROVIDERS = {
     "coreml": "CoreMLExecutionProvider",
     "directml": "DmlExecutionProvider",
 }
-_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
-_OUTPUTS = ("logits", "sentence_embedding", "last_hidden_state", "token_embeddings")
-"""Those of a classifier and, behind it, of encoders."""
 _OF_PARENTS: list[Any] = []
 """Sessions of a process that forked this one."""
 
 
-class _OnnxModel(LocalModel):
+class _OnnxModel(LocalModel, _process.ProcessObserver):
     def __init__(self, model: Any, purpose: Purpose, options: Options) -> None:
-        try:
+        with extra("onnx"):
             import onnxruntime  # noqa: PLC0415 -- heavy, and an extra
             import tokenizers  # noqa: PLC0415 -- an extra
-        except ImportError as error:
-            raise MissingDependencyError(error.name or "onnxruntime", "onnx") from error
         there = onnxruntime.get_available_providers()
         known = [name for name, provider in _PROVIDERS.items() if provider in there]
         if options["device"] not in known:
             why = f"this onnxruntime has {', '.join(known)}"
             raise ConfigurationError("device", options["device"], why)
         file, folder = _files(Path(model), purpose)
-        config = read_json(folder / "config.json", purpose)
         settings = onnxruntime.SessionOptions()
         settings.log_severity_level = 3
         if options["threads"] is not None:
@@ -46,41 +42,29 @@ class _OnnxModel(LocalModel):
         self._open = partial(
             onnxruntime.InferenceSession, str(file), settings, [_PROVIDERS[options["device"]]]
         )
-        try:
+        with usable(purpose, str(model), "loaded"):
             tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
             self._loaded = self._open()
-        except Exception as error:
-            why = f"cannot be loaded: {type(error).__name__}: {error}"
-            raise ConfigurationError(purpose, str(model), why) from error
-        self._inputs = {node.name: node.type for node in self._loaded.get_inputs()}
+        self._types = {node.name: node.type for node in self._loaded.get_inputs()}
+        self._inputs = self._types.keys()
+        self.choose_output([node.name for node in self._loaded.get_outputs()])
         # Sizes that the model was exported with; names stand for any size.
         shape = [n if isinstance(n, int) else None for n in self._loaded.get_inputs()[0].shape]
-        outputs = {node.name: len(node.shape) for node in self._loaded.get_outputs()}
-        wanted = [name for name in _OUTPUTS if name in outputs]
-        self._output = (wanted or list(outputs))[0]
-        # Not by the config: an export may have left the classifier out.
-        kind: Kind = "token" if outputs[self._output] == 3 else "pair"
-        if self._output in _OUTPUTS[1:]:
-            kind = "embedding"
-
         name = folder.resolve().name + ("" if file.stem == "model" else f"/{file.stem}")
         name += f"@{_digest(file, folder / 'tokenizer.json')[:12]}"
-        super().__init__(
-            name, kind, config, tokenizer, purpose, options, find=folder.joinpath, shape=shape
-        )
+        super().__init__(name, tokenizer, purpose, options, find=folder.joinpath, shape=shape)
+        _process.register(self)
 
-    def run(self, ids: Any, mask: Any, types: Any) -> Any:
+    def run(self, inputs: Mapping[str, Any]) -> Any:
         """Run the model on a batch; return its output as float32."""
         self._loaded = self._loaded or self._open()
-        arrays = zip(_INPUTS, (ids, mask, types), strict=True)
         fed = {
-            name: array.astype(self._inputs[name][len("tensor(") : -1])
-            for name, array in arrays
-            if name in self._inputs
+            name: array.astype(self._types[name][len("tensor(") : -1])
+            for name, array in inputs.items()
         }
         return self._loaded.run([self._output], fed)[0].astype("float32")
 
-    def forget_threads(self) -> None:
+    def after_fork(self) -> None:
         """Drop the session after a fork, which has no threads in the child."""
         # Its threads are the parent's: its end would wait for them forever, so it is kept.
         _OF_PARENTS.append(self._loaded)
@@ -143,21 +127,20 @@ class OnnxJudge(ReaderJudge):
 
 def _files(path: Path, purpose: Purpose) -> tuple[Path, Path]:
     """Return the `.onnx` file, and the folder of the files that describe it."""
-    names = (path / "model.onnx", path / "onnx" / "model.onnx") if path.is_dir() else (path,)
-    file = next((name for name in names if name.is_file()), None)
-    folder = (file or path).absolute().parent
-    if file is not None and folder.name == "onnx" and path != file.parent:
-        folder = folder.parent
-    missing = [name for name in ("tokenizer.json", "config.json") if not (folder / name).is_file()]
-    if file is None:
+    files, folder, why = [path], path.absolute().parent, "no such folder or file"
+    if path.is_dir():
+        files, folder = [path / "model.onnx", path / "onnx" / "model.onnx"], path.absolute()
         why = "has neither model.onnx nor onnx/model.onnx"
-        why = why if path.is_dir() else "no such folder or file"
-    elif file.suffix != ".onnx":
+    elif folder.name == "onnx":
+        folder = folder.parent
+    there = [file for file in files if file.is_file()]
+    missing = [name for name in ("tokenizer.json", "config.json") if not (folder / name).is_file()]
+    if there and path.suffix != ".onnx" and not path.is_dir():
         why = "use a folder, or a file that ends in .onnx"
-    elif missing:
+    elif there and missing:
         why = f"has no {missing[0]}"
-    else:
-        return file, folder
+    elif there:
+        return there[0], folder
     raise ConfigurationError(purpose, str(path), why)
 
 

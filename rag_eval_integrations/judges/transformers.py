@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rag_eval_integrations.errors import ConfigurationError, MissingDependencyError
-from rag_eval_integrations.judges._local_model import Kind, LocalModel, Options, Purpose, plain_copy
+from rag_eval_integrations.errors import ConfigurationError, extra
+from rag_eval_integrations.judges._local_model import LocalModel, Options, Purpose, usable
 from rag_eval_integrations.judges._reader import ReaderJudge
 
-_CLASSES: dict[Kind, str] = {
-    "pair": "AutoModelForSequenceClassification",
-    "token": "AutoModelForTokenClassification",
-    "embedding": "AutoModel",
-}
+_HEADS = ("ForSequenceClassification", "ForTokenClassification", "")
+"""Ends of the names of architectures, each with a class of its own that loads them."""
 
 
 class _TorchModel(LocalModel):
@@ -26,11 +25,9 @@ class _TorchModel(LocalModel):
         if options["threads"] is not None:
             why = "is for OnnxJudge; torch has its own"
             raise ConfigurationError("threads", options["threads"], why)
-        try:
+        with extra("transformers"):
             import torch  # noqa: PLC0415 -- heavy, and an extra
             import transformers  # noqa: PLC0415 -- heavy, and an extra
-        except ImportError as error:
-            raise MissingDependencyError(error.name or "torch", "transformers") from error
         self._torch: Any = torch
         source = None if isinstance(model, tuple) else str(model)
         if source is not None:
@@ -41,63 +38,46 @@ class _TorchModel(LocalModel):
             raise ConfigurationError(purpose, kinds, "use a tuple (model, tokenizer)")
         if not tokenizer.is_fast:
             raise ConfigurationError(purpose, source or "…", "needs a fast tokenizer")
-        try:
+        with usable("device", options["device"], "used by torch"):
             self._device = torch.device(options["device"])
             self._loaded = loaded.to(self._device).eval()
-        except Exception as error:
-            why = f"torch cannot use it: {str(error).splitlines()[0]}"
-            raise ConfigurationError("device", options["device"], why) from error
 
-        def find(name: str) -> Path | None:
+        def find(name: str) -> str | None:
             """Find a file of the model's folder or on the hub."""
-            file = source and transformers.utils.cached_file(
+            return source and transformers.utils.cached_file(
                 source, name, _raise_exceptions_for_missing_entries=False,
                 _raise_exceptions_for_connection_errors=False,
             )  # fmt: skip
-            return Path(file) if file else None
 
         name = source or str(getattr(loaded.config, "_name_or_path", "") or type(loaded).__name__)
         if Path(name).is_absolute() or Path(name).exists():  # else a name of the hub
             name = Path(name).resolve().name
         name += f"@{_digest(loaded, tokenizer.backend_tokenizer, torch)[:12]}"
-        self._has_types = "token_type_ids" in tokenizer.model_input_names
+        self._inputs = {"input_ids", "attention_mask", *tokenizer.model_input_names}
         super().__init__(
-            name, _kind(type(loaded).__name__), loaded.config.to_dict(),
-            tokenizer.backend_tokenizer, purpose, options,
-            find=find, limit=tokenizer.model_max_length,
+            name, tokenizer.backend_tokenizer, purpose, options,
+            find=find, config=loaded.config.to_dict(), limit=tokenizer.model_max_length,
         )  # fmt: skip
 
-    def run(self, ids: Any, mask: Any, types: Any) -> Any:
+    def run(self, inputs: Mapping[str, Any]) -> Any:
         """Run the model on a batch; return its output as float32."""
-        arrays = {"input_ids": ids, "attention_mask": mask}
-        if self._has_types:
-            arrays["token_type_ids"] = types
+        tensor = partial(self._torch.tensor, device=self._device)
         with self._torch.inference_mode():
-            out = self._loaded(
-                **{name: self._torch.tensor(x, device=self._device) for name, x in arrays.items()}
-            )
-        values = out.last_hidden_state if self.kind == "embedding" else out.logits
-        return values.float().cpu().numpy()
+            out = self._loaded(**{name: tensor(array) for name, array in inputs.items()})
+        self.choose_output(list(out))
+        return out[self._output].float().cpu().numpy()
 
 
 def _from_pretrained(transformers: Any, name: str, purpose: Purpose) -> tuple[Any, Any]:
     """Load model and tokenizer by name; an error names the argument."""
     local = Path(name).is_dir()  # a folder is never looked up
-    try:
+    with usable(purpose, name, "loaded"):
         config = transformers.AutoConfig.from_pretrained(name, local_files_only=local)
-        loader = getattr(transformers, _CLASSES[_kind((config.architectures or [""])[0])])
+        [architecture, *_] = config.architectures or [""]
+        head = next(head for head in _HEADS if architecture.endswith(head))
+        loader = getattr(transformers, f"AutoModel{head}")
         model = loader.from_pretrained(name, local_files_only=local)
         return model, transformers.AutoTokenizer.from_pretrained(name, local_files_only=local)
-    except Exception as error:
-        first = (str(error).strip().splitlines() or [""])[0]
-        why = f"cannot be loaded: {type(error).__name__}: {first}"
-        raise ConfigurationError(purpose, name, why) from error
-
-
-def _kind(architecture: str) -> Kind:
-    """Return the kind of a model by the name of its class."""
-    ends: dict[str, Kind] = {"ForSequenceClassification": "pair", "ForTokenClassification": "token"}
-    return next((kind for end, kind in ends.items() if architecture.endswith(end)), "embedding")
 
 
 class TransformersJudge(ReaderJudge):
@@ -133,5 +113,5 @@ def _digest(model: Any, tokenizer: Any, torch: Any) -> str:
         digest.update(memoryview(flat.view(torch.uint8).numpy()))
     config = {key: value for key, value in model.config.to_dict().items() if key[:1] != "_"}
     digest.update(json.dumps(config, sort_keys=True, default=str).encode())
-    digest.update(plain_copy(tokenizer).to_str().encode())
+    digest.update(LocalModel.plain_copy(tokenizer).to_str().encode())
     return digest.hexdigest()

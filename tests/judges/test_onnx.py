@@ -9,6 +9,7 @@ import pickle
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -536,12 +537,12 @@ async def test_a_cancelled_call_stops_and_the_next_is_read(nli: Path) -> None:
     started, cancelled, batches = threading.Event(), threading.Event(), 0
     run = judge._support.run
 
-    def counted(ids: Any, mask: Any, types: Any) -> Any:
+    def counted(inputs: Mapping[str, Any]) -> Any:
         nonlocal batches
         batches += 1
         started.set()
         assert cancelled.wait(60)
-        return run(ids, mask, types)
+        return run(inputs)
 
     judge._support.run = counted  # type: ignore[method-assign]
     long = asyncio.create_task(judge.label(call(" ".join([GOOD, BAD] * 10))))
