@@ -163,10 +163,10 @@ class Usage(Record):
     """None where the price is not known (never 0 for unknown)."""
 
     def __add__(self, other: Usage) -> Usage:
-        costs = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
-        answered = (self.requests - self.failed, other.requests - other.failed)
-        known = len(costs) == 2 or (bool(costs) and 0 in answered)
-        cost = sum(costs) if known else math.inf
+        unknown = [part for part in (self, other) if part.cost_usd is None]
+        # What was not answered costs nothing; of nothing at all, no price is known.
+        known = len(unknown) < 2 and all(part.requests == part.failed for part in unknown)
+        cost = (self.cost_usd or 0) + (other.cost_usd or 0) if known else math.inf
         return Usage(
             requests=min(MOST, self.requests + other.requests),
             failed=min(MOST, self.failed + other.failed),

@@ -211,6 +211,8 @@ def test_unknown_cost_stays_unknown_in_a_sum() -> None:
     assert (known + known).cost_usd == 1.0
     assert (known + unknown).cost_usd is None
     assert (Usage() + known).cost_usd == 0.5
+    assert (Usage(cost_usd=0) + unknown).cost_usd is None
+    assert (unknown + Usage(cost_usd=0)).cost_usd is None
     assert (known + unknown).requests == 2
 
 
