@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from rag_eval_integrations.evaluations.comparison import Comparison
 
 
+_LONGEST_ID = 200
+"""Characters of an id that may have been misspelt."""
+
+
 @dataclass(frozen=True)
 class MeanOf:
     """The mean of one score over evaluations that were all made in the same way."""
@@ -121,7 +125,9 @@ class Evaluations(Sequence[Evaluation]):
             return matching[0]
         why = f"{len(matching)} evaluations have it; select them yourself"
         if not matching:
-            near = get_close_matches(str(id), [each.id for each in self._items[:1_000]], 1)
+            # Comparing long ids takes quadratic time, and shows nothing that helps.
+            ids = [each.id for each in self._items[:1_000] if len(each.id) <= _LONGEST_ID]
+            near = get_close_matches(str(id)[:_LONGEST_ID], ids, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             why = f"none of {len(self)} evaluations has it{hint}"
         raise ConfigurationError("id", id, why)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from rag_eval_integrations._visible import counted, one_line
 from rag_eval_integrations.metrics import Diagnosis, diagnose
@@ -33,6 +34,13 @@ BINS = 10
 """Number of bins of a score's histogram."""
 _EDGES = [edge / BINS for edge in range(1, BINS)]
 _MOST_RANKS = 1_000
+_MOST_KINDS = 1_000
+"""Kinds of warnings, failures, flags … that are counted apart, so that memory is bounded."""
+_OTHERS = "(others)"
+"""Kind under which all further kinds are counted together."""
+_OTHER_JUDGES = JudgeInfo(name=_OTHERS)
+
+K = TypeVar("K", str, JudgeInfo)
 
 
 # --- The figures
@@ -201,18 +209,18 @@ class Summary:
         if error is not None:
             self.failed += 1
             kind = f"{error.stage}: {error.type}"
-            self.errors[kind] += 1
-            self.reasons.setdefault(kind, error.message)
+            self._fail({kind: 1}, {kind: error.message})
         if evaluation.labels is not None:
             self.labelled += 1
             self._retrieval.add(evaluation, evaluation.labels)
             for diagnosis in diagnose(evaluation):
                 self.diagnoses[diagnosis.pattern] += 1
         self._add_scores(evaluation)
-        self.flags.update(evaluation.flags)
+        _count(self.flags, Counter(evaluation.flags), _OTHERS)
         scores = evaluation.scores.values()
-        self.warnings.update(list(dict.fromkeys(w for score in scores for w in score.warnings)))
-        self.judges[evaluation.judge] += 1
+        warnings = dict.fromkeys((w for score in scores for w in score.warnings), 1)
+        _count(self.warnings, warnings, _OTHERS)
+        _count(self.judges, {evaluation.judge: 1}, _OTHER_JUDGES)
         usage = evaluation.usage
         if usage.requests or usage.prompt_tokens or usage.completion_tokens or usage.cost_usd:
             self.usage += usage
@@ -223,19 +231,24 @@ class Summary:
         self.scored += other.scored
         self.failed += other.failed
         self.labelled += other.labelled
-        self.errors.update(other.errors)
-        self.reasons = other.reasons | self.reasons
+        self._fail(other.errors, other.reasons)
         self.means.merge(other.means)
         self.diagnoses.update(other.diagnoses)
-        self.warnings.update(other.warnings)
-        self.flags.update(other.flags)
-        self.judges.update(other.judges)
+        _count(self.warnings, other.warnings, _OTHERS)
+        _count(self.flags, other.flags, _OTHERS)
+        _count(self.judges, other.judges, _OTHER_JUDGES)
         self.usage += other.usage
         for name, values in other.versions.items():
-            self.versions.setdefault(name, Counter()).update(values)
+            _count(self.versions.setdefault(name, Counter()), values, _OTHERS)
         for made, tally in other._tallies.items():
             self._tallies.setdefault(made, _Tally()).merge(tally)
         self._retrieval.merge(other._retrieval)
+
+    def _fail(self, errors: Mapping[str, int], reasons: Mapping[str, str]) -> None:
+        """Count failed calls by their kind, each with the first message."""
+        _count(self.errors, errors, _OTHERS)
+        for kind, reason in reasons.items():
+            self.reasons.setdefault(kind if kind in self.errors else _OTHERS, reason)
 
     def _add_scores(self, evaluation: Evaluation) -> None:
         """Count the scores of an evaluation, and what made them."""
@@ -247,7 +260,7 @@ class Summary:
         self.scored += any(score.value is not None for score in evaluation.scores.values())
         for name, value in dict.fromkeys(made_by):  # in an order that is the same in every process
             if value is not None:
-                self.versions.setdefault(name, Counter())[str(value)] += 1
+                _count(self.versions.setdefault(name, Counter()), {str(value): 1}, _OTHERS)
 
     @property
     def scores(self) -> tuple[ScoreFigures, ...]:
@@ -356,6 +369,12 @@ class Summary:
             share = f"{each.calls:,}, {each.share:.1%} (95 %: {each.interval:.1%})"
             lines += [f"  {each.pattern}  {share}", f"    {each.meaning}"]
         return "\n".join(lines)
+
+
+def _count(counter: Counter[K], more: Mapping[K, int], others: K) -> None:
+    """Add counts of kinds; those of new kinds as "others" when there are too many."""
+    for kind, count in more.items():
+        counter[kind if kind in counter or len(counter) < _MOST_KINDS else others] += count
 
 
 def _table(by: By, figures: Sequence[ScoreFigures]) -> list[str]:

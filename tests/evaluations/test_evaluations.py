@@ -89,6 +89,14 @@ def test_a_call_is_looked_up_by_its_id(evaluations: Evaluations) -> None:
         (evaluations + evaluations).by_id("alone")
 
 
+def test_a_long_id_suggests_no_other(evaluations: Evaluations) -> None:
+    """A text that was taken for an id; to find near ones would take quadratic time."""
+    long = evaluations[-1].model_copy(update={"id": "ferry " * 100})
+
+    with pytest.raises(ConfigurationError, match=r"has it$"):
+        Evaluations([*evaluations, long]).by_id("ferry " * 99)
+
+
 # --- Figures
 
 

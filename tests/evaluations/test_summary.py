@@ -8,7 +8,7 @@ import pytest
 from runs import call
 
 from rag_eval_integrations.evaluations.summary import Summary
-from rag_eval_integrations.records import By, Evaluation, Score
+from rag_eval_integrations.records import By, Evaluation, EvaluationError, JudgeInfo, Score
 
 
 def evaluation(*scores: Score) -> Evaluation:
@@ -126,6 +126,27 @@ def test_bins_and_thresholds_are_counted() -> None:
     (each,) = summary.scores
     assert each.bins == (2, 1, 0, 1, 0, 1, 0, 1, 1, 2)
     assert (each.passed, each.with_threshold, each.scored) == (4, 8, 9)
+
+
+def test_kinds_of_what_was_counted_are_bounded() -> None:
+    """A warning, failure or version that names its call takes no memory per call."""
+    summaries = Summary(), Summary()
+    for number in range(3_000):
+        score = scored(0.5, method="labels").model_copy(update={"warnings": (f"call {number}",)})
+        name = str(number)
+        error = EvaluationError(type=name, message=f"why {name}", stage="judge")
+        changed = {"flags": (name,), "error": error, "judge": JudgeInfo(name=name)}
+        summaries[number % 2].add(
+            evaluation(score).model_copy(update={**changed, "fingerprint": name})
+        )
+    first, second = summaries
+    first.merge(second)
+
+    counters = (first.warnings, first.flags, first.errors, first.versions["fingerprint"])
+    assert [(len(counter), counter["(others)"]) for counter in counters] == [(1_001, 2_000)] * 4
+    assert (len(first.judges), first.judges[JudgeInfo(name="(others)")]) == (1_001, 2_000)
+    assert first.reasons.keys() == first.errors.keys()
+    assert first.reasons["(others)"] == "why 2000"
 
 
 def test_how_they_were_made_is_told_in_one_order() -> None:
