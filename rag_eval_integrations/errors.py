@@ -17,7 +17,7 @@ Failures of an evaluation are not exceptions: they are data (`Score.status`, `Ev
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -43,7 +43,7 @@ class ConfigurationError(RagEvalError, ValueError):
         from rag_eval_integrations._visible import visible  # noqa: PLC0415 -- for a mistake only
 
         value = _presentable(field, value)
-        message = f"`{field}`: {why}" if missing else f"`{field}` = {_repr(value)}: {why}"
+        message = f"`{field}`: {why}" if missing else f"`{field}` = {written(value)}: {why}"
         # It may quote names of a file, also where nobody escapes.
         super().__init__(visible(message))
         self.field = field
@@ -82,11 +82,11 @@ def _presentable(field: str, value: object) -> object:
     return value
 
 
-def _repr(value: object) -> str:
-    """Return a value's `repr`; never raises."""
+def written(value: object, write: Callable[[object], str] = repr) -> str:
+    """Write a value as text; never raises."""
     try:
-        return repr(value)
-    except Exception:  # noqa: BLE001 -- a number of 5,000 digits, a user's `__repr__`
+        return write(value)
+    except Exception:  # noqa: BLE001 -- 5,000 digits, 10,000 lists in lists, a user's `__repr__`
         return f"<{type(value).__name__} that cannot be shown>"
 
 

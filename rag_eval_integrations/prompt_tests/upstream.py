@@ -12,7 +12,7 @@ from typing import Any, cast
 from pydantic import JsonValue, ValidationError
 
 from rag_eval_integrations._contain import words_of
-from rag_eval_integrations.errors import ConfigurationError, InputError, RagEvalError
+from rag_eval_integrations.errors import ConfigurationError, InputError, RagEvalError, written
 from rag_eval_integrations.metrics.prompty.reply import Outcome, read_verdict
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import (
@@ -75,14 +75,11 @@ _MOST = 10**9
 def text_of(row: Row, name: str) -> str:
     """Read a text; empty if the cell is missing."""
     value = row.get(name)
-    return "" if value is None else whole_text(value if isinstance(value, str) else _shown(value))
-
-
-def _shown(value: object) -> str:
-    try:
-        return str(value)
-    except (ValueError, RecursionError):  # 5,000 digits; 1,000 lists in lists
-        return f"<{type(value).__name__} that cannot be shown>"
+    return (
+        ""
+        if value is None
+        else whole_text(value if isinstance(value, str) else written(value, str))
+    )
 
 
 def flag_of(row: Row, name: str) -> bool | None:

@@ -22,7 +22,7 @@ from pydantic import (
 )
 
 from rag_eval_integrations._contain import contained, words_of
-from rag_eval_integrations.errors import InputError
+from rag_eval_integrations.errors import InputError, written
 
 SCHEMA = 1
 """Version of the file formats, which every line of every file carries as `"schema"`; that of
@@ -298,10 +298,7 @@ def is_amount(value: object, *, or_zero: bool = False) -> bool:
 
 def shown(value: object) -> str:
     """Show a value in an error message: at most 60 characters, quotes and controls escaped."""
-    try:
-        text = repr(value)
-    except Exception:  # noqa: BLE001 -- 5,000 digits, 10,000 lists in lists, a user's `__repr__`
-        text = f"<{type(value).__name__} that cannot be shown>"
+    text = written(value)
     return text if len(text) <= 60 else f"{text[:57]}…"
 
 
