@@ -6,7 +6,7 @@ import json
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import mul
 from pathlib import Path
@@ -207,55 +207,47 @@ class LocalModel(ABC):
     """A loaded model with its tokenizer; used by one thread at a time.
 
     What the model is, its first outputs tell: an export may have left out the head that its config
-    names.
+    names. Subclasses set the members below before they come to `__init__`.
 
     Args:
-        name: the model's name and digest, without the folder that it is in.
         tokenizer: a `tokenizers.Tokenizer`, which is copied.
         purpose: the argument that the model was given as.
         options: the user's.
-        find: finds another file of the model's by its name; gives None where there is none.
-        config: its `config.json`; None to find it.
-        limit: the `model_max_length` of a tokenizer that was not read from such a file.
-        shape: inputs of a batch and tokens of an input, where the model takes one number only.
 
     Raises:
         ConfigurationError: the model does not serve the purpose, cannot be run, or its outputs are
             not those that are named.
     """
 
+    name: str
+    """The model's name and digest, without the folder that it is in."""
+    _config: Mapping[str, Any] | None = None
+    """Its `config.json`; None to find it."""
     _loaded: Any
-    """The library's own object; subclasses set it before they come to `__init__`."""
+    """The library's own object."""
     _inputs: Collection[str]
-    """Names of the inputs that the model takes; likewise."""
+    """Names of the inputs that the model takes."""
     _output: str
     """Name of the output that `run` returns, by `choose_output`; known when it returns."""
+    _limit: object = None
+    """The `model_max_length` of a tokenizer that was not read from such a file."""
+    _shape: Sequence[int | None] = (None, None)
+    """Inputs of a batch and tokens of an input, where the model takes one number only."""
 
-    def __init__(
-        self,
-        name: str,
-        tokenizer: Any,
-        purpose: Purpose,
-        options: Options,
-        *,
-        find: Callable[[str], str | Path | None],
-        config: Mapping[str, Any] | None = None,
-        limit: object = None,
-        shape: Sequence[int | None] = (None, None),
-    ) -> None:
-        self.name, self._rows = name, shape[0]
-        config = config or read_json(find("config.json"), purpose)
+    def __init__(self, tokenizer: Any, purpose: Purpose, options: Options) -> None:
+        name, (rows, length) = self.name, self._shape
+        config = self._config or read_json(self.find("config.json"), purpose)
         files = ("tokenizer_config.json", "sentence_bert_config.json", "1_Pooling/config.json")
-        cut, sentence, pooling = (read_json(find(file), purpose) for file in files)
-        limits = (limit, cut.get("model_max_length"), sentence.get("max_seq_length"))
-        self.length = input_length(config, options["max_length"], limits, shape[1])
+        cut, sentence, pooling = (read_json(self.find(file), purpose) for file in files)
+        limits = (self._limit, cut.get("model_max_length"), sentence.get("max_seq_length"))
+        self.length = input_length(config, options["max_length"], limits, length)
         cls = pooling.get("pooling_mode_cls_token") is True
         self._pooling = options["pooling"] or ("cls" if cls else "mean")
-        self._batch_size = min(options["batch_size"], shape[0] or options["batch_size"])
+        self._batch_size = min(options["batch_size"], rows or options["batch_size"])
         self._tokenizer, self._framing = self.plain_copy(tokenizer), self.plain_copy(tokenizer)
         self._framing.enable_truncation(self.length)
         pad = _number(config.get("pad_token_id")) or 0
-        self._framing.enable_padding(pad_id=pad, length=shape[1])
+        self._framing.enable_padding(pad_id=pad, length=length)
         added = self._tokenizer.get_added_tokens_decoder().values()
         special = sorted((t.content for t in added if t.special and t.content), key=len)
         self._special = re.compile("|".join(map(re.escape, reversed(special))) or r"(?!)")
@@ -276,6 +268,10 @@ class LocalModel(ABC):
             why = f"{name} is an encoder, whose outputs have no names"
             raise ConfigurationError("relevance_labels", options["labels"], why)
         self.identity = (name, self.kind, self.length, pad, self._pooling, self.reading)
+
+    @abstractmethod
+    def find(self, name: str) -> str | Path | None:
+        """Find another file of the model's by its name; None where there is none."""
 
     @abstractmethod
     def run(self, inputs: Mapping[str, Any]) -> Any:
@@ -367,7 +363,7 @@ class LocalModel(ABC):
                     raise JudgeError("the call was cancelled")
                 batch = encodings[low : low + most]
                 # A model of a fixed number of rows reads the first input in the empty ones.
-                rows = batch + batch[:1] * ((self._rows or 0) - len(batch))
+                rows = batch + batch[:1] * ((self._shape[0] or 0) - len(batch))
                 tables = {
                     "input_ids": [row.ids for row in rows],
                     "attention_mask": [row.attention_mask for row in rows],

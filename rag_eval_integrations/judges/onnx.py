@@ -34,7 +34,7 @@ class _OnnxModel(LocalModel, _process.ProcessObserver):
         if options["device"] not in known:
             why = f"this onnxruntime has {', '.join(known)}"
             raise ConfigurationError("device", options["device"], why)
-        file, folder = _files(Path(model), purpose)
+        file, self._folder = _files(Path(model), purpose)
         settings = onnxruntime.SessionOptions()
         settings.log_severity_level = 3
         if options["threads"] is not None:
@@ -43,17 +43,23 @@ class _OnnxModel(LocalModel, _process.ProcessObserver):
             onnxruntime.InferenceSession, str(file), settings, [_PROVIDERS[options["device"]]]
         )
         with usable(purpose, str(model), "loaded"):
-            tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+            tokenizer = tokenizers.Tokenizer.from_file(str(self.find("tokenizer.json")))
             self._loaded = self._open()
         self._types = {node.name: node.type for node in self._loaded.get_inputs()}
         self._inputs = self._types.keys()
         self.choose_output([node.name for node in self._loaded.get_outputs()])
         # Sizes that the model was exported with; names stand for any size.
-        shape = [n if isinstance(n, int) else None for n in self._loaded.get_inputs()[0].shape]
-        name = folder.resolve().name + ("" if file.stem == "model" else f"/{file.stem}")
-        name += f"@{_digest(file, folder / 'tokenizer.json')[:12]}"
-        super().__init__(name, tokenizer, purpose, options, find=folder.joinpath, shape=shape)
+        self._shape = [
+            n if isinstance(n, int) else None for n in self._loaded.get_inputs()[0].shape
+        ]
+        self.name = self._folder.resolve().name + ("" if file.stem == "model" else f"/{file.stem}")
+        self.name += f"@{_digest(file, self.find('tokenizer.json'))[:12]}"
+        super().__init__(tokenizer, purpose, options)
         _process.register(self)
+
+    def find(self, name: str) -> Path:
+        """Find a file in the model's folder."""
+        return self._folder / name
 
     def run(self, inputs: Mapping[str, Any]) -> Any:
         """Run the model on a batch; return its output as float32."""

@@ -29,34 +29,33 @@ class _TorchModel(LocalModel):
             import torch  # noqa: PLC0415 -- heavy, and an extra
             import transformers  # noqa: PLC0415 -- heavy, and an extra
         self._torch: Any = torch
-        source = None if isinstance(model, tuple) else str(model)
-        if source is not None:
-            model = _from_pretrained(transformers, source, purpose)
+        self._cached_file = transformers.utils.cached_file
+        self._source = None if isinstance(model, tuple) else str(model)
+        if self._source is not None:
+            model = _from_pretrained(transformers, self._source, purpose)
         loaded, tokenizer = model
         if not all(hasattr(loaded, name) for name in ("config", "state_dict")):
             kinds = ", ".join(type(part).__name__ for part in model)
             raise ConfigurationError(purpose, kinds, "use a tuple (model, tokenizer)")
         if not tokenizer.is_fast:
-            raise ConfigurationError(purpose, source or "…", "needs a fast tokenizer")
+            raise ConfigurationError(purpose, self._source or "…", "needs a fast tokenizer")
         with usable("device", options["device"], "used by torch"):
             self._device = torch.device(options["device"])
             self._loaded = loaded.to(self._device).eval()
-
-        def find(name: str) -> str | None:
-            """Find a file of the model's folder or on the hub."""
-            return source and transformers.utils.cached_file(
-                source, name, _raise_exceptions_for_missing_entries=False,
-                _raise_exceptions_for_connection_errors=False,
-            )  # fmt: skip
-
-        name = source or str(getattr(loaded.config, "_name_or_path", "") or type(loaded).__name__)
+        known_as = getattr(loaded.config, "_name_or_path", "") or type(loaded).__name__
+        name = self._source or str(known_as)
         if Path(name).is_absolute() or Path(name).exists():  # else a name of the hub
             name = Path(name).resolve().name
-        name += f"@{_digest(loaded, tokenizer.backend_tokenizer, torch)[:12]}"
+        self.name = f"{name}@{_digest(loaded, tokenizer.backend_tokenizer, torch)[:12]}"
+        self._config, self._limit = loaded.config.to_dict(), tokenizer.model_max_length
         self._inputs = {"input_ids", "attention_mask", *tokenizer.model_input_names}
-        super().__init__(
-            name, tokenizer.backend_tokenizer, purpose, options,
-            find=find, config=loaded.config.to_dict(), limit=tokenizer.model_max_length,
+        super().__init__(tokenizer.backend_tokenizer, purpose, options)
+
+    def find(self, name: str) -> str | None:
+        """Find a file in the model's folder or on the hub."""
+        return self._source and self._cached_file(
+            self._source, name, _raise_exceptions_for_missing_entries=False,
+            _raise_exceptions_for_connection_errors=False,
         )  # fmt: skip
 
     def run(self, inputs: Mapping[str, Any]) -> Any:

@@ -112,11 +112,12 @@ class Words(LocalModel):
         tokenizer.add_special_tokens(list(SPECIAL))
         self.batches: list[tuple[int, int]] = []
         options = {"labels": None, "max_length": None, "pooling": None, "batch_size": batch_size}
-        config = {"id2label": {0: "relevant"}, "max_position_embeddings": 600}
-        self._inputs, self._output = ("attention_mask",), "logits"
-        super().__init__(
-            "words", tokenizer, "relevance", options, find=lambda name: None, config=config
-        )
+        self.name, self._inputs, self._output = "words", ("attention_mask",), "logits"
+        self._config = {"id2label": {0: "relevant"}, "max_position_embeddings": 600}
+        super().__init__(tokenizer, "relevance", options)
+
+    def find(self, name: str) -> None:
+        return None
 
     def run(self, inputs: Mapping[str, Any]) -> Any:
         [mask] = inputs.values()
