@@ -35,7 +35,6 @@ COMPAT = (
     "models/test_reading*",
     # typer and rich: the commands, and what they print.
     "cli/test_demo*",
-    "cli/test_help*",
     "cli/test_score*",
     "evaluations/test_figures*",
     # nltk, which decides for other languages, and to which English is held.
