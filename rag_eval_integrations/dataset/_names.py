@@ -42,7 +42,10 @@ _TOOLS = (
 )  # fmt: skip
 """Tools whose rows are known by all of their names, so that other fields are no rivals."""
 
-ROWS = ("examples", "results", "testCases", "test_cases", "samples", "goldens", "test_results")
+ROWS = (
+    "examples", "results", "testCases", "test_cases", "samples", "goldens", "test_results",
+    "conversationalTestCases",
+)  # fmt: skip
 """Names under which tools write the rows of a data set into one object."""
 
 _TURNS = "turns"

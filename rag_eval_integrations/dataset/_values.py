@@ -323,7 +323,8 @@ def conversation(messages: list[Any], where: str, *, answered: bool) -> Conversa
     history = [{"role": role, "content": text} for role, text in turns[:asked] if text]
     documents: list[Any] = [text for role, text in turns[asked:end] if role == "tool" and text]
     for item in messages[asked : end + 1]:
-        context = (fields_of(item) or {}).get("retrieval_context")
+        fields = fields_of(item) or {}
+        context = fields.get("retrieval_context") or fields.get("retrievalContext")
         documents += context if isinstance(context, list | tuple) else ()
     response = turns[end][1] if answered else None
     return Conversation(turns[asked][1], response, history, documents)

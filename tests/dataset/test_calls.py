@@ -386,6 +386,50 @@ def test_rows_under_one_key_are_read_and_told(tmp_path: Path, name: str, ending:
     assert "is missing" in why(path)[0]
 
 
+@pytest.mark.parametrize("orient", ["columns", "index", "split"])
+def test_a_frame_that_pandas_wrote_as_json_is_read(tmp_path: Path, orient: Any) -> None:
+    """Without `orient` it is an object of columns; a filtered frame has gaps in its index."""
+    pandas = pytest.importorskip("pandas")
+    path = tmp_path / "frame.json"
+    frame = pandas.DataFrame([RAGAS, {**RAGAS, "user_input": "Why?"}, RAGAS])
+    frame[1:].to_json(path, orient=orient)
+    calls, notes = told(path)
+    assert [call and call.question for call in calls] == ["Why?", "When?"]
+    assert notes[0] == "rows are read from a data frame as pandas' to_json writes it"
+    frame[1:].rename(columns={"user_input": "q"}).to_json(path, orient=orient)
+    calls, _ = told(path, field_map={"question": "q"})
+    assert [call and call.question for call in calls] == ["Why?", "When?"]
+
+
+@pytest.mark.parametrize("frame", [
+    {"columns": ["a"], "index": [0], "data": [["x", "y"]]},
+    {"columns": [{}], "index": [0], "data": [["x"]]},
+    {"columns": 1, "index": [0], "data": 2},
+    {"user_input": {"0": "q"}, "response": {"1": "r"}},
+    {"testRunData": 1},
+])  # fmt: skip
+def test_what_only_looks_like_a_frame_is_one_bad_row(tmp_path: Path, frame: Any) -> None:
+    """It ends no run."""
+    path = tmp_path / "frame.json"
+    path.write_text(json.dumps(frame))
+    assert len(why(path)) == 1
+
+
+def test_the_files_of_deepevals_test_runs_are_read(tmp_path: Path) -> None:
+    """The latest run lies under `testRunData`; conversations have a list of their own."""
+    turns = [
+        {"role": "user", "content": "When?", "order": 0},
+        {"role": "assistant", "content": "At nine.", "order": 1, "retrievalContext": ["At 9."]},
+    ]
+    run = {"testCases": [], "conversationalTestCases": [{"name": "c", "turns": turns}]}
+    for written in (run, {"testRunData": run}):
+        path = tmp_path / "run.json"
+        path.write_text(json.dumps(written))
+        call = call_of(path)
+        assert (call.question, call.response) == ("When?", "At nine.")
+        assert [document.text for document in call.documents] == ["At 9."]
+
+
 def test_a_row_that_holds_a_list_stays_a_row(tmp_path: Path) -> None:
     """By known names, or by a map."""
     path = tmp_path / "rows.json"
