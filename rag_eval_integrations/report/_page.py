@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval_integrations import _target
 from rag_eval_integrations._visible import visible
+from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import whole_text
 
 if TYPE_CHECKING:
@@ -100,15 +101,23 @@ def write(
         The file that was written.
 
     Raises:
-        ConfigurationError: there is a file that this program did not make, or no regular file.
+        ConfigurationError: there is a file that this program did not make, or no regular file; the
+            name is that of another format, such as `evals.jsonl`.
         OSError: it cannot be written; an earlier page is as it was.
     """
+    check(path, field=field)
     _target.write_page(path, content, is_page, field=field, mode=mode)
     return path
 
 
+_NOT_PAGES = (".jsonl", ".json", ".csv", ".parquet", ".gz", ".md")
+"""Endings that other files of this program have: HTML in `evals.jsonl` is a slip."""
+
+
 def check(path: Path, *, field: str = "path") -> Path:
     """Follow links to a page that is going to be written, and refuse what `write` would refuse."""
+    if path.name.lower().endswith(_NOT_PAGES):
+        raise ConfigurationError(field, str(path), "a page is HTML; let its name end in .html")
     return _target.check_page(path, is_page, field=field)
 
 

@@ -87,3 +87,11 @@ def test_a_page_replaces_a_page_and_nothing_else(tmp_path: Path) -> None:
     assert mine.stat().st_mode & 0o777 == 0o600
     assert "hand-made" in other.read_text()
     assert {each.name for each in tmp_path.iterdir()} == {"mine.html", "other.html"}
+
+
+@pytest.mark.parametrize("name", ["evals.jsonl", "evals.jsonl.gz", "Figures.JSON", "calls.csv"])
+def test_a_page_under_the_name_of_another_format_is_refused(tmp_path: Path, name: str) -> None:
+    """HTML in `evals.jsonl` is a slip of its user, and is said before anything is written."""
+    with pytest.raises(ConfigurationError, match=r"a page is HTML; let its name end in \.html"):
+        _page.write(tmp_path / name, ["<p>"])
+    assert list(tmp_path.iterdir()) == []
