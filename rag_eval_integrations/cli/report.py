@@ -69,7 +69,8 @@ def report(options: ReportOptions) -> int:
         words = f"Wrote the report of {calls} to {out}{part} ({_megabytes(size)})"
         print_stdout(words)
     if rows.left_out:
-        print_stderr(f"{evals}: {rows.left_out} evaluation(s) have no labels, and so no row")
+        without = counted(rows.left_out, "evaluation has", "evaluations have")
+        print_stderr(f"{evals}: {without} no labels, and so no row")
     return rows.bad.end("are not in the report", skip=options.skip_invalid)
 
 

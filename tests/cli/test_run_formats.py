@@ -168,7 +168,7 @@ def test_ragbench_rows_can_be_scored_again(rag_eval: Command, evals: Path, tmp_p
     out, again = tmp_path / "rows.jsonl", tmp_path / "again.jsonl"
     done = rag_eval("report", evals, "-o", out, "--format", "ragbench")
     assert done.code == 0
-    assert "3 evaluation(s) have no labels" in done.err
+    assert "3 evaluations have no labels" in done.err
     assert rag_eval("score", out, "-o", again).code == 0
     ours, theirs = Evaluations.load(evals)[:3], Evaluations.load(again)
     for one, other in zip(ours, theirs, strict=True):
