@@ -59,7 +59,9 @@ def _judge_called(
         raise ConfigurationError(
             option, given, f"no such judge: {name!r}; {meant(name)}use {FORMS}"
         )
-    thing = imported(name, option, f"use {FORMS}")
+    # `llama3.1:8b` and `anthropic:NAME` are how other tools write models.
+    use = f"use {FORMS}; a model behind an OpenAI-compatible endpoint is openai:MODEL"
+    thing = imported(name, option, use)
     try:
         return judge_from(thing)  # type: ignore[arg-type]  # it checks what it is
     except ConfigurationError as error:

@@ -132,6 +132,7 @@ def test_doctor_tries_it(rag_eval: Command, work: Path) -> None:
         ("embeded", "'embeded'; did you mean 'embedded'? Else use embedded, openai:MODEL, onnx:"),
         ("no_such_module:judge", "no module 'no_such_module' in "),
         ("own_judges.sub:judge", "no module 'own_judges.sub'"),
+        ("llama3.1:8b", "a model behind an OpenAI-compatible endpoint is openai:MODEL"),
         ("own_judges:jugde", "own_judges has no 'jugde'"),
         ("own_judges:judges.yours", "own_judges.judges has no 'yours'"),
         ("own_judges:Mine", "own_judges:Mine is a class, not a judge"),
