@@ -591,7 +591,7 @@ def test_what_is_no_file_of_rows_is_answered_with_a_line_to_copy(
     ("content", "tried"),
     [
         (
-            "Q,C,A\n" + "q,c,a\n" * 3_000,
+            "Q,C,A\n" + "q,c,a\n" * 300,
             "the row has `A`, `C`, `Q`; try --map question=Q --map documents=C --map response=A",
         ),
         (
