@@ -116,9 +116,10 @@ _NOT_PAGES = (".jsonl", ".json", ".csv", ".parquet", ".gz", ".md")
 
 def check(path: Path, *, field: str = "path") -> Path:
     """Follow links to a page that is going to be written, and refuse what `write` would refuse."""
+    target = _target.check_page(path, is_page, field=field)
     if path.name.lower().endswith(_NOT_PAGES):
         raise ConfigurationError(field, str(path), "a page is HTML; let its name end in .html")
-    return _target.check_page(path, is_page, field=field)
+    return target
 
 
 def is_page(head: bytes) -> bool:
