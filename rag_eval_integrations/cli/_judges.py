@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -39,6 +40,9 @@ def judge_of(
     def endpoint(name: str) -> Model:
         """Make the model of an endpoint, watched and cached as the options say."""
         arguments: dict[str, Any] = {**requests, **more}
+        # An estimate is wanted before there is a key.
+        if getattr(options, "dry_run", False) and not os.environ.get("OPENAI_API_KEY"):
+            arguments["api_key"] = "none"
         cache = arguments.pop("cache", None)
         model = cast(Model, judge_from(name, **arguments))
         if watched is not None:

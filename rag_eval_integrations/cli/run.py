@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import itertools
-import os
 import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Collection, Generator, Iterable, Iterator
@@ -117,13 +116,11 @@ def run(options: RunOptions) -> int:
 
 def _judge(options: RunOptions, progress: Progress) -> tuple[Judge | Model, WatchedModel | None]:
     """Make the judge; and the model that it is, which tells when it cannot be used."""
-    # An estimate is wanted before there is a key, and writes nothing.
-    no_cache = {"cache": None} if options.dry_run else {}
-    no_key = options.dry_run and not os.environ.get("OPENAI_API_KEY")
+    no_cache = {"cache": None} if options.dry_run else {}  # an estimate writes nothing
     watched: list[WatchedModel] = []
     judge = judge_of(
         options, watched, max_concurrency=options.max_concurrency, on_wait=progress.wait,
-        api_key="none" if no_key else None, **no_cache,
+        **no_cache,
     )  # fmt: skip
     # In a cascade, calls that need no model are scored without it.
     return judge, watched[0] if isinstance(judge, Model) and watched else None

@@ -288,7 +288,7 @@ def test_a_judge_that_is_down_for_long_parks_calls_until_they_are_brought_back(
 
 
 def test_what_is_left_out_says_why_and_can_be_judged_later(
-    tmp_path: Path, rag_eval: Command
+    tmp_path: Path, rag_eval: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The sample, the budgets and calls whose run failed; `rescore` says first what it would do."""
     path = tmp_path / "e.db"
@@ -309,6 +309,9 @@ def test_what_is_left_out_says_why_and_can_be_judged_later(
         dry = rag_eval("rescore", "--store", path, "--dry-run")
         assert dry.out.startswith("24 calls, ")
         assert "; about " in dry.out
+        monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+        foreseen = rag_eval("rescore", "--store", path, "--judge", "openai:gpt-4o", "--dry-run")
+        assert "about 26 requests" in foreseen.out  # before there is a key
         assert len(list(store.evaluations())) == 2
         done = rag_eval("rescore", "--store", path)
 
