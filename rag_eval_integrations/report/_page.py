@@ -105,8 +105,7 @@ def write(
             name is that of another format, such as `evals.jsonl`.
         OSError: it cannot be written; an earlier page is as it was.
     """
-    check(path, field=field)
-    _target.write_page(path, content, is_page, field=field, mode=mode)
+    _target.write_page(check(path, field=field), content, is_page, field=field, mode=mode)
     return path
 
 
