@@ -291,9 +291,21 @@ def messages_in(value: object) -> list[Any]:
         value = _parsed(value)
     if isinstance(value, Mapping) and isinstance(value.get("messages"), list | tuple):
         value = value["messages"]
-    if not isinstance(value, list | tuple) or not value or _message(value[0]) is None:
+    if not isinstance(value, list | tuple) or not value:
         return []
-    return list(value)
+    messages = [message for item in value for message in _exchange(item)]
+    return [] if _message(messages[0]) is None else messages
+
+
+def _exchange(item: Any) -> list[Any]:
+    """Return the messages of a question with its answer, as deepeval 2 writes a turn."""
+    fields = fields_of(item) or {}
+    asked, answer = fields.get("input"), fields.get("actual_output", fields.get("actualOutput"))
+    if not (isinstance(asked, str) and isinstance(answer, str)):
+        return [item]
+    return [
+        {"role": "user", "content": asked}, {**fields, "role": "assistant", "content": answer}
+    ]  # fmt: skip
 
 
 def conversation(messages: list[Any], where: str, *, answered: bool) -> Conversation:

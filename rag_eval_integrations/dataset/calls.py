@@ -111,10 +111,10 @@ def _of_file(name: str, opened: Callable[[], BinaryIO], reader: _Reader) -> Iter
         reader.cells = form in ("csv", "parquet")
         first = list(islice(rows, 2))
         is_mapped = any(way_to(row, name) for _, row in first for name in chain(*given))
-        inside = _rows_of_frame(first[0][1], reader.tell) if len(first) == 1 else []
-        if len(first) == 1 and not is_mapped and not inside:
+        inside = (_rows_of_frame(first[0][1], reader.tell) or None) if len(first) == 1 else None
+        if len(first) == 1 and not is_mapped and inside is None:
             inside = _rows_inside(first[0][1], reader.tell)
-        if inside:
+        if inside is not None:
             unit, first = "row", list(enumerate(inside, 1))
         yield from lines_from(chain(first, rows), reader.call, unit)
 
@@ -131,12 +131,13 @@ def _rows_of_frame(item: Any, tell: Callable[[str], object]) -> list[Any]:
         rows = [dict(zip(item["columns"], cells, strict=True)) for cells in item["data"]]
     elif parts and all(isinstance(part, Mapping) for part in parts):
         labels = parts[0].keys()
-        if all(map(str.isdecimal, item)):
+        if all(str(label).isdecimal() for label in item):
             rows = parts
-        elif all(map(str.isdecimal, labels)) and all(part.keys() == labels for part in parts):
+        elif all(str(label).isdecimal() and part.keys() == labels
+                 for part in parts for label in labels):  # fmt: skip
             rows = [{name: item[name][label] for name in item} for label in labels]
     if rows:
-        tell("rows are read from a data frame as pandas' to_json writes it")
+        tell("rows are read from a data frame as pandas writes it")
     return rows
 
 
@@ -150,8 +151,8 @@ def _is_split(item: Mapping[str, Any]) -> bool:
     )
 
 
-def _rows_inside(item: Any, tell: Callable[[str], object]) -> list[Any]:
-    """Return the rows that an object holds, which is not a row itself; empty for none.
+def _rows_inside(item: Any, tell: Callable[[str], object]) -> list[Any] | None:
+    """Return the rows that an object holds, which is not a row itself; None if it holds no list.
 
     They are a list of objects under one of the names that tools give it, or the only one.
     """
@@ -162,13 +163,15 @@ def _rows_inside(item: Any, tell: Callable[[str], object]) -> list[Any]:
     lists = {
         name: rows
         for name, rows in fields.items()
-        if isinstance(rows, list) and rows and not any(isinstance(row, simple) for row in rows)
+        if isinstance(rows, list)
+        and (rows or name in ROWS)
+        and not any(isinstance(row, simple) for row in rows)
     }
-    known = [name for name in ROWS if name in lists]
+    known = sorted((name for name in ROWS if name in lists), key=lambda name: not lists[name])
     if isinstance(fields.get("testRunData"), Mapping):  # the latest test run of deepeval
         return _rows_inside(fields["testRunData"], tell)
     if not QUESTIONS.isdisjoint(map(folded, fields)) or not (known or len(lists) == 1):
-        return []
+        return None
     name = (known or list(lists))[0]
     tell(f"rows are read from `{name}`")
     return lists[name]
@@ -184,6 +187,8 @@ def _objects(source: Any, tell: Callable[[str], object]) -> Iterator[tuple[int, 
         ConfigurationError: it has no rows.
     """
     if isinstance(source, Mapping):
+        if framed := _rows_of_frame(source, tell):
+            return ((number, _row(row)) for number, row in enumerate(framed, 1))
         if not QUESTIONS.isdisjoint(folded(str(name)) for name in source) and not all(
             isinstance(value, list) for value in source.values()
         ):

@@ -395,7 +395,10 @@ def test_a_frame_that_pandas_wrote_as_json_is_read(tmp_path: Path, orient: Any) 
     frame[1:].to_json(path, orient=orient)
     calls, notes = told(path)
     assert [call and call.question for call in calls] == ["Why?", "When?"]
-    assert notes[0] == "rows are read from a data frame as pandas' to_json writes it"
+    assert notes[0] == "rows are read from a data frame as pandas writes it"
+    assert [line.value and line.value.question for line in read_calls(frame[1:].to_dict())] == [
+        "Why?", "When?",
+    ]  # fmt: skip
     frame[1:].rename(columns={"user_input": "q"}).to_json(path, orient=orient)
     calls, _ = told(path, field_map={"question": "q"})
     assert [call and call.question for call in calls] == ["Why?", "When?"]
@@ -428,6 +431,14 @@ def test_the_files_of_deepevals_test_runs_are_read(tmp_path: Path) -> None:
         call = call_of(path)
         assert (call.question, call.response) == ("When?", "At nine.")
         assert [document.text for document in call.documents] == ["At 9."]
+    exchange = {"input": "When?", "actualOutput": "At nine.", "retrievalContext": ["At 9."]}
+    earlier = {"input": "Who?", "actualOutput": "Ann.", "retrievalContext": ["Ann."]}
+    path.write_text(json.dumps({"turns": [earlier, exchange]}))  # as version 2 writes them
+    call = call_of(path)
+    assert (call.question, call.response, len(call.history)) == ("When?", "At nine.", 2)
+    assert [document.text for document in call.documents] == ["At 9."]
+    path.write_text(json.dumps({"testCases": []}))
+    assert list(read_calls(path)) == []
 
 
 def test_a_row_that_holds_a_list_stays_a_row(tmp_path: Path) -> None:
