@@ -49,6 +49,7 @@ from rag_eval_integrations.metrics import (
     Trace,
 )
 from rag_eval_integrations.metrics.metric import checked_metrics
+from rag_eval_integrations.metrics.trace import TRACE_SCORES
 from rag_eval_integrations.models import ModelBase, with_retries
 from rag_eval_integrations.models._single_flight import SingleFlight
 from rag_eval_integrations.records import (
@@ -536,7 +537,8 @@ def metric_named(
     if name in makers:
         return makers[name](**given)
     known = f"{', '.join(makers)}{forms or ' or geval:NAME'}"
-    raise ConfigurationError("metrics", name, f"no such metric; {metric_hint(name)}use {known}")
+    hint = "is a score of `trace`; " if name in TRACE_SCORES else metric_hint(name, makers)
+    raise ConfigurationError("metrics", name, f"no such metric; {hint}use {known}")
 
 
 def _default_splitter() -> Splitter:

@@ -166,7 +166,8 @@ def meant(name: str) -> str:
     """Suggest what an unknown judge name stands for: a misspelling or a model; empty if neither."""
     if not name or ":" in name:
         return ""
-    near = get_close_matches(name, ("embedded",), 1) or [f"{ENDPOINT}{name}"]
+    model = name.removeprefix("openai/")  # as LiteLLM writes it
+    near = get_close_matches(name, ("embedded",), 1) or [f"{ENDPOINT}{model}"]
     return f"did you mean {near[0]!r}? Else "
 
 

@@ -169,7 +169,8 @@ def score_hint(name: object, names: Iterable[str]) -> str:
     known = list(dict.fromkeys(names))[:_MOST_NAMES]
     word = str(name)[:_MOST_NAME].lower()
     letters = "".join(filter(str.isalpha, word)).removeprefix("llm").removesuffix("metric")
-    ours = _AS_OTHERS_SAY.get(letters)
+    others = get_close_matches(letters, _AS_OTHERS_SAY, 1, 0.9)
+    ours = _AS_OTHERS_SAY[others[0]] if others else None
     if ours in known:
         return f"`{ours}` is nearest to it"
     if ours is not None:
@@ -179,10 +180,10 @@ def score_hint(name: object, names: Iterable[str]) -> str:
     return f"the scores are {', '.join(map(one_line, known))}" if known else "there are no scores"
 
 
-def metric_hint(name: str) -> str:
-    """Say which score comes closest to what another tool calls a metric; empty if none does."""
-    hint = score_hint(name, ())
-    return f"{hint}; " if "nearest" in hint else ""
+def metric_hint(name: str, known: Iterable[str]) -> str:
+    """Say which metric or score may be meant by a name that is no metric; empty if none is near."""
+    hint = score_hint(name, known)
+    return f"{hint} Else " if hint.endswith("?") else f"{hint}; " if "nearest" in hint else ""
 
 
 _MOST_DIGITS = 5

@@ -129,6 +129,7 @@ def test_doctor_tries_it(rag_eval: Command, work: Path) -> None:
     ("judge", "said"),
     [
         ("gpt-4o", "no such judge: 'gpt-4o'; did you mean 'openai:gpt-4o'? Else use embedded, "),
+        ("openai/gpt-4o", "did you mean 'openai:gpt-4o'? Else use embedded, "),
         ("embeded", "'embeded'; did you mean 'embedded'? Else use embedded, openai:MODEL, onnx:"),
         ("no_such_module:judge", "no module 'no_such_module' in "),
         ("own_judges.sub:judge", "no module 'own_judges.sub'"),

@@ -130,7 +130,11 @@ class HasMeasure:
         ([HasScore()], r"let HasScore inherit .*\.LabelMetric"),
         ([HasMeasure()], r"let HasMeasure inherit .*\.ModelMetric"),
         ([Trace], "is a class"),
-        (["tarce"], "'tarce': no such metric; use trace, retrieval, .*or geval:NAME"),
+        (
+            ["tarce"],
+            "'tarce': no such metric; did you mean 'trace'[?] Else use trace, .*or geval:NAME",
+        ),
+        (["adherence"], "no such metric; is a score of `trace`; use trace, "),
         (["faithfulness"], "`supported_fraction` is nearest to it, by the metric `Trace`; use"),
         (["geval:nice"], "'geval:nice': no such metric; use one of coherence"),
         ("trace", r"'trace': use a list, as in \['trace'\]"),

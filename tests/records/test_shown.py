@@ -68,6 +68,7 @@ def test_reprs_are_one_short_line(evaluation: Evaluation) -> None:
         ("hallucination", "`adherence` is nearest to it"),
         ("answer_relevancy", "`geval:relevance` is nearest to it, by the metric `GEval.relevance`"),
         ("LLMContextRecall", "`context_recall` is nearest to it, by the metric `ContextRecall`"),
+        ("faithfullness", "`supported_fraction` is nearest to it"),
         ("adherance", "did you mean 'adherence'?"),
         ("zzz", "the scores are context_relevance, "),
     ],
