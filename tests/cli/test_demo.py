@@ -88,7 +88,7 @@ def test_ends_with_the_report(done: tuple[int, str, Path]) -> None:
     assert "6 calls" in page
     assert html.escape(INVENTED) in page
     assert f"Wrote {out / 'report.html'}" in screen.replace("\n", "")
-    assert "open report.html" in screen
+    assert "open the report in a browser" in screen
 
 
 def test_leaves_a_pair_to_compare(rag_eval: Command, tmp_path: Path) -> None:
@@ -97,6 +97,7 @@ def test_leaves_a_pair_to_compare(rag_eval: Command, tmp_path: Path) -> None:
         ran = rag_eval("demo", "--out", tmp_path)
         assert (ran.code, ran.err, INVENTED in ran.out) == (0, "", True)
     pair = tmp_path / "evals.jsonl", tmp_path / "mended.jsonl"
+    assert f"rag-eval compare {pair[0]} {pair[1]}\n" in ran.out
     before, after = ([from_line(Evaluation, x) for x in p.read_text().splitlines()] for p in pair)
 
     done = rag_eval("compare", *pair, "--fail-on-regression", "adherence=0.05")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Generator, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -45,12 +46,12 @@ INTRODUCTION = (
     "nothing relevant."
 )
 
-NEXT = (
-    "Next: open report.html in a browser. mended.jsonl has the same calls without the invented "
-    "sentence: `rag-eval compare EVALS.jsonl MENDED.jsonl` shows what a change mends or breaks. "
+_NEXT = (
+    "Next: open the report in a browser. The last file has the same calls without the invented "
+    "sentence; `rag-eval compare` shows what a change mends or breaks:",
     "`rag-eval run CALLS.jsonl -o EVALS.jsonl --report REPORT.html` scores calls of your own, and "
     "`python -m pydoc rag_eval_integrations.langchain.RagEvalCallbackHandler` (or "
-    "`rag_eval_integrations.llama_index.RagEvalHandler`) says how to attach a handler to your app."
+    "`rag_eval_integrations.llama_index.RagEvalHandler`) says how to attach a handler to your app.",
 )
 
 
@@ -106,9 +107,12 @@ def run_demo(out: Path, console: Console) -> int:
     content = report_pieces(evaluations, title="A weather station's manual: six questions")
     _page.write(out / _REPORT, content, field="--out")
     _print_together(evaluations, console)
-    for path in ("calls.jsonl", "evals.jsonl", _MENDED, _REPORT):
+    for path in ("calls.jsonl", "evals.jsonl", _REPORT, _MENDED):
         console.print(f"Wrote {plain(str(out / path))}", soft_wrap=True)
-    console.print(NEXT)
+    pair = shlex.join([str(out / "evals.jsonl"), str(out / _MENDED)])
+    console.print(_NEXT[0])
+    console.print(f"rag-eval compare {plain(pair)}", soft_wrap=True)
+    console.print(_NEXT[1])
     if failed:
         console.print(f"{failed} calls could not be captured; see the log for the reasons.")
         return 2
