@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
+from rag_eval_integrations._visible import counted
 from rag_eval_integrations.cli._terminal import print_stderr
 from rag_eval_integrations.dataset import Line
 from rag_eval_integrations.errors import InputError
@@ -71,7 +72,7 @@ class BadRows:
         """Print how many bad lines there were, and which were not printed one by one.
 
         Args:
-            what: what became of them.
+            what: what became of them, for one as for several.
             skip: whether they may be skipped.
 
         Returns:
@@ -79,7 +80,7 @@ class BadRows:
         """
         self._rest()
         if self.count:
-            print_stderr(f"{self._path}: {self.count} invalid line(s) {what}")
+            print_stderr(f"{self._path}: {counted(self.count, 'invalid line')} {what}")
         return 2 if self.count and not skip else 0
 
     def nothing(self, what: str, out: object, more: str = "", *, skip: bool = False) -> int:
@@ -96,7 +97,7 @@ class BadRows:
         """
         if len(self._kinds) > 1:  # else the count of all lines says it
             self._rest()
-        had = f"{self.count} invalid line(s) and no {what}" if self.count else "no rows"
+        had = f"{counted(self.count, 'invalid line')} and no {what}" if self.count else "no rows"
         print_stderr(f"{self._path}: has {had}, so nothing was written to {out}{more}")
         return 1 if self.count and skip else 2
 

@@ -80,7 +80,7 @@ class RowReader:
 
     def exit_code(self) -> int:
         """Tell how many lines were invalid; return 2 after one, else 0."""
-        return max(problem.end("were left out") for problem in self.bad)
+        return max(problem.end("left out") for problem in self.bad)
 
 
 def predicted_rows(reader: RowReader, path: Path) -> tuple[list[Row], Trace]:

@@ -74,7 +74,7 @@ def compare(options: CompareOptions) -> int:
         _write(
             comparison, form, None if piped else options.out, [verdict.line for verdict in verdicts]
         )
-    codes = [bad.end("were left out", skip=options.skip_invalid) for bad in invalid]
+    codes = [bad.end("left out", skip=options.skip_invalid) for bad in invalid]
     return max(*codes, _code(verdicts, options))
 
 

@@ -83,7 +83,7 @@ def push(options: PushOptions) -> int:
     if noted.untraced:
         known = " or ".join(sink.sources)
         print_stderr(f"{counted(noted.untraced, 'call')} without a trace of {known}")
-    return max(bad.end("were not posted", skip=options.skip_invalid), int(failed > 0))
+    return max(bad.end("not posted", skip=options.skip_invalid), int(failed > 0))
 
 
 class _Noted:

@@ -71,7 +71,7 @@ def report(options: ReportOptions) -> int:
     if rows.left_out:
         without = counted(rows.left_out, "evaluation has", "evaluations have")
         print_stderr(f"{evals}: {without} no labels, and so no row")
-    return rows.bad.end("are not in the report", skip=options.skip_invalid)
+    return rows.bad.end("left out of the report", skip=options.skip_invalid)
 
 
 def format_of(given: str | None, out: Path | None, formats: Sequence[str]) -> str:

@@ -270,7 +270,7 @@ class _RunRows:
 
     def exit_code(self) -> int:
         """Report the bad rows; return 2 if there are any that may not be skipped."""
-        return self.bad.end("were left out of the output", skip=self.options.skip_invalid)
+        return self.bad.end("left out of the output", skip=self.options.skip_invalid)
 
 
 def _dry_run(rows: _RunRows, evaluator: RagEvaluator) -> int:

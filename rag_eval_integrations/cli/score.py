@@ -46,5 +46,5 @@ def score(options: ScoreOptions) -> int:
     except NoRowsError:
         return bad.nothing("labelled row", out, skip=options.skip_invalid)
     print_end(options, summary, time.perf_counter() - started, summary.calls)
-    code = bad.end("were left out of the output", skip=options.skip_invalid)
+    code = bad.end("left out of the output", skip=options.skip_invalid)
     return max(code, check_errors(summary, max_error_rate=1))

@@ -203,7 +203,7 @@ def test_bad_lines_are_reported_and_left_out(rag_eval: Command, before: Path, af
 
     assert done.code == 2
     assert f"{after}: line 102" in done.err
-    assert f"{after}: 2 invalid line(s) were left out" in done.err
+    assert f"{after}: 2 invalid lines left out" in done.err
     assert "worse: adherence" in done.out
     assert rag_eval(*words, "--skip-invalid").code == 1
 

@@ -240,7 +240,7 @@ def test_bad_lines_are_told(
         monkeypatch.setenv("LANGFUSE_BASE_URL", service.url)
         done = rag_eval("push", path, "--to", "langfuse")
         assert done.code == 2
-        assert "1 invalid line(s) were not posted" in done.err
+        assert "1 invalid line not posted" in done.err
         assert len(service.scores) == 2 * len(TRACE_SCORES)
     assert rag_eval("push", path, "--to", "langfuse", "--skip-invalid").code == 0
     notes = [json.loads(one) for one in (tmp_path / "evals.jsonl.pushed").read_bytes().splitlines()]

@@ -96,7 +96,7 @@ def test_invalid_lines_are_told_and_counted(rag_eval: Command, evals: Path, tmp_
 
     assert (done.code, accepted.code) == (2, 0)
     assert "line 1" in done.err
-    assert "2 invalid line(s) are not in the report" in done.err
+    assert "2 invalid lines left out of the report" in done.err
     assert out.exists()
 
 

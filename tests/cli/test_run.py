@@ -111,7 +111,7 @@ def test_a_bad_line_is_named_and_loses_no_other(
 
         assert done.code == code
         assert f"{calls}: line 2: {message}" in done.err
-        assert f"{calls}: 1 invalid line(s) were left out of the output" in done.err
+        assert f"{calls}: 1 invalid line left out of the output" in done.err
         assert [evaluation.id for evaluation in read(out)] == ["1", "3"]
 
 

@@ -98,8 +98,8 @@ def test_an_existing_file_is_replaced_only_on_request(
         (b"", 2, "has no rows"),
         (b"\n \n", 2, "has no rows"),
         (b"\xef\xbb\xbf", 2, "has no rows"),
-        (b"no\nno\n", 2, "has 2 invalid line(s) and no"),
-        (b'{"id": 1}\n', 2, "has 1 invalid line(s) and no"),
+        (b"no\nno\n", 2, "has 2 invalid lines and no"),
+        (b'{"id": 1}\n', 2, "has 1 invalid line and no"),
     ],
 )
 def test_without_a_row_nothing_is_replaced(
@@ -344,7 +344,7 @@ def test_damaged_lines_are_counted_and_lose_no_other(
     assert told[0] == "line 2: is 5,001 bytes long; the limit is 2,000"
     assert [line.partition(":")[0] for line in told] == [
         "line 2", "line 3", "line 4", "1 more like 3 (not JSON)", "1 more like 4 (not UTF-8 at byte)",
-        "5 invalid line(s) were left out of the output",
+        "5 invalid lines left out of the output",
     ]  # fmt: skip
     assert ids((tmp_path / "out.jsonl").read_bytes()) == ["0", "1"]
 
@@ -372,7 +372,7 @@ def test_of_many_bad_rows_one_of_each_kind_is_told_and_all_are_counted(
     )
     assert told[4] == "4 more like 1202 (`question` is missing): 1203, 1204, 1205, 1206"
     assert told[5].startswith("2 more like 1207 (`documents` ")
-    assert told[6:7] == ["1208 invalid line(s) were left out of the output"]
+    assert told[6:7] == ["1,208 invalid lines left out of the output"]
     assert ids(out.read_bytes()) == ["0", "1"]
 
 
@@ -400,7 +400,7 @@ def test_a_damaged_gzip_file_gives_what_can_be_read(
     assert done.code == 2
     assert len(found) == 600 if damage == "checksum" else 150 < len(found) < 600
     assert found[:150] == [str(n) for n in range(150)]
-    assert f"{calls}: {len(told)} invalid line(s)" in done.err
+    assert f"{calls}: {len(told)} invalid line" in done.err
     assert "the gzip data is damaged (" in told[-1]
     if damage == "cut":
         assert len(told) == 1
@@ -614,7 +614,7 @@ def test_a_table_without_the_columns_is_one_message(
     *_, message, count = done.err.splitlines()
     assert "`question`: is missing, and so are `documents` and `response`; the row has" in message
     assert message.endswith(tried)
-    assert f"has {content.count(chr(10)) - 1} invalid line(s) and no call" in count
+    assert f"has {content.count(chr(10)) - 1} invalid line" in count
     assert done.err.count("is missing") == 1
     mapping = shlex.split(tried.partition("try ")[2].replace("NAME", "Antwort"))
     assert rag_eval("run", calls, "-o", tmp_path / "evals.jsonl", *mapping).code == 0
