@@ -286,7 +286,7 @@ def _metadata(given: object) -> dict[str, Any]:
     raise TypeError(f"should be a dict, not {type(given).__name__}")
 
 
-def _several(given: object) -> Iterable[object]:
+def _list_from(given: object) -> Iterable[object]:
     """Return a list that a user set; refuse texts, dicts and iterators."""
     # Strings, dicts and pydantic objects (LangChain's documents) are iterable as well; an iterator
     # can be read only once, by the app.
@@ -301,11 +301,11 @@ def _several(given: object) -> Iterable[object]:
 
 def _tags(given: object) -> tuple[str, ...]:
     """Return tags as texts."""
-    return tuple(as_text(tag) for tag in _several(given))
+    return tuple(as_text(tag) for tag in _list_from(given))
 
 
 def _turns(given: object) -> tuple[Turn, ...]:
-    return tuple(_turn(item) for item in _several(given))
+    return tuple(_turn(item) for item in _list_from(given))
 
 
 def _turn(item: Any) -> Turn:
@@ -319,7 +319,7 @@ def _turn(item: Any) -> Turn:
 def _documents(given: object, delivery: TargetDelivery) -> list[Snapshot]:
     """Make snapshots of documents; one that cannot be read is counted and left out."""
     documents = []
-    for item in _several(given):
+    for item in _list_from(given):
         try:
             documents.append(_seen(item))
         except Exception as error:  # noqa: BLE001 -- the other documents are kept

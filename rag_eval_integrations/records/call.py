@@ -309,7 +309,7 @@ class RagCall(Record):
 
     @model_validator(mode="before")
     @classmethod
-    def _refuse_computed(cls, content: Any) -> Any:
+    def _drop_row_key(cls, content: Any) -> Any:
         """Drop a written row key."""
         # row_key is written for readers of the file; it is computed, never believed.
         if isinstance(content, dict) and "row_key" in content:

@@ -162,7 +162,7 @@ class RunningMean:
 
     @property
     def ci95(self) -> tuple[float, float] | None:
-        """The ends of `interval`."""
+        """Lower and upper end of the 95 % confidence interval; None without one."""
         interval = self.interval
         return None if interval is None else (interval.low, interval.high)
 

@@ -471,7 +471,7 @@ def _without_raw(score: dict[str, Any]) -> None:
 
 
 def _with_raw(score: dict[str, Any]) -> dict[str, Any]:
-    """Give back a raw value that a line leaves out; the inverse of the above."""
+    """Add the raw value and scale that a line leaves out where they are the value and [0, 1]."""
     if score.get("status") != "scored" or "raw" in score or "scale" in score:
         return score
     return {**score, "raw": score.get("value"), "scale": _UNIT_SCALE}

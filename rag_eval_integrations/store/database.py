@@ -476,7 +476,7 @@ class Store:
             yield ClaimedCall(*call), None if line is None else from_line(Evaluation, line)
 
     def _pages(self, sql: str, **values: Any) -> Iterator[Any]:
-        """Yield rows whose first column is the id that a page begins behind."""
+        """Yield the rows of a query page by page; it orders by its first column, behind `:last`."""
         last = 0
         while rows := self._read(f"{sql} LIMIT :most", last=last, most=_PAGE, **values):
             yield from rows
@@ -546,7 +546,7 @@ class Store:
 
 
 def _with_unscored(means: list[MeanOfPeriod]) -> list[MeanOfPeriod]:
-    """Count scores without a value, which know no estimator, with the only maker of values."""
+    """Add the calls without a value to the total of those with one, where one judge made these."""
     scored = [mean for mean in means if mean.mean.n]
     if len(scored) != 1:
         return means
