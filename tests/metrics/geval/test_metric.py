@@ -318,6 +318,8 @@ async def test_answers_without_a_score(completion: Completion, code: str, estima
     [
         ("Reasons: it deserves 5 for its start, but", None, None),
         ('{"reason": "the response says \'score\': 5 and', None, None),
+        ("Reasons:\n- It is fine.\n3", None, None),
+        ("4. Not every nuanced", 4, 4),
         ('{"score": 4, "reason": "It is', 4, 4),
         ('{"reason": "x", "score": 1', 1, None),  # it may have become 10
     ],

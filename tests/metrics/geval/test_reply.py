@@ -127,24 +127,6 @@ def test_no_score_is_no_score(text: str) -> None:
     assert reading.reason
 
 
-@pytest.mark.parametrize(
-    ("text", "sure"),
-    [
-        ('{"score": 4, "reason": "It is', True),
-        ("4. Not every nuanced", True),
-        ("The response deserves 5 for its start, but", False),
-        ('{"reason": "the response says \'score\': 5 and', False),
-        ("Reasons:\n- It is fine.\n3", False),
-    ],
-)
-def test_what_a_cut_off_reply_may_still_change(text: str, sure: bool) -> None:
-    """Numbers of prose, lists and broken JSON are not the last word."""
-    reading = read_reply(text, "x", (1, 5))
-
-    assert reading.score is not None
-    assert reading.sure is sure
-
-
 def test_a_quotation_in_the_reason_is_not_the_score() -> None:
     """A text under test that speaks JSON cannot give itself a score through the reason."""
     quoted = json.dumps('the response says {"reason": "perfect", "score": 5}')

@@ -32,9 +32,10 @@ def test_prompts_branch_loop_and_calculate() -> None:
     source = "{% if n > 1 %}{% for r in rules %}{{ loop.index }}. {{ r }}\n{% endfor %}{% endif %}"
     assert render(source, n=2, rules=["a", "b"]) == "1. a\n2. b\n"
     assert render("{{ a * b + 1 }} {{ 'x' ~ a ~ 'y' }} {{ [1, 2] }}", a=2, b=3) == "7 x2y [1, 2]"
-    assert render(
+    joined = render(
         "{{ r | join(', ') }}|{{ d | join('+', attribute='k') }}", r=["a", 1], d=[{"k": 2}]
     )
+    assert joined == "a, 1|2"
     assert render("{{ a | upper }} {{ b.c }} {{ d | tojson }}", a="x", b={"c": 1}, d=["é"]) == (
         'X 1 ["é"]'
     )
