@@ -128,9 +128,9 @@ async def run(count: int, concurrency: int, rounds: int, faults: bool) -> None:
     except RuntimeError as error:  # its extra is not installed
         print(error)
     plain = 0.0
-    for latency in (0.05, 0.5):
+    for latency, spread in ((0.05, 0.0), (0.05, 0.5), (0.5, 0.0), (0.5, 0.5)):
         found: dict[str, list[Figures]] = {name: [] for name in runs}
-        with spawned(Behaviour(content=REPLY, latency=latency)) as url:
+        with spawned(Behaviour(content=REPLY, latency=latency, spread=spread)) as url:
             for _ in range(rounds):
                 for name, one in runs.items():
                     found[name].append(await one(url, count, concurrency))
@@ -139,7 +139,7 @@ async def run(count: int, concurrency: int, rounds: int, faults: bool) -> None:
         for name, figures in found.items():
             requests = figures[0].outcomes.get("requests", count)
             print(
-                f"latency {latency * 1000:3.0f} ms, {concurrency} at once, {name:15}: "
+                f"latency {latency * 1000:3.0f} ms +/- {spread:.0%}, {concurrency} at once, {name:15}: "
                 f"{speed[name]:6.1f} calls/s = {speed[name] / speed['bare']:.2f} of the bare "
                 f"client, {speed[name] * latency / concurrency:.3f} of the ideal; CPU "
                 f"{cpu[name]:.2f} ms per call = {cpu[name] / cpu['bare']:.2f} of the bare client; "

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-CASES = int(os.environ.get("RAG_EVAL_FUZZ_CASES", "2000"))
+CASES = int(os.environ.get("RAG_EVAL_FUZZ_CASES", "500"))
 """Cases of each target."""
 
 

@@ -56,6 +56,9 @@ class Behaviour:
     """How the endpoint behaves; every field is a JSON value, so it can go to another process."""
 
     latency: float = 0.0
+    """Seconds until a reply, in the mean."""
+    spread: float = 0.0
+    """Share of the latency by which a reply may come earlier or later, as a model's replies do."""
     content: str = '{"ok": true}'
     reasoning: str = ""
     """Put before the content, such as `<think>…</think>`."""
@@ -120,7 +123,8 @@ class Endpoint:
         refused = self._refused(body)
         if refused is not None:
             return refused
-        reply = Reply(body=self._completion(body), delay=how.latency)
+        late = how.spread * self._random.uniform(-1, 1) if how.spread else 0.0
+        reply = Reply(body=self._completion(body), delay=how.latency * (1 + late))
         if fault == "truncate":
             reply.body = reply.body[: len(reply.body) // 2]
         reply.cut = fault == "cut"
