@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import subprocess
-import sys
 from collections.abc import Callable
 from enum import Enum
 from types import SimpleNamespace
@@ -53,9 +51,6 @@ def sampling(*texts: str) -> Callable[[CompletionRequest], Completion]:
 
 async def measured(geval: GEval, judge: ScriptedModel, call: RagCall = CALL) -> Score:
     return (await geval.measure(call, judge)).scores[0]
-
-
-# --- from 0 to 10, as in DeepEval's GEval ---------------------------------------------------------
 
 
 # --- logprobs -----------------------------------------------------------------------------------
@@ -221,26 +216,13 @@ async def test_samples_that_never_come_are_said() -> None:
     assert any("over capacity" in warning for warning in score.warnings)
 
 
-@pytest.mark.parametrize("estimator", ["auto", "monte_carlo"])
-@pytest.mark.parametrize("after", [1, 5, 10])
+@pytest.mark.parametrize(("estimator", "after"), [("auto", 1), ("auto", 5), ("monte_carlo", 10)])
 async def test_a_judge_that_dies_is_an_error(estimator: str, after: int) -> None:
     """Neither the mean of the few samples that were given nor, in `auto`, the one answer."""
     geval = metric(estimator=estimator)
 
     with pytest.raises(JudgeUnavailableError, match="dead"):
         await geval.measure(CALL, ScriptedModel(dying(after - 1, JudgeUnavailableError("dead"))))
-
-
-async def test_a_judge_that_refuses_most_samples_gives_one_answer() -> None:
-    """What it cannot do leads to the next step; pinned, it is an error."""
-    refusal = JudgeRejectedError("no seed here")
-
-    score = await measured(metric(), ScriptedModel(dying(3, refusal)))
-
-    assert (score.method, score.n) == ("single", 1)
-    assert "one answer instead of samples: no seed here" in score.warnings
-    with pytest.raises(JudgeRejectedError):
-        await measured(monte_carlo(), ScriptedModel(dying(3, refusal)))
 
 
 async def test_means_of_published_tables_are_added_up_one_by_one() -> None:
@@ -388,15 +370,8 @@ async def test_the_paper_parser_counts_as_the_authors_did() -> None:
     assert score.n == 20
     other = monte_carlo(form="paper", paper_parser="chiang-lee")
     assert (await measured(other, ScriptedModel([answers(*texts)]))).raw == 4.5
-
-
-async def test_the_paper_parser_below_the_scale() -> None:
-    """`raw` keeps the mean that the tables were made of; `value` ends at 0."""
-    geval = metric(paper_parser=True)
-
-    score = await measured(geval, ScriptedModel([answers(*["none"] * 20)]))
-
-    assert (score.raw, score.value, score.method) == (0.0, 0.0, "monte_carlo")
+    below = await measured(geval, ScriptedModel([answers(*["none"] * 20)]))
+    assert (below.raw, below.value) == (0.0, 0.0)  # below the scale
 
 
 # --- the facade -------------------------------------------------------------------------------------
@@ -471,15 +446,6 @@ def test_repr_names_all_that_decides_a_score() -> None:
     assert len(prints) == len(changes)
 
 
-def test_repr_is_the_same_in_every_process() -> None:
-    """No address, no order of a set."""
-    code = "from rag_eval_integrations import GEval; print(repr(GEval.relevance('summary')))"
-    environment = {"PYTHONHASHSEED": "1"}
-    shown = subprocess.check_output([sys.executable, "-c", code], env=environment, text=True)
-
-    assert shown == repr(GEval.relevance("summary")) + "\n"
-
-
 # --- mistakes ---------------------------------------------------------------------------------------
 
 
@@ -492,25 +458,20 @@ def test_repr_is_the_same_in_every_process() -> None:
         ({"steps": "Read it."}, "steps"),
         ({"params": ()}, "params"),
         ({"params": ("answer",)}, "params"),
-        ({"params": "response"}, "params"),
         ({"scale": (5, 1)}, "scale"),
-        ({"scale": (1, 2.5)}, "scale"),
         ({"scale": (1,)}, "scale"),
         ({"scale": (0, 10**9)}, "scale"),
         ({"rubric": {3: "one point"}}, "rubric"),
         ({"rubric": {"1-3": "a", "3-5": "b"}}, "rubric"),
         ({"rubric": {"x": "a", 5: "b"}}, "rubric"),
-        ({"rubric": {0: "a", 5: "b"}}, "rubric"),
         ({"rubric": {1: "", 5: "b"}}, "rubric"),
         ({"rubric": [3]}, "rubric"),
         ({"rubric": "good or bad"}, "rubric"),
-        ({"scale": (0, 10), "rubric": [{"score_range": (10, 10), "expected_outcome": "a"}]}, "rubric"),
         ({"strict": "no"}, "strict"),
         ({"threshold": 1.5}, "threshold"),
         ({"estimator": "argmax"}, "estimator"),
         ({"temperature": -1, "estimator": "single"}, "temperature"),
         ({"params": ("input", "question")}, "params"),
-        ({"rubric": [{"range": [5, 1], "description": "a"}]}, "rubric"),
         ({"name": "a=b"}, "name"),
         ({"form": "xml"}, "form"),
         ({"samples": 0}, "samples"),

@@ -61,18 +61,6 @@ async def test_samples_over_http(most: int, sizes: list[int]) -> None:
     assert "response_format" in requests[0]
 
 
-@pytest.mark.parametrize("field", ["refuse", "ignore"])
-async def test_a_server_without_log_probabilities(field: str) -> None:
-    """Refused or ignored: the next step of the ladder, and it says so."""
-    behaviour = Behaviour(content="".join(PIECES), **{field: ("logprobs",)})  # type: ignore[arg-type]
-    with LoopbackServer(behaviour) as server:
-        judge = OpenAIModel("m", base_url=server.base_url)
-        score = await clarity().score(CALL, judge)
-
-    assert score.method == "monte_carlo"
-    assert any("returned no log-probabilities" in warning for warning in score.warnings)
-
-
 async def test_a_limit_on_top_logprobs_is_kept(tmp_path: Path) -> None:
     """Azure's 5: asked for again with 5, and an expectation all the same."""
 

@@ -239,8 +239,8 @@ def test_ids_match_exactly() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["\x1b[31mred", "a\nb", "x" * 100_000, "\ud800", "🐝"],
-    ids=["terminal", "lines", "long", "surrogate", "bee"],
+    ["\x1b[31mred", "x" * 100_000, "\ud800"],
+    ids=["terminal", "long", "surrogate"],
 )  # fmt: skip
 def test_hostile_ids_are_ids(name: str) -> None:
     """They match, and survive the file; a lone surrogate is replaced alike on both sides."""

@@ -20,7 +20,6 @@ from rag_eval_integrations.metrics import (
 )
 from rag_eval_integrations.records import (
     By,
-    Capture,
     JudgeInfo,
     Labelling,
     Labels,
@@ -101,18 +100,6 @@ def test_without_labels_there_is_a_reason() -> None:
                 "it refused",
                 ("w",),
             )
-
-
-def test_a_retrieval_alone_is_scored() -> None:
-    """By the embedded judge, without a response."""
-    capture = Capture(framework="langchain", documents_from="retriever")
-    call = RagCall(
-        QUESTION, ["Snow is cold.", "Bees live in hives."], None, capture=capture, relevant_ids=[]
-    )
-
-    scores = RagEvaluator(metrics=[LabelRetrieval()]).evaluate_sync(call).scores
-
-    assert [score.value for score in scores.values()] == [0.5, 0.5, pytest.approx(0.6309, abs=1e-4)]
 
 
 # --- Context recall
