@@ -6,12 +6,14 @@ Time is the loop's own and jumps from timer to timer: no test waits, none measur
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import functools
 import random
 import re
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -35,8 +37,6 @@ from rag_eval_integrations.models.completion import (
 from rag_eval_integrations.models.throttling import LocalPermits, Permits, ThrottledModel, Waiting
 from rag_eval_integrations.records import Usage
 
-T = TypeVar("T")
-
 REQUEST = CompletionRequest(messages=(Message(role="user", content="x" * 400),), max_tokens=100)
 ANSWER = Completion(
     choices=(Choice(text="yes", finish_reason="stop"),),
@@ -44,15 +44,20 @@ ANSWER = Completion(
 )
 
 
-def run(
-    main: Callable[[JumpingLoop], Coroutine[None, None, T]],
-    lateness: Callable[[], float] = lambda: 0.0,
-) -> T:
-    loop = JumpingLoop(lateness)
-    try:
-        return loop.run_until_complete(main(loop))
-    finally:
-        loop.close()
+@pytest.fixture
+def loop() -> Iterator[JumpingLoop]:
+    with contextlib.closing(JumpingLoop()) as made:
+        yield made
+
+
+def on_its_loop(test: Callable[..., Coroutine[None, None, None]]) -> Callable[..., None]:
+    """Run a test on the loop that it gets."""
+
+    @functools.wraps(test)
+    def run(loop: JumpingLoop, **given: object) -> None:
+        loop.run_until_complete(test(loop, **given))
+
+    return run
 
 
 class Scripted:
@@ -95,6 +100,20 @@ def after(
     return answer
 
 
+def throttling(
+    loop: JumpingLoop, answer: Callable[[int], Awaitable[Completion]], **settings: Any
+) -> tuple[Scripted, ThrottledModel]:
+    """A model that answers so, and the same within limits."""
+    model = Scripted(loop, answer)
+    return model, ThrottledModel(model, clock=loop.time, **settings)
+
+
+async def asked(throttled: ThrottledModel, times: int) -> list[Completion | BaseException]:
+    """Ask at once, so many times."""
+    every = (throttled.complete(REQUEST) for _ in range(times))
+    return await asyncio.gather(*every, return_exceptions=True)
+
+
 def unavailable(
     status: int | None = 500, retry_after: float | None = None
 ) -> JudgeUnavailableError:
@@ -113,21 +132,6 @@ def most_in_a_minute(starts: list[float]) -> int:
     return max(sum(s <= other < s + 60 - 1e-9 for other in starts) for s in starts)
 
 
-def test_fifty_requests_at_thirty_a_minute_take_98_seconds() -> None:
-    """Every two seconds one starts, no minute sees more than thirty, and nobody waits longer."""
-
-    async def main(loop: JumpingLoop) -> list[float]:
-        model = Scripted(loop, after(0.5))
-        throttled = ThrottledModel(model, rpm=30, clock=loop.time)
-        await asyncio.gather(*(throttled.complete(REQUEST) for _ in range(50)))
-        return model.starts
-
-    starts = run(main)
-
-    assert starts == pytest.approx([2.0 * n for n in range(50)])
-    assert most_in_a_minute(starts) == 30
-
-
 @settings(max_examples=25, deadline=None)
 @example(rpm=7, count=130, seed=0, lateness=0.0)  # 8 by 2e-13 s of rounding
 @given(
@@ -141,14 +145,10 @@ def test_no_minute_sees_more_than_the_limit_and_no_time_is_lost(
 ) -> None:
     """Also when the loop wakes late: lateness does not add up, and no window is overrun."""
     chance = random.Random(seed)
-
-    async def main(loop: JumpingLoop) -> list[float]:
-        model = Scripted(loop, after(0.01))
-        throttled = ThrottledModel(model, rpm=rpm, clock=loop.time, max_concurrency=64)
-        await asyncio.gather(*(throttled.complete(REQUEST) for _ in range(count)))
-        return model.starts
-
-    starts = run(main, lambda: chance.uniform(0, lateness))
+    with contextlib.closing(JumpingLoop(lambda: chance.uniform(0, lateness))) as loop:
+        model, throttled = throttling(loop, after(0.01), rpm=rpm, max_concurrency=64)
+        loop.run_until_complete(asked(throttled, count))
+    starts = model.starts
 
     assert most_in_a_minute(starts) <= -(-rpm // 1)
     # Only the start a minute earlier holds one back, so one lateness is lost per minute.
@@ -156,54 +156,47 @@ def test_no_minute_sees_more_than_the_limit_and_no_time_is_lost(
     assert starts[-1] <= (count - 1) * 60 / rpm + (1 + 2 * minutes) * lateness + 1e-3
 
 
-def test_tokens_are_corrected_by_the_usage_that_comes_back() -> None:
+@on_its_loop
+async def test_tokens_are_corrected_by_the_usage_that_comes_back(loop: JumpingLoop) -> None:
     """Estimated 201 tokens (400 characters, cap 100), used 110: the pace follows what was used.
 
     Only the newest request stands in the window with its estimate, as endpoints count it.
     """
+    model, throttled = throttling(loop, after(0.5), tpm=1100)
 
-    async def main(loop: JumpingLoop) -> tuple[float, int]:
-        model = Scripted(loop, after(0.5))
-        throttled = ThrottledModel(model, tpm=1100, clock=loop.time)
-        await asyncio.gather(*(throttled.complete(REQUEST) for _ in range(41)))
-        return model.starts[-1], most_in_a_minute(model.starts)
+    await asked(throttled, 41)
 
-    last, most = run(main)
-
-    assert 40 * 6.0 <= last < 1.15 * 40 * 6.0  # 110 tokens of 1,100 per minute: 6 s each; not 11 s
-    assert most <= 10
+    # 110 tokens of 1,100 per minute: 6 s each; not 11 s
+    assert 40 * 6.0 <= model.starts[-1] < 1.15 * 40 * 6.0
+    assert most_in_a_minute(model.starts) <= 10
 
 
-def test_an_answer_that_took_a_minute_corrects_nothing() -> None:
+@on_its_loop
+async def test_an_answer_that_took_a_minute_corrects_nothing(loop: JumpingLoop) -> None:
     """Its estimate no longer counts when a usage of ten thousand tokens comes back."""
 
-    async def main(loop: JumpingLoop) -> list[float]:
-        async def answer(number: int) -> Completion:
-            await asyncio.sleep(61)
-            return ANSWER.model_copy(update={"usage": Usage(prompt_tokens=10_000)})
+    async def answer(number: int) -> Completion:
+        await asyncio.sleep(61)
+        return ANSWER.model_copy(update={"usage": Usage(prompt_tokens=10_000)})
 
-        model = Scripted(loop, answer)
-        throttled = ThrottledModel(model, tpm=402, clock=loop.time)
-        await asyncio.gather(*(throttled.complete(REQUEST) for _ in range(6)))
-        return model.starts
+    model, throttled = throttling(loop, answer, tpm=402)
 
-    assert run(main) == pytest.approx([30.0 * n for n in range(6)])
+    await asked(throttled, 6)
+
+    assert model.starts == pytest.approx([30.0 * n for n in range(6)])
 
 
-def test_a_request_above_the_whole_token_limit_goes_alone(caplog: pytest.LogCaptureFixture) -> None:
+@on_its_loop
+async def test_a_request_above_the_whole_token_limit_goes_alone(
+    loop: JumpingLoop, caplog: pytest.LogCaptureFixture
+) -> None:
     """It waits for an empty minute instead of for ever, is warned about, and is paid for after."""
+    model, throttled = throttling(loop, after(0.5), tpm=150)
 
-    async def main(loop: JumpingLoop) -> list[float]:
-        model = Scripted(loop, after(0.5, every=None))
-        throttled = ThrottledModel(model, tpm=150, clock=loop.time)
-        await asyncio.gather(*(throttled.complete(REQUEST) for _ in range(3)))
-        return model.starts
+    await asked(throttled, 3)
 
-    starts = run(main)
-
-    assert starts[0] == 0
-    assert starts[1] >= 60
-    assert starts[2] - starts[1] >= 60
+    assert model.starts[0] == 0
+    assert min(b - a for a, b in pairwise(model.starts)) >= 60
     assert [r.levelname for r in caplog.records] == ["WARNING"]
     assert "above the limit of 150 tokens per minute" in caplog.text
 
@@ -211,112 +204,89 @@ def test_a_request_above_the_whole_token_limit_goes_alone(caplog: pytest.LogCapt
 # --- Retries -----------------------------------------------------------------------------------
 
 
-def test_what_may_succeed_is_tried_again() -> None:
+@on_its_loop
+async def test_what_may_succeed_is_tried_again(loop: JumpingLoop) -> None:
     """429, 5xx, timeouts and lost connections are retried until an answer comes, and are counted."""
+    failing = {n: unavailable(status) for n, status in enumerate((429, 503, 500, None))}
+    model, throttled = throttling(loop, after(0.1, failing))
 
-    async def main(loop: JumpingLoop) -> tuple[Completion, int]:
-        failing = {n: unavailable(status) for n, status in enumerate((429, 503, 500, None))}
-        model = Scripted(loop, after(0.1, failing))
-        throttled = ThrottledModel(model, clock=loop.time)
-        return await throttled.complete(REQUEST), len(model.starts)
+    completion = await throttled.complete(REQUEST)
 
-    completion, asked = run(main)
-    assert (completion.choices, asked) == (ANSWER.choices, 5)
+    assert (completion.choices, len(model.starts)) == (ANSWER.choices, 5)
     assert completion.usage == ANSWER.usage + Usage(requests=4, failed=4)
 
 
 @pytest.mark.parametrize(
     "error", [JudgeRejectedError("401", status=401), JudgeOutputError("no", ""), TimeoutError("x")]
 )
-def test_all_else_is_final(error: Exception) -> None:
+@on_its_loop
+async def test_all_else_is_final(loop: JumpingLoop, error: Exception) -> None:
     """A rejection, nonsense or a bug is raised as it is, after one attempt, and leaves no place taken."""
+    model, throttled = throttling(loop, after(0.1, {0: error}), max_concurrency=1)
 
-    async def main(loop: JumpingLoop) -> int:
-        model = Scripted(loop, after(0.1, {0: error}))
-        throttled = ThrottledModel(model, max_concurrency=1, clock=loop.time)
-        with pytest.raises(type(error)) as raised:
-            await throttled.complete(REQUEST)
-        assert raised.value is error
+    assert await asked(throttled, 2) == [error, ANSWER]
+    assert len(model.starts) == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "settings", "message", "seconds"),
+    [
+        (
+            after(1.0, every=unavailable(502, retry_after=2.0)),
+            {"max_attempts": 3},
+            "3 attempts in 7.0 s, the maximum (`max_attempts`); the last failure: replied 502",
+            7.0,
+        ),
+        (  # nobody sleeps only to fail then
+            after(0.0, every=unavailable(429, retry_after=600.0)),
+            {},
+            "1 attempt in 0.0 s, the endpoint asks to wait 600 s, beyond the deadline of 300 s; "
+            "the last failure: replied 429",
+            0.0,
+        ),
+        (  # the deadline counts from the first attempt's start
+            after(10_000.0),
+            {"deadline": 20},
+            "1 attempt in 20.0 s, the deadline of 20 s passed without an answer",
+            20.0,
+        ),
+    ],
+    ids=["attempts", "Retry-After", "hangs"],
+)
+@on_its_loop
+async def test_the_last_error_says_attempts_seconds_and_cause(
+    loop: JumpingLoop, answer: Any, settings: dict[str, Any], message: str, seconds: float
+) -> None:
+    """Of the same kind as the last failure, with its status, wait and cause."""
+    _, throttled = throttling(loop, answer, **settings)
+
+    with pytest.raises(JudgeUnavailableError) as raised:
         await throttled.complete(REQUEST)
-        return len(model.starts)
 
-    assert run(main) == 2
-
-
-def test_the_last_error_says_attempts_seconds_and_cause() -> None:
-    """After the last attempt the error is of the same kind, with status and cause."""
-
-    async def main(loop: JumpingLoop) -> JudgeUnavailableError:
-        model = Scripted(loop, after(1.0, every=unavailable(502, retry_after=2.0)))
-        throttled = ThrottledModel(model, max_attempts=3, clock=loop.time)
-        with pytest.raises(JudgeUnavailableError) as raised:
-            await throttled.complete(REQUEST)
-        assert len(model.starts) == 3
-        return raised.value
-
-    error = run(main)
-
-    assert str(error) == (
-        "scripted did not answer: 3 attempts in 7.0 s, the maximum (`max_attempts`); the last failure: "
-        "replied 502"
-    )
-    assert error.status == 502
-    assert isinstance(error.__cause__, JudgeUnavailableError)
+    error, cause = raised.value, raised.value.__cause__
+    assert str(error) == f"scripted did not answer: {message}"
+    assert loop.time() - 1000.0 == pytest.approx(seconds)
+    if isinstance(cause, JudgeUnavailableError):
+        assert (error.status, error.retry_after) == (cause.status, cause.retry_after)
 
 
-def test_retry_after_beyond_the_deadline_fails_at_once() -> None:
-    """Nobody sleeps only to fail then."""
-
-    async def main(loop: JumpingLoop) -> tuple[str, float]:
-        model = Scripted(loop, after(0.0, every=unavailable(429, retry_after=600.0)))
-        with pytest.raises(JudgeUnavailableError) as raised:
-            await ThrottledModel(model, clock=loop.time).complete(REQUEST)
-        assert raised.value.retry_after == 600.0
-        return str(raised.value), loop.time() - 1000.0
-
-    message, seconds = run(main)
-
-    assert "asks to wait 600 s, beyond the deadline of 300 s" in message
-    assert seconds < 1
-
-
-def test_a_model_that_hangs_is_cut_off_at_the_deadline() -> None:
-    """The deadline counts from the first attempt's start, whatever the attempt does."""
-
-    async def main(loop: JumpingLoop) -> tuple[str, float]:
-        model = Scripted(loop, after(10_000.0))
-        with pytest.raises(JudgeUnavailableError) as raised:
-            await ThrottledModel(model, deadline=20, clock=loop.time).complete(REQUEST)
-        return str(raised.value), loop.time() - 1000.0
-
-    message, seconds = run(main)
-
-    assert message == (
-        "scripted did not answer: 1 attempt in 20.0 s, the deadline of 20 s passed without an answer"
-    )
-    assert seconds == pytest.approx(20.0)
-
-
-def test_a_retry_that_finds_no_place_ends_at_the_deadline() -> None:
+@on_its_loop
+async def test_a_retry_that_finds_no_place_ends_at_the_deadline(loop: JumpingLoop) -> None:
     """The error names the reason: all slots are taken by requests that hang."""
 
-    async def main(loop: JumpingLoop) -> str:
-        async def answer(number: int) -> Completion:
-            if number == 0:
-                raise unavailable(500, retry_after=1.0)
-            await asyncio.sleep(50)
-            return ANSWER
+    async def answer(number: int) -> Completion:
+        if number == 0:
+            raise unavailable(500, retry_after=1.0)
+        await asyncio.sleep(50)
+        return ANSWER
 
-        throttled = ThrottledModel(
-            Scripted(loop, answer), deadline=20, max_concurrency=1, clock=loop.time
-        )
-        first = asyncio.ensure_future(throttled.complete(REQUEST))
-        second = asyncio.ensure_future(throttled.complete(REQUEST))
-        results = await asyncio.gather(first, second, return_exceptions=True)
-        assert all(isinstance(result, JudgeUnavailableError) for result in results)
-        return str(results[0])
+    _, throttled = throttling(loop, answer, deadline=20, max_concurrency=1)
 
-    assert "waiting (concurrency); the last failure: replied 500" in run(main)
+    first, second = await asked(throttled, 2)
+
+    assert isinstance(first, JudgeUnavailableError)
+    assert isinstance(second, JudgeUnavailableError)
+    assert "waiting (concurrency); the last failure: replied 500" in str(first)
 
 
 class Highest(random.Random):
@@ -326,249 +296,215 @@ class Highest(random.Random):
         return b
 
 
-def test_pauses_double_up_to_thirty_seconds() -> None:
+@on_its_loop
+async def test_pauses_double_up_to_thirty_seconds(loop: JumpingLoop) -> None:
     """And attempts go on until one is answered."""
+    failing = dict.fromkeys(range(7), unavailable(500))
+    model, throttled = throttling(loop, after(0.0, failing), max_attempts=8)
+    throttled._random = Highest()
 
-    async def main(loop: JumpingLoop) -> list[float]:
-        failing = dict.fromkeys(range(7), unavailable(500))
-        model = Scripted(loop, after(0.0, failing))
-        throttled = ThrottledModel(model, max_attempts=8, clock=loop.time)
-        throttled._random = Highest()
-        await throttled.complete(REQUEST)
-        return model.starts
+    await throttled.complete(REQUEST)
 
-    starts = run(main)
-
-    assert [b - a for a, b in pairwise(starts)] == pytest.approx([1, 2, 4, 8, 16, 30, 30])
+    pauses = [b - a for a, b in pairwise(model.starts)]
+    assert pauses == pytest.approx([1, 2, 4, 8, 16, 30, 30])
 
 
 # --- Concurrency -------------------------------------------------------------------------------
 
 
-def test_older_requests_go_first() -> None:
+@on_its_loop
+async def test_older_requests_go_first(loop: JumpingLoop) -> None:
     """In the order of asking, and one that is tried again before all that came after it."""
+    model, throttled = throttling(loop, after(1.0, {0: unavailable(500)}), max_concurrency=1)
+    throttled._random = random.Random(1)  # waits 0.13 s, within the second's attempt
 
-    async def main(loop: JumpingLoop) -> list[str]:
-        model = Scripted(loop, after(1.0, {0: unavailable(500)}))
-        throttled = ThrottledModel(model, max_concurrency=1, clock=loop.time)
-        throttled._random = random.Random(1)  # waits 0.13 s, within the second's attempt
-        await asyncio.gather(*(throttled.complete(numbered(n)) for n in range(6)))
-        return [request.messages[0].content for request in model.requests]
+    await asyncio.gather(*(throttled.complete(numbered(n)) for n in range(6)))
 
-    assert run(main) == ["0", "1", "0", "2", "3", "4", "5"]
+    order = [request.messages[0].content for request in model.requests]
+    assert order == ["0", "1", "0", "2", "3", "4", "5"]
 
 
-def test_concurrency_is_bounded_and_full() -> None:
+@on_its_loop
+async def test_concurrency_is_bounded_and_full(loop: JumpingLoop) -> None:
     """Never more than `max_concurrency`, and no place is idle while anyone waits."""
+    model, throttled = throttling(loop, after(0.5))
 
-    async def main(loop: JumpingLoop) -> tuple[int, float]:
-        model = Scripted(loop, after(0.5))
-        throttled = ThrottledModel(model, clock=loop.time)
-        await asyncio.gather(*(throttled.complete(REQUEST) for _ in range(320)))
-        return model.most, loop.time() - 1000.0
+    await asked(throttled, 320)
 
-    assert run(main) == (32, pytest.approx(5.0))
+    assert (model.most, loop.time() - 1000.0) == (32, pytest.approx(5.0))
 
 
-def test_the_capacity_of_an_endpoint_is_measured() -> None:
+@on_its_loop
+async def test_the_capacity_of_an_endpoint_is_measured(loop: JumpingLoop) -> None:
     """64 at once against 10 places: all are answered, refusals stay few, the places well used."""
+    refused = 0
 
-    async def main(loop: JumpingLoop) -> tuple[int, float]:
-        refused = 0
+    async def answer(number: int) -> Completion:
+        nonlocal refused
+        await asyncio.sleep(0.005)
+        if model.running > 10:
+            refused += 1
+            raise unavailable(429)
+        await asyncio.sleep(0.2)
+        return ANSWER
 
-        async def answer(number: int) -> Completion:
-            nonlocal refused
-            await asyncio.sleep(0.005)
-            if model.running > 10:
-                refused += 1
-                raise unavailable(429)
-            await asyncio.sleep(0.2)
-            return ANSWER
+    model, throttled = throttling(loop, answer, max_concurrency=64)
+    throttled._random = random.Random(2)
 
-        model = Scripted(loop, answer)
-        throttled = ThrottledModel(model, max_concurrency=64, clock=loop.time)
-        throttled._random = random.Random(2)
-        await asyncio.gather(*(throttled.complete(REQUEST) for _ in range(2000)))
-        return refused, loop.time() - 1000.0
+    answers = await asked(throttled, 2000)
 
-    refused, seconds = run(main)
-
+    assert {type(answer) for answer in answers} == {Completion}
     assert refused < 200
-    assert 2000 * 0.205 / 10 / seconds > 0.65
+    assert 2000 * 0.205 / 10 / (loop.time() - 1000.0) > 0.65
 
 
 @pytest.mark.parametrize("share", [0.02, 0.2])
-def test_refusals_at_random_do_not_starve_the_run(share: float) -> None:
+@on_its_loop
+async def test_refusals_at_random_do_not_starve_the_run(loop: JumpingLoop, share: float) -> None:
     """A constant share of 429s that has nothing to do with load costs its attempts, little more."""
+    chance = random.Random(1)
 
-    async def main(loop: JumpingLoop) -> float:
-        chance = random.Random(1)
+    async def answer(number: int) -> Completion:
+        refused = chance.random() < share
+        await asyncio.sleep(0.01 if refused else 0.5)
+        if refused:
+            raise unavailable(429, retry_after=1.0)
+        return ANSWER
 
-        async def answer(number: int) -> Completion:
-            refused = chance.random() < share
-            await asyncio.sleep(0.01 if refused else 0.5)
-            if refused:
-                raise unavailable(429, retry_after=1.0)
-            return ANSWER
+    _, throttled = throttling(loop, answer)
+    throttled._random = random.Random(1)
 
-        throttled = ThrottledModel(Scripted(loop, answer), clock=loop.time)
-        throttled._random = random.Random(1)
-        await asyncio.gather(*(throttled.complete(REQUEST) for _ in range(2000)))
-        return loop.time() - 1000.0
+    await asked(throttled, 2000)
 
-    assert run(main) < 2.0 * 2000 * 0.5 / 32
+    assert loop.time() - 1000.0 < 2.0 * 2000 * 0.5 / 32
 
 
 # --- Circuit -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("status", "requests"), [(None, 2_000), (503, 2_000)])
-def test_an_endpoint_that_is_down_becomes_quick_stated_errors(
-    status: int | None, requests: int
+@pytest.mark.parametrize("status", [None, 503])
+@on_its_loop
+async def test_an_endpoint_that_is_down_becomes_quick_stated_errors(
+    loop: JumpingLoop, status: int | None
 ) -> None:
     """2,000 requests to an endpoint that is not there end in a minute or so, each with its error."""
+    model, throttled = throttling(loop, after(0.01, every=unavailable(status)))
+    throttled._random = random.Random(1)
 
-    async def main(loop: JumpingLoop) -> tuple[list[object], int, float]:
-        model = Scripted(loop, after(0.01, every=unavailable(status)))
-        throttled = ThrottledModel(model, clock=loop.time)
-        throttled._random = random.Random(1)
-        results = await asyncio.gather(
-            *(throttled.complete(REQUEST) for _ in range(requests)), return_exceptions=True
-        )
-        return list(results), len(model.starts), loop.time() - 1000.0
+    results = await asked(throttled, 2_000)
 
-    results, attempts, seconds = run(main)
-
-    assert all(isinstance(result, JudgeUnavailableError) for result in results)
+    assert {type(result) for result in results} == {JudgeUnavailableError}
     assert re.match(
         r"scripted was not asked: \d requests in a row failed, it is tried again in",
         str(results[-1]),
     )
-    assert attempts < 2000
-    assert seconds < 90
+    assert len(model.starts) < 2000
+    assert loop.time() - 1000.0 < 90
 
 
-def test_after_the_cool_down_one_probe_decides() -> None:
+@on_its_loop
+async def test_after_the_cool_down_one_probe_decides(loop: JumpingLoop) -> None:
     """A single request goes; others fail at once until it is answered, then all go again."""
+    model, throttled = throttling(
+        loop, after(1.0, every=unavailable(500)), max_attempts=1, max_failures=2
+    )
 
-    async def main(loop: JumpingLoop) -> None:
-        model = Scripted(loop, after(1.0, every=unavailable(500)))
-        throttled = ThrottledModel(model, max_attempts=1, max_failures=2, clock=loop.time)
-
-        async def fails(why: str) -> None:
-            with pytest.raises(JudgeUnavailableError, match=why):
-                await throttled.complete(REQUEST)
-
-        await fails("1 attempt")
-        await fails("1 attempt")
-        await fails("2 requests in a row failed, it is tried again in 30 s; the last: replied 500")
-        await asyncio.sleep(30)
-        await fails("1 attempt")  # the probe fails: open again
-        await fails("was not asked")
-        await asyncio.sleep(30)
-        cancelled = asyncio.ensure_future(throttled.complete(REQUEST))
-        await asyncio.sleep(0.5)
-        cancelled.cancel()
-        model._answer = after(1.0)
-        probe = asyncio.ensure_future(throttled.complete(REQUEST))
-        await asyncio.sleep(0.5)
-        await fails("is being tried again now")
-        assert await probe == ANSWER
-        three = await asyncio.gather(*(throttled.complete(REQUEST) for _ in range(3)))
-        assert three == [ANSWER] * 3
-        assert len(model.starts) == 8
-
-    run(main)
-
-
-def test_a_request_between_attempts_learns_at_once_that_the_circuit_opened() -> None:
-    """It does not sleep on: the error names its own attempts and why there is none more."""
-
-    async def main(loop: JumpingLoop) -> tuple[str, float]:
-        model = Scripted(
-            loop, after(0.0, {0: unavailable(503, retry_after=200.0)}, every=unavailable(500))
-        )
-        throttled = ThrottledModel(model, max_attempts=2, max_failures=1, clock=loop.time)
-        resting = asyncio.ensure_future(throttled.complete(REQUEST))
-        await asyncio.sleep(0.1)
-        with pytest.raises(JudgeUnavailableError):
+    async def fails(why: str) -> None:
+        with pytest.raises(JudgeUnavailableError, match=why):
             await throttled.complete(REQUEST)
-        with pytest.raises(JudgeUnavailableError) as raised:
-            await resting
-        return str(raised.value), loop.time() - 1000.0
 
-    message, seconds = run(main)
+    await fails("1 attempt")
+    await fails("1 attempt")
+    await fails("2 requests in a row failed, it is tried again in 30 s; the last: replied 500")
+    await asyncio.sleep(30)
+    await fails("1 attempt")  # the probe fails: open again
+    await fails("was not asked")
+    await asyncio.sleep(30)
+    cancelled = asyncio.ensure_future(throttled.complete(REQUEST))
+    await asyncio.sleep(0.5)
+    cancelled.cancel()
+    model._answer = after(1.0)
+    probe = asyncio.ensure_future(throttled.complete(REQUEST))
+    await asyncio.sleep(0.5)
+    await fails("is being tried again now")
+    assert await probe == ANSWER
+    three = await asyncio.gather(*(throttled.complete(REQUEST) for _ in range(3)))
+    assert three == [ANSWER] * 3
+    assert len(model.starts) == 8
 
-    assert message.startswith("scripted did not answer: 1 attempt in")
-    assert "none is sent for 30 s; the last failure: replied 503" in message
-    assert seconds < 10
+
+@on_its_loop
+async def test_a_request_between_attempts_learns_at_once_that_the_circuit_opened(
+    loop: JumpingLoop,
+) -> None:
+    """It does not sleep on: the error names its own attempts and why there is none more."""
+    answer = after(0.0, {0: unavailable(503, retry_after=200.0)}, every=unavailable(500))
+    _, throttled = throttling(loop, answer, max_attempts=2, max_failures=1)
+    resting = asyncio.ensure_future(throttled.complete(REQUEST))
+    await asyncio.sleep(0.1)
+
+    with pytest.raises(JudgeUnavailableError):
+        await throttled.complete(REQUEST)
+    with pytest.raises(JudgeUnavailableError, match=r"^scripted did not answer: 1 attempt in") as e:
+        await resting
+
+    assert "none is sent for 30 s; the last failure: replied 503" in str(e.value)
+    assert loop.time() - 1000.0 < 10
 
 
 # --- What is waited for ------------------------------------------------------------------------
 
 
-def test_waiting_says_what_for() -> None:
+@on_its_loop
+async def test_waiting_says_what_for(loop: JumpingLoop) -> None:
     """Each reason with its seconds and how many wait; None when nobody does."""
+    waits: list[Waiting] = []
+    _, throttled = throttling(loop, after(1.0), rpm=6, on_wait=waits.append)
+    assert throttled.waiting() is None
+    tasks = [asyncio.ensure_future(throttled.complete(REQUEST)) for _ in range(4)]
+    await asyncio.sleep(4)
+    assert throttled.waiting() == Waiting("rate limit", 6.0, 3)
+    assert str(throttled.waiting()) == "3 waiting for 6.0 s: rate limit"
+    await asyncio.gather(*tasks)
+    assert [waiting.reason for waiting in waits] == ["rate limit"] * 3
 
-    async def main(loop: JumpingLoop) -> None:
-        waits: list[Waiting] = []
-        throttled = ThrottledModel(
-            Scripted(loop, after(1.0)), rpm=6, clock=loop.time, on_wait=waits.append
-        )
-        assert throttled.waiting() is None
-        tasks = [asyncio.ensure_future(throttled.complete(REQUEST)) for _ in range(4)]
-        await asyncio.sleep(4)
-        assert throttled.waiting() == Waiting("rate limit", 6.0, 3)
-        assert str(throttled.waiting()) == "3 waiting for 6.0 s: rate limit"
-        await asyncio.gather(*tasks)
-        assert [waiting.reason for waiting in waits] == ["rate limit"] * 3
+    _, throttled = throttling(loop, after(1.0), max_concurrency=1)
+    tasks = [asyncio.ensure_future(throttled.complete(REQUEST)) for _ in range(3)]
+    await asyncio.sleep(0.5)
+    assert throttled.waiting() == Waiting("concurrency", None, 2)
+    await asyncio.gather(*tasks)
 
-        throttled = ThrottledModel(Scripted(loop, after(1.0)), max_concurrency=1, clock=loop.time)
-        tasks = [asyncio.ensure_future(throttled.complete(REQUEST)) for _ in range(3)]
-        await asyncio.sleep(0.5)
-        assert throttled.waiting() == Waiting("concurrency", None, 2)
-        await asyncio.gather(*tasks)
+    waits.clear()
+    failing: dict[int, Exception] = {0: unavailable(429, retry_after=9.0)}
+    _, throttled = throttling(loop, after(0.0, failing), on_wait=waits.append)
+    task = asyncio.ensure_future(throttled.complete(REQUEST))
+    await asyncio.sleep(1)
+    assert throttled.waiting() == Waiting("Retry-After", pytest.approx(8.0), 1)  # type: ignore[arg-type]
+    await task
+    assert waits == [Waiting("Retry-After", 9.0, 1)]
 
-        waits.clear()
-        failing: dict[int, Exception] = {0: unavailable(429, retry_after=9.0)}
-        throttled = ThrottledModel(
-            Scripted(loop, after(0.0, failing)), clock=loop.time, on_wait=waits.append
-        )
-        task = asyncio.ensure_future(throttled.complete(REQUEST))
-        await asyncio.sleep(1)
-        assert throttled.waiting() == Waiting("Retry-After", pytest.approx(8.0), 1)  # type: ignore[arg-type]
-        await task
-        assert waits == [Waiting("Retry-After", 9.0, 1)]
-
-        throttled = ThrottledModel(
-            Scripted(loop, after(0.0, every=unavailable())),
-            max_attempts=1, max_failures=1, clock=loop.time,
-        )  # fmt: skip
-        with pytest.raises(JudgeUnavailableError):
-            await throttled.complete(REQUEST)
-        assert throttled.waiting() == Waiting("circuit open", 30.0, 0)
-
-    run(main)
+    down = after(0.0, every=unavailable())
+    _, throttled = throttling(loop, down, max_attempts=1, max_failures=1)
+    with pytest.raises(JudgeUnavailableError):
+        await throttled.complete(REQUEST)
+    assert throttled.waiting() == Waiting("circuit open", 30.0, 0)
 
 
-def test_a_progress_line_that_fails_does_not_fail_the_run(caplog: pytest.LogCaptureFixture) -> None:
+@on_its_loop
+async def test_a_progress_line_that_fails_does_not_fail_the_run(
+    loop: JumpingLoop, caplog: pytest.LogCaptureFixture
+) -> None:
     """It is logged once and left alone."""
-    calls = 0
+    calls: list[Waiting] = []
 
     def broken(waiting: Waiting) -> None:
-        nonlocal calls
-        calls += 1
+        calls.append(waiting)
         raise ValueError("no terminal")
 
-    async def main(loop: JumpingLoop) -> None:
-        throttled = ThrottledModel(
-            Scripted(loop, after(0.1)), rpm=60, clock=loop.time, on_wait=broken
-        )
-        await asyncio.gather(*(throttled.complete(REQUEST) for _ in range(5)))
+    _, throttled = throttling(loop, after(0.1), rpm=60, on_wait=broken)
 
-    run(main)
-
-    assert calls == 1
+    assert await asked(throttled, 5) == [ANSWER] * 5
+    assert len(calls) == 1
     assert "on_wait failed" in caplog.text
 
 
@@ -594,10 +530,9 @@ def test_no_cancellation_leaks_a_place(seed: int) -> None:
                 raise JudgeRejectedError("no", status=400)
             return ANSWER
 
-        model = Scripted(loop, answer)
-        throttled = ThrottledModel(
-            model, rpm=chance.choice([None, 600]), tpm=chance.choice([None, 100_000]),
-            max_concurrency=chance.choice([1, 2, 5]), max_failures=3, cool_down=2, clock=loop.time,
+        model, throttled = throttling(
+            loop, answer, rpm=chance.choice([None, 600]), tpm=chance.choice([None, 100_000]),
+            max_concurrency=chance.choice([1, 2, 5]), max_failures=3, cool_down=2,
         )  # fmt: skip
         throttled._random = chance
         tasks = [asyncio.ensure_future(throttled.complete(REQUEST)) for _ in range(40)]
@@ -614,7 +549,8 @@ def test_no_cancellation_leaks_a_place(seed: int) -> None:
         assert (queue._concurrency.in_flight, queue._queued, queue._backing_off) == (0, 0, set())
         assert queue._head() is None
 
-    run(main)
+    with contextlib.closing(JumpingLoop()) as loop:
+        loop.run_until_complete(main(loop))
 
 
 def test_a_throttled_model_outlives_its_loops() -> None:
@@ -647,47 +583,41 @@ def test_a_throttled_model_outlives_its_loops() -> None:
     assert throttled.waiting() is None
 
 
-def test_a_loop_that_was_closed_under_its_requests_holds_nobody_up() -> None:
+@on_its_loop
+async def test_a_loop_that_was_closed_under_its_requests_holds_nobody_up(loop: JumpingLoop) -> None:
     """Closed without cancelling, its tasks still referred to: others pass those in the line."""
+    _, throttled = throttling(loop, after(1.0), max_concurrency=1)
+    running = asyncio.ensure_future(throttled.complete(REQUEST))
+    await asyncio.sleep(0)
+    abandoned = asyncio.new_event_loop()
+    stuck = throttled.complete(REQUEST)
+    stuck_task = asyncio.Task(stuck, loop=abandoned)
+    thread = threading.Thread(target=abandoned.run_until_complete, args=[asyncio.sleep(0)])
+    thread.start()
+    thread.join()
+    abandoned.close()
 
-    async def main(loop: JumpingLoop) -> None:
-        throttled = ThrottledModel(Scripted(loop, after(1.0)), max_concurrency=1, clock=loop.time)
-        running = asyncio.ensure_future(throttled.complete(REQUEST))
-        await asyncio.sleep(0)
-        abandoned = asyncio.new_event_loop()
-        stuck = throttled.complete(REQUEST)
-        stuck_task = asyncio.Task(stuck, loop=abandoned)
-        thread = threading.Thread(target=abandoned.run_until_complete, args=[asyncio.sleep(0)])
-        thread.start()
-        thread.join()
-        abandoned.close()
+    late = asyncio.ensure_future(throttled.complete(REQUEST))
 
-        late = asyncio.ensure_future(throttled.complete(REQUEST))
-
-        assert await asyncio.gather(running, late) == [ANSWER, ANSWER]
-        assert throttled.waiting() is None
-        stuck_task._log_destroy_pending = False  # type: ignore[attr-defined]
-        stuck.close()
-
-    run(main)
+    assert await asyncio.gather(running, late) == [ANSWER, ANSWER]
+    assert throttled.waiting() is None
+    stuck_task._log_destroy_pending = False  # type: ignore[attr-defined]
+    stuck.close()
 
 
-def test_after_a_fork_nobody_waits_for_the_parents_requests() -> None:
+@on_its_loop
+async def test_after_a_fork_nobody_waits_for_the_parents_requests(loop: JumpingLoop) -> None:
     """The child begins with all places free (here it is only told of a fork)."""
+    _, throttled = throttling(loop, after(100.0), max_concurrency=1)
+    parents = asyncio.ensure_future(throttled.complete(REQUEST))
+    await asyncio.sleep(1)
+    throttled.after_fork()
 
-    async def main(loop: JumpingLoop) -> None:
-        throttled = ThrottledModel(Scripted(loop, after(100.0)), max_concurrency=1, clock=loop.time)
-        parents = asyncio.ensure_future(throttled.complete(REQUEST))
-        await asyncio.sleep(1)
-        throttled.after_fork()
+    childs = asyncio.ensure_future(throttled.complete(REQUEST))
+    await asyncio.sleep(1)
 
-        childs = asyncio.ensure_future(throttled.complete(REQUEST))
-        await asyncio.sleep(1)
-
-        assert throttled.waiting() is None
-        await asyncio.gather(parents, childs)
-
-    run(main)
+    assert throttled.waiting() is None
+    await asyncio.gather(parents, childs)
 
 
 def test_two_threads_share_the_places() -> None:
@@ -724,17 +654,14 @@ def test_two_threads_share_the_places() -> None:
 # --- The object --------------------------------------------------------------------------------
 
 
-def test_it_is_a_model_with_the_same_identity() -> None:
+@on_its_loop
+async def test_it_is_a_model_with_the_same_identity(loop: JumpingLoop) -> None:
     """Throttling changes nothing that a score or a cache key is made of."""
-
-    async def main(loop: JumpingLoop) -> None:
-        throttled = ThrottledModel(Scripted(loop, after(0)))
-        assert isinstance(throttled, Model)
-        assert (throttled.name, throttled.model, throttled.version) == ("scripted", "m", "7")
-        assert throttled.base_url == "http://127.0.0.1/v1"
-        assert await WrappedModel(Scripted(loop, after(0))).complete(REQUEST) == ANSWER
-
-    run(main)
+    throttled = ThrottledModel(Scripted(loop, after(0)))
+    assert isinstance(throttled, Model)
+    assert (throttled.name, throttled.model, throttled.version) == ("scripted", "m", "7")
+    assert throttled.base_url == "http://127.0.0.1/v1"
+    assert await WrappedModel(Scripted(loop, after(0))).complete(REQUEST) == ANSWER
 
 
 @pytest.mark.parametrize(
@@ -743,17 +670,16 @@ def test_it_is_a_model_with_the_same_identity() -> None:
      ("max_concurrency", 2.5), ("max_attempts", True), ("max_failures", 0), ("cool_down", -1),
      ("permits", 30)],
 )  # fmt: skip
-def test_arguments_out_of_range_are_refused(field: str, value: object) -> None:
+@on_its_loop
+async def test_arguments_out_of_range_are_refused(
+    loop: JumpingLoop, field: str, value: object
+) -> None:
     """At construction, with the field's name."""
-
-    async def main(loop: JumpingLoop) -> None:
+    with pytest.raises(ConfigurationError, match=f"`{field}`"):
+        ThrottledModel(Scripted(loop, after(0)), **{field: value})  # type: ignore[arg-type]
+    if field in ("rpm", "tpm"):
         with pytest.raises(ConfigurationError, match=f"`{field}`"):
-            ThrottledModel(Scripted(loop, after(0)), **{field: value})  # type: ignore[arg-type]
-        if field in ("rpm", "tpm"):
-            with pytest.raises(ConfigurationError, match=f"`{field}`"):
-                LocalPermits(**{field: value})  # type: ignore[arg-type]
-
-    run(main)
+            LocalPermits(**{field: value})  # type: ignore[arg-type]
 
 
 # --- Permits that models share ------------------------------------------------------------------
@@ -775,95 +701,84 @@ class Shared:
             raise self.failure
 
 
-def test_every_attempt_takes_a_shared_permit() -> None:
+@on_its_loop
+async def test_every_attempt_takes_a_shared_permit(loop: JumpingLoop) -> None:
     """One request and its estimated tokens, retries included, in the order of the requests."""
+    shared = Shared(10.0)
+    model, throttled = throttling(
+        loop, after(0.0, {0: unavailable(429, retry_after=1.0)}), permits=shared
+    )
 
-    async def main(loop: JumpingLoop) -> None:
-        shared = Shared(10.0)
-        model = Scripted(loop, after(0.0, {0: unavailable(429, retry_after=1.0)}))
-        throttled = ThrottledModel(model, permits=shared, clock=loop.time)
+    await asyncio.gather(*(throttled.complete(numbered(number)) for number in range(3)))
 
-        await asyncio.gather(*(throttled.complete(numbered(number)) for number in range(3)))
-
-        sent = [request.messages[0].content for request in model.requests]
-        assert sent == ["0", "1", "2", "0"]
-        assert shared.asked == [(1, 101)] * 4
-        assert model.starts == [10.0, 20.0, 30.0, 40.0]
-
-    run(main)
+    sent = [request.messages[0].content for request in model.requests]
+    assert sent == ["0", "1", "2", "0"]
+    assert shared.asked == [(1, 101)] * 4
+    assert model.starts == [10.0, 20.0, 30.0, 40.0]
 
 
-def test_two_models_share_one_quota() -> None:
+@pytest.mark.parametrize(
+    ("limits", "seconds"),
+    [({"rpm": 6}, 10.0), ({"rpm": 600, "tpm": 402}, 30.0)],  # two of 201 tokens per minute
+)
+@on_its_loop
+async def test_two_models_share_one_quota(
+    loop: JumpingLoop, limits: dict[str, float], seconds: float
+) -> None:
     """What both start in any minute is within the limits, on requests and on tokens."""
+    quota = LocalPermits(**limits, clock=loop.time)
+    assert isinstance(quota, Permits)
+    both = [throttling(loop, after(1.0), permits=quota) for _ in range(2)]
 
-    async def main(loop: JumpingLoop, **limits: float) -> list[float]:
-        quota = LocalPermits(**limits, clock=loop.time)
-        assert isinstance(quota, Permits)
-        models = [Scripted(loop, after(1.0)) for _ in range(2)]
-        throttled = [ThrottledModel(m, permits=quota, clock=loop.time) for m in models]
-        await asyncio.gather(*(model.complete(REQUEST) for model in throttled for _ in range(5)))
-        return sorted(start for model in models for start in model.starts)
+    await asyncio.gather(*(asked(throttled, 5) for _, throttled in both))
 
-    assert run(lambda loop: main(loop, rpm=6)) == pytest.approx([10.0 * n for n in range(10)])
-    starts = run(lambda loop: main(loop, rpm=600, tpm=402))  # two of 201 per minute
-    assert starts == pytest.approx([30.0 * n for n in range(10)])
+    starts = sorted(start for model, _ in both for start in model.starts)
+    assert starts == pytest.approx([seconds * n for n in range(10)])
 
 
-def test_a_retry_waits_for_shared_permits_until_the_deadline() -> None:
+@on_its_loop
+async def test_a_retry_waits_for_shared_permits_until_the_deadline(loop: JumpingLoop) -> None:
     """The time before the first attempt does not count, as in the queue."""
+    shared = Shared(50.0)
+    model, throttled = throttling(
+        loop, after(0.0, every=unavailable(429, retry_after=1.0)), permits=shared, deadline=20.0
+    )
 
-    async def main(loop: JumpingLoop) -> None:
-        shared = Shared(50.0)
-        model = Scripted(loop, after(0.0, every=unavailable(429, retry_after=1.0)))
-        throttled = ThrottledModel(model, permits=shared, deadline=20.0, clock=loop.time)
+    with pytest.raises(JudgeUnavailableError, match=r"1 attempt in 20.0 s.*\(rate limit\)"):
+        await throttled.complete(REQUEST)
 
-        with pytest.raises(JudgeUnavailableError, match=r"1 attempt in 20.0 s.*\(rate limit\)"):
-            await throttled.complete(REQUEST)
-
-        assert model.starts == [50.0]
-        assert throttled.waiting() is None
-
-    run(main)
+    assert model.starts == [50.0]
+    assert throttled.waiting() is None
 
 
 @pytest.mark.parametrize("failure", [ConnectionError("store is down"), TimeoutError("slow")])
-def test_permits_that_fail_end_the_request(failure: Exception) -> None:
+@on_its_loop
+async def test_permits_that_fail_end_the_request(loop: JumpingLoop, failure: Exception) -> None:
     """It is not sent, and its place is free again."""
+    shared = Shared(failure=failure)
+    model, throttled = throttling(loop, after(0.0), permits=shared, max_concurrency=1)
 
-    async def main(loop: JumpingLoop) -> None:
-        shared = Shared(failure=failure)
-        model = Scripted(loop, after(0.0))
-        throttled = ThrottledModel(model, permits=shared, max_concurrency=1, clock=loop.time)
-
-        for _ in range(2):
-            with pytest.raises(
-                (ConnectionError, RuntimeError), match=r"store is down|shared permits"
-            ):
-                await throttled.complete(REQUEST)
-        assert model.starts == []
-        shared.failure = None
-        assert (await throttled.complete(REQUEST)).text == "yes"
-
-    run(main)
+    for _ in range(2):
+        with pytest.raises((ConnectionError, RuntimeError), match=r"store is down|shared permits"):
+            await throttled.complete(REQUEST)
+    assert model.starts == []
+    shared.failure = None
+    assert (await throttled.complete(REQUEST)).text == "yes"
 
 
-def test_waiting_tells_of_shared_permits_and_nothing_leaks() -> None:
+@on_its_loop
+async def test_waiting_tells_of_shared_permits_and_nothing_leaks(loop: JumpingLoop) -> None:
     """Their end is unknown; a cancelled request gives its place back and is not sent."""
+    model, throttled = throttling(loop, after(0.0), permits=Shared(5.0), max_concurrency=1)
+    first, second = (asyncio.ensure_future(throttled.complete(REQUEST)) for _ in range(2))
+    await asyncio.sleep(1.0)
+    assert throttled.waiting() == Waiting("rate limit", None, 2)
 
-    async def main(loop: JumpingLoop) -> None:
-        model = Scripted(loop, after(0.0))
-        throttled = ThrottledModel(model, permits=Shared(5.0), max_concurrency=1, clock=loop.time)
-        first, second = (asyncio.ensure_future(throttled.complete(REQUEST)) for _ in range(2))
-        await asyncio.sleep(1.0)
-        assert throttled.waiting() == Waiting("rate limit", None, 2)
+    first.cancel()
+    assert (await second).text == "yes"
 
-        first.cancel()
-        assert (await second).text == "yes"
-
-        assert throttled.waiting() is None
-        assert model.starts == [6.0]
-
-    run(main)
+    assert throttled.waiting() is None
+    assert model.starts == [6.0]
 
 
 # --- Nobody there ------------------------------------------------------------------------------
@@ -873,67 +788,56 @@ def refused() -> JudgeUnavailableError:
     return JudgeUnavailableError("m at host cannot be reached: refused", connected=False)
 
 
-def test_an_endpoint_that_is_not_there_is_reported_at_once() -> None:
+@on_its_loop
+async def test_an_endpoint_that_is_not_there_is_reported_at_once(loop: JumpingLoop) -> None:
     """1,000 requests end within a second, after two attempts each of those under way."""
+    waits: list[Waiting] = []
+    model, throttled = throttling(loop, after(0.01, every=refused()), on_wait=waits.append)
+    results = await asyncio.gather(
+        *(throttled.complete(REQUEST) for _ in range(1_000)), return_exceptions=True
+    )
 
-    async def main(loop: JumpingLoop) -> None:
-        waits: list[Waiting] = []
-        model = Scripted(loop, after(0.01, every=refused()))
-        throttled = ThrottledModel(model, clock=loop.time, on_wait=waits.append)
-        results = await asyncio.gather(
-            *(throttled.complete(REQUEST) for _ in range(1_000)), return_exceptions=True
-        )
+    assert loop.time() - 1000.0 < 1.0
+    assert len(model.starts) <= 2 * 32
+    assert all(
+        isinstance(error, JudgeUnavailableError) and not error.connected for error in results
+    )
+    assert all(str(error).startswith("m at host cannot be reached: refused") for error in results)
+    assert str(results[0]) == "m at host cannot be reached: refused (2 attempts in 0.3 s)"
+    assert str(results[-1]).endswith("refused; it is tried again in 30 s")
+    (opened,) = [waiting for waiting in waits if waiting.reason == "circuit open"]
+    assert opened.why == "m at host cannot be reached: refused"
 
-        assert loop.time() - 1000.0 < 1.0
-        assert len(model.starts) <= 2 * 32
-        assert all(
-            isinstance(error, JudgeUnavailableError) and not error.connected for error in results
-        )
-        assert all(
-            str(error).startswith("m at host cannot be reached: refused") for error in results
-        )
-        assert str(results[0]) == "m at host cannot be reached: refused (2 attempts in 0.3 s)"
-        assert str(results[-1]).endswith("refused; it is tried again in 30 s")
-        (opened,) = [waiting for waiting in waits if waiting.reason == "circuit open"]
-        assert opened.why == "m at host cannot be reached: refused"
-
-        model._answer = after(0.01)
-        await asyncio.sleep(30)
-        assert await throttled.complete(REQUEST) == ANSWER
-
-    run(main)
+    model._answer = after(0.01)
+    await asyncio.sleep(30)
+    assert await throttled.complete(REQUEST) == ANSWER
 
 
 @pytest.mark.parametrize(
     "first", [None, JudgeRejectedError("400", status=400), JudgeOutputError("nonsense", "")]
 )
-def test_an_endpoint_that_was_up_is_tried_again(first: Exception | None) -> None:
+@on_its_loop
+async def test_an_endpoint_that_was_up_is_tried_again(
+    loop: JumpingLoop, first: Exception | None
+) -> None:
     """It may be restarting: refused connections are then as temporary as a 503."""
-
-    async def main(loop: JumpingLoop) -> None:
-        failing = {} if first is None else {0: first}
-        model = Scripted(loop, after(0.1, failing | {n: refused() for n in range(1, 6)}))
-        throttled = ThrottledModel(model, clock=loop.time)
-        await asyncio.gather(throttled.complete(REQUEST), return_exceptions=True)
-        assert await throttled.complete(REQUEST) == ANSWER
-        assert len(model.starts) == 7
-
-    run(main)
+    failing = {} if first is None else {0: first}
+    model, throttled = throttling(loop, after(0.1, failing | {n: refused() for n in range(1, 6)}))
+    await asyncio.gather(throttled.complete(REQUEST), return_exceptions=True)
+    assert await throttled.complete(REQUEST) == ANSWER
+    assert len(model.starts) == 7
 
 
 @pytest.mark.parametrize("retry_after", [None, 20.0])
-def test_a_single_request_that_keeps_failing_is_seen_within_5_seconds(
-    caplog: pytest.LogCaptureFixture, retry_after: float | None
+@on_its_loop
+async def test_a_single_request_that_keeps_failing_is_seen_within_5_seconds(
+    loop: JumpingLoop, caplog: pytest.LogCaptureFixture, retry_after: float | None
 ) -> None:
     """Its pauses grow, so that a fifth failure may take a minute; a retry or two tell nobody."""
-
-    async def main(loop: JumpingLoop) -> None:
-        model = Scripted(loop, after(0.0, every=unavailable(500, retry_after)))
-        task = asyncio.ensure_future(ThrottledModel(model, clock=loop.time).complete(REQUEST))
-        await asyncio.sleep(5)  # after the first failure
-        assert len(caplog.records) == 1
-        with pytest.raises(JudgeUnavailableError):
-            await task
-        assert len(caplog.records) == 1
-
-    run(main)
+    _, throttled = throttling(loop, after(0.0, every=unavailable(500, retry_after)))
+    task = asyncio.ensure_future(throttled.complete(REQUEST))
+    await asyncio.sleep(5)  # after the first failure
+    assert len(caplog.records) == 1
+    with pytest.raises(JudgeUnavailableError):
+        await task
+    assert len(caplog.records) == 1
