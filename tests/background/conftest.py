@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 from by_hand import ScriptedJudge, labels_of
 
+from rag_eval_integrations.background import BackgroundEvaluator
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.records import Capture, Evaluation, Labelling, RagCall, SentencizedCall
 
@@ -61,6 +63,17 @@ class Kept:
         self.threads.add(threading.get_ident())
         self.evaluations += batch
         self.ids += [evaluation.id for evaluation in batch]
+
+
+def judged(
+    calls: int, evaluator: RagEvaluator, sinks: Any = (), **options: Any
+) -> BackgroundEvaluator:
+    """Submit so many calls, wait until all of them are done, and close."""
+    with BackgroundEvaluator(evaluator, sinks, **options) as background:
+        for number in range(calls):
+            background(call(number))
+        assert background.flush(WAIT)
+    return background
 
 
 def until(claim: Callable[[], bool]) -> None:

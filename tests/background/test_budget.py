@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from by_hand import ScriptedJudge
 
-from rag_eval_integrations.background import BackgroundEvaluator, Budget
+from rag_eval_integrations.background import Budget
 from rag_eval_integrations.background.budget import Meter
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.records import Labelling, SentencizedCall, Usage
 
-from .conftest import LABELS, WAIT, Kept, call
+from .conftest import LABELS, Kept, judged
 
 
 class Clock:
@@ -74,13 +74,8 @@ def test_calls_beyond_the_minutes_budget_are_delivered_unscored(
     """With the code `over_budget`, counted, and without asking the judge."""
     kept = Kept()
     judge = ScriptedJudge(LABELS)
-    with BackgroundEvaluator(
-        RagEvaluator(judge), [kept], budget=Budget(per_minute=3)
-    ) as background:
-        for number in range(10):
-            background(call(number))
-        assert background.flush(WAIT)
-        counters, summary = background.counters, background.summary()
+    background = judged(10, RagEvaluator(judge), [kept], budget=Budget(per_minute=3))
+    counters, summary = background.counters, background.summary()
 
     assert (counters.scored, counters.over_budget) == (3, 7)
     assert len(judge.asked) == 3
@@ -95,26 +90,18 @@ def test_calls_beyond_the_minutes_budget_are_delivered_unscored(
 
 def test_the_days_dollars_end_judging() -> None:
     """Four calls at a quarter spend one dollar."""
-    with BackgroundEvaluator(
-        RagEvaluator(Priced(0.25)), max_concurrency=1, budget=Budget(per_day_usd=1.0)
-    ) as background:
-        for number in range(6):
-            background(call(number))
-        assert background.flush(WAIT)
+    background = judged(
+        6, RagEvaluator(Priced(0.25)), max_concurrency=1, budget=Budget(per_day_usd=1.0)
+    )
 
-        assert (background.counters.scored, background.counters.over_budget) == (4, 2)
+    assert (background.counters.scored, background.counters.over_budget) == (4, 2)
 
 
 def test_an_unknown_price_is_not_zero(log: pytest.LogCaptureFixture) -> None:
     """The limit cannot be kept, which is said once; judging goes on."""
-    with BackgroundEvaluator(
-        RagEvaluator(Priced(None)), budget=Budget(per_day_usd=1.0)
-    ) as background:
-        for number in range(5):
-            background(call(number))
-        assert background.flush(WAIT)
+    background = judged(5, RagEvaluator(Priced(None)), budget=Budget(per_day_usd=1.0))
 
-        assert background.counters.scored == 5
+    assert background.counters.scored == 5
     assert [r.getMessage() for r in log.records] == [
         "`per_day_usd` cannot be enforced: the price of scripted is not known; "
         "further cases of this kind are counted but not logged"

@@ -23,7 +23,7 @@ from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.models import OpenAIModel
 from rag_eval_integrations.records import Evaluation, Labelling, RagCall, SentencizedCall
 
-from .conftest import LABELS, WAIT, Kept, call, evaluator
+from .conftest import LABELS, WAIT, Kept, call, evaluator, judged
 
 
 class Failing(ScriptedJudge):
@@ -42,11 +42,8 @@ class Failing(ScriptedJudge):
 def test_100_failing_evaluations(log: pytest.LogCaptureFixture) -> None:
     """None is raised into the app, one log line each kind, all are counted and delivered."""
     kept = Kept()
-    with BackgroundEvaluator(RagEvaluator(Failing(LABELS)), [kept]) as background:
-        for number in range(100):
-            background(call(number))
-        assert background.flush(WAIT)
-        counters = background.counters
+    background = judged(100, RagEvaluator(Failing(LABELS)), [kept])
+    counters = background.counters
 
     assert (counters.captured, counters.failed, counters.dropped) == (100, 100, 0)
     lines = [record.getMessage() for record in log.records]
@@ -66,12 +63,9 @@ def test_a_broken_evaluator_is_counted(log: pytest.LogCaptureFixture) -> None:
             raise (asyncio.CancelledError, TimeoutError, KeyError, KeyError)[int(call.id)]
 
     kept = Kept()
-    with BackgroundEvaluator(Broken(ScriptedJudge(LABELS)), [kept]) as background:
-        for number in range(4):
-            background(call(number))
-        assert background.flush(WAIT)
+    background = judged(4, Broken(ScriptedJudge(LABELS)), [kept])
 
-        assert background.counters.failed == 4
+    assert background.counters.failed == 4
     assert kept.ids == []
     assert len(log.records) == 3
     assert all("ended without a result" in record.getMessage() for record in log.records)
@@ -153,13 +147,10 @@ def test_a_judge_that_never_answers_is_given_up(log: pytest.LogCaptureFixture) -
             return await super().label(call)
 
     kept = Kept()
-    with BackgroundEvaluator(
-        RagEvaluator(Silent(LABELS)), [kept], max_concurrency=1, evaluation_timeout=0.3
-    ) as background:
-        for number in range(4):
-            background(call(number))
-        assert background.flush(WAIT)
-        counters, summary = background.counters, background.summary()
+    background = judged(
+        4, RagEvaluator(Silent(LABELS)), [kept], max_concurrency=1, evaluation_timeout=0.3
+    )
+    counters, summary = background.counters, background.summary()
 
     assert (counters.failed, counters.scored) == (3, 1)
     assert kept.ids == ["0", "1", "2", "3"]
@@ -285,11 +276,8 @@ def test_a_task_of_the_judge_that_exits_ends_nothing(error: BaseException) -> No
             raise error
 
     kept = Kept()
-    with BackgroundEvaluator(RagEvaluator(Starting(LABELS)), [kept]) as background:
-        for number in range(4):
-            background(call(number))
-        assert background.flush(WAIT)
-        counters = background.counters
+    background = judged(4, RagEvaluator(Starting(LABELS)), [kept])
+    counters = background.counters
 
     rows = {row.id: row for row in kept.evaluations}
     assert (counters.scored, counters.failed) == (3, 1)
@@ -319,13 +307,8 @@ def test_a_judge_that_meddles_with_the_loop_ends_no_later_call(
     log: pytest.LogCaptureFixture, how: str
 ) -> None:
     """Every call meets one fate, and `flush` is right about it; those after it are judged."""
-    with BackgroundEvaluator(
-        RagEvaluator(Meddling(how)), [Kept()], max_concurrency=3
-    ) as background:
-        for number in range(20):
-            background(call(number))
-        assert background.flush(WAIT)
-        counters = background.counters
+    background = judged(20, RagEvaluator(Meddling(how)), [Kept()], max_concurrency=3)
+    counters = background.counters
 
     assert counters.pending == 0
     assert counters.scored + counters.failed == 20
@@ -372,12 +355,9 @@ def test_a_sink_that_empties_its_batch_is_counted() -> None:
             batch.clear()
 
     kept = Emptying()
-    with BackgroundEvaluator(evaluator(), [kept]) as background:
-        for number in range(5):
-            background(call(number))
-        assert background.flush(WAIT)
+    background = judged(5, evaluator(), [kept])
 
-        counts = background.counters.sinks[0]
+    counts = background.counters.sinks[0]
     assert (len(kept.ids), counts.written, counts.pending) == (5, 5, 0)
 
 

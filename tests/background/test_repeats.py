@@ -12,7 +12,7 @@ from rag_eval_integrations.background import _sink_delivery as delivery
 from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.sinks import PartlyWrittenError
 
-from .conftest import WAIT, Kept, call, evaluator, until
+from .conftest import WAIT, Kept, call, evaluator, judged, until
 
 
 class Failing(Kept):
@@ -70,11 +70,8 @@ def test_a_place_that_was_down_gets_everything_once() -> None:
 def test_one_that_is_never_taken_holds_up_no_other(log: pytest.LogCaptureFixture) -> None:
     """It is tried six times, given up and counted; the failure and the end are told once each."""
     sink = Failing("3", "4")
-    with BackgroundEvaluator(evaluator(), [sink]) as background:
-        for number in range(20):
-            background(call(number))
-        assert background.flush(WAIT)
-        counts = background.counters.sinks[0]
+    background = judged(20, evaluator(), [sink])
+    counts = background.counters.sinks[0]
 
     assert len(sink.ids) == len(set(sink.ids)) == 18
     assert (counts.written, counts.failed) == (18, 2)
@@ -93,11 +90,8 @@ def test_an_outage_ends_in_giving_up(
     monkeypatch.setattr(delivery, "_LONGEST_OUTAGE", 0.0)
     sink = Failing()
     sink.down.set()
-    with BackgroundEvaluator(evaluator(), [sink]) as background:
-        for number in range(5):
-            background(call(number))
-        assert background.flush(WAIT)
-        counts = background.counters.sinks[0]
+    background = judged(5, evaluator(), [sink])
+    counts = background.counters.sinks[0]
 
     assert (counts.written, counts.failed) == (0, 5)
     assert len([record for record in log.records if "gave up" in record.getMessage()]) == 1
@@ -108,11 +102,8 @@ def test_others_are_asked_once(log: pytest.LogCaptureFixture) -> None:
     for sink in (Once("1"), Once()):
         if not sink.refused:
             sink.down.set()
-        with BackgroundEvaluator(evaluator(), [sink]) as background:
-            for number in range(3):
-                background(call(number))
-            assert background.flush(WAIT)
-            counts = background.counters.sinks[0]
+        background = judged(3, evaluator(), [sink])
+        counts = background.counters.sinks[0]
 
         asked = [id for batch in sink.asked for id in batch]
         assert sorted(asked) == ["0", "1", "2"]
