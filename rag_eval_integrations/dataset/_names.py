@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher, get_close_matches
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
-from rag_eval_integrations.dataset._values import items_in, messages_in, object_in
+from rag_eval_integrations.dataset._values import holds_text, items_in, messages_in, object_in
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.records._json import NAMES
 
@@ -68,6 +68,8 @@ _LONGEST_NAME = 100
 """Characters of a name that is taken for what it stands beside, and shown."""
 _LIKE = 0.75
 """Likeness, from 0 to 1, of a name that is proposed for a field."""
+_DEEPEST = 4
+"""Dots of a name that is proposed."""
 _MOST_PROPOSED = 20
 """Sets of names for which fields are proposed, which takes up to .1 s."""
 
@@ -213,6 +215,10 @@ class Naming:
         """Map the needed fields by the usual names; refuse a row that lacks any."""
         no_name = "context" if self._has_gold_context() else None
         ways = self._ways({o: [name for name in NAMES[o] if name != no_name] for o in needed})
+        for ours in {"question", "response"} & ways.keys():
+            value = self.row[ways[ours][0]]
+            if isinstance(value, Mapping) and not holds_text(value):
+                del ways[ours]  # a name inside of it is proposed
         if "question" in needed and "question" not in ways and messages_in(self.row.get(_TURNS)):
             ways["question"] = (_TURNS,)
         asked: Any = self.row
@@ -334,20 +340,20 @@ class Naming:
 
     def _likely(self, missing: Sequence[str]) -> list[tuple[str, str]]:
         """Propose the likeliest field of the row for each that is missing; NAME for none."""
-        free = [name for name in map(str, list(self.row)[:100]) if 0 < len(name) < _LONGEST_NAME]
+        free = dict(islice(_texts_in(self.row), 100))
         if self._has_gold_context():
-            free.remove("context")
+            free.pop("context", None)
         pairs: list[tuple[str, str]] = []
         for ours in missing:
-            best = max(free, key=partial(_likeness, ours), default="")
-            if _likeness(ours, best) < _LIKE:
+            best = max(free, key=partial(_fit, ours, free), default="")
+            if _likeness(ours, best)[0] < _LIKE:
                 pairs.append((ours, self._texts() if ours == "documents" else "NAME"))
                 continue
             bare = re.sub(r"\d+", "", best)
             names = [name for name in free if name == best
                      or (ours == "documents" and re.sub(r"\d+", "", name) == bare)]  # fmt: skip
             pairs += [(ours, name) for name in names]
-            free = [name for name in free if name not in names]
+            free = {name: size for name, size in free.items() if name not in names}
         return pairs
 
     def _texts(self) -> str:
@@ -360,10 +366,40 @@ class Naming:
         return "NAME"
 
 
-def _likeness(ours: str, name: str) -> float:
-    """Return how like a name is to the names of a field, in [0, 1]."""
-    name = folded(name)
+def _texts_in(fields: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, int]]:
+    """Yield the names of fields that hold texts or lists, and how long the texts are.
+
+    Names inside of objects, and of a list's first object, are dotted, five deep at most.
+    """
+    for name, value in fields.items():
+        path = f"{before}{name}"
+        first = (items_in(value) or [value])[0]
+        if not 0 < len(path) < _LONGEST_NAME or isinstance(first, bool | int | float):
+            continue
+        inside = object_in(first)
+        if not inside or items_in(value):
+            yield path, len(value) if isinstance(value, str) else 0
+        if path.count(".") < _DEEPEST:
+            yield from _texts_in(inside, f"{path}.")
+
+
+def _likeness(ours: str, path: str) -> tuple[float, float]:
+    """Return how like a name is to the names of a field, in [0, 1]; of its end alone behind it."""
     known = [folded(each) for each in NAMES[ours]]
-    if any(each in name or (name and each.startswith(name)) for each in known):
-        return 1.0
-    return max(SequenceMatcher(None, name, each).ratio() for each in known)
+    ratios = []
+    for name in (folded(path), folded(path.rpartition(".")[2])):
+        near = any(each in name or (name and each.startswith(name)) for each in known)
+        ratio = 1.0 if near else max(SequenceMatcher(None, name, each).ratio() for each in known)
+        ratios.append(ratio if ratio >= _LIKE else 0.0)
+    return max(ratios), ratios[1]
+
+
+def _fit(ours: str, sizes: Mapping[str, int], path: str) -> tuple[float, bool, float, int]:
+    """Return by what a name fits a field: its likeness, and that it holds a text where one is."""
+    whole, end = _likeness(ours, path)
+    return whole, ours == "documents" or sizes[path] > 0, end, sizes[path]
+
+
+def holds_documents(name: str) -> bool:
+    """Tell whether a list of objects under a name is one of documents, and not of rows."""
+    return _likeness("documents", name)[0] == 1.0

@@ -22,7 +22,10 @@ from rag_eval_integrations.records import Document
 from rag_eval_integrations.records._json import is_finite, shown
 from rag_eval_integrations.records.call import framework_of
 
-_TEXTS = ("text", "page_content", "pageContent", "content", "passage", "chunk", "context")
+_TEXTS = (
+    "text", "page_content", "pageContent", "content", "passage", "chunk", "context", "snippet",
+    "document.content",
+)  # fmt: skip
 _IDS = ("id", "id_", "doc_id", "document_id", "node_id", "_id")
 
 
@@ -48,6 +51,14 @@ def text_from(value: object, where: str) -> str | None:
     if message is not None:
         return message[1]
     raise InputError(f"should be text, not {shown(value)}", field=where)
+
+
+def holds_text(value: object) -> bool:
+    """Tell whether `text_from` reads a value, or a conversation is in it."""
+    try:
+        return bool(messages_in(value)) or text_from(value, "") is not None
+    except InputError:
+        return False
 
 
 def object_in(value: object) -> Mapping[str, Any]:

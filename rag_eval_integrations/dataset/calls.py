@@ -23,6 +23,7 @@ from rag_eval_integrations.dataset._names import (
     Ways,
     check_field_map,
     folded,
+    holds_documents,
     listed,
     way_to,
 )
@@ -168,11 +169,13 @@ def _rows_inside(item: Any, tell: Callable[[str], object]) -> list[Any] | None:
         and not any(isinstance(row, simple) for row in rows)
     }
     known = sorted((name for name in ROWS if name in lists), key=lambda name: not lists[name])
-    if isinstance(fields.get("testRunData"), Mapping):  # the latest test run of deepeval
-        return _rows_inside(fields["testRunData"], tell)
-    if not QUESTIONS.isdisjoint(map(folded, fields)) or not (known or len(lists) == 1):
+    for name in ("testRunData", "results"):  # deepeval's latest test run; promptfoo
+        if isinstance(fields.get(name), Mapping):
+            return _rows_inside(fields[name], tell)
+    only = [name for name in lists if len(lists) == 1 and not holds_documents(name)]
+    if not QUESTIONS.isdisjoint(map(folded, fields)) or not (known or only):
         return None
-    name = (known or list(lists))[0]
+    name = (known or only)[0]
     tell(f"rows are read from `{name}`")
     return lists[name]
 

@@ -424,6 +424,10 @@ def test_the_files_of_deepevals_test_runs_are_read(tmp_path: Path) -> None:
         {"role": "user", "content": "When?", "order": 0},
         {"role": "assistant", "content": "At nine.", "order": 1, "retrievalContext": ["At 9."]},
     ]
+    promptfoo = {"results": {"results": [{"question": "q", "context": "d", "answer": "a"}]}}
+    path = tmp_path / "promptfoo.json"
+    path.write_text(json.dumps(promptfoo))
+    assert call_of(path).question == "q"
     run = {"testCases": [], "conversationalTestCases": [{"name": "c", "turns": turns}]}
     for written in (run, {"testRunData": run}):
         path = tmp_path / "run.json"
@@ -439,6 +443,36 @@ def test_the_files_of_deepevals_test_runs_are_read(tmp_path: Path) -> None:
     assert [document.text for document in call.documents] == ["At 9."]
     path.write_text(json.dumps({"testCases": []}))
     assert list(read_calls(path)) == []
+
+
+@pytest.mark.parametrize(
+    ("row", "tried"),
+    [
+        ({"data": {"question": "q", "contexts": ["d"], "answer": "a"}},
+         ["data.question", "data.contexts", "data.answer"]),
+        ({"prompt": {"content": [{"text": "q"}]},
+          "output": {"passages": {"results": [{"content": {"text": "d"}}]}, "text": "a"}},
+         ["prompt.content.text", "output.passages.results.content.text", "output.text"]),
+        ({"attributes.input.value": "q", "attributes.output.value": "a",
+          "attributes.retrieval.documents": [{"document.content": "d", "document.score": 0.5}]},
+         ["attributes.input.value", "attributes.retrieval.documents", "attributes.output.value"]),
+        ({"query": {"id": 7, "text": "q"}, "hits": [{"snippet": "d", "rank": 1}],
+          "answers": [{"answer": "a", "answer_start": 5}]},
+         ["query.text", "hits.snippet", "answers.answer"]),
+    ],
+    ids=["data", "bedrock", "openinference", "haystack"],
+)  # fmt: skip
+def test_names_inside_of_objects_are_proposed(tmp_path: Path, row: Any, tried: list[str]) -> None:
+    """The mapping to try is one that reads the row; a list of documents is not taken for rows."""
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(row))
+    names = dict(zip(("question", "documents", "response"), tried, strict=True))
+    (reason,) = why(path)
+    for ours, theirs in names.items():
+        assert f"'{ours}': '{theirs}'" in reason
+    call = call_of(path, field_map=names)
+    assert (call.question, call.response) == ("q", "a")
+    assert [document.text for document in call.documents] == ["d"]
 
 
 def test_a_row_that_holds_a_list_stays_a_row(tmp_path: Path) -> None:
