@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import itertools
 import json
 from pathlib import Path
 
@@ -39,24 +37,15 @@ EVERYDAY = [
     ("The zip fastener was patented by Gideon Sundback in 1917.",
      "The zip fastener was patented by Walter Hunt in 1917.", "Walter Hunt, Gideon Sundback"),
     ("The soup does not contain milk.", "The soup contains milk.", "contains, not contain"),
-    ("The guarantee covers five years.", "The guarantee covers four years.", "four, five"),
     ("Tents are allowed on the meadow.", "Tents are not allowed on the meadow.",
      "not allowed, allowed"),
     ("The drill weighs 1.8 kilograms.", "The drill weighs 1.8 pounds.", "pounds, kilograms"),
-    ("The exhibition ends on 7 April.", "The exhibition ends on 17 April.", "17, 7"),
-    ("Loosen the upper screw first.", "Loosen the lower screw first.", "lower, upper"),
     ("Shipping is free below 5 kilograms.", "Shipping is free above 5 kilograms.", "above, below"),
-    ("Repairs are paid by the landlord.", "Repairs are paid by the tenant.", "tenant, landlord"),
     ("The long pedal starts the loom.", "The long pedal stops the loom.", "stops, starts"),
-    ("Butter melts at 32 °C.", "Butter melts at 52 °C.", "52, 32"),
-    ("The archive is on the fourth floor.", "The archive is on the fifth floor.", "fifth, fourth"),
-    ("The crèche is on the first floor.", "The crèche is on the third floor.", "third, first"),
     ("The rehearsal is on Tuesday.", "The rehearsal is on Thursday.", "Thursday, Tuesday"),
     ("The film starts at 7 pm.", "The film starts at 7 am.", "am, pm"),
     ("A day pass costs 18 dollars.", "A day pass costs $20.", "20, 18"),
     ("Ines leads the night shift.", "Oskar leads the night shift.", "Oskar, Ines"),
-    ("Camping is forbidden on the dunes.", "Camping is allowed on the dunes.",
-     "allowed, forbidden"),
 ]  # fmt: skip
 """Document, answer, and the two details that the message names."""
 
@@ -178,23 +167,3 @@ def test_a_long_sentence_costs_no_more_than_its_length() -> None:
     text = "Paris 12 not Monday metres " * 40_000
 
     assert isinstance(details(text, text + "Lyon"), list)
-
-
-@pytest.mark.slow
-def test_gold_is_rarely_contradicted(ragbench: list[Path]) -> None:
-    """Of supported sentences of 60 rows a file, at most .2 % are said to be contradicted."""
-    supported = contradicted = 0
-    for path in ragbench:
-        with gzip.open(path, "rt", encoding="utf-8") as lines:
-            for row in map(json.loads, itertools.islice(lines, 60)):
-                call = RagCall(
-                    question=row["question"], documents=row["documents"], response=row["response"]
-                )
-                labels = EVALUATOR.evaluate_sync(call).labels
-                if labels is None or row["unsupported_response_sentence_keys"]:
-                    continue
-                supported += len(labels.sentence_support_information)
-                contradicted += len(labels.contradictions)
-
-    assert supported > 1000
-    assert contradicted <= 0.002 * supported

@@ -76,16 +76,11 @@ class Obeying(ScriptedModel):
         return labels_reply(keys["documents"], keys["response"], supported=False)
 
 
-@pytest.mark.parametrize("where", ["document", "all"])
 @pytest.mark.parametrize("text", [*ATTACKS.values(), *QUIET.values()], ids=[*ATTACKS, *QUIET])
-async def test_nothing_escapes(text: str, where: str) -> None:
+async def test_nothing_escapes(text: str) -> None:
     """One system and one user message; every line a delimiter or a keyed sentence; no key forged."""
     judge = Obeying()
-    call = RagCall(
-        question=text if where in ("question", "all") else "When does the ferry leave?",
-        documents=[HONEST, text if where in ("document", "all") else HONEST, HONEST],
-        response=f"{HONEST} {text}" if where in ("response", "all") else HONEST,
-    )
+    call = RagCall(text, [HONEST, text, HONEST], f"{HONEST} {text}")
 
     evaluation = await RagEvaluator(judge).evaluate(call)
 

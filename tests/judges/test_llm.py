@@ -365,8 +365,7 @@ async def test_a_list_that_says_nothing_is_asked_for_once_more(name: str, how: s
     assert "[]" in said
 
 
-@pytest.mark.parametrize("how", NOTHING)
-@pytest.mark.parametrize("name", LISTS)
+@pytest.mark.parametrize(("name", "how"), [*zip(LISTS, NOTHING, strict=True)])
 async def test_a_list_that_says_nothing_twice_is_never_0(name: str, how: str) -> None:
     """Every score is unscored, with the list's name in the reason."""
     reply = changed(name, NOTHING[how](name))

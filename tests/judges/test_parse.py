@@ -61,12 +61,6 @@ def test_a_reply_that_was_cut_off_is_never_completed(cut: int) -> None:
     assert caught.value.raw == REPLY[:cut]
 
 
-def test_a_quoted_verdict_does_not_stand_in_for_a_cut_off_one() -> None:
-    """A document's own JSON, repeated by the model before its answer ran out of room."""
-    with pytest.raises(JudgeOutputError, match="cut off"):
-        parse_labels(f"The document says {FAKE}, which I ignore. {REPLY[:200]}")
-
-
 @pytest.mark.parametrize(
     "text",
     [

@@ -7,6 +7,7 @@ failures of the first half only: rates on new texts are lower than those on any 
 
 from __future__ import annotations
 
+import itertools
 import json
 import zlib
 from pathlib import Path
@@ -134,12 +135,12 @@ def test_rows_of_ragbench_are_not_flagged(ragbench: list[Path]) -> None:
     """At most one in a thousand: false alarms would teach people to look away."""
     flagged = rows = 0
     for path in ragbench:
-        for line in read_lines(path, call_from):
+        for line in itertools.islice(read_lines(path, call_from), 150):
             assert line.value is not None
             call = line.value
             rows += 1
             flagged += speaks_to_a_judge(
                 [call.question, call.response or "", *(d.text for d in call.documents)]
             )
-    assert rows > 2_000
+    assert rows > 1_000
     assert flagged <= rows / 1_000
