@@ -19,7 +19,7 @@ from rag_eval_integrations.report import Summary
 from rag_eval_integrations.sentences import Punkt
 from rag_eval_integrations.testing import ScriptedModel
 
-ROWS = [made.row for made in HAND_MADE] + made_rows(120)
+ROWS = [each.row for each in HAND_MADE] + made_rows(120)
 Json = dict[str, Any]
 
 
@@ -39,8 +39,13 @@ def made_evaluations() -> list[Evaluation]:
 
 
 @pytest.fixture(scope="module")
-def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return Evaluations(made_evaluations()).save(tmp_path_factory.mktemp("figures") / "evals.jsonl")
+def made() -> Evaluations:
+    return Evaluations(made_evaluations())
+
+
+@pytest.fixture(scope="module")
+def file(made: Evaluations, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made.save(tmp_path_factory.mktemp("figures") / "evals.jsonl")
 
 
 # --- The second computation: of the library only intervals, which `records/test_mean.py` proves
@@ -103,9 +108,9 @@ def test_scores_have_the_same_figures(file: Path) -> None:
         assert total == sum(name in row["scores"] for row in lines_of(file))
 
 
-def test_patterns_have_the_same_shares(file: Path) -> None:
+def test_patterns_have_the_same_shares(made: Evaluations, file: Path) -> None:
     """Over the labelled calls, with Wilson's interval."""
-    labelled = [each for each in made_evaluations() if each.labels is not None]
+    labelled = [each for each in made if each.labels is not None]
     counts = Counter(one.pattern for each in labelled for one in each.diagnosis)
 
     summary = Evaluations.load(file).summary()
@@ -168,20 +173,19 @@ def test_totals_are_the_same(file: Path) -> None:
     judges = Counter((row["judge"]["name"], row["judge"].get("model")) for row in rows)
     assert {(each.name, each.model): n for each, n in summary.judges.items()} == judges
     formulas = Counter(
-        made
+        each
         for row in rows
-        for made in {dict(maker(row, score)).get("formulas") for score in row["scores"].values()}
-        if made is not None
+        for each in {dict(maker(row, score)).get("formulas") for score in row["scores"].values()}
+        if each is not None
     )
     assert summary.versions["formulas"] == formulas
 
 
-def test_parts_add_up_to_the_whole() -> None:
+def test_parts_add_up_to_the_whole(made: Evaluations) -> None:
     """As the processes of one run count theirs: ranks, patterns, bins, reasons, versions."""
-    evaluations = made_evaluations()
-    whole, total = Summary.of(evaluations), Summary()
-    for start in range(0, len(evaluations), 50):
-        total.merge(Summary.of(evaluations[start : start + 50]))
+    whole, total = Summary.of(made), Summary()
+    for start in range(0, len(made), 50):
+        total.merge(Summary.of(made[start : start + 50]))
 
     assert total.headline() == whole.headline()
     assert (total.retrieval, total.patterns) == (whole.retrieval, whole.patterns)
