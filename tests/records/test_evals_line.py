@@ -49,7 +49,6 @@ def made(call: RagCall = CALL) -> Evaluation:
 # --- Survival
 
 
-@settings(max_examples=100, deadline=None)
 @given(evaluation=EVALUATIONS)
 def test_any_evaluation_survives_its_line(evaluation: Evaluation) -> None:
     """Pydantic reads back what was written, to the last bit; one line, ASCII only, valid."""
@@ -64,7 +63,7 @@ def test_any_evaluation_survives_its_line(evaluation: Evaluation) -> None:
     VALIDATOR.validate(json.loads(line))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=25)
 @given(evaluation=EVALUATIONS)
 def test_other_forms_of_its_json_survive_too(evaluation: Evaluation) -> None:
     """With defaults, as pydantic's JSON values, inside another value, and as Python's dump."""
@@ -238,17 +237,14 @@ def changed(*path: str, to: object) -> dict[str, Any]:
     "row",
     [
         changed("schema", to=1),
-        changed("schema", to=None),
         changed("note", to="x"),
         changed("scores", "adherence", "note", to="x"),
         changed("labels", "note", to="x"),
         changed("by", "note", to="x"),
         changed("scores", "adherence", "value", to=2.0),
-        changed("scores", "adherence", "value", to="NaN"),
         changed("scores", "adherence", "value", to=None),
         changed("scores", "adherence", "unscored", to="refusal"),
         changed("scores", "adherence", "status", to="unscored"),
-        changed("scores", "adherence", "status", to="fine"),
         changed("sentences", "response", to=[["a", "x"]]),
         changed("judge", to=None),
         changed("warnings", to="w"),

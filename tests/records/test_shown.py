@@ -160,7 +160,8 @@ def test_a_failing_assertion_shows_the_sentence(tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_mine.py"],
         cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+             "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
     )  # fmt: skip
 
     failures = ran.stdout.split("___ test_passed ___")

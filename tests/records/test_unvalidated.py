@@ -53,7 +53,7 @@ def _without_schema(content: dict[str, Any]) -> dict[str, Any]:
     return content
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25)
 @given(CALLS)
 def test_sentences_and_labels_are_as_validated(call: RagCall) -> None:
     """Types, values and line are those of a validated record; to reconcile changes no label."""
@@ -70,7 +70,7 @@ def test_sentences_and_labels_are_as_validated(call: RagCall) -> None:
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=["gpt-labeling", "ragbench", "hard"])
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=25)
 @given(call=CALLS)
 def test_evaluations_are_as_validated(metric: Trace, call: RagCall) -> None:
     """Scores, labels and all: thresholds given as integers included; metadata is a copy."""
@@ -83,7 +83,7 @@ def test_evaluations_are_as_validated(metric: Trace, call: RagCall) -> None:
     assert call.metadata == {"a": [1, {"b": None}]}
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=25)
 @given(call=CALLS)
 def test_a_line_is_what_a_dump_gives(call: RagCall) -> None:
     """Every field of a record is in its line, behind the schema; an evaluation's says it itself."""
