@@ -126,7 +126,7 @@ def opened(browser: Browser, used: Opened, pages: Path) -> Iterator[Open]:
             tabs.append(Opened(context_of(browser, **options).new_page()))
         else:
             tabs.append(used)
-            used.page.emulate_media(media="null")
+            used.page.emulate_media(media="null", color_scheme="null")
             used.page.goto("about:blank")  # else another address of one file is no new page
             used.messages.clear()
             used.requests.clear()

@@ -173,7 +173,7 @@ def test_however_many_are_read_few_evaluations_are_alive() -> None:
 
     def read() -> Iterator[Evaluation]:
         nonlocal alive, most
-        for number in range(400):
+        for number in range(120):
             made = oven().model_copy(update={"id": str(number)})
             weakref.finalize(made, gone)
             alive += 1
@@ -185,7 +185,7 @@ def test_however_many_are_read_few_evaluations_are_alive() -> None:
     assert most <= 20 // 4 + 2
 
 
-@pytest.mark.parametrize("calls", [1, 2, 3, 7, 228, 229, 230])
+@pytest.mark.parametrize("calls", [1, 7, 228, 229])
 def test_a_page_holds_as_many_calls_as_it_may(calls: int) -> None:
     """Also where they cannot be shared out evenly."""
     text = "".join(report_pieces(evaluations(), calls=calls))
