@@ -52,8 +52,7 @@ def assert_same_figures(
     return checked
 
 
-@pytest.mark.parametrize("probabilities", [False, True], ids=["verdicts", "probabilities"])
-@pytest.mark.parametrize("formulas", [GPT_LABELING, RAGBENCH])
+@pytest.mark.parametrize(("formulas", "probabilities"), [(GPT_LABELING, True), (RAGBENCH, False)])
 def test_every_figure_is_the_naive_one(formulas: str, probabilities: bool) -> None:
     """Scores, sentences, baselines and a human's numbers; pooled, by data set, and their mean."""
     both, matched = judged(formulas, probabilities=probabilities)

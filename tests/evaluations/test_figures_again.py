@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import statistics
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -152,33 +151,6 @@ def test_ranks_have_the_same_counts(file: Path) -> None:
         assert (each.calls, each.relevant, each.used) == (
             calls[each.rank], relevant[each.rank], used[each.rank],
         )  # fmt: skip
-
-
-def test_totals_are_the_same(file: Path) -> None:
-    """Calls, scored and failed ones, failures by stage and type, judges and versions."""
-    rows = lines_of(file)
-
-    def count(of: Callable[[Json], bool]) -> int:
-        return sum(map(of, rows))
-
-    summary = Evaluations.load(file).summary()
-
-    assert summary.calls == len(rows)
-    assert summary.failed == count(lambda row: row.get("error") is not None) == 3
-    assert summary.scored == count(
-        lambda row: any(score.get("value") is not None for score in row["scores"].values())
-    )
-    errors = Counter(f"{e['stage']}: {e['type']}" for row in rows if (e := row.get("error")))
-    assert summary.errors == errors
-    judges = Counter((row["judge"]["name"], row["judge"].get("model")) for row in rows)
-    assert {(each.name, each.model): n for each, n in summary.judges.items()} == judges
-    formulas = Counter(
-        each
-        for row in rows
-        for each in {dict(maker(row, score)).get("formulas") for score in row["scores"].values()}
-        if each is not None
-    )
-    assert summary.versions["formulas"] == formulas
 
 
 def test_parts_add_up_to_the_whole(made: Evaluations) -> None:

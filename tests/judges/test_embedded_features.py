@@ -22,11 +22,9 @@ from rag_eval_integrations.judges.embedded._model import (
     MODEL_FILE,
     adherence_features,
     clipped,
-    document_probabilities,
     load_model,
     logit,
     probability_of,
-    support_probability,
 )
 from rag_eval_integrations.judges.embedded._overlap import overlap
 from rag_eval_integrations.judges.embedded._response_features import RESPONSE_FEATURES
@@ -63,15 +61,6 @@ def test_forms_of_a_word_have_one_stem(one: str, other: str) -> None:
 def test_different_words_keep_their_stems(one: str, other: str) -> None:
     """The stemmer takes no ending that belongs to the word."""
     assert stem(one) != stem(other)
-
-
-def test_rare_words_weigh_more_and_unknown_ones_most() -> None:
-    """Idf inside the call: a word in every sentence still has a weight above 0."""
-    o = overlap("cat", [["A cat sat.", "A cat ran."], ["A cat ate fish."]], ["cat fish bird"])
-
-    assert 0 < o.idf["cat"] < o.idf["fish"] < o.unseen
-    assert o.holders == {"cat": [0, 1, 2], "fish": [2]}
-    assert [match.sentence for match in o.matches[0]] == [2, 0, 1]
 
 
 def test_above_the_budget_the_rarest_words_still_pair(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,38 +118,6 @@ def document_rows(features: CallFeatures) -> list[tuple[float, ...]]:
         for document in features.documents
         for own in zip(*document.columns, strict=True)
     ]
-
-
-def test_document_probabilities_are_the_logistic_ones() -> None:
-    """What a document shares is weighed once; the result is that of the whole row."""
-    model = load_model()
-    features = call_features(
-        "When was the tower built?",
-        [["The tower is tall.", "It was built in 1889."], ["Bananas grow."]],
-        ["The tower was built in 1889."],
-    )
-    relevant, utilized = document_probabilities(features.documents, model.relevant, model.utilized)
-
-    rows = document_rows(features)
-    assert relevant == pytest.approx([model.relevant.probability(row) for row in rows], abs=2e-6)
-    assert utilized == pytest.approx([model.utilized.probability(row) for row in rows], abs=2e-6)
-
-
-def test_words_weigh_in() -> None:
-    """A stem with a weight moves the sentence's support by that weight, a new one by two."""
-    model = load_model()
-    row = call_features("q", [["red green"]], ["red green pink"]).response[0]
-    one_word = model._replace(present={"pink": -1.0}, new={})
-    both = model._replace(present={"pink": -1.0}, new={"pink": -0.5, "red": -9.0})
-    plain = logit(support_probability(model._replace(present={}, new={}), row, ["red", "pink"]))
-
-    assert row.new == ("pink",)
-    assert logit(support_probability(one_word, row, ["red", "pink"])) == pytest.approx(
-        plain - 1, 1e-3
-    )
-    assert logit(support_probability(both, row, ["red", "pink"])) == pytest.approx(
-        plain - 1.5, abs=1e-3
-    )
 
 
 TEXT = st.text(alphabet="ab1 .A'", max_size=25)

@@ -7,7 +7,6 @@ import hashlib
 import json
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -84,33 +83,6 @@ def test_the_prompt_is_small(data: Path) -> None:
             )
 
             assert size <= 1.15 * len(keyed.encode()) + 2500
-
-
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("a\nb", "a\\nb"),
-        ("\x00\x1b[31m", "\\u0000\\u001b[31m"),
-        ("\u202eabc", "\\u202eabc"),
-        ("x\ud800y", "x\\ud800y"),
-        ("plain “text” – unchanged", "plain “text” – unchanged"),
-    ],
-)
-def test_one_line(text: str, line: str) -> None:
-    """Line ends, controls and hidden characters become visible; everything else stays."""
-    assert prompt.one_line(text) == line
-
-
-def test_asking_again_shows_the_beginning_of_the_reply() -> None:
-    """As the assistant's, then what is wrong with it as the user's; 2,000 characters at most."""
-    asked = prompt.messages("q", [], [])
-
-    repeated = prompt.again(asked, "x" * 1_999 + "yz")
-
-    assert repeated[:2] == asked
-    assert [message.role for message in repeated[2:]] == ["assistant", "user"]
-    assert repeated[2].content == "x" * 1_999 + "y"
-    assert [message.role for message in prompt.missing(asked, ["a"])] == ["system", "user", "user"]
 
 
 WITH_HEADERS = {

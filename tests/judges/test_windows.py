@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 
-import pytest
 from by_hand import labels_of
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,32 +53,6 @@ def test_what_fits_exactly_is_one_window() -> None:
 
     assert windows(left, right, size(left, right)) == [Window(left, right)]
     assert len(windows(left, right, size(left, right) - 1)) > 1
-
-
-@pytest.mark.parametrize(
-    ("documents", "response", "halves"),
-    [
-        (4, 2, [(2, 2), (2, 2)]),
-        (5, 1, [(2, 1), (3, 1)]),
-        (2, 2, [(1, 2), (1, 2)]),
-        (1, 3, [(1, 1), (1, 2)]),
-        (0, 2, [(0, 1), (0, 1)]),
-        (1, 1, None),
-        (0, 0, None),
-    ],
-)
-def test_the_longer_side_is_halved(
-    documents: int, response: int, halves: list[tuple[int, int]] | None
-) -> None:
-    """Documents where both are as long; nothing is lost; one sentence a side cannot be halved."""
-    window = Window(sentences("d", *[1] * documents), sentences("r", *[1] * response))
-
-    found = window.halves()
-
-    assert (found and [(len(h.documents), len(h.response)) for h in found]) == halves
-    if found:
-        assert {s for h in found for s in h.documents} == set(window.documents)
-        assert {s for h in found for s in h.response} == set(window.response)
 
 
 def test_the_best_window_of_a_sentence_counts() -> None:

@@ -125,6 +125,10 @@ async def test_azure(suffix: str, version: str | None, path: str) -> None:
 @pytest.mark.parametrize(
     ("field", "changes"),
     [
+        ("model", {"model": ""}),
+        ("timeout", {"timeout": 0}),
+        ("temperature", {"temperature": "hot"}),
+        ("max_tokens", {"max_tokens": 0}),
         ("api_version", {"api_version": "2024 10"}),
         ("api_version", {"api_version": "1", "base_url": "http://h/?api-version=2"}),
         ("default_headers", {"default_headers": ["X-Key"]}),
@@ -140,10 +144,10 @@ async def test_azure(suffix: str, version: str | None, path: str) -> None:
 )  # fmt: skip
 def test_mistaken_settings_raise_at_construction(field: str, changes: dict[str, Any]) -> None:
     """Each names its argument, and shows no value that may be a secret."""
-    arguments: dict[str, Any] = {"base_url": "http://127.0.0.1:1/v1", **changes}
+    arguments: dict[str, Any] = {"model": "m", "base_url": "http://127.0.0.1:1/v1", **changes}
 
     with pytest.raises(ConfigurationError, match=f"`{field}` = ") as caught:
-        OpenAIModel("m", **arguments)
+        OpenAIModel(**arguments)
 
     assert SECRET not in str(caught.value) + repr(vars(caught.value))
 

@@ -167,20 +167,25 @@ async def test_reasoning_is_cut_off_with_its_tokens() -> None:
     assert "false" not in "".join(token.text for token in completion.tokens)
 
 
-@pytest.mark.parametrize("field", ["reasoning", "reasoning_content"])
-async def test_reasoning_fields_are_not_read(field: str) -> None:
-    """An answer that is missing is not looked for in the reasoning."""
-    completion = await ask(respond=message(None, **{field: '{"ok": true}'}))
+@pytest.mark.parametrize(
+    ("content", "fields", "text", "warnings"),
+    [
+        # An answer that is missing is not looked for in the reasoning.
+        (None, {"reasoning": '{"ok": true}', "reasoning_content": '{"ok": true}'}, "", ()),
+        ('<think>{"ok": true}', {}, "", ("the reply is only reasoning that does not end",)),
+        # JSON can escape half a surrogate pair; a record cannot hold it.
+        ("a\ud800b", {}, "a?b", ()),
+        # Magistral's thinking parts are reasoning.
+        ([{"type": "thinking", "thinking": []}, {"type": "text", "text": "yes"}, 5], {}, "yes", ()),
+    ],
+)
+async def test_the_text_of_a_message(
+    content: object, fields: dict[str, str], text: str, warnings: tuple[str, ...]
+) -> None:
+    """Without reasoning, in text that can be written, whatever form the content has."""
+    completion = await ask(respond=message(content, **fields))
 
-    assert completion.text == ""
-
-
-async def test_reasoning_without_end_is_no_answer() -> None:
-    """The text is empty and a warning says why."""
-    completion = await ask(respond=message('<think>{"ok": true}'))
-
-    assert completion.text == ""
-    assert completion.warnings == ("the reply is only reasoning that does not end",)
+    assert (completion.text, completion.warnings) == (text, warnings)
 
 
 async def test_tool_arguments_in_any_shape() -> None:
@@ -263,13 +268,6 @@ async def test_tokens_are_lined_up_with_the_answer(
     assert completion.warnings == warnings
 
 
-async def test_half_characters_are_replaced() -> None:
-    """JSON can escape half a surrogate pair; a record cannot hold it."""
-    completion = await ask(respond=message("a\ud800b"))
-
-    assert completion.text == "a?b"
-
-
 async def test_answers_stand_in_the_order_of_their_index() -> None:
     """Servers may send them as they finish."""
     choices = [{"index": i, "message": {"content": str(i)}} for i in (2, 0, 1)]
@@ -325,12 +323,3 @@ async def test_an_odd_error_body_is_an_error_reply(place: str) -> None:
 
     with pytest.raises(JudgeRejectedError, match="replied 422"):
         await ask(None, lambda _: Reply(status=422, body=body))
-
-
-async def test_content_in_parts() -> None:
-    """Magistral's thinking parts are reasoning."""
-    parts = [{"type": "thinking", "thinking": []}, {"type": "text", "text": "yes"}, 5]
-
-    completion = await ask(respond=message(parts))
-
-    assert completion.text == "yes"

@@ -49,24 +49,6 @@ async def test_an_endpoint_of_ones_own_needs_no_key(monkeypatch: pytest.MonkeyPa
         assert len(set(server.paths)) == 1
 
 
-@pytest.mark.parametrize(
-    ("field", "changes"),
-    [
-        ("model", {"model": ""}),
-        ("timeout", {"timeout": 0}),
-        ("temperature", {"temperature": -1}),
-        ("temperature", {"temperature": "hot"}),
-        ("max_tokens", {"max_tokens": 0}),
-    ],
-)
-def test_mistakes_raise_at_construction(field: str, changes: dict[str, Any]) -> None:
-    """Each names its argument."""
-    arguments = {"model": "m", "base_url": "http://127.0.0.1:1/v1", **changes}
-
-    with pytest.raises(ConfigurationError, match=f"`{field}` = "):
-        OpenAIModel(arguments.pop("model"), **arguments)
-
-
 async def test_the_key_appears_nowhere(caplog: pytest.LogCaptureFixture) -> None:
     """Not in repr, attributes, logs, errors, their chains, warnings or the learned record."""
     caplog.set_level(logging.DEBUG)

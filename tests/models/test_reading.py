@@ -138,14 +138,6 @@ def test_only_a_fence_that_is_beyond_doubt_is_taken_off(text: str, content: str 
     assert unfenced(text) == (text if content is None else content)
 
 
-def test_a_raw_line_break_in_a_string_breaks_nothing() -> None:
-    """JSON forbids them; models that wrap their lines write them."""
-    text = 'Here: {"reason": "one\n\ttwo", "score": 4}'
-
-    assert [each.value for each in objects_in(text)] == [{"reason": "one\n\ttwo", "score": 4}]
-    assert json_of(text[6:]) == {"reason": "one\n\ttwo", "score": 4}
-
-
 def test_no_number_is_made_of_what_is_none() -> None:
     """NaN and Infinity stay the words that they are."""
     assert json_of('{"score": NaN, "b": [-Infinity]}') == {"score": "NaN", "b": ["-Infinity"]}
@@ -167,36 +159,6 @@ def test_a_broken_object_is_distinguished_from_a_brace_in_prose() -> None:
         (22, {"y": 1}),
         (34, None),
     ]
-
-
-@pytest.mark.parametrize(
-    ("text", "content"),
-    [
-        (BROKEN, {"a": [1, 2], "b": "x"}),
-        (f"{BROKEN} And so on.", {"a": [1, 2], "b": "x"}),
-        (f"{BROKEN}\n```\nBut not {{'a': 2}}.", {"a": [1, 2], "b": "x"}),
-        ('{"a": "a fence: ```x```, a brace: }",}', {"a": "a fence: ```x```, a brace: }"}),
-        ("{'a': 'he said \"hi'}", {"a": 'he said "hi'}),
-        ("{'a': 'it is {', 'b': \"it's\"}", {"a": "it is {", "b": "it's"}),
-        ("[1, 2,]", [1, 2]),
-    ],
-    ids=["comma", "prose", "fence", "fence in a string", "quote", "python", "list"],
-)
-def test_small_mistakes_are_mended(text: str, content: object) -> None:
-    """Brackets, quotes and fences in strings are text, and what follows the object is not read."""
-    assert mended(text) == content
-
-
-@pytest.mark.parametrize(
-    "text",
-    ['{"a": [1, 2', '{"a": [1, 2}', "{'a': 'x}", '{"a": "x}', "[{'a': 1}", '{"a": [1\n```\n]}', "{"],
-)  # fmt: skip
-def test_what_was_cut_off_is_not_completed(text: str) -> None:
-    """Neither in a string nor in a fence, whatever bracket the text ends with."""
-    with pytest.raises(JudgeOutputError, match=r"\Athe judge's JSON was cut off\Z") as caught:
-        mended(text)
-
-    assert caught.value.raw == text
 
 
 @given(OBJECTS.filter(bool), st.data())

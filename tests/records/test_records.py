@@ -14,7 +14,6 @@ from any_records import records
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
-from pydantic import ValidationError
 
 from rag_eval_integrations import Evaluation, RagEvaluator
 from rag_eval_integrations.errors import InputError
@@ -30,7 +29,6 @@ from rag_eval_integrations.records import (
     from_line,
     to_line,
 )
-from rag_eval_integrations.records.call import EndedCall
 from rag_eval_integrations.records.score import EVALS_SCHEMA_FILE
 
 GOLD = st.none() | st.lists(st.sampled_from(["a", "b", "1"]), max_size=2)
@@ -46,12 +44,6 @@ def test_a_call_survives_json_unchanged(call: RagCall) -> None:
     assert "\n" not in line
     assert line.isascii()
     assert json.loads(line)["schema"] == 1
-
-
-def test_records_are_frozen() -> None:
-    """Assignment raises."""
-    with pytest.raises(ValidationError, match="frozen"):
-        Document(text="x").text = "y"
 
 
 def test_records_can_be_made_by_position() -> None:
@@ -411,66 +403,3 @@ def test_it_survives_files(gold: tuple[str, ...] | None) -> None:
     SCHEMA.validate(json.loads(line))
     for wrong in ("a", [1], {"a": 1}):
         assert not SCHEMA.is_valid({**json.loads(line), "relevant_ids": wrong})
-
-
-# --- A call whose record is made later
-
-
-class Made:
-    """Counts what an ended call does."""
-
-    def __init__(self, error: Exception | None = None) -> None:
-        self.made = self.released = 0
-        self.errors: list[Exception] = []
-        self._error = error
-
-    def make(self) -> RagCall:
-        self.made += 1
-        if self._error is not None:
-            raise self._error
-        return RagCall("How fast?", ["Four minutes."], "Four.")
-
-    def release(self) -> None:
-        self.released += 1
-
-    def ended(self) -> EndedCall:
-        return EndedCall("run", "ok", self.make, self.release, self.errors.append)
-
-
-def test_the_record_is_made_once() -> None:
-    """The second caller gets the same object; what it was made of is freed once."""
-    made = Made()
-    ended = made.ended()
-    assert made.made == 0
-
-    record = ended.record()
-
-    assert record is not None
-    assert record.question == "How fast?"
-    assert ended.record() is record
-    ended.drop()
-    assert ended.record() is record
-    assert (made.made, made.released) == (1, 1)
-
-
-def test_a_failure_is_told_and_gives_no_record() -> None:
-    """It is not raised, and not tried again."""
-    made = Made(ZeroDivisionError("broken"))
-    ended = made.ended()
-
-    assert ended.record() is None
-    assert ended.record() is None
-    assert [str(error) for error in made.errors] == ["broken"]
-    assert (made.made, made.released) == (1, 1)
-
-
-def test_a_dropped_call_makes_no_record() -> None:
-    """What it holds is freed at once, and once."""
-    made = Made()
-    ended = made.ended()
-
-    ended.drop()
-    ended.drop()
-
-    assert ended.record() is None
-    assert (made.made, made.released) == (0, 1)

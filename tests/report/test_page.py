@@ -10,7 +10,6 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
-from hostile import HOSTILE, acting
 from hypothesis import given
 from hypothesis import strategies as st
 from parsed import Parsed
@@ -43,15 +42,6 @@ def test_a_name_that_a_template_lacks_is_an_error() -> None:
 
     with pytest.raises(UndefinedError, match="title"):
         "".join(_page.pieces("base.html"))
-
-
-@pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_texts_stay_text(text: str) -> None:
-    """No element comes of them, and no character of them acts."""
-    page = "".join(_page.pieces("base.html", title=text))
-
-    assert Parsed(page).tags == Parsed("".join(_page.pieces("base.html", title="x"))).tags
-    assert acting(page) == []
 
 
 def test_every_attribute_of_the_templates_is_quoted() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,20 +57,3 @@ def test_every_linking_word_is_found(line: str) -> None:
     words = line.strip()
     if words and len(words.splitlines()) == 1 and words[0] != ">":
         assert bool(first_facts(words) & LINKS) == bool(_blocks._LINKING.search(words[-12:]))
-
-
-@pytest.mark.parametrize("line", ["a", "- x", "1. x", "> a", "| a |", "# a", "", "the"])
-def test_lines_of_the_same_words_are_read_once(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A megabyte of one short line costs little per line, whatever the line is."""
-    read = []
-    find = _blocks._Facts.__missing__
-
-    def counted(self: _blocks._Facts, words: str) -> int:
-        read.append(words)
-        return find(self, words)
-
-    monkeypatch.setattr(_blocks._Facts, "__missing__", counted)
-    lines = Lines(f"  {line}\n" * 1_000)
-
-    assert read == [line]
-    assert len(lines.facts) == 1_000

@@ -370,7 +370,7 @@ async def test_the_paper_parser_counts_as_the_authors_did() -> None:
     assert score.n == 20
     other = monte_carlo(form="paper", paper_parser="chiang-lee")
     assert (await measured(other, ScriptedModel([answers(*texts)]))).raw == 4.5
-    below = await measured(geval, ScriptedModel([answers(*["none"] * 20)]))
+    below = await measured(metric(paper_parser=True), ScriptedModel([answers(*["none"] * 20)]))
     assert (below.raw, below.value) == (0.0, 0.0)  # below the scale
 
 
@@ -458,12 +458,14 @@ def test_repr_names_all_that_decides_a_score() -> None:
         ({"steps": "Read it."}, "steps"),
         ({"params": ()}, "params"),
         ({"params": ("answer",)}, "params"),
+        ({"params": "response"}, "params"),
         ({"scale": (5, 1)}, "scale"),
         ({"scale": (1,)}, "scale"),
         ({"scale": (0, 10**9)}, "scale"),
         ({"rubric": {3: "one point"}}, "rubric"),
         ({"rubric": {"1-3": "a", "3-5": "b"}}, "rubric"),
         ({"rubric": {"x": "a", 5: "b"}}, "rubric"),
+        ({"rubric": {0: "a", 5: "b"}}, "rubric"),
         ({"rubric": {1: "", 5: "b"}}, "rubric"),
         ({"rubric": [3]}, "rubric"),
         ({"rubric": "good or bad"}, "rubric"),
@@ -472,6 +474,7 @@ def test_repr_names_all_that_decides_a_score() -> None:
         ({"estimator": "argmax"}, "estimator"),
         ({"temperature": -1, "estimator": "single"}, "temperature"),
         ({"params": ("input", "question")}, "params"),
+        ({"rubric": [{"range": [5, 1], "description": "a"}]}, "rubric"),
         ({"name": "a=b"}, "name"),
         ({"form": "xml"}, "form"),
         ({"samples": 0}, "samples"),

@@ -20,6 +20,7 @@ from rag_eval_integrations.metrics.prompty import read_score
     [
         ('{"explanation": "fits", "score": 85}', 85),
         ('```json\n{"score": 85, "explanation": "fits"}\n```', 85),
+        ('I looked at it.\n\n{"Score": "85"}\n\nThat is why.', 85),
         ('{"rule": 1} and {"score": 40} and then {"score": 60}', 60),
         ('{"explanation": "uses "x" here", "score": 80}', 80),
         ("85", 85),
