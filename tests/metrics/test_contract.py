@@ -35,7 +35,7 @@ from rag_eval_integrations.records import (
     SentencizedCall,
     Usage,
 )
-from rag_eval_integrations.testing import ScriptedModel
+from rag_eval_integrations.testing import ScriptedModel, labels_reply
 
 CALL = RagCall("Where do bees live?", ("Bees live in hives.",), "Bees live in hives.")
 LABELS = labels_of(["0a"], ["0a"], {"a": (["0a"], True)})
@@ -49,11 +49,11 @@ def made(*names: str) -> tuple[Score, ...]:
 class OfLabels(LabelMetric):
     """Promises `one` and `two`, and returns what it is told."""
 
-    given: tuple[str, ...] = ("one", "two")
+    given: tuple[str, ...] | None = ("one", "two")
     names = ("one", "two")
 
-    def score(self, call: SentencizedCall, labelling: Labelling, by: By) -> tuple[Score, ...]:
-        return made(*self.given)
+    def score(self, call: SentencizedCall, labelling: Labelling, by: By) -> Any:
+        return None if self.given is None else made(*self.given)
 
 
 @dataclass(frozen=True)
@@ -117,18 +117,11 @@ class HasScore:
         return ()
 
 
-class HasMeasure:
-    """The same, for one that asks a model."""
-
-    def measure(self) -> None: ...
-
-
 @pytest.mark.parametrize(
     ("metrics", "said"),
     [
         ([], "give at least one metric"),
         ([HasScore()], r"let HasScore inherit .*\.LabelMetric"),
-        ([HasMeasure()], r"let HasMeasure inherit .*\.ModelMetric"),
         ([Trace], "is a class"),
         (
             ["tarce"],
@@ -142,8 +135,6 @@ class HasMeasure:
         ([OfDocuments()], "one of response, reference"),
         ([Both()], "inherits both LabelMetric and ModelMetric"),
         ([Nameless()], "its `names` should be"),
-        ([Nameless(())], "its `names` should be"),
-        ([Nameless("adherence")], "its `names` should be"),
         ([Nameless(("a", 1))], "its `names` should be"),
         ([Trace(), Nameless(("adherence",))], r"\['adherence'\]: two metrics"),
     ],
@@ -167,20 +158,6 @@ async def test_a_metric_of_calls_asks_nobody() -> None:
     evaluation = await RagEvaluator(judge, [Trace(), OfCalls()]).evaluate(CALL, only=["five"])
     assert judge.asked == []
     assert list(evaluation.scores) == ["five"]
-
-
-@pytest.mark.parametrize("given", [(), ("six",)])
-async def test_a_metric_of_calls_that_fails_leaves_the_rest(given: tuple[str, ...]) -> None:
-    """Whatever it raises or returns, its own score is an error, which names no judge."""
-    evaluator = RagEvaluator(ScriptedJudge(LABELS), [Trace(), OfCalls(given)])
-
-    evaluation = await evaluator.evaluate(CALL)
-
-    assert evaluation.scores["adherence"].value == 1.0
-    score = evaluation.scores["five"]
-    assert (score.status, score.by) == ("error", By())
-    assert evaluation.error is not None
-    assert evaluation.error.stage == "metrics"
 
 
 class Unstable(OfLabels):
@@ -220,34 +197,36 @@ class Second(OfLabels):
     version = "2"
 
 
-@pytest.mark.parametrize("given", [("one",), ("one", "two", "more")])
-async def test_scores_that_were_not_promised_are_an_error(given: tuple[str, ...]) -> None:
-    """Of this metric alone; the others, the labels and the judge's cost are kept."""
-    evaluator = RagEvaluator(ScriptedJudge(LABELS), [OfLabels(given), Trace()])
-
-    evaluation = await evaluator.evaluate(CALL)
-
-    assert tuple(evaluation.scores) == ("one", "two", *TRACE_SCORES)
-    assert {evaluation.scores[name].status for name in ("one", "two")} == {"error"}
-    assert "promises the scores one, two, gave " in str(evaluation.scores["one"].reason)
-    assert evaluation.scores["adherence"].value == 1.0
-    assert evaluation.error is not None
-    assert (evaluation.error.type, evaluation.error.stage) == ("ConfigurationError", "metrics")
-    assert evaluation.labels is not None
-    assert evaluation.usage.requests == 1
-
-
-async def test_the_same_holds_for_a_metric_that_asks_a_model() -> None:
-    """Its broken answer is not remembered as an answer either."""
-    model = ScriptedModel([])
-    evaluator = RagEvaluator(model, [OfModel(("three",)), OfCalls()])
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        (OfLabels(("one",)), "promises the scores one, two, gave one"),
+        (OfLabels(("one", "two", "more")), "promises the scores one, two, gave one, two, more"),
+        (OfLabels(None), "gave NoneType instead"),
+        (OfModel(("three",)), "promises the scores three, four, gave three"),
+        (OfCalls(("six",)), "promises the scores five, gave six"),
+        (OfCalls(()), "a metric's own"),
+    ],
+)
+async def test_a_metric_that_fails_or_breaks_its_promise_leaves_the_rest(
+    broken: OfLabels | OfModel | OfCalls, said: str
+) -> None:
+    """An error of this metric alone, each time; the others, the labels, the cost are kept."""
+    judge = ScriptedModel(lambda _: labels_reply(documents=["0a"], response=["a"]))
+    evaluator = RagEvaluator(judge, [broken, Trace()])
 
     for _ in range(2):
         evaluation = await evaluator.evaluate(CALL)
-        statuses = {name: score.status for name, score in evaluation.scores.items()}
-        assert statuses == {"three": "error", "four": "error", "five": "scored"}
-        assert "promises the scores three, four, gave three" in str(evaluation.error)
-        assert evaluation.scores["four"].by.judge == model.name
+
+        assert tuple(evaluation.scores) == (*broken.names, *TRACE_SCORES)
+        assert {evaluation.scores[name].status for name in broken.names} == {"error"}
+        assert said in str(evaluation.scores[broken.names[0]].reason)
+        assert evaluation.scores["adherence"].value == 1.0
+        assert evaluation.error is not None
+        assert evaluation.error.stage == "metrics"
+        assert evaluation.labels is not None
+        judged = not isinstance(broken, OfCalls)
+        assert evaluation.scores[broken.names[0]].by.judge == (judge.name if judged else None)
 
 
 async def test_the_order_of_the_scores_is_that_of_the_names() -> None:
@@ -281,19 +260,6 @@ async def test_metadata_that_is_no_json_does_not_raise(value: Any) -> None:
     assert evaluation.metadata == {}
     assert evaluation.error is not None
     assert "put" in evaluation.error.message
-
-
-async def test_what_is_no_score_is_an_error_too() -> None:
-    """None, for example, where a metric forgot to return."""
-
-    class Forgetful(OfLabels):
-        def score(self, call: SentencizedCall, labelling: Labelling, by: By) -> Any:
-            return None
-
-    evaluation = await RagEvaluator(ScriptedJudge(LABELS), [Forgetful()]).evaluate(CALL)
-
-    assert {score.status for score in evaluation.scores.values()} == {"error"}
-    assert "gave NoneType instead" in str(evaluation.error)
 
 
 def test_one_maker_of_evaluations_without_a_result() -> None:

@@ -39,7 +39,6 @@ def patterns(given: dict[str, Score], **cuts: float) -> list[str]:
     ("values", "found"),
     [
         ({"context_relevance": 0.85, "context_utilization": 0.40}, ["context_ignored"]),
-        ({"context_relevance": 0.05, "context_utilization": 0.40}, ["context_ignored"]),
         ({"context_relevance": 0.85, "context_utilization": 0.41}, []),
         ({"completeness": 0.50, "adherence": 1.0}, ["incomplete"]),
         ({"completeness": 0.51, "adherence": 1.0}, []),
@@ -105,8 +104,7 @@ def test_an_evaluation_is_diagnosed_as_its_scores_are() -> None:
     assert diagnose(evaluation, ignored=0.2) == diagnose(given, ignored=0.2)
 
 
-@pytest.mark.parametrize("wrong", [7, ["adherence"], None])
-def test_anything_else_is_refused_with_what_to_pass(wrong: object) -> None:
+def test_anything_else_is_refused_with_what_to_pass() -> None:
     """As a wrong argument, not deep inside."""
     with pytest.raises(ConfigurationError, match=r"evaluation\.scores"):
-        diagnose(wrong)  # type: ignore[arg-type]
+        diagnose(["adherence"])  # type: ignore[arg-type]

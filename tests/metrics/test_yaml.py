@@ -91,10 +91,7 @@ def test_aliases_of_aliases_are_counted_as_often_as_they_repeat() -> None:
     ("text", "line"),
     [
         ("a: 1\nb: !!bool maybe", 2),
-        ("a: 1\nb: !!int 0b2", 2),
-        ("a: 1\nb: !!timestamp 2024-01-31", 2),
         ("a: 1\nb: !!python/object/apply:os.getcwd []", 2),
-        ("a: 1\nb: !!binary AAAA", 2),
         ("a: 1\nb: !!str {c: d}", 2),
         ("a: 1\nb: .nan", 2),
         ("a: 1\nb: 2\na: 3", 3),
@@ -141,7 +138,7 @@ def test_any_text_is_read_or_refused_with_a_line_that_exists(text: str) -> None:
         read(f"{text}\n")
     except ConfigurationError as error:
         lines.append(line_of(error))
-    assert -1 <= lines[-1] <= text.count("\n") + 3
+    assert 0 <= lines[-1] <= text.count("\n") + 3
 
 
 @pytest.mark.timeout(60)
