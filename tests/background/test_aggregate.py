@@ -44,30 +44,6 @@ def test_the_mean_is_weighted_by_inverse_probability() -> None:
     assert summary.mean("other") is None
 
 
-def test_a_rate_of_0_and_1_has_wilsons_interval() -> None:
-    """By hand: 8 of 10 at equal weights: (0.4902, 0.9433); 10 of 10: (0.7225, 1)."""
-    for good, expected in ((8, (0.4902, 0.9433)), (10, (0.7225, 1.0))):
-        aggregate = Aggregate()
-        for number in range(10):
-            aggregate.add(made(float(number < good)), 0.25)
-
-        mean = aggregate.summary().mean("s")
-
-        assert mean is not None
-        assert mean.ci95 == pytest.approx(expected, abs=1e-4)
-
-
-def test_one_call_has_no_interval() -> None:
-    """And is no reason for a division by zero."""
-    aggregate = Aggregate()
-    aggregate.add(made(0.5), 1.0)
-
-    mean = aggregate.summary().mean("s")
-
-    assert mean is not None
-    assert (mean.mean, mean.ci95) == (0.5, None)
-
-
 def test_the_weighted_mean_is_unbiased_and_the_interval_covers() -> None:
     """Bad calls (0) are sampled always, good ones (1) rarely: the plain mean would be far off."""
     chance = random.Random(7)

@@ -25,19 +25,6 @@ from rag_eval_integrations.testing import labels_reply
 from .conftest import LABELS, WAIT, Gate, Kept, call, evaluator, until
 
 
-def test_flush_says_whether_it_was_in_time() -> None:
-    """False while a call is being evaluated, True once it is done; nothing is lost either way."""
-    gate, kept = Gate(), Kept()
-    background = BackgroundEvaluator(RagEvaluator(gate), [kept])
-    background(call())
-
-    assert not background.flush(0.05)
-    gate.open.set()
-    assert background.flush(WAIT)
-    assert kept.ids == ["0"]
-    assert background.close(WAIT)
-
-
 def test_flush_of_nothing_is_done() -> None:
     """Before the first call there is no thread to wait for."""
     before = threading.active_count()

@@ -30,8 +30,6 @@ from rag_eval_integrations.judges.embedded._overlap import overlap
 from rag_eval_integrations.judges.embedded._response_features import RESPONSE_FEATURES
 from rag_eval_integrations.judges.embedded._words import stem
 from rag_eval_integrations.judges.embedded.judge import (
-    explain_adherence,
-    explain_relevance,
     explain_support,
 )
 
@@ -189,20 +187,3 @@ def test_explanations_show_five_and_count_the_rest() -> None:
     assert five.endswith(shown + ".")
     assert seven.endswith(shown + " and 2 more.")
     assert support_explained([], "x" * 41, []).endswith(f'"{"x" * 39}…".')
-
-
-def test_explanations_of_relevance_and_adherence() -> None:
-    """The best and the least sentence, the earlier one of two; empty ones are said to be that."""
-    assert explain_relevance([], [], 0) == "Lexical estimate: there are no document sentences."
-    assert explain_relevance(list("abcdef"), [0.1, 0.5, 0.2, 0.5, 0.4, 0.3], 2) == (
-        "Lexical estimate: 2 of 6 document sentences share enough weighted words with question and "
-        "response; highest: b (0.50), d (0.50), e (0.40), f (0.30), c (0.20)."
-    )
-    said = "Lexical estimate 0.25 that the documents support all of the response"
-    assert explain_adherence([], [], 0.25, True) == f"{said}: it has no sentences."
-    assert explain_adherence(["a", "b", "c"], [0.9, 0.5, 0.5], 0.25, False) == (
-        f"{said}, not taken as supported; least supported: b (0.50)."
-    )
-    assert explain_adherence(["a"], [0.9], 0.25, True) == (
-        f"{said}, taken as supported; least supported: a (0.90)."
-    )

@@ -214,18 +214,6 @@ def test_short_parts_are_looked_at_together() -> None:
     assert not_covered("Reset", "Reset", [FILLER]) is None
 
 
-def test_short_documents_leave_room_for_later_ones() -> None:
-    """Every document counts by its own length towards what is sampled."""
-    documents = [
-        f"{FILLER} " * 33,
-        "Reset it",
-        "Reset it",
-        "das wird nicht gut oder auch eine " * 5,
-    ]
-
-    assert not_covered("", "", documents) == "the documents (looks German)"
-
-
 def test_a_foreign_title_makes_no_call_foreign() -> None:
     """A few words with an English function word, or a short response, say nothing by themselves."""
     english = ["The play was written in the seventeenth century, and it is about a prince."]

@@ -23,21 +23,6 @@ def test_words_are_those_of_the_pattern(text: str) -> None:
     assert written(text) == WORD.findall(unicodedata.normalize("NFKC", text).translate(UNSEEN))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "plain words, and-marks; (no more)",
-        "a'b'c 'quoted' it's 's l'eau2 x'9",
-        "5x 55x 1,250.5 1. 2, 3.4.5 x5 H2O 1_000 _a_ a_b'c",
-        "don’t naïve ٣٤",
-        "",
-    ],
-)
-def test_words_with_marks_inside(text: str) -> None:
-    """The same for the cases that the short cuts have to leave to patterns."""
-    assert written(text) == WORD.findall(text)
-
-
 @given(ASCII | DENSE)
 def test_the_language_check_sees_the_same_words(text: str) -> None:
     """Its own short cut for ASCII text finds what its pattern finds."""

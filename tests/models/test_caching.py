@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import sqlite3
@@ -384,34 +385,28 @@ def test_an_empty_file_is_used(path: Path) -> None:
     assert int.from_bytes(path.read_bytes()[68:72], "big") == 0x52455643
 
 
-def test_a_file_that_is_no_database_stays_as_it_is(path: Path) -> None:
-    """A cache is not written over someone's data."""
+def test_a_file_that_is_not_ours_stays_as_it_is(path: Path) -> None:
+    """A cache is not written over someone's data, whatever it is, nor over a newer schema's."""
     path.write_text('{"id": "1", "question": "?"}\n' * 10)
     assert "not an SQLite file" in refused(path)
     path.write_bytes(b"SQLite format 3\x00")
     assert "not an SQLite file" in refused(path)
-
-
-@pytest.mark.parametrize("wal", [False, True])
-def test_the_database_of_another_application_stays_as_it_is(path: Path, wal: bool) -> None:
-    """Whatever its journal mode."""
-    database = sqlite3.connect(path)
-    if wal:
-        database.execute("PRAGMA journal_mode = WAL")
-    database.execute("CREATE TABLE completions (key TEXT PRIMARY KEY, value TEXT, stored REAL)")
-    database.close()
-
-    assert "another application's" in refused(path)
-
-
-def test_a_newer_schema_is_refused(path: Path) -> None:
-    """With both versions in the message."""
+    table = "CREATE TABLE completions (key TEXT PRIMARY KEY, value TEXT, stored REAL)"
+    for mode in ("DELETE", "WAL"):
+        path.unlink()
+        changed(path, f"PRAGMA journal_mode = {mode}", table)
+        assert "another application's" in refused(path)
+    path.unlink()
     CachedModel(Scripted(), path).close()
-    database = sqlite3.connect(path)
-    database.execute("PRAGMA user_version = 2")
-    database.close()
-
+    changed(path, "PRAGMA user_version = 2")
     assert "schema 2, this version reads 1" in refused(path)
+
+
+def changed(path: Path, *commands: str) -> None:
+    """Work on a database by other means."""
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        for command in commands:
+            database.execute(command)
 
 
 def test_a_damaged_file_is_refused_and_not_changed(path: Path) -> None:

@@ -62,38 +62,23 @@ async def test_a_failure_reaches_all_who_wait_and_is_not_remembered() -> None:
     assert calls == 2
 
 
-async def test_a_cancelled_asker_hands_the_request_on() -> None:
-    """The others are not cancelled with it: one of them makes the request."""
+@pytest.mark.parametrize(("cancelled", "made"), [(0, 2), (1, 1)], ids=["the first", "a waiter"])
+async def test_a_cancelled_asker_cancels_no_other(cancelled: int, made: int) -> None:
+    """Where it made the request, one of the others makes it; else the request goes on."""
     flights, request = SingleFlight[int](4), Requests()
-    first = asyncio.create_task(flights.get("k", request))
-    await asyncio.sleep(0)
-    others = [asyncio.create_task(flights.get("k", request)) for _ in range(3)]
-    await asyncio.sleep(0)
+    askers = []
+    for _ in range(4):
+        askers.append(asyncio.create_task(flights.get("k", request)))
+        await asyncio.sleep(0)
 
-    first.cancel()
+    gone = askers.pop(cancelled)
+    gone.cancel()
     await asyncio.sleep(0.01)
     request.go.set()
 
-    assert await asyncio.gather(*others) == [2] * 3
-    assert request.made == 2
-    assert first.cancelled()
-
-
-async def test_a_cancelled_waiter_leaves_the_request_alone() -> None:
-    """Only the one who waits goes; the request and the other waiters go on."""
-    flights, request = SingleFlight[int](4), Requests()
-    maker = asyncio.create_task(flights.get("k", request))
-    await asyncio.sleep(0)
-    waiter = asyncio.create_task(flights.get("k", request))
-    other = asyncio.create_task(flights.get("k", request))
-    await asyncio.sleep(0)
-
-    waiter.cancel()
-    await asyncio.sleep(0)
-    request.go.set()
-
-    assert await maker == 1
-    assert await other == 1
+    assert await asyncio.gather(*askers) == [made] * 3
+    assert request.made == made
+    assert gone.cancelled()
 
 
 def test_askers_on_two_loops_share_a_request() -> None:
