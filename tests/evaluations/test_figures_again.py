@@ -13,7 +13,7 @@ from own_rows import HAND_MADE, made_rows
 
 from rag_eval_integrations import Evaluation, Evaluations, GEval, RagCall, RagEvaluator, Trace
 from rag_eval_integrations.dataset import labelled_from, score_labelled
-from rag_eval_integrations.records.mean import RunningMean, wilson
+from rag_eval_integrations.records.mean import RunningMean
 from rag_eval_integrations.report import Summary
 from rag_eval_integrations.sentences import Punkt
 from rag_eval_integrations.testing import ScriptedModel
@@ -105,21 +105,6 @@ def test_scores_have_the_same_figures(file: Path) -> None:
     for name in {key[0] for key in [*values, *lost]}:
         total = sum(each.total for each in summary.scores if each.name == name)
         assert total == sum(name in row["scores"] for row in lines_of(file))
-
-
-def test_patterns_have_the_same_shares(made: Evaluations, file: Path) -> None:
-    """Over the labelled calls, with Wilson's interval."""
-    labelled = [each for each in made if each.labels is not None]
-    counts = Counter(one.pattern for each in labelled for one in each.diagnosis)
-
-    summary = Evaluations.load(file).summary()
-
-    assert summary.labelled == len(labelled)
-    assert {each.pattern: each.calls for each in summary.patterns if each.calls} == counts
-    assert len(summary.patterns) == 5
-    for each in summary.patterns:
-        assert each.share == pytest.approx(each.calls / len(labelled))
-        assert each.interval == wilson(each.share, len(labelled))
 
 
 def test_ranks_have_the_same_counts(file: Path) -> None:

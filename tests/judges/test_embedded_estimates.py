@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from string import ascii_lowercase
 
 import pytest
@@ -13,20 +12,11 @@ from hypothesis import strategies as st
 from rag_eval_integrations.judges.embedded import label_call
 from rag_eval_integrations.judges.embedded._features import call_features
 from rag_eval_integrations.judges.embedded._model import (
-    LEVEL_FEATURES,
-    SHARES,
-    level_row,
     load_model,
     score_estimates,
 )
 from rag_eval_integrations.judges.embedded.judge import _labelled
 from rag_eval_integrations.records import Labels
-
-
-def test_no_score_is_certain() -> None:
-    """A score of 0, where no sentence is relevant, has an error as well."""
-    for line in load_model().scores.values():
-        assert line.estimate(0.0, 0.0)[1] >= 0.02
 
 
 def test_no_documents_no_estimates() -> None:
@@ -35,19 +25,6 @@ def test_no_documents_no_estimates() -> None:
 
     assert score_estimates(model, call_features("Who?", [], ["He."]), [], []) == {}
     assert score_estimates(model, call_features("Who?", [], []), [], []) == {}
-
-
-def test_shares_of_what_is_relevant_follow_the_regression() -> None:
-    """Among more documents more is left out; what is used of the likeliest counts for both."""
-    model = load_model()
-
-    def of(**changed: float) -> dict[str, float]:
-        row = dict(zip(LEVEL_FEATURES, level_row([0.8, 0.2], [0.5, 0.4], 1.4, [0.5]), strict=True))
-        row |= changed
-        return {name: model.levels[name].score([*row.values()]) for name in SHARES}
-
-    for name in SHARES:
-        assert of(documents=math.log(10))[name] < of()[name] < of(used_of_likeliest=0.9)[name]
 
 
 @given(st.lists(st.floats(0, 1), min_size=3, max_size=3))

@@ -80,6 +80,12 @@ class OfCalls(CallMetric):
         return made(*self.given)
 
 
+class HasMeasure:
+    """The same, for one that asks a model."""
+
+    def measure(self) -> None: ...
+
+
 class Nameless(LabelMetric):
     """A metric that forgot its names."""
 
@@ -122,6 +128,7 @@ class HasScore:
     [
         ([], "give at least one metric"),
         ([HasScore()], r"let HasScore inherit .*\.LabelMetric"),
+        ([HasMeasure()], r"let HasMeasure inherit .*\.ModelMetric"),
         ([Trace], "is a class"),
         (
             ["tarce"],

@@ -116,28 +116,44 @@ def test_four_relevant_and_all_of_them_used() -> None:
 
 
 @pytest.mark.parametrize(
-    ("relevant", "utilized", "by_labelling", "ragbench"),
+    ("relevant", "utilized", "by_labelling", "ragbench", "said"),
     [
-        ([], [], (0.0, 0.0, 1.0), (0.0, 0.0, 1.0)),
-        ([], ["0a"], (0.0, 0.0, 0.0), (0.0, 1 / 3, 1.0)),
-        (["0a"], [], (1 / 3, 0.0, 0.0), (1 / 3, 0.0, 0.0)),
-        (["0a"], ["0a"], (1 / 3, 1.0, 1.0), (1 / 3, 1 / 3, 1.0)),
+        (
+            [], [], (0.0, 0.0, 1.0), (0.0, 0.0, 1.0),
+            "No document sentence is relevant, so there was nothing to cover.",
+        ),
+        (
+            [], ["0a"], (0.0, 0.0, 0.0), (0.0, 1 / 3, 1.0),
+            "No document sentence is relevant, but the response used 1 (0a).",
+        ),
+        (
+            ["0a"], [], (1 / 3, 0.0, 0.0), (1 / 3, 0.0, 0.0),
+            "0 of 1 relevant sentence was used; relevant but unused: 0a.",
+        ),
+        (
+            ["0a"], ["0a"], (1 / 3, 1.0, 1.0), (1 / 3, 1 / 3, 1.0),
+            "1 of 1 relevant sentence was used.",
+        ),
     ],
-)
+)  # fmt: skip
 def test_empty_cases(
     relevant: list[str],
     utilized: list[str],
     by_labelling: tuple[float, ...],
     ragbench: tuple[float, ...],
+    said: str,
 ) -> None:
-    """R, U empty or not: what each formula set gives (R, U, C)."""
-    labels = labels_of(relevant, utilized, ALL)
+    """R, U empty or not: what each formula set gives (R, U, C); no regression stands beside it."""
+    labels = labels_of(relevant, utilized, ALL, estimates={"completeness": (0.49, 0.1)})
     names = ("context_relevance", "context_utilization", "completeness")
 
     for formula_set, expected in (("gpt-labeling", by_labelling), ("ragbench", ragbench)):
         scores = scored(Trace(formula_set), CALL, labels)  # type: ignore[arg-type]
 
         assert [scores[name].value for name in names] == pytest.approx(list(expected))
+    completeness = scored(Trace(), CALL, labels)["completeness"]
+    assert (completeness.estimate is None) == (not relevant or not utilized)
+    assert completeness.reason == said
 
 
 def test_of_nothing_the_formulas_give_what_nothing_speaks_against() -> None:
@@ -200,32 +216,6 @@ def test_probabilities_are_an_estimate_beside_the_value_of_the_labels() -> None:
     assert {score.method for score in soft.values()} == {"labels", "mean"}
     assert {estimate(score) for score in hard.values()} == {None}
     assert hard["adherence"].probability is None
-
-
-@pytest.mark.parametrize(
-    ("relevant", "utilized", "of_relevant", "complete", "said"),
-    [
-        ([], [], 0.0, 1.0, "No document sentence is relevant, so there was nothing to cover."),
-        ([], ["0b"], 0.0, 0.0, "No document sentence is relevant, but the response used 1 (0b)."),
-        (["0a"], [], 0.0, 0.0, "0 of 1 relevant sentence was used; relevant but unused: 0a."),
-        (["0a"], ["0b"], 1.0, 0.0, "0 of 1 relevant sentence was used; relevant but unused: 0a."),
-    ],
-)
-def test_empty_cases_follow_the_formulas_alone(
-    relevant: list[str], utilized: list[str], of_relevant: float, complete: float, said: str
-) -> None:
-    """Nothing relevant or nothing used: no regression stands beside what the formulas give."""
-    labels = labels_of(
-        relevant, utilized, ALL,
-        estimates={"completeness": (0.49, 0.1), "context_utilization": (0.88, 0.2)},
-    )  # fmt: skip
-
-    scores = scored(Trace(), CALL, labels)
-
-    found = scores["completeness"]
-    assert (scores["context_utilization"].value, found.value) == (of_relevant, complete)
-    assert (found.estimate is None) == (not relevant or not utilized)
-    assert found.reason == said
 
 
 def test_a_calibrated_estimate_comes_first() -> None:

@@ -37,13 +37,6 @@ class TestOpenAI(_OverHttp):
         return self.openai(reply)
 
 
-class TestThrottled(_OverHttp):
-    """With limits and retries around it."""
-
-    def model(self, reply: str) -> Model:
-        return ThrottledModel(self.openai(reply))
-
-
 class TestCaching(_OverHttp):
     """With a file of answers around that; a second answer would cost no request."""
 

@@ -51,25 +51,6 @@ def test_marks_inside_numbers_and_addresses_are_not_offered(text: str) -> None:
     assert list(ends(text, 0, len(text))) == []
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("Go! Now", "Go!"),
-        ("(It rains.) We", "(It rains.)"),
-        ("He left.” She", "He left.”"),
-        ("It is so.[3] Then", "It is so.[3]"),
-        ("C'est fini. » Puis", "C'est fini. »"),
-        ("Ist es so?“ Ja", "Ist es so?“"),
-        ("It ends.\u200f Then", "It ends.\u200f"),
-    ],
-)
-def test_what_closes_after_the_mark_belongs_to_the_sentence(text: str, sentence: str) -> None:
-    """Runs of marks, quotes, brackets, emphasis, references and direction marks are kept."""
-    [(_, _, stop, _, certain)] = ends(text, 0, len(text))
-
-    assert (sentence, False) == (text[:stop], certain)
-
-
 @given(st.text(alphabet=SPACED_MARKS + CERTAIN_MARKS[:8] + "\"')”“」 a1好\n\u200b", max_size=40))
 def test_ends_are_in_order_and_inside_the_text(text: str) -> None:
     """Each leaves something on both sides, and only white space up to the next sentence."""

@@ -69,22 +69,6 @@ def test_what_a_prompt_may_not_do_is_refused(source: str) -> None:
     assert str(raised.value)
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "{% set a = x %}" + "{% set a = a ~ a %}" * 40 + "{{ a }}",
-        "{{ x | join(x) | join(x) | join(x) }}",
-        "{% for a in x %}{% for b in x %}{% for c in x %}{% endfor %}{% endfor %}{% endfor %}",
-        "{% for a in x %}{{ big }}{% endfor %}",
-        "{{ x }}" * 30_000,
-    ],
-)
-def test_nothing_grows_without_end(source: str) -> None:
-    """Doubling, nested loops and long texts stop at a bound."""
-    with pytest.raises(ConfigurationError):
-        render(source, x='"' * 1000, big="b" * 3_000_000)
-
-
 def test_a_mistake_names_its_line() -> None:
     """Counted within the template."""
     with pytest.raises(ConfigurationError, match="line 2: "):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections import Counter
 from collections.abc import Sequence
@@ -101,24 +100,6 @@ def test_equal_to_trec_eval_on_random_rankings() -> None:
     between = check_against_trec(rankings, golds, ks)
 
     assert all(between[measure] > 60 for measure in set(MEASURES) - {"hit_rate"})
-
-
-def test_by_hand() -> None:
-    """Two of three relevant documents, at ranks 2 and 4 of 4; worked out on paper."""
-    found = values(Retrieval(k=KS), call_of(["x", "a", "y", "b"], ["a", "b", "c"]))
-
-    ideal = 1 + 1 / math.log2(3) + 0.5
-    assert found == {
-        "hit_rate@1": 0, "hit_rate@3": 1, "hit_rate@5": 1, "hit_rate@10": 1,
-        "precision@1": 0, "precision@3": 1 / 3, "precision@5": 2 / 5, "precision@10": 2 / 10,
-        "recall@1": 0, "recall@3": 1 / 3, "recall@5": 2 / 3, "recall@10": 2 / 3,
-        "mrr@1": 0, "mrr@3": 1 / 2, "mrr@5": 1 / 2, "mrr@10": 1 / 2,
-        "map@1": 0, "map@3": pytest.approx(1 / 6), "map@5": pytest.approx(1 / 3),
-        "map@10": pytest.approx(1 / 3),
-        "ndcg@1": 0, "ndcg@3": pytest.approx(1 / math.log2(3) / ideal),
-        "ndcg@5": pytest.approx((1 / math.log2(3) + 1 / math.log2(5)) / ideal),
-        "ndcg@10": pytest.approx((1 / math.log2(3) + 1 / math.log2(5)) / ideal),
-    }  # fmt: skip
 
 
 def test_the_facts_stand_beside_the_value() -> None:
