@@ -26,6 +26,9 @@ class Sure:
     def __init__(self, probability: float | None, *flags: str, name: str = "sure") -> None:
         self.probability, self.flags, self.name = probability, flags, name
 
+    def rule(self, call: SentencizedCall, labelling: Labelling) -> bool:
+        return True
+
     async def label(self, call: SentencizedCall) -> Labelling:
         labels = labels_of(["0a"], [], {"a": ([], False)})
         if self.probability is not None:
@@ -176,25 +179,14 @@ def test_a_cascade_shows_both_judges_and_the_band() -> None:
     assert repr(unnamed).endswith("ask_when=all)")
 
 
-class Rule:
-    """A rule that is an object, with Python's own `repr`."""
-
-    def __call__(self, call: SentencizedCall, labelling: Labelling) -> bool:
-        return True
-
-    method = __call__
-
-
 @pytest.mark.parametrize(
     "when",
     [
         lambda call, labelling: True,
         functools.partial(is_question),
-        Rule(),
-        Rule().method,
-        (lambda: lambda call, labelling: False)(),
+        Sure(0.5).rule,
     ],
-    ids=["lambda", "partial", "object", "method", "nested"],
+    ids=["lambda", "partial", "method"],
 )
 def test_a_rule_without_a_name_needs_one(when: Any) -> None:
     """Two opposite lambdas would have one fingerprint, and rows of the one be the other's."""

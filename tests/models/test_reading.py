@@ -92,7 +92,6 @@ VALUES = st.recursive(
 )  # fmt: skip
 OBJECTS = st.dictionaries(st.text(max_size=4), VALUES, max_size=4)
 PROSE = st.text(st.characters(exclude_characters="{`", codec="utf-8"), max_size=30)
-BROKEN = '{"a": [1, 2,], "b": "x",}'
 
 
 @given(st.lists(st.tuples(PROSE, OBJECTS), max_size=3), PROSE)

@@ -362,10 +362,9 @@ def test_a_bad_value_looks_bad(opened: Open, pages: Path, scheme: str) -> None:
     assert graded[column(page, "coherence")] == "0.40 ✗"  # below its threshold
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_telephone_shows_pattern_and_scores_of_every_call(opened: Open, scheme: str) -> None:
+def test_a_telephone_shows_pattern_and_scores_of_every_call(opened: Open) -> None:
     """Nothing is cut at 390 pixels: neither the calls nor the scores with their figures."""
-    page = opened("small.html", viewport={"width": 390, "height": 844}, color_scheme=scheme)
+    page = opened("small.html", viewport={"width": 390, "height": 844})
     ends = (
         "(all) => all.map((one) => one.getBoundingClientRect()).map((box) => [box.left, box.right])"
     )

@@ -18,7 +18,6 @@ from rag_eval_integrations.metrics import Retrieval
 from rag_eval_integrations.metrics.retrieval import MEASURES
 from rag_eval_integrations.records import By, Capture, Document, Evaluation, RagCall, Score
 
-KS = (1, 3, 5, 10)
 TREC = {
     "hit_rate": "success",
     "precision": "P",
