@@ -71,18 +71,24 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "cache.sqlite"
 
 
+async def told(
+    path: Path, model: Scripted, *requests: CompletionRequest, **settings: Any
+) -> list[Completion]:
+    """What a cache at the path says to each request, one after the other."""
+    with CachedModel(model, path, **settings) as cached:
+        return [await cached.complete(each) for each in requests]
+
+
 # --- What is remembered ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("text", ["?", "lone \ud83d surrogate", "\u2028\0"])
 async def test_a_second_run_asks_nothing(path: Path, text: str) -> None:
     """The answer is as it was, with tokens, model and warnings; only the usage is nothing."""
-    with CachedModel(Scripted(), path) as cached:
-        first = await cached.complete(request(text))
+    (first,) = await told(path, Scripted(), request(text))
     later = Scripted()
 
-    with CachedModel(later, path) as cached:
-        second = await cached.complete(request(text))
+    (second,) = await told(path, later, request(text))
 
     assert first.usage.requests == 1
     assert second == first.model_copy(update=UNCHARGED)
@@ -111,9 +117,8 @@ async def test_ten_askers_are_one_request_and_one_charge(path: Path) -> None:
 async def test_all_of_a_request_is_in_the_key(path: Path, fields: dict[str, Any]) -> None:
     """Any field that differs is another question."""
     model = Scripted()
-    with CachedModel(model, path) as cached:
-        await cached.complete(request())
-        await cached.complete(request().model_copy(update=fields))
+
+    await told(path, model, request(), request().model_copy(update=fields))
 
     assert model.asked == 2
 
@@ -125,8 +130,7 @@ async def test_the_model_is_in_the_key(path: Path, fields: dict[str, str]) -> No
     """Name, model, version and endpoint: an answer of another model is not an answer of this one."""
     other = Scripted(**fields)
     for model in (Scripted(), other):
-        with CachedModel(model, path) as cached:
-            await cached.complete(request())
+        await told(path, model, request())
 
     assert other.asked == 1
 
@@ -168,17 +172,14 @@ async def test_a_value_that_does_not_validate_is_asked_again(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A warning says so, and the new answer takes its place."""
-    with CachedModel(Scripted(), path) as cached:
-        await cached.complete(request())
+    await told(path, Scripted(), request())
     for broken in ("{", '{"schema": 1, "choices": []}', '{"schema": 9, "choices": []}', None):
         with sqlite3.connect(path) as database:
             database.execute("UPDATE completions SET value = coalesce(?, x'00')", (broken,))
         database.close()
         model = Scripted()
 
-        with CachedModel(model, path) as cached:
-            await cached.complete(request())
-            await cached.complete(request())
+        await told(path, model, request(), request())
 
         assert model.asked == 1
     assert caplog.text.count("is asked for again") == 3
@@ -187,14 +188,9 @@ async def test_a_value_that_does_not_validate_is_asked_again(
 def test_the_oldest_go_when_the_file_is_full(path: Path) -> None:
     """The file stays near `max_mb`, and the latest answers are in it."""
     model = Scripted()
+    requests = [request(f"{number} " + "x" * 4000) for number in (*range(600), 599)]
 
-    async def main(cached: CachedModel) -> None:
-        for number in range(600):
-            await cached.complete(request(f"{number} " + "x" * 4000))
-        await cached.complete(request("599 " + "x" * 4000))
-
-    with CachedModel(model, path, max_mb=1) as cached:
-        asyncio.run(main(cached))
+    asyncio.run(told(path, model, *requests, max_mb=1))
 
     assert model.asked == 600
     assert len(rows(path)) < 600
@@ -205,10 +201,10 @@ async def test_an_answer_that_was_kept_for_all_is_none_for_who_wants_complete_on
     path: Path,
 ) -> None:
     """The answers of a model under test are results, also empty and truncated ones."""
-    with CachedModel(Scripted(answer(text="")), path, keep="all") as cached:
-        assert (await cached.complete(request())).text == ""
-    with CachedModel(Scripted(), path) as cached:
-        assert (await cached.complete(request())).text == "?"
+    (empty,) = await told(path, Scripted(answer(text="")), request(), keep="all")
+    (complete,) = await told(path, Scripted(), request())
+
+    assert (empty.text, complete.text) == ("", "?")
 
 
 async def test_a_forgotten_answer_is_asked_for_again(path: Path) -> None:
@@ -218,9 +214,7 @@ async def test_a_forgotten_answer_is_asked_for_again(path: Path) -> None:
         await cached.complete(request())
         await cached.complete(request("other"))
         cached.forget(request())
-    with CachedModel(model, path) as cached:
-        await cached.complete(request())
-        await cached.complete(request("other"))
+    await told(path, model, request(), request("other"))
 
     assert model.asked == 3
 
@@ -310,10 +304,9 @@ async def test_kill_9_loses_nothing_that_was_answered(path: Path) -> None:
 
     answered = [line.strip() for line in lines] + out.split()
     model = Scripted()
-    with CachedModel(model, path) as cached:
-        for text in answered:
-            assert (await cached.complete(request(text))).text == text
+    remembered = await told(path, model, *map(request, answered))
 
+    assert [completion.text for completion in remembered] == answered
     assert spared.returncode == 0
     assert len(out.split()) == 400
     assert model.asked == 0
@@ -411,13 +404,8 @@ def changed(path: Path, *commands: str) -> None:
 
 def test_a_damaged_file_is_refused_and_not_changed(path: Path) -> None:
     """Truncated or overwritten in the middle: named, and left for its owner to look at."""
-
-    async def main(cached: CachedModel) -> None:
-        for number in range(200):
-            await cached.complete(request(f"{number} " + "x" * 300))
-
-    with CachedModel(Scripted(), path) as cached:
-        asyncio.run(main(cached))
+    requests = [request(f"{number} " + "x" * 300) for number in range(200)]
+    asyncio.run(told(path, Scripted(), *requests))
     whole = path.read_bytes()
 
     path.write_bytes(whole[: len(whole) // 2])
