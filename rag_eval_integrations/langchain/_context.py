@@ -108,7 +108,7 @@ def context_of(
     older = _of_earlier_turns(call, writers, documents)
     if not older:
         return Context(documents, source, unused)
-    return Context(distinct([*older, *documents]), source if documents else "prompt", unused)
+    return Context(distinct([*documents, *older]), source if documents else "prompt", unused)
 
 
 def _of_earlier_turns(

@@ -345,7 +345,7 @@ class RootSpan:
             return chosen
         documents = [headed(seen, bodies.get(seen.text)) for seen in chosen.documents]
         return chosen._replace(
-            documents=distinct([*older, *documents]) if older else documents,
+            documents=distinct([*documents, *older]) if older else documents,
             source="prompt" if older and not documents else chosen.source,
             unused=[headed(seen, bodies.get(seen.text)) for seen in chosen.unused],
         )

@@ -157,8 +157,8 @@ class TestAgent:
         assert (second.question, second.response) == ("And the base?", "It turns.")
         # The model was shown what the first turn had found, too.
         assert [(document.id, document.text) for document in second.documents] == [
-            (None, "All about lid, and no more."),
             ("base", "All about base, and no more."),
+            (None, "All about lid, and no more."),
         ]
         assert first.history == ()
         assert [(turn.role, turn.content) for turn in second.history] == [

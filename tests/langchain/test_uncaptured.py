@@ -211,7 +211,7 @@ class TestEarlierTurns:
     def test_documents_of_earlier_turns_were_seen(
         self, captured: Captured, response_format: str
     ) -> None:
-        """They come first, as in the prompt; what both turns found is there once."""
+        """They follow those of this turn; what both turns found is there once."""
         replies = [calls_tool("lid", name="manual"), says("1"), calls_tool("base", name="manual")]
         app: Any = create_agent(
             Scripted(replies=[*replies, says("2")]),
@@ -226,8 +226,8 @@ class TestEarlierTurns:
         lid = "All about lid, and no more."
         assert [document.text for document in first.documents] == [ANSWER, lid]
         assert [document.text for document in second.documents] == [
-            lid, ANSWER, "All about base, and no more.",
+            ANSWER, "All about base, and no more.", lid,
         ]  # fmt: skip
-        assert second.documents[0].id == (None if response_format == "content" else "lid")
+        assert second.documents[2].id == (None if response_format == "content" else "lid")
         assert second.capture is not None
         assert second.capture.not_in_prompt == ()

@@ -104,7 +104,7 @@ class TestLooksLikeRag:
         assert "the tool 'manual' had found in an earlier turn" in only_warning(caplog)
 
     async def test_documents_of_earlier_turns_were_seen(self, captured: Captured) -> None:
-        """Where this turn searches as well, what the model was shown again counts, before it."""
+        """Where this turn searches as well, what the model was shown again counts, after it."""
         names = ("manual", "other")
         retrieved = (nodes()[:2], nodes()[1:])
         tools: list[Any] = [
@@ -119,7 +119,7 @@ class TestLooksLikeRag:
         await asked.run(QUESTION, memory=memory)
         await asked.run("And then?", memory=memory)
 
-        assert [ids(call) for call in captured.calls] == [["a", "b"], ["a", "b", "c"]]
+        assert [ids(call) for call in captured.calls] == [["a", "b"], ["b", "c", "a"]]
 
     async def test_other_runs_are_not(self, captured: Captured) -> None:
         """A chat, another tool, a captured query and an `EvaluatedRetriever` are no such runs."""
