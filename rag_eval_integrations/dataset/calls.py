@@ -169,11 +169,13 @@ def _rows_inside(item: Any, tell: Callable[[str], object]) -> list[Any] | None:
         and not any(isinstance(row, simple) for row in rows)
     }
     known = sorted((name for name in ROWS if name in lists), key=lambda name: not lists[name])
+    if not QUESTIONS.isdisjoint(map(folded, fields)):
+        return None
     for name in ("testRunData", "results"):  # deepeval's latest test run; promptfoo
         if isinstance(fields.get(name), Mapping):
             return _rows_inside(fields[name], tell)
     only = [name for name in lists if len(lists) == 1 and not holds_documents(name)]
-    if not QUESTIONS.isdisjoint(map(folded, fields)) or not (known or only):
+    if not (known or only):
         return None
     name = (known or only)[0]
     tell(f"rows are read from `{name}`")

@@ -480,6 +480,9 @@ def test_a_row_that_holds_a_list_stays_a_row(tmp_path: Path) -> None:
     path = tmp_path / "rows.json"
     path.write_text(json.dumps({"query": "When?", "results": CRAG["search_results"]}))
     assert "is missing, and so is `response`; the row has `query`, `results`" in why(path)[0]
+    nested = {"query": "When?", "results": {"hits": CRAG["search_results"]}}
+    path.write_text(json.dumps(nested))
+    assert "is missing, and so is `response`; the row has `query`, `results`" in why(path)[0]
     path.write_text(json.dumps({"q": "When?", "hits": CRAG["search_results"], "a": "At nine."}))
     names = {"question": "q", "documents": "hits.page_snippet", "response": "a"}
     assert len(call_of(path, field_map=names).documents) == 2
