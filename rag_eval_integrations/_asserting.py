@@ -111,9 +111,11 @@ def _evaluations(given: object) -> list[Evaluation]:
     evaluations: list[Evaluation] = []
     for item in given if isinstance(given, Iterable) else [given]:
         if not isinstance(item, Evaluation):
-            kind = type(item).__name__
-            why = "use what `evaluate_sync(call)` or `await evaluate(call)` returned"
-            raise ConfigurationError("evaluation", f"a {kind}", f"is not an Evaluation; {why}")
+            why = (
+                f"should be an Evaluation, not {type(item).__name__}; use what "
+                "`evaluate_sync(call)` or `await evaluate(call)` returned"
+            )
+            raise ConfigurationError("evaluation", item, why, missing=True)
         evaluations.append(item)
     return evaluations
 

@@ -155,7 +155,9 @@ def thresholds_by_name(
             `thresholds`.
     """
     if not isinstance(rag_evaluator, RagEvaluator):
-        raise ConfigurationError("rag_evaluator", rag_evaluator, "should be a RagEvaluator")
+        raise ConfigurationError(
+            "rag_evaluator", rag_evaluator, "should be a RagEvaluator, as in RagEvaluator()"
+        )
     given = dict(thresholds or {})
     unknown = sorted(given.keys() - set(rag_evaluator.names))
     if unknown:

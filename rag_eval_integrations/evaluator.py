@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Collection, Hashable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -438,8 +439,9 @@ def call_of(call: RagCall | None, fields: Mapping[str, Any]) -> RagCall:
     if call is None:
         return RagCall(**fields)
     if not isinstance(call, RagCall):
-        why = "is not a RagCall; pass its fields question=…, documents=…, response=…"
-        raise ConfigurationError("call", f"a {type(call).__name__}", why)
+        fields_of = "pass its fields question=…, documents=…, response=…"
+        why = f"should be a RagCall, not {type(call).__name__}; {fields_of}"
+        raise ConfigurationError("call", call, why, missing=True)
     return call
 
 
@@ -537,7 +539,8 @@ def metric_named(
     if name in makers:
         return makers[name](**given)
     known = f"{', '.join(makers)}{forms or ' or geval:NAME'}"
-    hint = "is a score of `trace`; " if name in TRACE_SCORES else metric_hint(name, makers)
+    near = get_close_matches(name[:100], TRACE_SCORES, 1, 0.85)
+    hint = f"`{near[0]}` is a score of `trace`; " if near else metric_hint(name, makers)
     raise ConfigurationError("metrics", name, f"no such metric; {hint}use {known}")
 
 

@@ -138,9 +138,9 @@ def test_arguments_that_cannot_be_meant_are_refused() -> None:
         assert_scores(evaluation, {"adherence": 1.0}, adherence=0.5)
     with pytest.raises(ConfigurationError, match="use a mapping"):
         assert_scores(evaluation, 0.5)  # type: ignore[arg-type]
-    with pytest.raises(ConfigurationError, match="'a float': is not an Evaluation"):
+    with pytest.raises(ConfigurationError, match="should be an Evaluation, not float"):
         assert_scores(0.7, adherence=1.0)  # type: ignore[arg-type]
-    with pytest.raises(ConfigurationError, match="'a str': is not an Evaluation"):
+    with pytest.raises(ConfigurationError, match="should be an Evaluation, not str"):
         assert_scores([evaluation, "x"], adherence=1.0)  # type: ignore[list-item]
 
 

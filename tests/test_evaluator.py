@@ -596,8 +596,12 @@ def test_the_fields_of_a_call_are_taken_as_well() -> None:
     }
 
     assert evaluator.evaluate_sync(**fields).scores == evaluator.evaluate_sync(CALL).scores
-    for wrong in (None, fields, [CALL]):
-        with pytest.raises(ConfigurationError, match="documents=…, response=…"):
+    for wrong, kind in (
+        (None, ""),
+        ("?", "should be a RagCall, not str; "),
+        ([CALL], "not list; "),
+    ):
+        with pytest.raises(ConfigurationError, match=f"`call`: .*{kind}.*documents=…, response=…"):
             evaluator.evaluate_sync(wrong)  # type: ignore[arg-type]  # on purpose
     with pytest.raises(ConfigurationError, match="documents=…, response=…"):
         evaluator.evaluate_sync(CALL, question="?")

@@ -203,7 +203,7 @@ def test_other(): pass
     result = run(pytester, code, "--rag-eval-judge=gpt")
     result.assert_outcomes(passed=1, errors=1)
     result.stdout.fnmatch_lines(
-        ["`--rag-eval-judge` = 'gpt': no such judge: 'gpt'; did you mean 'openai:gpt'[?] Else use*"]
+        ["`--rag-eval-judge` = 'gpt': no such judge; did you mean 'openai:gpt'[?] Else use*"]
     )
     result.stdout.no_fnmatch_line("During handling of the above exception*")  # told once
     result = run(pytester, code, "-o", "rag_eval_judge=openai:x")

@@ -111,7 +111,9 @@ class BackgroundEvaluator(_process.ProcessObserver):
         keep: int = 100,
     ) -> None:
         if not isinstance(evaluator, RagEvaluator):
-            raise ConfigurationError("evaluator", evaluator, "should be a RagEvaluator")
+            raise ConfigurationError(
+                "evaluator", evaluator, "should be a RagEvaluator, as in RagEvaluator()"
+            )
         counts: dict[str, tuple[object, int]] = {
             "max_pending": (max_pending, 1), "max_concurrency": (max_concurrency, 1),
             "keep": (keep, 0),

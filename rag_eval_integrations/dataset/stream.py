@@ -259,7 +259,9 @@ def _check_arguments(calls: object, evaluator: object) -> None:
     if isinstance(calls, RagCall | Mapping) or not isinstance(calls, Iterable):
         raise ConfigurationError("calls", calls, "should be an iterable of calls, such as a list")
     if not isinstance(evaluator, RagEvaluator):
-        raise ConfigurationError("evaluator", evaluator, "should be a RagEvaluator")
+        raise ConfigurationError(
+            "evaluator", evaluator, "should be a RagEvaluator, as in RagEvaluator()"
+        )
 
 
 def _ahead(evaluator: RagEvaluator, max_concurrency: int) -> int:

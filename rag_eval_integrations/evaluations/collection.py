@@ -129,7 +129,7 @@ class Evaluations(Sequence[Evaluation]):
             ids = [each.id for each in self._items[:1_000] if len(each.id) <= _LONGEST_ID]
             near = get_close_matches(str(id)[:_LONGEST_ID], ids, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            why = f"none of {len(self)} evaluations has it{hint}"
+            why = f"none of {counted(len(self), 'evaluation')} has it{hint}"
         raise ConfigurationError("id", id, why)
 
     # --- Figures
@@ -152,7 +152,7 @@ class Evaluations(Sequence[Evaluation]):
         figures = [score for score in self.summary().scores if score.name == name]
         if not figures:
             hint = score_hint(name, (key for each in self._items for key in each.scores))
-            why = f"is a score of none of {len(self)} evaluations; {hint}"
+            why = f"is a score of none of {counted(len(self), 'evaluation')}; {hint}"
             raise ConfigurationError("name", name, why)
         scored = [score for score in figures if score.scored]
         if len(scored) > 1:

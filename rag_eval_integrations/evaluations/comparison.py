@@ -317,8 +317,10 @@ def _opened(name: str, source: Source) -> EvaluationsFile | Sequence[Evaluation]
         return EvaluationsFile(source)
     given: object = source
     if isinstance(given, Evaluation) or not isinstance(given, Iterable):
-        why = f"should be evaluations or the path of an EVALS file, not {type(given).__name__}"
-        raise ConfigurationError("runs", name, why)
+        why = "should be evaluations or the path of an EVALS file"
+        raise ConfigurationError(
+            "runs", given, f"run {name} {why}, not {type(given).__name__}", missing=True
+        )
     return tuple(source)
 
 

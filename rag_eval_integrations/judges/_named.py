@@ -56,9 +56,8 @@ def _judge_called(
         except ConfigurationError as error:  # it names the argument, and what stands there
             raise ConfigurationError(option, given, str(error)) from error
     if ":" not in name:
-        raise ConfigurationError(
-            option, given, f"no such judge: {name!r}; {meant(name)}use {FORMS}"
-        )
+        part = "" if name == given else f": {name!r}"
+        raise ConfigurationError(option, given, f"no such judge{part}; {meant(name)}use {FORMS}")
     # `llama3.1:8b` and `anthropic:NAME` are how other tools write models.
     use = f"use {FORMS}; a model behind an OpenAI-compatible endpoint is openai:MODEL"
     thing = imported(name, option, use)

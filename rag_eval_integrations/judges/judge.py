@@ -163,11 +163,15 @@ CASCADE = "cascade:"
 
 
 def meant(name: str) -> str:
-    """Suggest what an unknown judge name stands for: a misspelling or a model; empty if neither."""
+    """Suggest what an unknown judge name stands for; empty if it has a colon or nothing at all.
+
+    It may be the word before a form's colon, a misspelling, or a model.
+    """
     if not name or ":" in name:
         return ""
-    model = name.removeprefix("openai/")  # as LiteLLM writes it
-    near = get_close_matches(name, ("embedded",), 1) or [f"{ENDPOINT}{model}"]
+    near = [form for form in JUDGES if form.startswith(f"{name}:")]
+    near += get_close_matches(name, ("embedded",), 1)
+    near += [f"{ENDPOINT}{name.removeprefix('openai/')}"]  # as LiteLLM writes it
     return f"did you mean {near[0]!r}? Else "
 
 
@@ -242,6 +246,8 @@ def judge_from(
         from rag_eval_integrations.models.openai import OpenAIModel
         from rag_eval_integrations.models.throttling import ThrottledModel
 
+        if judge == ENDPOINT:
+            raise ConfigurationError("judge", judge, "name a model, as in 'openai:gpt-4o-mini'")
         asked: Model = OpenAIModel(
             judge.removeprefix(ENDPOINT), base_url=base_url, api_key=api_key,
             timeout=60.0 if timeout is None else timeout, max_tokens=max_tokens,

@@ -198,7 +198,9 @@ def _read(
     if config is not None and not isinstance(config, dict):
         raise ConfigurationError("config", config, "should be a RunnableConfig, a dict")
     if not isinstance(evaluator, RagEvaluator):
-        raise ConfigurationError("evaluator", evaluator, "should be a RagEvaluator")
+        raise ConfigurationError(
+            "evaluator", evaluator, "should be a RagEvaluator, as in RagEvaluator()"
+        )
     if not isinstance(chain, Runnable) and not callable(chain):
         raise ConfigurationError("chain", chain, "should be a runnable or a function of the input")
     if isinstance(examples, str | Mapping):

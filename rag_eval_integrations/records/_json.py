@@ -231,6 +231,8 @@ def input_error(error: ValidationError) -> InputError:
             for kind in ("missing", "extra_forbidden")
         )
         rename = rename_hint(extra, missing)
+        if not rename and missing[0] == "response":
+            rename = "write None (in JSON null) where there is no answer"
         why = f"is missing; {rename}" if rename else "is missing"
     elif first["type"] == "extra_forbidden":
         why = "is not a field of this record"

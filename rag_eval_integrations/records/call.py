@@ -196,12 +196,23 @@ def _as_document(value: object) -> object:
     return document
 
 
-def _as_list(value: object) -> object:
-    """Refuse a text or mapping in place of a list."""
-    # pydantic would take a string or a mapping for a sequence of characters or keys.
-    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
-        raise ValueError("should be a list of documents")
+def _as_turn(value: object) -> object:
+    """Refuse what is neither a turn nor its fields."""
+    if not isinstance(value, Turn | dict):
+        raise ValueError("should be a Turn or a dict with `role` and `content`")
     return value
+
+
+def _list_of(things: str) -> BeforeValidator:
+    """Refuse a text or mapping in place of a list."""
+
+    def checked(value: object) -> object:
+        # pydantic would take a string or a mapping for a sequence of characters or keys.
+        if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+            raise ValueError(f"should be a list of {things}")
+        return value
+
+    return BeforeValidator(checked)
 
 
 def _as_id(value: object) -> object:
@@ -260,7 +271,7 @@ class RagCall(Record):
     question: Text
     """The user's question; empty when it is not known."""
     documents: Annotated[
-        tuple[Annotated[Document, BeforeValidator(_as_document)], ...], BeforeValidator(_as_list)
+        tuple[Annotated[Document, BeforeValidator(_as_document)], ...], _list_of("documents")
     ]
     """Documents in the order the model saw them; plain strings, LangChain documents and LlamaIndex
     nodes are taken as Documents."""
@@ -272,7 +283,9 @@ class RagCall(Record):
     """Expected output, for metrics that compare with one."""
     metadata: JsonObject = Field(default_factory=dict)
     capture: Capture | None = None
-    history: tuple[Turn, ...] = ()
+    history: Annotated[
+        tuple[Annotated[Turn, BeforeValidator(_as_turn)], ...], _list_of("turns")
+    ] = ()
     """Earlier turns, oldest first."""
     started_at: datetime | None = None
     app: Text | None = None

@@ -152,10 +152,10 @@ _AS_OTHERS_SAY = {
 """Letters of names that ragas, deepeval and TruLens give to scores and metrics → the nearest score
 of ours, as in `docs/coming-from.md`."""
 _MADE_BY = {
-    "document_precision": "LabelRetrieval",
-    "context_recall": "ContextRecall",
-    "geval:relevance": "GEval.relevance",
-    "geval:correctness": "GEval.correctness",
+    "document_precision": "label_retrieval",
+    "context_recall": "context_recall",
+    "geval:relevance": "geval:relevance",
+    "geval:correctness": "geval:correctness",
 }
 
 
@@ -171,10 +171,10 @@ def score_hint(name: object, names: Iterable[str]) -> str:
     letters = "".join(filter(str.isalpha, word)).removeprefix("llm").removesuffix("metric")
     others = get_close_matches(letters, _AS_OTHERS_SAY, 1, 0.9)
     ours = _AS_OTHERS_SAY[others[0]] if others else None
-    if ours in known:
-        return f"`{ours}` is nearest to it"
     if ours is not None:
-        return f"`{ours}` is nearest to it, by the metric `{_MADE_BY.get(ours, 'Trace')}`"
+        metric = _MADE_BY.get(ours, "trace")
+        by = "" if ours in known or ours == metric else f", by the metric `{metric}`"
+        return f"`{ours}` is nearest to it{by}"
     if near := get_close_matches(word, known, 1):
         return f"did you mean {near[0]!r}?"
     return f"the scores are {', '.join(map(one_line, known))}" if known else "there are no scores"

@@ -128,9 +128,15 @@ def test_doctor_tries_it(rag_eval: Command, work: Path) -> None:
 @pytest.mark.parametrize(
     ("judge", "said"),
     [
-        ("gpt-4o", "no such judge: 'gpt-4o'; did you mean 'openai:gpt-4o'? Else use embedded, "),
+        (
+            "gpt-4o",
+            "`--judge` = 'gpt-4o': no such judge; did you mean 'openai:gpt-4o'? Else use embedded, ",
+        ),
         ("openai/gpt-4o", "did you mean 'openai:gpt-4o'? Else use embedded, "),
-        ("embeded", "'embeded'; did you mean 'embedded'? Else use embedded, openai:MODEL, onnx:"),
+        (
+            "embeded",
+            "no such judge; did you mean 'embedded'? Else use embedded, openai:MODEL, onnx:",
+        ),
         ("no_such_module:judge", "no module 'no_such_module' in "),
         ("own_judges.sub:judge", "no module 'own_judges.sub'"),
         ("llama3.1:8b", "a model behind an OpenAI-compatible endpoint is openai:MODEL"),

@@ -21,7 +21,7 @@ ENDPOINTS = "is for openai:MODEL, not for judge"
         (["--metrics", "magic"], "`--metrics` = 'magic': no such metric; use trace, retrieval"),
         (
             ["--metrics", "faithfulness"],
-            "no such metric; `supported_fraction` is nearest to it, by the metric `Trace`; use",
+            "no such metric; `supported_fraction` is nearest to it, by the metric `trace`; use",
         ),
         (["--metrics", "geval:bogus"], "no such metric; use one of coherence"),
         (["--metrics", "geval:coherence"], "asks a model, and the judge embedded"),
@@ -48,9 +48,9 @@ ENDPOINTS = "is for openai:MODEL, not for judge"
         # The judge and its requests
         (
             ["--judge", "gpt"],
-            "`--judge` = 'gpt': no such judge: 'gpt'; did you mean 'openai:gpt'? Else use embedded",
+            "`--judge` = 'gpt': no such judge; did you mean 'openai:gpt'? Else use embedded",
         ),
-        (["--judge", "openai:", "--base-url", NOWHERE], "`model`"),
+        (["--judge", "openai:", "--base-url", NOWHERE], "`--judge` = 'openai:': name a model"),
         (["--judge", "openai:m", "--base-url", "ftp://x"], "`--base-url`"),
         ([*MODEL, "--rpm", "0"], "`--rpm`"),
         (["--judge", "embedded", "--rpm", "30"], f"`--rpm` = 30.0: {ENDPOINTS} 'embedded'"),

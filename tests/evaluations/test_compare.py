@@ -96,7 +96,7 @@ def test_a_run_is_any_iterable_of_evaluations() -> None:
         ([{"id": "q0"}], "holds a dict"),
         ([], r"has no evaluations$"),
         ([call("other", {"adherence": 1.0})], "have none in common"),
-        *((other, r"'B': should be evaluations or the path") for other in (None, 3, one, object())),
+        *((other, "run B should be evaluations or the path") for other in (None, 3, one, object())),
     )
     for other, why in wrong:
         with pytest.raises(ConfigurationError, match=why):

@@ -135,6 +135,8 @@ def test_a_mean_of_an_unknown_score_names_those_there_are(evaluations: Evaluatio
         evaluations.mean("zzz")
     with pytest.raises(ConfigurationError, match="; `supported_fraction` is nearest to it"):
         evaluations.mean("faithfulness")
+    with pytest.raises(ConfigurationError, match="none of 1 evaluation; "):
+        evaluations[:1].mean("zzz")
     with pytest.raises(ConfigurationError, match="none of 0 evaluations"):
         Evaluations().mean("adherence")
 

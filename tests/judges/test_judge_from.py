@@ -49,6 +49,19 @@ def test_a_cascade_that_cannot_be_is_refused(
         judge_from(judge)
 
 
+@pytest.mark.parametrize(
+    ("judge", "why"),
+    [
+        ("openai", "did you mean 'openai:MODEL'"),
+        ("openai:", "name a model, as in 'openai:gpt-4o-mini'"),
+    ],
+)
+def test_a_form_without_its_model_is_told_what_is_missing(judge: str, why: str) -> None:
+    """As the judge that was written."""
+    with pytest.raises(ConfigurationError, match=f"`judge` = '{judge}': .*{why}"):
+        judge_from(judge)
+
+
 @pytest.mark.parametrize("judge", ["gpt-4", "", 5, None])
 def test_anything_else_raises_and_names_the_value(judge: object) -> None:
     """Never a fallback to another judge."""

@@ -134,7 +134,18 @@ def test_a_copy_forgets_what_was_computed() -> None:
             "field `documents[0]`: should be a string, a Document, a LangChain document or a LlamaIndex node, "
             "not 3",
         ),
-        ('{"question": "q", "documents": []}', "field `response`: is missing"),
+        (
+            '{"question": "q", "documents": []}',
+            "field `response`: is missing; write None (in JSON null) where there is no answer",
+        ),
+        (
+            '{"question": "q", "documents": [], "response": null, "history": "hello"}',
+            "field `history`: should be a list of turns, not 'hello'",
+        ),
+        (
+            '{"question": "q", "documents": [], "response": null, "history": [["user", "x"]]}',
+            "field `history[0]`: should be a Turn or a dict with `role` and `content`, not ['user'",
+        ),
         (
             '{"question": "q", "documents": [], "response": null, "metadata": {"a": 1e999}}',
             "field `metadata`: metadata.a is inf, which JSON cannot hold",

@@ -66,8 +66,12 @@ def test_reprs_are_one_short_line(evaluation: Evaluation) -> None:
         ("FaithfulnessMetric", "`supported_fraction` is nearest to it"),
         ("Contextual Relevancy", "`context_relevance` is nearest to it"),
         ("hallucination", "`adherence` is nearest to it"),
-        ("answer_relevancy", "`geval:relevance` is nearest to it, by the metric `GEval.relevance`"),
-        ("LLMContextRecall", "`context_recall` is nearest to it, by the metric `ContextRecall`"),
+        ("answer_relevancy", "`geval:relevance` is nearest to it"),
+        ("LLMContextRecall", "`context_recall` is nearest to it"),
+        (
+            "context_precision",
+            "`document_precision` is nearest to it, by the metric `label_retriev",
+        ),
         ("faithfullness", "`supported_fraction` is nearest to it"),
         ("adherance", "did you mean 'adherence'?"),
         ("zzz", "the scores are context_relevance, "),
@@ -83,7 +87,7 @@ def test_a_score_that_is_missing_is_told_with_the_nearest(
     assert refused.value.args[0].startswith(f"no score {name!r}: {hint}")
     assert evaluation.scores.get(name) is None
     if "supported_fraction" in hint:
-        with pytest.raises(KeyError, match="by the metric `Trace`"):
+        with pytest.raises(KeyError, match="by the metric `trace`"):
             evaluation.model_copy(update={"scores": type(evaluation.scores)()}).scores[name]
     assert name not in evaluation.scores
 

@@ -64,7 +64,9 @@ class MetricEvaluator(ScoreView):
         threshold: float | None = None,
     ) -> None:
         if not isinstance(evaluator, RagEvaluator):
-            raise ConfigurationError("evaluator", evaluator, "should be a RagEvaluator")
+            raise ConfigurationError(
+                "evaluator", evaluator, "should be a RagEvaluator, as in RagEvaluator()"
+            )
         wanted = evaluator.names if names is None else [names] if isinstance(names, str) else names
         for name in wanted:
             if name not in evaluator.names:
