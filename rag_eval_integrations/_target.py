@@ -39,6 +39,8 @@ _HEAD = 4096
 """Bytes at the start of a page that show who made it."""
 _FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 _UNFINISHED = ".unfinished"
+_DESCRIPTORS = "/proc/self/fd/"
+"""Folder in which Linux has a link for each open file."""
 _KINDS = {"d": "a folder", "p": "a FIFO", "s": "a socket", "l": "a link", "-": "a file"}
 
 
@@ -195,9 +197,10 @@ def _open(path: str | os.PathLike[str], flags: int, mode: int) -> int:
 def replacing(path: Path, *, new: bool = False, mode: int = PRIVATE) -> Iterator[BinaryIO]:
     """Write a file that takes the place of another at the end, whole, or not at all on an error.
 
-    It is written beside its target under a random name, and forced to the disk before it is
-    renamed. A file that is replaced hands its mode on. What killed processes left of such files is
-    removed first.
+    It is written beside its target, without a name until it is whole where the system has such
+    files, so that a killed process leaves nothing; elsewhere under a random name, and what killed
+    processes left of such files is removed first. It is forced to the disk before it takes the
+    target's name, and a file that is replaced hands its mode on.
 
     Args:
         path: the file, as returned by `resolved`.
@@ -210,12 +213,17 @@ def replacing(path: Path, *, new: bool = False, mode: int = PRIVATE) -> Iterator
     """
     remove_unfinished(path)
     temporary = path.with_name(f"{path.name}.{os.urandom(4).hex()}{_UNFINISHED}")
-    file = create(temporary, mode)
+    nameless = _without_name(path.parent, mode)
+    file = create(temporary, mode) if nameless is None else nameless
     try:
         with os.fdopen(file, "wb") as stream:
             lock(file, wait=False)
             yield stream
             stream.flush()
+            if nameless is not None:
+                os.fsync(file)
+                # The descriptor is not looked at; without one, Python would link the link itself.
+                os.link(f"{_DESCRIPTORS}{file}", temporary, src_dir_fd=file, follow_symlinks=True)
             take_place(file, temporary, path, new=new)
     except OSError as error:
         if error.errno in _FULL or error.filename == str(temporary):
@@ -223,6 +231,16 @@ def replacing(path: Path, *, new: bool = False, mode: int = PRIVATE) -> Iterator
         raise  # of the caller's own files
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _without_name(folder: Path, mode: int) -> int | None:
+    """Open a new file that has no name yet; None where the system or the disk has no such files."""
+    if not hasattr(os, "O_TMPFILE") or not os.path.isdir(_DESCRIPTORS):
+        return None
+    try:
+        return os.open(folder, os.O_TMPFILE | os.O_RDWR, mode)
+    except OSError:  # why the folder cannot be written is told by `create`
+        return None
 
 
 def take_place(file: int, temporary: Path, path: Path, *, new: bool) -> None:

@@ -47,8 +47,16 @@ def test_messages_say_what_is_wrong_without_errno(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
-def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
-    """Until the end the old one is there; after an exception nothing else is."""
+@pytest.mark.parametrize("nameless", [True, False])
+def test_a_file_is_replaced_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nameless: bool
+) -> None:
+    """Until the end the old one is there; after an exception nothing else is.
+
+    Also where the system has no files without a name.
+    """
+    if not nameless:
+        monkeypatch.delattr(os, "O_TMPFILE", raising=False)
     path = tmp_path / "f"
     path.write_text("old")
     path.chmod(0o604)
@@ -180,6 +188,7 @@ def test_a_backup_is_a_copy_where_links_cannot_be_made(
         raise OSError(errno.EPERM, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", refuse)
+    monkeypatch.delattr(os, "O_TMPFILE", raising=False)  # such a disk has none
     path = tmp_path / "f"
     with _target.replacing(path, new=True) as stream:
         stream.write(b"old")

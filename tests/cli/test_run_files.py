@@ -513,8 +513,11 @@ from rag_eval_integrations.dataset.files import EvaluationFile
 def die(*arguments, **more):
     os.kill(os.getpid(), signal.SIGKILL)
 
-if sys.argv.pop(1) == "before":
-    _target._rename_new = pathlib.Path.replace = die
+moment = sys.argv.pop(1)
+if moment == "writing":
+    os.fsync = die
+elif moment == "before":
+    pathlib.Path.replace = die
 else:
     EvaluationFile.discard = die
 main()
@@ -550,11 +553,26 @@ def test_killed_as_out_is_replaced(
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="this system names every file")
+def test_a_score_that_is_killed_leaves_nothing(calls: Path, tmp_path: Path) -> None:
+    """Its rows hold texts of users."""
+    words = ["score", str(calls), "-o", str(tmp_path / "out.jsonl")]
+    killed = subprocess.run([sys.executable, "-c", DYING, "writing", *words], capture_output=True)
+
+    assert (killed.returncode, os.listdir(tmp_path)) == (-signal.SIGKILL, ["calls.jsonl"])
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_what_a_killed_score_left_goes_with_the_next(
-    rag_eval: Command, calls: Path, tmp_path: Path, overwrite: bool
+    rag_eval: Command,
+    calls: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    overwrite: bool,
 ) -> None:
-    """Its rows hold texts of users; while a process lives, its own are not removed."""
+    """If its file had a name at all; while a process lives, its own are not removed."""
+    monkeypatch.delattr(os, "O_TMPFILE", raising=False)
     out = tmp_path / "out.jsonl"
     if overwrite:
         out.write_text("hours of work\n")
