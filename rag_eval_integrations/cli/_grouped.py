@@ -21,6 +21,7 @@ from typer import BadParameter, Exit
 from typer.core import TyperCommand, TyperGroup
 
 from rag_eval_integrations._visible import hanging
+from rag_eval_integrations.cli._terminal import print_stderr
 
 _DECLARED = "typer"
 """Metadata of a dataclass's field: how its option or argument is declared."""
@@ -94,7 +95,12 @@ class CommandGroup(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Read the command's own options and run it."""
         with _escaped_usage_errors():
-            return super().invoke(ctx)
+            try:
+                return super().invoke(ctx)
+            except KeyboardInterrupt as end:
+                if not end.args:  # `_interrupt.kept` has told nothing
+                    print_stderr("Interrupted.")
+                raise
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write the examples as they are."""

@@ -87,6 +87,7 @@ def kept(says: Callable[[], str], *, add: str = "", drop: str = "") -> Iterator[
         interrupted = isinstance(end, KeyboardInterrupt)
         if interrupted:
             _settle()
+            end.args = ("what is kept is told",)
         words = ""
         with suppress(OSError):  # the folder is gone, for example: why the command ends is told
             words = says()

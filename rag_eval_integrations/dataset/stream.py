@@ -427,7 +427,7 @@ class Processes:
         # A forked process would have the locks of threads that it does not have.
         pool = self._pool = ProcessPoolExecutor(self.workers, get_context("spawn"), _begin)
         try:
-            await asyncio.get_running_loop().run_in_executor(pool, _is_ready, self._packed)
+            await _in_process(pool, _is_ready, self._packed)
         except BrokenProcessPool as error:
             raise ConfigurationError(
                 self.option, self.workers, "the processes end as they start; a script that uses "
@@ -446,7 +446,7 @@ class Processes:
             lines = [to_line(cast(RagCall, call)) for call in calls]
         except Exception:  # noqa: BLE001 -- a bad row, or metadata that was changed since
             return asyncio.ensure_future(_evaluated(self.evaluator, batch))
-        return asyncio.get_running_loop().run_in_executor(pool, _evaluate, self._packed, lines)
+        return _in_process(pool, _evaluate, self._packed, lines)
 
     async def _alone(self, item: RagCall | Line[RagCall]) -> Evaluation:
         """Evaluate a call alone, after the processes died; an error if it kills them again."""
@@ -458,6 +458,23 @@ class Processes:
             assert call is not None  # a bad row is not sent
             return self.evaluator.without_result(call, DIED)
         return from_line(Evaluation, rows.lines[0])
+
+
+def _in_process(
+    pool: ProcessPoolExecutor, work: Callable[..., T], *arguments: object
+) -> asyncio.Future[T]:
+    """Give work to a pool, which may begin a process for it.
+
+    Ctrl-C reaches every process of a terminal, and would end one that just starts with a traceback:
+    it is held back there until `_begin` ignores it.
+    """
+    mask = getattr(signal, "pthread_sigmask", None)  # not on every platform
+    before = mask(signal.SIG_BLOCK, {signal.SIGINT}) if mask else ()
+    try:
+        return asyncio.get_running_loop().run_in_executor(pool, work, *arguments)
+    finally:
+        if mask:
+            mask(signal.SIG_SETMASK, before)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import signal
 import subprocess
@@ -111,6 +112,47 @@ def test_a_run_without_a_row_keeps_nothing(calls: Path, tmp_path: Path) -> None:
     assert code == 130
     assert err == "Interrupted before anything was done; nothing is kept.\n"
     assert list(tmp_path.iterdir()) == [calls]
+
+
+def test_a_command_that_keeps_nothing_says_that_it_ended(calls: Path, tmp_path: Path) -> None:
+    """Such as `score`, which makes its file at the end."""
+    os.mkfifo(tmp_path / "rows")
+    with (
+        subprocess.Popen(
+            [sys.executable, "-c", MAIN, "score", "rows", "-o", "e.jsonl"],
+            cwd=tmp_path,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process,
+        (tmp_path / "rows").open("w"),
+    ):  # opened once both sides are there
+        process.send_signal(signal.SIGINT)
+        err = process.communicate(timeout=60)[1]
+
+    assert (process.returncode, err) == (130, "Interrupted.\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["calls.jsonl", "rows"]
+
+
+STARTING = """
+import os, signal, sys
+if "--multiprocessing-fork" in sys.orig_argv:
+    for process in (os.getppid(), os.getpid()):
+        os.kill(process, signal.SIGINT)
+"""
+
+
+def test_processes_that_just_start_show_no_traceback(tmp_path: Path) -> None:
+    """Ctrl-C reaches every process of a terminal."""
+    calls = ferries(tmp_path / "many.jsonl", 3000)  # few are evaluated without processes
+    (tmp_path / "sitecustomize.py").write_text(STARTING)
+    done = subprocess.run(
+        [sys.executable, "-c", MAIN, "run", calls, "-o", "e.jsonl", "--workers", "2"],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+
+    assert (done.returncode, "Traceback" in done.stderr) == (130, False)
+    assert done.stderr.startswith("Interrupted")
 
 
 def test_prompt_tests_say_what_they_keep(tmp_path: Path) -> None:
