@@ -27,8 +27,8 @@ def test_its_tests_pass(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPat
 
     result = pytester.runpytest_inprocess("-p", PLUGIN, "--strict-markers", *options.split())
 
-    result.assert_outcomes(passed=5)
-    assert (pytester.path / "evals.jsonl").read_text().count("\n") == 4
+    result.assert_outcomes(passed=6)
+    assert (pytester.path / "evals.jsonl").read_text().count("\n") == 6
 
 
 def test_its_message_is_the_librarys() -> None:
