@@ -105,12 +105,11 @@ def test_a_run_with_another_model_is_not_resumed(rag_eval: Command, work: Path) 
         ("cascade:embedded,onnx:nowhere", "`model` = 'nowhere': no such folder or file"),
     ],
 )
-@pytest.mark.parametrize("command", [("run", "calls.jsonl", "-o", "e.jsonl"), ("doctor",)])
 def test_a_mistake_names_what_was_looked_for(
-    rag_eval: Command, work: Path, command: tuple[str, ...], judge: str, said: str
+    rag_eval: Command, work: Path, judge: str, said: str
 ) -> None:
     """Option, value, and what is not there; nothing is written."""
-    ran = rag_eval(*command, "--judge", judge)
+    ran = rag_eval("run", "calls.jsonl", "-o", "e.jsonl", "--judge", judge)
 
     assert ran.code == 2
     assert f"`--judge` = {judge!r}: " in ran.err

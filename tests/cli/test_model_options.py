@@ -51,20 +51,20 @@ def test_a_timeout_bounds_an_answer(rag_eval: Command, calls: Path, tmp_path: Pa
     assert "did not answer within 0.2 s" in done.err
 
 
-@pytest.mark.parametrize("command", ["run", "doctor", "prompt-tests"])
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("command", "words", "message"),
     [
-        (("--timeout", "0"), "`--timeout` = 0.0: use a number of seconds above 0"),
-        (("--timeout", "nan"), "`--timeout` = nan: use a number of seconds above 0"),
-        (("--max-tokens", "0"), "--max-tokens"),
+        ("run", ("--timeout", "0"), "`--timeout` = 0.0: use a number of seconds above 0"),
+        ("doctor", ("--timeout", "nan"), "`--timeout` = nan: use a number of seconds above 0"),
+        ("prompt-tests", ("--max-tokens", "0"), "--max-tokens"),
         (
+            "run",
             ("--extra-body", "{top_k: 2}"),
             "`--extra-body` = '…': is not JSON (Expecting property name enclosed in double quotes: "
             "line 1 column 2 (char 1))",
         ),
-        (("--extra-body", "[1]"), "use a JSON object"),
-        (("--extra-body", '{"a": NaN}'), "NaN is not JSON"),
+        ("doctor", ("--extra-body", "[1]"), "use a JSON object"),
+        ("prompt-tests", ("--extra-body", '{"a": NaN}'), "NaN is not JSON"),
     ],
 )
 def test_mistakes_are_named(
