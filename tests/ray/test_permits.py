@@ -31,7 +31,7 @@ def most_in_a_minute(starts: Sequence[float]) -> int:
 
 @settings(max_examples=40)
 @given(
-    rpm=st.integers(1, 300),
+    rpm=st.integers(1, 60),
     processes=st.integers(1, 4),
     delay=st.floats(0.0, 1.0),
     idle=st.floats(0.0, 90.0),
