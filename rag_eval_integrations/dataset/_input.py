@@ -422,7 +422,11 @@ def _json(stream: BinaryIO) -> Numbered:
 
 
 def _values(text: str) -> Iterator[Any]:
-    """Yield the values of a JSON array, or of JSON values in a row."""
+    """Yield the objects of a JSON array, or one after the other; an error for what is none.
+
+    Raises:
+        JSONDecodeError: the text breaks off, or goes on where it should end.
+    """
 
     def behind_space(place: int) -> int:
         """Return the position after white space."""

@@ -401,7 +401,7 @@ class RootSpan:
         ]
 
     def _asked_for_the_answer(self) -> tuple[str, str | None]:
-        """Return all prompts joined; and the last one, if the app wrote all of them itself."""
+        """Return all prompts joined; and the last of several that the app wrote all itself."""
         asked = self._prompts
         if self.part_failed:
             asked = [request for request in asked if self._counts(request[0])]
