@@ -74,13 +74,15 @@ class Record(BaseModel):
             Raises:
                 InputError: names the field and the value that cannot be used.
             """
-            kind, names = type(self).__name__, list(type(self).model_fields)[: len(values)]
-            if len(names) < len(values):
-                raise TypeError(f"{kind} takes at most {len(names)} values by position")
-            if twice := fields.keys() & set(names):
-                raise TypeError(f"{kind} got {min(twice)!r} by position and by name")
+            if values:
+                kind, names = type(self).__name__, list(type(self).model_fields)[: len(values)]
+                if len(names) < len(values):
+                    raise TypeError(f"{kind} takes at most {len(names)} values by position")
+                if twice := fields.keys() & set(names):
+                    raise TypeError(f"{kind} got {min(twice)!r} by position and by name")
+                fields.update(zip(names, values, strict=True))
             try:
-                super().__init__(**dict(zip(names, values, strict=True)), **fields)
+                super().__init__(**fields)
             except ValidationError as error:
                 refused = input_error(error)
             else:
