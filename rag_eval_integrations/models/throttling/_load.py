@@ -15,8 +15,10 @@ _SAMPLE = 4
 """Fewest outcomes that decide about a window."""
 _BACKGROUND_MOST = 0.3
 """Share of refusals that always means overload, however constant it is."""
-_SIGMAS = 3.0
-"""Standard deviations above the background rate that mean overload."""
+_SIGMAS = 4.0
+"""Standard deviations above the background rate that mean overload. With 3, chance alone halved
+the limit again and again: 640 simulated calls with 10 % 429, 5 % cut replies and 2 % hangs took 4.1
+times the fault-free time (nine of ten runs up to 5.9), with 4 they take 4.0 (4.9)."""
 _REGROW = 0.8
 """Share of the known capacity up to which the limit grows fast."""
 _SPARED = 0.9
@@ -55,7 +57,7 @@ class AdaptiveConcurrency:
     simulation 2 % random refusals left 15 of 32 requests running, 10 % would leave 4 (the square
     root law of TCP). Load tells the two apart: below 0.9 of its capacity an endpoint has no reason
     to refuse. If it does, that share is its background rate: the limit is restored, and only an
-    excess of three standard deviations over that rate halves it again.
+    excess of four standard deviations over that rate halves it again.
 
     Args:
         maximum: most concurrent requests, from 1; the limit starts there.
