@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_LOOK = 0.5
+"""Seconds after which a waiting thread looks for signals. Python does not end a wait for one that
+another thread received, or that came as the wait began: a Ctrl-C ended a run after its last row."""
+
 _lock = threading.Lock()
 _running: tuple[asyncio.AbstractEventLoop, Future[None]] | None = None
 """The loop, and what its thread ends with."""
@@ -87,7 +91,8 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     future = run_coroutine_threadsafe(coroutine, loop)
     either: list[Future[Any]] = [future, end]
     try:
-        wait(either, return_when="FIRST_COMPLETED")
+        while not wait(either, _LOOK, return_when="FIRST_COMPLETED").done:
+            pass
         if end.done() and not future.done():
             why = end.exception()
             raise ReentryError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import subprocess
 import sys
 import threading
@@ -74,6 +75,21 @@ def test_it_goes_on_when_a_users_code_stops_it() -> None:
 
     assert _loop.run(stop()) == 4
     assert _loop.run(double(3)) == 6
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="this platform sends no thread a signal")
+def test_a_ctrl_c_that_another_thread_gets_ends_the_wait() -> None:
+    """Python does not end a lock's wait for it."""
+    interrupted = threading.Event()
+
+    async def outlast() -> None:
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+        while not interrupted.is_set():
+            await asyncio.sleep(0.01)
+
+    with pytest.raises(KeyboardInterrupt):
+        _loop.run(outlast())
+    interrupted.set()
 
 
 GEVENT = """
