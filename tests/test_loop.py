@@ -84,8 +84,7 @@ def test_a_ctrl_c_that_another_thread_gets_ends_the_wait() -> None:
 
     async def outlast() -> None:
         signal.pthread_kill(threading.get_ident(), signal.SIGINT)
-        while not interrupted.is_set():
-            await asyncio.sleep(0.01)
+        await asyncio.to_thread(interrupted.wait)
 
     with pytest.raises(KeyboardInterrupt):
         _loop.run(outlast())
