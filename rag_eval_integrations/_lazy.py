@@ -46,7 +46,7 @@ def lazy(
 
 
 def publish(package: str, names: Sequence[str]) -> None:
-    """Set the public module of names that a package has imported already."""
+    """Set the public module of the names that a package has imported; `lazy` does the others."""
     known = vars(sys.modules[package])
     for name in names:
         if name in known:  # `lazy` resolves the others

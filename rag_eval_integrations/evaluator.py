@@ -337,7 +337,11 @@ class RagEvaluator:
     # --- Labels
 
     async def _label(self, call: SentencizedCall) -> Labelling | EvaluationError:
-        """Have the judge label a call, once for equal calls at the same time."""
+        """Have the judge label a call; without asking it where there is nothing to judge.
+
+        Calls of equal text and equal recorded sentences that come at the same time are labelled
+        once. Whatever the judge raises is returned as an error.
+        """
         nothing = nothing_to_judge(call)
         if nothing is not None:
             return self._unasked(*nothing)

@@ -269,7 +269,10 @@ def rag_eval(request: pytest.FixtureRequest, rag_evaluator: RagEvaluator) -> Rag
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Check the evaluations of a marked test when its body has passed."""
+    """Check the evaluations of a marked test when its body has passed; without any, it fails.
+
+    A marker that cannot be used fails the test before its body.
+    """
     marks = list(item.iter_markers("rag_eval"))
     if not marks:
         return (yield)

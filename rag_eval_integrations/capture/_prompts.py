@@ -191,7 +191,10 @@ class _Prompt:
 
 
 def _free(text: str, prompt: _Prompt, taken: Sequence[_Taken], begin: int = 0) -> int | None:
-    """Return the first place of a text that no other text has taken; None without one."""
+    """Find a text in a prompt, at the first place that is not taken and not inside a word.
+
+    None if there is no such place.
+    """
     start = prompt.find(text, begin)
     while start >= 0:
         end = start + len(text)

@@ -43,6 +43,9 @@ class _Results(Console):
 def stdout(*, to_stderr: bool = False) -> Console:
     """Make a console for tables: text under test cannot act, add colours or forge lines.
 
+    From then on, both streams replace what their encoding lacks. The width is fixed unless the
+    stream is a terminal or `COLUMNS` is set.
+
     Args:
         to_stderr: print to stderr, because stdout holds rows.
     """

@@ -139,9 +139,11 @@ def list_in(text: str, where: str) -> list[Any] | None:
 
 
 def documents_from(value: object, where: str) -> list[Any]:
-    """Read the documents of a call: a list, a text, or a cell that holds a list.
+    """Read the documents of a call: a list, a text, a table's cell, or an object.
 
-    A text is one document, an empty one none.
+    A text that holds a list is that list; any other is one document, an empty one none. An object's
+    documents are its `documents` or `nodes`, else it is one itself. A list in a list is a batch of
+    one.
 
     Raises:
         InputError: it is not a list of documents.

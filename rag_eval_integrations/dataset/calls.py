@@ -397,7 +397,7 @@ def _taken(
 
 
 def _reference_from(value: object, where: str) -> str | None:
-    """Read a reference; several texts are joined by lines."""
+    """Read a reference as any text, an empty one as None; a list of texts becomes its lines."""
     several = isinstance(value, list | tuple) and all(isinstance(text, str) for text in value)
     if several and value:
         return "\n".join(cast(Sequence[str], value))

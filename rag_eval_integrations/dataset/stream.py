@@ -545,6 +545,6 @@ def _is_ready(evaluator: bytes) -> bool:
 
 
 def _evaluate(evaluator: bytes, lines: Sequence[str]) -> Rows:
-    """Evaluate a batch of lines in another process."""
+    """Evaluate a batch in one of the other processes; raises where a line is not a call."""
     calls = [from_line(RagCall, line) for line in lines]
     return _loop.run(_evaluated(_unpacked(evaluator), calls))

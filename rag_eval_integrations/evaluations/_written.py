@@ -151,7 +151,7 @@ def write_parquet(
 
 
 def to_json(summary: Summary) -> str:
-    """Write the figures as one JSON object, ASCII only; `docs/evaluations.md` lists its fields."""
+    """Write the figures as one JSON object in ASCII, with a line end; see docs/evaluations.md."""
     content: dict[str, Any] = {
         "schema": SCHEMA,
         "calls": summary.calls,

@@ -275,7 +275,8 @@ class LocalModel(ABC):
 
     @abstractmethod
     def run(self, inputs: Mapping[str, Any]) -> Any:
-        """Run the model on numpy arrays of a row per input; return its output as float32."""
+        """Run the model on numpy arrays of a row per input, as float32; subclasses implement this.
+        """
 
     def close(self) -> None:
         """Let go of the model."""

@@ -339,7 +339,7 @@ class CallEvents(CallRuns):
         self._close(run_id, outputs, inputs, None)
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """Close a failed run."""
+        """Close a failed run, with the inputs if the event has them."""
         self._close(run_id, None, kwargs.get("inputs"), error)
 
     def on_retriever_start(

@@ -134,6 +134,9 @@ def _answer_and_context(
 ) -> tuple[str | None, Callable[[], Context]]:
     """Return the answer, if there is one, and what finds the documents that its writers saw.
 
+    A chain that only retrieved has no answer, and its documents are those of its output, read at
+    once.
+
     Args:
         call: the call.
         outputs: the root's outputs.

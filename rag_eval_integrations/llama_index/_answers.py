@@ -138,7 +138,10 @@ def _text_at_hand(response: object) -> str | None:
 
 
 def sources_of(response: object, mode: MetadataMode) -> tuple[Document, ...]:
-    """Copy a response's source nodes, with their ids, metadata and scores."""
+    """Copy a response's source nodes, with ids, metadata and scores.
+
+    Of an agent's response, which has none, those of its tools' outputs.
+    """
     nodes = nodes_of(response)
     if not nodes:  # an agent's output has the responses of its query engines in its tool calls
         outputs = (

@@ -161,7 +161,7 @@ class Span:
         """The nearest enclosing query, chat, run or tool; spans with the same one go together."""
 
     def is_in_synthesis(self) -> bool:
-        """Return whether this span runs inside a synthesizer of the same query."""
+        """Return whether this span, or one above it in the same query, is a synthesizer."""
         span: Span | None = self
         while span is not None and span is not self.scope:
             if span.stage == "synthesize":

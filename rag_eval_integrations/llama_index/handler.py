@@ -329,7 +329,10 @@ class ScopedHandler(RagEvalHandler):
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Capture the calls made inside, unless another handler delivers them to this target."""
+        """Capture this context's calls inside, unless another handler delivers them to this target.
+
+        The handler is installed for the first of concurrent uses, and for as long as one is inside.
+        """
         if self._is_covered():
             yield
             return

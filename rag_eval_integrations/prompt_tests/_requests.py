@@ -82,7 +82,7 @@ class Journal:
         return len(self._lines if self._file is None else self._file.keys())
 
     def get(self, key: str) -> Any:
-        """Return the value recorded for a key; None if there is none."""
+        """Return the value recorded for a key; None if there is none, or it was forgotten."""
         line = self.get_line(key)
         return None if line in (None, FORGOTTEN) else json.loads(str(line)).get("value")
 

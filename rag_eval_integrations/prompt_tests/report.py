@@ -368,7 +368,11 @@ COMPLIANCE = "compliance"
 
 
 def values_of(result: Result, unknown_as: UnknownAs = None) -> dict[str, float]:
-    """Return an output's compliance and metrics as numbers from 0 to 1; without those unknown."""
+    """Return an output's compliance and metrics as numbers from 0 to 1; without those unknown.
+
+    A metric is the mean of its judges, and each judge's own value stands beside it where there are
+    several. A failed output has none.
+    """
     if result.error is not None:
         return {}
     values: dict[str, float] = {}

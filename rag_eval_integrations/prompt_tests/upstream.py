@@ -284,7 +284,10 @@ def inverse_by_rule(lines: Sequence[str], rules: int) -> dict[int, str] | list[s
 
 
 def inverse_lines(spec: Spec) -> list[str]:
-    """Write inverse rules so that `inverse_by_rule` finds the same rules for them."""
+    """Write inverse rules, a line each, so that `inverse_by_rule` finds the same rules for them.
+
+    Where some rules have none, each line begins with the number of the rule that it contradicts.
+    """
     inverse = spec.inverse_rules
     if len(inverse) < len(spec.output_rules) and all(rule.of_rule is not None for rule in inverse):
         places = {rule.id: place for place, rule in enumerate(spec.output_rules, start=1)}

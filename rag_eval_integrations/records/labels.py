@@ -138,7 +138,8 @@ class Labels(Record):
     def adherence_probability(self) -> float | None:
         """Return P(every response sentence is fully supported); None where the judge gives none.
 
-        The judge's own estimate where there is one, else the product over its sentences.
+        The judge's own estimate where there is one, else the product over its sentences, which is 1
+        without sentences; None where one of them has no probability.
         """
         estimate = (self.estimates or {}).get("adherence")
         if estimate is not None:

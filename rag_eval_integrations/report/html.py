@@ -186,7 +186,10 @@ class _ChosenCalls:
             yield number, _packed(evaluation)
 
     def words(self) -> str:
-        """Say which calls the page holds; empty where it holds all."""
+        """Say how many of the newest, the gravest and the other calls the page holds.
+
+        Empty where it holds all.
+        """
         size = len(self._newest) + len(self._gravest) + len(self._sample)
         if size == self._count:
             return ""

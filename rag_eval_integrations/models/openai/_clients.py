@@ -315,10 +315,11 @@ async def _closed_at_the_end(client: AsyncOpenAI) -> AsyncGenerator[None, None]:
 
 
 def _give_up(client: AsyncOpenAI) -> None:
-    """Mark the client of a closed loop as closed, as far as possible without that loop.
+    """Run a client's `close()` up to its first wait, which marks it as closed, and drop the rest.
 
-    The SDK's client would otherwise close itself as a task of the loop that runs when it is
-    collected, and log an error about its own loop.
+    The rest needs the loop that the client lived on, which is closed. A client that is not marked
+    would close itself, when it is collected, as a task of whatever loop runs then, and log an
+    error.
     """
     closing = client.close()
     with contextlib.suppress(StopIteration, RuntimeError):

@@ -91,7 +91,10 @@ def _object(content: bytes, who: str) -> dict[str, Any]:
 
 
 def _without_answer(reply: dict[str, Any], who: str) -> JudgeUnavailableError:
-    """Make the error of a 200 without choices; OpenRouter passes upstream errors that way."""
+    """Make the error of a 200 without choices; OpenRouter passes upstream errors that way.
+
+    Its status is the upstream one if that may pass, so that the request is tried again, else 200.
+    """
     error = reply.get("error")
     words = error.get("message") if isinstance(error, dict) else error
     code = error.get("code") if isinstance(error, dict) else None
