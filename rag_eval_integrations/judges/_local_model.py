@@ -275,7 +275,9 @@ class LocalModel(ABC):
 
     @abstractmethod
     def run(self, inputs: Mapping[str, Any]) -> Any:
-        """Run the model on numpy arrays of a row per input, as float32; subclasses implement this.
+        """Run the model on numpy arrays of a row per input; return its output as float32.
+
+        Subclasses implement it.
         """
 
     def close(self) -> None:
