@@ -126,7 +126,10 @@ def _evaluations(given: object) -> list[Evaluation]:
 def _failures(
     evaluation: Evaluation, asked: Mapping[str, float], allow: AllowUnscored
 ) -> Iterator[tuple[Score, float]]:
-    """Yield the scores that fail, with their minimums."""
+    """Yield the scores that fail, with their minimums: those asked for, else their thresholds.
+
+    A score without a value fails unless it is allowed to.
+    """
     minimums = {_name(evaluation, name): minimum for name, minimum in asked.items()}
     if not asked:
         minimums = {
@@ -150,7 +153,10 @@ def _failures(
 def _allowed(
     evaluation: Evaluation, minimums: Mapping[str, float], allow: AllowUnscored
 ) -> Collection[str]:
-    """Return the names of scores that may be unscored, checked against the minimums."""
+    """Return the names of scores that may be unscored: all, none, or those that are named.
+
+    A name that has no minimum is refused.
+    """
     if isinstance(allow, bool):
         return minimums if allow else ()
     names = [allow] if isinstance(allow, str) else allow
@@ -163,7 +169,10 @@ def _allowed(
 
 
 def _name(evaluation: Evaluation, given: str) -> str:
-    """Return the whole name of a score that may be given without its prefix."""
+    """Return the whole name of a score, which may be given without its prefix.
+
+    Refuses one that several scores have, or none.
+    """
     if given in evaluation.scores:
         return given
     names_with = [name for name in evaluation.scores if name.partition(":")[2] == given]
@@ -250,7 +259,11 @@ def _below(value: float, minimum: float) -> str:
 
 
 def _sentences(evaluation: Evaluation, score: Score) -> Iterator[str]:
-    """Yield the sentences that a score is low for, as far as its evidence names them."""
+    """Yield what a score is low for, as far as its evidence names it.
+
+    Unsupported sentences with their contradictions; for context relevance, documents without a
+    relevant sentence; for others, relevant sentences that were not used.
+    """
     proof = score.evidence or {}
     for sentence in _list(proof.get("unsupported")):
         if isinstance(sentence, dict):

@@ -66,7 +66,10 @@ def words_of(error: BaseException) -> str:
 
 
 def _is_from_outside(error: BaseException) -> bool:
-    """Tell Ctrl-C and cancellation from the same exceptions raised by a user's code."""
+    """Tell Ctrl-C and cancellation from the same exceptions raised by a user's code.
+
+    The closing of a coroutine counts as from outside.
+    """
     if isinstance(error, KeyboardInterrupt):  # signals reach the main thread only
         return threading.current_thread() is threading.main_thread()
     if isinstance(error, GeneratorExit):  # the closing of a coroutine

@@ -105,7 +105,10 @@ _finishing = False
 
 
 def finish_before_exit() -> None:
-    """Have `before_exit` of every observer called when the main thread is done."""
+    """Have `before_exit` of every observer called when the main thread is done, once.
+
+    Without this Python's private hook, or too late for it, only `at_exit` is left.
+    """
     global _finishing
     with _lock:
         if _finishing:

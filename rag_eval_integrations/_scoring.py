@@ -149,7 +149,10 @@ def given_by(metric: Metric, scores: Sequence[Score]) -> tuple[Score, ...]:
 
 
 def nothing_to_judge(call: SentencizedCall) -> tuple[UnscoredCode, str] | None:
-    """Return why a call cannot be judged, as a code and a reason; None when it can."""
+    """Return why a call cannot be judged, as a code and a reason; None when it can.
+
+    A captured retrieval alone needs no response.
+    """
     if not call.response and not _is_retrieval_alone(call.call):
         response = "no response" if call.call.response is None else "an empty response"
         return "empty_response", f"the call has {response}"

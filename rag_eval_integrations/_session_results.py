@@ -152,7 +152,10 @@ class SessionResults:
     # --- GitHub
 
     def append_to(self, path: str) -> None:
-        """Append the summary to the file of `$GITHUB_STEP_SUMMARY`; `lines` says if it cannot."""
+        """Append the summary to the file of `$GITHUB_STEP_SUMMARY`, cut to what is left there.
+
+        `lines` says so if it cannot be written.
+        """
         try:
             target = _target.resolved(path, "GITHUB_STEP_SUMMARY")
             size = target.stat().st_size if target.exists() else 0

@@ -97,7 +97,10 @@ class ScoreView:
         return f"{type(self).__name__}({', '.join(map(repr, self.names))}, {self.rag_evaluator!r})"
 
     async def _evaluated(self, call: RagCall) -> tuple[Evaluation, list[Score]]:
-        """Evaluate a call; return its scores as well, each with the threshold that applies."""
+        """Evaluate a call; return its scores as well, each with the threshold that applies.
+
+        The view's own goes before the metric's, and that before the default of the score.
+        """
         evaluation = await self.rag_evaluator.evaluate(call, only=self.names)
         scores = []
         for score in map(evaluation.scores.__getitem__, self.names):

@@ -52,6 +52,8 @@ def kind(mode: int) -> str:
 def readable(error: OSError, path: str | os.PathLike[str]) -> OSError:
     """Make the same error with a message that reads well: the path, then why.
 
+    A folder that does not exist is named.
+
     Args:
         error: what the system raised.
         path: the path as the user knows it.
@@ -302,6 +304,8 @@ def backup_of(path: Path) -> Path:
 
 def back_up(path: Path, field: str = "out") -> Path:
     """Give a file a second name, which the caller removes when the file is replaced.
+
+    A copy where it cannot have two; one that a killed run left is used again.
 
     Args:
         path: the file, as returned by `resolved`.

@@ -57,7 +57,10 @@ _WRITTEN = _Written()
 
 
 def visible(text: str) -> str:
-    r"""Escape what acts on a terminal or hides from its reader, as in `\x1b`; line breaks stay."""
+    """Escape what acts on a terminal or hides from its reader, as in a backslash with `x1b`.
+
+    Line breaks stay, and so do the joiners and selectors that scripts and emoji need.
+    """
     if text.isascii() and text.isprintable():
         return text
     if "\u200c" in text or "\u200d" in text:

@@ -74,7 +74,11 @@ def cascade_curve(
 def cascade_of(
     table: Table, second: Iterable[Row], third: Iterable[Row] | None = None, *, steps: int = STEPS
 ) -> tuple[CascadePoint, ...]:
-    """Compute the curve of a table, as `cascade_curve` does of pairs."""
+    """Compute the curve of a table, as `cascade_curve` does of pairs.
+
+    There is a point per share of rows, those that the first judge is least sure of, that are asked
+    again; with a third judge, also per share of these.
+    """
     if steps < 1:
         raise ConfigurationError("steps", steps, "use 1 or more")
     check_one_predictor(table.predicted)

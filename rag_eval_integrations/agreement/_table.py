@@ -115,7 +115,11 @@ class KeyCounts(NamedTuple):
 
     @classmethod
     def of(cls, predicted: LabelMarks | None, gold: LabelMarks | None) -> KeyCounts:
-        """Count how the keys of judge and gold agree, per kind of key."""
+        """Count how the keys of judge and gold agree, per kind of key.
+
+        Nothing where their documents were split differently; without the kinds of the response
+        where only that was.
+        """
         if predicted is None or gold is None or predicted.sentences[0] != gold.sentences[0]:
             return cls()
         marks = {"relevant": (gold.relevant, ...), "utilized": (gold.utilized, ...)}

@@ -87,7 +87,10 @@ def calibrate(
 
 
 def calibration_of(table: Table, *, name: str, target_error: float = TARGET_ERROR) -> Calibration:
-    """Fit maps to the two sides of a table, as `calibrate` does to pairs."""
+    """Fit maps to the two sides of a table, as `calibrate` does to pairs.
+
+    Refuses a table without TRACe scores on both sides, or with too few questions for every map.
+    """
     _check_target(target_error)
     provenance = check_one_provenance(table)
     formulas = {(maker["formulas"], maker["relevance_baseline"]) for maker in provenance.values()}
@@ -155,7 +158,11 @@ def _refusal(rows: int, why: Mapping[str, str]) -> ConfigurationError:
 
 
 def _samples(table: Table) -> dict[_Judge, dict[str, _Sample]]:
-    """Collect what is fitted: by judge, model and versions, then by score."""
+    """Collect what is fitted: by judge, model and versions, then by score.
+
+    A score's estimate where it has one, else its value. Retrievals alone and empty cases of the
+    formulas are left out; scores that a calibration made are refused.
+    """
     digests = [
         sha256(row.question.encode("utf-8", "replace")).hexdigest() for row in table.predicted
     ]
@@ -218,7 +225,11 @@ def needed_questions(gold: Array, target_error: float) -> int:
 
 
 def _fitted(rows: _Sample, target_error: float) -> ScoreMap:
-    """Fit the map with the least cross-validated error; identity if none is better."""
+    """Fit the map with the least cross-validated error; identity if none is better.
+
+    Identity, too, with too few questions or a gold score that never differs; isotonic maps are
+    tried with many questions only.
+    """
     questions = len(np.unique(rows.questions))
     needed = needed_questions(rows.gold, target_error)
     facts: dict[str, Any] = {"estimator": rows.estimator, "n": len(rows.gold),

@@ -102,7 +102,11 @@ def check_one_predictor(rows: Sequence[Row]) -> None:
 
 
 def _predictor(rows: Iterable[Row], name: str) -> Provenance:
-    """Return the provenance of a predicted score, with that of all judges for a cascade."""
+    """Return the provenance of a predicted score; of a cascade, that of all of its judges.
+
+    Refuses a cascade in some rows only, and formulas that differ; what else differs is joined by
+    "or".
+    """
     by_part: dict[str | None, list[ScoreRow]] = {}
     for row in rows:
         by_part.setdefault(row.part, []).append(row.scores[name])
@@ -434,7 +438,10 @@ def agreement_of(
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> Agreement:
-    """Compare the two sides of a table, as `agree` does of pairs."""
+    """Compare the two sides of a table, as `agree` does of pairs: pooled, and by data set.
+
+    Rows with a human's ratings have to be of one predictor.
+    """
     everything = table.ordered()
     provenance = check_one_provenance(everything)
     left_out = _left_out(provenance) if baselines else {}

@@ -105,7 +105,10 @@ class SinkDelivery:
         self._waited_for = 0  # calls of `wait` in progress
 
     def enqueue(self, evaluation: Evaluation) -> None:
-        """Queue an evaluation without waiting; it is dropped and counted if the queue is full."""
+        """Queue an evaluation without waiting, and start the thread with the first.
+
+        It is dropped and counted if the queue is full, or the delivery is stopping.
+        """
         with self._changed:
             if self._stopping or len(self._queue) + len(self._again) >= self._max_pending:
                 self._dropped += 1
@@ -231,7 +234,11 @@ class SinkDelivery:
         return None
 
     def _settle(self, batch: Sequence[_Queued], error: BaseException | None) -> int:
-        """Count what is written, queue again what is not; return how many are given up."""
+        """Count what is written, queue again what is not; return how many are given up.
+
+        Each after its tries or the longest outage, at the end, and at once for a sink that may not
+        be given the same twice; for that one 0 is returned.
+        """
         failed: Sequence[_Queued] = () if error is None else batch
         if isinstance(error, PartlyWrittenError):
             left = {id(evaluation) for evaluation in error.left}

@@ -215,7 +215,10 @@ class Worker:
     # --- on the loop's thread -----------------------------------------------------------------
 
     def _serve(self) -> None:
-        """Run the loop in the worker's thread, and report how it ended."""
+        """Run the loop in the worker's thread, and report how it ended.
+
+        Starts anew if calls wait. When it ends by an error a second time, those are given up.
+        """
         try:
             if asyncio._get_running_loop() is not None:
                 raise RuntimeError("another event loop runs in this thread, which greenlets share")
@@ -234,7 +237,11 @@ class Worker:
             self._changed.notify_all()
 
     def _keep_working(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Run `_work` to its end, whatever a user's code does to the loop that it shares."""
+        """Run `_work` to its end, whatever a user's code does to the loop that it shares.
+
+        It begins again if it was cancelled and the worker is not stopping; errors of our own are
+        raised.
+        """
         work = loop.create_task(self._work())
         while not work.done():
             try:

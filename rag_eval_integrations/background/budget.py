@@ -80,7 +80,10 @@ class Meter:
         """Whether an evaluation had an unknown price while a limit in dollars was set."""
 
     def start(self) -> str | None:
-        """Count an evaluation as started; return the reason if it must not start, else None."""
+        """Count an evaluation as started; return the reason if it must not start, else None.
+
+        Checks the money of the day first, then the starts of the last minute.
+        """
         limit = self._budget.per_day_usd
         if limit is not None:
             self._new_day()
@@ -94,7 +97,10 @@ class Meter:
         return None
 
     def spent(self, usage: Usage) -> None:
-        """Add the cost of a finished evaluation."""
+        """Add the cost of a finished evaluation, or note that it is unknown.
+
+        Does nothing without a budget in money.
+        """
         if self._budget.per_day_usd is None:
             return
         self._new_day()
@@ -239,7 +245,10 @@ class BoundedEvaluator:
         return evaluation, "unscored" if evaluation.sentences.documents else "no_documents"
 
     async def _evaluated_in_time(self, call: RagCall) -> Evaluation:
-        """Evaluate a call within the timeout, even if the judge catches its cancellation."""
+        """Evaluate a call within the timeout, even if the judge catches its cancellation.
+
+        An evaluation that ends just after it counts; else one with a `TimeoutError`.
+        """
         # In a task of its own, which can be left behind: a judge may catch its cancellation.
         task = asyncio.create_task(self._contained(call))
         try:

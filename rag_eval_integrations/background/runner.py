@@ -251,7 +251,10 @@ class BackgroundEvaluator(_process.ProcessObserver):
             self(record)
 
     def _refuse(self, call: object) -> Fate | None:
-        """Return why a call is not evaluated, by its type or status; None if it is."""
+        """Return why a call is not evaluated, by its type or status; None if it is.
+
+        With `judge_incomplete`, its status does not matter.
+        """
         if isinstance(call, EndedCall):
             status = call.status
         elif isinstance(call, RagCall):
@@ -267,7 +270,10 @@ class BackgroundEvaluator(_process.ProcessObserver):
     # --- the worker's loop ----------------------------------------------------------------------
 
     async def _evaluate(self, call: RagCall | EndedCall, probability: float) -> None:
-        """Evaluate a call, count its fate and pass the evaluation to the sinks."""
+        """Evaluate a call, count its fate and pass the evaluation to the sinks.
+
+        Nothing is raised but a cancellation while the worker is stopping.
+        """
         record = call.record() if isinstance(call, EndedCall) else call
         if record is None:  # capture has logged and counted why
             self._tally.met("failed")
@@ -438,7 +444,10 @@ class BackgroundEvaluator(_process.ProcessObserver):
             self._drained = self._drain(max(0.0, began + self._exit_grace - time.monotonic()))
 
     def at_exit(self) -> None:
-        """Log what the end of the process leaves undone; wait for calls since `before_exit`."""
+        """Log, once, what the end of the process leaves undone.
+
+        Waits before that for calls since `before_exit`, unless a signal hurries the end.
+        """
         if self._worker.stopping or self._undone_logged:
             return
         hurried = _process.hurried()

@@ -153,6 +153,8 @@ def to_call(
 ) -> RagCall:
     """Make the record of a call from values that are already valid, except for lone surrogates.
 
+    Without a label, the call's id is the beginning of its row key.
+
     Args:
         context: the documents.
         framework: a field of `Capture`, as all to `retrievers`.

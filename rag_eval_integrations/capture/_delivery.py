@@ -135,7 +135,11 @@ class TargetDelivery:
         return f"{to}, {count}{self.failures.count} failed"
 
     def deliver(self, call: RagCall | EndedCall) -> None:
-        """Call the target with a call; RAG calls that the target makes are not captured."""
+        """Call the target with a call; RAG calls that the target makes are not captured.
+
+        A target that makes the record itself, in the background, gets what was captured. What the
+        target raises is logged and counted.
+        """
         token = SUPPRESSED.set(True)  # `suppress_capture` without the cost of a generator
         try:
             if type(call) is not EndedCall:

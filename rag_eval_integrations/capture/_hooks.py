@@ -51,6 +51,8 @@ class Hooks:
     ) -> T | E | None:
         """Run a hook; what it calls of the frameworks is not captured.
 
+        What it raises is counted.
+
         Args:
             name: name of the hook.
             *given: its arguments.

@@ -130,7 +130,10 @@ def _own(
     pieces: Mapping[int, list[str]],
     others: Iterable[Iterable[str]],
 ) -> dict[int, list[str]]:
-    """Leave out the pieces that several texts have: a common title tells nothing by itself."""
+    """Leave out the pieces that several texts have: a common title tells nothing by itself.
+
+    A text that has no other pieces keeps them if it is part of another text, else has its end.
+    """
     times = Counter(piece for some in (*pieces.values(), *others) for piece in some)
     if len(times) == sum(times.values()):
         return dict(pieces)

@@ -181,7 +181,7 @@ class _Prompt:
             self._begins = {text[i : i + _WORDY]: i for i in places}
 
     def find(self, text: str, begin: int = 0) -> int:
-        """Find a text as `str.find` does."""
+        """Find a text as `str.find` does; by an index of the words' beginnings in a long prompt."""
         if self._begins is not None and len(text) >= _WORDY:
             first = self._begins.get(text[:_WORDY])
             if first is None or text[-_WORDY:] not in self._begins:
@@ -235,7 +235,11 @@ def _occurrences(texts: Iterable[str], prompt: str) -> _Taken:
 def _find(
     texts: Sequence[str], prompt: str, others: Sequence[str], *, accept_heads: bool = False
 ) -> list[PromptPlace | None]:
-    """Find each text in the prompt, the longest first, without overlaps."""
+    """Find each text in the prompt, the longest first, without overlaps; None for one not there.
+
+    A text that the question holds has to stand outside of the question, too. With `accept_heads`,
+    texts may be cut, or stand without their headers.
+    """
     places: list[PromptPlace | None] = [None] * len(texts)
     taken = _Taken()
     searched = _Prompt(prompt, len(texts))
@@ -343,7 +347,10 @@ def _shapes(text: str) -> Iterable[str]:
 
 
 def _escaped(text: str, prompt: _Prompt, others: Sequence[str]) -> int | None:
-    """Find a text as JSON, HTML or Python literals write it; None when it is not there."""
+    """Find a text as JSON, HTML or Python literals write it; None when it is not there.
+
+    None as well for a text that all of them write as it is.
+    """
     if _ESCAPABLE.search(text) is None:
         return None  # all of them write it as it is
     containing = [other for other in others if text in other]

@@ -72,7 +72,10 @@ class CallTraces:
             self.ask(run_id, ())
 
     def _current(self) -> _Spans:
-        """Return the spans that are current in this context, of OpenTelemetry and of MLflow."""
+        """Return the spans that are current in this context, of OpenTelemetry and of MLflow.
+
+        None that has ended; the failures of these libraries are counted.
+        """
         otel, mlflow = sys.modules.get("opentelemetry.trace"), sys.modules.get("mlflow")
         if otel is None and mlflow is None:
             return {}
@@ -124,7 +127,11 @@ class CallTraces:
             self._delivery.failure("capture (traces)", error)
 
     def ids(self) -> dict[TraceSource, tuple[str, str]]:
-        """Return the source of each span → its trace id and its own id."""
+        """Return the source of each span → its trace id and its own id.
+
+        The root's span is the one at the start, unless what was seen inside and at the end shows
+        that this was a span around the call.
+        """
         ids = {}
         for source in {**self._start, **self._inside, **self._end}:
             start, inside, end = (

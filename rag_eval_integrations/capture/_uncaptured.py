@@ -120,6 +120,9 @@ class Uncaptured:
     ) -> None:
         """Count a run in which a model answered, if there are signs of a retrieval.
 
+        The first sign counts: a tool whose name says search, documents of an earlier turn's tool, a
+        heading in a prompt.
+
         Args:
             tools: names of the tools that were called.
             prompts: prompts of the models.

@@ -56,6 +56,8 @@ def question_reader(
 ) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
     """Return a function that reads the question from the arguments of a decorated function.
 
+    It returns the parameter's default, or None, where the argument is missing.
+
     Args:
         question: name of the parameter, a function of the same arguments, or None for the first
             parameter after `self` or `cls`.
@@ -93,6 +95,9 @@ def question_reader(
 
 def answer_in(result: object) -> object:
     """Find the answer in the return value of a RAG function.
+
+    A text or None is the answer itself; else it is the first of a pair, or under `answer` or
+    `response`.
 
     Raises:
         TypeError: the return value does not say which part is the answer.
@@ -283,7 +288,10 @@ class capture_call:  # in lower case, as in contextlib: it is read as a verb
         return captured
 
     def _returned(self, call: CallInProgress, result: Any) -> Any:
-        """End the call with the function's result; for a generator, when that has been read."""
+        """End the call with the function's result; for a generator, once it was read or dropped.
+
+        What the app has set on the call stays; failures of the user's readers are counted.
+        """
         if inspect.isgenerator(result) or inspect.isasyncgen(result):
             call._leave()
             tee: Any = self._stream if inspect.isgenerator(result) else self._async_stream
@@ -311,7 +319,10 @@ class capture_call:  # in lower case, as in contextlib: it is read as a verb
     def _stream(
         self, function: Callable[..., Generator[Any, Any, Any]], begin: _Begin
     ) -> Callable[..., Generator[Any, Any, Any]]:
-        """Wrap a generator function."""
+        """Wrap a generator function: each item is kept, and the call ends with the stream.
+
+        A stream that the app closes is `aborted`, even if the generator ends normally then.
+        """
 
         def captured(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
             call = begin(args, kwargs)
@@ -346,7 +357,7 @@ class capture_call:  # in lower case, as in contextlib: it is read as a verb
     def _async_stream(
         self, function: Callable[..., AsyncGenerator[Any, Any]], begin: _Begin
     ) -> Callable[..., AsyncGenerator[Any, Any]]:
-        """Wrap an async generator function."""
+        """Wrap an async generator function, as `_stream` wraps a generator function."""
 
         async def captured(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
             call = begin(args, kwargs)
@@ -402,7 +413,10 @@ class capture_call:  # in lower case, as in contextlib: it is read as a verb
         return call
 
     def _end(self, call: CallInProgress, error: BaseException | None) -> None:
-        """Deliver the call, once; failures never reach the app."""
+        """Deliver the call, once; failures never reach the app.
+
+        Without a response of its own it gets the stream's text; after an error, none.
+        """
         call._leave()
         if call._ended:
             return

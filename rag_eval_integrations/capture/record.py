@@ -336,7 +336,10 @@ def _attribute(item: object, name: str) -> object:
 
 
 def _seen(item: object, score: object = None) -> Snapshot:
-    """Copy a document of any class, by its attributes or keys."""
+    """Copy a document of any class, by its attributes or keys.
+
+    A text is a document, too, and so is a pair with a score.
+    """
     if isinstance(item, str):
         return Snapshot(as_text(item), None, {}, finite(score))
     if isinstance(item, tuple) and len(item) == 2 and isinstance(item[1], Real | None):

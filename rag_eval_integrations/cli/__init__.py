@@ -123,7 +123,11 @@ _add(_store, _STORE, "Store")
 
 
 def main() -> None:
-    """Run `rag-eval` and exit: errors go to stderr in one line, without a traceback."""
+    """Run `rag-eval` and exit: errors go to stderr in one line, without a traceback.
+
+    With 1 where a judge failed, 2 for a user's mistake or a file, 128 and the number of a signal. A
+    fault of the library shows its traceback.
+    """
     if None in (sys.stdin, sys.stdout, sys.stderr):
         open_standard_streams()
     with signals_as_ctrl_c() as signals:
@@ -157,7 +161,7 @@ _FILES = ("file", "path", "folder", "runs", "evals", "gold", "files")
 
 
 def _words(error: RagEvalError | OSError) -> str:
-    """Say in one line what is wrong, the file or the reason first."""
+    """Say in one line what is wrong: the file first, or the option's name."""
     if isinstance(error, ConfigurationError):
         if error.missing:
             return error.why

@@ -48,7 +48,7 @@ class BadRows:
         return not all(kind.startswith("not ") for kind in self._kinds)
 
     def tell(self, line: Line[Any]) -> None:
-        """Tell a line without a value."""
+        """Count a line without a value, by kind; print it if it is the first of its kind."""
         self.count += 1
         kind = _kind_of(line.error)
         if kind not in self._kinds and len(self._kinds) >= _MOST_KINDS:

@@ -101,7 +101,10 @@ def predicted_rows(reader: RowReader, path: Path) -> tuple[list[Row], Trace]:
 
 
 def _gold_from(content: dict[str, Any], trace: Trace, names: dict[str, Any]) -> Gold:
-    """Read a gold row: labelled, or with a human rating alone."""
+    """Read a gold row: labelled, or with a human rating alone.
+
+    Fields of its metadata count as its own.
+    """
     metadata = content.get("metadata")
     fields = {**content, **(metadata if isinstance(metadata, dict) else {})}
     labelled = "labels" in content or "all_relevant_sentence_keys" in content

@@ -51,7 +51,7 @@ class Command(TyperCommand):
         return [piece.removeprefix("{").replace("}", "") for piece in pieces]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the sections."""
+        """Write the sections of a help page, required options first."""
         sections: dict[str, list[tuple[str, str]]] = {name: [] for name in _SECTIONS}
         for parameter in sorted(self.get_params(ctx), key=lambda parameter: not parameter.required):
             record = parameter.get_help_record(ctx)

@@ -38,7 +38,10 @@ def judge_of(
     name, requests = options.judge or "embedded", options.requests()
 
     def endpoint(name: str) -> Model:
-        """Make the model of an endpoint, watched and cached as the options say."""
+        """Make the model of an endpoint, watched and cached as the options say.
+
+        A dry run needs no key.
+        """
         arguments: dict[str, Any] = {**requests, **more}
         # An estimate is wanted before there is a key.
         if getattr(options, "dry_run", False) and not os.environ.get("OPENAI_API_KEY"):
@@ -103,7 +106,11 @@ class WatchedModel(WrappedModel):
         return completion
 
     def _failed(self, error: JudgeError) -> None:
-        """Note a failed request; mark the model as unusable where no other can succeed."""
+        """Note a failed request; mark the model as unusable where no other can succeed.
+
+        That is at once if no connection can be made, and after a few refusals (wrong key, unknown
+        model), unless it has answered before.
+        """
         unreachable = isinstance(error, JudgeUnavailableError) and not error.connected
         refused = isinstance(error, JudgeRejectedError) and error.status in _REFUSED
         if not (unreachable or refused):

@@ -83,7 +83,7 @@ def metrics_from(options: Scoring) -> list[Metric]:
 
 
 def _metric(name: str, options: Scoring, settings: dict[str, dict[str, Any]]) -> Metric:
-    """Make a metric; its module is imported only if the option names such a metric."""
+    """Make a metric of a name or a file; its module is imported only then."""
     if name == "trace":
         return trace_from(options, options.calibration)
     if name.endswith((".geval.yaml", ".geval.yml")):

@@ -93,7 +93,7 @@ class Progress:
                 self._print()
 
     def _print(self) -> None:
-        """Print a line of progress."""
+        """Print how many calls are evaluated, how long the rest takes, what is waited for."""
         now = self._printed_at = time.monotonic()
         total = self._total
         of = "" if total is None else f" of {total:,}"

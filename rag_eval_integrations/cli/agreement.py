@@ -102,7 +102,10 @@ def agreement(options: AgreementOptions) -> int:
 
 
 def _pages(out: Path | None, plots: Path | None) -> list[tuple[str, Path]]:
-    """List the pages to write, each with its option; refuse those that may not be replaced."""
+    """List the pages to write, each with its option; refuse those that may not be replaced.
+
+    A folder for plots that does not exist is made at the end.
+    """
     pages = [] if out is None else [("--out", out)]
     if plots is not None:
         pages.append(("--plots", plots / "agreement.html"))
@@ -162,7 +165,10 @@ def human_tables(group: Group) -> list[rich_table.Table]:
 
 
 def cascade_tables(points: Sequence[CascadePoint]) -> list[rich_table.Table]:
-    """Tabulate quality and cost of a cascade: one row per share of calls sent to later judges."""
+    """Tabulate quality and cost of a cascade: one row per share of calls sent to later judges.
+
+    With three judges, a section per share of the second's. Empty without points.
+    """
     if not points:
         return []
     three = points[0].third is not None
@@ -205,7 +211,10 @@ _OF_THREE = (
 
 
 def print_agreement(agreement: Agreement, curve: tuple[CascadePoint, ...] = ()) -> None:
-    """Print an agreement and, if there is one, the curve of a cascade."""
+    """Print an agreement and, if there is one, the curve of a cascade.
+
+    Of gold rows with a human's ratings alone, only the figures of these.
+    """
     if words := caution(agreement.makers.lexical, agreement.matched.rows):
         print_stdout(words)
     humans = human_tables(agreement.pooled)

@@ -31,6 +31,8 @@ from rag_eval_integrations.records import Evaluation, Usage
 def calibrate(options: CalibrateOptions) -> int:
     """Fit, write the file, print what each map is worth; return 2 for invalid lines, else 0.
 
+    With one file, of gold rows, the judge is asked; with two, the first has its evaluations.
+
     Raises:
         ConfigurationError: options that cannot work, too few rows, or rows that cannot be compared.
         JudgeError: the judge scored no call.
@@ -85,7 +87,7 @@ def _check(options: CalibrateOptions, evals: Sequence[Path]) -> None:
 
 
 def _judged(options: CalibrateOptions, gold: Path, trace: Trace) -> list[Evaluation]:
-    """Have the judge label the calls of the gold rows."""
+    """Have the judge label the calls of the gold rows; leave out those that end in an error."""
     calls = Input(gold)
     calls.check()
     progress = Progress(calls, None)

@@ -159,7 +159,10 @@ def _code(verdicts: Sequence[GateVerdict], options: CompareOptions) -> int:
 
 
 def _write(comparison: Comparison, form: str, out: Path | None, verdicts: Sequence[str]) -> None:
-    """Write the comparison as a page, JSON or Markdown."""
+    """Write the comparison as a page, JSON or Markdown, to a file or standard output.
+
+    A file that is not an earlier comparison is not replaced.
+    """
     if form == "html":
         text = "".join(compare_page(comparison, verdicts=verdicts))
     elif form == "json":

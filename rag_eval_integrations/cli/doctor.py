@@ -42,7 +42,9 @@ _REST = 5.0
 
 
 def doctor(options: DoctorOptions) -> int:
-    """Print packages and the judge's result; return 1 when the judge fails, else 0.
+    """Print packages and what the judge says of one call; return 1 when it fails, else 0.
+
+    A judge that gives no usable answer in time has failed.
 
     Raises:
         ConfigurationError: for a judge that does not exist, or whose key is missing.
@@ -73,7 +75,10 @@ def doctor(options: DoctorOptions) -> int:
 
 
 def _verdict(evaluation: Evaluation) -> tuple[bool, str]:
-    """Tell whether the judge works, in words as well; print the warnings of its scores."""
+    """Tell whether the judge works, in words as well; print the warnings of its scores.
+
+    It fails with an error or without labels.
+    """
     if evaluation.error is not None:
         return False, f"FAILED: {evaluation.error.message}"
     scores = evaluation.scores.values()

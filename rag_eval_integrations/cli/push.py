@@ -103,7 +103,10 @@ class _Noted:
             self._keys.update(note.get(tool, ()))
 
     def others(self, evaluations: Iterator[Evaluation], sink: TraceSink) -> Iterator[_Entry]:
-        """Yield the evaluations that can be posted and are not noted, each with its key."""
+        """Yield the evaluations that can be posted and are not noted, each with its key.
+
+        Those noted before, and those without a trace, are counted.
+        """
         seen: Counter[str] = Counter()
         for evaluation in evaluations:
             own = score_id(evaluation, "").hex

@@ -151,7 +151,10 @@ def _ragbench(rows: _Evals) -> Iterator[str]:
 
 
 def _write(rows: _Evals, content: Iterable[str], out: Path, form: str, *, overwrite: bool) -> int:
-    """Write the report and return its size in bytes; a pipe's is 0."""
+    """Write the report and return its size in bytes; a pipe's is 0.
+
+    A page replaces earlier pages only; other forms replace nothing without `--overwrite`.
+    """
     if str(out) == "-":
         for piece in content:
             _print(piece, form)

@@ -47,7 +47,7 @@ def rescore(options: RescoreOptions) -> int:
         since = moment(options.since, "--since", store.now())
 
         def chosen() -> Iterator[tuple[ClaimedCall, RagCall]]:
-            """Yield the stored calls that the filters keep."""
+            """Yield the stored calls that the filters keep, but none of another version."""
             for claimed, latest in store.without(evaluator.fingerprint, since):
                 if not filters.conditions or any(filters.keep([latest] if latest else [])):
                     try:
@@ -92,7 +92,11 @@ async def _rescored(
     options: RescoreOptions,
     watched: list[WatchedModel],
 ) -> int:
-    """Evaluate stored calls again and write the results in batches; return their number."""
+    """Evaluate stored calls again and write the results in batches; return their number.
+
+    A call that cannot be judged is told and stays what it is; the rest is left when no request of
+    the judge can succeed.
+    """
     claimed_by_number: dict[int, tuple[ClaimedCall, float]] = {}
     batch: list[Outcome] = []
     done, settled = 0, time.monotonic()

@@ -159,7 +159,7 @@ def _check_files(options: RunOptions, calls: Input) -> None:
 
 
 def _no_rows(rows: _RunRows) -> int:
-    """Say that no row was valid; return the exit code."""
+    """Say that no row was valid, and what a file of calls has; return the exit code."""
     out = rows.options.out
     left = "" if rows.piped or not out.exists() else "; it is as it was"
     code = rows.bad.nothing("call", out, left, skip=rows.options.skip_invalid)

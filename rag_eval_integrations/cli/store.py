@@ -61,7 +61,7 @@ def moment(text: str | None, option: str, now: float) -> float:
 
 
 def info(options: StoreInfoOptions) -> int:
-    """Print the numbers of calls and evaluations."""
+    """Print how many calls are in which state and why, and what each evaluator made and took."""
     with closing(Store(options.store)) as store:
         counts = store.counts()
         lines = [f"{store.name}: {counted(sum(calls for *_, calls in counts), 'call')}"]
@@ -123,7 +123,7 @@ _WIDTH, _HEIGHT, _POINT = 208, 52, 3
 
 
 def report(options: StoreReportOptions) -> int:
-    """Write the page, once or again and again."""
+    """Write the page, once or again and again; then a failure is told once, and tried again."""
     from rag_eval_integrations.report import _page  # noqa: PLC0415  # Jinja2
 
     if options.every is not None and not options.every > 0:
@@ -202,7 +202,7 @@ def _window(store: Store, now: float, name: str, seconds: int, step: int, per: s
 def _score(
     made: Made, periods: list[MeanOfPeriod], x: Callable[[float], float], several: bool
 ) -> View:
-    """Return what the page shows of a score over time."""
+    """Return what the page shows of a score over time; periods without a value have no point."""
     mean, words, points = RunningMean(), [], []
     for one in periods:
         mean.merge(one.mean)

@@ -77,6 +77,9 @@ async def captured(
 ) -> Answered:
     """Ask the app and return the captured call, or one made of question and answer without any.
 
+    Of several captured calls it is the last that went well. It has the question that was asked, and
+    no response where the app raised.
+
     Args:
         question: the question.
         ask: asks the app; every call that is captured meanwhile is passed to its argument.
@@ -237,6 +240,8 @@ async def evaluate_asked(
 ) -> Evaluations:
     """Ask all questions and evaluate the answers, with one evaluation per question in their order.
 
+    Rows of an earlier run in `out` are taken over, and their questions not asked again.
+
     Args:
         questions: the questions.
         ask: asks one question; it applies `timeout` itself, with `attempted`.
@@ -331,7 +336,10 @@ def _question_key(of: Question | Evaluation) -> _QuestionKey:
 
 
 def _taken_over(questions: Sequence[Question], file: EvaluationFile) -> dict[int, Evaluation]:
-    """Take over the rows of an earlier run, each for the first question that it answers."""
+    """Take over the rows of an earlier run, each for the first question that it answers.
+
+    Those with an error are not; a file with evaluations of other questions is refused.
+    """
     texts: dict[_QuestionKey, set[str]] = defaultdict(set)
     for question in questions:
         texts[_question_key(question)].add(question.text)

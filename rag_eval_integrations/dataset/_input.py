@@ -136,7 +136,7 @@ class Input(os.PathLike[str]):
 
 
 def open_lines(path: str | os.PathLike[str]) -> BinaryIO:
-    """Open a file for reading bytes, through gzip where it is compressed.
+    """Open a file for reading bytes, through gzip where it is compressed; a FIFO is copied first.
 
     Raises:
         ConfigurationError: it is a device, folder or socket.
@@ -202,7 +202,7 @@ def lines_of(stream: BinaryIO, longest: int) -> Iterator[tuple[int, int, bytes |
 
 
 def _raw_lines(stream: BinaryIO, longest: int) -> Iterator[tuple[int, bytes | InputError]]:
-    """Yield every line with its size."""
+    """Yield every line with its size; an error for one that is too long, not text, or damaged."""
     first = True
     try:
         while line := stream.readline(longest):
@@ -396,7 +396,10 @@ _STRICT = json.JSONDecoder(parse_constant=refuse_constant)
 
 
 def _json(stream: BinaryIO) -> Numbered:
-    """Read the rows of a JSON array, or of objects one after another, as `jq` prints them."""
+    """Read the rows of a JSON array, or of objects one after another, as `jq` prints them.
+
+    Where it cannot be read on, an error is the last row.
+    """
     number = 1
     try:
         data = stream.read(_MOST_JSON + 1)
@@ -474,7 +477,10 @@ class _Cells:
         self._reader = csv.reader(lines, delimiter=self.delimiter, strict=True)
 
     def line(self) -> str:
-        """Return the next line of the table as text, for the CSV reader."""
+        """Return the next line of the table for the CSV reader, empty at the end.
+
+        Raises what is wrong with it.
+        """
         self.number, (_, line) = next(self._lines, (self.number, (0, b"")))
         if isinstance(line, InputError):
             raise line
@@ -496,7 +502,10 @@ class _Cells:
 
 
 def _table(stream: BinaryIO, longest: int, tell: Callable[[str], object]) -> Numbered:
-    """Read the rows of a table whose first line has the names of the columns."""
+    """Read the rows of a table whose first line has the names of the columns.
+
+    Blank lines are left out; a row with another number of cells is an error.
+    """
     names: list[str] = []
     try:
         table = _Cells(stream, longest)

@@ -173,7 +173,9 @@ class Naming:
     proposed: dict[frozenset[str], str] = field(default_factory=dict)
 
     def shape(self) -> Shape:
-        """Decide where the fields are.
+        """Decide where the fields are: our own names, else a tool's, else those in common use.
+
+        What the user gave goes before all of them.
 
         Raises:
             ConfigurationError: the row lacks a field that was given.
@@ -212,7 +214,10 @@ class Naming:
         return way
 
     def _common(self, needed: Sequence[str], fixed: Ways) -> Ways:
-        """Map the needed fields by the usual names; refuse a row that lacks any."""
+        """Map the needed fields by the usual names; refuse a row that lacks any.
+
+        Messages may hold all of them.
+        """
         no_name = "context" if self._has_gold_context() else None
         ways = self._ways({o: [name for name in NAMES[o] if name != no_name] for o in needed})
         for ours in {"question", "response"} & ways.keys():
@@ -251,7 +256,10 @@ class Naming:
         return rivals[0] if rivals else None
 
     def _of_tool(self, needed: Sequence[str]) -> tuple[str, Ways] | None:
-        """Return the tool that names its fields like this row, and where they are."""
+        """Return the tool that names its fields like this row, and where they are; None for none.
+
+        Refuses a row that two tools name so.
+        """
         fitting: list[tuple[str, Ways]] = []
         for tool, names in _TOOLS:
             if names["response"] in NAMES["reference"] and self._spelt(NAMES["response"]):
@@ -274,7 +282,7 @@ class Naming:
         return fitting[0] if fitting else None
 
     def _groups(self) -> dict[str, Ways]:
-        """Collect what LangSmith's groups hold: name → the way to it."""
+        """Collect what LangSmith's groups hold, also as columns: name → the way to it."""
         groups: dict[str, Ways] = {}
         for name, value in self.row.items():
             side, dot, below = name.partition(".")
@@ -285,7 +293,10 @@ class Naming:
         return groups
 
     def _langsmith(self, groups: Mapping[str, Ways], needed: Sequence[str]) -> Ways:
-        """Look for the fields inside of `inputs` and `outputs`."""
+        """Look for the fields inside of `inputs` and `outputs`; refuse a row that lacks any.
+
+        An input of any name is the question if it is the only one. Documents may be in child runs.
+        """
         ways: Ways = {}
         for ours, side, names in _LANGSMITH:
             group = groups.get(side, {})
@@ -322,7 +333,10 @@ class Naming:
         return f"{self.option}={given!r}"
 
     def _missing(self, missing: Sequence[str]) -> InputError:
-        """Make the error for fields that no name of the row fits, with a proposal."""
+        """Make the error for fields that no name of the row fits, with a proposal.
+
+        Of an evaluation it says that this is not a call.
+        """
         if {"scores", "fingerprint"} <= self.row.keys():
             why = "an evaluation, not a call: `rag-eval report` shows evaluations"
             return InputError(f"{why}; give the calls that they were made of")
@@ -339,7 +353,10 @@ class Naming:
         return InputError(why, field=missing[0])
 
     def _likely(self, missing: Sequence[str]) -> list[tuple[str, str]]:
-        """Propose the likeliest field of the row for each that is missing; NAME for none."""
+        """Propose the likeliest field of the row for each that is missing; NAME for none.
+
+        For documents also several: numbered columns, or texts.
+        """
         free = dict(islice(_texts_in(self.row), 100))
         if self._has_gold_context():
             free.pop("context", None)

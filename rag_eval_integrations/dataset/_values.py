@@ -33,7 +33,9 @@ _IDS = ("id", "id_", "doc_id", "document_id", "node_id", "_id")
 
 
 def text_from(value: object, where: str) -> str | None:
-    """Read a text: a string, a message, or a list of one of them.
+    """Read a text: a string, a message, parts of one, or a list of one of them; None stays None.
+
+    Of several messages it is the answer.
 
     Raises:
         InputError: it is something else.

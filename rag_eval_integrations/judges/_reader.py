@@ -367,6 +367,9 @@ class ReaderJudge(JudgeBase):
     def _read(self, call: SentencizedCall, stop: Event) -> tuple[list[Read], int, bool]:
         """Read the response sentences of a call beside its document sentences.
 
+        First beside windows of those that match best, then beside the best few of the best window
+        alone. A short sentence is read behind the question.
+
         Returns:
             What was read of each, the most windows of one, and whether pieces of documents were
             left out of its windows.

@@ -58,7 +58,11 @@ class _Keys:
         return tuple(resolved)
 
     def _read(self, text: str) -> tuple[str, ...]:
-        """Return the existing keys that a text names; note those that do not exist."""
+        """Return the existing keys that a text names; note those that do not exist.
+
+        Several keys in a text, or a range, count only if all of them exist; special words are noted
+        apart.
+        """
         cleaned = _cleaned(text)
         if cleaned in self.existing:
             return (cleaned,)
@@ -150,7 +154,10 @@ def reconcile(labels: Labels, call: ShownSentences) -> Labels:
 def _entries(
     labels: Labels, documents: _Keys, responses: _Keys, unsupported: tuple[str, ...] | None
 ) -> dict[str, SentenceSupport]:
-    """Return the support of each response sentence, with existing keys only."""
+    """Return the support of each response sentence, with existing keys only.
+
+    A verdict of null is filled in; several entries of a sentence are merged by the strictest.
+    """
     entries: dict[str, list[SentenceSupport]] = {}
     for written in labels.sentence_support_information:
         specials_before = len(documents.special)

@@ -125,7 +125,11 @@ class CascadeJudge(JudgeBase):
         return second.model_copy(update={"flags": flags, "usage": usage})
 
     def _why(self, call: SentencizedCall, labelling: Labelling) -> tuple[str, ...]:
-        """Say why the second judge is asked; empty if it is not."""
+        """Say why the second judge is asked; empty if it is not.
+
+        By the user's rule; else because the first gave no labels or no probability, is unsure, or
+        doubts.
+        """
         if callable(self._ask_when):
             return ("rule",) if self._ask_when(call, labelling) else ()
         if labelling.labels is None:

@@ -292,7 +292,10 @@ def judge_from(
 
 
 def _local(judge: str) -> Judge:
-    """Make the judge of `onnx:PATH[+RELEVANCE]` or `transformers:NAME[+RELEVANCE]`."""
+    """Make the judge of `onnx:PATH[+RELEVANCE]` or `transformers:NAME[+RELEVANCE]`.
+
+    A path that exists may have a + itself.
+    """
     kind, _, given = judge.partition(":")
     model, relevance = given, None
     if "+" in given and not Path(given).exists():  # a folder's name may have one

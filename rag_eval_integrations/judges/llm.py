@@ -119,7 +119,9 @@ class LLMJudge(JudgeBase):
         return Usage(requests=len(parts), prompt_tokens=characters // 4)
 
     async def label(self, call: SentencizedCall) -> Labelling:
-        """Label one call.
+        """Label one call, in as many windows as it takes; without labels where that is too many.
+
+        Replies that cannot be used, refusals and filters are reasons why it is unscored.
 
         Raises:
             JudgeError: the model does not answer.
@@ -215,7 +217,10 @@ class _Asking:
         )
 
     async def window(self, window: Window, depth: int = 0) -> list[Labels]:
-        """Label one window; several results when it had to be halved."""
+        """Label one window; several results when it had to be halved.
+
+        A reply that is cut off is asked for once more with more room, then in halves.
+        """
         asked = _messages(self._call, window)
         room = _room(window)
         completion = await self._complete(asked, self._ask, room)
@@ -240,7 +245,10 @@ class _Asking:
     async def _parsed(
         self, asked: tuple[Message, ...], completion: Completion, room: int, window: Window
     ) -> tuple[Labels, str]:
-        """Return labels and the reply that they are read from: the first, or a second one."""
+        """Return labels and the reply that they are read from: the first, or a second one.
+
+        Unscored if the second cannot be read either.
+        """
         try:
             return _labels_in(completion.text, window), completion.text
         except NullListError:
@@ -286,7 +294,10 @@ class _Asking:
     async def _complete(
         self, asked: tuple[Message, ...], ask: CompletionRequest, room: int
     ) -> Completion:
-        """Ask the model for labels, and count the tokens also of failed requests."""
+        """Ask the model for labels, and count the tokens also of failed requests.
+
+        A refusal or a content filter makes the call unscored.
+        """
         request = ask.model_copy(
             update={
                 "messages": asked,
@@ -391,7 +402,7 @@ def _size(sentences: Sequence[Sentence]) -> int:
 
 
 def _runs(sentences: Sequence[Sentence], characters: int) -> list[tuple[Sentence, ...]]:
-    """Cut sentences into runs of at most so many characters."""
+    """Cut sentences into runs of at most so many characters; a longer one is a run of its own."""
     runs: list[tuple[Sentence, ...]] = []
     run: list[Sentence] = []
     size = 0

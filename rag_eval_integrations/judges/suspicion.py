@@ -147,7 +147,10 @@ class Pattern(NamedTuple):
     def _matches(
         self, expression: re.Pattern[str], text: str, words: Iterable[str]
     ) -> Iterator[re.Match[str]]:
-        """Yield the matches of a pattern; an order only where it is an imperative."""
+        """Yield the matches of a pattern; an order only where it is an imperative.
+
+        A pattern of words is looked for at the places of some words only.
+        """
         if self.reading != "plain":
             yield from expression.finditer(text)
             return
@@ -409,7 +412,7 @@ def _marked(marks: frozenset[int]) -> list[Pattern]:
 
 
 def patterns_in(text: str) -> Iterator[Pattern]:
-    """Yield the patterns that a text has."""
+    """Yield the patterns that a text has, in each of the ways to read it that it calls for."""
     text = text.replace("\0", "")
     plain = _plain(text)
     encoded = plain.encode()

@@ -79,6 +79,8 @@ def context_of(
 ) -> Context:
     """Determine the documents that the writers of the answer saw.
 
+    Those of earlier turns that the writers were shown come behind them.
+
     Args:
         call: the call.
         asked: the models that were asked, in order.
@@ -114,7 +116,10 @@ def context_of(
 def _of_earlier_turns(
     call: RootRun, writers: Sequence[ModelRequest], documents: Sequence[Snapshot]
 ) -> list[Snapshot]:
-    """Return what tools found in earlier turns and the writers were shown beside the documents."""
+    """Return what tools found in earlier turns and the writers were shown beside the documents.
+
+    Without the text of the documents themselves.
+    """
     shown = [message for request in writers for message in request.prompt]
     older = []
     for _, result, earlier in call.earlier:
@@ -130,7 +135,10 @@ def _of_earlier_turns(
 def context_given(
     call: RootRun, asked: Sequence[ModelRequest], documents: Sequence[Snapshot], question: str
 ) -> Context:
-    """Return the context of documents that the user's own hook returned."""
+    """Return the context of documents that the user's own hook returned, in their order.
+
+    Seen in the prompt if all of them stand in it whole.
+    """
     verified = _in_prompt(call, distinct(documents), asked, question)
     whole = documents and len(verified) == len({seen.text for seen in documents})
     used = {seen.text for seen in documents}
@@ -200,7 +208,10 @@ def _json_in(text: str) -> object:
 
 
 def _documents_copied(text: str, call: RootRun, asked: Sequence[ModelRequest]) -> int:
-    """Return how many documents make up a text that no model wrote; 0 for any other text."""
+    """Return how many documents make up a text that no model wrote; 0 for any other text.
+
+    They make up half of it at least.
+    """
     inside = [candidate for candidate in call.candidates if candidate and candidate in text]
     if 2 * sum(map(len, inside)) < len(text):
         return 0
@@ -220,7 +231,10 @@ def _is_empty(outputs: object) -> bool:
 
 
 def context_out(call: RootRun, outputs: object) -> Context:
-    """Return the documents that came out of a root which only retrieved."""
+    """Return the documents that came out of a root which only retrieved.
+
+    As documents or as texts; of several, those that the last steps chose.
+    """
     sightings = [
         sighting for sighting in call.sightings if not call.any_failed or sighting.run.counts()
     ]
@@ -273,7 +287,11 @@ def _seen(
     known: bool,
     question: str,
 ) -> tuple[Sequence[Snapshot], DocumentsFrom]:
-    """Choose the documents that a call used, and say where they were seen."""
+    """Choose the documents that a call used, and say where they were seen.
+
+    Those in the writers' prompts, or in prompts of models that fed these; else those that the flow
+    ends with. None for one that retrieved only after the answer was written.
+    """
     if writers:
         end = max(request.sightings for request in writers)
         before = [

@@ -89,7 +89,10 @@ def _by_name(value: object, depth: int) -> Sequence[object]:
 
 
 def _entry(item: object) -> Sequence[object]:
-    """Return the document, with its score, that an item of a list wraps."""
+    """Return the document, with its score, that an item of a list wraps.
+
+    Without a score if the item wraps several documents.
+    """
     documents = single_documents(item)
     if len(documents) != 1:
         return documents
@@ -193,7 +196,10 @@ def _field(item: object, name: str) -> Any:
 
 
 def _parts_of(kind: type) -> Callable[[Any], Sequence[object]] | None:
-    """Return the function that lists the parts of such values; None if they hold no lists."""
+    """Return the function that lists the parts of such values; None if they hold no lists.
+
+    Remembered by type.
+    """
     parts: Callable[[Any], Any] | None = None
     if issubclass(kind, LISTS):
         parts = _itself

@@ -158,7 +158,10 @@ class CallRuns(BaseCallbackHandler):
             call.traces.ask(call.run_id, _callbacks_here().handlers)
 
     def _open_call(self, kind: Kind, inputs: object, run_id: UUID, about: dict[str, Any]) -> None:
-        """Open a call for a root run; note a model that runs alone."""
+        """Open a call for a root run, which drops calls that are too many or too old.
+
+        A model that runs alone opens none; it is counted if its prompt looks like RAG.
+        """
         if kind == "llm":  # nothing runs under a model, and alone it is not a RAG call
             if open_call() is None and asks(prompts := prompt_texts(inputs)):
                 self._uncaptured.note_answered((), prompts, {})
@@ -180,7 +183,10 @@ class CallRuns(BaseCallbackHandler):
     def _close(
         self, run_id: UUID, outputs: object, inputs: object, error: BaseException | None
     ) -> None:
-        """Remove a run from its call; the end of the root ends the call."""
+        """Remove a run from its call; the end of the root ends the call.
+
+        Unknown runs are ignored.
+        """
         key = run_id.int
         run = self._runs.pop(key, None)
         if run is None:
@@ -196,7 +202,10 @@ class CallRuns(BaseCallbackHandler):
     def _close_call(
         self, key: int, root: Run, outputs: object, inputs: object, error: BaseException | None
     ) -> None:
-        """Finish a call when its root ends, and deliver it."""
+        """Finish a call when its root ends, and deliver it.
+
+        One that looks like RAG and was not captured is counted.
+        """
         call = root.call
         with self._lock:
             if self._calls.close(key) is None:
@@ -219,7 +228,10 @@ class CallRuns(BaseCallbackHandler):
         self._delivery.failure("capture (record)", error)
 
     def _note_uncaptured(self, call: RootRun, root: Run) -> None:
-        """Count a call that was not captured, if there are signs of a retrieval."""
+        """Count a call that was not captured, if there are signs of a retrieval.
+
+        Not if a wrapper or a block captures it, and not a grader.
+        """
         if call.left_to_wrapper or open_call() is not None:
             return
         if root.kind == "chain":
@@ -308,7 +320,7 @@ class CallEvents(CallRuns):
         name: str | None = None,
         **kwargs: Any,
     ) -> None:
-        """Open a run and record the documents in its inputs."""
+        """Open a run and record the documents in its inputs; open a call if it is a root."""
         parent = None if parent_run_id is None else self._runs.get(parent_run_id.int)
         if parent is not None:  # the most frequent event, on the shortest path
             if not SUPPRESSED.get():
@@ -326,7 +338,7 @@ class CallEvents(CallRuns):
     def on_chain_end(
         self, outputs: Any, *, run_id: UUID, inputs: Any = None, **kwargs: Any
     ) -> None:
-        """Close a run; for a stream, this event carries the true inputs."""
+        """Close a run and record its documents; for a stream, this event has the true inputs."""
         key = run_id.int
         run = self._runs.get(key)
         if run is not None and run.parent is not None:

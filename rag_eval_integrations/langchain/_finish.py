@@ -45,6 +45,9 @@ def finish(
 ) -> EndedCall | None:
     """Read what the record of a call that has ended is made of.
 
+    What the user's hooks return goes before what was seen. Runs that failed, and were replaced, do
+    not count.
+
     Args:
         call: the call.
         root: its root run.
@@ -216,7 +219,11 @@ def _status(
 def _response(
     status: CaptureStatus, outputs: object, asked: Sequence[ModelRequest], queries: set[str]
 ) -> tuple[str | None, Sequence[ModelRequest], bool]:
-    """Return the answer, the models that wrote it, and whether these are certain."""
+    """Return the answer, the models that wrote it, and whether these are certain.
+
+    No answer after an error; of an aborted call, the text so far. If models wrote several texts
+    side by side, none is the answer.
+    """
     if status == "error":
         return None, asked[-1:], False
     answer = answer_of(outputs)

@@ -212,7 +212,10 @@ class RootRun:
             yield from request.prompt
 
     def read_inputs(self, inputs: object) -> None:
-        """Read the root's inputs now, since the app may change its own objects before the end."""
+        """Read the root's inputs now, since the app may change its own objects before the end.
+
+        The question (the user's hook goes first), the history, and documents that were given.
+        """
         hooked = None
         if self.hooks is not None:
             self.inputs = inputs
@@ -260,6 +263,8 @@ class RootRun:
     def passed(self, run: Run, value: object, *, state: bool = False) -> None:
         """Record the documents in the inputs or outputs of a run, if there are any.
 
+        Those below a retriever do not count; an empty list counts for a retriever only.
+
         Args:
             run: the run.
             value: its inputs or outputs.
@@ -280,7 +285,11 @@ class RootRun:
             )
 
     def ended(self, run: Run, outputs: object, inputs: object, error: BaseException | None) -> None:
-        """Record the end of a run; for a stream, the end carries the true inputs."""
+        """Record the end of a run; for a stream, the end carries the true inputs.
+
+        Of a model, its text; of others, the documents in outputs, artifacts and, if wanted, tools'
+        texts.
+        """
         if error is not None:
             run.failed, interrupted = _failure(error)
             self.interrupted = self.interrupted or interrupted
@@ -311,7 +320,10 @@ class RootRun:
                         self.document_tools.add(run.name)
 
     def take(self, documents: Sequence[object]) -> tuple[Snapshot, ...]:
-        """Copy documents, or pairs of a document and a score, as they are now."""
+        """Copy documents, or pairs of a document and a score, as they are now.
+
+        An object that has passed before is copied again only if it has changed.
+        """
         # The same objects pass through many runs. The first snapshot stands until the app changes
         # the object; holding the object keeps its id() from being given away.
         snapshots, taken = self._snapshots, []
@@ -334,7 +346,10 @@ class RootRun:
         return tuple(taken)
 
     def read_earlier(self) -> None:
-        """Read the results of earlier turns' tools, and which of them are documents."""
+        """Read the results of earlier turns' tools, and which of them are documents.
+
+        The text of a tool that is known for documents is one where its message has none.
+        """
         for message in self.shown_before:
             name, text = message.name or "tool", content_text(message.content) or ""
             artifact = documents_of(message.artifact)

@@ -60,7 +60,10 @@ def message_of(item: object) -> MessageText | None:
 
 
 def content_text(content: object) -> str | None:
-    """Join the texts of a message's content; other blocks, such as images, are left out."""
+    """Join the texts of a message's content; other blocks, such as images, are left out.
+
+    None for what is no content.
+    """
     if isinstance(content, str):
         return plain(content)
     if not isinstance(content, list):
@@ -251,7 +254,10 @@ def question_in_state(state: object, depth: int = 0) -> str:
 
 
 def history_of(inputs: object) -> tuple[Turn, ...]:
-    """Find the earlier turns in a root's inputs; empty when none can be identified."""
+    """Find the earlier turns in a root's inputs; empty when none can be identified.
+
+    Messages before the last question, or a history under a usual name.
+    """
     if inputs is None or isinstance(inputs, str):
         return ()
     if isinstance(inputs, LISTS):

@@ -137,7 +137,10 @@ class EvaluatedRetriever(Captures, BaseRetriever):
     # --- as a capture ---------------------------------------------------------------------------
 
     def _watched(self, query: str, manager: Manager) -> AbstractContextManager[OpenRetrieval]:
-        """Return the retrieval, which joins the surrounding call or becomes a call."""
+        """Return the retrieval, which joins the surrounding call or becomes a call.
+
+        A handler that sees it captures it instead.
+        """
 
         def made(retrieval: OpenRetrieval) -> RagCall | None:
             """Make the call of a retrieval; None if another capture has it."""

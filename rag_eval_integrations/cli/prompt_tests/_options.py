@@ -140,7 +140,9 @@ class Running(_Baseline, Requests):
     )
 
     def parameters(self) -> dict[str, JsonValue]:
-        """Return the settings of requests by name.
+        """Return the settings of requests by name; values are JSON, or else texts.
+
+        `max_tokens` is None, which takes the prompt's out of it, where the option gives the limit.
 
         Raises:
             ConfigurationError: for another form than `NAME=VALUE`, or a name given twice.

@@ -30,6 +30,8 @@ _FAILED = 1
 def report_command(options: ReportOptions) -> int:
     """Print and write the report, and what changed; return 1 when a threshold or a gate fails.
 
+    What changed goes to stderr where the report itself is printed in a format.
+
     Raises:
         RagEvalError: for a user's mistake.
         OSError: when a file cannot be read or written.
@@ -81,7 +83,7 @@ def _report_of(folder: Path, options: Reporting, choice: Choice) -> Report:
 
 
 def print_report(report: Report) -> None:
-    """Print the overview, and each model's compliance with its 95 % interval."""
+    """Print the overview, how judges agree, and each model's compliance with its 95 % interval."""
     console = stdout()
     rows = without_empty_columns(report.overview())
     if not rows:
@@ -238,7 +240,10 @@ def check_thresholds(report: Report, thresholds: Sequence[Threshold]) -> int:
 
 
 def _complaint(report: Report, model: str, threshold: Threshold) -> str:
-    """Say what of a model is below a threshold; empty if nothing is."""
+    """Say what of a model is below a threshold; empty if nothing is.
+
+    A model without any value is below it. Outputs without a verdict are printed.
+    """
     if threshold.name != COMPLIANCE:
         value, _ = report.means(threshold.name, model=model)
         name, lack = f"mean of {threshold.name}", f"no output has a score of {threshold.name}"

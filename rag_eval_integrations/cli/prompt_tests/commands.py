@@ -67,7 +67,9 @@ _NOTHING = "Nothing was sent or written."
 
 
 def generate_command(options: GenerateOptions | AllOptions, bill: Bill | None = None) -> int:
-    """Generate rules and tests; return 1 without any test.
+    """Generate rules and tests, and expected outputs if wanted; return 1 without any test.
+
+    A dry run prints what that would cost.
 
     Raises:
         RagEvalError: for a user's mistake, or a generator that does not answer.
@@ -152,7 +154,10 @@ def run_command(options: RunOptions) -> int:
 
 
 def _run(folder: Path, options: Running, choice: Choice, bill: Bill) -> int:
-    """Run the tests of a folder on models; return the exit code."""
+    """Run the tests of a folder on models; return the exit code: 1 if every output failed.
+
+    A dry run says what it would cost. Failures are printed per model.
+    """
     parameters = options.parameters()
     baseline = options.baseline is not False
     project = Project(folder, print_stderr)
@@ -196,7 +201,10 @@ def evaluate_command(options: EvaluateOptions) -> int:
 
 
 def _evaluate(folder: Path, options: OutputJudging, bill: Bill) -> int:
-    """Judge the results of a folder by judges and metrics; return the exit code."""
+    """Judge the results of a folder by judges and metrics; return the exit code.
+
+    Tests and rules, too, if wanted. A dry run says what it would cost.
+    """
     project = Project(folder, print_stderr)
     metrics = project.metrics(options.metric or [], metric_variables(options.metric_var or []))
     for metric in metrics:
@@ -269,6 +277,8 @@ def _print_failures(failures: Sequence[tuple[str | None, str]], what: str) -> No
 
 def all_command(options: AllOptions) -> int:
     """Say what all stages together ask at most; then generate, run, evaluate and report.
+
+    Without tests nothing follows; after failures of models or judges the report does.
 
     Raises:
         RagEvalError: for a user's mistake, or a generator that does not answer.
@@ -399,7 +409,9 @@ def import_command(options: ImportOptions) -> int:
 
 
 def export_command(options: ExportOptions) -> int:
-    """Export the tests to another tool's format.
+    """Export the tests to another tool's format: into the folder, a path, or standard output.
+
+    A file with another content is not replaced without `--overwrite`.
 
     Raises:
         RagEvalError: for a user's mistake, or a file that exists.

@@ -145,7 +145,10 @@ def _as_many_are_english(documents: Sequence[str]) -> bool:
 
 
 def _of_call(text: str, *, may_be_a_title: bool = False) -> str | None:
-    """Return the foreign language of a text; None for English."""
+    """Return the foreign language of a text; None for English.
+
+    A short text without an English word is of an unknown language, unless it may be a title.
+    """
     language, words, english = _looked_at(text)
     if language is None or words >= _FEW:
         return language
@@ -186,7 +189,10 @@ def _may_be_a_title(response: str, documents: Iterable[str]) -> bool:
 
 
 def _looked_at(text: str) -> tuple[str | None, int, int]:
-    """Return language or script, number of words (`_MANY` by script), number of English ones."""
+    """Return language or script, number of words (`_MANY` by script), number of English ones.
+
+    Too few words are of no language.
+    """
     text = text[:SAMPLED_CHARACTERS]
     if text.isascii():
         words = _ASCII_WORD.findall(text.lower())

@@ -260,6 +260,9 @@ def relevance(
 ) -> list[float]:
     """Compute P(relevant) of each document sentence, in order.
 
+    The less the documents are about the question's topic, the lower. Without a response, or beside
+    one that shares no words with them, by the documents and the question alone.
+
     Args:
         model: the coefficients.
         features: the features of the call.

@@ -164,7 +164,7 @@ class _Word(NamedTuple):
 
 
 def _made(word: str) -> _Word:
-    """Read a word: its stem, its closed class, whether it denies."""
+    """Read a word: its stem, its closed class (numbers, days), whether it denies or is a name."""
     low = word.lower().replace("’", "'")
     closed = _CLOSED.get(low)
     digits = _DIGITS.fullmatch(low)
@@ -189,7 +189,10 @@ def _subject(after: Sequence[str]) -> bool:
 
 
 def read(text: str) -> Reading:
-    """Read the content words of a sentence, each with what it is compared by."""
+    """Read the content words of a sentence, each with what it is compared by.
+
+    Numbers, dates, names, directions; whether a word is denied; and where a sentence may be turned.
+    """
     text = _CLOCK.sub(r"\1m", _DROPPED.sub(" ", text[:_LONGEST]))
     text = _SIGN_BEFORE.sub(r"\2 \1", text).translate(_SIGNS)
     raw = _TOKEN.findall(_GLUED.sub(" ", text))
@@ -258,7 +261,11 @@ class Alignment(NamedTuple):
 
 
 def align(own: Sequence[Token], other: Sequence[Token], asked: frozenset[str]) -> Alignment:
-    """Align the tokens of a response sentence with those of a document sentence."""
+    """Align the tokens of a response sentence with those of a document sentence.
+
+    Words that stand for each other are a difference if they are rivals, such as two numbers; other
+    words are counted as skipped, or as beyond the document.
+    """
     differences: list[Difference] = []
     skipped = beyond = shared = 0
     matcher = SequenceMatcher(None, [t.key for t in own], [t.key for t in other], autojunk=False)
@@ -321,7 +328,10 @@ def _same_name(own: Sequence[Token], other: Sequence[Token]) -> bool:
 
 
 def _kind(a: Token, b: Token) -> str | None:
-    """Name the kind of detail in which two single words differ."""
+    """Name the kind of detail in which two single words differ; None if they are no rivals.
+
+    Empty where they mean the same: an opposite, denied once.
+    """
     if a.kind and a.kind == b.kind:
         return a.kind
     short, long = sorted((a.key, b.key), key=len)
@@ -366,6 +376,8 @@ def near_copies(
     read: Callable[[str], Reading] = read,
 ) -> dict[int, Difference]:
     """Find the response sentences that differ in one detail from a sentence they repeat.
+
+    A short answer is compared with the question's words before it.
 
     Args:
         o: the index of the call.

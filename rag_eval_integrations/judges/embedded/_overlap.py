@@ -197,7 +197,7 @@ class Cover(NamedTuple):
 
 
 def covers(o: Overlap) -> list[Cover]:
-    """Find the cover of each response sentence."""
+    """Find the cover of each response sentence: document sentences that add most of its words."""
     made = []
     for left, mass, matches in zip(o.known, o.response_mass, o.matches, strict=True):
         taken: list[int] = []

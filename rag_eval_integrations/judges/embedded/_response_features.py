@@ -123,7 +123,10 @@ def _sequence(o: Overlap, sentence: Words, cover: Cover) -> tuple[float, ...]:
 
 
 def _together(o: Overlap, j: int, asked: Set[str], found: float) -> tuple[float, float]:
-    """Measure whether words that occur together in the sentence do so in a document sentence."""
+    """Measure whether words that occur together in the sentence do so in a document sentence.
+
+    Two shares in [0, 1]: of all neighbours, and of those that are not both in the question.
+    """
     content = o.response[j].content
     # The matched sentences that hold each word, as bits.
     bits = dict.fromkeys(content, 0)
@@ -207,7 +210,10 @@ _DENIES = re.compile(
 
 
 def says_documents_do_not_tell(sentence: str) -> bool:
-    """Tell whether a sentence only says that the documents do not tell, or only refuses."""
+    """Tell whether a sentence only says that the documents do not tell, or only refuses.
+
+    Not if it goes on to say something, and not a long one.
+    """
     if len(sentence) > _LONGEST or _DENIES.search(sentence) is None:
         return False
     words = set(written(_QUESTION.sub("", sentence.lower().replace("’", "'"))))

@@ -103,7 +103,10 @@ def stem(word: str) -> str:
 
 
 def _stemmed(word: str) -> str:
-    """Stem a word; numbers and negations have forms of their own."""
+    """Stem a word: plural, -ing, -ed, -ly and a last e go; short words stay.
+
+    Numbers and negations have forms of their own.
+    """
     word = word.lower().replace("’", "'")
     if word[0].isdigit():
         return _ZEROS.sub("", word.replace(",", ""))

@@ -219,7 +219,10 @@ def _labels(
     words: Callable[[str], Words],
     read: Callable[[str], Reading],
 ) -> tuple[Labels, list[str]]:
-    """Return the labels, and the flags besides `FLAG`."""
+    """Return the labels, and the flags besides `FLAG`.
+
+    A sentence that contradicts a document in a detail is unsupported, and so is the response.
+    """
     model = load_model()
     features = call_features(question, texts, [sentence.text for sentence in response], words)
     by_response = None
@@ -368,7 +371,7 @@ def explain_support(
     probability: float,
     contradicted: Difference | None = None,
 ) -> str:
-    """Explain the label of one response sentence.
+    """Explain the label of one response sentence: what supports it, what is in no document.
 
     Args:
         features: the call's features.

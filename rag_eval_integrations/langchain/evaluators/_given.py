@@ -110,7 +110,7 @@ def _seen_as(documents: object, asked_alone: bool) -> Capture | None:
 
 
 def _observed(run: Any, example: Any, values: Values) -> RagCall:
-    """Make a call of a traced run and its example."""
+    """Make a call of a traced run and its example: values that were given go before those."""
     inputs, outputs = getattr(run, "inputs", None), getattr(run, "outputs", None)
     asked = getattr(example, "inputs", None)
     call = captured_in(run) or RagCall(
@@ -162,7 +162,10 @@ def relevant_ids_in(outputs: object) -> object:
 
 
 def _documents_given(values: Values) -> tuple[Document, ...] | None:
-    """Find the documents among an evaluator's arguments; None without any."""
+    """Find the documents among an evaluator's arguments; None without any.
+
+    `documents` and `context` go before what outputs or inputs hold.
+    """
     if "documents" in values:
         return _all(values["documents"], "documents")
     given = values.get("context")

@@ -130,7 +130,10 @@ def _only(fields: dict[str, Any], name: str) -> Any:
 
 
 def _revived(value: Any, depth: int = 0) -> Any:
-    """Turn JSON back into values: documents become objects, messages plain dicts."""
+    """Turn JSON back into values: documents become objects, messages plain dicts.
+
+    What is nested too deeply becomes None.
+    """
     if depth > _MAX_DEPTH:
         return None
     if isinstance(value, Mapping):
