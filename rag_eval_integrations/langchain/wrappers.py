@@ -143,7 +143,10 @@ class EvaluatedRetriever(Captures, BaseRetriever):
         """
 
         def made(retrieval: OpenRetrieval) -> RagCall | None:
-            """Make the call of a retrieval; None if another capture has it."""
+            """Make the call of a retrieval; None if a block or a handler has it.
+
+            A handler that listens there leaves the run to this wrapper.
+            """
             documents = retrieval.documents
             if added_to_block(
                 lambda: [(document.page_content, document) for document in documents], _text_of

@@ -54,6 +54,8 @@ class Answer(NamedTuple):
 def answer_from(response: object, mode: MetadataMode) -> Answer:
     """Read a response; the calling thread waits for a stream.
 
+    What the app itself is reading is not taken from it: the text is then None, or an error.
+
     Args:
         response: the response of a query engine, a chat engine or an agent.
         mode: form in which source nodes become texts.
@@ -125,7 +127,10 @@ def _unread_stream(response: object) -> str | None:
 
 
 def _text_at_hand(response: object) -> str | None:
-    """Return the text of a response that need not be read; None for a stream."""
+    """Return the text of a response that need not be read; None for a stream.
+
+    Raises what a chat engine's writing raised, and where it has not ended.
+    """
     if isinstance(response, StreamingResponse | AsyncStreamingResponse):
         return response.response_txt
     if isinstance(response, StreamingAgentChatResponse):
@@ -167,7 +172,7 @@ def document_from(node: BaseNode | NodeWithScore) -> Document:
 
 
 def _document(node: Any, score: object, mode: MetadataMode) -> Document:
-    """Make a document of a node, with its metadata as the header."""
+    """Make a document of a node, with its metadata as the header if they stand before the text."""
     shown = node.get_content(metadata_mode=mode)
     body = body_of(node, shown)
     header = "" if body is None else shown[: -len(body)].strip()

@@ -122,7 +122,10 @@ class RootSpan:
     # --- while the call is open -------------------------------------------------------------
 
     def entered(self, span: Span, arguments: Mapping[str, Any], instance: object) -> None:
-        """Record a span's start: a retriever, the nodes for a synthesis, the writer of a stream."""
+        """Record a span's start: a retriever, a model, a synthesis's nodes, a stream's writer.
+
+        A synthesis forgets the prompts of models that only prepared it.
+        """
         stage = span.stage
         if stage == "retrieve":
             self._retrievers.append(type(instance).__name__)
@@ -144,7 +147,10 @@ class RootSpan:
             self.writings = (*self.writings, span.writing)
 
     def left(self, span: Span, result: object) -> None:
-        """Record a span's result: retrieved nodes, and the sources of a nested answer or a tool."""
+        """Record a span's result: retrieved nodes, and the sources of a nested answer or a tool.
+
+        A tool's text is kept, too, for later turns in which a model is shown it.
+        """
         stage = span.stage
         if stage in ("retrieve", "postprocess"):
             self._sightings.append(FoundNodes(span, self._take(result)))
@@ -183,7 +189,10 @@ class RootSpan:
                 self._earlier = messages[:-1]  # the last one is the question
 
     def asked(self, span: Span, prompt: str, messages: Sequence[Any] = ()) -> None:
-        """Record a model's prompt, unless the model only helps to retrieve or to rerank."""
+        """Record a model's prompt, unless the model only helps to retrieve or to rerank.
+
+        Once where it is reported twice; the oldest go where they are too long together.
+        """
         span.arguments = None
         if span.stage in HELPERS:
             return
@@ -228,7 +237,10 @@ class RootSpan:
         return next((writing for writing in self.writings if writing.response is response), None)
 
     def _tool_text(self, tool: Span, result: object) -> tuple[Snapshot, ...]:
-        """Note a tool's name; return its text as a document, if the user wants that."""
+        """Note a tool's name; return its text as a document, if the user wants that.
+
+        Not if documents were seen inside of the tool.
+        """
         name = getattr(result, "tool_name", None)
         if not isinstance(name, str):
             return ()
@@ -249,7 +261,7 @@ class RootSpan:
             yield from (prompt for _, prompt in self._prompts)
 
     def _take(self, value: object) -> tuple[Snapshot, ...]:
-        """Make snapshots of the nodes of a value, once per node."""
+        """Make snapshots of the nodes of a value; anew where text or score has changed."""
         taken = []
         snapshots = self._snapshots
         for node, score in nodes_of(value):
@@ -278,6 +290,8 @@ class RootSpan:
         failed: Callable[[Exception], object],
     ) -> EndedCall | None:
         """Read what the record is made of; the call cannot be used afterwards.
+
+        Only a root that answers, with a retriever, sources or nodes, is a RAG call.
 
         Args:
             status: how the call ended.
@@ -335,7 +349,7 @@ class RootSpan:
     def _context(
         self, sightings: list[FoundNodes], prompts: str, question: str, last: str | None
     ) -> Context:
-        """Choose the documents that the call used."""
+        """Choose the documents that the call used, and those of earlier turns that it was shown."""
         bodies = self._bodies
         chosen = context(
             self._sources, sightings, prompts, question, bodies, self._from_hook, last=last
@@ -387,7 +401,10 @@ class RootSpan:
         return self.root.failed or span.alive()
 
     def _settled(self) -> list[FoundNodes]:
-        """Return the sightings of spans that count, with their nodes as snapshots."""
+        """Return the sightings of spans that count, with their nodes as snapshots.
+
+        Without those of the synthesis where the response names its sources.
+        """
         sightings = self._sightings
         if self.part_failed:
             sightings = [sighting for sighting in sightings if self._counts(sighting.span)]

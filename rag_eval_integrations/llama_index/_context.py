@@ -53,6 +53,9 @@ def context(
 ) -> Context:
     """Choose the documents, and say how they are known.
 
+    The user's hook first; else the sources or the nodes seen, as far as the prompts hold them; else
+    what the flow of nodes ends with.
+
     Args:
         sources: the nodes that the response itself names.
         sightings: the nodes found in spans that count, in order.
@@ -198,7 +201,10 @@ def _answers_of_engines(sightings: Sequence[FoundNodes]) -> list[Snapshot]:
 
 
 def _flow(sightings: Sequence[FoundNodes]) -> tuple[int, list[Snapshot]]:
-    """Return the highest rank, and the nodes passed on last in each query, chat or tool."""
+    """Return the highest rank, and the nodes passed on last in each query, chat or tool.
+
+    Nodes of equal rank add up, unless a later step chose among them.
+    """
     best: dict[Span, tuple[int, list[Snapshot]]] = {}
     for sighting in sightings:
         rank = _RANKS[sighting.span.stage]

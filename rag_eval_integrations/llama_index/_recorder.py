@@ -177,7 +177,10 @@ class Recorder:
         result: object = None,
         **kwargs: object,
     ) -> None:
-        """Handle a span's end; the end of the root ends the call, unless a stream follows."""
+        """Handle a span's end; the end of the root ends the call, unless a stream follows.
+
+        A span that makes a generator stays until the call ends.
+        """
         span = self.spans.get(id_)
         if span is None:
             self._leave_unnoted(id_, span)
@@ -215,7 +218,7 @@ class Recorder:
         err: BaseException | None = None,
         **kwargs: object,
     ) -> None:
-        """Handle a span's end by an exception."""
+        """Handle a span's end by an exception, which ends the call if it is the root."""
         span = self.spans.get(id_)
         if span is None or span.id != id_:
             self._leave_unnoted(id_, span)
@@ -234,7 +237,7 @@ class Recorder:
             self._written(span.call, span.writing, status)
 
     def event(self, name: str, event: Any) -> None:
-        """Handle an event whose name is in `WANTED`."""
+        """Handle an event whose name is in `WANTED`: a model's start, a token, a cancellation."""
         try:
             span = self.spans.get(event.span_id or "")
             if name in _MODEL_STARTS:
@@ -272,7 +275,10 @@ class Recorder:
         parent_id: str | None,
         tags: dict[str, Any] | None,
     ) -> None:
-        """Open a call for a root span, if it is of a kind that answers."""
+        """Open a call for a root span, if it is of a kind that answers or retrieves.
+
+        Not for spans that come late, while capture is suppressed, or inside of an evaluator.
+        """
         if not self.may_open():
             return
         if parent_id is not None and parent_id in self._late:
@@ -294,7 +300,10 @@ class Recorder:
         self.spans[span_id] = call.root
 
     def _returned(self, call: RootSpan, result: object) -> None:
-        """End a call by what its root returned, or wait for its stream."""
+        """End a call by what its root returned, or wait for its stream.
+
+        A workflow that returns nothing has failed, or was cancelled.
+        """
         call.traces.look_at_end()
         if result is None and call.is_run:  # a workflow that succeeds returns its stop event
             self.end(call, "aborted" if call.cancelled else "error", None)
@@ -327,7 +336,10 @@ class Recorder:
             self.end(call, writing.status, writing.text)
 
     def end(self, call: RootSpan, status: CaptureStatus, response: str | None) -> None:
-        """Make the record of a call and deliver it, once per call."""
+        """Make the record of a call and deliver it, once per call.
+
+        One that looks like RAG and is not captured is counted.
+        """
         if not self.close(call):
             return
         try:

@@ -177,7 +177,7 @@ class _Copy:
 
 
 def tee(tokens: Any, call: RootSpan, copy: _Copy) -> Generator[object, None, object]:
-    """Pass a stream on token by token, and keep a copy."""
+    """Pass a stream on token by token, and keep a copy; close it when the app does."""
     try:
         while True:
             try:
@@ -199,7 +199,7 @@ def tee(tokens: Any, call: RootSpan, copy: _Copy) -> Generator[object, None, obj
 
 
 async def atee(tokens: Any, call: RootSpan, copy: _Copy) -> AsyncGenerator[object]:
-    """Pass an async stream on token by token, and keep a copy."""
+    """Pass an async stream on token by token, and keep a copy; close it when the app does."""
     try:
         while True:
             try:

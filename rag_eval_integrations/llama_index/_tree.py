@@ -99,7 +99,11 @@ def stage_of(span_id: str, instance: object) -> Stage | None:
 
 
 def _stage_of(method: str, instance: object) -> Stage | None:
-    """Return the stage of a method, by its name and the classes of its object."""
+    """Return the stage of a method, by its name and the classes of its object.
+
+    A class that is none of LlamaIndex's has the stage `own` where such a method finds nodes; None
+    where nothing is known of it.
+    """
     stage = STAGES.get(method)
     if stage == "answer" and method.endswith("chat") and hasattr(instance, "complete"):
         stage = "model"  # chat engines and models have methods of the same names

@@ -212,7 +212,10 @@ def nodes_of(value: object) -> list[tuple[Any, float | None]]:
 
 
 def snapshot(node: Any, score: float | None) -> Snapshot:
-    """Copy a node as it is now, with the text that models are shown: metadata first."""
+    """Copy a node as it is now, with the text that models are shown: metadata first.
+
+    Empty where it has none.
+    """
     content = getattr(node, "get_content", None)
     text = content(metadata_mode=_LLM_MODE) if callable(content) else ""
     name = getattr(node, "node_id", None)

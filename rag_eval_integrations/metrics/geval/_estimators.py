@@ -88,7 +88,10 @@ class NoEstimate:
 
 
 def read_choice(choice: Choice, plan: EstimatorSettings) -> RatingReply | NoEstimate:
-    """Read one answer: its score, or the reason why it has none."""
+    """Read one answer: its score, or the reason why it has none.
+
+    A refusal, a content filter, a reply that was cut off, or one without a score.
+    """
     if choice.finish_reason == "refusal" or choice.refusal:
         words = " ".join((choice.refusal or choice.text).split())[:200]
         return NoEstimate("refusal", f"the judge refused: {words}", choice.text)
@@ -132,7 +135,10 @@ def of_single(reading: RatingReply, reply: str) -> RatingEstimate:
 
 
 def of_samples(choices: Sequence[Choice], plan: EstimatorSettings) -> RatingEstimate | NoEstimate:
-    """Average the samples; those without a score are dropped and counted."""
+    """Average the samples; those without a score are dropped and counted.
+
+    Without any score, the most frequent reason.
+    """
     used: list[tuple[float, str, str]] = []
     dropped: list[NoEstimate] = []
     for choice in choices:
@@ -231,7 +237,10 @@ class EstimatorRun:
             self._warn(f"samples instead of log-probabilities: {why}")
 
     async def _samples_or(self, greedy: RatingEstimate) -> RatingEstimate:
-        """Return the estimate of samples, or the greedy one if sampling fails."""
+        """Return the estimate of samples, or the greedy one, with a warning, if sampling fails.
+
+        A judge that does not answer is raised.
+        """
         try:
             sampled = await self._monte_carlo()
         except JudgeUnavailableError:
@@ -246,7 +255,10 @@ class EstimatorRun:
     # --- The three estimators ---------------------------------------------------------------------
 
     async def _logprobs(self) -> RatingEstimate | NoEstimate | _NoLogprobs:
-        """Estimate the rating from the log-probabilities of one answer."""
+        """Estimate the rating from the log-probabilities of one answer, or say why it cannot be.
+
+        A judge that sends none, or placeholders, is remembered.
+        """
         completion = await self._ask(
             CompletionRequest(
                 messages=self.messages, top_logprobs=self.plan.top_logprobs, temperature=0.0,
@@ -285,7 +297,11 @@ class EstimatorRun:
         return reading if isinstance(reading, NoEstimate) else of_single(reading, choice.text)
 
     async def _monte_carlo(self) -> RatingEstimate | NoEstimate:
-        """Estimate the rating from several sampled answers."""
+        """Estimate the rating from several sampled answers.
+
+        Those that a judge does not give at once are asked for in further rounds; a failure is
+        raised if too few came.
+        """
         wanted = self.plan.samples
         temperature = self.plan.temperature
         first = await self._ask(self._request(n=wanted, temperature=temperature))

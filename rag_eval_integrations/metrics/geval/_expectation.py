@@ -71,7 +71,10 @@ def _from_end(written: bytes, start: int, pieces: Sequence[bytes]) -> TokenPosit
 def _from_start(
     written: bytes, start: int, end: int, pieces: Sequence[bytes]
 ) -> TokenPosition | None:
-    """Find the token in which the score starts, by matching the tokens from the start."""
+    """Find the token in which the score starts, by matching the tokens from the start.
+
+    None where they do not spell the reply.
+    """
     begin, place = 0, None
     for index, piece in enumerate(pieces):
         stop = begin + len(piece)
@@ -188,7 +191,11 @@ def word_probabilities(
 def _normalised(
     sums: dict[int, float], undecided: dict[int, float], scale: tuple[int, int]
 ) -> Expectation | Unusable:
-    """Return the expectation over the ratings of the scale, if enough is known."""
+    """Return the expectation over the ratings of the scale, if enough is known.
+
+    It is not where digits that may begin a longer number could shift it, or too little of the
+    probability is on the scale.
+    """
     low, high = scale
     unclear = math.fsum(undecided.values())
     shift = math.fsum(
@@ -213,7 +220,7 @@ def _normalised(
 
 
 def _placeholder(token: Token, here: Mapping[str, float]) -> Unusable | None:
-    """Describe why the log-probabilities are a server's placeholders; None when they are not."""
+    """Say why log-probabilities cannot be used, mostly as placeholders; None if they can."""
     if not here:
         return Unusable("the score's token has no alternatives", placeholder=True)
     if token.logprob <= _IMPOSSIBLE:

@@ -218,6 +218,8 @@ class StepsWriter:
     async def get(self, judge: ModelBase) -> Steps:
         """Return the steps; their usage is charged to the call that requested them.
 
+        A failure is remembered for a while, and is every call's until then.
+
         Raises:
             JudgeError: the judge does not answer.
         """

@@ -147,7 +147,10 @@ def read_reply(text: str, name: str, scale: Scale) -> RatingReply:
 
 
 def _of_object(text: str, name: str, scale: Scale) -> RatingReply | None:
-    """Read the rating of a JSON reply; None if it holds no score."""
+    """Read the rating of a JSON reply, also a broken one; None if it holds no score.
+
+    The last object with a score counts, and of one with several its own.
+    """
     last_scored = None
     for nested in fields_in(text):
         scored = [(fields, span) for fields in nested if (span := _score_in(fields, text, name))]
@@ -186,7 +189,11 @@ def _of_broken_object(text: str, scale: Scale) -> RatingReply | None:
 
 
 def _of_text(text: str, name: str, scale: Scale) -> RatingReply:
-    """Read the rating of a reply in words."""
+    """Read the rating of a reply in words.
+
+    A number alone, one behind a label, the last line, the first words, or "3 out of 5"; what is
+    less sure is marked so.
+    """
     alone = number_alone(text)
     if alone is not None:
         return checked(alone, scale, "")

@@ -104,7 +104,7 @@ def sections_of(call: RagCall, params: Sequence[str]) -> tuple[Section, ...] | M
 
 
 def _sections(call: RagCall, param: str) -> list[Section]:
-    """Return the sections of a parameter in the prompt."""
+    """Return the sections of a parameter in the prompt: one, or one per document or turn."""
     name = title(param)
     if param == "documents":
         # Numbered like sentence keys: an empty document keeps its number.

@@ -62,7 +62,7 @@ def checked_rubric(rubric: RubricLike | object, scale: tuple[int, int]) -> tuple
 
 
 def _level(item: object) -> Level:
-    """Read a level of a rubric."""
+    """Read a level of a rubric: ours, DeepEval's, or a mapping."""
     if isinstance(item, Level):
         return Level(item.low, item.high, _text(item.text))
     if hasattr(item, "score_range") and hasattr(item, "expected_outcome"):  # DeepEval's Rubric

@@ -229,7 +229,7 @@ def _refused(node: nodes.Node) -> str | None:
 
 
 def _bound(parent: nodes.Node) -> None:
-    """Put filters into a template's tree that charge loops, joins and comparisons."""
+    """Put filters into a template's tree that charge loops, joins and comparisons to the budget."""
     for child in list(parent.iter_child_nodes()):
         _bound(child)
     if isinstance(parent, nodes.For):
@@ -336,7 +336,10 @@ def _as_json(value: Any) -> str:
 
 
 def _plain(value: Any) -> str:
-    """Write another object, such as a date; its address in memory must not show."""
+    """Write another object, such as a date.
+
+    Refuses methods, and objects that show their address in memory.
+    """
     if callable(value):
         raise SecurityError("a method cannot be inserted")
     if isinstance(value, Iterator):
@@ -381,7 +384,7 @@ def _charging(name: str, make: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(make)  # keeps Jinja's mark on filters that take the environment
     def filter_(*given: Any, **options: Any) -> Any:
-        """Run a filter within the budget and the size limit."""
+        """Run a filter within the budget and the size limit; an iterator becomes a list."""
         first = 1 if hasattr(make, "jinja_pass_arg") else 0
         each = (*given[first + 1 :], *options.values()) if name != "join" else ()
         texts = [option for option in each if isinstance(option, str)]

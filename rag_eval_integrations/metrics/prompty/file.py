@@ -112,7 +112,7 @@ class Prompty:
         )
 
     def render(self, values: Mapping[str, object]) -> tuple[Message, ...]:
-        """Insert values into each message.
+        """Insert values into each message; declared defaults stand where no value is given.
 
         Raises:
             ConfigurationError: a variable has no value, or an expression fails; names the message.
