@@ -72,7 +72,7 @@ def without_secrets(url: str) -> str:
 
 
 def _presentable(field: str, value: object) -> object:
-    """Return a wrong argument as a message may show it."""
+    """Return a wrong argument as a message may show it: without keys and secrets of URLs."""
     if isinstance(value, str) and value and field == "api_key":
         return "***"
     if isinstance(value, str) and (field.endswith("url") or _URL.fullmatch(value)):

@@ -217,7 +217,10 @@ class RagEvaluator:
             return bare(call, metrics, failure_of(call, "metrics", error))
 
     async def _evaluated(self, call: RagCall, metrics: Sequence[Metric]) -> Evaluation:
-        """Split, judge and score a call."""
+        """Split, judge and score a call.
+
+        A part that fails is an error of the scores that need it; the others are made.
+        """
         split = await self._split(call)
         if isinstance(split, EvaluationError):
             return self._without_result(call, split, metrics)
@@ -356,7 +359,10 @@ class RagEvaluator:
     async def _label_reference(
         self, call: SentencizedCall
     ) -> tuple[SentencizedCall, Labelling] | EvaluationError:
-        """Have the judge label the reference in place of the response, as a call of its own."""
+        """Have the judge label the reference in place of the response, as a call of its own.
+
+        What fails is returned as an error.
+        """
         text = RagCall(question="", documents=(), response=call.call.reference)
         split = await self._split(text)
         if isinstance(split, EvaluationError):
@@ -369,7 +375,10 @@ class RagEvaluator:
         return labelled if isinstance(labelled, EvaluationError) else (about, labelled)
 
     async def _label_once(self, call: SentencizedCall) -> Labelling:
-        """Ask the judge, check what it returned, and reconcile the keys."""
+        """Ask the judge, check what it returned, and reconcile the keys.
+
+        A judge that keeps the keys it was given is not checked again.
+        """
         with suppress_capture(), contained:
             labelling: object = await self.judge.label(call)
         if not isinstance(labelling, Labelling):
@@ -414,7 +423,10 @@ class RagEvaluator:
             return failure_of(call.call, "metrics", error)
 
     async def _measure_once(self, call: SentencizedCall, metric: ModelMetric) -> Measured:
-        """Ask a metric's model, and check what the metric returned."""
+        """Ask a metric's model, and check what the metric returned.
+
+        A reply that cannot be read makes the scores unscored.
+        """
         try:
             with suppress_capture(), contained:
                 measured: object = await metric.measure(call.call, self._models[metric.names])

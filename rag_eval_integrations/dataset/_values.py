@@ -207,7 +207,10 @@ def _document(item: Any, where: str, score: Any = None) -> Any:
 
 
 def _made_of(fields: Mapping[str, Any], name: str, score: Any) -> dict[str, Any]:
-    """Make a document's fields of another tool's: text, id, metadata and score."""
+    """Make a document's fields of another tool's: text, id, metadata and score.
+
+    Its other fields become metadata, but not those of a node.
+    """
     document: dict[str, Any] = {"text": fields[name]}
     label = next((fields[key] for key in _IDS if fields.get(key) is not None), None)
     if label is not None and not isinstance(label, bool):
@@ -232,7 +235,7 @@ def _is_number(value: Any) -> bool:
 
 
 def named_ids(documents: list[Any], ids: object, where: str) -> list[Any]:
-    """Give documents their ids, which stand in a list of their own.
+    """Give documents their ids, which stand in a list of their own; without a list they stay.
 
     Raises:
         InputError: there are more or fewer ids than documents.
@@ -326,6 +329,8 @@ def _exchange(item: Any) -> list[Any]:
 def conversation(messages: list[Any], where: str, *, answered: bool) -> Conversation:
     """Read the last question that was answered, and its answer.
 
+    What comes before is history; what tools and contexts said between the two are documents.
+
     Args:
         messages: messages as OpenAI, LangChain and ragas write them.
         where: name of their field, for errors.
@@ -359,6 +364,8 @@ def conversation(messages: list[Any], where: str, *, answered: bool) -> Conversa
 
 def turns_from(value: object, where: str) -> list[dict[str, str]] | None:
     """Read the turns before a question; None where there are none.
+
+    Messages, or pairs: a role and its text, or a question and its answer.
 
     Raises:
         InputError: they are not messages.
@@ -480,7 +487,10 @@ def plain(value: Any, *, keep: bool = True, depth: int = 0) -> Any:
 
 
 def _plain_object(value: Any, inner: Callable[[Any], Any], other: Any) -> Any:
-    """Return a date, UUID or array as a plain value; `other` for anything else."""
+    """Return a date, UUID or array as a plain value; `other` for anything else.
+
+    None for missing values (`NaT`, `NA`).
+    """
     if isinstance(value, datetime.date | datetime.time):
         return None if value != value else value.isoformat()  # NaT is not itself
     if isinstance(value, UUID):

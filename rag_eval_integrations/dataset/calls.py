@@ -103,7 +103,7 @@ def read_calls(
 
 
 def _of_file(name: str, opened: Callable[[], BinaryIO], reader: _Reader) -> Iterator[Line[RagCall]]:
-    """Yield the calls of a file."""
+    """Yield the calls of a file; where its only row holds the others, those inside of it."""
     with opened() as stream:
         given = reader.given.values()
         form = _input.format_of(name, stream, chain(*given))
@@ -235,7 +235,10 @@ def _frame_rows(source: Any) -> Iterator[Any] | None:
 
 
 def _row(item: Any) -> Any:
-    """Return an item of an iterable as a row: a mapping, a call, or an error."""
+    """Return an item of an iterable as a row: a mapping, a call, or an error.
+
+    Of an object, the fields that are set.
+    """
     if isinstance(item, RagCall):
         return item
     if isinstance(item, Line):
@@ -283,6 +286,8 @@ class _Reader:
     def call(self, row: Any) -> RagCall:
         """Make a call of a row, which may be one already.
 
+        The first row decides where the fields are; optional ones may come with a later row.
+
         Raises:
             InputError: a field is missing or wrong, or nothing says which field it is.
             ConfigurationError: the first row lacks a field that the field map names.
@@ -322,7 +327,7 @@ class _Reader:
         return {**row, name: [part for part in text.split("|") if part.strip()]}
 
     def _tell_names(self, ways: Ways, *, later: bool = False) -> None:
-        """Tell the user which fields are read as what."""
+        """Tell the user which fields are read as what; note what a later row may bring."""
         assert self._shape is not None
         more = "".join(f" + {'.'.join(way)}" for way in self._shape.more)
         words = ", ".join(
@@ -345,6 +350,8 @@ class _Reader:
 
 def _read(row: Mapping[str, Any], shape: Shape, cells: bool) -> dict[str, Any]:
     """Bring a row into the form of CALLS; fields that are none of a call's stay as they are.
+
+    Except what LangSmith writes about its own trace.
 
     Raises:
         InputError: a field is missing, or holds what cannot be read as such.
@@ -377,7 +384,10 @@ def _read(row: Mapping[str, Any], shape: Shape, cells: bool) -> dict[str, Any]:
 def _taken(
     row: Mapping[str, Any], shape: Shape
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
-    """Return the values of a call's fields, what is left of the row, and where the values were."""
+    """Return the values of a call's fields, what is left of the row, and where the values were.
+
+    Where the question is a list of messages, these fill in what the row lacks.
+    """
     rest = dict(row)
     values: dict[str, Any] = {}
     places = {ours: ".".join(way) for ours, way in shape.ways.items()}

@@ -169,7 +169,10 @@ class EvaluationFile:
             self._opened = opened.pop_all()
 
     def _open(self, resume: bool) -> LineFile:
-        """Open and lock the partial file; refuse another run's."""
+        """Open and lock the partial file; refuse another run's.
+
+        Removes what killed runs left unfinished beside it.
+        """
         try:
             file = LineFile(self.partial, wait=False)
         except BlockingIOError as error:
@@ -320,6 +323,8 @@ class EvaluationFile:
 
     def _index(self, source: int) -> None:
         """Note where the rows of an earlier run are.
+
+        Those with an error, and lines that are none, are counted as stale: they are made again.
 
         Raises:
             ConfigurationError: there are lines and no evaluation, one in another version's format,

@@ -149,7 +149,10 @@ def _number(name: str, value: object) -> float | None:
 
 
 def _labels(rest: dict[str, Any]) -> tuple[Labels | None, JudgeInfo | None]:
-    """Remove the labels from a line and read them: the field `labels`, or RAGBench's columns."""
+    """Remove the labels from a line and read them: the field `labels`, or RAGBench's columns.
+
+    None without any; a line with some of the columns is refused.
+    """
     columns = {name: rest.pop(name) for name in _LABEL_FIELDS if name in rest}
     model = rest.get("annotating_model_name")
     labeller = JudgeInfo(name="recorded", model=model if isinstance(model, str) else None)
@@ -256,6 +259,8 @@ def labelled_from(content: dict[str, Any], splitter: Splitter) -> Labelled:
 def labelled_from_evaluation(evaluation: Evaluation) -> Labelled:
     """Take the call and its labels out of an evaluation.
 
+    Documents are joined from their sentences; the call keeps its identity.
+
     Raises:
         InputError: a key names more documents than any row has.
     """
@@ -296,7 +301,7 @@ def score_labelled(
     raw_keys: bool = False,
     flags: bool = True,
 ) -> Evaluation:
-    """Score one labelled row without a judge.
+    """Score one labelled row without a judge; one without labels is unscored.
 
     Args:
         labelled: the row.

@@ -118,7 +118,10 @@ class EvaluationStream(Generic[T]):
         return Evaluations(self)
 
     async def numbered(self) -> AsyncIterator[tuple[int, Evaluation]]:
-        """Yield (index of the call, from 0, and its evaluation), in the order of the stream."""
+        """Yield (index of the call, from 0, and its evaluation), in the order of the stream.
+
+        At the end it raises what the iterable of calls raised.
+        """
         calls = enumerate(self._calls)
         done: asyncio.Queue[tuple[int, Evaluation] | None] = asyncio.Queue()
         room = asyncio.Semaphore(_FINISHED_AHEAD * self._max_concurrency)
@@ -484,7 +487,7 @@ class OfLines:
     evaluator: RagEvaluator
 
     async def evaluate(self, item: RagCall | Line[RagCall], /) -> Evaluation:
-        """Evaluate a call; a bad row gives an evaluation with its error."""
+        """Evaluate a call; a bad row, or anything else, gives an evaluation with its error."""
         if isinstance(item, RagCall):
             return await self.evaluator.evaluate(item)
         if not isinstance(item, Line):  # one wrong item ends no run

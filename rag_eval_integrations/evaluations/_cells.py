@@ -36,7 +36,7 @@ _PIPE = re.compile(r"((?<!\\)\\+\|)")
 
 
 def inline(text: str, *, in_table: bool = False, most: int | None = 500) -> str:
-    """Write a text on one line so that Markdown shows it as it is.
+    """Write a text on one line so that Markdown shows it as it is; as code where it would not.
 
     Args:
         text: the text.

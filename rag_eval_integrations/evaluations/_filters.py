@@ -49,7 +49,10 @@ class Condition:
     """Text that a field equals, or the number that a score is compared with."""
 
     def holds(self, evaluation: Evaluation) -> bool:
-        """Return whether an evaluation keeps the condition; one without the field does not."""
+        """Return whether an evaluation keeps the condition; one without the field does not.
+
+        A score without a value is compared by its status or the code why.
+        """
         score = evaluation.scores.get(self.field)
         if score is None:
             return self.sign == "=" and self.value in _texts(evaluation, self.field)
@@ -87,7 +90,10 @@ class Filters:
                 self._names.update(evaluation.scores, *_metadata(evaluation))
 
     def none_kept(self) -> ConfigurationError | None:
-        """Say why nothing was kept, and the name that was meant; None if nothing was read."""
+        """Say why nothing was kept, and the name that was meant; None if nothing was read.
+
+        A condition on a field that no call has is named.
+        """
         if not self._calls_tested:
             return None
         calls = counted(self._calls_tested, "call")

@@ -237,7 +237,10 @@ class _Units:
         return sum(self.counts) ** 2 / sum(count**2 for count in self.counts)
 
     def method(self) -> str | None:
-        """Choose the method of the interval; None for too few pairs."""
+        """Choose the method of the interval; None for too few pairs.
+
+        By the number of units, whether the scores are 0 or 1, and how many of them changed.
+        """
         if self.size < MIN_PAIRS:
             return None
         # By the mean of a unit: conversations that did not change are alike, whatever their length.
@@ -257,7 +260,10 @@ class _Units:
     def figures(
         self, name: str, bounds: tuple[float, float] | None, p: float | None, p_holm: float | None
     ) -> ScoreDifference:
-        """Return the figures of a score from its units and p-values."""
+        """Return the figures of a score from its units and p-values.
+
+        Without an interval where there are too few pairs.
+        """
         n = len(self.differences)
         method = self.method()
         interval = error = None
@@ -328,7 +334,11 @@ def _percentile(ordered: Sequence[float], share: float) -> float:
 
 
 def _flips(scores: Mapping[str, _Units], seed: int) -> dict[str, float]:
-    """Return the two-sided p-value of each score that has a pair."""
+    """Return the two-sided p-value of each score that has a pair.
+
+    Exactly where all changes are of one size or few, by a normal approximation for very many, else
+    by random flips.
+    """
     ps: dict[str, float] = {}
     sampled = {}
     for name, score in scores.items():

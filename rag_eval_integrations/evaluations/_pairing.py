@@ -114,6 +114,8 @@ class RunInBrief:
     ) -> RunInBrief:
         """Go through a run once and keep what pairing and statistics need.
 
+        Ways to pair that fail for one of its calls are excluded.
+
         Args:
             name: the run's name, for messages.
             evaluations: the run.
@@ -176,7 +178,10 @@ class RunInBrief:
 
 
 def _in_brief(evaluation: Evaluation, fields: Sequence[str]) -> CallInBrief:
-    """Return what pairing and comparing need of an evaluation."""
+    """Return what pairing and comparing need of an evaluation.
+
+    A failed one has an error among its scores.
+    """
     scores: dict[str, float | str] = {
         name: score.value if score.value is not None else str(score.unscored or score.status)
         for name, score in evaluation.scores.items()

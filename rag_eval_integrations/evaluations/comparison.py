@@ -325,7 +325,10 @@ def _opened(name: str, source: Source) -> EvaluationsFile | Sequence[Evaluation]
 
 
 def _compared(a: RunInBrief, b: RunInBrief, ways: Ways, allow_mixed: bool, seed: int) -> Comparison:
-    """Compare two runs by pairs of calls."""
+    """Compare two runs by pairs of calls.
+
+    Refuses scores that were made differently, unless that is allowed.
+    """
     names = [name for name in a.means.total if name in b.means.total]
     different = "; ".join(_made_differently(a, b, names))
     if different and not allow_mixed:

@@ -203,7 +203,7 @@ class Summary:
         return summary
 
     def add(self, evaluation: Evaluation) -> None:
-        """Count one evaluation."""
+        """Count one evaluation: its error, labels, diagnoses, scores, flags, judge and usage."""
         self.calls += 1
         error = evaluation.error
         if error is not None:
@@ -378,7 +378,10 @@ def _count(counter: Counter[K], more: Mapping[K, int], others: K) -> None:
 
 
 def _table(by: By, figures: Sequence[ScoreFigures]) -> list[str]:
-    """Return the lines of the table of scores that one maker made."""
+    """Return the lines of the table of scores that one maker made.
+
+    A score by several methods has a line for each, with the method.
+    """
     several = Counter(score.name for score in figures if score.scored)
     rows = [("score", "mean", "95 %", "scored")]
     reasons = []
@@ -491,7 +494,7 @@ class _Retrieval:
         self.first += other.first
 
     def figures(self) -> RetrievalFigures:
-        """Return the figures with the share's interval."""
+        """Return the figures with the share's interval; without calls there is no share."""
         calls = self.calls[0]
         share = self.hits / calls if calls else None
         return RetrievalFigures(

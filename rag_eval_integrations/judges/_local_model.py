@@ -144,6 +144,8 @@ class OutputReading(NamedTuple):
     def probability(self, row: Sequence[float]) -> float:
         """Compute P(supported), or P(relevant), in [0, 1].
 
+        By sigmoid of a single output or of independent ones, whose highest counts; else by softmax.
+
         Raises:
             JudgeOutputError: an output is not a finite number.
         """

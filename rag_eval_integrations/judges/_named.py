@@ -45,7 +45,10 @@ def named_judge(
 def _judge_called(
     name: str, given: str, option: str, endpoint: Callable[[str], Judge | Model]
 ) -> Judge | Model:
-    """Make the judge of a name; an error names the option."""
+    """Make the judge of a name; an error names the option.
+
+    A name with a colon that is none of ours is an object to import.
+    """
     if name == "embedded":
         return judge_from(name)
     if name.startswith(ENDPOINT):

@@ -264,7 +264,10 @@ class ReaderJudge(JudgeBase):
             model.close()
 
     def _label(self, call: SentencizedCall, stop: Event) -> Labelling:
-        """Label one call; what cannot be scored has its reason."""
+        """Label one call; what cannot be scored has its reason.
+
+        Raises what is the model's or the library's failure.
+        """
         if self._closed:  # while it was waiting for its turn
             raise JudgeError(_CLOSED)
         try:
@@ -283,7 +286,10 @@ class ReaderJudge(JudgeBase):
         return Labelling(labels=None, judge=self._info, flags=(READER,), unscored=code, reason=why)
 
     def _labelled(self, call: SentencizedCall, stop: Event) -> Labelling:
-        """Read support, and take relevance from the second model or the embedded judge."""
+        """Read support, and take relevance from the second model or the embedded judge.
+
+        Unscored with too many pairs, or where the embedded judge cannot read the language.
+        """
         keys = [sentence.key for sentence in call.documents]
         answered = [sentence.key for sentence in call.response]
         size, most = (len(answered), len(keys)), self._max_pairs
@@ -349,7 +355,10 @@ class ReaderJudge(JudgeBase):
         )
 
     def _entry(self, key: str, read: Read, keys: Sequence[str]) -> SentenceSupport:
-        """Say what was read of a response sentence, by the keys of document sentences."""
+        """Say what was read of a response sentence, by the keys of document sentences.
+
+        Supported from the threshold on, by sentences that carry it alone, else by the best premise.
+        """
         supported = round(read.probability, DIGITS) >= self._threshold
         evidence = [number for number, p in read.alone if supported and p >= self._threshold]
         near = tuple(dict.fromkeys(keys[number] for number in evidence or read.matched))
