@@ -25,7 +25,10 @@ from weakref import WeakSet
 
 
 class ProcessObserver:
-    """An object that reacts to a fork or to the end of the process, once it is registered."""
+    """An object that reacts to a fork or to the end of the process, once it is registered.
+
+    The methods do nothing; subclasses override those that they need.
+    """
 
     def rest(self) -> None:
         """Bring a thread to rest before a fork; no other object holds a lock for it yet."""

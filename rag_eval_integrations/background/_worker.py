@@ -318,7 +318,10 @@ class Worker:
         await self._run(call, probability)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """Note that a task has ended, and wake the loop if calls wait."""
+        """Note that a task has ended, and wake the loop if calls wait.
+
+        The call of a task that never began is counted as lost.
+        """
         number = self._tasks.pop(task)
         if number not in self._begun:  # cancelled before its first step: `run` counts nothing
             self._lost(asyncio.CancelledError("before it began"), 1)

@@ -250,7 +250,10 @@ class _RunRows:
         return self.bad.values(self.lines(lambda words: print_stderr(f"{self.calls}: {words}")))
 
     def new_calls(self, file: EvaluationFile | EvaluationPipe) -> Generator[RagCall]:
-        """Yield the calls that have no row yet, and note their places."""
+        """Yield the calls that have no row yet, and note their places.
+
+        The rows of the others are added to the summary, and counted as reused.
+        """
         given = itertools.count()
         for place, call in enumerate(self.valid()):
             recorded = file.take(place, call)

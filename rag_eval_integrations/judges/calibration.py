@@ -72,7 +72,7 @@ class ScoreMap(Record):
 
     @model_validator(mode="after")
     def _ascends(self) -> Self:
-        """Check that the knots ascend, and that only isotonic maps have any."""
+        """Check that the knots ascend, and that isotonic maps, and only these, have some."""
         for knot, other in zip(self.knots, self.knots[1:], strict=False):
             if not (knot[0] < other[0] and knot[1] <= other[1]):
                 raise ValueError(f"`knots` should ascend, and {other} comes after {knot}")

@@ -202,7 +202,11 @@ def _answer_as_users(
 def _status(
     call: RootRun, outputs: object, error: BaseException | None, asked: Sequence[ModelRequest]
 ) -> CaptureStatus:
-    """Return how a call ended: ok, error, aborted or interrupted."""
+    """Return how a call ended: ok, error (an `Exception`), aborted or interrupted.
+
+    Aborted is what another exception ended, and a stream that was closed before its model ended;
+    interrupted is a graph that waits for its user.
+    """
     if error is not None and not any(
         kind.__name__ == "GraphInterrupt" for kind in type(error).__mro__
     ):

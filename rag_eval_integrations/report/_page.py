@@ -183,7 +183,7 @@ def flag_words(flag: str) -> str:
 
 
 def drawn(share: float | None, size: float = 100) -> str:
-    """Write a share of 1 as a length in an SVG; 0 without one."""
+    """Write a share, at most 1, as a length of `size` in an SVG; 0 without one."""
     return f"{size * min(1.0, max(0.0, share or 0.0)):.2f}".rstrip("0").rstrip(".")
 
 

@@ -151,7 +151,7 @@ def document_changes(before: Evaluation, after: Evaluation) -> list[DocumentChan
         left.remove(was)
         text_before = old[was][1]
         kind: DocumentKind = "same" if was == place else "moved"
-        kind = kind if _words(text_before) == _words(text) else "edited"
+        kind = kind if _single_spaced(text_before) == _single_spaced(text) else "edited"
         changes.append(DocumentChange(kind, name, text_before, text, was, place))
     for was in sorted(left):
         name, text = old[was]
@@ -159,7 +159,7 @@ def document_changes(before: Evaluation, after: Evaluation) -> list[DocumentChan
     return changes
 
 
-def _words(text: str) -> str:
+def _single_spaced(text: str) -> str:
     return " ".join(text.split())
 
 

@@ -287,7 +287,10 @@ def _blocks(lines: Lines) -> Iterator[Block]:
 
 
 def _kind(lines: Lines, number: int, *, in_table: bool) -> BlockKind | None:
-    """Return the kind of line *at* by itself; None for a line of a paragraph or list item."""
+    """Return the kind of line `number`; None for a line of a paragraph or list item.
+
+    A row of a table depends on its neighbours, and on whether the line before was one.
+    """
     facts = lines.facts[number]
     if facts & IS_FENCE:
         return BlockKind.CODE

@@ -227,7 +227,7 @@ class _Decided(dict[tuple[str, str], bool]):
 
 @cache
 def _model(language: str) -> _Model:
-    """Return the model of a language."""
+    """Return the model of a language: the shipped one for English, else one of NLTK."""
     decides: Callable[[str], bool]
     lists = {}
     if language == "english":

@@ -263,8 +263,10 @@ class Alignment(NamedTuple):
 def align(own: Sequence[Token], other: Sequence[Token], asked: frozenset[str]) -> Alignment:
     """Align the tokens of a response sentence with those of a document sentence.
 
-    Words that stand for each other are a difference if they are rivals, such as two numbers; other
-    words are counted as skipped, or as beyond the document.
+    Differences are words that stand for each other as rivals, such as two numbers, and equal words
+    of which one is denied. Other words of the response are beyond the document, and skipped; so are
+    words of the document between two that match. Words of the question (`asked`) are never skipped,
+    and are shared where only the document has them. Free words do not count.
     """
     differences: list[Difference] = []
     skipped = beyond = shared = 0

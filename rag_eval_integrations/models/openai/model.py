@@ -371,7 +371,11 @@ def _checked_headers(headers: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def _key_for(given: str | None, address: Address, *, needed: bool) -> SecretStr:
-    """Return the key: the one given, else of the environment, else a dummy where none is needed."""
+    """Return the key: the one given, else of the environment, else a dummy where none is needed.
+
+    For Azure, its own variable goes first. Refuses a key that a header cannot hold, and a missing
+    one.
+    """
     variables = ["OPENAI_API_KEY"]
     if address.azure or "azure" in urlsplit(address.url).netloc:
         variables.insert(0, "AZURE_OPENAI_API_KEY")
