@@ -68,27 +68,18 @@ def test_these_say_something_else(sentence: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "response",
-    [
-        "The documents do not say which insurers pay.",
-        "I don't know.",
-    ],
+    "response", ["The documents do not say which insurers pay.", "I don't know."]
 )
 async def test_a_refusing_answer_is_a_statement_about_the_context(response: str) -> None:
     """It is scored and adherent, though none of its words are in the documents."""
-    call = RagCall(
-        question="Which insurers pay for hail damage?",
-        documents=["The rain gauge empties itself when its bucket tips."],
-        response=response,
-    )
+    documents = ["The rain gauge empties itself when its bucket tips."]
+    call = RagCall("Which insurers pay for hail damage?", documents, response)
 
     evaluation = await RagEvaluator().evaluate(call)
 
     assert evaluation.scores["adherence"].value == 1.0
     assert evaluation.labels is not None
-    entry = evaluation.labels.entry("a")
-    assert entry is not None
-    assert "do not tell" in entry.explanation
+    assert "do not tell" in evaluation.labels.sentence_support_information[0].explanation
 
 
 def test_a_sentence_of_four_hundred_characters_may_still_be_one() -> None:

@@ -11,10 +11,7 @@ from hypothesis import strategies as st
 
 from rag_eval_integrations.judges.embedded import label_call
 from rag_eval_integrations.judges.embedded._features import call_features
-from rag_eval_integrations.judges.embedded._model import (
-    load_model,
-    score_estimates,
-)
+from rag_eval_integrations.judges.embedded._model import load_model, score_estimates
 from rag_eval_integrations.judges.embedded.judge import _labelled
 from rag_eval_integrations.records import Labels
 
@@ -48,12 +45,11 @@ def test_a_retrieval_alone_is_judged_by_the_question() -> None:
     documents = ["The ferry to Kos leaves at nine.", "Bananas are rich in potassium."]
     labels = labels_of("When does the ferry to Kos leave?", [[text] for text in documents], [])
 
-    assert labels.relevant_probabilities is not None
-    assert labels.relevant_probabilities["0a"] > 2 * labels.relevant_probabilities["1a"]
+    relevant = labels.relevant_probabilities or {}
+    assert relevant["0a"] > 2 * relevant["1a"]
     assert labels.utilized_probabilities == {"0a": 0.0, "1a": 0.0}
     assert labels.all_utilized_sentence_keys == ()
-    assert labels.estimates is not None
-    assert labels.estimates.keys() == {"context_relevance"}
+    assert set(labels.estimates or {}) == {"context_relevance"}
 
 
 def labels_of(question: str, documents: list[list[str]], response: list[str]) -> Labels:

@@ -54,7 +54,7 @@ EVERYDAY = [
 def test_an_everyday_lie_is_unsupported_and_its_detail_named(
     document: str, lie: str, pair: str
 ) -> None:
-    """Adherence 0, the detail in the reason, a flag, no good health; the file keeps it."""
+    """Adherence 0, the detail in the reason, a flag, no good health; a copy has none of it."""
     own, other = pair.split(", ")
     evaluation = evaluated(document, lie)
     adherence = evaluation.scores["adherence"]
@@ -64,6 +64,10 @@ def test_an_everyday_lie_is_unsupported_and_its_detail_named(
     assert "contradiction" in evaluation.flags
     assert "healthy" not in [one.pattern for one in diagnose(evaluation.scores)]
     assert Evaluation.model_validate_json(evaluation.model_dump_json()) == evaluation
+
+    copied = evaluated(document, document)
+    assert copied.scores["adherence"].value == 1
+    assert "contradiction" not in copied.flags
 
 
 @pytest.mark.parametrize("half", ["development", "kept aside"])
@@ -79,15 +83,6 @@ def test_one_wrong_detail_is_found_and_the_same_in_other_words_passes(half: str)
     assert len(pairs) >= 38
     assert sum(found["false"]) >= 0.875 * len(pairs)
     assert not any(found["true"])
-
-
-@pytest.mark.parametrize("document", [line[0] for line in EVERYDAY])
-def test_the_documents_own_sentence_is_supported(document: str) -> None:
-    """Nothing differs, so nothing is contradicted."""
-    evaluation = evaluated(document, document)
-
-    assert evaluation.scores["adherence"].value == 1
-    assert "contradiction" not in evaluation.flags
 
 
 PASS = "A lift pass costs 30 francs for skiers and 15 francs for walkers."
@@ -163,7 +158,7 @@ def test_only_the_contradicted_sentence_loses_its_support() -> None:
 
 
 def test_a_long_sentence_costs_no_more_than_its_length() -> None:
-    """A response and documents of a megabyte without a full stop are read to a limit."""
-    text = "Paris 12 not Monday metres " * 40_000
+    """A response and documents of half a megabyte without a full stop are read to a limit."""
+    text = "Paris 12 not Monday metres " * 20_000
 
     assert isinstance(details(text, text + "Lyon"), list)

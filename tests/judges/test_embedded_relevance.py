@@ -81,19 +81,10 @@ def test_own_documents_come_before_foreign_ones(ragbench: list[Path]) -> None:
 
 def test_a_response_of_which_no_word_is_found_is_not_adherent() -> None:
     """Short ones, too; "Yes." has no word to look for, and a refusal claims nothing."""
-    verdicts = {
-        response: labels_of(FERRY, [response], QUESTION).overall_supported
-        for response in ("Paris.", "Midnight.", "Dogs bark.", "Yes.", "I don't know.", "At nine.")
-    }
-
-    assert verdicts == {
-        "Paris.": False,
-        "Midnight.": False,
-        "Dogs bark.": False,
-        "Yes.": True,
-        "I don't know.": True,
-        "At nine.": True,
-    }
+    for response in ("Paris.", "Midnight.", "Dogs bark."):
+        assert labels_of(FERRY, [response], QUESTION).overall_supported is False
+    for response in ("Yes.", "I don't know.", "At nine."):
+        assert labels_of(FERRY, [response], QUESTION).overall_supported is True
 
 
 @pytest.mark.parametrize("copies", [10, 300])
@@ -103,11 +94,8 @@ def test_copies_of_an_answer_keep_their_weight(copies: int, one_document: bool) 
     documents = [FERRY[0] * copies] if one_document else FERRY * copies
     labels = labels_of(documents, ["The ferry to Kos leaves at nine."], QUESTION)
 
-    relevant, utilized = labels.relevant_probabilities, labels.utilized_probabilities
-    assert relevant is not None
-    assert utilized is not None
-    assert relevant["0a"] > 0.6
-    assert utilized["0a"] > 0.6
+    for found in (labels.relevant_probabilities or {}, labels.utilized_probabilities or {}):
+        assert found["0a"] > 0.6
     assert len(labels.all_relevant_sentence_keys) >= copies
 
 

@@ -70,13 +70,11 @@ async def test_one_request_gives_all_four_scores() -> None:
 
     assert len(model.requests) == 1
     assert {evaluation.scores[name].status for name in TRACE_SCORES} == {"scored"}
-    assert evaluation.scores["adherence"].by.prompt_version == PROMPT_VERSION
-    assert evaluation.scores["adherence"].by.judge == "scripted"
+    by = evaluation.scores["adherence"].by
+    assert (by.prompt_version, by.judge) == (PROMPT_VERSION, "scripted")
     assert evaluation.usage.requests == 1
-    request = model.requests[0]
-    assert request.json_schema is not None
-    assert request.temperature == 0.0
-    assert request.max_tokens is not None
+    assert model.requests[0].json_schema is not None
+    assert model.requests[0].temperature == 0.0
 
 
 async def test_a_reply_that_is_no_json_is_asked_for_once_more() -> None:
@@ -117,10 +115,9 @@ async def test_a_cut_off_answer_gets_more_room() -> None:
 
     labelling = await LLMJudge(model).label(CALL)
 
-    first, second = (request.max_tokens for request in model.requests)
+    first, second = (request.max_tokens or 0 for request in model.requests)
     assert labelling.labels is not None
-    assert first is not None
-    assert second == 4 * first
+    assert second == 4 * first > 0
 
 
 async def test_an_answer_cut_off_again_is_asked_for_in_halves() -> None:
@@ -155,14 +152,12 @@ async def test_missing_sentences_are_asked_for_once_and_alone() -> None:
     )
     model = ScriptedModel([labels_reply(["0a"], ["a"]), repair])
 
-    labelling = await LLMJudge(model).label(CALL)
+    labels = (await LLMJudge(model).label(CALL)).labels
 
-    assert labelling.labels is not None
-    assert labelling.labels.support("a") == "full"
-    assert labelling.labels.support("b") == "none"
-    assert labelling.labels.missing_keys == ()
-    question = model.requests[1].messages[-1].content
-    assert "response sentences b only" in question
+    assert labels is not None
+    assert [labels.support(key) for key in "ab"] == ["full", "none"]
+    assert labels.missing_keys == ()
+    assert "response sentences b only" in model.prompts[1]
 
 
 @pytest.mark.parametrize("repair", ["no", ended("refusal"), labels_reply([], ["a"])])
@@ -178,13 +173,7 @@ async def test_what_is_still_missing_is_unlabelled(repair: str | Completion) -> 
     assert "missing_keys" in evaluation.flags
 
 
-EMPTY = json.dumps(
-    {
-        "relevance_explanation": "", "all_relevant_sentence_keys": [],
-        "overall_supported_explanation": "", "overall_supported": True,
-        "sentence_support_information": [], "all_utilized_sentence_keys": [],
-    }
-)  # fmt: skip
+EMPTY = labels_reply([], [])
 
 
 @pytest.mark.parametrize("repair", [EMPTY, "no", ended("refusal")])
@@ -199,23 +188,17 @@ async def test_a_reply_that_labels_nothing_is_not_none(repair: str | Completion)
     assert "none of the response sentences" in str(evaluation.scores["adherence"].reason)
     assert evaluation.usage.requests == 2
 
-    second = await RagEvaluator(ScriptedModel([EMPTY, labels_reply([], ["a", "b"])])).evaluate(
-        CALL.call
-    )
+    model = ScriptedModel([EMPTY, labels_reply([], ["a", "b"])])
+    second = await RagEvaluator(model).evaluate(CALL.call)
     assert second.scores["context_relevance"].value == 0.0
     assert second.scores["adherence"].status == "scored"
 
 
 async def test_a_long_call_is_labelled_in_windows() -> None:
     """Each sentence is shown once with every response sentence; the labels are joined."""
-    call = sentencize(
-        RagCall(
-            question="q",
-            documents=["Some words here. " * 40, "Other words there. " * 40],
-            response="Some words here. Other words there.",
-        ),
-        Punkt(),
-    )
+    documents = ["Some words here. " * 40, "Other words there. " * 40]
+    response = "Some words here. Other words there."
+    call = sentencize(RagCall("q", documents, response), Punkt())
     model = ScriptedModel(obedient)
 
     labelling = await LLMJudge(model, window_characters=500).label(call)
@@ -232,12 +215,11 @@ async def test_a_long_call_is_labelled_in_windows() -> None:
 async def test_too_many_windows_are_over_budget() -> None:
     """Not a surprise bill: unscored without asking."""
     model = ScriptedModel(obedient)
+    judge = LLMJudge(model, window_characters=30, max_windows=2)
 
-    labelling = await LLMJudge(model, window_characters=30, max_windows=2).label(CALL)
-
-    assert labelling.unscored == "over_budget"
+    assert (await judge.label(CALL)).unscored == "over_budget"
     assert model.requests == []
-    assert LLMJudge(model, window_characters=30, max_windows=2).estimate(CALL) == Usage()
+    assert judge.estimate(CALL) == Usage()
 
 
 async def test_a_model_is_asked_through_the_one_layer_that_retries() -> None:
@@ -306,8 +288,8 @@ async def test_the_repair_question_goes_on_from_the_reply_that_was_read() -> Non
 
     await LLMJudge(model).label(CALL)
 
-    repair = model.requests[-1].messages
-    assert [m.content for m in repair if m.role == "assistant"] == [second]
+    said = [m.content for m in model.requests[-1].messages if m.role == "assistant"]
+    assert said == [second]
 
 
 async def test_an_answer_has_room_for_every_entry() -> None:
@@ -318,42 +300,29 @@ async def test_an_answer_has_room_for_every_entry() -> None:
     await LLMJudge(model).label(CALL)
     await LLMJudge(model).label(sentencize(long, Punkt()))
 
-    assert len(CALL.documents) == 3
-    assert len(CALL.response) == 2
     assert [request.max_tokens for request in model.requests] == [500 + 240 + 48, 16_000]
 
 
 # --- Lists that say nothing: asked for once more, then unscored, never 0
 
-LISTS = (
-    "all_relevant_sentence_keys",
-    "all_utilized_sentence_keys",
-    "sentence_support_information",
-)
-NO_KEYS = ["9z", "0zz", "none"]
-NO_ENTRIES = [{"response_sentence_key": "zz", "supporting_sentence_keys": ["0a"]}]
-NOTHING: dict[str, Callable[[str], object]] = {
-    "null": lambda name: None,
-    "unknown": lambda name: NO_ENTRIES if name == LISTS[2] else NO_KEYS,
-    "missing": lambda name: ...,
+LISTS = {
+    "all_relevant_sentence_keys": ["9z", "0zz", "none"],
+    "all_utilized_sentence_keys": ["9z"],
+    "sentence_support_information": [{"response_sentence_key": "zz"}],
 }
+"""Beside each list, what names no sentence that exists."""
 
 
 def changed(name: str, value: object) -> str:
-    """The reply with one list changed, or without it (`...`)."""
-    content = json.loads(REPLY)
-    if value is ...:
-        del content[name]
-    else:
-        content[name] = value
-    return json.dumps(content)
+    """The reply with one list changed."""
+    return json.dumps({**json.loads(REPLY), name: value})
 
 
-@pytest.mark.parametrize("how", NOTHING)
+@pytest.mark.parametrize("how", ["null", "unknown"])
 @pytest.mark.parametrize("name", LISTS)
 async def test_a_list_that_says_nothing_is_asked_for_once_more(name: str, how: str) -> None:
     """The second reply counts, and the request says what was wrong with the first."""
-    model = ScriptedModel([changed(name, NOTHING[how](name)), REPLY])
+    model = ScriptedModel([changed(name, LISTS[name] if how == "unknown" else None), REPLY])
 
     evaluation = await RagEvaluator(model).evaluate(CALL.call)
 
@@ -365,10 +334,10 @@ async def test_a_list_that_says_nothing_is_asked_for_once_more(name: str, how: s
     assert "[]" in said
 
 
-@pytest.mark.parametrize(("name", "how"), [*zip(LISTS, NOTHING, strict=True)])
-async def test_a_list_that_says_nothing_twice_is_never_0(name: str, how: str) -> None:
+@pytest.mark.parametrize(("name", "value"), [*LISTS.items(), ("all_utilized_sentence_keys", None)])
+async def test_a_list_that_says_nothing_twice_is_never_0(name: str, value: object) -> None:
     """Every score is unscored, with the list's name in the reason."""
-    reply = changed(name, NOTHING[how](name))
+    reply = changed(name, value)
 
     evaluation = await RagEvaluator(ScriptedModel([reply, reply])).evaluate(CALL.call)
 
@@ -383,8 +352,7 @@ async def test_a_list_that_says_nothing_twice_is_never_0(name: str, how: str) ->
 async def test_an_empty_list_says_that_there_is_none() -> None:
     """One request; nothing relevant is a finding, and special words stand for no sentence."""
     for keys in ([], ["general"]):
-        content = json.loads(changed("all_relevant_sentence_keys", keys))
-        model = ScriptedModel([json.dumps({**content, "all_utilized_sentence_keys": keys})])
+        model = ScriptedModel([labels_reply(keys, ["a", "b"])])
 
         evaluation = await RagEvaluator(model).evaluate(CALL.call)
 
@@ -402,12 +370,10 @@ async def test_an_empty_list_says_that_there_is_none() -> None:
 )
 async def test_an_entry_that_says_nothing_is_a_missing_one(entry: dict[str, object]) -> None:
     """Its sentence is asked for alone; without an answer adherence is unscored, and not 0."""
-    content = json.loads(REPLY)
-    content["sentence_support_information"][1] = {"response_sentence_key": "b", **entry}
-    again = json.dumps(
-        {"sentence_support_information": content["sentence_support_information"][1:]}
-    )
-    model = ScriptedModel([json.dumps(content), again])
+    name = "sentence_support_information"
+    entries = [{"response_sentence_key": "a", "fully_supported": True}]
+    entries.append({"response_sentence_key": "b", **entry})
+    model = ScriptedModel([changed(name, entries), json.dumps({name: entries[1:]})])
 
     evaluation = await RagEvaluator(model).evaluate(CALL.call)
 
@@ -421,10 +387,10 @@ FLOODS = {
     "spaces": " " * 1_000_000,
     "braces": "{" * 1_000_000,
     "objects": '{"a": 1} ' * 100_000,
-    "keys": changed(LISTS[0], ["9z"] * 200_000),
-    "a key": changed(LISTS[0], ["to" * 500_000 + "!"]),
+    "keys": changed("all_relevant_sentence_keys", ["9z"] * 100_000),
+    "a key": changed("all_relevant_sentence_keys", ["to" * 500_000 + "!"]),
     "entries": changed(
-        LISTS[2],
+        "sentence_support_information",
         [
             {"response_sentence_key": "a", "explanation": f"because {n}",
              "supporting_sentence_keys": [], "fully_supported": True}
@@ -438,7 +404,7 @@ FLOODS = {
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("flood", FLOODS.values(), ids=FLOODS)
 async def test_a_flood_is_read_in_bounded_time(flood: str) -> None:
-    """Reading a megabyte more than once per line or key would take hours; what is sent is bounded, too."""
+    """Reading a text more than once per line or key would take hours; what is sent is bounded, too."""
     model = ScriptedModel(lambda request: flood)
     tracer = sys.gettrace()
     sys.settrace(None)  # coverage would take most of the time

@@ -83,24 +83,18 @@ def test_a_sentence_that_the_documents_hold_is_supported_and_another_is_not(nli:
     """With its probability, and with the document sentence that carries it alone."""
     labels = labels_of(OnnxJudge(nli), call(f"{GOOD} {BAD}"))
 
-    assert labels.support("a") == "full"
-    assert labels.support("b") == "none"
-    entry = labels.entry("a")
-    assert entry is not None
-    assert entry.supporting_sentence_keys == ("0a",)
-    assert labels.supported_probabilities is not None
-    assert labels.supported_probabilities["a"] > 0.9
-    assert labels.supported_probabilities["b"] < 0.1
-    assert labels.estimates is not None
-    assert labels.estimates["adherence"][0] == labels.supported_probabilities["b"]
+    assert [labels.support(key) for key in "ab"] == ["full", "none"]
+    assert labels.sentence_support_information[0].supporting_sentence_keys == ("0a",)
+    found = labels.supported_probabilities or {}
+    assert found["a"] > 0.9
+    assert found["b"] < 0.1
+    assert (labels.estimates or {})["adherence"][0] == found["b"]
 
 
 @pytest.mark.parametrize(
     ("labels", "good"),
     [
-        (("entailment", "neutral", "contradiction"), 0),
         (("CONTRADICTION", "Neutral", "Entailment"), 2),
-        (("neutral", "ENTAILMENT", "contradiction"), 1),
         (("not_entailment", "entailment"), 1),
         (("Supported", "Not Supported"), 0),
         (("hallucinated", "consistent"), 1),
@@ -109,14 +103,12 @@ def test_a_sentence_that_the_documents_hold_is_supported_and_another_is_not(nli:
 def test_the_config_names_the_outputs_in_any_order_and_case(
     tmp_path: Path, labels: tuple[str, ...], good: int
 ) -> None:
-    """Three ways, two ways, and one output."""
+    """Three ways and two ways."""
     judge = OnnxJudge(tiny.pair_model(tmp_path / "m", WORDS, labels, good=good))
 
-    found = labels_of(judge, call(f"{GOOD} {BAD}")).supported_probabilities
+    found = labels_of(judge, call(f"{GOOD} {BAD}"))
 
-    assert found is not None
-    assert found["a"] > 0.9
-    assert found["b"] < 0.1
+    assert [found.support(key) for key in "ab"] == ["full", "none"]
 
 
 def test_outputs_without_names_are_refused_unless_they_are_given(tmp_path: Path) -> None:
@@ -173,10 +165,8 @@ def test_evidence_at_the_end_of_two_thousand_sentences_is_found(tmp_path: Path) 
     labelling = labelled(judge, of)
 
     assert labelling.labels is not None
-    entry = labelling.labels.entry("a")
-    assert entry is not None
-    assert entry.fully_supported
-    assert entry.supporting_sentence_keys == ("1a",)
+    [entry] = labelling.labels.sentence_support_information
+    assert (entry.fully_supported, entry.supporting_sentence_keys) == (True, ("1a",))
     assert labelling.windows == 4
     assert any("longer than the model reads at once" in said for said in labelling.warnings)
 
@@ -187,17 +177,15 @@ def test_evidence_in_the_middle_of_a_sentence_without_end_is_found(nli: Path) ->
 
     labels = labels_of(OnnxJudge(nli), call("The bridge was built by Anna Berg", (text,)))
 
-    assert labels.support("a") == "full"
     [entry] = labels.sentence_support_information
-    assert entry.supporting_sentence_keys == ("0a",)
+    assert (entry.fully_supported, entry.supporting_sentence_keys) == (True, ("0a",))
 
 
 def test_details_from_several_sentences_are_read_together(nli: Path) -> None:
     """No sentence carries it alone, so its evidence is the best matches of the window."""
     labels = labels_of(OnnxJudge(nli), call("The bridge of red stone was built by Anna Berg."))
 
-    entry = labels.entry("a")
-    assert entry is not None
+    [entry] = labels.sentence_support_information
     assert entry.fully_supported
     assert "together" in entry.explanation
     assert set(entry.supporting_sentence_keys) >= {"0a", "0b"}
@@ -229,10 +217,9 @@ def test_a_template_makes_one_text_of_two(tmp_path: Path) -> None:
 def test_a_classifier_of_tokens_finds_the_wrong_word(tmp_path: Path) -> None:
     """One unsupported token of a sentence makes it unsupported; its neighbours stay supported."""
     judge = OnnxJudge(tiny.token_model(tmp_path / "m", WORDS))
+    of = call(f"{GOOD} The bridge was sold by Anna Berg. It is made of red stone.")
 
-    labels = labels_of(
-        judge, call(f"{GOOD} The bridge was sold by Anna Berg. It is made of red stone.")
-    )
+    labels = labels_of(judge, of)
 
     assert [labels.support(key) for key in "abc"] == ["full", "none", "full"]
 
@@ -271,8 +258,7 @@ def test_without_a_model_for_relevance_the_embedded_judges_is_taken_and_named(nl
     assert labels.relevant_probabilities == embedded.relevant_probabilities
     assert labels.utilized_probabilities == embedded.utilized_probabilities
     relevance = evaluation.scores["context_relevance"]
-    assert relevance.by.model is not None
-    assert relevance.by.model.endswith("+ embedded")
+    assert (relevance.by.model or "").endswith("+ embedded")
     assert any("embedded judge" in said for said in relevance.warnings)
     assert relevance.estimate is not None
     assert relevance.estimate.std_error is not None
@@ -295,7 +281,7 @@ def test_the_embedded_judges_view_of_the_response_is_not_taken(nli: Path) -> Non
 def test_a_model_for_relevance_ranks_the_sentence_that_answers_first(
     tmp_path: Path, nli: Path, kind: str
 ) -> None:
-    """A cross-encoder of one output, and an encoder by cosines; utilization likewise."""
+    """By a cross-encoder or by cosines, as many sentences as their probabilities sum up to."""
     make = tiny.cross_encoder if kind == "cross" else tiny.encoder_model
     judge = OnnxJudge(nli, relevance=make(tmp_path / "relevance", WORDS))
     asked = "The old bridge was built by Anna Berg."  # an overlap of words is all that it knows
@@ -304,10 +290,14 @@ def test_a_model_for_relevance_ranks_the_sentence_that_answers_first(
     labels = labels_of(judge, of)
     evaluation = RagEvaluator(judge).evaluate_sync(of.call)
 
-    for found in (labels.relevant_probabilities, labels.utilized_probabilities):
-        assert found is not None
-        assert max(found, key=lambda key: found[key]) == "0a"
+    for keys, found in (
+        (labels.all_relevant_sentence_keys, labels.relevant_probabilities or {}),
+        (labels.all_utilized_sentence_keys, labels.utilized_probabilities or {}),
+    ):
+        best = sorted(found, key=lambda key: -found[key])
+        assert best[0] == "0a"
         assert all(0 <= p <= 1 for p in found.values())
+        assert set(keys) == set(best[: round(sum(found.values()))])
     assert "0a" in labels.all_relevant_sentence_keys
     score = evaluation.scores["context_relevance"]
     assert score.estimate is not None
@@ -334,23 +324,6 @@ def test_the_pooling_is_the_files_or_the_users(tmp_path: Path, nli: Path) -> Non
         read("max")  # type: ignore[arg-type]
 
 
-def test_as_many_sentences_are_labelled_as_their_probabilities_sum_up_to(
-    tmp_path: Path, nli: Path
-) -> None:
-    """The likeliest ones: the value that labels give is near the estimate beside it."""
-    judge = OnnxJudge(nli, relevance=tiny.encoder_model(tmp_path / "r", WORDS))
-
-    labels = labels_of(judge, call(GOOD, question="The old bridge was built by Anna Berg."))
-
-    for keys, found in (
-        (labels.all_relevant_sentence_keys, labels.relevant_probabilities),
-        (labels.all_utilized_sentence_keys, labels.utilized_probabilities),
-    ):
-        assert found is not None
-        assert len(keys) == round(sum(found.values()))
-        assert min(found[key] for key in keys) >= max(p for k, p in found.items() if k not in keys)
-
-
 def test_another_language_needs_a_model_for_relevance(tmp_path: Path, nli: Path) -> None:
     """The embedded judge knows English only; the reason says what to give."""
     of = call(
@@ -362,10 +335,8 @@ def test_another_language_needs_a_model_for_relevance(tmp_path: Path, nli: Path)
     without = labelled(OnnxJudge(nli), of)
     given = labelled(OnnxJudge(nli, relevance=tiny.cross_encoder(tmp_path / "r", WORDS)), of)
 
-    assert without.labels is None
-    assert without.unscored == "judge_incapable"
-    assert without.reason is not None
-    assert "relevance=" in without.reason
+    assert (without.labels, without.unscored) == (None, "judge_incapable")
+    assert "relevance=" in (without.reason or "")
     assert given.labels is not None
 
 
@@ -398,8 +369,7 @@ def test_a_call_with_too_many_pairs_is_over_budget(nli: Path) -> None:
     """The limit is stated, and nothing is left half read."""
     labelling = labelled(OnnxJudge(nli, max_pairs=8), call(" ".join([GOOD] * 3)))
 
-    assert labelling.labels is None
-    assert labelling.unscored == "over_budget"
+    assert (labelling.labels, labelling.unscored) == (None, "over_budget")
     assert "max_pairs" in (labelling.reason or "")
 
 
@@ -409,6 +379,11 @@ def _without(name: str) -> Any:
 
 def _config(**fields: Any) -> Any:
     return lambda folder: tiny.write_config(folder, **fields)
+
+
+def _of_pictures(folder: Path) -> None:
+    graph, inputs = tiny.Graph(), ("pixel_values",)
+    graph.save(folder / "model.onnx", graph.floats(*inputs), ["batch", 3], inputs=inputs)
 
 
 _PAIR = {"architectures": ["XForSequenceClassification"]}
@@ -421,6 +396,7 @@ _PAIR = {"architectures": ["XForSequenceClassification"]}
         (_without("tokenizer.json"), {}, "model", "has no tokenizer.json"),
         (lambda f: (f / "config.json").write_text("[]"), {}, "model", "should hold a JSON object"),
         (lambda f: (f / "model.onnx").write_bytes(b"no"), {}, "model", "cannot be loaded"),
+        (_of_pictures, {}, "model", "'pixel_values'"),
         (_config(**_PAIR, id2label={"0": "entailment", "1": "neutral"}), {}, "labels",
          "has 3 outputs"),
         (_config(**_PAIR, id2label={"a": "entailment"}), {}, "labels", "LABEL_0"),
@@ -505,7 +481,7 @@ def test_the_version_changes_with_the_files_and_the_options(tmp_path: Path, nli:
         OnnxJudge(nli, relevance=tiny.cross_encoder(tmp_path / "r", WORDS)),
     ]  # fmt: skip
     versions = {judge.version for judge in [first, *changed]}
-    assert len(versions) == 1 + len(changed) - 1  # names of the same meaning are the same
+    assert len(versions) == len(changed)  # names of the same meaning are the same
     assert RagEvaluator(first).fingerprint != RagEvaluator(OnnxJudge(other)).fingerprint
 
 
@@ -565,6 +541,8 @@ async def test_a_closed_judge_says_so(nli: Path) -> None:
 
     with pytest.raises(JudgeError, match="closed"):
         await judge.label(call(GOOD))
+    with pytest.raises(TypeError, match="the judge is closed"):
+        pickle.dumps(judge)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -597,17 +575,3 @@ def test_another_process_makes_it_anew(nli: Path, monkeypatch: pytest.MonkeyPatc
     made_of = again.__reduce__()[0].keywords
     assert made_of.keys() == inspect.signature(OnnxJudge).parameters.keys()
     assert (made_of["batch_size"], made_of["threads"]) == (3, 1)
-    asyncio.run(judge.aclose())
-    with pytest.raises(TypeError, match="the judge is closed"):
-        pickle.dumps(judge)
-
-
-def test_a_model_with_another_input_is_refused(tmp_path: Path, nli: Path) -> None:
-    """Only tokens can be given to it."""
-    graph = tiny.Graph()
-    graph.save(
-        nli / "model.onnx", graph.floats("pixel_values"), ["batch", 3], inputs=("pixel_values",)
-    )
-
-    with pytest.raises(ConfigurationError, match="'pixel_values'"):
-        OnnxJudge(nli)
