@@ -107,6 +107,17 @@ async def test_every_labelling_says_that_it_is_a_lexical_estimate() -> None:
         assert labelling.flags == ("lexical_estimate",)
 
 
+def test_invented_details_lower_support() -> None:
+    """A sentence of words that no document holds is less supported than a copied one."""
+    copied = labels_of(call_of(DOCUMENTS, ["It was finished in 1889."]))
+    invented = labels_of(call_of(DOCUMENTS, ["Gustave built it for Napoleon in 1792 with steel."]))
+
+    assert copied.supported_probabilities is not None
+    assert invented.supported_probabilities is not None
+    assert copied.supported_probabilities["a"] > invented.supported_probabilities["a"]
+    assert invented.overall_supported is False
+
+
 def test_a_reason_says_what_probability_was_needed() -> None:
     """An even chance is not enough, and 0.74 alone would seem to speak for the response."""
     call = RagCall(QUESTION, [" ".join(part) for part in DOCUMENTS], "Bring an umbrella to Rome.")
