@@ -110,7 +110,7 @@ _finishing = False
 def finish_before_exit() -> None:
     """Have `before_exit` of every observer called when the main thread is done, once.
 
-    Without this Python's private hook, or too late for it, only `at_exit` is left.
+    Where Python lacks its private hook for this, or it is too late, only `at_exit` is called.
     """
     global _finishing
     with _lock:

@@ -57,7 +57,7 @@ _WRITTEN = _Written()
 
 
 def visible(text: str) -> str:
-    """Escape what acts on a terminal or hides from its reader, as in a backslash with `x1b`.
+    r"""Escape what acts on a terminal or hides from its reader, as in `\x1b`.
 
     Line breaks stay, and so do the joiners and selectors that scripts and emoji need.
     """

@@ -76,8 +76,8 @@ def cascade_of(
 ) -> tuple[CascadePoint, ...]:
     """Compute the curve of a table, as `cascade_curve` does of pairs.
 
-    There is a point per share of rows, those that the first judge is least sure of, that are asked
-    again; with a third judge, also per share of these.
+    There is a point per share of rows that are asked again, the least sure ones first; with a third
+    judge, also per share of these.
     """
     if steps < 1:
         raise ConfigurationError("steps", steps, "use 1 or more")

@@ -117,8 +117,8 @@ class KeyCounts(NamedTuple):
     def of(cls, predicted: LabelMarks | None, gold: LabelMarks | None) -> KeyCounts:
         """Count how the keys of judge and gold agree, per kind of key.
 
-        Nothing where their documents were split differently; without the kinds of the response
-        where only that was.
+        Empty where the documents were split differently; without the response's kinds where only
+        the response was.
         """
         if predicted is None or gold is None or predicted.sentences[0] != gold.sentences[0]:
             return cls()

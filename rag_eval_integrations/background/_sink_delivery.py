@@ -236,8 +236,8 @@ class SinkDelivery:
     def _settle(self, batch: Sequence[_Queued], error: BaseException | None) -> int:
         """Count what is written, queue again what is not; return how many are given up.
 
-        Each after its tries or the longest outage, at the end, and at once for a sink that may not
-        be given the same twice; for that one 0 is returned.
+        An evaluation is given up after its tries or the longest outage, at the end, and at once for
+        a sink that may not be given the same twice, for which 0 is returned.
         """
         failed: Sequence[_Queued] = () if error is None else batch
         if isinstance(error, PartlyWrittenError):

@@ -351,7 +351,7 @@ class _Reader:
 def _read(row: Mapping[str, Any], shape: Shape, cells: bool) -> dict[str, Any]:
     """Bring a row into the form of CALLS; fields that are none of a call's stay as they are.
 
-    Except what LangSmith writes about its own trace.
+    What LangSmith writes about its own trace is left out.
 
     Raises:
         InputError: a field is missing, or holds what cannot be read as such.

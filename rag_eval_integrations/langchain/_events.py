@@ -230,7 +230,7 @@ class CallRuns(BaseCallbackHandler):
     def _note_uncaptured(self, call: RootRun, root: Run) -> None:
         """Count a call that was not captured, if there are signs of a retrieval.
 
-        Not if a wrapper or a block captures it, and not a grader.
+        Calls that a wrapper or a block captures, and graders, do not count.
         """
         if call.left_to_wrapper or open_call() is not None:
             return

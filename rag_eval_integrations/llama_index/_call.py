@@ -239,7 +239,7 @@ class RootSpan:
     def _tool_text(self, tool: Span, result: object) -> tuple[Snapshot, ...]:
         """Note a tool's name; return its text as a document, if the user wants that.
 
-        Not if documents were seen inside of the tool.
+        Empty where documents were seen inside of the tool.
         """
         name = getattr(result, "tool_name", None)
         if not isinstance(name, str):

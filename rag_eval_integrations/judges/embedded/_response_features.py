@@ -212,7 +212,7 @@ _DENIES = re.compile(
 def says_documents_do_not_tell(sentence: str) -> bool:
     """Tell whether a sentence only says that the documents do not tell, or only refuses.
 
-    Not if it goes on to say something, and not a long one.
+    False where it goes on to say something, and for a long sentence.
     """
     if len(sentence) > _LONGEST or _DENIES.search(sentence) is None:
         return False
