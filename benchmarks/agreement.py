@@ -84,14 +84,14 @@ def peak() -> float:
 
 def child(folder: Path, mode: str) -> None:
     """Read, or compare; print seconds, CPU seconds and bytes."""
-    from rag_eval_integrations.cli import _gold_rows, agreement
+    from rag_eval_integrations.cli import agreement
     from rag_eval_integrations.cli._arguments import AgreementOptions
 
     evals, gold = folder / "evals.jsonl", folder / "gold.jsonl"
     before, started, cpu = peak(), time.perf_counter(), time.process_time()
     if mode == "reading":
-        reader = _gold_rows.RowReader()
-        rows, trace = _gold_rows.predicted_rows(reader, evals)
+        reader = agreement.RowReader()
+        rows, trace = agreement.predicted_rows(reader, evals)
         rows += reader.gold(gold, trace)
     else:
         out = io.StringIO()

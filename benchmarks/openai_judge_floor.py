@@ -25,7 +25,7 @@ from loopback import Behaviour, spawned
 
 from rag_eval_integrations.models.completion import CompletionRequest, Message
 from rag_eval_integrations.models.openai import OpenAIModel
-from rag_eval_integrations.models.openai._request import strict_schema
+from rag_eval_integrations.models.openai._bodies import strict_schema
 
 ENTRY = {
     "type": "object",

@@ -71,7 +71,10 @@ def assert_scores(
 
 
 def is_of_scores(error: BaseException) -> bool:
-    """Tell whether `assert_scores` raised an error: it did not come from the app or the test."""
+    """Tell whether `assert_scores` raised an error: it did not come from the app or the test.
+
+    Only an `AssertionError` raised in its own frame counts, not one from what it calls.
+    """
     frame = error.__traceback__
     while frame is not None and frame.tb_next is not None:
         frame = frame.tb_next
@@ -103,7 +106,11 @@ def checked_minimums(
 
 
 def _evaluations(given: object) -> list[Evaluation]:
-    """Return what was passed as a list of evaluations; refuse other objects."""
+    """Return what was passed, one evaluation or several, as a list; refuse other objects.
+
+    Raises:
+        ConfigurationError: it is, or holds, something else.
+    """
     from rag_eval_integrations.records import Evaluation  # noqa: PLC0415  # pydantic, when used
 
     if isinstance(given, Evaluation):

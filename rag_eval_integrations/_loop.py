@@ -1,4 +1,4 @@
-"""A private event loop on a daemon thread, on which every sync facade runs.
+"""A private event loop on a daemon thread, on which every sync facade runs; threads of an object.
 
 The alternatives fail: `asyncio.run` per call (a client reused across loops raises "Event loop is
 closed"), `run_until_complete` (raises in Jupyter), `nest_asyncio` (patches the interpreter).
@@ -12,17 +12,22 @@ use a session of its own loop.
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from rag_eval_integrations import _process
 from rag_eval_integrations._process import ProcessObserver, register
 from rag_eval_integrations.errors import ReentryError
 
 if TYPE_CHECKING:
     import asyncio
     from concurrent.futures import Future
+
 
 T = TypeVar("T")
 
@@ -118,3 +123,34 @@ class _Forgetting(ProcessObserver):
 
 _forgetting = _Forgetting()
 register(_forgetting)
+
+# --- The threads of one object: started when they are needed, and anew in a forked process
+
+
+class Threads(_process.ProcessObserver):
+    """Runs blocking functions beside the event loop.
+
+    Args:
+        count: most threads.
+        name: their name, for whoever lists the threads of a process.
+    """
+
+    def __init__(self, count: int, name: str) -> None:
+        self._start = partial(ThreadPoolExecutor, count, name)
+        self._pool: ThreadPoolExecutor | None = None
+        _process.register(self)
+
+    def after_fork(self) -> None:
+        """Start new threads when they are needed: a fork copies none."""
+        self._pool = None
+
+    async def run(self, function: Callable[[], T]) -> T:
+        """Call a function in a thread; wait for one that is free."""
+        self._pool = self._pool or self._start()
+        return await asyncio.get_running_loop().run_in_executor(self._pool, function)
+
+    async def aclose(self) -> None:
+        """End the threads after the calls that are waiting for them."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            await asyncio.to_thread(pool.shutdown)

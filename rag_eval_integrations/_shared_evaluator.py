@@ -99,7 +99,8 @@ class ScoreView:
     async def _evaluated(self, call: RagCall) -> tuple[Evaluation, list[Score]]:
         """Evaluate a call; return its scores as well, each with the threshold that applies.
 
-        The view's own goes before the metric's, and that before the default of the score.
+        The view's own goes before the metric's, and that before the default of the score. The list
+        has the view's scores alone, in the order of its names; the evaluation's stay as they are.
         """
         evaluation = await self.rag_evaluator.evaluate(call, only=self.names)
         scores = []

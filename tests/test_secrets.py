@@ -97,14 +97,38 @@ def clean_files(folder: Path) -> None:
             clean(path.read_bytes().decode("latin-1"))
 
 
+def clean_error(error: BaseException) -> None:
+    """Nor is one in what an exception holds or its traceback shows."""
+    clean(repr(vars(error)), "".join(traceback.format_exception(error)))
+
+
+@pytest.fixture
+def logged(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
+    """What the library has logged."""
+    caplog.set_level(logging.DEBUG, logger="rag_eval_integrations")
+    return lambda: [r.getMessage() for r in caplog.records if r.name.startswith("rag_eval")]
+
+
+@pytest.fixture
 def command(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: object
-) -> str:
-    """What a command prints on both streams."""
-    monkeypatch.setattr(sys, "argv", ["rag-eval", *map(str, words)])
-    with pytest.raises(SystemExit):
-        main()
-    return "\n".join(capsys.readouterr())
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., str]:
+    """Runs a command; what it prints on both streams."""
+
+    def run(*words: object) -> str:
+        monkeypatch.setattr(sys, "argv", ["rag-eval", *map(str, words)])
+        with pytest.raises(SystemExit):
+            main()
+        return "\n".join(capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> list[object]:
+    """The words that evaluate a small call."""
+    (tmp_path / "calls.jsonl").write_text(small_call().call.model_dump_json() + "\n")
+    return ["run", tmp_path / "calls.jsonl", "-o", tmp_path / "e.jsonl"]
 
 
 @pytest.mark.parametrize("status", [200, 400, 401, 404])
@@ -112,34 +136,29 @@ def command(
 def test_no_command_shows_or_stores_one(
     echo: Serve,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    caplog: pytest.LogCaptureFixture,
+    run: list[object],
+    command: Callable[..., str],
+    logged: Callable[[], list[str]],
     status: int,
     stage: str,
 ) -> None:
     """Key, query and proxy password: not on the screen, in rows, caches, folders or our logs."""
-    caplog.set_level(logging.DEBUG, logger="rag_eval_integrations")
     server = echo(status)
-    (tmp_path / "calls.jsonl").write_text(small_call().call.model_dump_json() + "\n")
-    (tmp_path / "p.prompty").write_text(PROMPT)
+    prompt = tmp_path / "p.prompty"
+    prompt.write_text(PROMPT)
+    cache = tmp_path / "cache.sqlite"
     words: dict[str, list[object]] = {
-        "run": [tmp_path / "calls.jsonl", "-o", tmp_path / "e.jsonl", "--judge", "openai:m",
-                "--cache", tmp_path / "cache.sqlite", "--metrics", "trace,geval:coherence"],
-        "doctor": ["--judge", "openai:m"],
-        "generate": [tmp_path / "p.prompty", "-o", tmp_path / "out", "--model", "openai:m"],
+        "run": [*run, "--judge", "openai:m", "--cache", cache, "--metrics", "trace,geval:coherence"],
+        "doctor": ["doctor", "--judge", "openai:m"],
+        "generate": ["prompt-tests", "generate", prompt, "-o", tmp_path / "out", "--model", "openai:m"],
     }  # fmt: skip
-    first = ["prompt-tests", "generate"] if stage == "generate" else [stage]
 
-    shown = command(
-        monkeypatch, capsys, *first, *words[stage], "--base-url", f"{server.base_url}?key={QUERY}"
-    )
+    shown = command(*words[stage], "--base-url", f"{server.base_url}?key={QUERY}")
 
     assert server.requests
     assert f"key={QUERY}" in server.paths[0]
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"
-    own = [r.getMessage() for r in caplog.records if r.name.startswith("rag_eval")]
-    clean(shown, *own)
+    clean(shown, *logged())
     clean_files(tmp_path)
 
 
@@ -154,23 +173,17 @@ def test_no_command_shows_or_stores_one(
 )
 @pytest.mark.parametrize("judge", ["openai:m", "embedded"])
 def test_a_mistaken_url_is_shown_without_it(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    url: str,
-    judge: str,
+    run: list[object], command: Callable[..., str], url: str, judge: str
 ) -> None:
     """Whichever part of the program complains."""
-    (tmp_path / "calls.jsonl").write_text(small_call().call.model_dump_json() + "\n")
-    words = [tmp_path / "calls.jsonl", "-o", tmp_path / "e.jsonl", "--judge", judge]
-    shown = command(monkeypatch, capsys, "run", *words, "--base-url", url)
+    shown = command(*run, "--judge", judge, "--base-url", url)
 
     assert "base_url" in shown or "--base-url" in shown
     clean(shown)
     for make in (judge_from, EvaluatorConfig):
         with pytest.raises(ConfigurationError) as caught:
             make(judge, base_url=url)
-        clean(repr(vars(caught.value)), "".join(traceback.format_exception(caught.value)))
+        clean_error(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -183,17 +196,10 @@ def test_a_mistaken_url_is_shown_without_it(
     ],
 )
 def test_a_mistaken_extra_field_is_named_by_its_place(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    judge: str,
-    body: str,
-    place: str,
+    run: list[object], command: Callable[..., str], judge: str, body: str, place: str
 ) -> None:
     """Not by its text, which a log of a build would keep."""
-    (tmp_path / "calls.jsonl").write_text(small_call().call.model_dump_json() + "\n")
-    words = [tmp_path / "calls.jsonl", "-o", tmp_path / "e.jsonl", "--judge", judge]
-    shown = command(monkeypatch, capsys, "run", *words, "--extra-body", body)
+    shown = command(*run, "--judge", judge, "--extra-body", body)
 
     assert "`--extra-body` = " in shown
     assert place in shown
@@ -205,15 +211,14 @@ def test_extra_fields_of_another_judge_are_named(make: Callable[..., object]) ->
     """They are refused without their values."""
     with pytest.raises(ConfigurationError, match=r"`extra_body` = \['api_key'\]") as caught:
         make("embedded", extra_body={"api_key": TOKEN})
-    clean(repr(vars(caught.value)), "".join(traceback.format_exception(caught.value)))
+    clean_error(caught.value)
 
 
 @pytest.mark.parametrize("status", [200, 400, 403])
 async def test_no_record_log_or_error_holds_one(
-    echo: Serve, tmp_path: Path, caplog: pytest.LogCaptureFixture, status: int
+    echo: Serve, tmp_path: Path, logged: Callable[[], list[str]], status: int
 ) -> None:
     """Headers and extra fields as well: scores, errors with their chains, what was learned."""
-    caplog.set_level(logging.DEBUG, logger="rag_eval_integrations")
     model = planted(echo(status), extra_body={"gateway": [{"token": TOKEN}]})
     cached = CachedModel(ThrottledModel(model), tmp_path / "cache.sqlite")
     evaluator = RagEvaluator(cached, metrics=[Trace(), GEval.coherence()])
@@ -222,12 +227,11 @@ async def test_no_record_log_or_error_holds_one(
     try:
         clean(await model.complete(question))
     except JudgeError as error:
-        clean(repr(vars(error)), "".join(traceback.format_exception(error)))
+        clean_error(error)
     await model.aclose()
     cached.close()
 
-    own = [r.getMessage() for r in caplog.records if r.name.startswith("rag_eval")]
-    clean(evaluation.model_dump_json(), repr(evaluation), repr(model.capabilities), *own)
+    clean(evaluation.model_dump_json(), repr(evaluation), repr(model.capabilities), *logged())
     clean_files(tmp_path)
 
 
@@ -248,7 +252,7 @@ def test_a_background_evaluation_writes_none(echo: Serve, tmp_path: Path) -> Non
     clean_files(tmp_path)
 
 
-def test_a_chain_with_a_handler_shows_none(echo: Serve, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_chain_with_a_handler_shows_none(echo: Serve, logged: Callable[[], list[str]]) -> None:
     """Nor does the app's result or its log."""
     pytest.importorskip("langchain_core")
     from langchain_core.documents import Document
@@ -262,24 +266,21 @@ def test_a_chain_with_a_handler_shows_none(echo: Serve, caplog: pytest.LogCaptur
         def _get_relevant_documents(self, query: str, *, run_manager: object) -> list[Document]:
             return [Document(page_content="The ferry leaves at nine.")]
 
-    caplog.set_level(logging.DEBUG, logger="rag_eval_integrations")
     handler = RagEvalCallbackHandler(RagEvaluator(planted(echo(403))))
     chain = FerryRetriever() | RunnableLambda(str) | FakeListChatModel(responses=["At nine."])
     chain.invoke("When?", {"callbacks": [handler]})
     assert handler.flush(timeout=30)
 
     assert handler.evaluations
-    own = [r.getMessage() for r in caplog.records if r.name.startswith("rag_eval")]
-    clean(repr(handler), *(e.model_dump_json() for e in handler.evaluations), *own)
+    clean(repr(handler), *(e.model_dump_json() for e in handler.evaluations), *logged())
 
 
 def test_no_repr_shows_one(echo: Serve, tmp_path: Path) -> None:
     """Of the model, of what is around it, and of their attributes."""
     server = echo(200)
     model = planted(server)
-    client = openai.AsyncOpenAI(
-        base_url=f"{server.base_url}?key={QUERY}", api_key=KEY, default_headers={"X-Key": HEADER}
-    )
+    url = f"{server.base_url}?key={QUERY}"
+    client = openai.AsyncOpenAI(base_url=url, api_key=KEY, default_headers={"X-Key": HEADER})
     given = OpenAIModel("m", client=client)
     with CachedModel(ThrottledModel(model), tmp_path / "c.sqlite") as cached:
         for shown in (
@@ -288,14 +289,9 @@ def test_no_repr_shows_one(echo: Serve, tmp_path: Path) -> None:
         ):  # fmt: skip
             clean(repr(shown), repr(getattr(shown, "__dict__", "")))
             clean(getattr(shown, "version", ""), getattr(shown, "base_url", ""))
-        url = f"{server.base_url}?key={QUERY}"
         clean(EvaluatorConfig("openai:m", base_url=url, extra_body={"gateway": {"token": TOKEN}}))
-        clean(
-            model._secrets,
-            given._secrets,
-            cached.identity,
-            cached.key(CompletionRequest(messages=())),
-        )
+        clean(model._secrets, given._secrets)
+        clean(cached.identity, cached.key(CompletionRequest(messages=())))
 
 
 @pytest.mark.parametrize(

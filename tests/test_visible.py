@@ -163,10 +163,10 @@ _OURS = {"cli/__init__.py", "cli/_terminal.py"}
 _PRINTING = {
     "print": _OURS,
     "echo": {"cli/__init__.py"},  # the version
-    # `agreement` and `_interrupt` ask whether it is a terminal; rows are ASCII without DEL;
+    # `agreement` and `_terminal` ask whether it is a terminal; rows are ASCII without DEL;
     # what a page shows was made visible as it was rendered.
     "stdout": {*_OURS, "cli/_console.py", "cli/agreement.py", "cli/report.py", "dataset/files.py"},
-    "stderr": {*_OURS, "cli/_console.py", "cli/_interrupt.py", "cli/_progress.py"},
+    "stderr": {*_OURS, "cli/_console.py", "cli/_progress.py"},
     "Console": {"cli/_progress.py", "evaluations/console.py"},  # which writes to a text
     "getLogger": {"_visible.py"},
     "writer": {"evaluations/_cells.py", "prompt_tests/_export.py"},  # the latter's texts are data

@@ -26,14 +26,13 @@ from embedded_training.measures import numbers_of, short, table, thresholds
 from embedded_training.nested import nested, nested_levels
 from embedded_training.rows import SCORES, Data
 
-from rag_eval_integrations.judges.embedded._features import DOCUMENT_FEATURES
+from rag_eval_integrations.judges.embedded._features import DOCUMENT_FEATURES, RESPONSE_FEATURES
 from rag_eval_integrations.judges.embedded._model import (
     ADHERENCE_FEATURES,
     LEVEL_FEATURES,
     MODEL_FILE,
     TOPIC_FEATURES,
 )
-from rag_eval_integrations.judges.embedded._response_features import RESPONSE_FEATURES
 
 VERSION = "9"
 ABOUT = {

@@ -29,8 +29,8 @@ from zlib import crc32
 from embedded_training.minimal_pairs import CONTROLS, WRONG, Change, Material, changes, material
 
 from rag_eval_integrations._recent import Recent
+from rag_eval_integrations.judges.embedded._features import says_documents_do_not_tell
 from rag_eval_integrations.judges.embedded._near_copies import read
-from rag_eval_integrations.judges.embedded._response_features import says_documents_do_not_tell
 from rag_eval_integrations.judges.embedded._words import words
 from rag_eval_integrations.judges.embedded.judge import label_call
 from rag_eval_integrations.records import Labels, RagCall, Sentence, Sentences, SentencizedCall

@@ -17,7 +17,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnablePassthrough
 
-from rag_eval_integrations.langchain.under_test import as_model_under_test
+from rag_eval_integrations.langchain.model import as_model_under_test
 from rag_eval_integrations.metrics.prompty import PromptyMetric, parse_prompty
 from rag_eval_integrations.models.completion import CompletionRequest
 from rag_eval_integrations.prompt_tests import (

@@ -331,7 +331,19 @@ def platt(scores: Array, gold: Array) -> tuple[float, float]:
 
 
 def _newton(odds: Array, gold: Array, slope: float, free: int) -> list[float]:
-    """Minimise over the intercept, and the slope if two are free, with halved steps."""
+    """Minimise over the intercept, and the slope if two are free, with halved steps.
+
+    What is minimised is the log loss and a ridge penalty for leaving intercept 0 and slope 1.
+
+    Args:
+        odds: log-odds of the scores.
+        gold: their gold values, in [0, 1].
+        slope: where the slope starts; it stays there if one is free.
+        free: 1 or 2.
+
+    Returns:
+        Intercept and slope, in this order, whatever is free.
+    """
     design = np.stack([np.ones(len(odds)), odds])
     prior, current = np.array([0.0, 1.0]), np.array([0.0, slope])
 

@@ -196,7 +196,12 @@ class SinkDelivery:
                     self._failures.log(("given up", self._name), text)
 
     def _take(self) -> list[_Queued]:
-        """Wait for a batch: what is due again, then what is new; empty at the end."""
+        """Wait for a batch: what is due again, then what is new; empty at the end.
+
+        Once something is due, it waits a moment longer to gather a batch, unless one is full or
+        `wait` is running. At the end it does not wait: it takes what is left,
+        and `stop` leaves nothing.
+        """
         with self._changed:
             while not self._stopping and (seconds := self._seconds_left()) != 0:
                 self._changed.wait(seconds)

@@ -85,7 +85,10 @@ def json_object(mapping: Mapping[Any, object], depth: int = 0) -> dict[str, Json
 
 
 def _json_number(value: numbers.Real) -> JsonValue:
-    """Return a number as JSON takes it; a text for NaN, infinity and huge integers."""
+    """Return a number as JSON takes it; a text for NaN, infinity and huge integers.
+
+    That of a huge integer says only how many bits it has. Other numbers become floats.
+    """
     if isinstance(value, numbers.Integral):
         whole = int(value)
         return whole if whole.bit_length() <= _MAX_BITS else f"{whole.bit_length()}-bit integer"

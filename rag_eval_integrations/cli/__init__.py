@@ -22,8 +22,12 @@ import typer
 from rag_eval_integrations._visible import visible_traceback
 from rag_eval_integrations.cli import _arguments
 from rag_eval_integrations.cli._grouped import Command, CommandGroup, command_of
-from rag_eval_integrations.cli._interrupt import INTERRUPTED, signals_as_ctrl_c
-from rag_eval_integrations.cli._terminal import open_standard_streams, print_stderr
+from rag_eval_integrations.cli._terminal import (
+    INTERRUPTED,
+    open_standard_streams,
+    print_stderr,
+    signals_as_ctrl_c,
+)
 from rag_eval_integrations.cli.prompt_tests import app as prompt_tests_app
 from rag_eval_integrations.errors import ConfigurationError, JudgeError, RagEvalError
 

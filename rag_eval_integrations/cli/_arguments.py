@@ -548,7 +548,11 @@ def option_of(name: str) -> str | None:
 
 
 def _json_object(text: str) -> dict[str, Any]:
-    """Read the JSON object of `--extra-body`."""
+    """Read the JSON object of `--extra-body`.
+
+    Raises:
+        ConfigurationError: it is not JSON, or not an object. NaN and Infinity are not JSON.
+    """
     try:
         value = json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:

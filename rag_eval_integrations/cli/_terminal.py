@@ -1,13 +1,20 @@
-"""Terminal output of all commands: results on stdout, messages on stderr, escaped."""
+"""Terminal of all commands: results on stdout, messages on stderr, escaped; what Ctrl-C ends."""
 
 from __future__ import annotations
 
 import os
+import shlex
+import signal
 import sys
-from contextlib import suppress
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from io import TextIOWrapper
+from pathlib import Path
+from types import FrameType
 
-from rag_eval_integrations._visible import hanging, visible
+from rag_eval_integrations._visible import counted, hanging, visible
 
 
 def print_stderr(text: str) -> None:
@@ -63,3 +70,111 @@ def encodable() -> None:
     """Escape what the encoding of stdout lacks, as stderr does, instead of failing."""
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
+
+
+# --- Ctrl-C, SIGTERM and SIGHUP: say what is kept and how to go on; exit with 130, 143 or 129
+
+
+INTERRUPTED = 128 + signal.SIGINT
+"""Exit codes are 128 and the number of the signal, as shells report it."""
+_ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
+_AGAIN = 5.0
+"""Seconds after which a signal that comes again is no more of the same, but a wish that was lost:
+Python ignores what is raised within a finaliser. Closing files takes less."""
+
+
+class Signals:
+    """The exit code of a command that a signal ended."""
+
+    def __init__(self) -> None:
+        self.code = INTERRUPTED
+        self._last: float | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether a signal has come."""
+        return self._last is not None
+
+    def end(self, number: int, frame: FrameType | None) -> None:
+        """End the command as Ctrl-C does, so that it closes its files and says what is kept.
+
+        Not again at once: a second signal would interrupt just that.
+        """
+        now = time.monotonic()
+        if self._last is not None and now < self._last + _AGAIN:
+            return
+        self._last = now
+        self.code = 128 + number
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def signals_as_ctrl_c() -> Iterator[Signals]:
+    """Treat SIGTERM and SIGHUP like Ctrl-C, unless ignored or another thread runs the command."""
+    signals = Signals()
+    if threading.current_thread() is not threading.main_thread():
+        yield signals
+        return
+    ours = [number for number in _ENDING if signal.getsignal(number) is signal.SIG_DFL]
+    for number in ours:
+        signal.signal(number, signals.end)
+    try:
+        yield signals
+    finally:
+        # Once it has ended the command, a second one would only keep Python from removing its
+        # temporary files.
+        after = signal.SIG_IGN if signals.ended else signal.SIG_DFL
+        for number in ours:
+            signal.signal(number, after)
+
+
+@contextmanager
+def kept(says: Callable[[], str], *, add: str = "", drop: str = "") -> Iterator[None]:
+    """Where a command ends early, print what is kept and the command line that goes on from there.
+
+    That is on Ctrl-C, SIGTERM or SIGHUP, and where a file cannot be written any more.
+
+    Args:
+        says: returns what is kept; empty if nothing is, and there is nothing to go on from.
+        add: option that the command line needs to go on.
+        drop: option that it must not have then.
+    """
+    try:
+        yield
+    except (KeyboardInterrupt, OSError) as end:  # such as a full disk; its message follows
+        interrupted = isinstance(end, KeyboardInterrupt)
+        if interrupted:
+            _settle()
+            end.args = ("what is kept is told",)
+        words = ""
+        with suppress(OSError):  # the folder is gone, for example: why the command ends is told
+            words = says()
+        if interrupted and sys.stderr.isatty():
+            print_stderr("")  # after the ^C that the terminal shows
+        if words:
+            print_stderr(
+                f"Interrupted. {words} Go on with:" if interrupted
+                else f"FAILED: {words} Once files can be written again, go on with:"
+            )  # fmt: skip
+            command = [word for word in sys.argv[1:] if word != drop]
+            command += [add] if add and add not in command else []
+            print_stderr(f"  {shlex.join(['rag-eval', *command])}")
+        elif interrupted:
+            print_stderr("Interrupted before anything was done; nothing is kept.")
+        raise
+
+
+def kept_words(count: int, singular: str, plural: str, path: Path | None) -> str:
+    """Say how many records are kept in which file."""
+    return f"{counted(count, f'{singular} is', f'{plural} are')} kept in {path}."
+
+
+def _settle() -> None:
+    """Wait until the work that was cancelled has stopped writing."""
+    from asyncio import sleep  # noqa: PLC0415  # costs 40 ms
+
+    from rag_eval_integrations import _loop  # noqa: PLC0415
+
+    _loop.run(sleep(0))

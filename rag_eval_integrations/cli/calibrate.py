@@ -10,12 +10,11 @@ from rag_eval_integrations._visible import counted
 from rag_eval_integrations.agreement._table import Row, Table
 from rag_eval_integrations.agreement.calibrating import calibration_of, check_enough
 from rag_eval_integrations.cli._arguments import CalibrateOptions
-from rag_eval_integrations.cli._gold_rows import RowReader, predicted_rows
 from rag_eval_integrations.cli._judges import judge_of
 from rag_eval_integrations.cli._options import trace_from
 from rag_eval_integrations.cli._progress import Progress
 from rag_eval_integrations.cli._terminal import print_stderr, print_stdout
-from rag_eval_integrations.cli.agreement import foldable, show
+from rag_eval_integrations.cli.agreement import RowReader, foldable, predicted_rows, show
 from rag_eval_integrations.dataset import evaluate_calls, read_calls
 from rag_eval_integrations.dataset._input import Input
 from rag_eval_integrations.dataset.files import check_out

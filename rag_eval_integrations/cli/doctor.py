@@ -94,7 +94,12 @@ def _verdict(evaluation: Evaluation) -> tuple[bool, str]:
 
 
 def _tells_apart(labels: Labels) -> str:
-    """Say whether the judge tells the copied sentence from the invented one."""
+    """Say whether the judge tells the copied sentence from the invented one.
+
+    Returns:
+        What follows `works` in the verdict. The copied one, `a`, should be fully supported; the
+        invented one, `b`, should not.
+    """
     if labels.support("b") == "full":
         return ", but calls an invented sentence supported"
     if labels.support("a") != "full":

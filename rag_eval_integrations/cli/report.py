@@ -175,7 +175,10 @@ def _write(rows: _Evals, content: Iterable[str], out: Path, form: str, *, overwr
 
 
 def _print(piece: str, form: str) -> None:
-    """Write a piece of the report to standard output; a page as UTF-8."""
+    """Write a piece of the report to standard output; a page as UTF-8.
+
+    Where the reader has gone, this and what follows is dropped without an error.
+    """
     if form != "html":
         write_stdout(piece)
         return

@@ -17,14 +17,6 @@ from rag_eval_integrations._scoring import about_reference, nothing_to_judge
 from rag_eval_integrations._visible import counted
 from rag_eval_integrations.cli._arguments import RunOptions
 from rag_eval_integrations.cli._bad_rows import BadRows
-from rag_eval_integrations.cli._ending import (
-    check_errors,
-    check_name,
-    check_report,
-    check_thresholds,
-    print_end,
-)
-from rag_eval_integrations.cli._interrupt import kept, kept_words
 from rag_eval_integrations.cli._judges import WatchedModel, judge_of
 from rag_eval_integrations.cli._options import (
     check_rows,
@@ -33,7 +25,14 @@ from rag_eval_integrations.cli._options import (
     thresholds_from,
 )
 from rag_eval_integrations.cli._progress import Progress
-from rag_eval_integrations.cli._terminal import print_stderr, print_stdout
+from rag_eval_integrations.cli._terminal import kept, kept_words, print_stderr, print_stdout
+from rag_eval_integrations.cli.score import (
+    check_errors,
+    check_name,
+    check_report,
+    check_thresholds,
+    print_end,
+)
 from rag_eval_integrations.dataset import EvaluationFile, Line, evaluate_calls, read_calls
 from rag_eval_integrations.dataset._input import Input
 from rag_eval_integrations.dataset.files import EvaluationPipe, check_form, check_out

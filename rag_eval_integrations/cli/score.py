@@ -1,18 +1,26 @@
-"""`rag-eval score`: score recorded labels with TRACe, without a judge."""
+"""`rag-eval score`: score recorded labels without a judge; the end that `run` has, too."""
 
 from __future__ import annotations
 
+import os
 import time
+from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
 
-from rag_eval_integrations.cli._arguments import ScoreOptions
+from rag_eval_integrations._visible import counted
+from rag_eval_integrations.cli._arguments import EvaluationsOutput, ScoreOptions
 from rag_eval_integrations.cli._bad_rows import BadRows, NoRowsError
-from rag_eval_integrations.cli._ending import check_errors, check_name, check_report, print_end
-from rag_eval_integrations.cli._options import trace_from
+from rag_eval_integrations.cli._options import Threshold, trace_from, trace_of
+from rag_eval_integrations.cli._terminal import print_stderr, print_stdout
 from rag_eval_integrations.dataset import labelled_from, score_labelled
-from rag_eval_integrations.dataset._input import Input, read_rows
+from rag_eval_integrations.dataset._input import Input, read_evaluations, read_rows
 from rag_eval_integrations.dataset.files import evaluations_to
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.evaluations.console import KEYS
 from rag_eval_integrations.evaluations.summary import Summary
+from rag_eval_integrations.records import Evaluation
+from rag_eval_integrations.report import _page
 from rag_eval_integrations.sentences import Punkt
 
 
@@ -29,6 +37,7 @@ def score(options: ScoreOptions) -> int:
     """
     labelled, out = Input(options.labelled), options.out
     metrics = [trace_from(options)]
+    chosen = options.formulas or options.relevance_baseline
     check_name("--out", out, labelled)
     check_report(options, labelled)
     summary = Summary()
@@ -38,7 +47,9 @@ def score(options: ScoreOptions) -> int:
     try:
         with evaluations_to(out, overwrite=options.overwrite) as write:
             for row in bad.values(read_rows(labelled, partial(labelled_from, splitter=Punkt()))):
-                evaluation = score_labelled(row, metrics, raw_keys=options.raw_keys)
+                recorded = row.evaluation and not chosen and trace_of(row.evaluation.scores)
+                own = [recorded] if recorded else metrics
+                evaluation = score_labelled(row, own, raw_keys=options.raw_keys)
                 summary.add(evaluation)
                 write(evaluation)
             if not summary.calls:
@@ -48,3 +59,167 @@ def score(options: ScoreOptions) -> int:
     print_end(options, summary, time.perf_counter() - started, summary.calls)
     code = bad.end("left out of the output", skip=options.skip_invalid)
     return max(code, check_errors(summary, max_error_rate=1))
+
+
+# --- The end of `run` and `score`: summary, report, and what makes them fail
+
+_ENOUGH = 30
+"""Calls from which labels that are all alike say more of the judge than of the calls."""
+
+
+def print_end(
+    options: EvaluationsOutput, summary: Summary, seconds: float, written: int, reused: int = 0
+) -> None:
+    """Print the summary, and write the report: reading the whole file, a resumed run's as well.
+
+    The summary has means with their counts, reasons for missing scores, warnings, errors and
+    diagnoses.
+
+    Args:
+        options: where evaluations and report go.
+        summary: of all evaluations.
+        seconds: duration of the run.
+        written: the number of evaluations in the file.
+        reused: evaluations taken from an earlier run.
+
+    Raises:
+        ConfigurationError: a file that this program did not make is now where the report goes.
+        OSError: it cannot be written.
+    """
+    piped = str(options.out) == "-"
+    for line in _in_words(summary, seconds, reused):
+        (print_stderr if piped else print_stdout)(line)
+    if not piped:
+        print_stdout(f"Wrote {counted(written, 'evaluation')} to {options.out}")
+    if options.report is not None:
+        from rag_eval_integrations.report.html import report_pieces  # noqa: PLC0415  # Jinja2
+
+        content = report_pieces(_rows(options.out), title=f"Evaluations of {options.out.name}")
+        _page.write(options.report, content, field="--report")
+        print_stdout(f"Wrote the report to {options.report}")
+
+
+def _rows(out: Path) -> Iterator[Evaluation]:
+    """Yield the evaluations that this program has just written."""
+    for line in read_evaluations(out):
+        if line.value is None:  # this program has just written it
+            raise ConfigurationError("--out", str(out), f"was changed meanwhile: {line.error}")
+        yield line.value
+
+
+def _in_words(summary: Summary, seconds: float, reused: int) -> Iterator[str]:
+    """Yield the lines about scores, notes and errors of a run, and how long it took."""
+    if not summary.calls:
+        yield "There are no rows, and so no scores."
+    for table in summary.tables():
+        yield from (*table, "")
+    for warning, count in summary.warnings.most_common():
+        yield f"NOTE ({counted(count, 'call')}): {warning}"
+    by_labels = [figures for figures in summary.scores if figures.method == "labels"]
+    if by_labels and all(f.scored >= _ENOUGH and f.deviation == 0 for f in by_labels):
+        same = ", ".join(f"{figures.name} {figures.mean:.2f}" for figures in by_labels)
+        yield f"NOTE: all calls have the same scores ({same}); does the judge read them?"
+    for failure, count in summary.errors.most_common():
+        yield f"ERROR ({counted(count, 'call')}): {failure}: {summary.reasons[failure]}"
+    if summary.diagnoses:
+        yield "Diagnoses:"
+    labelled = counted(summary.labelled, "labelled call")
+    for diagnosis, count in summary.advice():
+        advice = f"{diagnosis.problem} {diagnosis.fix}"
+        yield f"  {diagnosis.pattern} ({count:,} of {labelled}): {advice}"
+    if summary.calls:
+        yield KEYS
+    new = summary.calls - reused
+    rate = f", {new / seconds:.0f} per second" if new and seconds > 0 else ""
+    earlier = f", {reused:,} reused from an earlier run" if reused else ""
+    took = f"{counted(summary.calls, 'call')} in {seconds:.1f} s{rate}{earlier}"
+    yield f"{took}; {summary.cost()}"
+
+
+def nothing_scored(summary: Summary) -> str | None:
+    """Say that a run has no score at all; None when a call was scored."""
+    if summary.scored:
+        return None
+    if summary.calls == 1:
+        return "the call was not scored"
+    return f"none of the {summary.calls:,} calls was scored"
+
+
+def check_errors(summary: Summary, max_error_rate: float) -> int:
+    """Return 1, and say why, if too many calls ended in an error or none was scored; else 0."""
+    errors = summary.errors.total()
+    why = nothing_scored(summary)
+    if why is None and errors > max_error_rate * summary.calls:
+        why = (
+            f"{errors:,} of {counted(summary.calls, 'call')} ({errors / summary.calls:.1%}) ended "
+            f"in an error; --max-error-rate is {max_error_rate:g}"
+        )
+    if why is None:
+        return 0
+    print_stderr(f"FAILED: {why}")
+    return 1
+
+
+def check_thresholds(thresholds: Sequence[Threshold], summary: Summary) -> int:
+    """Return 1, and say why, if the mean of a score is below its threshold; else 0."""
+    code = 0
+    for threshold in thresholds:
+        why = ""
+        try:
+            score = summary.means.mean(threshold.name)
+            if score is None or score.mean is None:
+                why = "no call has this score"
+            elif score.mean < threshold.value:
+                why = f"mean {score.mean:.4f} is below {threshold.value:g}"
+        except ValueError as error:  # the scores come from different estimators, for example
+            why = f"no single mean: {error}"
+        if why:
+            print_stderr(f"FAILED {threshold.name}: {why}")
+            code = 1
+    return code
+
+
+# --- The files, before the first row
+
+
+def check_name(option: str, path: Path | None, calls: Input, **taken: Path | None) -> None:
+    """Refuse a file to write that is the input, or a file of another option: each spoils the other.
+
+    Args:
+        option: the option that names it.
+        path: the file; None for none.
+        calls: the input.
+        **taken: files by the names of their options.
+    """
+    if path is None:
+        return
+    if calls.is_file(path):
+        raise ConfigurationError(option, str(path), "is the input file")
+    for name, other in taken.items():
+        if other is not None and os.path.realpath(path).removeprefix(os.path.realpath(other)) in (
+            "", ".partial", ".bak",
+        ):  # fmt: skip
+            why = f"is a file of --{name}; use another name"
+            raise ConfigurationError(option, str(path), why)
+
+
+def check_report(options: EvaluationsOutput, calls: Input, **taken: Path | None) -> None:
+    """Refuse a report that could not be written at the end, or that would spoil another file.
+
+    Args:
+        options: where evaluations and report go.
+        calls: the input.
+        **taken: further files of the command by the names of their options.
+
+    Raises:
+        ConfigurationError: the evaluations go to standard output, or the report is the input, an
+            output, or a file that this program did not make.
+        OSError: its folder does not exist, or it cannot be read.
+    """
+    if options.report is None:
+        return
+    if str(options.out) == "-":
+        why = "is made of a file: use one for --out"
+        raise ConfigurationError("--report", str(options.report), why)
+    check_name("--report", options.report, calls, out=options.out, **taken)
+    _page.check(options.report, field="--report")

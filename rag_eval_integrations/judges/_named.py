@@ -29,13 +29,16 @@ def named_judge(
 ) -> Judge | Model:
     """Make the judge of a name; FORMS lists the forms.
 
+    One of them is a cascade, `cascade:A,B`, whose parts are names of judges themselves.
+
     Args:
         name: the option's value.
         option: the option that it was given to, for error messages.
         endpoint: makes the model of `openai:MODEL`.
 
     Raises:
-        ConfigurationError: for a judge that does not exist, naming what was looked for.
+        ConfigurationError: for a judge that does not exist, naming what was looked for; for a
+            cascade that cannot be made.
     """
     if name.startswith(CASCADE):
         return cascade_named(name, option, lambda part: _judge_called(part, name, option, endpoint))

@@ -21,7 +21,7 @@ from threading import Event
 from typing import Any, ClassVar, NamedTuple
 
 from rag_eval_integrations._contain import contained
-from rag_eval_integrations._threads import Threads
+from rag_eval_integrations._loop import Threads
 from rag_eval_integrations.errors import ConfigurationError, JudgeError, JudgeOutputError
 from rag_eval_integrations.judges._local_model import LocalModel, Pair, Pooling, sigmoid
 from rag_eval_integrations.judges.embedded import EmbeddedJudge, label_call
@@ -513,7 +513,10 @@ def _likeliest(keys: Sequence[str], probabilities: Sequence[float]) -> tuple[str
 
 
 def _absolute(value: object) -> object:
-    """Make the path of a file or folder absolute, for a process in another folder."""
+    """Make the path of a file or folder absolute, for a process in another folder.
+
+    A text counts as a path only if it exists; whatever else is returned as it is.
+    """
     if isinstance(value, Path) or (isinstance(value, str) and Path(value).exists()):
         return Path(value).absolute()
     return value  # models that are loaded, or the name of one on the hub

@@ -94,7 +94,10 @@ _LATIN_ALIKE = str.maketrans("aeopcyxkmtbhAEOPCYXKMTBH", "аеорсухкмтв
 
 
 def _in_cyrillic(match: re.Match[str]) -> str:
-    """Write a word with Cyrillic letters in the Latin letters they look like."""
+    """Replace Latin letters in a word that has Cyrillic ones by the Cyrillic letters like them.
+
+    A word without Cyrillic letters is returned as it is; a Latin letter like none of them stays.
+    """
     word = match.group()
     return word.translate(_LATIN_ALIKE) if _CYRILLIC.search(word) else word
 

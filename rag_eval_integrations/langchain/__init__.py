@@ -25,12 +25,11 @@ if TYPE_CHECKING:
         GEvalEvaluator,
         LangSmithFeedback,
         MetricEvaluator,
+        PromptyEvaluator,
         TraceEvaluator,
         as_evaluators,
     )
-    from rag_eval_integrations.langchain.evaluators.base import PromptyEvaluator
-    from rag_eval_integrations.langchain.model import LangChainModel
-    from rag_eval_integrations.langchain.under_test import as_model_under_test, as_prompt
+    from rag_eval_integrations.langchain.model import LangChainModel, as_model_under_test, as_prompt
     from rag_eval_integrations.langchain.wrappers import (
         EvaluatedRetriever,
         EvaluatedRunnable,
@@ -64,12 +63,11 @@ __getattr__, __dir__ = lazy(
             "GEvalEvaluator",
             "LangSmithFeedback",
             "MetricEvaluator",
+            "PromptyEvaluator",
             "TraceEvaluator",
             "as_evaluators",
         ],
-        "evaluators.base": ["PromptyEvaluator"],
-        "model": ["LangChainModel"],
-        "under_test": ["as_model_under_test", "as_prompt"],
+        "model": ["LangChainModel", "as_model_under_test", "as_prompt"],
         "wrappers": ["EvaluatedRetriever", "EvaluatedRunnable", "evaluated"],
     },
 )

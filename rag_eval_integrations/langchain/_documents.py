@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from rag_eval_integrations.capture._calls import Snapshot, finite, json_object
-from rag_eval_integrations.capture._hooks import Hooks, documents, text, text_or_none
+from rag_eval_integrations.capture._delivery import Hooks, documents, text, text_or_none
 from rag_eval_integrations.langchain._values import HUMAN, LISTS, message_of, plain
 from rag_eval_integrations.records import Document
 
@@ -198,7 +198,8 @@ def _field(item: object, name: str) -> Any:
 def _parts_of(kind: type) -> Callable[[Any], Sequence[object]] | None:
     """Return the function that lists the parts of such values; None if they hold no lists.
 
-    Remembered by type.
+    For the type of a document, a function that lists nothing. The result is remembered by type; the
+    memory is cleared when it is full.
     """
     parts: Callable[[Any], Any] | None = None
     if issubclass(kind, LISTS):

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from rag_eval_integrations.capture._calls import Snapshot
-from rag_eval_integrations.capture._hooks import Hooks
+from rag_eval_integrations.capture._delivery import Hooks
 from rag_eval_integrations.capture._traces import CallTraces
 from rag_eval_integrations.langchain._documents import (
     HooksOfCall,

@@ -32,8 +32,8 @@ from rag_eval_integrations.dataset._asking import (
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations import Evaluations
 from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.langchain._given import reference_in, relevant_ids_in
 from rag_eval_integrations.langchain._values import answer_of, question_of
-from rag_eval_integrations.langchain.evaluators._given import reference_in, relevant_ids_in
 from rag_eval_integrations.langchain.handler import RagEvalCallbackHandler
 from rag_eval_integrations.records import RagCall
 

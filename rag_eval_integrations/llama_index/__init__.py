@@ -47,8 +47,11 @@ if TYPE_CHECKING:
         RagEvalHandler,
         dispatch_evaluation,
     )
-    from rag_eval_integrations.llama_index.model import LlamaIndexModel
-    from rag_eval_integrations.llama_index.under_test import as_model_under_test, as_prompt
+    from rag_eval_integrations.llama_index.model import (
+        LlamaIndexModel,
+        as_model_under_test,
+        as_prompt,
+    )
     from rag_eval_integrations.llama_index.wrappers import EvaluatedQueryEngine, EvaluatedRetriever
 
 __all__ = [
@@ -89,8 +92,7 @@ __getattr__, __dir__ = lazy(
             "results_table",
         ],
         "handler": ["EvaluationEvent", "RagEvalHandler", "dispatch_evaluation"],
-        "model": ["LlamaIndexModel"],
-        "under_test": ["as_model_under_test", "as_prompt"],
+        "model": ["LlamaIndexModel", "as_model_under_test", "as_prompt"],
         "wrappers": ["EvaluatedQueryEngine", "EvaluatedRetriever"],
     },
 )

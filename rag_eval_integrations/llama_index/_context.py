@@ -129,6 +129,12 @@ def _shown_again(
 
     An app may ask a model about each document first, in order to choose: then the answer rests on
     the choice. Or it may refine an answer with each document: then the last document is new.
+
+    Args:
+        documents: the documents in the prompts.
+        prompts: the text of all prompts, which ends with `last`.
+        last: the last prompt.
+        question: the user's question, which may contain a short document as well.
     """
     there, _ = _find(documents, last, question)
     earlier = prompts[: len(prompts) - len(last)]

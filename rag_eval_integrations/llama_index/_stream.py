@@ -161,7 +161,11 @@ class _Copy:
             self._tokens.append(text)
 
     def end(self, error: BaseException | None) -> None:
-        """End the call with the text so far, by how the stream ended."""
+        """End the call with the text so far, by how the stream ended.
+
+        After an `Exception` it is an error, without the text; after `GeneratorExit` or the like it
+        is aborted, without a text if none was read.
+        """
         text = "".join(self._tokens)
         if error is None:
             self._done(self._call, "ok", text)

@@ -15,7 +15,7 @@ from rag_eval_integrations.errors import JudgeError, JudgeRejectedError, JudgeUn
 
 
 def may_pass(status: int) -> bool:
-    """Whether the same request may succeed later."""
+    """Whether the same request may succeed later: 408, 409, 425, 429 and every 5xx."""
     return status in (408, 409, 425, 429) or 500 <= status < 600
 
 
@@ -62,7 +62,8 @@ def readable(text: str, most: int = 300) -> str:
     """Write an endpoint's message as one line for a person.
 
     Stack frames, markup, directories of the server's machine, and control or invisible characters
-    are left out.
+    are left out. Only the first 20,000 characters are read. A longer line than `most` ends in an
+    ellipsis; the result may be empty.
 
     Args:
         text: the message, of any length.
@@ -88,7 +89,10 @@ _NO_CONNECTION = (ConnectionRefusedError, socket.gaierror, ssl.SSLCertVerificati
 
 
 def causes_of(error: BaseException) -> Iterator[BaseException]:
-    """Yield an exception and those behind it: the socket's stands behind the client's own."""
+    """Yield an exception and those behind it, each once, from the outermost on.
+
+    The socket's exception stands behind the client's own. Of a group, only the first is followed.
+    """
     seen: set[int] = set()
     cause: BaseException | None = error
     while cause is not None and id(cause) not in seen:
@@ -100,7 +104,10 @@ def causes_of(error: BaseException) -> Iterator[BaseException]:
 
 
 def _connected(error: BaseException) -> bool:
-    """Whether a connection was made, as far as the causes of a failure tell."""
+    """Whether a connection was made, as far as the causes of a failure tell.
+
+    False for a refused connection, an unknown host, an untrusted certificate and a `ConnectError`.
+    """
     return not any(
         isinstance(cause, _NO_CONNECTION) or type(cause).__name__ == "ConnectError"
         for cause in causes_of(error)
@@ -112,6 +119,10 @@ def judge_error(error: Exception, who: str) -> JudgeError:
 
     Frameworks wrap the clients of many vendors. HTTP errors have a `status_code` (OpenAI,
     Anthropic, Mistral, Groq); connection failures and timeouts are recognised by their types.
+
+    A status that may pass gives a `JudgeUnavailableError` with the wait that the endpoint asks for,
+    any other status a `JudgeRejectedError`. Without a status, a timeout or connection failure gives
+    a `JudgeUnavailableError`, and anything else a plain `JudgeError`, which is not retried.
     """
     why = f"{who}: {type(error).__name__}: {readable(str(error))}"
     status = getattr(error, "status_code", None)

@@ -17,11 +17,12 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from rag_eval_integrations._contain import contained
+from rag_eval_integrations._loop import Threads
 from rag_eval_integrations._suppress import suppress_capture
-from rag_eval_integrations._threads import Threads
 from rag_eval_integrations.errors import (
     ConfigurationError,
     JudgeError,
+    JudgeOutputError,
     JudgeUnavailableError,
 )
 from rag_eval_integrations.models._failures import judge_error
@@ -77,6 +78,9 @@ class FrameworkModel(ModelBase, Generic[M, R]):
     async def complete(self, request: CompletionRequest) -> Completion:
         """Answer a request.
 
+        A setting that the model refuses is left out, and the request is made again. Fewer answers
+        than requested and settings that were not sent are warnings of the completion.
+
         Raises:
             JudgeUnavailableError: no answer; a retry may help.
             JudgeRejectedError: the model refuses the request itself.
@@ -101,7 +105,11 @@ class FrameworkModel(ModelBase, Generic[M, R]):
     async def _replies(
         self, request: CompletionRequest, sent: dict[str, Any]
     ) -> tuple[list[R], int]:
-        """Return all answers and the number of requests; fill in `sent`."""
+        """Return all answers and the number of requests; fill in `sent`.
+
+        Where `n` could not be sent, the missing answers are asked for one by one, at once; those
+        that fail with `JudgeUnavailableError` are dropped.
+        """
 
         def settings(model: M) -> dict[str, Any]:
             """Note and return the settings that are sent."""
@@ -117,12 +125,17 @@ class FrameworkModel(ModelBase, Generic[M, R]):
             return await self._aask(model, request, settings(model))
 
         first = await self._borrowed.ask(self.name, sync, native)
+        if not first:
+            raise JudgeOutputError(f"{self.name} gave no answer", "")
         missing = 0 if "n" in sent else request.n - len(first)
         others = await answered(self._borrowed.ask(self.name, sync, native) for _ in range(missing))
         return [reply for replies in (first, *others) for reply in replies], 1 + len(others)
 
     def not_sent(self, request: CompletionRequest) -> tuple[str, ...]:
-        """Name the settings of a request that the model does not have."""
+        """Name the settings of a request that the model does not have, and `images`.
+
+        Where the model is made per loop, every setting is named, since none is known before.
+        """
         known = () if self._borrowed.model is None else self._settings(self._borrowed.model)
         asked = super().not_sent(request)
         return tuple(name for name in asked if name not in known)
@@ -156,8 +169,20 @@ class FrameworkModel(ModelBase, Generic[M, R]):
         return None
 
 
+_ENDED = ("finish_reason", "stop_reason", "done_reason", "stopReason")
+"""Names of why an answer ended: OpenAI's, Anthropic's, Ollama's and Bedrock's."""
+
+
+def finished_in(metadata: Mapping[str, Any]) -> Any:
+    """Return why an answer ended, in the words of its vendor; None where nothing says so."""
+    return next((metadata[name] for name in _ENDED if metadata.get(name)), None)
+
+
 def _choice(reply: Reply, sent: Mapping[str, Any], warnings: list[str]) -> Choice:
-    """Read a framework's answer: without its reasoning, with the tokens that were asked for."""
+    """Read a framework's answer: without its reasoning, with the tokens that were asked for.
+
+    Adds to `warnings` when log-probabilities were asked for and none came.
+    """
     answer = answer_in(reply.written)
     tokens = None
     if "logprobs" in sent:
@@ -186,6 +211,11 @@ class Extras:
     def of(self, request: CompletionRequest, known: Collection[str]) -> dict[str, Any]:
         """Return the settings to send.
 
+        Only what the model declares and has not refused: log-probabilities, `n` above 1, the seed,
+        `parameters`, and the temperature where one of the first three is wanted. The two settings
+        of log-probabilities are sent together or not at all. Where several answers cannot be asked
+        for at once, no seed is sent.
+
         Args:
             request: the request.
             known: names of settings that the model declares.
@@ -212,7 +242,11 @@ class Extras:
         return sent
 
     def learn(self, error: JudgeError, sent: Collection[str]) -> bool:
-        """Stop sending what a refusal names, or all that was sent; False if it cannot help."""
+        """Stop sending what a refusal names, or all that was sent; False if it cannot help.
+
+        False for an outage, when nothing was sent, and for a status other than 400, 403 and 422; an
+        error without a status counts as a refusal.
+        """
         if isinstance(error, JudgeUnavailableError) or not sent:
             return False
         status = getattr(error, "status", None)
@@ -227,7 +261,10 @@ class Extras:
 
 
 def left_out(request: CompletionRequest, sent: Collection[str], who: str) -> tuple[str, ...]:
-    """Return warnings about requested settings that were not sent."""
+    """Return warnings about requested settings that were not sent.
+
+    These are log-probabilities, the seed and `parameters`; nothing is said about others.
+    """
     asked = {
         "log-probabilities": (request.top_logprobs, "logprobs"),
         "a seed": (request.seed is not None, "seed"),
@@ -241,7 +278,7 @@ def left_out(request: CompletionRequest, sent: Collection[str], who: str) -> tup
 
 
 def fewer(request: CompletionRequest, replies: Sized) -> tuple[str, ...]:
-    """Return a warning when there are fewer answers than requested."""
+    """Return a warning when there are fewer answers than requested; else nothing."""
     if len(replies) >= request.n:
         return ()
     return (f"{request.n} answers were asked for and {len(replies)} given",)
@@ -291,23 +328,25 @@ class Borrowed(Generic[M]):
     ) -> T:
         """Call the user's model by `sync`, or one made here by `native`.
 
+        An exception that is a `JudgeError` already is raised as it is.
+
         Raises:
             JudgeUnavailableError: no answer in time, or a temporary failure (429, 5xx …).
             JudgeRejectedError: a permanent failure (401, 404 …).
             JudgeError: any other exception of the framework.
         """
         try:
-            async with asyncio.timeout(self._timeout):
+            async with asyncio.timeout(self._timeout) as limit:
                 if self.model is None:
                     assert native is not None
                     with suppress_capture():
                         return await native(self._model_here())
                 return await self._in_thread(sync, self.model)
-        except TimeoutError as error:
-            raise JudgeUnavailableError(f"{who}: no answer in {self._timeout:g} s") from error
         except JudgeError:
             raise
         except Exception as error:
+            if isinstance(error, TimeoutError) and limit.expired():
+                raise JudgeUnavailableError(f"{who}: no answer in {self._timeout:g} s") from error
             raise judge_error(error, who) from error
 
     def _model_here(self) -> M:
@@ -319,7 +358,11 @@ class Borrowed(Generic[M]):
         return self._made[loop]
 
     async def _in_thread(self, sync: Callable[[M], T], model: M) -> T:
-        """Call the sync method in a thread, where it may block."""
+        """Call the sync method in a thread, where it may block.
+
+        Waits for a free thread. The call sees none of the context variables of this task, and is
+        not captured unless the model is the app's.
+        """
 
         def call() -> T:
             """Make the request, without capture unless it is the app's."""
@@ -338,10 +381,11 @@ class Borrowed(Generic[M]):
 async def answered(asking: Iterable[Awaitable[T]]) -> list[T]:
     """Await several requests at once; drop those that failed with `JudgeUnavailableError`.
 
-    If one of twenty hits a limit, the other nineteen should not be paid for twice.
+    If one of twenty hits a limit, the other nineteen should not be paid for twice. Answers come in
+    the order of the requests; empty if all failed so.
 
     Raises:
-        Exception: any other failure, after all have ended.
+        Exception: the first other failure, after all have ended.
     """
 
     async def ask(request: Awaitable[T]) -> T:
@@ -387,6 +431,8 @@ class FrameworkTemplate(ABC):
     def render(self, values: Mapping[str, object]) -> tuple[Message, ...]:
         """Render the template with these values.
 
+        Values that are not inputs of the template are ignored.
+
         Raises:
             ConfigurationError: a value is missing, or a message is not text.
         """
@@ -403,7 +449,11 @@ class FrameworkTemplate(ABC):
         """Render the template: the kind and the text of each message."""
 
     def _message(self, kind: str, content: str) -> Message:
-        """Make the message of a framework's kind, such as `human`."""
+        """Make the message of a framework's kind, such as `human`.
+
+        Raises:
+            ConfigurationError: the kind is not a system, user or assistant message.
+        """
         role = _ROLES.get(kind)
         if role is None:
             raise ConfigurationError("prompt", self.name, f"has a message of the kind {kind!r}")

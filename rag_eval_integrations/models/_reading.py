@@ -49,7 +49,11 @@ class AnswerText:
 
 
 def answer_in(written: str) -> AnswerText:
-    """Cut the reasoning off; a text without reasoning is returned unchanged."""
+    """Cut the reasoning off; a text without reasoning is returned unchanged.
+
+    Only reasoning at the beginning counts, and a closing tag alone, unless the text begins as JSON
+    or a code fence. Empty and `unfinished` when the reasoning does not end.
+    """
     if _CHANNELS.match(written):
         return _after(written, (match.end() for match in _FINAL.finditer(written)))
     opening = _OPEN.match(written)
@@ -68,7 +72,8 @@ def _after(written: str, ends: Iterable[int]) -> AnswerText:
     """Return the text after the first end that is followed by whole JSON, or after the last end.
 
     Taking the first end alone would let quoted reasoning through, taking the last alone would cut
-    an answer that quotes the tag.
+    an answer that quotes the tag. The text is stripped; empty and `unfinished` when there is no
+    end. Only the first 16 ends with JSON behind them are tried.
     """
     last: int | None = None
     tried = 0
@@ -173,8 +178,10 @@ def loads(content: str | bytes) -> Any:
 def json_of(text: str) -> Any:
     """Read a text that is JSON as a whole.
 
+    Raw line breaks in strings are accepted; NaN and Infinity are read as words.
+
     Raises:
-        ValueError: it is not, or is nested too deeply.
+        ValueError: it is not, or is nested deeper than 100 levels.
     """
     try:
         value = _WHOLE.decode(text)
@@ -186,7 +193,7 @@ def json_of(text: str) -> Any:
 
 
 def _is_deep(value: Any) -> bool:
-    """Tell whether a value is nested too deeply to be shown, compared or written anywhere."""
+    """Tell whether a value is nested deeper than 100 levels, too deep to be shown or written."""
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(_MOST_DEEP):
         inner = [
@@ -213,7 +220,8 @@ def objects_in(text: str) -> Iterator[ObjectPlace]:
     """Yield the JSON objects of a text in their order, also those that do not parse.
 
     Objects inside of an object are not yielded, unless that one is broken. A brace in prose is not
-    the beginning of an object. The search ends after 200 braces, or when it takes too long.
+    the beginning of an object. The search ends after 200 braces, or when it takes too long. An
+    object that is nested deeper than 100 levels counts as broken.
     """
     position, tries = text.find("{"), 0
     left = max(_LEAST_DECODED, _MOST_PASSES * len(text))
@@ -306,7 +314,8 @@ def fields_in(text: str) -> Iterator[list[dict[str, Span]]]:
     """Yield, for every outermost object, the spans of its fields and of the objects inside it.
 
     The outermost object comes first; names of fields are in lower case. An object that breaks off
-    gives its fields up to the end of the text, the cut one included. Nothing is repaired.
+    gives its fields up to the end of the text, the cut one included. Nothing is repaired. An object
+    without fields yields nothing. The search ends after 200 braces, and 4 levels down.
     """
     position, tries = text.find("{"), 0
     while position >= 0 and tries < _MOST_TRIES:
@@ -320,7 +329,8 @@ def fields_in(text: str) -> Iterator[list[dict[str, Span]]]:
 def as_text(value: str) -> str:
     """Undo the quotes and escapes of a string value; return other values as they are written.
 
-    A raw line break with its indentation becomes a space.
+    A raw line break with its indentation becomes a space. A string that is not closed loses its
+    opening quote only. Lone surrogates become `?`.
     """
     if value[:1] not in ("'", '"'):
         return value
@@ -331,7 +341,7 @@ def as_text(value: str) -> str:
 
 
 def _nested(text: str, fields: dict[str, Span], depth: int) -> Iterator[dict[str, Span]]:
-    """Yield the fields of the objects inside an object, down to a depth."""
+    """Yield the fields of the objects inside an object, outer ones first, down to a depth."""
     for begin, stop in fields.values():
         if depth and text.startswith("{", begin, stop):
             inner, _ = _fields(text, begin + 1, stop)
@@ -340,7 +350,11 @@ def _nested(text: str, fields: dict[str, Span], depth: int) -> Iterator[dict[str
 
 
 def _fields(text: str, position: int, stop: int) -> tuple[dict[str, Span], int]:
-    """Read `"key": value, …` up to the closing brace; return fields and the position after it."""
+    """Read `"key": value, …` up to the closing brace; return fields and the position after it.
+
+    Names are in lower case; of two fields with the same name, the last counts. A value that is cut
+    off ends at `stop`.
+    """
     fields: dict[str, Span] = {}
     while (match := _KEY.match(text, position, stop)) is not None:
         begin, end = match.end(), _value_end(text, match.end(), stop)
@@ -352,7 +366,7 @@ def _fields(text: str, position: int, stop: int) -> tuple[dict[str, Span], int]:
 
 
 def _value_end(text: str, position: int, stop: int) -> int:
-    """Find the position of the comma or bracket that ends a value."""
+    """Find the position of the comma or bracket that ends a value; `stop` if there is none."""
     depth = 0
     for place, mark in _marks(text, position, stop):
         if not depth and mark in "}],":
@@ -395,7 +409,7 @@ _CEILING = 1e300  # a longer integer is not even a float
 
 
 def clean(text: str) -> str:
-    """Replace lone surrogates, which JSON can escape and UTF-8 cannot encode."""
+    """Replace lone surrogates, which JSON can escape and UTF-8 cannot encode, by `?`."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -408,7 +422,9 @@ def tokens_of(
 ) -> tuple[Token, ...] | None:
     """Read the tokens of an answer with their log-probabilities; None when there are none.
 
-    Placeholders (-9999, all alike) are kept; the metric decides about them.
+    None with a warning when one of them has another shape. Tokens of the reasoning are left out. If
+    the tokens do not spell the answer, all are returned, with a warning. Placeholders (-9999, all
+    alike) are kept; the metric decides about them.
 
     Args:
         given: the choice's `logprobs`, in the shape that OpenAI documents.
@@ -430,7 +446,7 @@ def tokens_of(
 def _of_answer(
     tokens: list[Token], written: str, start: int, text: str, warnings: list[str]
 ) -> tuple[Token, ...]:
-    """Drop the tokens of the reasoning.
+    """Drop the tokens of the reasoning; keep all, with a warning, if they do not spell the answer.
 
     The list has them when we cut the reasoning off ourselves, and also when the server did
     (SGLang #25055): the tokens then spell more than the content, which is their end.
@@ -450,7 +466,10 @@ def _of_answer(
 
 
 def _token(item: object) -> Token | None:
-    """Read one token with its alternatives; None when it has another shape."""
+    """Read one token with its alternatives; None when it has another shape.
+
+    Alternatives of another shape are left out.
+    """
     if not isinstance(item, dict):
         return None
     own = _alternative(item)
@@ -467,7 +486,11 @@ def _alternative(item: object) -> tuple[str, float] | None:
 
 
 def alternative(text: object, logprob: object) -> tuple[str, float] | None:
-    """Return a token's text and log-probability as a record holds them; None if it cannot."""
+    """Return a token's text and log-probability as a record holds them; None if it cannot.
+
+    None for NaN, infinity and booleans. A value below -9999 becomes -9999, and lone surrogates in
+    the text become `?`.
+    """
     if not isinstance(text, str) or isinstance(logprob, bool):
         return None
     if not isinstance(logprob, int | float) or not logprob < _CEILING:  # NaN and infinity too
@@ -480,5 +503,8 @@ _MOST_TOKENS = 10**12
 
 
 def token_count(value: object) -> int:
-    """Read a number of tokens; what cannot be one counts as not given, which is 0."""
+    """Read a number of tokens; what cannot be one counts as not given, which is 0.
+
+    That is anything but an `int` from 1 up to below 10^12.
+    """
     return value if type(value) is int and 0 < value < _MOST_TOKENS else 0

@@ -42,10 +42,13 @@ class SingleFlight(_process.ProcessObserver, Generic[T]):
         self._done: OrderedDict[Hashable, T] = OrderedDict()
 
     async def get(self, key: Hashable, make: Callable[[], Awaitable[T]]) -> T:
-        """Return the answer for `key`; call `make` unless another caller already does.
+        """Return the answer for `key`; call `make` if none is remembered or being made.
+
+        Waits for another caller that makes it already. If that caller is cancelled, one of those
+        that wait calls its own `make`.
 
         Raises:
-            Exception: whatever `make` raised.
+            Exception: whatever `make`, of this caller or of the one waited for, raised.
         """
         from asyncio import wrap_future  # noqa: PLC0415  # 40 ms, too much for a light import
 
@@ -69,7 +72,12 @@ class SingleFlight(_process.ProcessObserver, Generic[T]):
                 continue
 
     async def _make(self, key: Hashable, flight: Future[T], make: Callable[[], Awaitable[T]]) -> T:
-        """Make the answer, and give it or the failure to all who wait for it."""
+        """Make the answer, and give it or the failure to all who wait for it.
+
+        The answer is remembered, unless `size` is 0, and the least recently used one forgotten
+        above `size`. A failure is not remembered. If this caller is cancelled, those that wait try
+        again.
+        """
         try:
             answer = await make()
         except BaseException as error:

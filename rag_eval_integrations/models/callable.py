@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from rag_eval_integrations._contain import contained
-from rag_eval_integrations._threads import Threads
+from rag_eval_integrations._loop import Threads
 from rag_eval_integrations.errors import ConfigurationError, JudgeOutputError
 from rag_eval_integrations.models.completion import (
     Choice,
@@ -67,10 +67,14 @@ class CallableModel(ModelBase):
         self.name = name
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """Answer a request.
+        """Answer a request by one call of the function per answer, one after the other.
+
+        Every answer counts as finished (`stop`). A warning says that log-probabilities are not
+        available, if they were requested.
 
         Raises:
             JudgeOutputError: when the function does not return text.
+            Exception: whatever the function raises.
         """
         messages = [{"role": m.role, "content": m.content} for m in request.messages]
         choices = []
@@ -86,7 +90,10 @@ class CallableModel(ModelBase):
         )
 
     async def _answer(self, messages: Messages) -> object:
-        """Call the user's function: on this loop, or in a thread."""
+        """Call the user's function: on this loop, or in a thread.
+
+        What a plain function returns is awaited on this loop if it can be.
+        """
         if self._is_async:
             return await self._function(messages)  # type: ignore[misc]  # known by `_is_async`
         # In a copy of the context, so that nothing is captured in the thread either.

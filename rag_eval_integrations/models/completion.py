@@ -122,7 +122,7 @@ class Completion(Record):
 
     @property
     def tokens(self) -> tuple[Token, ...] | None:
-        """The first answer's tokens."""
+        """The first answer's tokens; None where the endpoint gave no log-probabilities."""
         return self.choices[0].tokens
 
     @property
@@ -180,11 +180,17 @@ class ModelBase(ABC):
         """Answer a request; see `Model.complete`."""
 
     def waiting(self) -> Waiting | None:
-        """Return what requests are waiting for; None when none waits, or it is not known."""
+        """Return what requests are waiting for; None when none waits, or it is not known.
+
+        Here always None; a model that lets requests wait overrides it.
+        """
         return None
 
     def not_sent(self, request: CompletionRequest) -> tuple[str, ...]:
-        """Name what a model of this kind leaves out: names of `parameters`, and `images`."""
+        """Name all `parameters` of a request, and `images` if it has any: none of them is sent.
+
+        Models that send some of them override this.
+        """
         images = any(message.images for message in request.messages)
         return (*request.parameters, *(("images",) if images else ()))
 
@@ -264,12 +270,12 @@ async def completed(model: Model, request: CompletionRequest) -> Completion:
 
 
 def model_base(model: Model) -> ModelBase:
-    """Return a model with its optional members: itself if it inherits `ModelBase`."""
+    """Return a model with its optional members: itself if it inherits `ModelBase`, else wrapped."""
     return model if isinstance(model, ModelBase) else _ForeignModel(model)
 
 
 def with_retries(model: Model) -> ModelBase:
-    """Wrap a model in `ThrottledModel`, unless it retries already."""
+    """Wrap a model in `ThrottledModel`, unless it retries already (`retries` is true)."""
     known = model_base(model)
     if known.retries:
         return known

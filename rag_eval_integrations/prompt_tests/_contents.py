@@ -61,7 +61,7 @@ class Contents:
     """Reasons why rows could not be used, one sentence per row."""
 
     def parts(self) -> dict[str, Sequence[Any]]:
-        """Return the lines or rows of every file of `PARTS`."""
+        """Return the lines or rows of every file of `PARTS`, by its key; empty for absent parts."""
         spec = self.spec
         return {
             "intent": [spec.intent] if spec.intent else [],
@@ -75,7 +75,11 @@ class Contents:
         }
 
     def context(self) -> str:
-        """Write all of it as one PromptPexContext, which `read_upstream` reads back."""
+        """Write all of it as one PromptPexContext, which `read_upstream` reads back.
+
+        The prompt's file is empty where it is not inside the context. `maxRules` is the cut, or
+        else a number that cuts nothing.
+        """
         named: dict[str, dict[str, str]] = {}
         for key, part in self.parts().items():
             name, comment = PARTS[key]
@@ -101,11 +105,17 @@ def read_upstream(
     rules are kept: PromptPex may have numbered only the first ones of each kind, so these have the
     first numbers.
 
+    Expected outputs among the results are left out. Rows of tests and results that cannot be used
+    are left out, too, each with a reason in `lost`; checks that cannot be used are left out without
+    one. Of a `.prompt.yml`, only the prompt and its tests are read; `prompt` and `max_rules` have
+    no effect.
+
     Args:
         path: the context file, a single file of tests or results, the folder, or a `.prompt.yml`
             of GitHub Models, whose `testData` are the tests.
-        prompt: the prompt under test; by default the context's own, or the only `.prompty` in the
-            folder.
+        prompt: the prompt under test; by default the only `.prompty` in the folder, if `path` is a
+            folder; else the context's own, or the only `.prompty` beside it. Metric files inside
+            the context are taken only if the prompt is neither passed nor the folder's.
         max_rules: number to which PromptPex cut the rules, and the inverse rules, before it
             numbered them (20 in the data of its paper); by default the context's option, or else
             what the tests' own directions tell.
@@ -164,7 +174,11 @@ def read_upstream(
 
 
 def _read_github(path: Path) -> Contents:
-    """Read a `.prompt.yml`: our own export, PromptPex's, or anybody's."""
+    """Read a `.prompt.yml`: our own export, PromptPex's, or anybody's.
+
+    The contents are the prompt and the tests in `testData`, without rules and results. Entries that
+    are not objects are dropped; tests that cannot be used are dropped with a reason in `lost`.
+    """
     prompt, lost, rows = PromptUnderTest.of(path), list[str](), []
     given = prompt.head.get("testData")
     for row in given if isinstance(given, list) else []:
@@ -177,7 +191,11 @@ def _read_github(path: Path) -> Contents:
 
 
 def _inverse(content: dict[str, Any]) -> dict[int, str] | list[str]:
-    """Read inverse rules; ours are numbered by their rules if some rules have none."""
+    """Read inverse rules; ours are numbered by their rules if some rules have none.
+
+    By number if every line has one, there are fewer lines than rules and no number is above the
+    number of rules; otherwise the lines in order. Empty if the part is missing.
+    """
     text = _unwrapped(content.get("inverseRules"))
     if isinstance(text, str):
         rules = len(_lines(content, "rules"))
@@ -191,8 +209,9 @@ def _inverse(content: dict[str, Any]) -> dict[int, str] | list[str]:
 def _cut_of(rows: Sequence[files.Row], rules: int) -> int | None:
     """Tell from the tests' directions to which number the rules were cut; None if to none.
 
-    A cut lies between the largest number of a rule that is not inverse, and the smallest of one
-    that is. Where rules without tests leave several, as many rules as inverse rules were taken.
+    None also without tests of inverse rules, or if the directions do not fit any cut. A cut lies
+    between the largest number of a rule that is not inverse, and the smallest of one that is. Where
+    rules without tests leave several, as many rules as inverse rules were taken.
     """
     numbers: dict[bool, set[int]] = {True: set(), False: set()}
     for row in rows:
@@ -209,7 +228,14 @@ def _cut_of(rows: Sequence[files.Row], rules: int) -> int | None:
 
 
 def _folder(path: Path) -> dict[str, Any]:
-    """Read the files of a PromptPex folder."""
+    """Read the files of a PromptPex folder, as a context: its context file, and the separate files.
+
+    A separate file replaces the same part of the context. Of several forms of a file, the first of
+    `.json`, `.json.gz`, `.csv` and `.csv.gz` is read.
+
+    Raises:
+        ConfigurationError: for a folder without any of the files, or a file that cannot be parsed.
+    """
     context = path / files.CONTEXT
     content = dict(_context(context)) if context.is_file() else {}
     for key, (name, _) in PARTS.items():
@@ -225,7 +251,14 @@ def _folder(path: Path) -> dict[str, Any]:
 
 
 def _context(path: Path) -> dict[str, Any]:
-    """Read a context file, or a file of tests or results alone."""
+    """Read a context file, or a file of tests or results alone, as a context with one part.
+
+    A list is of results if its first row has an `output`, else of tests.
+
+    Raises:
+        ConfigurationError: for a file that is neither an object nor a list, or cannot be parsed.
+        InputError: for a list with anything but objects.
+    """
     content = _read(path)
     if isinstance(content, list):  # a tests or results file alone
         rows = files.rows_of(content, str(path))
@@ -236,11 +269,16 @@ def _context(path: Path) -> dict[str, Any]:
 
 
 def _read(path: Path) -> Any:
+    """Read a file by its suffix, as `read_content`; CSV also as a model writes it."""
     return read_content(path, "path", csv_rows=_csv)
 
 
 def _csv(text: str) -> list[dict[str, str]]:
-    """Read CSV rows, also as a model writes them."""
+    """Read CSV rows, also as a model writes them.
+
+    Rows of such a table of tests, which begins with `ruleid,testid`, are dropped without notice if
+    their cells do not fit the columns.
+    """
     first = text.lstrip().partition("\n")[0]
     if first.replace(" ", "").startswith(("ruleid,testid", '"ruleid","testid"')):
         return read_tests_csv(text).rows
@@ -248,13 +286,21 @@ def _csv(text: str) -> list[dict[str, str]]:
 
 
 def _unwrapped(value: Any) -> Any:
-    """Return the text of a file inside a context; a file that PromptPex only names has none."""
+    """Return the text of a file inside a context; a file that PromptPex only names has none.
+
+    None for such a file; a value that is not a file is returned unchanged.
+    """
     is_file = isinstance(value, dict) and bool({"filename", "content"} & set(value))
     return value.get("content") if is_file else value
 
 
 def _rows(content: dict[str, Any], key: str) -> list[dict[str, Any]]:
-    """Return the rows of a part of the context."""
+    """Return the rows of a part of the context; empty if it is missing or blank.
+
+    Raises:
+        ConfigurationError: for a text that cannot be parsed.
+        InputError: for anything but a list of objects.
+    """
     value = _unwrapped(content.get(key))
     if isinstance(value, str):
         value = _parsed(value, key) if value.strip() else None
@@ -262,7 +308,13 @@ def _rows(content: dict[str, Any], key: str) -> list[dict[str, Any]]:
 
 
 def _parsed(text: str, key: str) -> Any:
-    """Parse a text that holds JSON, or tests as CSV."""
+    """Parse a text that holds JSON, or tests as CSV.
+
+    Only the part `tests` can be CSV; its rows that cannot be read are dropped without notice.
+
+    Raises:
+        ConfigurationError: for a text that is not JSON.
+    """
     if key == "tests" and text.lstrip()[:1] not in ("[", "{"):
         return read_tests_csv(text).rows
     try:
@@ -272,7 +324,10 @@ def _parsed(text: str, key: str) -> Any:
 
 
 def _lines(content: dict[str, Any], key: str) -> list[str]:
-    """Return the lines of a text of the context."""
+    """Return the lines of a text of the context; empty if it is missing.
+
+    A list is taken as it is. A text loses bullets, numbers, headings, comments and empty lines.
+    """
     value = _unwrapped(content.get(key))
     if isinstance(value, list):
         return [files.text_of({key: item}, key) for item in value]
@@ -280,7 +335,11 @@ def _lines(content: dict[str, Any], key: str) -> list[str]:
 
 
 def _prompt_file(content: dict[str, Any]) -> tuple[str, str] | None:
-    """Return name and content of the prompt in the context; None without one."""
+    """Return name and content of the prompt in the context; None without one.
+
+    The name is made safe; it is `prompt.prompty` if there is none, and gets the suffix `.prompty`
+    unless it has that of a prompt file.
+    """
     given = content.get("prompt")
     if not isinstance(given, dict) or not isinstance(given.get("content"), str):
         return None
@@ -290,13 +349,20 @@ def _prompt_file(content: dict[str, Any]) -> tuple[str, str] | None:
 
 
 def _safe_name(given: object) -> str:
-    """Drop folders and characters that are unsafe: the name comes from outside."""
+    """Return a name from outside without its folders, with unsafe characters as `_`.
+
+    It has at most 100 characters, the last ones, and no dot in front; empty for no name.
+    """
     name = re.sub(r"[^\w. -]", "_", Path(str(given or "")).name)
     return name[-100:].lstrip(".")
 
 
 def _metric_files(content: dict[str, Any], lost: list[str]) -> dict[str, str]:
-    """Return the texts of the metric files inside a context by their names."""
+    """Return the texts of the metric files inside a context by their names, which are made safe.
+
+    A file whose name does not end in `.metric.prompty` is left out, with a reason in `lost`; one
+    without a text is ignored.
+    """
     given, texts = content.get("metrics"), dict[str, str]()
     for item in given if isinstance(given, list) else []:
         if isinstance(item, dict) and isinstance(item.get("content"), str):
@@ -309,7 +375,7 @@ def _metric_files(content: dict[str, Any], lost: list[str]) -> dict[str, str]:
 
 
 def _prompts_in(folder: Path) -> list[Path]:
-    """List the prompt files of a folder, without metrics."""
+    """List the `.prompty` files of a folder in the order of their names, without metric files."""
     return [
         file for file in sorted(folder.glob("*.prompty")) if ".metric." not in file.name.lower()
     ]

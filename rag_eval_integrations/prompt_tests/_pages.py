@@ -44,7 +44,7 @@ _TEXT = 2_000
 
 
 def report_pieces(report: Report) -> Iterator[str]:
-    """Render the page in pieces."""
+    """Render the page in pieces, with at most 1,000 failures."""
     failed, shown_failures = _failures_of(report.results)
     counts = {"test": len({result.test.uid for result in report.results}),
               "model": len(report.models), "output": len(report.results)}  # fmt: skip
@@ -89,7 +89,10 @@ def _percent(share: float | None, digits: int = 1) -> str:
 
 
 def _rate(rate: Rate) -> dict[str, str]:
-    """Return what the page shows of a rate, with its interval."""
+    """Return what the page shows of a rate, with its interval, as texts.
+
+    Without a verdict, the share is a dash, and interval and bars are empty.
+    """
     low, high = rate.interval or (None, None)
     ends = {"at": rate.compliant, "low": low, "high": high}
     return {
@@ -102,7 +105,12 @@ def _rate(rate: Rate) -> dict[str, str]:
 
 
 def _matrix(report: Report, failures: Sequence[Result]) -> Iterator[dict[str, Any]]:
-    """Yield a row per rule, those of the specification without a test included."""
+    """Yield a row per rule, those of the specification without a test included.
+
+    Rows are sorted by rule; tests without a rule and baseline tests come last. A row notes that no
+    test names the rule, or that a judge did not find it grounded. A cell, one per model, links to
+    its first failure on the page, if there is one.
+    """
     first: dict[tuple[str, str], int] = {}
     for number, result in enumerate(failures, 1):
         first.setdefault((_rule_name(result.test), result.model), number)
@@ -138,12 +146,16 @@ def _matrix(report: Report, failures: Sequence[Result]) -> Iterator[dict[str, An
 
 
 def _without_tests(rule: Rule) -> PromptTest:
-    """Stand for the tests of a rule that has none."""
+    """Return a test without uid and inputs, which stands for a rule that has no tests."""
     return PromptTest(uid="", rule_id=rule.id, rule=rule.text, inverse=rule.inverse, inputs={})
 
 
 def _matrix_cell(report: Report, outputs: Sequence[Result]) -> dict[str, str]:
-    """Return the cell of a rule and a model."""
+    """Return the cell of a rule and a model, as texts.
+
+    The state is empty without any failure, `err` if no output that counts complies and all of them
+    have a verdict, and `some` otherwise.
+    """
     rate = rate_of(outputs, unknown_as=report.unknown_as)
     without = {"without verdict": rate.unknown, "without output": rate.errors}
     failed = rate.err + rate.unknown + rate.errors
@@ -161,7 +173,11 @@ def _matrix_cell(report: Report, outputs: Sequence[Result]) -> dict[str, str]:
 
 
 def _by_judge(report: Report) -> Iterator[dict[str, Any]]:
-    """Average verdicts (several judges' only) and metrics, 0 to 100, by judge and model."""
+    """Average verdicts (several judges' only) and metrics, 0 to 100, by judge and model.
+
+    Yields a row per metric and judge, sorted by metric, and one for the mean over several judges.
+    Baseline tests and failed outputs are left out.
+    """
     values: dict[str, dict[str, dict[str, list[float | None]]]] = defaultdict(dict)
     for result in report.results:
         if result.test.baseline or result.error is not None:
@@ -198,18 +214,18 @@ def _by_judge(report: Report) -> Iterator[dict[str, Any]]:
 
 
 def _times(factor: float, value: float | None) -> float | None:
-    """Multiply a value that may be unknown."""
+    """Multiply a value that may be unknown; None if it is."""
     return None if value is None else factor * value
 
 
 def _mean(values: Iterable[float | None]) -> tuple[float | None, int]:
-    """Return the mean of the values that are known, and their number."""
+    """Return the mean of the values that are known, and their number; None and 0 if none is."""
     known = [value for value in values if value is not None]
     return (fmean(known) if known else None), len(known)
 
 
 def _pairs(report: Report) -> list[Row]:
-    """Say of each two judges how far they agree."""
+    """Say of each two judges how far they agree, a row per pair; empty for fewer than two."""
     return [
         {
             "judges": " and ".join(pair.judges),
@@ -222,7 +238,10 @@ def _pairs(report: Report) -> list[Row]:
 
 
 def _makers(report: Report) -> dict[str, list[str]]:
-    """Return what made the results: judges, parameters and checks."""
+    """Return what made the results: judges, parameters and checks, as lists of texts by heading.
+
+    A list is empty if nothing is known. Seeds are left out of the parameters.
+    """
 
     def shares(outcomes: Iterable[str]) -> list[str]:
         """Write the share of OK outcomes; empty without any."""
@@ -256,26 +275,35 @@ def _makers(report: Report) -> dict[str, list[str]]:
 
 
 def _rule_name(test: PromptTest) -> str:
-    """Name a test's rule; a number alone may stand for several texts over time."""
+    """Name a test's rule; a number alone may stand for several texts over time.
+
+    The name is the number and a digest of text and direction; `baseline` for a baseline test,
+    `none` for another test without a rule.
+    """
     if test.baseline or test.rule_id is None:
         return "baseline" if test.baseline else "none"
     return f"{test.rule_id}-{digest(f'{test.inverse} {test.rule}')[:6]}"
 
 
 def _title(test: PromptTest) -> str:
-    """Name the rule of a test."""
+    """Name the rule of a test, as in `Rule 3`, `Inverse rule 3` or `Baseline tests`."""
     if test.baseline or test.rule_id is None:
         return "Baseline tests" if test.baseline else "Tests without a rule"
     return f"{'Inverse rule' if test.inverse else 'Rule'} {test.rule_id}"
 
 
 def _order(test: PromptTest) -> tuple[bool, bool, int, str]:
-    """Return the sort key of a test: by rule, baseline last."""
+    """Return the sort key of a test: by rule, then tests without a rule, baseline last."""
     return (test.baseline, test.rule_id is None, test.rule_id or 0, test.rule)
 
 
 def _failures_of(results: Iterable[Result]) -> tuple[int, list[Result]]:
-    """Count the failures, and choose those of the page, in the order of their rules."""
+    """Count the failures, and choose those of the page, in the order of their rules.
+
+    Failures are outputs that do not comply or have no verdict, and failed outputs; outputs that
+    were not judged are none. At most 1,000 are chosen. If there are more, each rule and model keeps
+    the same number of them, and at least one while there is room.
+    """
     states = list(_SIGNS)
     failed = sorted(
         (result for result in results if result.state in states[1:]),
@@ -292,7 +320,7 @@ def _failures_of(results: Iterable[Result]) -> tuple[int, list[Result]]:
 
 
 def _pages(kept: Sequence[Result]) -> Iterator[dict[str, Any]]:
-    """Yield the failures page by page."""
+    """Yield the failures page by page, 25 on each, numbered from 1 over all pages."""
     for start in range(0, len(kept), _PER_PAGE):
         of_page = kept[start : start + _PER_PAGE]
         failures = [_failure(result, number) for number, result in enumerate(of_page, start + 1)]
@@ -300,7 +328,10 @@ def _pages(kept: Sequence[Result]) -> Iterator[dict[str, Any]]:
 
 
 def _failure(result: Result, number: int) -> dict[str, Any]:
-    """Return what the page shows of an output that failed."""
+    """Return what the page shows of an output that failed.
+
+    Long texts are cut. Facts that are empty are left out.
+    """
     test = result.test
     verdicts = []
     for verdict in result.verdicts:
@@ -338,14 +369,14 @@ def _failure(result: Result, number: int) -> dict[str, Any]:
 
 
 def _cut(text: str) -> str:
-    """Show the beginning of a text, and how much follows."""
+    """Show a text of up to 2,000 characters, or its beginning and how much follows."""
     if len(text) <= _TEXT:
         return shown(text)
     return f"{shown(text[:_TEXT])} … ({len(text) - _TEXT:,} more characters)"
 
 
 def _choices(failures: Sequence[Result]) -> dict[str, list[tuple[str, str]]]:
-    """List what the failures can be filtered by, as value and words."""
+    """List what the failures can be filtered by, as value and words: `rule`, `model`, `kind`."""
     rules, models, kinds = {}, {}, {}
     for result in failures:
         test = result.test
@@ -371,7 +402,10 @@ def to_csv(report: Report) -> str:
 
 
 def to_json(report: Report) -> str:
-    """Write a report as one JSON object: overview, rates with intervals, rules, failures."""
+    """Write a report as one JSON object: overview, rates with intervals, rules, failures.
+
+    Agreement of judges and groundedness of rules are included, and so are all failures.
+    """
     content: dict[str, Any] = {
         "schema": SCHEMA,
         "name": report.name,
@@ -399,7 +433,12 @@ def to_json(report: Report) -> str:
 
 
 def to_markdown(report: Report) -> str:
-    """Write a report as a Markdown page: overview, compliance with intervals, rules, failures."""
+    """Write a report as a Markdown page: overview, compliance with intervals, rules, failures.
+
+    Only 50 failures are shown, and then the number of the others. Columns of the overview that are
+    empty or 0 in every row are left out, except those of compliance, and so is the agreement of
+    judges if there are fewer than two.
+    """
     rates: list[Row] = []
     for model, kind, rate in report.rates():
         low, high = rate.interval or (0.0, 0.0)

@@ -38,7 +38,11 @@ def is_refusal(text: str) -> bool:
 
 
 def lines_in(text: str) -> list[str]:
-    """Read one statement per line, without bullets, numbers, headings, comments, empty lines."""
+    """Read one statement per line, without bullets, numbers, headings, comments, empty lines.
+
+    If the text has one code fence, only the lines inside it are read. White space becomes single
+    spaces.
+    """
     bare = [_BULLET.sub("", line).strip() for line in unfenced(text).splitlines()]
     return [
         one_line(line)
@@ -48,7 +52,11 @@ def lines_in(text: str) -> list[str]:
 
 
 def statements_in(text: str, field: str) -> list[str]:
-    """Read a list of statements from a JSON object with the field, a JSON list, or lines."""
+    """Read a list of statements from a JSON object with the field, a JSON list, or lines.
+
+    An object without the field counts by its first value. A text without a list in JSON is read
+    line by line; see `lines_in`. Empty statements are dropped.
+    """
     content = json_in(text)
     if isinstance(content, dict):
         content = content.get(field, next(iter(content.values()), None))
@@ -63,7 +71,10 @@ def one_line(text: str) -> str:
 
 
 def json_in(text: str) -> Any:
-    """Read a reply as JSON, in a fence or not, repaired if needed; None if it is not JSON."""
+    """Read a reply as JSON, in a fence or not, repaired if needed; None if it is not JSON.
+
+    None also for anything but an object or a list, and for JSON that was cut off.
+    """
     body = unfenced(text).strip()
     if body[:1] not in ("{", "["):
         return None
@@ -111,6 +122,11 @@ class ParsedTable:
 def read_tests_csv(text: str, inputs: Sequence[str] = ()) -> ParsedTable:
     """Read a table of tests.
 
+    Text before the header, or before the first row if there is no header, is skipped. Without a
+    header, the columns are `ruleid, testid, testinput, expectedoutput, reasoning`. A row that
+    cannot be matched to the columns is left out, with a reason in `lost`. A refusal, and a text
+    without a header and rows, give no rows and one reason; an empty text gives neither.
+
     Args:
         text: a model's reply, or the content of a file.
         inputs: names of the prompt's inputs, which can be columns, too.
@@ -140,7 +156,11 @@ def read_tests_csv(text: str, inputs: Sequence[str] = ()) -> ParsedTable:
 
 
 def _records(source: str) -> list[tuple[int, list[str], str]]:
-    """Return line, cells and text of each row."""
+    """Return line, cells and text of each row; lines count from 1.
+
+    If the CSV cannot be read on, the last record has `?` as its only cell. The csv module's limit
+    of cells is raised to 10,000,000 characters for the whole process.
+    """
     csv.field_size_limit(max(csv.field_size_limit(), 10_000_000))
     lines = source.splitlines()
     reader = csv.reader(io.StringIO(source, newline=""), skipinitialspace=True)
@@ -156,7 +176,11 @@ def _records(source: str) -> list[tuple[int, list[str], str]]:
 
 
 def _columns(names: list[str], own: dict[str, str]) -> tuple[str, ...]:
-    """Return the known names of a table's columns."""
+    """Return the known names of a table's columns.
+
+    A prompt's input gets the prompt's spelling, unless it is named like the number of a rule or
+    test. A second column of rules is `ruletext`. Unknown names stay as they are.
+    """
     columns: list[str] = []
     for name in names:
         bare = name.strip().strip("\"'`*").strip()
@@ -168,7 +192,11 @@ def _columns(names: list[str], own: dict[str, str]) -> tuple[str, ...]:
 
 
 def _fitted(row: list[str], raw: str, columns: tuple[str, ...]) -> dict[str, str] | None:
-    """Match cells to columns; None if it is unclear which cell belongs to which column."""
+    """Match cells to columns; None if it is unclear which cell belongs to which column.
+
+    Surplus empty cells at the end are dropped. Other surplus cells are joined into the last column
+    if that is `reasoning` and no comma can be part of a cell. None for a row with too few cells.
+    """
     fitted = [cell.strip() for cell in row]
     while len(fitted) > len(columns) and not fitted[-1]:
         fitted.pop()  # the line ends with a comma
@@ -222,6 +250,9 @@ def read_tests(
 ) -> ParsedTests:
     """Read tests from a reply; a test that lacks an input or repeats another is left out.
 
+    A refusal, a text without tests and each test that is left out give a reason in `lost`. Tests
+    are in the reply's order.
+
     Args:
         text: a model's reply.
         prompt: the prompt under test, which has the inputs.
@@ -261,7 +292,11 @@ def read_tests(
 
 
 def _rows(text: str, prompt: PromptUnderTest, parsed: ParsedTests) -> Sequence[Mapping[str, Any]]:
-    """Return the tests of a reply: JSON, or a table."""
+    """Return the tests of a reply: JSON, or a table.
+
+    An object counts by its first list, or else as one test. An item of a list that is not an object
+    is the test's input. What a table loses, or that the reply is empty, is added to `parsed.lost`.
+    """
     content = json_in(text)
     if isinstance(content, dict):
         content = next((value for value in content.values() if isinstance(value, list)), [content])
@@ -279,7 +314,16 @@ def _rows(text: str, prompt: PromptUnderTest, parsed: ParsedTests) -> Sequence[M
 def _inputs(
     row: Mapping[str, Any], prompt: PromptUnderTest, fixed: Mapping[str, JsonValue]
 ) -> dict[str, JsonValue]:
-    """Return the inputs of a test; refuse missing and empty ones."""
+    """Return the inputs of a test; refuse missing and empty ones.
+
+    Inputs that the prompt does not have are dropped. Those with a default or a fixed value may be
+    missing, and are not filled in here; but a row that gives no input at all is refused, even if
+    every input has a default. Empty inputs are refused only outside of an object `inputs`.
+
+    Raises:
+        InputError: for a missing input, none at all, or inputs that are all empty.
+        ConfigurationError: for a text that cannot be divided into several inputs.
+    """
     given = inputs_of(row, prompt, fixed)
     values = {name: value for name, value in given.items() if name in prompt.inputs}
     needed = (name for name, input_ in prompt.inputs.items() if input_.default is None)

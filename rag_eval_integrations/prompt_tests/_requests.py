@@ -17,7 +17,7 @@ from rag_eval_integrations.errors import (
     RagEvalError,
 )
 from rag_eval_integrations.models import CachedModel, Model, ThrottledModel
-from rag_eval_integrations.models._answer_store import FORGOTTEN, CacheFile
+from rag_eval_integrations.models.caching import FORGOTTEN, CacheFile
 from rag_eval_integrations.models.completion import (
     Completion,
     CompletionRequest,
@@ -87,7 +87,9 @@ class Journal:
         return None if line in (None, FORGOTTEN) else json.loads(str(line)).get("value")
 
     def record(self, key: str, who: str, value: Any) -> None:
-        """Record a JSON value, which is in the file when this returns.
+        """Record a JSON value, which is in the file when this returns; in memory without a file.
+
+        An earlier value of the key is replaced.
 
         Args:
             key: the digest of the request.
@@ -100,22 +102,28 @@ class Journal:
         self.put_line(key, json.dumps({"schema": SCHEMA, "who": who, "value": value}))
 
     def get_line(self, key: str) -> str | None:
-        """Return the line of JSON recorded for a key; None if there is none."""
+        """Return the line of JSON recorded for a key; None if there is none.
+
+        The line of a forgotten reply is `FORGOTTEN`.
+        """
         return self._lines.get(key) if self._file is None else self._file.get_line(key)
 
     def put_line(self, key: str, line: str) -> None:
-        """Record a line of JSON under a key."""
+        """Record a line of JSON under a key, in place of an earlier one.
+
+        It is kept in memory without a file.
+        """
         if self._file is None:
             self._lines[key] = line
         else:
             self._file.put_line(key, line)
 
     def spend(self, who: str, usage: Usage) -> None:
-        """Count the usage of a reply that was asked for."""
+        """Add the usage of a reply that was asked for to `spent`, under the model's name."""
         self.spent[who] = self.spent.get(who, Usage()) + usage
 
     def close(self) -> None:
-        """Close the file; a later use opens it again."""
+        """Close the file; a later use opens it again. Does nothing without a file."""
         if self._file is not None:
             self._file.disconnect()
 
@@ -151,6 +159,9 @@ class RecordedModel(CachedModel):
     async def _ask(self, request: CompletionRequest) -> Completion:
         """Ask the model.
 
+        The request is counted in `asked`, and the usage of an answer in the journal. `on_reply` is
+        called after each answer. A request that fails is counted as well.
+
         Raises:
             JudgeError: when the model raises one, or when a user's own model raises any other
                 exception.
@@ -166,11 +177,11 @@ class RecordedModel(CachedModel):
         return completion
 
     def holds(self, request: CompletionRequest) -> bool:
-        """Whether the reply to a request is recorded."""
+        """Whether the reply to a request is recorded, and was not forgotten."""
         return self.journal.get_line(self.key(request)) not in (None, FORGOTTEN)
 
     def key(self, request: CompletionRequest) -> str:
-        """Return a request's key."""
+        """Return a request's key: a digest of the model, its URL without query, and the request."""
         content = {
             "who": [self.name, self.model, self.version, (self.base_url or "").partition("?")[0]],
             "request": request.model_dump(exclude_defaults=True),
@@ -205,7 +216,7 @@ async def run_jobs(
     results: dict[int, R] = {}
 
     async def worker() -> None:
-        """Do jobs until there are none."""
+        """Do jobs until there are none; keep each result, and pass it to `done`."""
         for number, job in numbered:
             results[number] = await work(job)
             if done is not None:
@@ -230,6 +241,8 @@ def dialogue(system: str, user: str) -> tuple[Message, ...]:
 
 async def answered(model: Model, request: CompletionRequest) -> Completion:
     """Ask a model; whatever it raises instead of an answer is a `JudgeError`.
+
+    A `RagEvalError`, such as a `ConfigurationError`, is raised unchanged.
 
     Raises:
         JudgeError: the model does not answer, whatever it raised, or not with a completion.

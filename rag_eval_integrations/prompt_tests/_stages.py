@@ -60,6 +60,10 @@ async def _parsed_reply(
 ) -> T:
     """Ask for one stage, and once more after a reply of which `read` makes nothing.
 
+    A refusal, and outside of a chat a reply that was cut off, is not read. If both replies are
+    unusable, they are removed from the journal, so that the next run asks again. A usable reply is
+    added to `chat`.
+
     Args:
         model: the generator.
         instructions: the system message.
@@ -75,7 +79,8 @@ async def _parsed_reply(
             None for a question of its own.
 
     Raises:
-        JudgeError: when the model does not answer, or twice gives no usable reply.
+        JudgeError: when the model does not answer; `JudgeOutputError` when it twice gives no usable
+            reply.
     """
     if author:
         instructions = f"{instructions}\n\nThe author of the prompt adds: {author}"
@@ -117,7 +122,7 @@ def _described(prompt: PromptUnderTest) -> str:
 
 
 def _samples(prompt: PromptUnderTest) -> dict[str, str]:
-    """Return the section of the author's first five sample inputs, if there are any."""
+    """Return the section of the author's first five sample inputs; empty if there are none."""
     lines = [json.dumps(sample, ensure_ascii=False) for sample in prompt.samples[:5]]
     return {"samples": "\n".join(lines)} if lines else {}
 
@@ -134,7 +139,13 @@ and nothing else.
 
 
 async def write_intent(prompt: PromptUnderTest, model: RecordedModel) -> tuple[str, ...]:
-    """Ask for the purpose of a prompt, in one sentence of at most 1,000 characters."""
+    """Ask for the purpose of a prompt, in one sentence of at most 1,000 characters.
+
+    A reply that is empty or longer is asked for once more.
+
+    Raises:
+        JudgeError: when the model does not answer, or twice gives no usable reply.
+    """
 
     def read(text: str) -> tuple[str, ...] | None:
         """Read the intent; None if it is empty or too long."""
@@ -165,7 +176,13 @@ object {{"rules": ["…", "…"]}}.
 
 
 async def write_input_spec(prompt: PromptUnderTest, model: RecordedModel) -> tuple[str, ...]:
-    """Ask for the rules of a valid input; at least one."""
+    """Ask for the rules of a valid input; at least one.
+
+    A reply without rules is asked for once more.
+
+    Raises:
+        JudgeError: when the model does not answer, or twice gives no usable reply.
+    """
     return await _parsed_reply(
         model, _INPUT_SPEC,
         {"prompt": prompt.text, "inputs": _described(prompt), **_samples(prompt)},
@@ -196,11 +213,17 @@ if the prompt asks for nothing that can be checked.
 async def write_rules(
     prompt: PromptUnderTest, model: RecordedModel, count: int = 0
 ) -> tuple[str, ...]:
-    """Ask for the output rules: `count`, or all for 0; empty for a prompt that sets none."""
+    """Ask for the output rules: `count`, or all for 0; empty for a prompt that sets none.
+
+    Each rule is returned once. A number is only asked for: there may be more or fewer rules.
+
+    Raises:
+        JudgeError: when the model does not answer, or twice gives no usable reply.
+    """
     how_many = f"Write {count} rules, the most important ones." if count else "Write all of them."
 
     def read(text: str) -> tuple[str, ...] | None:
-        """Read the rules; None if the reply holds none."""
+        """Read the rules, each once; None for a reply that has none and is not JSON."""
         rules = tuple(dict.fromkeys(statements_in(text, "rules")))
         return None if not rules and json_in(text) is None else rules
 
@@ -237,7 +260,8 @@ async def write_inverse_rules(
         second question are logged as a warning.
 
     Raises:
-        JudgeError: when the model does not answer, or gives no usable reply.
+        JudgeError: when the model does not answer, or gives no usable reply to the first question;
+            after the second, only what is missing is logged.
     """
     inverse: dict[int, str] = {}
     missing = dict(enumerate(rules, start=1))
@@ -269,7 +293,8 @@ def read_inverse_rules(text: str, numbers: Sequence[int]) -> dict[int, str] | No
     """Match the inverse rules in a reply to the rules with these numbers; None if it cannot be.
 
     Entries with a number are matched by it; unknown numbers are ignored. If no entry has a known
-    number, those without one are matched in order, and the last rules may be missing.
+    number, those without one are matched in order, and the last rules may be missing. None if there
+    are more of those than rules, or nothing to match.
     """
     content = json_in(text)
     if isinstance(content, dict):
@@ -329,7 +354,7 @@ class RuleGroup:
 def rule_groups(
     spec: Spec, scenarios: Sequence[Scenario], *, split: bool, most: int, max_rules: int | None
 ) -> list[RuleGroup]:
-    """Divide rules into groups.
+    """Divide rules into groups, scenario by scenario; no group without rules.
 
     Args:
         spec: rules and inverse rules.
@@ -360,6 +385,9 @@ async def write_tests(
 ) -> ParsedTests:
     """Ask for the tests of one group of rules, and once more after a reply without tests.
 
+    After the first round, each round asks for more tests in the same chat. A round that fails ends
+    the rounds.
+
     Args:
         prompt: the prompt under test.
         spec: its specification.
@@ -368,8 +396,11 @@ async def write_tests(
         per_rule: tests per rule in each round.
         generations: rounds of test generation, in one chat.
 
+    Returns:
+        The tests, each once, and the reasons why tests or rounds are missing.
+
     Raises:
-        JudgeError: when the model does not answer.
+        JudgeError: when the model does not answer and there are no tests yet.
     """
     written = ParsedTests()
     known: set[str] = set()
@@ -382,7 +413,7 @@ async def write_tests(
     for generation in range(generations):
 
         def read(text: str, generation: int = generation) -> list[PromptTest] | None:
-            """Read the tests of a reply; None if it holds none."""
+            """Read the tests of a reply; None if it holds none. Note why some were left out."""
             reading = read_tests(text, prompt, group.rules, group.scenario, generation)
             written.lost.extend(reading.lost)
             return reading.tests or None
@@ -412,7 +443,7 @@ async def write_tests(
 def _question(
     prompt: PromptUnderTest, spec: Spec, group: RuleGroup, per_rule: int
 ) -> tuple[str, dict[str, str]]:
-    """Write the request for tests of a group of rules."""
+    """Write the request for tests of a group of rules: instructions, and material by name."""
     scenario = group.scenario or Scenario("")
     situation = ""
     if scenario.instructions:
@@ -445,10 +476,16 @@ rule. Reply with a JSON object that has exactly the same fields as the inputs.
 async def expand_test(
     test: PromptTest, prompt: PromptUnderTest, spec: Spec, model: RecordedModel
 ) -> PromptTest:
-    """Ask for a longer version of a test; the original inputs are kept in `original`."""
+    """Ask for a longer version of a test; the original inputs are kept in `original`.
+
+    The test gets a new uid. The originals are those before the first expansion.
+
+    Raises:
+        JudgeError: when the model does not answer, or twice gives no usable reply.
+    """
 
     def read(text: str) -> JsonObject | None:
-        """Read the expanded inputs; None if they are not those of the test."""
+        """Read the expanded inputs; None if their names are not exactly those of the test."""
         content = json_in(text)
         return content if isinstance(content, dict) and set(content) == set(test.inputs) else None
 
@@ -492,7 +529,11 @@ _TITLE = re.compile(
 async def write_baseline(
     prompt: PromptUnderTest, model: RecordedModel, count: int
 ) -> list[PromptTest]:
-    """Ask for tests that are made without rules; returns at most `count`, from 1."""
+    """Ask for tests that are made without rules; returns at most `count`, from 1.
+
+    Raises:
+        JudgeError: when the model does not answer, or twice gives no usable test.
+    """
     form = "Write each test as one JSON object with a field for every input."
     if len(prompt.inputs) == 1:
         form = "Write each input as it would be typed, without quotes or a name in front."
@@ -506,7 +547,11 @@ async def write_baseline(
 
 
 def read_baseline(text: str, prompt: PromptUnderTest) -> list[PromptTest]:
-    """Read baseline tests that are separated by lines of ===, or a JSON list of tests."""
+    """Read baseline tests that are separated by lines of ===, or a JSON list of tests.
+
+    Titles such as "Test 1:" are dropped, and so are repeated tests and, without notice, parts that
+    are not a test of the prompt's inputs. Empty if there is no test.
+    """
     content = json_in(text)
     if isinstance(content, dict) and not any(isinstance(item, list) for item in content.values()):
         content = None
@@ -541,7 +586,13 @@ Reply with a JSON object {{{{"review": "…", "keep": [numbers]}}}} with exactly
 async def review_tests(
     prompt: PromptUnderTest, tests: Sequence[PromptTest], model: RecordedModel, count: int
 ) -> tuple[str, list[PromptTest]]:
-    """Ask for a review in words, and for the `count` best tests, in the collection's order."""
+    """Ask for a review in words, and for the `count` best tests, in the collection's order.
+
+    A reply that keeps another number of tests is asked for once more.
+
+    Raises:
+        JudgeError: when the model does not answer, or twice keeps another number of tests.
+    """
     listed = "\n".join(
         f"{number}. rule: {test.rule or 'none'}\n   input: {test.testinput}"
         for number, test in enumerate(tests, start=1)
@@ -590,7 +641,7 @@ async def add_groundtruth(
 
     An output's score is the mean over the judges that gave one. The first output with 80 or more is
     kept, or else the best one. If it has less than 50, or no judge scored it, its score is -1 and
-    it is not used (310 of 984 tests in PromptPex's paper).
+    it is not used (310 of 984 tests in PromptPex's paper). An empty output is not scored.
 
     Args:
         test: the test.

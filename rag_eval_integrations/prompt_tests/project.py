@@ -96,6 +96,8 @@ class Workspace:
     def write(self, name: str, content: str | bytes) -> None:
         """Write a file, either completely or not at all.
 
+        The folder is created, and a link is followed to the file that it leads to.
+
         Raises:
             ConfigurationError: when something else than a regular file has the name.
             OSError: when the file cannot be written.
@@ -107,7 +109,7 @@ class Workspace:
             stream.write(content)
 
     def write_json(self, name: str, value: Any) -> None:
-        """Write JSON, indented so that a person can edit it."""
+        """Write JSON in ASCII, indented so that a person can edit it."""
         self.write(name, json.dumps(value, ensure_ascii=True, indent=1) + "\n")
 
     def read_lines(self, name: str) -> tuple[str, ...]:
@@ -123,6 +125,8 @@ class Workspace:
 
     def write_lines(self, name: str, lines: Sequence[str], otherwise: str) -> None:
         """Write one statement per line.
+
+        White space inside a statement becomes single spaces.
 
         Args:
             name: the file.
@@ -162,6 +166,8 @@ class Workspace:
     def tests(self, prompt: PromptUnderTest, tell: Callable[[str], None]) -> list[PromptTest]:
         """Read the tests; rows that cannot be used are reported and left out.
 
+        Empty if there is no file.
+
         Args:
             prompt: the prompt under test.
             tell: receives one sentence per row that cannot be used.
@@ -190,7 +196,10 @@ class Workspace:
         return about
 
     def note(self, **known: Any) -> None:
-        """Write what is known of the folder's prompt, besides what was written before."""
+        """Write what is known of the folder's prompt, besides what was written before.
+
+        A new value replaces an earlier one with the same name.
+        """
         self.write_json(files.PROMPT, {**self.about(), **known})
 
 
@@ -225,6 +234,9 @@ class Project:
     ) -> Project:
         """Make the folder for a prompt file and copy the prompt into it.
 
+        An earlier copy is replaced, and so is a link with its name; the link's target is not
+        changed. A folder that was made for this prompt before is continued.
+
         Args:
             prompt: the prompt file.
             folder: the folder; created if it does not exist.
@@ -232,8 +244,9 @@ class Project:
             author: the author's words, which the folder keeps; None for those that it has.
 
         Raises:
-            ConfigurationError: for a file that is not a prompt, a folder of another prompt, or
-                words of the author that a finished stage was made without.
+            ConfigurationError: for a file that is not a prompt or has the name of a report or
+                review, a folder of another prompt or with another file of this name, or words of
+                the author that a finished stage was made without.
             OSError: when the prompt cannot be read or the folder cannot be written.
         """
         path = Path(prompt)
@@ -268,7 +281,13 @@ class Project:
         return project
 
     def _own_prompt(self) -> PromptUnderTest:
-        """Read the folder's prompt: the source, or the copy if that is gone."""
+        """Read the folder's prompt: the source, or the copy if that is gone.
+
+        The author's words that the folder keeps are added. A notice tells if the copy is used.
+
+        Raises:
+            ConfigurationError: for a folder that was not made for a prompt.
+        """
         why = "has no prompt tests; generate them first"
         if self.workspace.has(files.TESTS):
             folder = self.workspace.folder
@@ -283,15 +302,22 @@ class Project:
         return PromptUnderTest.of(source).with_author(_stored_words(self.workspace))
 
     def _need(self, name: str, why: str) -> None:
-        """Refuse a folder without a file."""
+        """Refuse a folder without a file, or with a blank one.
+
+        Raises:
+            ConfigurationError: for such a folder, with `why` as the reason.
+        """
         if not self.workspace.has(name):
             raise ConfigurationError("folder", str(self.workspace.folder), why)
 
     def add_metric(self, text: str) -> Path:
         """Write a metric file of the author's, `custom.metric.prompty`, into the folder.
 
+        A file with the same text may be there. Returns its path.
+
         Raises:
-            ConfigurationError: for a text that is not a metric, or a folder with another one.
+            ConfigurationError: for a text that is not a metric or does not insert `{{output}}`, or
+                a folder with another one.
             OSError: when the file cannot be written.
         """
         if "output" not in parse_prompty(text, name="custom").variables:
@@ -304,7 +330,7 @@ class Project:
         return path
 
     def tests(self) -> list[PromptTest]:
-        """Read the tests.
+        """Read the tests; rows that cannot be used are reported and left out.
 
         Raises:
             ConfigurationError: when there is no usable test.
@@ -325,17 +351,28 @@ class Project:
         """Read the results; rows that cannot be used are reported and left out.
 
         Raises:
-            ConfigurationError: when there is no file of results.
+            ConfigurationError: when there is no file of results, or a file of tests without any
+                that is usable.
         """
         return self._judged().results
 
     def _judged(self) -> Contents:
-        """Read the folder, which has to have results."""
+        """Read the folder, which has to have results; see `_contents`.
+
+        Raises:
+            ConfigurationError: when it has none.
+        """
         self._need(files.RESULTS, f"has no {files.RESULTS}; run the tests first")
         return self._contents()
 
     def _contents(self) -> Contents:
-        """Read the folder; rows that cannot be used are reported and left out."""
+        """Read the folder; rows that cannot be used are reported and left out.
+
+        What has no file is empty. Checks that cannot be used are left out without a report.
+
+        Raises:
+            ConfigurationError: for a file of tests without any that is usable.
+        """
         rows, spec, lost = self.workspace.rows, self.workspace.spec(), list[str]()
         tests = self.tests() if self.workspace.has(files.TESTS) else []
         results = files.results_from_rows(rows(files.RESULTS), self.prompt, spec, tests, lost)
@@ -361,6 +398,9 @@ class Project:
         Earlier verdicts are not kept in the file. Evaluating again costs nothing for outputs that
         are the same, because judges' replies are recorded, too.
 
+        Earlier results of models that are not run now are copied to `test_results.1.json`, or the
+        next free number, with a notice.
+
         Args:
             models: the models under test; see `run_tests`.
             max_tests: maximum number of tests; None for all.
@@ -385,10 +425,11 @@ class Project:
     def chosen(
         self, choice: Choice, *, baseline: bool = True, max_tests: int | None = None
     ) -> list[PromptTest]:
-        """Read the tests to run.
+        """Read the tests to run, in the file's order; of those chosen, the first `max_tests`.
 
         Raises:
-            ConfigurationError: when there is none.
+            ConfigurationError: when there is none, or for `only_valid` without any check of
+                validity.
         """
         tests = [test for test in self.tests() if baseline or not test.baseline]
         if not tests:
@@ -402,7 +443,9 @@ class Project:
     def _set_aside(self, models: set[str], some: set[str] | None) -> None:
         """Copy results of other models to a new file, so that imported ones are not lost.
 
-        Those of other tests, too, if only `some` were run.
+        Those of other tests, too, if only `some` were run. The whole file of results is copied. The
+        new file is `test_results.N.json` with the first free number, and a notice names it. Nothing
+        happens if there are no such results.
         """
         rows = self.workspace.rows(files.RESULTS)
         others = sorted({str(row.get("model")) for row in rows} - models)
@@ -448,7 +491,7 @@ class Project:
                 this.
 
         Returns:
-            The results with their verdicts.
+            The results with their verdicts; empty if there are none and the inputs are judged.
 
         Raises:
             ConfigurationError: when there are no results, unless the inputs are judged, or no
@@ -476,6 +519,9 @@ class Project:
         variables: Mapping[str, object] | None = None,
     ) -> list[PromptyMetric]:
         """Find metric files next to the prompt and in the folder, and built-in ones by name.
+
+        Built-in metrics, and those tagged `experimental`, have to be named. Those tagged
+        `groundtruth` are left out.
 
         Args:
             named: names of metrics, or paths of files; empty for all in the two folders.
@@ -552,6 +598,10 @@ def find_metrics(
 ) -> list[PromptyMetric]:
     """Find metric files; see `Project.metrics`.
 
+    Named files come first, then metrics of the prompt's folder, of the others, and built-in ones. A
+    name is taken from the first folder that has it. Built-in metrics, and those tagged
+    `experimental`, have to be named; those tagged `groundtruth` are left out, unless given by path.
+
     Args:
         prompt: the prompt, whose folder is searched first.
         named: names of metrics, or paths of files; empty for all in the folders.
@@ -587,7 +637,11 @@ _MADE_WITH = {
 
 
 def _stored_words(workspace: Workspace) -> AuthorWords:
-    """Read the author's instructions and samples of the folder."""
+    """Read the author's instructions and samples of the folder; none if it has none.
+
+    Raises:
+        ConfigurationError: for an unknown stage, or samples that are not a list.
+    """
     about = workspace.about()
     instructions, samples = about.get("instructions"), about.get("samples")
     try:
@@ -597,7 +651,13 @@ def _stored_words(workspace: Workspace) -> AuthorWords:
 
 
 def _refuse_changed(workspace: Workspace, before: AuthorWords, added: AuthorWords) -> None:
-    """Refuse words that differ from those that a file was made with."""
+    """Refuse words that differ from those that a file was made with.
+
+    Words of stages whose files do not exist may change.
+
+    Raises:
+        ConfigurationError: for the first such stage, with the file to delete.
+    """
     changed = dict(added.instructions.items() - before.instructions.items())
     if added.samples != before.samples:
         changed["samples"] = "a new list"
@@ -615,6 +675,9 @@ def _refuse_changed(workspace: Workspace, before: AuthorWords, added: AuthorWord
 
 def write_imported(imported: Contents, out: Path, tell: Tell) -> None:
     """Make a folder of what was read, for `run`, `evaluate` and `report`.
+
+    The prompt and metric files inside an import are written as well. A part without rows gets no
+    file, except for the tests; a part without lines gets a comment.
 
     Args:
         imported: what was read.

@@ -19,17 +19,15 @@ from rag_eval_integrations._target import read_whole
 from rag_eval_integrations.dataset._input import open_lines
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.metrics.prompty import Input, Prompty, parse_prompty
-from rag_eval_integrations.metrics.prompty._frontmatter import (
-    FrontMatterError,
-    inputs_of,
-    read_yaml,
-)
 from rag_eval_integrations.metrics.prompty.file import (
     ROLES,
+    FrontMatterError,
     MessageTemplate,
     Role,
     compiled_messages,
+    inputs_of,
     prompt_name,
+    read_yaml,
 )
 from rag_eval_integrations.models._framework import FrameworkTemplate
 from rag_eval_integrations.models._reading import loads
@@ -62,7 +60,10 @@ class AuthorWords:
                 raise ConfigurationError("instructions", stage, f"use {', '.join(INSTRUCTIONS)}")
 
     def continued(self, more: AuthorWords) -> AuthorWords:
-        """Return these words with more, which replace those of the same stage."""
+        """Return these words with more, which replace those of the same stage.
+
+        The samples are those of `more`, unless these are None.
+        """
         samples = self.samples if more.samples is None else more.samples
         return AuthorWords({**self.instructions, **more.instructions}, samples)
 
@@ -76,8 +77,8 @@ def read_samples(folder: Path, name: str, source: str) -> list[Mapping[str, Json
         source: the prompt file, for error messages.
 
     Raises:
-        ConfigurationError: for a file that is outside of the folder, missing, larger than 5 MB, or
-            not a list of objects.
+        ConfigurationError: for a file that is outside of the folder, missing, larger than 5 MB, not
+            CSV, JSON or YAML by its suffix, or not a list of objects.
     """
     path = (folder / name).resolve()
     if not path.is_relative_to(folder.resolve()):
@@ -95,7 +96,10 @@ def read_samples(folder: Path, name: str, source: str) -> list[Mapping[str, Json
 
 
 def csv_rows_of(text: str) -> list[dict[str, str]]:
-    """Read CSV with a header; cells may be long."""
+    """Read CSV with a header; cells may be long.
+
+    The csv module's limit of cells is raised to 10,000,000 characters for the whole process.
+    """
     csv.field_size_limit(max(csv.field_size_limit(), 10_000_000))
     return [dict(row) for row in csv.DictReader(io.StringIO(text, newline=""))]
 
@@ -141,6 +145,9 @@ def read_content(
 
 def parse_github_prompt(text: str, source: str) -> Prompty:
     """Read the text of a `.prompt.yml` file; its `testData` becomes sample inputs.
+
+    If the file declares no inputs, those are the variables of its messages that `testData` has.
+    Values of `testData` for other names are dropped from the samples.
 
     Raises:
         ConfigurationError: for a text that is not such a prompt; names the file and, if YAML knows
@@ -241,6 +248,8 @@ class PromptUnderTest:
     def of(prompt: object, *, name: str | None = None) -> PromptUnderTest:
         """Make a prompt under test from a file, a `Prompty`, or a framework's template.
 
+        To a file or a `Prompty` without a variable, an input is added at the end.
+
         Args:
             prompt: path of a `.prompty`, `.md` or `.txt` file (all read as Prompty) or of a
                 `.prompt.yml` file (GitHub Models); a `Prompty`; a LangChain or LlamaIndex prompt
@@ -271,6 +280,9 @@ class PromptUnderTest:
     ) -> PromptUnderTest:
         """Make a prompt under test from a text.
 
+        A text without a variable gets its input at the end, unless it is `in_app`. Without any
+        input, the input is `input_text`.
+
         Args:
             text: the prompt, in the form of a `.prompty` file; with `in_app`, a description of what
                 the app should do.
@@ -289,7 +301,10 @@ class PromptUnderTest:
         return replace(made, inputs=all_inputs, renderer=None if in_app else made.renderer)
 
     def with_author(self, words: AuthorWords) -> PromptUnderTest:
-        """Return the prompt with words that its author adds to the file."""
+        """Return the prompt with words that its author adds to the file.
+
+        Instructions of the same stage are replaced, and the samples if new ones are given.
+        """
         of_file = AuthorWords(self.instructions, self.samples).continued(words)
         samples = of_file.samples or ()
         return replace(self, instructions=of_file.instructions, samples=samples)
@@ -302,7 +317,10 @@ class PromptUnderTest:
     def values(
         self, inputs: Mapping[str, JsonValue], parameters: Mapping[str, JsonValue] | None = None
     ) -> dict[str, JsonValue]:
-        """Merge the defaults of inputs, a scenario's parameters and a test's inputs; later win."""
+        """Merge the defaults of inputs, a scenario's parameters and a test's inputs; later win.
+
+        Inputs without a value in any of them are left out.
+        """
         all_inputs = self.inputs.items()
         defaults = {name: given.default for name, given in all_inputs if given.default is not None}
         return {**defaults, **(parameters or {}), **inputs}
@@ -329,7 +347,8 @@ class PromptUnderTest:
         """Read a test's text as inputs, like PromptPex.
 
         With one input to fill, the text is its value, unless it is a JSON object with just this
-        field. With several, the text is a JSON object. With none, the first input gets the text.
+        field. With several, the text is a JSON object, which is returned as it is. With none, the
+        first input gets the text.
 
         Args:
             testinput: the text.
@@ -353,7 +372,7 @@ class PromptUnderTest:
 
 
 def is_github_file(name: str) -> bool:
-    """Whether a file is a prompt of GitHub Models, by its name."""
+    """Whether a file is a prompt of GitHub Models, by its name: `.prompt.yml` or `.prompt.yaml`."""
     return name.lower().endswith((".prompt.yml", ".prompt.yaml"))
 
 
@@ -369,7 +388,12 @@ def parse_prompt(text: str, name: str) -> Prompty:
 
 
 def _of_file(path: Path, name: str | None) -> PromptUnderTest:
-    """Read a prompt file."""
+    """Read a prompt file, whose folder becomes the prompt's.
+
+    Raises:
+        ConfigurationError: for a file that is not a prompt, not UTF-8, or larger than 5 MB.
+        OSError: when the file cannot be read.
+    """
     try:
         text = read_whole(path, "prompt", longest=_MOST_BYTES).decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -380,7 +404,12 @@ def _of_file(path: Path, name: str | None) -> PromptUnderTest:
 def _of_prompty(
     prompt: Prompty, name: str | None, folder: Path | None, *, append: bool = True
 ) -> PromptUnderTest:
-    """Make a prompt under test of a parsed file; add an input if it has none."""
+    """Make a prompt under test of a parsed file; add an input if it has none.
+
+    A message with the input is added at the end, unless `append` is off, if the prompt has no
+    variable. Variables that are not declared become inputs. Declared inputs that are not used are
+    left out of a prompt with variables. There are warnings of added and unused inputs.
+    """
     undeclared = sorted(prompt.variables - set(prompt.inputs))
     inputs = {**prompt.inputs, **{variable: Input(variable) for variable in undeclared}}
     warnings = list(prompt.warnings)
@@ -418,14 +447,21 @@ def _of_prompty(
 
 
 def _instructions(given: object) -> dict[str, str]:
-    """Return the author's instructions by stage."""
+    """Return the author's instructions by stage, without unknown stages and empty ones.
+
+    Empty for anything but an object.
+    """
     if not isinstance(given, dict):
         return {}
     return {stage: str(given[stage]) for stage in INSTRUCTIONS if given.get(stage)}
 
 
 def _scenarios(given: object, prompt: Prompty) -> tuple[Scenario, ...]:
-    """Read the scenarios of a file's head."""
+    """Read the scenarios of a file's head; empty for none.
+
+    Raises:
+        ConfigurationError: for anything but a list of scenarios; names the line.
+    """
     try:
         return _SCENARIOS.validate_python(given or ())
     except ValidationError as error:
@@ -437,7 +473,14 @@ def _scenarios(given: object, prompt: Prompty) -> tuple[Scenario, ...]:
 def _samples(
     given: object, prompt: Prompty, folder: Path | None
 ) -> tuple[Mapping[str, JsonValue], ...]:
-    """Return the sample inputs of a file's head."""
+    """Return the sample inputs of a file's head: its `sample` first, then `testSamples`.
+
+    A text in the list names a file, which is read if the prompt has a folder. Anything else is
+    ignored.
+
+    Raises:
+        ConfigurationError: for a file that cannot be used.
+    """
     samples: list[Mapping[str, JsonValue]] = [prompt.sample] if prompt.sample else []
     for item in given if isinstance(given, list) else []:
         if isinstance(item, dict):
@@ -448,8 +491,8 @@ def _samples(
 
 
 def adapter_of(framework: str) -> Any:
-    """Import what a framework's objects need to be under test."""
-    return import_module(f"rag_eval_integrations.{framework}.under_test")
+    """Import the module that a framework's objects need to be under test, and return it."""
+    return import_module(f"rag_eval_integrations.{framework}.model")
 
 
 def _json_object(text: str) -> dict[str, JsonValue] | None:

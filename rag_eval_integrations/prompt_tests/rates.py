@@ -61,7 +61,10 @@ class Rate:
 
     @property
     def percent(self) -> int | None:
-        """The compliant share in whole percent, with halves rounded up, like PromptPex."""
+        """The compliant share in whole percent, with halves rounded up, like PromptPex.
+
+        None if `n` is 0.
+        """
         return None if self.compliant is None else math.floor(100 * self.compliant + 0.5)
 
     @property
@@ -93,6 +96,8 @@ class Rate:
 def rate_of(results: Iterable[Result], *, unknown_as: UnknownAs = None) -> Rate:
     """Count the verdicts on compliance; results that were not judged are left out.
 
+    Failures of the model are counted as `errors`.
+
     Args:
         results: the results.
         unknown_as: `err` counts unknown verdicts as not compliant; None leaves them out.
@@ -121,6 +126,8 @@ KINDS: Mapping[str, Tests | None] = {
 def is_of(test: PromptTest, by: Tests | None, valid: Collection[str]) -> bool:
     """Whether a test is of a kind; None for all tests of rules.
 
+    A baseline test is of the kind `baseline` only.
+
     Args:
         test: the test.
         by: the kind.
@@ -140,20 +147,27 @@ def by_majority(results: Iterable[Result]) -> list[Result]:
     """Put the verdict of most judges in place of the first judge's.
 
     Verdicts of `ok` and `err` are counted. If there are as many of both, or none, the verdict is
-    `unknown`. A result that fewer than two judges judged stays as it is.
+    `unknown`. A result that fewer than two judges judged stays as it is. The judges' own verdicts
+    are kept in `others`.
     """
     return [_with_majority(result) if result.others else result for result in results]
 
 
 def share_of(outcome: Outcome, unknown_as: UnknownAs = None) -> float | None:
-    """Return what a verdict counts, 0 or 1; None for one that is left out."""
+    """Return what a verdict counts, 0 or 1; None for one that is left out.
+
+    An unknown verdict counts 0 if `unknown_as` is `err`, and is left out otherwise.
+    """
     if outcome == "unknown":
         return 0.0 if unknown_as == "err" else None
     return float(outcome == "ok")
 
 
 def _with_majority(result: Result) -> Result:
-    """Replace a result's verdict by that of most judges."""
+    """Replace a result's verdict by that of most judges; all judges' verdicts go to `others`.
+
+    It is `unknown` if as many say ok as err. The probability is the mean, if every judge has one.
+    """
     verdicts = result.verdicts
     ok, err = (sum(verdict.outcome == outcome for verdict in verdicts) for outcome in ("ok", "err"))
     outcome: Outcome = "ok" if ok > err else "err" if err > ok else "unknown"
@@ -185,7 +199,10 @@ class JudgesAgreement:
 
 
 def judges_agreement(results: Iterable[Result]) -> list[JudgesAgreement]:
-    """Compare the judges of the rule tests' outputs in pairs; empty for fewer than two judges."""
+    """Compare the judges of the rule tests' outputs in pairs; empty for fewer than two judges.
+
+    Pairs are in the order in which the judges appear. The majority is not a judge.
+    """
     rows: list[dict[str, str]] = [
         {
             verdict.judge or "": verdict.outcome
@@ -201,7 +218,10 @@ def judges_agreement(results: Iterable[Result]) -> list[JudgesAgreement]:
 
 
 def _agreement(judges: tuple[str, str], rows: Sequence[dict[str, str]]) -> JudgesAgreement:
-    """Compute the agreement of two judges: share and kappa."""
+    """Compute the agreement of two judges: share and kappa, over outputs both judged ok or err.
+
+    The share is None without such outputs, and kappa also if all verdicts are the same.
+    """
     pairs = [
         (row[judges[0]] == "ok", row[judges[1]] == "ok")
         for row in rows
@@ -274,7 +294,10 @@ def _row(
     unknown_as: UnknownAs,
     upstream: bool,
 ) -> Row:
-    """Return the row of a model and scenario in the overview."""
+    """Return the row of a model and scenario in the overview.
+
+    Failed outputs are counted as `errors` only. With `upstream`, our own columns are left out.
+    """
     answered = [result for result in results if result.error is None]
     kinds = {
         kind: [result for result in answered if is_of(result.test, by, valid)]
@@ -309,11 +332,15 @@ def _row(
 
 
 def _percent(rate: Rate) -> str | None:
+    """Write the compliant share in whole percent; None if it is not known."""
     return None if rate.percent is None else f"{rate.percent}%"
 
 
 def _metrics(results: Sequence[Result]) -> dict[str, list[MetricResult]]:
-    """Group the metrics' results by column; several judges of a metric also have an average."""
+    """Group the metrics' results by column; several judges of a metric also have an average.
+
+    Columns are sorted by name. A metric without any score has no average.
+    """
     columns: dict[str, list[MetricResult]] = {}
     means: dict[str, list[MetricResult]] = {}
     for result in results:
@@ -334,7 +361,10 @@ def _metrics(results: Sequence[Result]) -> dict[str, list[MetricResult]]:
 
 
 def _metric(key: str, cells: Sequence[MetricResult]) -> Row:
-    """Return the mean score or the count of OK verdicts, with the number of outputs behind it."""
+    """Return the mean score or the count of OK verdicts, with the number of outputs behind it.
+
+    Outputs without either are left out; None and 0 if all are.
+    """
     scores = [cell.score for cell in cells if cell.score is not None]
     if scores:
         return {key: fmean(scores), f"{key} n": len(scores)}

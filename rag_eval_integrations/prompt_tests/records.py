@@ -192,7 +192,7 @@ class Result(Record):
 
     @property
     def state(self) -> Literal["ok", "err", "unknown", "error", "not judged"]:
-        """The verdict on compliance; `error` without an output."""
+        """The verdict on compliance; `error` without an output, `not judged` without a verdict."""
         if self.error is not None:
             return "error"
         return "not judged" if self.compliance is None else self.compliance.outcome
@@ -253,6 +253,8 @@ class Choice(Record):
     ) -> list[T]:
         """Choose tests, or what belongs to them.
 
+        The order is kept. Empty for no items.
+
         Args:
             items: the tests, or results.
             test: returns the test of one of them.
@@ -274,6 +276,9 @@ class Choice(Record):
     def takes(self, test: PromptTest, valid: Collection[str] = ()) -> bool:
         """Whether a test is among them.
 
+        Baseline tests have neither a rule nor a direction, so they are not among tests chosen by
+        these.
+
         Args:
             test: the test.
             valid: uids of the tests whose input is valid.
@@ -288,7 +293,7 @@ class Choice(Record):
 
     @property
     def words(self) -> str:
-        """The chosen tests in words."""
+        """The chosen tests in words; empty for all."""
         words = {
             "rule": ", ".join(map(str, self.rules)),
             "scenario": ", ".join(self.scenarios),
@@ -308,7 +313,10 @@ def valid_uids(checks: Iterable[TestCheck]) -> set[str]:
 
 
 def input_text(inputs: dict[str, JsonValue]) -> str:
-    """Write inputs as one text: a single input's text, or a JSON object."""
+    """Write inputs as one text: a single input's text, or a JSON object.
+
+    A single input that is not a text is written as JSON; None is `null`.
+    """
     if len(inputs) == 1:
         [value] = inputs.values()
         return "null" if value is None else as_text(value)
@@ -316,7 +324,10 @@ def input_text(inputs: dict[str, JsonValue]) -> str:
 
 
 def as_text(value: object) -> str:
-    """Write a value as text: a text as it is, nothing as empty, anything else as JSON."""
+    """Write a value as text: a text as it is, nothing as empty, anything else as JSON.
+
+    What JSON does not know is written by `str`.
+    """
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

@@ -72,7 +72,7 @@ def model_of(model: object, *, name: str | None = None) -> ModelUnderTest:
         name: name in files and reports; by default the model's own.
 
     Raises:
-        ConfigurationError: for anything else.
+        ConfigurationError: for anything else, a judge included.
     """
     made: object = model
     framework = framework_of(model)
@@ -183,10 +183,11 @@ async def run_tests(
             prompt's; None as a value removes one.
         journal: where replies are recorded; by default only in memory.
         done: called with each result as it arrives.
-        tell: receives what models leave out, one sentence each; by default it is logged.
+        tell: receives what models leave out and what is not checked, one sentence each; by default
+            it is logged.
 
     Returns:
-        One result per test, model and run: model by model, in the tests' order.
+        One result per test, model and run: model by model, then run by run, in the tests' order.
 
     Raises:
         ConfigurationError: for no models, two models with the same name, a number out of range, or
@@ -229,7 +230,11 @@ async def run_tests(
 
 
 def _named(models: Mapping[str, object] | Sequence[object]) -> list[ModelUnderTest]:
-    """Make models under test, named by the keys of a mapping or by their own names."""
+    """Make models under test, named by the keys of a mapping or by their own names.
+
+    Raises:
+        ConfigurationError: for no models, two with the same name, or something that is not a model.
+    """
     pairs = models.items() if isinstance(models, Mapping) else [(None, model) for model in models]
     named = [model_of(model, name=name) for name, model in pairs]
     if not named:
@@ -253,7 +258,11 @@ def run_tests_sync(
 async def _result(
     prompt: PromptUnderTest, test: PromptTest, asker: _AskModel | _AskApp, run: int
 ) -> Result:
-    """Run a test on a model; a failure is data."""
+    """Run a test on a model; a failure is data.
+
+    Whatever is raised becomes the result's `error`, with an empty output. The time until then is
+    part of the result.
+    """
     began = time.monotonic()
     output, error = "", None
     contexts: tuple[str, ...] = ()
@@ -283,14 +292,19 @@ class _AskModel:
         self.notes = (f"{who}; its own settings are tested",) if without else ()
 
     def parameters(self, run: int) -> dict[str, JsonValue]:
-        """Return the settings that are sent for a repetition."""
+        """Return the settings that are sent for a repetition; not those the model leaves out."""
         of_run = self._settings.of_run(run)
         return {name: value for name, value in of_run.items() if name not in self._without}
 
     async def ask(
         self, prompt: PromptUnderTest, values: Mapping[str, Any], test: PromptTest, run: int
     ) -> tuple[str, tuple[str, ...]]:
-        """Return the output for a test, and the documents that were retrieved."""
+        """Return the output for a test, and no documents; a recorded reply is used again.
+
+        Without a text, the output is the model's refusal, or empty. Each repetition after the first
+        has its own seed. Warnings of the answer are counted if the prompt has settings. Errors of
+        rendering and of the model are raised.
+        """
         messages = prompt.render(values)
         if self._images:
             messages = with_images(messages, self._settings, values)
@@ -324,14 +338,18 @@ class _AskApp:
     async def ask(
         self, prompt: PromptUnderTest, values: Mapping[str, Any], test: PromptTest, run: int
     ) -> tuple[str, tuple[str, ...]]:
-        """Return the app's answer to a test, and the documents that were retrieved."""
+        """Return the app's answer to a test, and the documents that were retrieved.
+
+        Recorded answers of the same app, version, prompt, values and repetition are used again; a
+        new one is recorded. What the app raises is raised and not recorded.
+        """
         app, journal = self._app, self._journal
         # The version is that of everything else that an answer depends on, if its class has one.
         version = app.version if hasattr(app, "version") else None
         key = digest(repr([self.name, version, prompt.id, sorted(values.items()), run]))
 
         async def make() -> tuple[str, tuple[str, ...]]:
-            """Ask the app, unless the journal has its answer."""
+            """Return the journal's answer, or ask the app and record the answer and its usage."""
             known = journal.get(key)
             if isinstance(known, dict):
                 return known["output"], tuple(known["contexts"])

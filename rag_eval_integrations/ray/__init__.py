@@ -3,9 +3,8 @@
     ray.data.Dataset ─▶ batches ─▶ actors, each with an evaluator ─▶ rows ─▶ Parquet or JSON
                                      └── permits of one shared limit per minute
 
-config    `EvaluatorConfig`: what each actor makes its evaluator of
-dataset   `evaluate_dataset` over `ray.data.Dataset`, `done_keys` to go on, `summary_of` the result
-_permits  the limit that all actors share
+In `dataset`: `EvaluatorConfig`, what each actor makes its evaluator of; `evaluate_dataset` over
+`ray.data.Dataset`, `done_keys` to go on, `summary_of` the result; the limit that all actors share.
 """
 
 from typing import TYPE_CHECKING
@@ -13,15 +12,13 @@ from typing import TYPE_CHECKING
 from rag_eval_integrations._lazy import lazy
 
 if TYPE_CHECKING:
-    from rag_eval_integrations.ray.config import EvaluatorConfig
-    from rag_eval_integrations.ray.dataset import done_keys, evaluate_dataset, summary_of
+    from rag_eval_integrations.ray.dataset import (
+        EvaluatorConfig,
+        done_keys,
+        evaluate_dataset,
+        summary_of,
+    )
 
 __all__ = ["EvaluatorConfig", "done_keys", "evaluate_dataset", "summary_of"]
 
-__getattr__, __dir__ = lazy(
-    __name__,
-    {
-        "config": ["EvaluatorConfig"],
-        "dataset": ["done_keys", "evaluate_dataset", "summary_of"],
-    },
-)
+__getattr__, __dir__ = lazy(__name__, {"dataset": __all__})

@@ -1,10 +1,14 @@
-"""`evaluate_dataset`: from a `ray.data.Dataset` of calls to one of evaluations."""
+"""`evaluate_dataset`: from a `ray.data.Dataset` of calls to one of evaluations, by actors."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import math
 import pickle
-from collections.abc import Collection, Mapping, Sequence
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
@@ -15,12 +19,148 @@ from rag_eval_integrations.dataset.stream import pickled
 from rag_eval_integrations.errors import ConfigurationError, extra
 from rag_eval_integrations.evaluations.summary import Summary
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.ray._permits import Limit, SharedPermits
-from rag_eval_integrations.ray.config import EvaluatorConfig, config_of, made
+from rag_eval_integrations.judges import Judge, judge_from
+from rag_eval_integrations.judges._named import named_judge
+from rag_eval_integrations.judges.judge import AnyJudge, asks_endpoint
+from rag_eval_integrations.metrics import Metric
+from rag_eval_integrations.models import Model
+from rag_eval_integrations.models.completion import model_base
+from rag_eval_integrations.models.openai._address import address_of
+from rag_eval_integrations.models.throttling import LocalPermits, Permits, ThrottledModel
 from rag_eval_integrations.records import Evaluation, from_line, to_line
+from rag_eval_integrations.sentences import Splitter
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
     from ray.data import Dataset
+
+
+@dataclass(frozen=True)
+class EvaluatorConfig:
+    """What the evaluator of each actor is made of; goes to other processes by pickling.
+
+    It holds no key: an `openai:MODEL` reads OPENAI_API_KEY where the actor runs. On a cluster, set
+    it on the nodes or by `ray.init(runtime_env={"env_vars": …})`. Its `repr` leaves out `base_url`
+    and `extra_body`, which may hold secrets; who reads Ray's store sees them.
+
+    Args:
+        judge: a name as on the command line (`embedded`, `openai:MODEL`, `onnx:PATH`,
+            `cascade:A,B`, `MODULE:OBJECT` …), or a `Judge` or `Model` that can be pickled.
+        metrics: what to score; None for `[Trace()]`.
+        splitter: how to split texts into sentences; None for `Punkt()`.
+        flags: whether to look for `suspected_injection`, as in `RagEvaluator`.
+        rpm: requests per minute of all actors together, above 0; None for no limit.
+        tpm: tokens per minute of all actors together, above 0; None for no limit. Tokens are
+            estimated in advance, as in `ThrottledModel`, and not corrected.
+        max_concurrency: calls in progress at once per actor, from 1.
+        base_url, timeout, max_tokens, extra_body, deadline: of an `openai:MODEL`, as in
+            `judge_from`. The query of `base_url` and `extra_body` are pickled too, but not shown.
+
+    Raises:
+        ConfigurationError: for a number out of its range, a URL that `OpenAIModel` refuses, or a
+            limit for a judge that asks no model or keeps limits of its own.
+    """
+
+    judge: AnyJudge = "embedded"
+    metrics: Sequence[Metric] | None = None
+    splitter: Splitter | None = None
+    flags: bool = True
+    rpm: float | None = None
+    tpm: float | None = None
+    max_concurrency: int = 8
+    base_url: str | None = field(default=None, repr=False)
+    timeout: float | None = None
+    max_tokens: int | None = None
+    extra_body: Mapping[str, JsonValue] | None = field(default=None, repr=False)
+    deadline: float | None = None
+
+    def __post_init__(self) -> None:
+        LocalPermits(self.rpm, self.tpm)  # raises what is wrong with them
+        if type(self.max_concurrency) is not int or self.max_concurrency < 1:
+            raise ConfigurationError(
+                "max_concurrency", self.max_concurrency, "use a whole number from 1"
+            )
+        if isinstance(self.judge, str) and asks_endpoint(self.judge):
+            if self.base_url:
+                address_of(self.base_url)
+            return
+        shown = repr(self.judge) if isinstance(self.judge, str) else type(self.judge).__name__
+        for name in ("base_url", "timeout", "max_tokens", "extra_body", "deadline"):
+            value = getattr(self, name)
+            if value is not None:
+                raise ConfigurationError(name, value, f"is for openai:MODEL, not for judge {shown}")
+
+    @property
+    def limited(self) -> bool:
+        """Whether there is a limit that actors share."""
+        return self.rpm is not None or self.tpm is not None
+
+    def make(self, permits: Permits | None = None) -> RagEvaluator:
+        """Make an evaluator.
+
+        Args:
+            permits: of the limit that all actors share; None makes one that keeps no limit.
+
+        Raises:
+            ConfigurationError: as `judge_from` and `RagEvaluator` do.
+        """
+
+        def endpoint(name: str) -> Judge | Model:
+            """Make the model of an endpoint, with the settings and the shared permits."""
+            return judge_from(
+                name, base_url=self.base_url, timeout=self.timeout, max_tokens=self.max_tokens,
+                extra_body=self.extra_body, deadline=self.deadline, permits=permits,
+            )  # fmt: skip
+
+        if isinstance(self.judge, str):
+            labeller = named_judge(self.judge, "judge", endpoint)
+            own = asks_endpoint(self.judge)
+        else:
+            labeller, own = judge_from(self.judge), False
+        if self.limited and not own:
+            labeller = self._limited(labeller, permits)
+        return RagEvaluator(labeller, self.metrics, splitter=self.splitter, flags=self.flags)
+
+    def _limited(self, labeller: Judge | Model, permits: Permits | None) -> Model:
+        """Limit the rate of a model; refuse one that keeps no limit or its own.
+
+        Raises:
+            ConfigurationError: it is a judge, or retries by itself.
+        """
+        name, value = ("rpm", self.rpm) if self.rpm is not None else ("tpm", self.tpm)
+        if isinstance(labeller, Judge):
+            raise ConfigurationError(
+                name, value, f"judge {labeller.name} keeps no limit; a model does"
+            )
+        if model_base(labeller).retries:
+            raise ConfigurationError(
+                name, value, f"model {labeller.name} has retries and limits of its own; pass "
+                "the one inside of it",
+            )  # fmt: skip
+        return ThrottledModel(labeller, permits=permits)
+
+
+def made(config: EvaluatorConfig | RagEvaluator, permits: Permits | None = None) -> RagEvaluator:
+    """Make the evaluator of an actor; one that is an evaluator already is returned as it is."""
+    return config if isinstance(config, RagEvaluator) else config.make(permits)
+
+
+def config_of(config: object) -> EvaluatorConfig | RagEvaluator:
+    """Check what a user passed as configuration; its metrics become a tuple.
+
+    Raises:
+        ConfigurationError: it is neither a configuration nor an evaluator.
+    """
+    if isinstance(config, RagEvaluator):
+        return config
+    if not isinstance(config, EvaluatorConfig):
+        kind = type(config).__name__
+        raise ConfigurationError(
+            "evaluator_config", kind, "pass an EvaluatorConfig or RagEvaluator"
+        )
+    metrics = config.metrics
+    return config if metrics is None else replace(config, metrics=tuple(metrics))
+
 
 _MOST_ROWS = 1_000
 """Rows of a batch: after so many bad rows, `read_calls` tells several as one."""
@@ -79,12 +219,12 @@ def evaluate_dataset(
     available = ray.cluster_resources().get("CPU", 0)
     if concurrency is None:
         concurrency = max(1, int(available) - 1)
-    for field, number, most in (
+    for option, number, most in (
         ("concurrency", concurrency, None), ("batch_size", batch_size, _MOST_ROWS),
     ):  # fmt: skip
         if type(number) is not int or number < 1 or (most is not None and number > most):
             up_to = "" if most is None else f" to {most}"
-            raise ConfigurationError(field, number, f"use a whole number from 1{up_to}")
+            raise ConfigurationError(option, number, f"use a whole number from 1{up_to}")
     taken = sorted(set(keep) & {*COLUMNS, *map(score_column, names)})
     if taken:
         raise ConfigurationError("keep", taken, "is a column of the result; rename it in the rows")
@@ -129,7 +269,7 @@ def summary_of(results: Dataset) -> Summary:
     """Sum up what `evaluate_dataset` gave: means, errors, requests, tokens, cost.
 
     A call that failed and was evaluated again later, by a run that left out the `done_keys`, counts
-    once.
+    once. A call that failed several times counts once, too.
 
     Args:
         results: what was written, such as `ray.data.read_parquet(folder)`, or a materialized data
@@ -163,6 +303,73 @@ def _imported() -> ModuleType:
         import ray  # noqa: PLC0415  # half a second
         import ray.data  # noqa: PLC0415
     return cast(ModuleType, ray)
+
+
+# --- One limit per minute for many processes: `Limit` in an actor, `SharedPermits` in each of them
+
+
+ON_THE_WAY = 1.0
+"""Seconds that a permit may take from the actor to the request that it lets start."""
+
+
+class Limit:
+    """Gives out the permits of one limit, in the order in which they are asked for.
+
+    In any minute no more attempts start than the limit allows, if a permit is on its way for no
+    more than a second: one second of every 61 is given up for that.
+
+    Args:
+        rpm: requests per minute, above 0; None for no limit.
+        tpm: tokens per minute, above 0; None for no limit.
+        clock: returns seconds, like `time.monotonic`.
+        again: whether an earlier one may have given out all of the limit just now.
+
+    Raises:
+        ConfigurationError: for a limit out of its range.
+    """
+
+    def __init__(
+        self,
+        rpm: float | None = None,
+        tpm: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        again: bool = False,
+    ) -> None:
+        self._permits = LocalPermits(rpm, tpm, clock=clock, slack=ON_THE_WAY)
+        self._turn = asyncio.Lock()
+        if again:
+            requests, tokens = (0 if limit is None else math.ceil(limit) for limit in (rpm, tpm))
+            self._permits.start(clock(), tokens, clock(), requests)
+
+    async def take(self, requests: int, tokens: int) -> None:
+        """Wait until so many requests and tokens are within the limit, and count them."""
+        async with self._turn:
+            await self._permits.take(requests, tokens)
+
+
+class SharedPermits:
+    """The `Permits` of one process, which asks for each of a limit that is elsewhere.
+
+    Args:
+        ask: `Limit.take`, wherever it is.
+    """
+
+    def __init__(self, ask: Callable[[int, int], Awaitable[None]]) -> None:
+        self._ask = ask
+
+    async def take(self, requests: int, tokens: int) -> None:
+        """Wait until so many requests and tokens are within the shared limit.
+
+        A permit of a request that is cancelled meanwhile is lost, which is safe.
+
+        Raises:
+            ConnectionError: the limit does not answer.
+        """
+        try:
+            await self._ask(requests, tokens)
+        except Exception as error:
+            raise ConnectionError(f"the shared limit does not answer: {error}") from error
 
 
 # --- In the actors and tasks
@@ -215,7 +422,7 @@ def _silent(mapping: str) -> None:
 
 
 def _key(row_key: str, name: str | None) -> bytes:
-    """Return the key of a row: a hash of its row key and id."""
+    """Return the key of a row: 16 bytes of a hash of its row key and id."""
     text = f"{row_key} {'' if name is None else 'n' + name}"
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16]
 
@@ -227,7 +434,10 @@ def _keys(batch: Any) -> list[bytes]:
 
 
 def _sums(batch: Any) -> Any:
-    """Return the summary of a batch, and the lines of its failed rows."""
+    """Return the summary of a batch, and the lines of its failed rows by key.
+
+    They are pickled, in a table of one row.
+    """
     import pyarrow as pa  # noqa: PLC0415
 
     good, bad = batch.filter(pa.compute.invert(batch["failed"])), batch.filter(batch["failed"])

@@ -44,6 +44,7 @@ class Sentences(Record):
 
 def _number_as_text(value: object) -> object:
     # Data sets number their rows; the label is text from here on. bool is an int to Python.
+    """Return an integer as its digits; any other value, also a bool, as it is."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -66,6 +67,8 @@ def framework_of(value: object) -> str | None:
 
 def adapted(value: object, adapters: Mapping[Kind, str]) -> Any:
     """Make our own object from a framework's; None when the table has none of its classes.
+
+    The adapter's module is imported then.
 
     Args:
         value: any object.
@@ -186,7 +189,11 @@ class Capture(Record):
 
 
 def _as_document(value: object) -> object:
-    """Make a document of a text or of a framework's object."""
+    """Make a document of a text or of a framework's object; keep a dict of its fields.
+
+    Raises:
+        ValueError: it is none of these.
+    """
     if isinstance(value, str):
         return Document(text=value)
     document = value if isinstance(value, Document | dict) else document_from(value)
@@ -204,7 +211,10 @@ def _as_turn(value: object) -> object:
 
 
 def _list_of(things: str) -> BeforeValidator:
-    """Refuse a text or mapping in place of a list."""
+    """Return a validator that refuses a text or mapping in place of a list.
+
+    It accepts any other iterable.
+    """
 
     def checked(value: object) -> object:
         # pydantic would take a string or a mapping for a sequence of characters or keys.
@@ -216,12 +226,15 @@ def _list_of(things: str) -> BeforeValidator:
 
 
 def _as_id(value: object) -> object:
-    """Return an id as text; empty for None."""
+    """Return an id as text; empty for None. What is neither a text nor a number stays as it is."""
     return "" if value is None else _number_as_text(value)
 
 
 def _as_ids(value: object) -> object:
-    """Return ids in a fixed order; refuse a text."""
+    """Return a set of ids sorted, so that the order is fixed; refuse a text or mapping.
+
+    Anything else stays as it is.
+    """
     # A set has another order in every process.
     if isinstance(value, str | bytes | Mapping):
         raise ValueError("should be a list of ids")
@@ -241,7 +254,9 @@ def row_key_of(
     reference: str | None = None,
     history: Sequence[Turn] = (),
 ) -> str:
-    """Work out `RagCall.row_key` from the texts that it depends on.
+    """Work out `RagCall.row_key`, 64 hex digits, from the texts that it depends on.
+
+    An empty header counts as none.
 
     Args:
         question: the question.
@@ -330,7 +345,7 @@ class RagCall(Record):
         return content
 
     def model_post_init(self, context: Any, /) -> None:
-        """Fill in the default id, which is not among the fields that were set."""
+        """Fill in the default id where it is empty; it is not among the fields that were set."""
         if not self.id:
             self.__dict__["id"] = self.row_key[:16]
 
@@ -389,7 +404,10 @@ class EndedCall:
     _record: RagCall | None = None
 
     def record(self) -> RagCall | None:
-        """Make the record, or return the one made before; None if that failed."""
+        """Make the record, or return the one made before; None if that failed.
+
+        A failure is given to `_failed`. What the record is made of is released in any case.
+        """
         make, self._make = self._make, None
         if make is not None:
             try:
@@ -401,7 +419,10 @@ class EndedCall:
         return self._record
 
     def drop(self) -> None:
-        """Release the objects that the record would be made of."""
+        """Release the objects that the record would be made of; `record` returns None then.
+
+        Does nothing once the record was made.
+        """
         if self._make is not None:
             self._make = None
             self._release()

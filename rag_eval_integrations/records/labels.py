@@ -34,12 +34,12 @@ UnscoredCode = Literal[
 
 
 def _as_text(value: object) -> object:
-    """Return a text; empty for null."""
+    """Return a value as it is; an empty text for null."""
     return "" if value is None else value
 
 
 def _as_keys(value: object) -> object:
-    """Return keys as a list: none for null, one for a text."""
+    """Return keys as a list: none for null, one for a text; other values as they are."""
     # null stands for no keys, one key without its list for itself.
     if value is None:
         return ()
@@ -115,7 +115,7 @@ class Labels(Record):
 
     @cached_property
     def _entries(self) -> dict[str, SentenceSupport]:
-        """Index the entries by response sentence."""
+        """Index the entries by response sentence; the last of several counts."""
         return {entry.response_sentence_key: entry for entry in self.sentence_support_information}
 
     def entry(self, key: str) -> SentenceSupport | None:

@@ -76,6 +76,8 @@ class RunningMean:
     ) -> RunningMean:
         """Make the mean of values that a database has summed up, each with the weight 1.
 
+        An empty mean without values.
+
         Args:
             n: number of values.
             total: their sum; None without values, as the next three.
@@ -219,7 +221,10 @@ _STEPS = 200
 
 
 def makers_of(evaluation: Evaluation) -> Iterator[tuple[Made, Score]]:
-    """Yield an evaluation's scores with what they share with those that they are averaged with."""
+    """Yield an evaluation's scores with what they share with those that they are averaged with.
+
+    In the order of the scores, also those without a value.
+    """
     shared: By | None = None  # the scores of one metric share one `By`; a copy takes 20 µs
     maker = By()
     for name, score in evaluation.scores.items():
@@ -249,7 +254,11 @@ class Means:
             self.count(made, score, weight)
 
     def count(self, made: Made, score: Score, weight: float = 1.0) -> None:
-        """Add one score, as `makers_of` yields it."""
+        """Add one score, as `makers_of` yields it.
+
+        A score without a value is counted in `total` and `unscored` only. These counts have no
+        weights.
+        """
         self.total[made.name] += 1
         if score.value is None:
             self.unscored.setdefault(made.name, Counter())[score.unscored or score.status] += 1

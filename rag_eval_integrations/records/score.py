@@ -98,7 +98,13 @@ class Score(Record):
 
     @model_validator(mode="after")
     def _one_of_three_states(self) -> Score:
-        """Check that value and code fit the status."""
+        """Check that value and code fit the status.
+
+        Only a scored one has a value, only an unscored one a code.
+
+        Raises:
+            ValueError: it is otherwise.
+        """
         if (self.value is not None) != (self.status == "scored"):
             raise ValueError(f"`value` = {self.value!r} with `status` = {self.status!r}")
         if (self.unscored is not None) != (self.status == "unscored"):
@@ -162,6 +168,9 @@ _MADE_BY = {
 def score_hint(name: object, names: Iterable[str]) -> str:
     """Say which score may be meant by a name that is none, and which scores there are.
 
+    For another tool's name it is our nearest score, else a score with a similar name; if there is
+    none, up to 20 scores are listed.
+
     Args:
         name: what was asked for, perhaps by the name that another tool gives it.
         names: the scores that there are.
@@ -181,7 +190,10 @@ def score_hint(name: object, names: Iterable[str]) -> str:
 
 
 def metric_hint(name: str, known: Iterable[str]) -> str:
-    """Say which metric or score may be meant by a name that is no metric; empty if none is near."""
+    """Say which metric or score may be meant by a name that is no metric; empty if none is near.
+
+    It ends so that more words can follow.
+    """
     hint = score_hint(name, known)
     return f"{hint} Else " if hint.endswith("?") else f"{hint}; " if "nearest" in hint else ""
 
@@ -254,7 +266,11 @@ def patterns_in(
     ignored: float = 0.4,
     incomplete: float = 0.5,
 ) -> list[Diagnosis]:
-    """Return the patterns that hold, the gravest first; `metrics.diagnose` tells the cut-offs."""
+    """Return the patterns that hold, the gravest first; `metrics.diagnose` tells the cut-offs.
+
+    `healthy` stands alone, and only where all four scores have a value. Empty where they show
+    nothing.
+    """
     relevance, used, complete, grounded = (
         scores[name].value if name in scores else None
         for name in ("context_relevance", "context_utilization", "completeness", "adherence")
@@ -344,7 +360,10 @@ class Evaluation(Record):
 
     @property
     def documents(self) -> tuple[Document, ...]:
-        """The documents, without headers, metadata and scores: sentences joined by a space."""
+        """The documents, without headers, metadata and scores: sentences joined by a space.
+
+        A document without sentences is empty.
+        """
         texts: dict[int, list[str]] = {number: [] for number in range(len(self.document_ids))}
         for sentence in self.sentences.documents:
             number = sentence.key.rstrip(ascii_lowercase)
@@ -384,7 +403,10 @@ class Evaluation(Record):
     def _row(
         self, handler: SerializerFunctionWrapHandler, info: SerializationInfo
     ) -> dict[str, Any]:
-        """Write the row of EVALS: what all scores share stands once."""
+        """Write the row of EVALS: what all scores share stands once.
+
+        Only for JSON; for Python the fields stay as they are.
+        """
         row = handler(self)
         return {"schema": EVALS_SCHEMA, **_factored(row)} if info.mode == "json" else row
 
@@ -412,7 +434,11 @@ class Evaluation(Record):
 
 
 def _other_schema(schema: object) -> InputError:
-    """Make the error for a row of another schema version."""
+    """Make the error for a row of another schema version.
+
+    A `SchemaError`, which concerns the whole file, for what may be a version; else an `InputError`
+    about this row.
+    """
     short = isinstance(schema, str) and len(schema) < _MOST_SCHEMA
     if not (schema is None or short or (isinstance(schema, int) and 0 <= schema < _MOST_SCHEMA)):
         # one bad row in a file of whatever version
@@ -429,7 +455,11 @@ def _other_schema(schema: object) -> InputError:
 
 
 def _factored(row: dict[str, Any]) -> dict[str, Any]:
-    """Move what all scores share from them into the row: fields of `by`, and first warnings."""
+    """Move what all scores share from them into the row: fields of `by`, and first warnings.
+
+    What says nothing more is left out: `passed` where it is None, and a raw value like the value.
+    The scores are changed in place; a row without scores is returned as it is.
+    """
     scores = list(row.get("scores", {}).values())
     if not scores:
         return row
@@ -460,7 +490,10 @@ _UNIT_SCALE = [0.0, 1.0]
 
 
 def _without_raw(score: dict[str, Any]) -> None:
-    """Leave out a raw value that says no more than the value; say a missing one."""
+    """Remove a raw value that says no more than the value; write null for a missing one.
+
+    Changes the score in place, if it is scored.
+    """
     if score.get("status") != "scored":
         return
     raw, scale = score.get("raw"), score.get("scale")
@@ -471,7 +504,10 @@ def _without_raw(score: dict[str, Any]) -> None:
 
 
 def _with_raw(score: dict[str, Any]) -> dict[str, Any]:
-    """Add the raw value and scale that a line leaves out where they are the value and [0, 1]."""
+    """Add the raw value and scale that a line leaves out where they are the value and [0, 1].
+
+    Any other score is returned as it is.
+    """
     if score.get("status") != "scored" or "raw" in score or "scale" in score:
         return score
     return {**score, "raw": score.get("value"), "scale": _UNIT_SCALE}
@@ -482,7 +518,8 @@ def _spread(
 ) -> dict[str, Any]:
     """Give a score of a line its name and the fields that the row holds once.
 
-    A score may say all of it itself: so does what `model_dump` gives.
+    A score may say all of it itself: so does what `model_dump` gives. Its own fields of `by`
+    replace the row's, and its warnings come after the row's.
     """
     own = score.get("by", {})
     if isinstance(own, dict):
@@ -501,7 +538,10 @@ EVALS_SCHEMA_FILE = Path(__file__).with_name("evals.schema.json")
 
 
 def evals_schema() -> dict[str, Any]:
-    """Describe a line: what `Evaluation` reads, changed where the line differs from its fields."""
+    """Describe a line of EVALS.jsonl as JSON Schema.
+
+    It describes what `Evaluation` reads, changed where the line differs from its fields.
+    """
     schema = _without_prose(Evaluation.model_json_schema())
     kinds, fields = schema["$defs"], schema.pop("properties")
     names = list(fields)

@@ -91,7 +91,7 @@ def groups_of(agreement: Agreement) -> Iterator[tuple[str, Group]]:
 
 
 def formulas_of(agreement: Agreement) -> str:
-    """Name the formulas of the scores that are compared."""
+    """Name the formulas of the scores that are compared, sorted; empty without any."""
     used = {str(maker.get("formulas")) for maker in agreement.formulas.values()} - {"None"}
     return ", ".join(sorted(used))
 
@@ -102,14 +102,20 @@ def humans_only(agreement: Agreement) -> bool:
 
 
 def count_of(counts: Mapping[str, int]) -> str:
-    """Format the number of rows, documents or systems behind agreement with human ratings."""
+    """Format the number of rows, documents or systems behind agreement with human ratings.
+
+    Documents come with the number of skipped ones.
+    """
     if "documents" in counts:
         return f"{counts['documents']} ({counts['skipped']} skipped)"
     return str(counts.get("systems", counts.get("n", 0)))
 
 
 def lines_of(agreement: Agreement) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """Yield the figures of scores: score, statistic, and where it is in a group."""
+    """Yield the figures of scores: score, statistic, and where it is in a group.
+
+    An estimate follows the RMSE of its score, where there is one.
+    """
     for score, statistic in SCORES:
         yield score, statistic, ("scores", score, statistic)
         if statistic == "rmse" and ("estimates", score) in agreement.pooled.blocks:
@@ -119,7 +125,8 @@ def lines_of(agreement: Agreement) -> Iterator[tuple[str, str, tuple[str, ...]]]
 def human_tables(group: Group) -> Iterator[tuple[str, list[tuple[str, str, list[Figure | None]]]]]:
     """Yield the tables of agreement with human ratings: title, and a row per score.
 
-    A row has the score, its count, and the figures of `OF_HUMANS`.
+    A row has the score, its count, and the figures of `OF_HUMANS`. Tables without rows are left
+    out.
     """
     for level, over in LEVELS.items():
         rows = [
@@ -142,7 +149,10 @@ class Rival(NamedTuple):
 
 
 def baselines_of(agreement: Agreement) -> Iterator[tuple[str, str, list[Rival], list[Rival]]]:
-    """Yield of each score with baselines its statistic, the rivals, and these by data set."""
+    """Yield of each score with baselines its statistic, the rivals, and these by data set.
+
+    The last list is empty unless the rows are of several data sets.
+    """
     # A mean over data sets needs rows that name their data set.
     group = agreement.mean_over_datasets if agreement.by_dataset else agreement.pooled
     parts = {**agreement.by_dataset, "pooled": agreement.pooled} if several(agreement) else {}
@@ -153,7 +163,7 @@ def baselines_of(agreement: Agreement) -> Iterator[tuple[str, str, list[Rival], 
 
 
 def _rivals(name: str, group: Group, score: str) -> Iterator[Rival]:
-    """Yield each baseline of a score in a group."""
+    """Yield each baseline of a score in a group, beside the judge's figure."""
     for path, block in group.blocks.items():
         if path[0] == "baselines" and path[2] == score:
             for statistic, figure in block.figures.items():
@@ -173,13 +183,19 @@ def group_of(point: CascadePoint) -> Group:
 
 
 def curve_cells(point: CascadePoint) -> list[str]:
-    """Write the figures of a cascade's point, in the order of `CURVE`."""
+    """Write the figures of a cascade's point, in the order of `CURVE`.
+
+    A dash for one that is undefined.
+    """
     group = group_of(point)
     return [value_of(figure_of(group, "scores", *where)) for where in CURVE]
 
 
 def band_of(point: CascadePoint, *, third: bool = False) -> str:
     """Write when a later judge is asked, as `ask_when` of `CascadeJudge` takes it.
+
+    An interval of probabilities; without one, `never` if no call is passed on, else `no
+    probability, or doubt`.
 
     Args:
         point: the point of the curve.
@@ -192,7 +208,7 @@ def band_of(point: CascadePoint, *, third: bool = False) -> str:
 
 
 def cost_of(usage: Usage) -> str:
-    """Write what requests cost."""
+    """Write what requests cost in US dollars; `unknown` where no price is known."""
     if usage.requests and usage.cost_usd is None:
         return "unknown"
     return f"${usage.cost_usd or 0:.4f}"

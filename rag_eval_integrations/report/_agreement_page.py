@@ -82,7 +82,11 @@ def agreement_pieces(
     curves: Mapping[str, Mapping[str, Curves]],
     cascade: Sequence[CascadePoint] = (),
 ) -> Iterator[str]:
-    """Render the page in pieces; arguments as for `write_agreement`."""
+    """Render the page in pieces; arguments as for `write_agreement`.
+
+    Without labels in gold, only the parts about human ratings and baselines are filled. Tables by
+    data set are there for several sets only.
+    """
     only_humans = figures.humans_only(agreement)
     several = figures.several(agreement)
     return pieces(
@@ -123,7 +127,11 @@ def _lead(agreement: Agreement) -> str:
 
 
 def _cell(figure: Figure | None) -> dict[str, str]:
-    """Return what the page shows of a figure: value, interval and strip."""
+    """Return what the page shows of a figure: value, interval and strip.
+
+    The keys are `value` and `interval`, as texts, and the strip's places `at`, `low` and `high`. A
+    dash for a figure that is undefined; empty where there is nothing to draw.
+    """
     figure = figure or Figure(None)
     interval = figures.interval_of(figure)
     low, high = figure.interval if figure.interval and interval else (None, None)
@@ -163,7 +171,10 @@ def _row(name: str, meaning: str, agreement: Agreement, where: tuple[str, ...]) 
 
 
 def _facts(agreement: Agreement) -> Iterator[tuple[str, list[str]]]:
-    """Yield what was compared: judges, gold models and counts of rows."""
+    """Yield what was compared: judges, gold models and counts of rows.
+
+    The list of a heading may be empty.
+    """
     makers = agreement.makers
     yield "judge", _judges(makers.judges)
     yield "gold labels by", [shown(model) for model in agreement.gold_models]
@@ -191,7 +202,7 @@ def _versions(agreement: Agreement) -> Iterator[tuple[str, list[str]]]:
 
 
 def _judges(judges: Sequence[tuple[JudgeInfo, int]]) -> list[str]:
-    """Write judges with model, version and number of rows."""
+    """Write judges with model and version, and with the number of rows if there are several."""
     named = []
     for judge, count in judges:
         name = f"{judge.name} ({judge.model})" if judge.model else judge.name
@@ -219,7 +230,7 @@ def _by_dataset(agreement: Agreement) -> Iterator[dict[str, Any]]:
 def _table(
     agreement: Agreement, title: str, columns: Sequence[tuple[str, tuple[str, ...]]]
 ) -> dict[str, Any]:
-    """Return a table with a row per data set."""
+    """Return a table with a row per data set, one for their mean, and one for all rows."""
     return {
         "title": title,
         "columns": [name for name, _ in columns],
@@ -297,7 +308,10 @@ def _drawn(heading: str, curves: Mapping[str, Curves]) -> dict[str, Any]:
 
 
 def _cascade(points: Sequence[CascadePoint]) -> dict[str, Any]:
-    """Return the plots and the table of a cascade."""
+    """Return the plots and the table of a cascade.
+
+    No plots for three judges, and none of a statistic without a value.
+    """
     names = [curve.title for curve in figures.CURVE]
     plots = []
     three = points[0].third is not None  # two shares per point make no line
@@ -339,7 +353,10 @@ def _cascade(points: Sequence[CascadePoint]) -> dict[str, Any]:
 
 
 def roc(curves: Curves, title: str) -> dict[str, Any]:
-    """Draw a ROC curve, with chance as a dashed line; empty when gold has one class only."""
+    """Draw a ROC curve, with chance as a dashed line; empty when gold has one class only.
+
+    About 400 points of it are drawn at most, and eleven are listed.
+    """
     area = "undefined: gold has one class only" if curves.auroc is None else f"{curves.auroc:.3f}"
     points = curves.roc
     step = max(1, -(-len(points) // _MOST_POINTS))

@@ -66,7 +66,10 @@ def overview(summary: Summary) -> dict[str, Any]:
 
 
 def _lead(summary: Summary) -> str:
-    """Write the first sentence: calls, failures and judges."""
+    """Write the first sentence: calls, failures, and the three most frequent judges.
+
+    `No calls.` if there are none.
+    """
     if not summary.calls:
         return "No calls."
     parts = [counted(summary.calls, "call")]
@@ -79,7 +82,7 @@ def _lead(summary: Summary) -> str:
 
 
 def _judge(name: str, model: str | None) -> str:
-    """Name a judge with its model."""
+    """Name a judge with its model, where that has another name; `recorded` as recorded labels."""
     name = "recorded labels" if name == "recorded" else name
     return shown(f"{name} ({model})" if model and model != name else name)
 
@@ -130,7 +133,7 @@ def _in_words(score: ScoreFigures) -> str:
 
 
 def _meaning(score: ScoreFigures) -> str:
-    """Say what a score measures."""
+    """Say what a score measures; empty for a score that is not one of ours."""
     if score.name == "context_utilization" and score.by.formulas == "ragbench":
         return _OF_ALL_SENTENCES
     if score.name == "context_relevance" and score.by.relevance_baseline:
@@ -140,7 +143,7 @@ def _meaning(score: ScoreFigures) -> str:
 
 
 def _maker(score: ScoreFigures) -> str:
-    """Say what made a score: model, prompt version and method."""
+    """Say what made a score: model, prompt version and method, or `maker not known`."""
     prompt = score.by.prompt_version and f"prompt version {score.by.prompt_version}"
     method = score.method and f"by {score.method}"
     return ", ".join(filter(None, (maker_words(score.by), prompt, method))) or "maker not known"
@@ -166,7 +169,7 @@ def _pattern(pattern: PatternFigures) -> dict[str, str]:
 
 
 def _retrieval(summary: Summary) -> str:
-    """Say how often something relevant was retrieved."""
+    """Say how often something relevant was retrieved; empty where that is not known."""
     retrieval = summary.retrieval
     if retrieval.share is None or retrieval.interval is None:
         return ""
@@ -182,7 +185,7 @@ def _retrieval(summary: Summary) -> str:
 
 
 def _ranks(summary: Summary) -> Iterator[dict[str, Any]]:
-    """Yield the rows of relevant and used documents per rank."""
+    """Yield the rows of relevant and used documents per rank, 20 at most."""
     ranks = summary.ranks
     for rank in ranks[:_MOST_LISTED]:
         yield {
@@ -203,7 +206,10 @@ def _ranks(summary: Summary) -> Iterator[dict[str, Any]]:
 
 
 def _makers(summary: Summary) -> Iterator[tuple[str, list[str]]]:
-    """Yield what made the evaluations: judge, cost and versions."""
+    """Yield what made the evaluations: judge, cost and versions.
+
+    The list of a heading may be empty.
+    """
     usage = summary.usage
     judges = [
         _judge(judge.name, judge.model)
@@ -225,7 +231,10 @@ def _makers(summary: Summary) -> Iterator[tuple[str, list[str]]]:
 
 
 def _counted(values: Counter[str], *, always: bool = False) -> list[str]:
-    """List values with the number of calls, the most frequent first."""
+    """List the 20 most frequent values, and how many more there are.
+
+    Each with its number of calls, which a single value has only with `always`.
+    """
     tell = always or len(values) > 1
     listed = [
         shown(value) + (f" ({counted(count, 'call')})" if tell else "")

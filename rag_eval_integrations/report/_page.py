@@ -52,6 +52,9 @@ def pieces(
 
     Yields:
         HTML. All values are escaped, so templates have to quote every attribute.
+
+    Raises:
+        jinja2.UndefinedError: the template names something that is missing.
     """
     from markupsafe import Markup  # noqa: PLC0415  # comes with Jinja2, which takes 50 ms
 
@@ -89,7 +92,9 @@ def _hash(text: str) -> str:
 def write(
     path: Path, content: Iterable[str], *, field: str = "path", mode: int = _target.PRIVATE
 ) -> Path:
-    """Write a page, readable by its owner only, in place of an earlier one of this program.
+    """Write a page in place of an earlier one of this program.
+
+    A new page is readable by its owner only, unless `mode` says otherwise.
 
     Args:
         path: the page; links are followed.
@@ -114,7 +119,14 @@ _NOT_PAGES = (".jsonl", ".json", ".csv", ".parquet", ".gz", ".md")
 
 
 def check(path: Path, *, field: str = "path") -> Path:
-    """Follow links to a page that is going to be written, and refuse what `write` would refuse."""
+    """Follow links to a page that is going to be written, and refuse what `write` would refuse.
+
+    Returns:
+        The file that would be written.
+
+    Raises:
+        ConfigurationError: as for `write`.
+    """
     target = _target.check_page(path, is_page, field=field)
     if path.name.lower().endswith(_NOT_PAGES):
         raise ConfigurationError(field, str(path), "a page is HTML; let its name end in .html")
@@ -130,7 +142,13 @@ _RISKY = re.compile("[<>&\u2028\u2029]")
 
 
 def data(content: object) -> Markup:
-    r"""Write JSON that ends no script element, as in `\u003c`; NaN is refused."""
+    r"""Write JSON that ends no script element, as in `\u003c`; NaN is refused.
+
+    Lone surrogates become U+FFFD.
+
+    Raises:
+        ValueError: NaN or an infinity is in it.
+    """
     from markupsafe import Markup  # noqa: PLC0415
 
     text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -139,7 +157,10 @@ def data(content: object) -> Markup:
 
 
 def shown(text: str) -> str:
-    r"""Make a text visible as it is: characters that act are escaped, tabs and lines stay."""
+    r"""Make a text visible as it is: characters that act are escaped, tabs and lines stay.
+
+    A tab becomes four spaces, and `\r\n` a line end.
+    """
     if text.isascii() and text.isprintable():
         return text
     return visible(text.replace("\r\n", "\n").replace("\t", "    "))
@@ -172,7 +193,10 @@ _FLAGS = {
 
 
 def flag_words(flag: str) -> str:
-    """Write a flag and its meaning, as far as this library gave it."""
+    """Write a flag and its meaning, as far as this library gave it.
+
+    A flag of another origin stands alone.
+    """
     place, _, why = flag.partition("_")
     meaning = _FLAGS.get(flag, "")
     if place in ("first", "second"):
@@ -183,20 +207,26 @@ def flag_words(flag: str) -> str:
 
 
 def drawn(share: float | None, size: float = 100) -> str:
-    """Write a share, at most 1, as a length of `size` in an SVG; 0 without one."""
+    """Write a share as a length of `size` in an SVG; 0 without one.
+
+    Below 0 it counts as 0, above 1 as 1.
+    """
     return f"{size * min(1.0, max(0.0, share or 0.0)):.2f}".rstrip("0").rstrip(".")
 
 
 @cache
 def _source(name: str) -> str:
-    """Read a template."""
+    """Read a file of `templates/`, with plain line feeds; it is read once."""
     # Line ends as they are hashed: a browser hashes what it has parsed, which holds no `\r`.
     return files(__package__).joinpath("templates", name).read_text("utf-8").replace("\r\n", "\n")
 
 
 @cache
 def _environment() -> Environment:
-    """Make the Jinja environment of the templates."""
+    """Make the Jinja environment of the templates, once.
+
+    It escapes all values, and refuses names that are missing.
+    """
     from jinja2 import Environment, FunctionLoader, StrictUndefined  # noqa: PLC0415  # 50 ms
 
     environment = Environment(

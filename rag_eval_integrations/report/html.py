@@ -79,7 +79,11 @@ def write_report(
 def report_pieces(
     evaluations: Iterable[Evaluation], *, title: str = "RAG evaluation", calls: int = MOST_CALLS
 ) -> Iterator[str]:
-    """Render the report in pieces, for standard output; arguments as for `write_report`."""
+    """Render the report in pieces, for standard output; arguments as for `write_report`.
+
+    Raises:
+        ConfigurationError: `calls` is below 1.
+    """
     if calls < 1:
         raise ConfigurationError("calls", calls, "use a number from 1")
     summary, chosen, table = Summary(), _ChosenCalls(calls), _Table()
@@ -109,7 +113,7 @@ def report_pieces(
 
 
 def evidence_of(call: View, key: str) -> list[str]:
-    """List the keys of the sentences that support a sentence of a response."""
+    """List the keys of the sentences that support a sentence of a response; empty for none."""
     evidence: list[str] = next(
         (sentence["evidence"] for sentence in call["support"] if sentence["key"] == key), []
     )
@@ -147,7 +151,10 @@ class _ChosenCalls:
         self._random = Random(0)  # the same calls each time
 
     def add(self, evaluation: Evaluation) -> None:
-        """Offer a call: the newest and the gravest are chosen, others by a draw."""
+        """Offer a call: the newest and the gravest are chosen, others by a draw.
+
+        A call that is no longer one of the newest is compared with the gravest then.
+        """
         self._count += 1
         self._newest.append((self._count, evaluation))
         if len(self._newest) <= self._share:
@@ -163,7 +170,10 @@ class _ChosenCalls:
             self._draw(-least.place, least.packed)
 
     def _draw(self, number: int, content: Evaluation | bytes) -> None:
-        """Let chance decide whether a call is in the sample, each alike."""
+        """Let chance decide whether a call is in the sample, each alike.
+
+        The same calls are drawn each time.
+        """
         self._others += 1
         place = len(self._sample)
         if place == self._share:
@@ -173,7 +183,10 @@ class _ChosenCalls:
             self._sample[place : place + 1] = [(number, packed)]
 
     def gravest(self) -> list[int]:
-        """Return the numbers of the calls to look at first, the gravest first."""
+        """Return the numbers of the calls to look at first, 20 at most, the gravest first.
+
+        Calls that need no look are left out.
+        """
         newest = [_Call(_urgency(evaluation), -number, b"") for number, evaluation in self._newest]
         first = nlargest(_WORST, [*self._gravest, *newest])
         return [-call.place for call in first if call.urgency != _WELL]
@@ -249,7 +262,10 @@ class _Table:
         self._links: Counter[str] = Counter()
 
     def add(self, packed: bytes) -> View:
-        """Add the next call, and return what is shown of it."""
+        """Add the next call, and return what is shown of it.
+
+        After a hundred calls, a piece is compressed.
+        """
         view, scores = from_json(zlib.decompress(packed))
         view = {"at": len(self.index) + 1, "row": self._link(view.pop("link")), **view}
         self.index.append(data(self._row(view, scores)))
@@ -260,14 +276,14 @@ class _Table:
         return view
 
     def _end_piece(self) -> None:
-        """Compress the rows of a piece."""
+        """Compress the rows of a piece, and begin the next."""
         # zlib's format, because that of gzip holds the name of a system.
         piece = zlib.compress(b"[%b]" % b",".join(self._piece), _LEVEL)
         self._pieces.append(b64encode(piece).decode("ascii"))
         self._piece = []
 
     def chunks(self) -> list[str]:
-        """Return the compressed pieces of the details."""
+        """Return the compressed pieces of the details, the last one ended."""
         if self._piece:
             self._end_piece()
         return self._pieces
@@ -293,7 +309,10 @@ class _Table:
         }
 
     def _link(self, name: str) -> str:
-        """Name a call as its user does; a name that was there before gets its number."""
+        """Name a call as its user does; a name that was there before gets its number.
+
+        An empty name becomes `call`.
+        """
         name = name or "call"
         self._links[name] += 1
         while self._links[name] > 1:
@@ -302,7 +321,10 @@ class _Table:
         return name
 
     def _row(self, view: View, scores: list[tuple[str, float | str]]) -> list[object]:
-        """Make a line of the index: the table's cells, and what is sorted and filtered by."""
+        """Make a line of the index: the table's cells, and what is sorted and filtered by.
+
+        A score without a value has a negative number for the code of why.
+        """
         values: list[float | None] = [None] * len(self._names)
         bad: dict[str, list[int]] = {"none": [], "partial": [], "": []}
         for (name, value), score in zip(scores, view["scores"], strict=True):
@@ -325,7 +347,10 @@ class _Table:
 
 
 def _marks(call: View) -> str:
-    """Name the sentences that are not fully supported, in a few characters: `✗ b d`."""
+    """Name the sentences that are not fully supported, in a few characters: `✗ b d`.
+
+    Up to three keys per state, and how many more there are; empty if there are none.
+    """
     marks = []
     for state in ("none", "partial"):
         keys = [sentence["key"] for sentence in call["support"] if sentence["state"] == state]
@@ -336,7 +361,10 @@ def _marks(call: View) -> str:
 
 
 def _findings(call: View) -> Iterator[dict[str, str]]:
-    """List the sentences that are not fully supported, with the judge's words about them."""
+    """List the sentences that are not fully supported, with the judge's words about them.
+
+    Each text is one line of at most 300 characters.
+    """
     texts = {key: "".join(pieces) for key, _, _, pieces in call["response"]}
     for sentence in call["support"]:
         if sentence["state"] in ("none", "partial"):

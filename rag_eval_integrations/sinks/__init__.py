@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING
 from rag_eval_integrations._lazy import lazy
 
 if TYPE_CHECKING:
-    from rag_eval_integrations.sinks.callback import CallbackSink
-    from rag_eval_integrations.sinks.jsonl import JsonlSink
     from rag_eval_integrations.sinks.langfuse import LangfuseSink
     from rag_eval_integrations.sinks.langsmith import LangSmithSink
-    from rag_eval_integrations.sinks.logs import LoggingSink
+    from rag_eval_integrations.sinks.local import CallbackSink, JsonlSink, LoggingSink
     from rag_eval_integrations.sinks.mlflow import MLflowSink
     from rag_eval_integrations.sinks.otel import OpenTelemetrySink
     from rag_eval_integrations.sinks.phoenix import PhoenixSink
@@ -35,11 +33,9 @@ __all__ = [
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        "callback": ["CallbackSink"],
-        "jsonl": ["JsonlSink"],
         "langfuse": ["LangfuseSink"],
         "langsmith": ["LangSmithSink"],
-        "logs": ["LoggingSink"],
+        "local": ["CallbackSink", "JsonlSink", "LoggingSink"],
         "mlflow": ["MLflowSink"],
         "otel": ["OpenTelemetrySink"],
         "phoenix": ["PhoenixSink"],

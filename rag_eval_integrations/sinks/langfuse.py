@@ -60,12 +60,19 @@ class LangfuseSink(TraceSink):
         self._client: Langfuse = library.get_client() if client is None else client
 
     def _refused(self, error: Exception) -> bool:
-        """Tell whether an error is about the scores, so that trying again is in vain."""
+        """Tell whether an error is about the scores, so that trying again is in vain.
+
+        That is a status of 400, 413 or 422, or scores that Langfuse rejected.
+        """
         about_it = getattr(error, "status_code", None) in _ABOUT_THE_SCORES
         return about_it or super()._refused(error)
 
     def _send(self, group: Sequence[Traced]) -> None:
-        """Send the scores of a group in one request."""
+        """Send the scores of a group in one request, without retries.
+
+        Raises:
+            PartlyWrittenError: Langfuse rejected some; it names all evaluations of the group.
+        """
         bodies = [
             self._body(each, score) for each in group for score in each.evaluation.scores.values()
         ]
@@ -77,7 +84,10 @@ class LangfuseSink(TraceSink):
             raise PartlyWrittenError([traced.evaluation for traced in group], rejection)
 
     def _body(self, traced: Traced, score: Score) -> dict[str, Any]:
-        """Write a score as Langfuse's."""
+        """Write a score as Langfuse's: numeric, or categorical where it has no value.
+
+        What is None is left out.
+        """
         numeric = score.value is not None
         began = traced.evaluation.started_at
         body = {

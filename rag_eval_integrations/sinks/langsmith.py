@@ -74,7 +74,10 @@ class LangSmithSink(TraceSink):
         self._sampled: float | None = getattr(client, "tracing_sample_rate", None)
 
     def traced(self, evaluation: Evaluation) -> Traced | None:
-        """Find the run of a call, by its trace or by the id that capture has of a LangChain run."""
+        """Find the run of a call, by its trace or by the id that capture has of a LangChain run.
+
+        None for a call without capture, or without either.
+        """
         capture = evaluation.capture
         if capture is None or "langsmith" in capture.traces:
             return super().traced(evaluation)
@@ -83,7 +86,7 @@ class LangSmithSink(TraceSink):
         return None
 
     def _prepare(self) -> None:
-        """Look up the project, and warn of a client that samples."""
+        """Look up the project once, unless its id is known; warn once of a client that samples."""
         if self._sampled is not None and self._sampled < 1:
             message = (
                 "LangSmithSink: the client samples runs (tracing_sampling_rate = %s) and drops the "
@@ -96,7 +99,12 @@ class LangSmithSink(TraceSink):
             self._session_id = self._client.read_project(project_name=project).id
 
     def _send(self, group: Sequence[Traced]) -> None:
-        """Send the scores of a call; if the first ones all fail, the others are not tried."""
+        """Send the scores of a call; if the first ones all fail, the others are not tried.
+
+        Raises:
+            PartlyWrittenError: some scores are not posted; it names the evaluation.
+            Exception: the first two failed, and the others were not tried.
+        """
         (traced,) = group
         failures: list[Exception] = []
         for tried, name in enumerate(traced.evaluation.scores):
@@ -112,7 +120,10 @@ class LangSmithSink(TraceSink):
             raise PartlyWrittenError([traced.evaluation], failures[0]) from failures[0]
 
     def _post(self, traced: Traced, name: str) -> None:
-        """Post a score as feedback."""
+        """Post a score as feedback.
+
+        Arguments that an older client does not know are left out.
+        """
         score = traced.evaluation.scores[name]
         given = {
             "trace_id": traced.trace_id,

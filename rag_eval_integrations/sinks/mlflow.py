@@ -64,13 +64,22 @@ class MLflowSink(TraceSink):
         return missing or super()._refused(error)
 
     def _send(self, group: Sequence[Traced]) -> None:
-        """Log the scores of a group, one after another."""
+        """Log the scores of a group, one after another.
+
+        The first failure ends it; scores logged before that stay.
+        """
         for traced in group:
             for score in traced.evaluation.scores.values():
                 self._post(str(traced.trace_id), self._feedback(traced, score))
 
     def _post(self, trace_id: str, feedback: Any) -> None:
-        """Log feedback, or update it if it is there."""
+        """Log feedback, or update it if it is there.
+
+        Looks for it where an earlier request failed, and after a failure.
+
+        Raises:
+            MlflowException: it could not be logged, and is not there.
+        """
         key = feedback.assessment_id
         if key in self._tried and self._updated(trace_id, feedback):
             return
@@ -84,7 +93,11 @@ class MLflowSink(TraceSink):
         self._tried.discard(key)
 
     def _updated(self, trace_id: str, feedback: Any) -> bool:
-        """Update feedback that is there; return whether it is."""
+        """Update feedback if it is there; return whether it is.
+
+        Raises:
+            MlflowException: for any other failure than that it is missing.
+        """
         key = feedback.assessment_id
         try:
             self._mlflow.get_assessment(trace_id, key)
@@ -97,7 +110,7 @@ class MLflowSink(TraceSink):
         return True
 
     def _feedback(self, traced: Traced, score: Score) -> Any:
-        """Make a score MLflow's feedback."""
+        """Make a score MLflow's feedback; one without a value has an error with the code of why."""
         error = None
         if score.value is None:
             error = self._entities.AssessmentError(

@@ -106,7 +106,10 @@ class OpenTelemetrySink(TraceSink):
         self._watched: list[WeakMethod[Callable[[], Mapping[str, int]]]] = []
 
     def watch_not_judged(self, counts: Callable[[], Mapping[str, int]]) -> None:
-        """Report the calls that are not judged, by reason; the background evaluator calls it."""
+        """Report the calls that are not judged, by reason; the background evaluator calls it.
+
+        Several functions are summed up. They are held weakly: one whose object is gone is left out.
+        """
         if not self._watched:
             self._meter.create_observable_counter(
                 NOT_JUDGED_METRIC, [self._not_judged],
@@ -124,7 +127,10 @@ class OpenTelemetrySink(TraceSink):
         return [self._observation(number, {REASON: reason}) for reason, number in total.items()]
 
     def traced(self, evaluation: Evaluation) -> Traced | None:
-        """Find the span of a call; without one its events stand alone."""
+        """Find the span of a call; without one its events stand alone.
+
+        Never None.
+        """
         return super().traced(evaluation) or Traced(evaluation, None, None)
 
     def _send(self, group: Sequence[Traced]) -> None:
@@ -151,7 +157,10 @@ class OpenTelemetrySink(TraceSink):
         context: Context | None,
         ended: int,
     ) -> None:
-        """Emit the event of a score."""
+        """Emit the event of a score.
+
+        Its severity is WARN for an error and for a score below its threshold, else INFO.
+        """
         attributes = {
             **shared,
             NAME: score.name,
@@ -178,7 +187,7 @@ class OpenTelemetrySink(TraceSink):
         )
 
     def _record(self, score: Score, evaluation: Evaluation, context: Context | None) -> None:
-        """Record the metric of a score."""
+        """Record the metric of a score: its value, or a count of errors or of unscored ones."""
         if score.value is not None:
             self._scores.record(score.value, {NAME: score.name}, context)
         elif score.status == "error":
@@ -210,5 +219,5 @@ def _ended(evaluation: Evaluation) -> int:
 
 
 def _error_type(evaluation: Evaluation) -> str:
-    """Return the type of an evaluation's error."""
+    """Return the type of an evaluation's error; `_OTHER` if it is not known."""
     return _OTHER if evaluation.error is None else evaluation.error.type

@@ -57,7 +57,7 @@ class PhoenixSink(TraceSink):
         self._client: Client = library.Client() if client is None else client
 
     def _prepare(self) -> None:
-        """Have the tracer export its spans first."""
+        """Have the app's tracer export its spans first; nothing without one of the SDK."""
         from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415 -- comes with the client
         from opentelemetry.trace import get_tracer_provider  # noqa: PLC0415
 
@@ -66,7 +66,12 @@ class PhoenixSink(TraceSink):
             provider.force_flush()
 
     def _send(self, group: Sequence[Traced]) -> None:
-        """Send the annotations of a group; call by call if the service misses a span."""
+        """Send the annotations of a group; call by call if the service misses a span.
+
+        Raises:
+            PartlyWrittenError: sent call by call, some were not taken; it names their evaluations.
+            Exception: none is there.
+        """
         annotations: list[Any] = [
             self._annotation(traced, score)
             for traced in group
@@ -80,11 +85,18 @@ class PhoenixSink(TraceSink):
             self._send_each(group)
 
     def _refused(self, error: Exception) -> bool:
-        """Tell whether an error is about the annotations, so that trying again is in vain."""
+        """Tell whether an error is about the annotations, so that trying again is in vain.
+
+        That is a status of 404 or 422, or a group of which some were not taken.
+        """
         return super()._refused(error) or _status(error) in (_NOT_FOUND, _INVALID)
 
     def _send_each(self, group: Sequence[Traced]) -> None:
-        """Send one by one: Phoenix takes none of a request in which it does not know a span."""
+        """Send one by one: Phoenix takes none of a request in which it does not know a span.
+
+        Raises:
+            PartlyWrittenError: some were not taken, all others were.
+        """
         left = []
         for traced in group:
             try:
@@ -95,7 +107,10 @@ class PhoenixSink(TraceSink):
             raise PartlyWrittenError([evaluation for evaluation, _ in left], left[0][1])
 
     def _annotation(self, traced: Traced, score: Score) -> dict[str, Any]:
-        """Write a score as Phoenix's annotation."""
+        """Write a score as Phoenix's annotation.
+
+        Parts of its result that are None are left out.
+        """
         result = {
             "score": score.value,
             "label": label_of(score),

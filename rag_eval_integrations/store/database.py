@@ -19,7 +19,7 @@ from rag_eval_integrations import _target
 from rag_eval_integrations._contain import words_of
 from rag_eval_integrations.errors import ConfigurationError, extra, without_secrets
 from rag_eval_integrations.metrics import diagnose
-from rag_eval_integrations.models._answer_store import switch_to_wal
+from rag_eval_integrations.models.caching import switch_to_wal
 from rag_eval_integrations.records import (
     By,
     Evaluation,
@@ -170,7 +170,7 @@ class Store:
         self._engine.dispose()
 
     def _on_sqlite(self, text: str) -> Engine:
-        """Make the engine of an SQLite file, created if need be."""
+        """Make the engine of an SQLite file; the file is created, for its owner only, if absent."""
         from sqlalchemy import URL, create_engine, event  # noqa: PLC0415  # as above
 
         path = _target.resolved(text, "store")
@@ -184,14 +184,19 @@ class Store:
 
         @event.listens_for(engine, "connect")
         def prepare(connection: Any, _: object) -> None:
-            """Set up a connection."""
+            """Set up a connection: write-ahead log, and every commit forced to the disk."""
             switch_to_wal(connection)
             connection.execute("PRAGMA synchronous = FULL")
 
         return engine
 
     def _on_postgresql(self, text: str) -> Engine:
-        """Make the engine of a PostgreSQL address."""
+        """Make the engine of a PostgreSQL address.
+
+        Raises:
+            ConfigurationError: it is not such an address.
+            MissingDependencyError: the extra `postgres` is not installed.
+        """
         from sqlalchemy import create_engine, make_url  # noqa: PLC0415  # as above
 
         try:
@@ -207,7 +212,11 @@ class Store:
             )
 
     def _migrate(self) -> None:
-        """Bring the schema to this version."""
+        """Bring the schema to this version, in one transaction; creates it in a new database.
+
+        Raises:
+            ConfigurationError: a newer version of the library wrote it.
+        """
         with self._running(writing=True) as run:
             if not self._sqlite:  # one process at a time; SQLite's transaction sees to that itself
                 run("SELECT pg_advisory_xact_lock(7261672)")
@@ -267,7 +276,8 @@ class Store:
     def submit(self, call: RagCall) -> str:
         """Write a call, due at once, and return its `call_uid`.
 
-        A spool takes calls faster, and when the database does not answer.
+        A spool takes calls faster, and when the database does not answer. `redact` changes the call
+        first; an exception of it is raised here.
 
         Raises:
             OSError: the database cannot be written.
@@ -283,7 +293,13 @@ class Store:
         self.submit(call)
 
     def add(self, calls: Sequence[SpooledCall], refusals: Sequence[Refusal] = ()) -> None:
-        """Write calls and counts of refused calls; those that are there already are left alone."""
+        """Write calls and counts of refused calls; those that are there already are left alone.
+
+        All or nothing: in one transaction.
+
+        Raises:
+            OSError: the database cannot be written.
+        """
         with self._running(writing=True) as run:
             if calls:
                 run(
@@ -302,6 +318,8 @@ class Store:
 
     def claim(self, worker: str, most: int) -> list[ClaimedCall]:
         """Give a worker the calls that are due longest, for the time of a lease.
+
+        Calls whose lease has ended are due again. Each claim counts as a try. Empty if none is due.
 
         Args:
             worker: id of the worker.
@@ -393,7 +411,7 @@ class Store:
         return [evaluation]
 
     def retry(self) -> int:
-        """Make all parked calls due again, with all of their tries; return their number."""
+        """Make all parked calls due now, with all of their tries; return their number."""
         with self._running(writing=True) as run:
             done: int = run(
                 "UPDATE rag_call SET state = 'due', why = NULL, tries = 0, not_before = 0 "
@@ -403,6 +421,9 @@ class Store:
 
     def prune(self, before: float) -> int:
         """Delete calls that were submitted before a moment, with their evaluations.
+
+        Deletes them whatever their state, also those that wait, and counts of refused calls of that
+        time.
 
         Returns:
             The number of calls.
@@ -414,6 +435,9 @@ class Store:
 
     def take_permit(self, name: str, spacing: float) -> float:
         """Count a start within a limit that all workers share: one per so many seconds.
+
+        If the next start is further away than a minute and than `spacing`, the clock was set back,
+        and the permit is given at once.
 
         Returns:
             0.0, or the seconds after which to try again, since it is too early.
@@ -431,7 +455,10 @@ class Store:
     # --- What is in it
 
     def now(self) -> float:
-        """Return the moment by the clock that the store goes by, in seconds since 1970."""
+        """Return the moment by the store's clock, in seconds since 1970.
+
+        That is PostgreSQL's own, or this machine's for SQLite.
+        """
         return float(self._read("SELECT {now}")[0][0])
 
     def evaluations(self, since: float = 0.0) -> Iterator[Evaluation]:
@@ -462,6 +489,9 @@ class Store:
     ) -> Iterator[tuple[ClaimedCall, Evaluation | None]]:
         """Yield the calls that an evaluator has not evaluated, each with its latest evaluation.
 
+        The evaluation is None for a call that nobody has evaluated. Calls come in the order in
+        which they were written, whatever their state.
+
         Args:
             fingerprint: of the evaluator.
             since: only calls that were submitted at this moment or later, in seconds since 1970.
@@ -486,6 +516,9 @@ class Store:
         self, since: float, until: float | None = None, *, step: float | None = None
     ) -> list[MeanOfPeriod]:
         """Work out the mean of each score over the calls of a time, by its maker.
+
+        Ordered by period. Calls without a value count for the only judge that gave values, else by
+        their own maker.
 
         Args:
             since: begin of the time, in seconds since 1970.
@@ -515,7 +548,7 @@ class Store:
         """Count the calls that were submitted since a moment: state, reason and number.
 
         States are `judged`, `due`, `parked` and `left_out`, and `refused` for those that no spool
-        took.
+        took. The largest numbers come first; the reason is empty where there is none.
         """
         rows = self._read(
             "SELECT state, coalesce(why, ''), count(*) FROM rag_call WHERE at >= :since "
@@ -528,7 +561,10 @@ class Store:
         )
 
     def evaluators(self) -> list[tuple[str, str, int, float | None, float | None]]:
-        """List judges: name, fingerprint, evaluations, mean seconds and mean US dollars."""
+        """List judges: name, fingerprint, evaluations, mean seconds and mean US dollars.
+
+        Those with the most evaluations come first. A mean is None where nothing is known for it.
+        """
         return [
             tuple(row)
             for row in self._read(
@@ -538,7 +574,10 @@ class Store:
         ]
 
     def spent(self, since: float) -> float:
-        """Sum up the US dollars of evaluations that were recorded since a moment."""
+        """Sum up the US dollars of evaluations that were recorded since a moment.
+
+        0 where none has a known price.
+        """
         rows = self._read(
             "SELECT sum(usd) FROM rag_evaluation WHERE finished >= :since", since=since
         )
@@ -546,7 +585,10 @@ class Store:
 
 
 def _with_unscored(means: list[MeanOfPeriod]) -> list[MeanOfPeriod]:
-    """Add the calls without a value to the total of those with one, where one judge made these."""
+    """Add the calls without a value to the total of those with one, where one judge made these.
+
+    Else, they are returned unchanged.
+    """
     scored = [mean for mean in means if mean.mean.n]
     if len(scored) != 1:
         return means
@@ -554,13 +596,16 @@ def _with_unscored(means: list[MeanOfPeriod]) -> list[MeanOfPeriod]:
 
 
 def _plain(text: str | None) -> str | None:
-    """Return a text as PostgreSQL takes it, cut to 2,000 characters."""
+    """Return a text as PostgreSQL takes it, cut to 2,000 characters; None for None."""
     # PostgreSQL holds no NUL in a text.
     return None if text is None else whole_text(text.replace("\0", "\ufffd"))[:2_000]
 
 
 def _failing(evaluation: Evaluation) -> str | None:
-    """Name the gravest finding of a call: a pattern, or a score below its threshold."""
+    """Name the gravest finding of a call: a pattern, or a score below its threshold.
+
+    None if there is neither.
+    """
     if evaluation.labels is not None:
         for diagnosis in diagnose(evaluation):
             if diagnosis.pattern != "healthy":
@@ -581,7 +626,7 @@ def _read_maker(text: str) -> Made:
 
 
 def _maker(run: Callable[..., Any], made: str, makers: dict[str, int]) -> int:
-    """Return the row id of a maker, inserted at first use."""
+    """Return the row id of a maker, inserted at first use and remembered in `makers`."""
     if made not in makers:
         run("INSERT INTO rag_maker (made) VALUES (:made) ON CONFLICT DO NOTHING", made=made)
         makers[made] = run("SELECT id FROM rag_maker WHERE made = :made", made=made).scalar_one()

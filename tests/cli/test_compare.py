@@ -15,23 +15,22 @@ from runs import MAKER, call, run, write
 
 
 @pytest.fixture
-def before(tmp_path: Path) -> Path:
+def before() -> Path:
     """A hundred calls with full marks."""
-    return write(tmp_path / "before.jsonl", run([1.0] * 100))
+    return write(Path("before.jsonl"), run([1.0] * 100))
 
 
 @pytest.fixture
-def after(tmp_path: Path) -> Path:
+def after() -> Path:
     """Thirty of them fell."""
     fallen = run([0.0] * 30, response=["It is green."], supported=False)
-    return write(tmp_path / "after.jsonl", [*fallen, *run([1.0] * 100)[30:]])
+    return write(Path("after.jsonl"), [*fallen, *run([1.0] * 100)[30:]])
 
 
 def test_figures_are_printed(rag_eval: Command, before: Path, after: Path) -> None:
     """A table, and how it was made."""
-    done = rag_eval("compare", before, after)
+    done = rag_eval("compare", before, after, code=0)
 
-    assert done.code == 0
     assert done.out.splitlines()[:2] == [
         "A: before.jsonl, B: after.jsonl",
         "30 answers became unsupported, none was repaired; that is more than chance.",
@@ -60,21 +59,17 @@ def test_no_name_and_no_figure_is_cut_in_80_columns(
     assert max(map(len, narrow.split("100 calls")[0].splitlines())) <= 80
 
 
-def test_one_changed_call_reads_well(rag_eval: Command, tmp_path: Path) -> None:
+def test_one_changed_call_reads_well(rag_eval: Command) -> None:
     """Neither "1 calls" nor "the 1 of 1"."""
-    before, after = (write(tmp_path / f"{n}.jsonl", run([float(n)])) for n in (1, 0))
-
-    done = rag_eval("compare", before, after)
-
-    assert "1 call paired by id.\n1 call changed:\n  q0 “When does q0 leave?”: " in done.out
+    before, after = (write(Path(f"{n}.jsonl"), run([float(n)])) for n in (1, 0))
+    shown = rag_eval("compare", before, after).out
+    assert "1 call paired by id.\n1 call changed:\n  q0 “When does q0 leave?”: " in shown
 
 
-def test_a_call_without_an_id_of_its_own_is_named_by_its_question(
-    rag_eval: Command, tmp_path: Path
-) -> None:
+def test_a_call_without_an_id_of_its_own_is_named_by_its_question(rag_eval: Command) -> None:
     """Neither the list nor the failure shows the 16 digits that stand for it in the files."""
     before, after = (
-        write(tmp_path / f"{n}.jsonl", [
+        write(Path(f"{n}.jsonl"), [
             each.model_copy(update={"id": each.row_key[:16]}) for each in run([float(n)] * 30)
         ])
         for n in (1, 0)
@@ -86,150 +81,102 @@ def test_a_call_without_an_id_of_its_own_is_named_by_its_question(
     assert "\n  -1.00 “When does q0 leave?”" in done.err
 
 
-def test_a_file_without_evaluations_says_how_to_make_them(
-    rag_eval: Command, before: Path, tmp_path: Path
-) -> None:
-    """Such as the file of calls that they are made of."""
-    calls = tmp_path / "calls.jsonl"
-    calls.write_text('{"question": "When?", "documents": ["Nine."], "response": "Nine."}\n')
-
-    done = rag_eval("compare", before, calls)
-
-    assert done.code == 2
-    assert "has no evaluations; `rag-eval run CALLS -o FILE` makes them" in done.err
-
-
 def test_a_regression_fails(rag_eval: Command, before: Path, after: Path) -> None:
-    """With exit code 1 and the worst calls on stderr; a fall within DELTA does not."""
-    done = rag_eval("compare", before, after, "--fail-on-regression", "adherence=0.02")
+    """With exit code 1 and the worst calls on stderr; a fall within DELTA does not.
 
-    assert done.code == 1
+    Bad lines are reported and left out: exit code 2, which beats 1; --skip-invalid leaves the
+    verdict.
+    """
+    words = ("compare", before, after, "--fail-on-regression", "adherence=0.02")
+    done = rag_eval(*words, code=1)
     assert "worse: adherence: 30 of 100 calls fell, 0 rose: -0.300" in done.out
     assert "FAILED worse: adherence: 30 of 100 calls fell" in done.err
     assert "-1.00 q0 “When does q0 leave?”: not supported: a “It is green.”" in done.err
-    fine = rag_eval("compare", before, after, "--fail-on-regression", "adherence=0.5")
-    assert (fine.code, fine.err) == (0, "")
+    fine = rag_eval(*words[:-1], "adherence=0.5", code=0)
+    assert fine.err == ""
     assert "fine: adherence" in fine.out
 
+    after.write_text(after.read_text() + '{"schema": 2}\nno JSON\n')
+    done = rag_eval(*words, code=2)
+    assert f"{after}: line 102" in done.err
+    assert f"{after}: 2 invalid lines left out" in done.err
+    assert "worse: adherence" in done.out
+    rag_eval(*words, "--skip-invalid", code=1)
 
-def test_too_few_calls_pass_unless_told(rag_eval: Command, tmp_path: Path) -> None:
+
+def test_too_few_calls_pass_unless_told(rag_eval: Command) -> None:
     """It cannot be told whether a score fell; --fail-on-unclear asks for more calls."""
-    before = write(tmp_path / "a.jsonl", run([1.0] * 30))
-    after = write(tmp_path / "b.jsonl", run([0.0] + [1.0] * 29))
+    before = write(Path("a.jsonl"), run([1.0] * 30))
+    after = write(Path("b.jsonl"), run([0.0] + [1.0] * 29))
     words = ("compare", before, after, "--fail-on-regression", "adherence=0.02")
-
-    done = rag_eval(*words)
-    strict = rag_eval(*words, "--fail-on-unclear")
-
-    assert done.code == 0
-    assert "cannot tell: adherence: 1 of 30 calls fell, 0 rose: -0.033" in done.out
-    assert strict.code == 1
-    assert "FAILED cannot tell" in strict.err
+    said = rag_eval(*words, code=0).out
+    assert "cannot tell: adherence: 1 of 30 calls fell, 0 rose: -0.033" in said
+    assert "FAILED cannot tell" in rag_eval(*words, "--fail-on-unclear", code=1).err
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (
-            ["--fail-on-regression", "adherance=0.1"],
-            "do not both have it; did you mean 'adherence'?",
-        ),
-        (["--fail-on-regression", "Hallucination=0"], "`adherence` is nearest to it"),
-        (["--fail-on-regression", "adherence=-0.1"], "a number from 0 to 1"),
-        (["--fail-on-regression", "adherence=much"], "a number from 0 to 1"),
-        (["--fail-on-regression", "adherence=nan"], "a number from 0 to 1"),
-        (["--fail-on-regression", "adherence"], "use NAME=DELTA"),
-        (["--fail-on-regression", "adherence=0.5"], "adherence has a DELTA already, 0; give one"),
-        (["--by", "name"], "use id or question"),
-        (["--format", "pdf"], "use html, md or json"),
+        ("--fail-on-regression adherance=0.1", "do not both have it; did you mean 'adherence'?"),
+        ("--fail-on-regression Hallucination=0", "`adherence` is nearest to it"),
+        ("--fail-on-regression adherence=-0.1", "a number from 0 to 1"),
+        ("--fail-on-regression adherence=much", "a number from 0 to 1"),
+        ("--fail-on-regression adherence=nan", "a number from 0 to 1"),
+        ("--fail-on-regression adherence", "use NAME=DELTA"),
+        ("--fail-on-regression adherence=0.5", "adherence has a DELTA already, 0; give one"),
+        ("--by name", "use id or question"),
+        ("--format pdf", "use html, md or json"),
     ],
 )
 def test_mistakes_are_named(
-    rag_eval: Command, before: Path, after: Path, words: list[str], said: str
+    rag_eval: Command, before: Path, after: Path, words: str, said: str
 ) -> None:
     """With exit code 2, also beside a regression."""
-    done = rag_eval("compare", before, after, "--fail-on-regression", "adherence=0", *words)
-
-    assert done.code == 2
-    assert said in done.err
+    gate = ("--fail-on-regression", "adherence=0")
+    assert said in rag_eval("compare", before, after, *gate, *words.split(), code=2).err
 
 
 def test_what_cannot_be_compared_is_told(rag_eval: Command, before: Path, after: Path) -> None:
-    """One file, standard input twice, --fail-on-unclear alone, which would pass whatever is."""
-    alone = rag_eval("compare", before, after, "--fail-on-unclear")
-    twice = rag_eval("compare", "-", "-")
+    """One file, standard input twice, --fail-on-unclear alone, which would pass whatever is.
 
-    assert (rag_eval("compare", before).code, alone.code, twice.code) == (2, 2, 2)
+    A judge that failed throughout must not be green, and makers are mixed only on request.
+    """
+    rag_eval("compare", before, code=2)
+    alone = rag_eval("compare", before, after, "--fail-on-unclear", code=2)
     assert alone.out == ""
     assert "--fail-on-unclear needs a score: --fail-on-regression NAME=DELTA" in alone.err
-    assert "standard input can be only one" in twice.err
+    assert "standard input can be only one" in rag_eval("compare", "-", "-", code=2).err
 
-
-def test_a_gate_on_a_score_that_nobody_has_is_bad_input(
-    rag_eval: Command, before: Path, tmp_path: Path
-) -> None:
-    """A judge that failed throughout must not be green."""
-    failed = write(tmp_path / "failed.jsonl", run([None] * 100))
-
-    done = rag_eval("compare", before, failed, "--fail-on-regression", "adherence=0.1")
-
-    assert done.code == 2
+    failed = write(Path("failed.jsonl"), run([None] * 100))
+    done = rag_eval("compare", before, failed, "--fail-on-regression", "adherence=0.1", code=2)
     assert "FAILED adherence: no call has a value in both runs" in done.err
     assert "Became unscored: adherence 100 (error 100)." in done.out
 
-
-def test_mixed_makers_are_refused_unless_told(
-    rag_eval: Command, before: Path, tmp_path: Path
-) -> None:
-    """The message says what differs and which option goes on."""
     maker = MAKER.model_copy(update={"judge_version": "2"})
-    other = write(tmp_path / "other.jsonl", run([1.0] * 100, by=maker))
-
-    done = rag_eval("compare", before, other)
-
-    assert done.code == 2
-    assert "judge_version 1 in before.jsonl, 2 in other.jsonl: adherence" in done.err
-    allowed = rag_eval("compare", before, other, "--allow-mixed")
-    assert allowed.code == 0
-    assert "judge_version 1 in before.jsonl, 2 in other.jsonl" in allowed.out
+    other = write(Path("other.jsonl"), run([1.0] * 100, by=maker))
+    differ = "judge_version 1 in before.jsonl, 2 in other.jsonl"
+    assert f"{differ}: adherence" in rag_eval("compare", before, other, code=2).err
+    assert differ in rag_eval("compare", before, other, "--allow-mixed", code=0).out
 
 
-def test_bad_lines_are_reported_and_left_out(rag_eval: Command, before: Path, after: Path) -> None:
-    """Exit code 2, which beats 1; --skip-invalid leaves the verdict."""
-    after.write_text(after.read_text() + '{"schema": 2}\nno JSON\n')
-    words = ("compare", before, after, "--fail-on-regression", "adherence=0.02")
-
-    done = rag_eval(*words)
-
-    assert done.code == 2
-    assert f"{after}: line 102" in done.err
-    assert f"{after}: 2 invalid lines left out" in done.err
-    assert "worse: adherence" in done.out
-    assert rag_eval(*words, "--skip-invalid").code == 1
-
-
-def test_a_page_is_written_and_replaced(
-    rag_eval: Command, before: Path, after: Path, tmp_path: Path
-) -> None:
+def test_a_page_is_written_and_replaced(rag_eval: Command, before: Path, after: Path) -> None:
     """A file that this program did not make is not replaced, nor is an input."""
-    page = tmp_path / "diff.html"
+    page, words = Path("diff.html"), ("compare", before, after, "-o")
     for _ in range(2):
-        done = rag_eval("compare", before, after, "-o", page, "--fail-on-regression", "adherence=0")
-        assert done.code == 1
+        rag_eval(*words, page, "--fail-on-regression", "adherence=0", code=1)
     text = page.read_text(encoding="utf-8")
     assert "before.jsonl compared with after.jsonl" in text
     assert "<li>worse: adherence" in text
     assert "<p>30 answers became unsupported, none was repaired; that is more than" in text
 
     page.write_text("mine")
-    assert rag_eval("compare", before, after, "-o", page).code == 2
-    assert page.read_text() == "mine"
-    held = after.read_bytes()
-    assert rag_eval("compare", before, after, "-o", after).code == 2
-    assert after.read_bytes() == held
+    for path in (page, after):
+        content = path.read_bytes()
+        rag_eval(*words, path, code=2)
+        assert path.read_bytes() == content
 
 
-def test_json_and_markdown(rag_eval: Command, before: Path, after: Path, tmp_path: Path) -> None:
+def test_json_and_markdown(rag_eval: Command, before: Path, after: Path) -> None:
     """As the file's name ends, or as --format says; to a file or alone on stdout."""
     done = rag_eval("compare", before, after, "--format", "json")
     content = json.loads(done.out)
@@ -237,22 +184,23 @@ def test_json_and_markdown(rag_eval: Command, before: Path, after: Path, tmp_pat
     assert "adherence" in done.err
 
     for _ in range(2):
-        assert rag_eval("compare", before, after, "-o", tmp_path / "diff.json").code == 0
-    assert json.loads((tmp_path / "diff.json").read_text()) == content
-    rag_eval("compare", before, after, "-o", tmp_path / "diff.md")
-    lines = (tmp_path / "diff.md").read_text().splitlines()
+        assert rag_eval("compare", before, after, "-o", "diff.json").code == 0
+    assert json.loads(Path("diff.json").read_text()) == content
+    rag_eval("compare", before, after, "-o", "diff.md")
+    lines = Path("diff.md").read_text().splitlines()
     assert any(line.startswith("| adherence | 1.000 | 0.700 |") for line in lines)
     piped = rag_eval("compare", before, after, "-o", "-", "--format", "md")
     assert piped.out.splitlines() == lines
 
 
-def test_more_than_two_runs(rag_eval: Command, before: Path, after: Path, tmp_path: Path) -> None:
+def test_more_than_two_runs(rag_eval: Command, before: Path, after: Path) -> None:
     """A table and a verdict for each run but the baseline."""
-    third = write(tmp_path / "third.jsonl", run([1.0] * 400))
+    third = write(Path("third.jsonl"), run([1.0] * 400))
 
-    done = rag_eval("compare", before, third, after, "--fail-on-regression", "adherence=0.05")
+    done = rag_eval(
+        "compare", before, third, after, "--fail-on-regression", "adherence=0.05", code=1
+    )
 
-    assert done.code == 1
     assert "B: third.jsonl" in done.out
     assert "fine: adherence (third.jsonl)" in done.out
     assert "worse: adherence (after.jsonl)" in done.out
@@ -260,77 +208,56 @@ def test_more_than_two_runs(rag_eval: Command, before: Path, after: Path, tmp_pa
 
 
 def test_standard_input_is_one_of_the_runs(
-    rag_eval: Command, before: Path, after: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    rag_eval: Command, before: Path, after: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is read once, and again for the calls that are shown."""
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(after.read_bytes())))
-
-    done = rag_eval("compare", before, "-", "-o", tmp_path / "diff.html")
-
-    assert done.code == 0
-    assert "B: standard input" in done.out
-    assert "When does q0 leave?" in (tmp_path / "diff.html").read_text()
+    page = Path("diff.html")
+    assert "B: standard input" in rag_eval("compare", before, "-", "-o", page, code=0).out
+    assert "When does q0 leave?" in page.read_text()
 
 
-def test_calls_that_cannot_be_paired_are_named(
-    rag_eval: Command, before: Path, tmp_path: Path
-) -> None:
-    """Nothing is guessed."""
-    twice = write(tmp_path / "twice.jsonl", [*run([1.0] * 100), *run([1.0] * 2)])
+def test_calls_that_cannot_be_paired_are_named(rag_eval: Command, before: Path) -> None:
+    """Nothing is guessed.
 
-    done = rag_eval("compare", before, twice)
+    It is told before the files end, though one has a line that is not JSON, and the other as well.
+    """
+    twice = write(Path("twice.jsonl"), [*run([1.0] * 100), *run([1.0] * 2)])
+    said = rag_eval("compare", before, twice, code=2).err
+    assert "by ids: calls 1 and 101 of twice.jsonl have the id 'q0'; by question" in said
+    assert "calls 1 and 101 of twice.jsonl have the same question and reference; give" in said
 
-    assert done.code == 2
-    assert "by ids: calls 1 and 101 of twice.jsonl have the id 'q0'; by question" in done.err
-    assert "calls 1 and 101 of twice.jsonl have the same question and reference; give" in done.err
-
-
-def test_ids_that_repeat_are_told_before_the_files_end(
-    rag_eval: Command, before: Path, tmp_path: Path
-) -> None:
-    """Though the second file has a line that is not JSON, and the first one another."""
-    calls = run([1.0] * 30)
-    twice = write(tmp_path / "twice.jsonl", [*calls, *calls, *calls])
-    lines = twice.read_text().splitlines()
+    lines = write(twice, run([1.0] * 30) * 3).read_text().splitlines()
     twice.write_text("\n".join([*lines[:50], "no JSON", *lines[50:]]))
-    other = tmp_path / "other.jsonl"
-    other.write_text("no JSON\n")
-
-    done = rag_eval("compare", twice, other)
-
-    assert done.code == 2
-    assert "calls 1 and 31 of twice.jsonl have the id 'q0'" in done.err
-    assert "line" not in done.err
+    Path("other.jsonl").write_text("no JSON\n")
+    said = rag_eval("compare", twice, "other.jsonl", code=2).err
+    assert "calls 1 and 31 of twice.jsonl have the id 'q0'" in said
+    assert "line" not in said
 
 
-def test_no_text_acts_on_the_terminal(rag_eval: Command, tmp_path: Path) -> None:
+def test_no_text_acts_on_the_terminal(rag_eval: Command) -> None:
     """Names of scores, ids, questions and sentences of other people, in every format."""
-    before, after = [], []
-    for number, text in enumerate(HOSTILE):
-        name = f"{number} {text}"
-        before.append(call(name, {text: 1.0, "adherence": 1.0}, question=text))
-        after.append(
-            call(
-                name, {text: 0.5, "adherence": 0.0}, question=text, response=[text], supported=False
-            )
-        )
-    files = (write(tmp_path / "a.jsonl", before), write(tmp_path / "b.jsonl", after))
-
+    names = {f"{number} {text}": text for number, text in enumerate(HOSTILE)}
+    before = [call(n, {t: 1.0, "adherence": 1.0}, question=t) for n, t in names.items()]
+    after = [
+        call(n, {t: 0.5, "adherence": 0.0}, question=t, response=[t], supported=False)
+        for n, t in names.items()
+    ]
+    files = (write(Path("a.jsonl"), before), write(Path("b.jsonl"), after))
+    gate = ("--fail-on-regression", "adherence=0.02")
     for words in ((), ("--format", "md"), ("--format", "json"), ("--format", "html")):
-        done = rag_eval("compare", *files, *words, "--fail-on-regression", "adherence=0.02")
-        assert done.code == 1
+        done = rag_eval("compare", *files, *words, *gate, code=1)
         assert acting(done.out + done.err) == []
 
 
-def test_conversations_are_named_by_a_field(rag_eval: Command, tmp_path: Path) -> None:
+def test_conversations_are_named_by_a_field(rag_eval: Command) -> None:
     """Or there are none, whatever the metadata says."""
     values = [call(f"q{n}", {"adherence": 1.0}, metadata={"user": f"u{n // 4}"}) for n in range(80)]
-    path = write(tmp_path / "a.jsonl", values)
-
-    kept = "Calls of one conversation were kept together."
-    assert kept in rag_eval("compare", path, path, "--conversation", "user").out
-    assert kept not in rag_eval("compare", path, path, "--conversation", "none").out
-    assert kept not in rag_eval("compare", path, path).out
+    path = write(Path("a.jsonl"), values)
+    for words, kept in ((["--conversation", "user"], True), (["--conversation", "none"], False),
+                        ([], False)):  # fmt: skip
+        shown = rag_eval("compare", path, path, *words).out
+        assert ("Calls of one conversation were kept together." in shown) == kept
 
 
 def test_the_options_of_the_page_exist(rag_eval: Command, root: Path) -> None:

@@ -12,12 +12,11 @@ import time
 from pathlib import Path
 
 import pytest
-from ferries import LABELS, Command, ferries
+from ferries import LABELS, Command, ferries, read
 from loopback import Behaviour, Body, LoopbackServer, Reply
 
-from rag_eval_integrations.cli import _interrupt
-from rag_eval_integrations.cli._interrupt import Signals, kept
-from rag_eval_integrations.records import Evaluation, from_line
+from rag_eval_integrations.cli import _terminal
+from rag_eval_integrations.cli._terminal import Signals, kept
 
 MAIN = "from rag_eval_integrations.cli import main; main()"
 COPY = "rag-eval-input-*"
@@ -32,8 +31,8 @@ pytestmark = [
 
 
 @pytest.fixture
-def calls(tmp_path: Path) -> Path:
-    return ferries(tmp_path / "calls.jsonl", 60)
+def calls() -> Path:
+    return ferries(Path("calls.jsonl"), 60)
 
 
 class Hanging:
@@ -52,11 +51,11 @@ class Hanging:
             self.process.send_signal(self.number)
         return Reply(delay=60)
 
-    def run(self, cwd: Path, *words: object) -> tuple[int, str]:
+    def run(self, *words: object) -> tuple[int, str]:
         """Run the command until it ends; return its exit code and what it said."""
         command = [sys.executable, "-c", MAIN, *map(str, words)]
         with subprocess.Popen(
-            command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=cwd
+            command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         ) as self.process:
             try:
                 err = self.process.communicate(timeout=60)[1]
@@ -67,21 +66,16 @@ class Hanging:
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGHUP, 129)])
 def test_a_run_says_what_it_keeps(
-    rag_eval: Command,
-    calls: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    number: signal.Signals,
-    code: int,
+    rag_eval: Command, calls: Path, number: signal.Signals, code: int
 ) -> None:
     """File, rows, and a command line that goes on from there without asking twice."""
     hanging = Hanging(number)
     with LoopbackServer(LABELS, hanging) as server:
         out, judge = ("-o", "my evals.jsonl"), ("--judge", "openai:m")
         words = ("run", "calls.jsonl", *out, *judge, "--max-concurrency", "8")
-        done, err = hanging.run(tmp_path, *words, "--base-url", server.base_url)
+        done, err = hanging.run(*words, "--base-url", server.base_url)
 
-        partial = tmp_path / "my evals.jsonl.partial"
+        partial = Path("my evals.jsonl.partial").resolve()
         kept = partial.read_bytes().splitlines()
         said, command = err.splitlines()
         assert done == code
@@ -92,45 +86,39 @@ def test_a_run_says_what_it_keeps(
         hanging.fast = 10**6
         again = shlex.split(command)
         assert again[0] == "rag-eval"
-        monkeypatch.chdir(tmp_path)
         assert rag_eval(*again[1:]).code == 0
         assert len(server.requests) - before == 60 - FAST
 
-    rows = (tmp_path / "my evals.jsonl").read_bytes().splitlines()
-    evaluations = [from_line(Evaluation, row) for row in rows]
+    evaluations = read(Path("my evals.jsonl"))
     assert [e.question for e in evaluations] == [f"When does ferry {n} leave?" for n in range(60)]
     assert not partial.exists()
 
 
-def test_a_run_without_a_row_keeps_nothing(calls: Path, tmp_path: Path) -> None:
+def test_a_run_without_a_row_keeps_nothing(calls: Path) -> None:
     """No file that would have to be deleted before the next run."""
     hanging = Hanging(signal.SIGINT, fast=0)
     with LoopbackServer(LABELS, hanging) as server:
         words = ("run", "calls.jsonl", "-o", "e.jsonl", "--judge", "openai:m")
-        code, err = hanging.run(tmp_path, *words, "--base-url", server.base_url)
+        code, err = hanging.run(*words, "--base-url", server.base_url)
 
     assert code == 130
     assert err == "Interrupted before anything was done; nothing is kept.\n"
-    assert list(tmp_path.iterdir()) == [calls]
+    assert list(Path().iterdir()) == [calls]
 
 
-def test_a_command_that_keeps_nothing_says_that_it_ended(calls: Path, tmp_path: Path) -> None:
+def test_a_command_that_keeps_nothing_says_that_it_ended(calls: Path) -> None:
     """Such as `score`, which makes its file at the end."""
-    os.mkfifo(tmp_path / "rows")
+    os.mkfifo("rows")
+    command = [sys.executable, "-c", MAIN, "score", "rows", "-o", "e.jsonl"]
     with (
-        subprocess.Popen(
-            [sys.executable, "-c", MAIN, "score", "rows", "-o", "e.jsonl"],
-            cwd=tmp_path,
-            stderr=subprocess.PIPE,
-            text=True,
-        ) as process,
-        (tmp_path / "rows").open("w"),
-    ):  # opened once both sides are there
+        subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process,
+        Path("rows").open("w"),  # opened once both sides are there
+    ):
         process.send_signal(signal.SIGINT)
         err = process.communicate(timeout=60)[1]
 
     assert (process.returncode, err) == (130, "Interrupted.\n")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["calls.jsonl", "rows"]
+    assert sorted(path.name for path in Path().iterdir()) == ["calls.jsonl", "rows"]
 
 
 STARTING = """
@@ -141,13 +129,13 @@ if "--multiprocessing-fork" in sys.orig_argv:
 """
 
 
-def test_processes_that_just_start_show_no_traceback(tmp_path: Path) -> None:
+def test_processes_that_just_start_show_no_traceback() -> None:
     """Ctrl-C reaches every process of a terminal."""
-    calls = ferries(tmp_path / "many.jsonl", 3000)  # few are evaluated without processes
-    (tmp_path / "sitecustomize.py").write_text(STARTING)
+    calls = ferries(Path("many.jsonl"), 3000)  # few are evaluated without processes
+    Path("sitecustomize.py").write_text(STARTING)
     done = subprocess.run(
         [sys.executable, "-c", MAIN, "run", calls, "-o", "e.jsonl", "--workers", "2"],
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        env={**os.environ, "PYTHONPATH": os.getcwd()},
         capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
 
@@ -155,9 +143,9 @@ def test_processes_that_just_start_show_no_traceback(tmp_path: Path) -> None:
     assert done.stderr.startswith("Interrupted")
 
 
-def test_prompt_tests_say_what_they_keep(tmp_path: Path) -> None:
+def test_prompt_tests_say_what_they_keep() -> None:
     """Replies, in the folder; the same command goes on."""
-    (tmp_path / "p.md").write_text("Say whether {{text}} is polite.")
+    Path("p.md").write_text("Say whether {{text}} is polite.")
 
     class After(Hanging):
         def __call__(self, body: Body) -> Reply | None:
@@ -173,7 +161,7 @@ def test_prompt_tests_say_what_they_keep(tmp_path: Path) -> None:
     hanging = After(signal.SIGTERM)
     with LoopbackServer(Behaviour(content="To judge politeness."), hanging) as server:
         words = ("prompt-tests", "generate", "p.md", "-o", "t", "--model", "openai:m")
-        code, err = hanging.run(tmp_path, *words, "--base-url", server.base_url)
+        code, err = hanging.run(*words, "--base-url", server.base_url)
 
     assert code == 143
     said, command = err.splitlines()[-2:]
@@ -182,10 +170,10 @@ def test_prompt_tests_say_what_they_keep(tmp_path: Path) -> None:
 
 
 def test_signals_that_repeat_leave_no_copy_of_the_input(
-    calls: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    calls: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Standard input is copied to a private file, which nobody would find afterwards."""
-    temporary = tmp_path / "tmp"
+    temporary = Path("tmp")
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
     command = [sys.executable, "-c", MAIN, "run", "-", "-o", "e.jsonl", "--judge", "openai:m"]
@@ -193,7 +181,7 @@ def test_signals_that_repeat_leave_no_copy_of_the_input(
         LoopbackServer(Behaviour(latency=60)) as server,
         calls.open("rb") as rows,
         subprocess.Popen(
-            [*command, "--base-url", server.base_url], stdin=rows, cwd=tmp_path,
+            [*command, "--base-url", server.base_url], stdin=rows,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         ) as process,
     ):  # fmt: skip
@@ -206,9 +194,7 @@ def test_signals_that_repeat_leave_no_copy_of_the_input(
     assert not any(temporary.glob(COPY))
 
 
-def test_a_signal_that_was_lost_counts_when_it_comes_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_signal_that_was_lost_counts_when_it_comes_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Python ignores what a handler raises in a finaliser; of a flood, only the first counts."""
     signals = Signals()
 
@@ -216,7 +202,7 @@ def test_a_signal_that_was_lost_counts_when_it_comes_again(
         signals.end(signal.SIGTERM, None)
     signals.end(signal.SIGHUP, None)
     assert signals.code == 128 + signal.SIGTERM
-    monkeypatch.setattr(_interrupt, "_AGAIN", 0.0)
+    monkeypatch.setattr(_terminal, "_AGAIN", 0.0)
     with pytest.raises(KeyboardInterrupt):
         signals.end(signal.SIGHUP, None)
     assert signals.code == 128 + signal.SIGHUP

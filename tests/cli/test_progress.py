@@ -6,23 +6,20 @@ import re
 from pathlib import Path
 
 import pytest
-from ferries import Command, ferries
+from ferries import LABELS, Command, ferries
 from loopback import Behaviour, LoopbackServer
 
 from rag_eval_integrations.cli import _progress
-from rag_eval_integrations.testing import labels_reply
 
 
 @pytest.fixture
-def calls(tmp_path: Path) -> Path:
-    return ferries(tmp_path / "calls.jsonl", 40)
+def calls() -> Path:
+    return ferries(Path("calls.jsonl"), 40)
 
 
 def run(rag_eval: Command, calls: Path, behaviour: Behaviour, *more: object) -> list[str]:
     with LoopbackServer(behaviour) as server:
-        words = ("--judge", "openai:m", "--base-url", server.base_url, *more)
-        done = rag_eval("run", calls, "-o", calls.parent / "evals.jsonl", *words)
-    assert done.code == 0
+        done = rag_eval("run", calls, "-o", "evals.jsonl", *more, judge=server, code=0)
     lines: list[str] = done.err.splitlines()
     return lines
 
@@ -33,7 +30,7 @@ def test_a_line_says_how_far_and_how_long(
     """Also while no request has anything to wait for but its answer; a limit is the total."""
     monkeypatch.setattr(_progress, "_SECONDS_PER_LINE", 0.2)
     monkeypatch.setattr(_progress, "_TICK", 0.05)
-    slow = Behaviour(content=labels_reply(["0a", "0b"], ["a"]), latency=0.25)
+    slow = Behaviour(content=LABELS.content, latency=0.25)
 
     lines = run(rag_eval, calls, slow, "--max-concurrency", 8, "--limit", 39)
 
@@ -45,10 +42,8 @@ def test_a_line_says_how_far_and_how_long(
 def test_the_first_failure_that_is_retried_is_shown_at_once(rag_eval: Command, calls: Path) -> None:
     """With its reason, and no line for each of the others; the last line may lack its end."""
     calls.write_text(calls.read_text().rstrip("\n"))
-    busy = Behaviour(
-        content=labels_reply(["0a", "0b"], ["a"]), statuses=(503,) * 6,
-        headers={"retry-after-ms": "20"},
-    )  # fmt: skip
+    retried = {"retry-after-ms": "20"}
+    busy = Behaviour(content=LABELS.content, statuses=(503,) * 6, headers=retried)
 
     (line,) = run(rag_eval, calls, busy)
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from ferries import Command
+from ferries import Command, read, write
 from loopback import Behaviour, Body, LoopbackServer, Reply
 from pages import DOCS, promised_by, run_python, text_of
-from prompt_test_models import make_result
+from prompt_test_models import PROMPT, make_result
+from scored_tokens import chat_body
 
 from rag_eval_integrations.cli.prompt_tests._reporting import print_report
 from rag_eval_integrations.metrics.prompty import PromptyMetric, parse_prompty
 from rag_eval_integrations.prompt_tests import GenerateOptions, Report
 from rag_eval_integrations.prompt_tests.generate import PRESETS
 
-PROMPT = "---\nname: Shout\n---\nsystem:\nRepeat the text in capitals.\nuser:\n{{text}}\n"
 RULES = ["The output is in capitals.", "The output repeats the input."]
 
 
@@ -51,8 +51,8 @@ def content_for(body: Body) -> str:
 
 
 @pytest.fixture
-def put(tmp_path: Path) -> Path:
-    folder = tmp_path / "prompts"
+def put() -> Path:
+    folder = Path("prompts")
     folder.mkdir()
     (folder / "shout.prompty").write_text(PROMPT)
     (folder / "loud.metric.prompty").write_text("Score how loud it is. <INPUT>\nuser:\n{{output}}")
@@ -66,49 +66,44 @@ def server() -> Any:
 
 
 def respond(body: Body) -> Reply:
-    message = {"role": "assistant", "content": content_for(body)}
-    return Reply.json(
-        {"id": "1", "object": "chat.completion", "created": 1, "model": body["model"],
-         "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
-         "usage": {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}}
-    )  # fmt: skip
+    usage = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
+    return Reply.json(chat_body([content_for(body)]) | {"model": body["model"], "usage": usage})
 
 
 @pytest.fixture
 def command(rag_eval: Command, server: LoopbackServer) -> Command:
     """Runs a subcommand of `prompt-tests`, whose models are at the endpoint."""
 
-    def run(*words: object) -> Any:
+    def run(*words: object, code: int | None = None) -> Any:
         asks = words[0] in ("generate", "run", "evaluate", "all") and "--help" not in words
-        return rag_eval("prompt-tests", *words, *(["--base-url", server.base_url] if asks else ()))
+        url = ["--base-url", server.base_url] if asks else ()
+        return rag_eval("prompt-tests", *words, *url, code=code)
 
     return run
 
 
 @pytest.fixture
-def out(tmp_path: Path) -> Path:
-    return tmp_path / "out"
+def out() -> Path:
+    return Path("out")
 
 
 @pytest.fixture
 def generate(command: Command, put: Path, out: Path) -> Command:
     """Runs `generate` with more words."""
-    return lambda *words: command("generate", put, "-o", out, "--model", "openai:gen", *words)
+    return partial(command, "generate", put, "-o", out, "--model", "openai:gen")
 
 
 @pytest.fixture
 def everything(command: Command, put: Path, out: Path) -> Command:
     """Runs `all` on a model, with more words."""
-    return lambda mut, *words: command(
-        "all", put, "-o", out, "--model", "openai:gen", "--mut", mut, "--judge", "openai:judge",
-        *words,
-    )  # fmt: skip
+    judge = ("--judge", "openai:judge")
+    return partial(command, "all", put, "-o", out, "--model", "openai:gen", *judge, "--mut")
 
 
 @pytest.fixture
 def generated(generate: Command, out: Path) -> Path:
     """A folder with tests of rules alone."""
-    assert generate("--no-baseline").code == 0
+    generate("--no-baseline", code=0)
     return out
 
 
@@ -141,8 +136,7 @@ def folder(generated: Path, put: Path) -> Path:
 def judged(command: Command, folder: Path) -> Path:
     """The folder with outputs of two models, judged by two judges."""
     assert command("run", folder, "--mut", "openai:loud", "--mut", "openai:lazy").code == 0
-    done = command("evaluate", folder, "--judge", "openai:strict", "--judge", "openai:mild")
-    assert done.code == 0, done.err
+    command("evaluate", folder, "--judge", "openai:strict", "--judge", "openai:mild", code=0)
     return folder
 
 
@@ -158,13 +152,13 @@ def contents(folder: Path) -> dict[str, bytes]:
 @pytest.fixture
 def theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Models of the user's own code, most of which fail."""
-    (tmp_path / "theirs.py").write_text(
+    Path("theirs.py").write_text(
         "async def fails(messages):\n    raise ZeroDivisionError('mine')\n"
         "async def shouts(messages):\n    return messages[-1]['content'].upper()\n"
         "class App:\n    name = 'app'\n    async def answer(self, inputs, text):\n        raise OSError('gone')\n"
         "app = App()\n"
     )
-    (tmp_path / "quits.py").write_text("raise SystemExit(0)\n")
+    Path("quits.py").write_text("raise SystemExit(0)\n")
     monkeypatch.syspath_prepend(str(tmp_path))
 
 
@@ -175,9 +169,8 @@ def test_all_stages_in_one_go_then_a_second_time_for_nothing(
     words = ["openai:eager", "--mut", "openai:lazy", "--tests-per-rule", 1, "--validity",
              "--groundedness", "--agreement", "openai:eager"]  # fmt: skip
 
-    first = everything(*words)
+    first = everything(*words, code=0)
 
-    assert first.code == 0, first.err
     assert "2 rules, 2 inverse rules, 4 rule tests and 4 baseline tests" in first.out
     assert (
         "openai:eager: 4 outputs comply, 0 do not, 0 without a verdict, 0 failed; compliant 100% [51%, 100%]"
@@ -192,8 +185,7 @@ def test_all_stages_in_one_go_then_a_second_time_for_nothing(
         "README.md", "report.html",
     }  # fmt: skip
     asked = len(server.requests)
-    second = everything(*words)
-    assert second.code == 0
+    second = everything(*words, code=0)
     assert len(server.requests) == asked
     assert second.out.count("(0 requests)") == 2
     overview = (out / "overview.csv").read_text()
@@ -204,61 +196,43 @@ def test_stages_one_by_one(
     command: Command, generate: Command, out: Path, server: LoopbackServer
 ) -> None:
     """Options override the preset; reports in three formats; a threshold."""
-    done = generate("--effort", "min", "--tests-per-rule", 2, "--max-rules", 1, "--split")
-    assert done.code == 0, done.err
+    done = generate("--effort", "min", "--tests-per-rule", 2, "--max-rules", 1, "--split", code=0)
     assert "2 rule tests and 0 baseline tests" in done.out
     asked = [body["messages"][0]["content"] for body in server.requests]
     tests = [system for system in asked if "You test an assistant" in system]
     assert len(tests) == 2
     assert all("2 tests for every rule" in system for system in tests)
 
-    done = command("run", out, "--mut", "openai:lazy", "--runs", 2, "--max-tests", 1)
-    assert (done.code, done.out) == (0, f"2 outputs from 1 model in {out}\n")
+    done = command("run", out, "--mut", "openai:lazy", "--runs", 2, "--max-tests", 1, code=0)
+    assert done.out == f"2 outputs from 1 model in {out}\n"
     judge = ["--judge", "openai:judge", "--basis", "prompt", "--no-see-input", "--metric", "loud"]
-    done = command("evaluate", out, *judge)
-    assert done.code == 0, done.err
+    done = command("evaluate", out, *judge, code=0)
     assert "2 outputs judged by openai:judge (2 requests)" in done.out  # both runs say the same
 
     report = ["report", out]
     assert command(*report, "--format", "csv").out.startswith("model,scenario,errors,tests,")
     assert json.loads(command(*report, "--format", "json").out)["failures"][0]["kind"] == "err"
     assert "# Prompt tests of shout" in command(*report, "--format", "md").out
-    failed = command(*report, "--fail-under", 0.5, "--unknown-as-err")
-    assert failed.code == 1
+    failed = command(*report, "--fail-under", 0.5, "--unknown-as-err", code=1)
     assert "FAILED openai:lazy: the share of compliant outputs is 0.0000, below 0.5\n" in failed.err
     assert command(*report, "--fail-under", 0).code == 0
-
-
-def test_expected_outputs_are_written_and_judged(generate: Command, put: Path) -> None:
-    """By the metric beside the prompt."""
-    (put.parent / "gt.metric.prompty").write_text(
-        "---\ntags: [groundtruth]\n---\nScore how loud {{output}}\nuser:\nx"
-    )
-
-    done = generate("--tests-per-rule", 1, "--no-baseline", "--groundtruth", "openai:eager")
-
-    assert (done.code, "4 of 4 tests with a usable expected output" in done.out) == (0, True)
 
 
 def test_a_failing_model_is_told_and_stops_nobody(
     command: Command, everything: Command, out: Path, theirs: None
 ) -> None:
     """Models may come from the user's own code. `all` reports also where every one failed."""
-    done = everything("theirs:fails", "--no-baseline")
-    assert (done.code, "0 without a verdict, 4 failed" in done.out) == (1, True)
+    done = everything("theirs:fails", "--no-baseline", code=1)
+    assert "0 without a verdict, 4 failed" in done.out
     assert "ZeroDivisionError: mine" in (out / "README.md").read_text()
 
-    done = command(
-        "run", out, "--mut", "theirs:fails", "--mut", "theirs:shouts", "--mut", "theirs:app"
-    )
-
-    assert done.code == 0
-    for words in ("fails: 4 outputs failed; the first error: JudgeError: model 'fails' raised Zero",
-                  "app: 4 outputs failed; the first error: OSError: gone\n"):  # fmt: skip
-        assert words in done.err
+    models = [word for name in ("fails", "shouts", "app") for word in ("--mut", f"theirs:{name}")]
+    failed = command("run", out, *models, code=0).err
+    assert "fails: 4 outputs failed; the first error: JudgeError: model 'fails' raised Z" in failed
+    assert "app: 4 outputs failed; the first error: OSError: gone\n" in failed
     command("evaluate", out, "--judge", "openai:judge")
-    done = command("report", out, "--fail-under", 0.9)
-    assert (done.code, "FAILED fails: no output has a verdict" in done.err) == (1, True)
+    done = command("report", out, "--fail-under", 0.9, code=1)
+    assert "FAILED fails: no output has a verdict" in done.err
 
 
 def test_a_prompt_without_rules_exits_1_and_says_how_to_go_on(
@@ -266,55 +240,37 @@ def test_a_prompt_without_rules_exits_1_and_says_how_to_go_on(
 ) -> None:
     """Nothing can be tested; rules can be written by hand."""
     put.write_text("user:\nSay anything about {{text}}.")
-    done = generate()
-    assert done.code == 1
-    assert "no output rules were found" in done.err
-    run = command("run", out, "--mut", "openai:x")
-    assert (run.code, "has no tests.json; generate tests first" in run.err) == (2, True)
+    assert "no output rules were found" in generate(code=1).err
+    run = command("run", out, "--mut", "openai:x", code=2)
+    assert "has no tests.json; generate tests first" in run.err
 
     (out / "rules.txt").write_text("\n".join(RULES))  # as the message says
-    again = generate()
-    assert (again.code, "2 rules, 2 inverse rules, 4 rule tests" in again.out) == (0, True)
+    assert "2 rules, 2 inverse rules, 4 rule tests" in generate(code=0).out
 
 
-def test_judges_that_do_not_answer_are_told(command: Command, answered: Path, theirs: None) -> None:
-    """One of two that raises anything stops nobody; where none answers, the command exits 1."""
-    none = command("evaluate", answered, "--judge", "theirs:fails")
-    both = command("evaluate", answered, "--judge", "openai:j", "--judge", "theirs:fails")
+def test_a_threshold_says_what_it_leaves_out(
+    command: Command, answered: Path, theirs: None
+) -> None:
+    """A judge that raises stops no other, and where none answers, the command exits 1.
 
+    Outputs without a verdict are told beside the share; no results at all do not pass.
+    """
     failed = "fails: 8 judgements failed; the first error: JudgeError: model 'fails' raised ZeroDiv"
-    assert (none.code, failed in none.err) == (1, True)
-    assert (both.code, failed in both.err) == (0, True)
-    report = command("report", answered, "--fail-under", "0.9")
-    assert (report.code, "4 outputs comply, 0 do not" in report.out) == (0, True)
+    assert failed in command("evaluate", answered, "--judge", "theirs:fails", code=1).err
+    both = ("--judge", "openai:j", "--judge", "theirs:fails")
+    assert failed in command("evaluate", answered, *both, code=0).err
+    report = ("report", answered, "--fail-under", "0.9")
+    assert "4 outputs comply, 0 do not" in command(*report, code=0).out
 
-
-def test_a_threshold_says_what_it_leaves_out(command: Command, answered: Path) -> None:
-    """Outputs without a verdict are told beside the share; no results at all do not pass."""
-    command("evaluate", answered, "--judge", "openai:judge")
-    path = answered / "test_results.json"
-    rows = json.loads(path.read_text())
+    rows = results(answered)
     rows[0]["error"] = "gone"
-    path.write_text(json.dumps(rows))
-
-    some = command("report", answered, "--fail-under", "0.9")
-    path.write_text("[]")
-    nothing = command("report", answered, "--fail-under", "0.9")
-
-    assert "Prompt tests of shout: there are no results\n" in nothing.out
-    assert some.code == 0
+    (answered / "test_results.json").write_text(json.dumps(rows))
+    some = command(*report, code=0)
     assert "x: 1 of 4 outputs without a verdict (0 unknown, 1 failed) is left out" in some.err
-    assert (nothing.code, "the report has no results" in nothing.err) == (1, True)
-
-
-def test_a_comparison_does_not_break_the_report_on_stdout(command: Command, answered: Path) -> None:
-    """With `--format json`, what changed goes to stderr; `html` prints what `report.html` holds."""
-    done = command("report", answered, "--format", "json", "--before", answered)
-
-    assert json.loads(done.out)["name"] == "shout"
-    assert "4 tests in both runs" in done.err
-    page = command("report", answered, "--format", "html").out
-    assert page == (answered / "report.html").read_text(encoding="utf-8")
+    (answered / "test_results.json").write_text("[]")
+    nothing = command(*report, code=1)
+    assert "Prompt tests of shout: there are no results\n" in nothing.out
+    assert "the report has no results" in nothing.err
 
 
 def test_long_stages_say_how_far_they_are(
@@ -322,10 +278,7 @@ def test_long_stages_say_how_far_they_are(
 ) -> None:
     """A line on stderr every ten seconds: replies, outputs, judgements and their number."""
     monkeypatch.setattr("rag_eval_integrations.cli.prompt_tests.commands.SECONDS_PER_LINE", 0.0)
-
-    done = everything("openai:x", "--no-baseline")
-
-    assert done.code == 0
+    done = everything("openai:x", "--no-baseline", code=0)
     for words in ("replies from openai:gen", "4 outputs", "8 of 8 judgements"):
         assert words in done.err
 
@@ -337,71 +290,75 @@ def test_only_baseline_tests_left_out_is_nothing_to_run(
     generate()
     rows = json.loads((out / "tests.json").read_text())
     (out / "tests.json").write_text(json.dumps([row for row in rows if row["baseline"]]))
-
-    done = command("run", out, "--mut", "openai:x", "--no-baseline")
-
-    assert (done.code, "all tests are baseline tests" in done.err) == (2, True)
+    done = command("run", out, "--mut", "openai:x", "--no-baseline", code=2)
+    assert "all tests are baseline tests" in done.err
 
 
 def test_metric_files_are_listed_with_what_is_odd(
-    command: Command, put: Path, tmp_path: Path
+    command: Command, generate: Command, put: Path
 ) -> None:
-    """Two whose names differ by the suffix's case; a broken one is named with its line."""
+    """Two whose names differ by the suffix's case; a broken one is named with its line.
+
+    Expected outputs are judged by the metric beside the prompt.
+    """
+    metric = "---\ntags: [groundtruth]\n---\nScore how loud {{output}}\nuser:\nx"
+    (put.parent / "gt.metric.prompty").write_text(metric)
+    words = ("--tests-per-rule", 1, "--no-baseline", "--groundtruth", "openai:eager")
+    assert "4 of 4 tests with a usable expected output" in generate(*words, code=0).out
+
     (put.parent / "loud.METRIC.prompty").write_text("{{output}}")
-    done = command("metrics", put)
-    assert (done.code, done.out.count("another metric file has this name")) == (0, 2)
-    assert "mentions <INPUT> and never inserts {{input}}" in done.out
+    listed = command("metrics", put, code=0).out
+    assert listed.count("another metric file has this name") == 2
+    assert "mentions <INPUT> and never inserts {{input}}" in listed
     (put.parent / "broken.metric.prompty").write_text("---\na: [\n---\nx")
-    wrong = command("metrics", put)
-    assert wrong.code == 2
+    wrong = command("metrics", put, code=2)
     assert all(words in wrong.err for words in ("broken.metric.prompty", "line "))
-    alone = tmp_path / "alone.prompty"
-    alone.write_text("{{x}}")
-    assert "no metric files" in command("metrics", alone).out
+    Path("alone.prompty").write_text("{{x}}")
+    assert "no metric files" in command("metrics", "alone.prompty").out
 
 
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        ("run DIR --mut openai:x", "has no prompt tests; generate them first"),
-        ("generate PUT -o DIR --model embedded", "`--model` = 'embedded': use openai:NAME or MOD"),
-        ("generate OTHER -o OUT --model openai:x", "contains the tests of shout.prompty"),
-        ("import PUT -o DIR", "should be an object, or a list of objects"),
-        ("report OUT", "run the tests first"),
-        ("generate PUT -o OUT --model openai:x --scenario night", "prompt's scenarios are: none"),
-        ("report OUT --format pdf", "`--format` = 'pdf': use md, csv, json"),
-        ("run OUT --mut theirs:nothing", "`--mut` = 'theirs:nothing': theirs has no 'nothing'"),
+        ("run dir --mut openai:x", "has no prompt tests; generate them first"),
+        (
+            "generate prompts/shout.prompty -o dir --model embedded",
+            "`--model` = 'embedded': use openai:NAME or MOD",
+        ),
+        ("generate other.prompty -o out --model openai:x", "contains the tests of shout.prompty"),
+        ("import prompts/shout.prompty -o dir", "should be an object, or a list of objects"),
+        ("report out", "run the tests first"),
+        (
+            "generate prompts/shout.prompty -o out --model openai:x --scenario night",
+            "prompt's scenarios are: none",
+        ),
+        ("report out --format pdf", "`--format` = 'pdf': use md, csv, json"),
+        ("run out --mut theirs:nothing", "`--mut` = 'theirs:nothing': theirs has no 'nothing'"),
         # Above all a module that exits: with its exit code 0, nothing would seem to have failed.
-        ("run OUT --mut quits:m", "ends"),
-        ("run OUT --mut openai:x --param top_p", "use NAME=VALUE"),
-        ("run OUT --mut openai:x --param a=1 --param a=2", "a has a value already"),
-        ("run OUT --mut openai:x --param temperature=1 --temperature 1", "has a value already"),
-        ("run OUT --mut openai:x --param max_tokens=1 --max-tokens 1", "give one"),
-        ("run OUT --mut openai:x --direction up", "use positive or negative"),
-        ("run OUT --mut openai:x --only-valid", "evaluate --validity"),
-        ("run OUT --mut openai:x --prices nowhere.json", "nowhere.json"),
-        ("evaluate OUT --judge theirs:app", "`--judge` = 'theirs:app': is an app"),
-        ("evaluate OUT --judge openai:j --metric quiet", "no such metric file"),
-        ("evaluate OUT --judge openai:j --metric-var rules", "= 'rules': use NAME=VALUE"),
-        ("evaluate OUT --judge openai:j --metric-var tnoe=x", "'tnoe': no metric file has this va"),
-        ("evaluate OUT --judge openai:j --metric-var tone=@BINARY", "binary': is not UTF-8"),
+        ("run out --mut quits:m", "ends"),
+        ("run out --mut openai:x --param top_p", "use NAME=VALUE"),
+        ("run out --mut openai:x --param a=1 --param a=2", "a has a value already"),
+        ("run out --mut openai:x --param temperature=1 --temperature 1", "has a value already"),
+        ("run out --mut openai:x --param max_tokens=1 --max-tokens 1", "give one"),
+        ("run out --mut openai:x --direction up", "use positive or negative"),
+        ("run out --mut openai:x --only-valid", "evaluate --validity"),
+        ("run out --mut openai:x --prices nowhere.json", "nowhere.json"),
+        ("evaluate out --judge theirs:app", "`--judge` = 'theirs:app': is an app"),
+        ("evaluate out --judge openai:j --metric quiet", "no such metric file"),
+        ("evaluate out --judge openai:j --metric-var rules", "= 'rules': use NAME=VALUE"),
+        ("evaluate out --judge openai:j --metric-var tnoe=x", "'tnoe': no metric file has this va"),
+        ("evaluate out --judge openai:j --metric-var tone=@binary", "binary': is not UTF-8"),
     ],
 )
 def test_mistakes_exit_2_before_anything_is_asked(
-    command: Command, folder: Path, put: Path, theirs: None, tmp_path: Path,
-    server: LoopbackServer, words: str, why: str,
-) -> None:  # fmt: skip
+    command: Command, folder: Path, theirs: None, server: LoopbackServer, words: str, why: str
+) -> None:
     """And they are named."""
-    (tmp_path / "other.prompty").write_text("{{x}}")
-    (tmp_path / "binary").write_bytes(b"\xff\xfe")
-    places = {"DIR": "dir", "OUT": "out", "PUT": "prompts/shout.prompty", "OTHER": "other.prompty",
-              "BINARY": "binary"}  # fmt: skip
-    for name, path in places.items():
-        words = words.replace(name, str(tmp_path / path))
+    Path("other.prompty").write_text("{{x}}")
+    Path("binary").write_bytes(b"\xff\xfe")
     asked = len(server.requests)
-    done = command(*words.split())
-    assert (done.code, len(server.requests)) == (2, asked)
-    assert why in done.err
+    assert why in command(*words.split(), code=2).err
+    assert len(server.requests) == asked
 
 
 def test_a_missing_prompt_is_named_before_a_missing_key(
@@ -410,117 +367,105 @@ def test_a_missing_prompt_is_named_before_a_missing_key(
     """The file is the mistake that the user can see."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     put.unlink()
-
-    done = generate()
-
-    assert (done.code, "shout.prompty" in done.err, out.exists()) == (2, True, False)
+    assert "shout.prompty" in generate(code=2).err
+    assert not out.exists()
 
 
-def test_recorded_runs_of_promptpex_are_taken_over(
-    command: Command, data: Path, out: Path, tmp_path: Path
-) -> None:
+def test_recorded_runs_of_promptpex_are_taken_over(command: Command, data: Path, out: Path) -> None:
     """A folder of its files; the report has its numbers, and rows that are lost are named."""
-    done = command("import", data / "promptpex" / "v7" / "speech-tag", "-o", out)
-    assert done.code == 0, done.err
+    done = command("import", data / "promptpex" / "v7" / "speech-tag", "-o", out, code=0)
     assert "7 rules, 42 tests and 336 results" in done.out
     report = command("report", out, "--unknown-as-err", "--format", "csv")
     rows = [line.split(",") for line in report.out.splitlines()]
     assert [row[4] for row in rows[1:]] == ["100%", "95%", "98%", "10%"]
 
-    context = context_of(tmp_path / "promptpex_context.json", "One.", [{"ruleid": "1"}])
-    done = command("import", context, "-o", tmp_path / "second")
-    assert (done.code, "1 rule, 1 test and 0 results" in done.out) == (0, True)
+    context = context_of(Path("promptpex_context.json"), "One.", {"ruleid": "1"})
+    done = command("import", context, "-o", "second", code=0)
+    assert "1 rule, 1 test and 0 results" in done.out
     assert "test 2: has no input" in done.err
 
 
-def context_of(path: Path, rule: str, more: Sequence[object] = ()) -> Path:
+def context_of(path: Path, rule: str, *more: object) -> Path:
     content = {
         "prompt": {"filename": "tag.prompty", "content": "Hi {{text}}"},
         "rules": {"content": rule},
         "tests": {"content": json.dumps([{"ruleid": "1", "testinput": "a"}, *more])},
         "testOutputs": [],
     }
-    path.write_text(json.dumps(content))
-    return path
+    return write(path, content)
 
 
-def test_an_import_replaces_a_folder_only_on_request(command: Command, tmp_path: Path) -> None:
-    """And a folder that holds more than an import is kept as DIR.bak, whose place is not taken."""
-    first = context_of(tmp_path / "1.json", "Be first.")
-    second = context_of(tmp_path / "2.json", "Be second.")
-    out, bak = tmp_path / "out", tmp_path / "out.bak"
-    (tmp_path / "elsewhere").mkdir()
-    out.symlink_to(tmp_path / "elsewhere")
+def test_an_import_replaces_a_folder_only_on_request(command: Command) -> None:
+    """A folder that holds more than an import is kept as DIR.bak, whose place is not taken.
 
-    def importing(source: Path, *words: str) -> tuple[int, str]:
-        done = command("import", source, "-o", out, *words)
-        return done.code, done.err
+    Nothing that is damaged replaces it, and a folder is not its own source.
+    """
+    first = context_of(Path("1.json"), "Be first.")
+    second = context_of(Path("2.json"), "Be second.")
+    out, bak = Path("out"), Path("out.bak")
+    Path("elsewhere").mkdir()
+    out.symlink_to(Path("elsewhere"))
 
-    assert importing(first)[0] == 0
+    def importing(source: Path, *words: str, code: int = 0) -> str:
+        said: str = command("import", source, "-o", out, *words, code=code).err
+        return said
+
+    importing(first)
     assert {path.stat().st_mode & 0o777 for path in out.iterdir()} == {0o600}
-    code, stderr = importing(second)
-    assert (code, "is not empty; use another folder, or --overwrite" in stderr) == (2, True)
-    assert (out / "rules.txt").read_text() == "Be first.\n"
+    whole = contents(out)
+    assert "is not empty; use another folder, or --overwrite" in importing(second, code=2)
+    damaged = Path("bad.json.gz")
+    damaged.write_bytes(gzip.compress(b"{}" * 9999)[:-30])
+    assert "cannot be read" in importing(damaged, "--overwrite", code=2)
+    damaged.unlink()
+    assert "is the folder that is imported" in importing(out, "--overwrite", code=2)
+    assert contents(out) == whole
 
-    assert importing(second, "--overwrite") == (0, "")
+    assert importing(second, "--overwrite") == ""
     assert (out / "rules.txt").read_text() == "Be second.\n"
     assert out.is_symlink()
-    assert {path.name for path in tmp_path.iterdir()} == {"1.json", "2.json", "elsewhere", "out"}
+    assert {path.name for path in Path().iterdir()} == {"1.json", "2.json", "elsewhere", "out"}
 
     out.unlink()
-    (tmp_path / "elsewhere").rename(out)
+    Path("elsewhere").rename(out)
     (out / "replies.sqlite").write_text("paid")
-    code, stderr = importing(first, "--overwrite")
-    assert (code, stderr) == (0, f"the earlier folder is {bak}\n")
+    assert importing(first, "--overwrite") == f"the earlier folder is {bak.resolve()}\n"
     assert (bak / "replies.sqlite").read_text() == "paid"
-    code, stderr = importing(second, "--overwrite")
-    assert (code, "move it away before you overwrite a folder" in stderr) == (2, True)
+    taken = importing(second, "--overwrite", code=2)
+    assert "move it away before you overwrite a folder" in taken
     assert (out / "rules.txt").read_text() == "Be first.\n"
-
-
-def test_an_import_that_fails_leaves_the_folder_as_it_was(command: Command, tmp_path: Path) -> None:
-    """Nothing that is damaged replaces it, and a folder is not its own source."""
-    out = tmp_path / "out"
-    command("import", context_of(tmp_path / "c.json", "One."), "-o", out)
-    before = {path: path.read_bytes() for path in sorted(tmp_path.rglob("*")) if path.is_file()}
-    (tmp_path / "bad.json.gz").write_bytes(gzip.compress(b"{}" * 9999)[:-30])
-
-    bad = command("import", tmp_path / "bad.json.gz", "-o", out, "--overwrite")
-    own = command("import", out, "-o", out, "--overwrite")
-
-    assert (bad.code, "cannot be read" in bad.err) == (2, True)
-    assert (own.code, "is the folder that is imported" in own.err) == (2, True)
-    assert not (tmp_path / "out.bak").exists()
-    assert {path: path.read_bytes() for path in before} == before
 
 
 def test_files_of_others_are_not_replaced_by_a_report(command: Command, answered: Path) -> None:
-    """A page of the user's own stays; the program's own are written anew."""
+    """A page of the user's own stays; the program's own are written anew.
+
+    With `--format json`, what changed goes to stderr; `html` prints what `report.html` holds.
+    """
+    done = command("report", answered, "--format", "json", "--before", answered)
+    assert json.loads(done.out)["name"] == "shout"
+    assert "4 tests in both runs" in done.err
+    page = command("report", answered, "--format", "html").out
+    assert page == (answered / "report.html").read_text(encoding="utf-8")
     for name in ("README.md", "report.html"):
-        assert command("report", answered).code == 0
-        assert command("report", answered).code == 0
+        command("report", answered, code=0)
+        command("report", answered, code=0)
         (answered / name).write_text("# My notes\n")
-
-        done = command("report", answered)
-
-        assert (done.code, "was not made by this program" in done.err) == (2, True)
+        assert "was not made by this program" in command("report", answered, code=2).err
         assert (answered / name).read_text() == "# My notes\n"
         (answered / name).unlink()
 
 
-def test_a_metric_file_scores_plain_rag_calls(
-    rag_eval: Command, tmp_path: Path, server: LoopbackServer
-) -> None:
+def test_a_metric_file_scores_plain_rag_calls(rag_eval: Command, server: LoopbackServer) -> None:
     """Variables from the call, its metadata or the command line; a missing one is exit 2."""
-    metric = tmp_path / "shouting.metric.prompty"
+    metric = Path("shouting.metric.prompty")
     metric.write_text(
         "Score how loud. {{rules}} {{prompt}} {{groundtruth}}\nuser:\n{{output}} {{contexts}}"
     )
-    calls, out, rules = (tmp_path / name for name in ("calls.jsonl", "evals.jsonl", "rules.txt"))
+    out = Path("evals.jsonl")
     call = {"question": "q", "documents": ["d"], "response": "LOUD", "reference": "r",
             "metadata": {"prompt": "Be loud."}}  # fmt: skip
-    calls.write_text(f"{json.dumps(call)}\n{json.dumps(call | {'question': 'q2'})}\nbroken\n")
-    rules.write_bytes(b"\xef\xbb\xbfRULE-TEXT")
+    calls = write(Path("calls.jsonl"), call, call | {"question": "q2"}, b"broken")
+    Path("rules.txt").write_bytes(b"\xef\xbb\xbfRULE-TEXT")
     run = ["run", calls, "-o", out, "--metrics", metric]
     words = [*run, "--judge", "openai:judge", "--base-url", server.base_url]
 
@@ -528,32 +473,28 @@ def test_a_metric_file_scores_plain_rag_calls(
         ([], f"needs rules, which line 1 of {calls} does not provide"),
         (["--metric-var", "nothing=1"], "no metric file has this variable"),
     ):
-        wrong = rag_eval(*words, *more)
-        assert (wrong.code, why in wrong.err, out.exists()) == (2, True, False)
+        wrong = rag_eval(*words, *more, code=2)
+        assert (why in wrong.err, out.exists()) == (True, False)
     assert server.requests == []
 
-    words += ["--metric-var", f"rules=@{rules}"]
-    done = rag_eval(*words, "--skip-invalid", "--fail-under", "shouting=0.6")
-    assert done.code == 0, done.err
-    scores = [json.loads(line)["scores"]["shouting"] for line in out.read_text().splitlines()]
-    assert [(score["value"], score["raw"]) for score in scores] == [(0.7, 70)] * 2
+    words += ["--metric-var", "rules=@rules.txt"]
+    rag_eval(*words, "--skip-invalid", "--fail-under", "shouting=0.6", code=0)
+    scores = [row.scores["shouting"] for row in read(out)]
+    assert [(score.value, score.raw) for score in scores] == [(0.7, 70)] * 2
     asked = server.requests[0]["messages"]
     assert asked[0]["content"].startswith("Score how loud. RULE-TEXT Be loud. r")
     assert asked[1]["content"] == "LOUD [1] d"
     # A judge that only labels cannot be asked, and it is said before the first row.
-    embedded = rag_eval(*run, "--overwrite", "--metric-var", "rules=x")
-    assert (embedded.code, "asks a model" in embedded.err) == (2, True)
+    assert "asks a model" in rag_eval(*run, "--overwrite", "--metric-var", "rules=x", code=2).err
 
 
 def test_results_of_other_models_are_set_aside(command: Command, generated: Path) -> None:
     """Imported ones are nowhere else; the same models' are simply written anew."""
     for model in ("first", "first", "second", "third"):
         done = command("run", generated, "--mut", f"openai:{model}")
-
-    aside = sorted(path.name for path in generated.glob("test_results.*.json"))
-    assert aside == ["test_results.1.json", "test_results.2.json"]
-    rows = json.loads((generated / "test_results.1.json").read_text())
-    assert {row["model"] for row in rows} == {"openai:first"}
+    aside = sorted(generated.glob("test_results.*.json"))
+    assert [path.name for path in aside] == ["test_results.1.json", "test_results.2.json"]
+    assert {row["model"] for row in json.loads(aside[0].read_text())} == {"openai:first"}
     assert "openai:second: earlier results moved to " in done.err
 
 
@@ -580,17 +521,16 @@ def test_the_authors_words_come_from_the_command_line(
     generate: Command, out: Path, tmp_path: Path, server: LoopbackServer
 ) -> None:
     """As text or from a file; a later run that contradicts them exits 2 and names the file."""
-    (tmp_path / "words.txt").write_text("Only about form.\n")
-    (tmp_path / "samples.csv").write_text("text\nhello there\n")
+    Path("words.txt").write_text("Only about form.\n")
+    Path("samples.csv").write_text("text\nhello there\n")
     own = [
         "--output-rules-instructions", f"@{tmp_path / 'words.txt'}",
-        "--input-spec-instructions", "Any language.", "--test-samples", tmp_path / "samples.csv",
+        "--input-spec-instructions", "Any language.", "--test-samples", Path("samples.csv"),
         "--custom-metric", "Score how loud it is.\nuser:\n{{output}}",
     ]  # fmt: skip
 
-    done = generate(*own)
+    generate(*own, code=0)
 
-    assert done.code == 0, done.err
     sent = [json.dumps(body) for body in server.requests]
     assert sum("The author of the prompt adds: Only about form." in body for body in sent) == 1
     assert sum("The author of the prompt adds: Any language." in body for body in sent) == 1
@@ -600,35 +540,29 @@ def test_the_authors_words_come_from_the_command_line(
     assert generate("--output-rules-instructions", "Only about length.").code == 2
 
 
-def test_tests_are_exported_and_come_back(
-    command: Command, generated: Path, tmp_path: Path
-) -> None:
+def test_tests_are_exported_and_come_back(command: Command, generated: Path) -> None:
     """Into the folder, to a path or to stdout; what a format cannot hold is on stderr."""
-    done = command("export", generated, "--to", "context")
-    assert done.code == 0, done.err
-    assert done.out == f"Wrote {generated / 'promptpex_context.json'}\n"
-    back = tmp_path / "back"
-    assert command("import", generated / "promptpex_context.json", "-o", back).code == 0
-    assert (back / "tests.json").read_text() == (generated / "tests.json").read_text()
-    assert (back / "loud.metric.prompty").exists()
+    export, context = ("export", generated, "--to"), generated / "promptpex_context.json"
+    assert command(*export, "context", code=0).out == f"Wrote {context}\n"
+    command("import", context, "-o", "back", code=0)
+    assert Path("back/tests.json").read_text() == (generated / "tests.json").read_text()
+    assert Path("back/loud.metric.prompty").exists()
 
-    done = command("export", generated, "--to", "openai", "--azure")
+    done = command(*export, "openai", "--azure")
     assert "openai: `model` is gpt-4o; Azure needs the name of your deployment" in done.err
     assert (generated / "evals.azure.run.json").exists()
 
-    table = tmp_path / "x.csv"
-    csv = command("export", generated, "--to", "csv", "-o", "-")
-    assert csv.out.startswith("ruleid,testid,expectedoutput,reasoning,")
-    two = command("export", generated, "--to", "openai", "-o", "-")
-    assert (two.code, "openai has 2 files" in two.err) == (2, True)
+    shown = command(*export, "csv", "-o", "-").out
+    assert shown.startswith("ruleid,testid,expectedoutput,reasoning,")
+    assert "openai has 2 files" in command(*export, "openai", "-o", "-", code=2).err
+    table, again = Path("x.csv"), (*export, "csv", "-o", "x.csv")
     table.write_text("mine")
-    again = ["export", generated, "--to", "csv", "-o", table]
     assert "exists with another content" in command(*again).err
     assert table.read_text() == "mine"
-    assert command(*again, "--overwrite").code == 0
-    done = command("export", generated, "--to", "pytest", "-o", f"{tmp_path}/new/")
-    names = {path.name for path in (tmp_path / "new").iterdir()}
-    assert names == {"test_shout.py", "prompt_tests_shout.json"}
+    command(*again, "--overwrite", code=0)
+    command(*export, "pytest", "-o", "new/")
+    names = sorted(path.name for path in Path("new").iterdir())
+    assert names == ["prompt_tests_shout.json", "test_shout.py"]
 
 
 def test_the_help_has_the_presets_numbers(command: Command) -> None:
@@ -688,8 +622,7 @@ def test_settings_reach_the_models_under_test_only(
     """The prompt's, replaced by options; the judge has none of them."""
     generated = len(server.requests)
     words = ["--temperature", 0.9, "--param", "top_p=0.5", "--param", "stop=END"]
-    done = command("run", folder, "--mut", "openai:loud", *words)
-    assert done.code == 0, done.err
+    command("run", folder, "--mut", "openai:loud", *words, code=0)
     sent = {"temperature": 0.9, "max_tokens": 50, "top_p": 0.5, "stop": "END"}
     assert server.requests[generated].items() >= sent.items()
     assert results(folder)[0]["parameters"] == sent
@@ -707,17 +640,17 @@ def test_settings_reach_the_models_under_test_only(
 
 
 def test_costs_are_said_before_and_after(
-    command: Command, folder: Path, tmp_path: Path, server: LoopbackServer
+    command: Command, folder: Path, server: LoopbackServer
 ) -> None:
     """A dry run sends and writes nothing; known prices give money, others `unknown`."""
-    prices = tmp_path / "prices.yaml"
+    prices = Path("prices.yaml")
     prices.write_text("loud: {input: 1, output: 2}\n")
     before, generated = contents(folder), len(server.requests)
     words = ["run", folder, "--mut", "openai:loud", "--mut", "openai:lazy", "--prices", prices]
 
-    dry = command(*words, "--dry-run")
+    dry = command(*words, "--dry-run", code=0)
 
-    assert (dry.code, dry.out) == (0, "Nothing was sent or written.\n")
+    assert dry.out == "Nothing was sent or written.\n"
     # Characters of the prompt and of each input, by four.
     loud = "run: at most 4 requests to openai:loud and about 44 prompt tokens, cost $0.0000 without"
     assert loud in dry.err
@@ -741,27 +674,27 @@ def test_costs_are_said_before_and_after(
 
 
 def test_all_is_foreseen_by_formula(
-    command: Command, put: Path, folder: Path, tmp_path: Path, server: LoopbackServer
+    command: Command, put: Path, folder: Path, server: LoopbackServer
 ) -> None:
     """Before the first request. A dry run needs no folder."""
     before, generated = contents(folder), len(server.requests)
     words = ["all", put, "--model", "openai:gen", "--mut", "openai:loud", "--mut", "openai:lazy",
              "--judge", "openai:strict", "--runs", 2, "--dry-run"]  # fmt: skip
 
-    dry = command(*words, "-o", tmp_path / "new", "--rules", 3)
+    dry = command(*words, "-o", "new", "--rules", 3, code=0)
 
-    assert (dry.code, dry.out) == (0, "Nothing was sent or written.\n")
+    assert dry.out == "Nothing was sent or written.\n"
     # Three rules, three contradictions, three tests each, and as many baseline tests.
     assert "generate: at most 36 tests; 7 to 16 requests to openai:gen and about " in dry.err
     assert "run: at most 72 requests to openai:loud and about " in dry.err
     assert "evaluate: at most 288 requests to openai:strict and about " in dry.err
-    assert not (tmp_path / "new").exists()
+    assert not Path("new").exists()
 
     there = command(*words, "-o", folder)
     assert "generate: there are 4 tests, no cost" in there.err
     assert "run: at most 8 requests to openai:loud" in there.err
 
-    alone = command("generate", put, "-o", tmp_path / "new", "--model", "openai:g", "--dry-run")
+    alone = command("generate", put, "-o", "new", "--model", "openai:g", "--dry-run")
     assert "if the prompt has 10 rules" in alone.out
     assert "prompt tokens, cost unknown. Nothing was sent or written." in alone.out
     assert (contents(folder), len(server.requests)) == (before, generated)
@@ -772,14 +705,11 @@ def test_all_is_foreseen_by_formula(
     ["[]", "{", '{"m": 1}', '{"m": {"input": 1}}', '{"m": {"input": -1, "output": 1}}',
      '{"m": {"input": "1", "output": 1}}'],
 )  # fmt: skip
-def test_other_files_of_prices_are_refused(
-    command: Command, folder: Path, tmp_path: Path, text: str
-) -> None:
-    """With the option's name; so is a package that is not installed."""
-    (tmp_path / "p.json").write_text(text)
-    words = ["run", folder, "--mut", "openai:loud", "--dry-run", "--prices"]
-    done = command(*words, tmp_path / "p.json")
-    assert (done.code, "--prices" in done.err) == (2, True)
+def test_other_files_of_prices_are_refused(command: Command, folder: Path, text: str) -> None:
+    """With the option's name."""
+    Path("p.json").write_text(text)
+    words = ["--mut", "openai:loud", "--dry-run", "--prices", "p.json"]
+    assert "--prices" in command("run", folder, *words, code=2).err
 
 
 def test_some_tests_are_run_and_the_others_results_kept(
@@ -788,9 +718,8 @@ def test_some_tests_are_run_and_the_others_results_kept(
     """By rule, scenario, direction and validity; nothing that was there is lost."""
     whole = (judged / "test_results.json").read_bytes()
     done = command(
-        "run", judged, "--mut", "openai:loud", "--direction", "inverse", "--scenario", "day"
+        "run", judged, "--mut", "openai:loud", "--direction", "inverse", "--scenario", "day", code=0
     )
-    assert done.code == 0, done.err
     assert [row["testuid"] for row in results(judged)] == ["u3"]
     assert (judged / "test_results.1.json").read_bytes() == whole
     assert "other tests: earlier results moved to" in done.err
@@ -806,19 +735,16 @@ def test_some_tests_are_run_and_the_others_results_kept(
 def test_reports_and_thresholds_of_some_tests(command: Command, judged: Path) -> None:
     """Of compliance and of any metric; a majority of judges; the free check is a metric too."""
     report = ["report", judged]
-    for words, code, said in (
-        (["--fail-under", "compliance=0.5"], 1, "FAILED openai:lazy: "),
-        (["--fail-under", "loud=70"], 0, ""),
-        (["--fail-under", "loud=70.5", "--fail-under", "0"], 1,
-         "FAILED openai:lazy: the mean of loud is 70.0000, below 70.5"),
-        (["--fail-under", "output schema=1"], 1,
-         "FAILED openai:loud: the mean of output schema is 0.0000, below 1"),
-        (["--fail-under", "nothing=1"], 2, "no result has this metric"),
-        (["--fail-under", "2"], 2, "use a number from 0 to 1"),
-        (["--rule", 2, "--fail-under", 0.5], 1, "FAILED openai:lazy: "),
-    ):  # fmt: skip
-        done = command(*report, *words)
-        assert (done.code, said in done.err) == (code, True)
+    for gate, words, code, said in (
+        ("compliance=0.5", [], 1, "FAILED openai:lazy: "),
+        ("loud=70", [], 0, ""),
+        ("loud=70.5", ["--fail-under", "0"], 1, "lazy: the mean of loud is 70.0000, below 70.5"),
+        ("output schema=1", [], 1, "openai:loud: the mean of output schema is 0.0000, below 1"),
+        ("nothing=1", [], 2, "no result has this metric"),
+        ("2", [], 2, "use a number from 0 to 1"),
+        ("0.5", ["--rule", 2], 1, "FAILED openai:lazy: "),
+    ):
+        assert said in command(*report, "--fail-under", gate, *words, code=code).err
     # The second judge accepts the lazy answer to rule 2, so that there is no majority.
     both = command(*report, "--rule", 2, "--majority")
     assert "Prompt tests of shout (rule 2)" in (judged / "README.md").read_text()
@@ -831,13 +757,10 @@ def test_reports_and_thresholds_of_some_tests(command: Command, judged: Path) ->
     assert "mean over judges" in (judged / "report.html").read_text()
 
 
-def test_a_regression_fails_a_build(
-    command: Command, judged: Path, tmp_path: Path, put: Path
-) -> None:
+def test_a_regression_fails_a_build(command: Command, judged: Path, put: Path) -> None:
     """By the interval of the difference; too few tests cannot tell, which fails if wanted."""
-    later = tmp_path / "later"
-    done = command("import", judged, "-o", later, "--prompt", put)
-    assert done.code == 0, done.err
+    later = Path("later")
+    command("import", judged, "-o", later, "--prompt", put, code=0)
     many = [
         {**row, "testuid": f"{row['testuid']}-{n}", "testinput": f"{row['testinput']} {n}"}
         for row in results(judged) if row["model"] == "openai:loud" for n in range(10)
@@ -862,5 +785,4 @@ def test_a_regression_fails_a_build(
     ):
         done = command(*report, *words)
         assert (done.code, said in done.err) == (code, True)
-    alone = command("report", later, gate, "compliance=0.1")
-    assert (alone.code, "--before" in alone.err) == (2, True)
+    assert "--before" in command("report", later, gate, "compliance=0.1", code=2).err

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from by_hand import ScriptedJudge, labels_of
 
+from rag_eval_integrations import Capture, Evaluation, RagCall
 from rag_eval_integrations.dataset._asking import (
     Answered,
     Question,
@@ -25,17 +26,10 @@ from rag_eval_integrations.dataset._asking import (
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.metrics import Trace
-from rag_eval_integrations.records import (
-    Capture,
-    CaptureStatus,
-    Evaluation,
-    EvaluationError,
-    RagCall,
-    from_line,
-    to_line,
-)
+from rag_eval_integrations.records import CaptureStatus, EvaluationError, from_line, to_line
 
 EVALUATOR = RagEvaluator(ScriptedJudge(labels_of(["0a"], ["0a"], {"a": (["0a"], True)})))
+QUESTIONS = [Question("Is it?", label="1"), Question("Was it?", label="2")]
 
 
 async def answer(question: Question) -> Answered:
@@ -43,27 +37,20 @@ async def answer(question: Question) -> Answered:
     return Answered(RagCall(question=question.text, documents=["It is."], response="It is."))
 
 
-async def _answers() -> str:
+async def given(value: object) -> object:
+    """Answer with a value, or raise it."""
     await asyncio.sleep(0)
-    return "yes"
+    if isinstance(value, BaseException):
+        raise value
+    return value
 
 
-async def _raises(error: BaseException) -> str:
-    raise error
-
-
-async def test_an_answer_is_given_back() -> None:
-    """With and without a limit."""
-    assert await attempted(_answers(), None) == ("yes", None)
-    assert await attempted(_answers(), 60) == ("yes", None)
-
-
-@pytest.mark.parametrize("error", [
-    KeyError("x"), TimeoutError("the app's own"), asyncio.CancelledError("its own affair"),
-])  # fmt: skip
-async def test_what_an_app_raises_is_a_result(error: BaseException) -> None:
-    """The very exception; the app's own `TimeoutError` and cancellation are not taken for ours."""
-    assert await attempted(_raises(error), 60) == (None, error)
+async def test_what_an_app_gives_or_raises_is_a_result() -> None:
+    """With and without a limit; the app's own `TimeoutError` and cancellation are not ours."""
+    assert await attempted(given("yes"), None) == ("yes", None)
+    assert await attempted(given("yes"), 60) == ("yes", None)
+    for error in (KeyError("x"), TimeoutError("its own"), asyncio.CancelledError("its own")):
+        assert await attempted(given(error), 60) == (None, error)
 
 
 async def test_a_limit_that_passes_says_how_long_it_was() -> None:
@@ -102,24 +89,17 @@ def test_a_question_without_a_label_is_named_by_its_digest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "field"),
+    ("field", "value"),
     [
-        ({"max_concurrency": 0}, "max_concurrency"),
-        ({"max_concurrency": True}, "max_concurrency"),
-        ({"max_concurrency": 2.0}, "max_concurrency"),
-        ({"timeout": 0}, "timeout"),
-        ({"timeout": float("nan")}, "timeout"),
-        ({"timeout": True}, "timeout"),
-        ({"timeout": "5"}, "timeout"),
-        ({"progress": 1}, "progress"),
-        ({"out": ""}, "out"),
-        ({"out": 3}, "out"),
-        ({"resume": True}, "resume"),
-        ({"speed": 1}, "speed"),
+        *(("max_concurrency", value) for value in (0, True, 2.0)),
+        *(("timeout", value) for value in (0, float("nan"), True, "5")),
+        *(("out", value) for value in ("", 3)),
+        ("progress", 1), ("resume", True), ("speed", 1),
     ],
-)
-def test_options_that_cannot_work_are_refused(options: Any, field: str) -> None:
+)  # fmt: skip
+def test_options_that_cannot_work_are_refused(field: str, value: Any) -> None:
     """Before a question is asked, by name; None is as good as left out."""
+    options: Any = {field: value}
     with pytest.raises(ConfigurationError) as caught:
         check_options(options)
 
@@ -150,10 +130,7 @@ async def test_a_slow_answer_holds_no_other_back() -> None:
     assert reported == [(1, 2), (2, 2)]
     assert (slow.id, slow.error) == ("slow", None)
     assert (quick.id, quick.reference) == ("quick", "It was.")
-    assert quick.error is not None
-    assert (quick.error.type, quick.error.message, quick.error.stage) == (
-        "LookupError", "LookupError()", "app",
-    )  # fmt: skip
+    assert quick.error == EvaluationError(type="LookupError", message="LookupError()", stage="app")
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
@@ -168,15 +145,14 @@ async def test_only_a_row_that_may_be_taken_over_is_looked_for(
         return await answer(question)
 
     out = tmp_path / "evals.jsonl"
-    is_it, was_it = Question("Is it?", label="1"), Question("Was it?", label="2")
-    (row,) = await evaluate_asked([is_it], ask, EVALUATOR, {"out": out})
+    (row,) = await evaluate_asked(QUESTIONS[:1], ask, EVALUATOR, {"out": out})
     failed = row.model_copy(
         update={"error": EvaluationError(type="TimeoutError", message="late", stage="app")}
     )
     lines = ['{"not": "a row"}', *(to_line((failed, row)[index]) for index in order)]
     out.rename(tmp_path / "evals.jsonl.partial").write_text("\n".join(lines) + "\n")
 
-    rows = await evaluate_asked([is_it, was_it], ask, EVALUATOR, {"out": out, "resume": True})
+    rows = await evaluate_asked(QUESTIONS, ask, EVALUATOR, {"out": out, "resume": True})
 
     assert asked == ["1", "2"]
     assert rows[0] == row
@@ -185,36 +161,28 @@ async def test_only_a_row_that_may_be_taken_over_is_looked_for(
 
 async def test_rows_that_would_be_lost_are_not_resumed(tmp_path: Path) -> None:
     """Of other questions, of a changed one, or made by other metrics: only on request."""
-    judge = EVALUATOR.judge
     out = tmp_path / "evals.jsonl"
-
-    asked = [Question("Is it?", label="1"), Question("Was it?", label="2")]
-    await evaluate_asked(asked, answer, EVALUATOR, {"out": out})
+    await evaluate_asked(QUESTIONS, answer, EVALUATOR, {"out": out})
     before = out.read_bytes()
 
     for questions, metrics, why in [
-        (asked[:1], [Trace()], "holds 1 evaluations of other questions"),
-        ([asked[0], Question("Will it?", label="2")], [Trace()], "of other questions"),
-        (asked, [Trace("ragbench")], "was made by another evaluator"),
+        (QUESTIONS[:1], [Trace()], "holds 1 evaluations of other questions"),
+        ([QUESTIONS[0], Question("Will it?", label="2")], [Trace()], "of other questions"),
+        (QUESTIONS, [Trace("ragbench")], "was made by another evaluator"),
     ]:
+        evaluator = RagEvaluator(EVALUATOR.judge, metrics)
         with pytest.raises(ConfigurationError, match=why):
-            await evaluate_asked(
-                questions, answer, RagEvaluator(judge, metrics), {"out": out, "resume": True}
-            )
+            await evaluate_asked(questions, answer, evaluator, {"out": out, "resume": True})
 
     with pytest.raises(ConfigurationError, match="exists; use another name"):
-        await evaluate_asked(asked, answer, EVALUATOR, {"out": out})
+        await evaluate_asked(QUESTIONS, answer, EVALUATOR, {"out": out})
     assert out.read_bytes() == before
-    await evaluate_asked(asked[:1], answer, EVALUATOR, {"out": out, "overwrite": True})
+    await evaluate_asked(QUESTIONS[:1], answer, EVALUATOR, {"out": out, "overwrite": True})
     assert len(out.read_bytes().splitlines()) == 1
     assert os.listdir(tmp_path) == ["evals.jsonl"]
 
 
-ESCAPES = (
-    SystemExit(1),
-    asyncio.CancelledError(),
-    StopIteration(),
-)
+ESCAPES = (SystemExit(1), asyncio.CancelledError(), StopIteration())
 
 
 @pytest.mark.parametrize("error", ESCAPES, ids=lambda error: type(error).__name__)
@@ -291,15 +259,10 @@ async def ask_app(calls: list[RagCall], *, fail: bool = False) -> Answered:
 @pytest.mark.parametrize(
     ("statuses", "answer"),
     [
-        (["ok"], 0),
-        (["ok", "ok"], 1),
-        (["error", "ok"], 1),
-        (["ok", "error"], 0),
-        ([None, "aborted"], 0),
-        (["ok", None, "error"], 1),
-        (["error", "aborted"], 1),
+        (["ok"], 0), (["ok", "ok"], 1), (["error", "ok"], 1), (["ok", "error"], 0),
+        ([None, "aborted"], 0), (["ok", None, "error"], 1), (["error", "aborted"], 1),
     ],
-)
+)  # fmt: skip
 async def test_the_last_call_that_ended_well_is_the_answers(
     statuses: list[CaptureStatus | None], answer: int
 ) -> None:

@@ -12,11 +12,12 @@ from by_hand import ScriptedJudge, labels_of
 from rag_eval_integrations import CascadeJudge, EmbeddedJudge, RagEvaluator
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.judges import Calibration
+from rag_eval_integrations.judges._prompt import HEADERS_VERSION, PROMPT_VERSION
 from rag_eval_integrations.judges.calibration import JudgeMaps, ScoreMap
 from rag_eval_integrations.metrics import Trace
-from rag_eval_integrations.records import By, Capture, Evaluation, RagCall
+from rag_eval_integrations.records import By, Capture, Document, Evaluation, RagCall
 from rag_eval_integrations.records.mean import Means
-from rag_eval_integrations.testing import small_call
+from rag_eval_integrations.testing import ScriptedModel, labels_reply, small_call
 
 PLATT = ScoreMap(
     method="platt", estimator="calibrated", slope=0.5, intercept=-1.0, n=200, questions=150,
@@ -215,3 +216,18 @@ def test_a_labelling_by_another_model_is_an_error() -> None:
     assert "this call was labelled by embedded" in evaluation.error.message
     with pytest.raises(ConfigurationError, match="another"):
         calibration(maps).maps_for(By(judge="embedded"))
+
+
+@pytest.mark.parametrize("header", [None, "ferry.md"])
+@pytest.mark.parametrize("version", [PROMPT_VERSION, HEADERS_VERSION])
+def test_calls_with_headers_are_of_the_same_judge(version: str, header: str | None) -> None:
+    """The part of the prompt's version that a call's headers add tells no two judges apart."""
+    of_values = PLATT.model_copy(update={"estimator": "labels"})
+    fitted = maps_of("scripted", "1", adherence=of_values)
+    found = calibration(fitted.model_copy(update={"prompt_version": version}))
+    judge = ScriptedModel([labels_reply(["0a"], ["a"])])
+    call = RagCall("When?", [Document("The ferry leaves at nine.", header=header)], "At nine.")
+
+    evaluation = RagEvaluator(judge, [Trace(calibration=found)]).evaluate_sync(call)
+
+    assert evaluation.scores["adherence"].probability == of_values(1.0)

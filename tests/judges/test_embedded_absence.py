@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.judges.embedded._response_features import says_documents_do_not_tell
+from rag_eval_integrations.judges.embedded._features import says_documents_do_not_tell
 from rag_eval_integrations.records import RagCall
 
 

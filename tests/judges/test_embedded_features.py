@@ -12,7 +12,11 @@ from hypothesis import strategies as st
 
 from rag_eval_integrations.judges.embedded import _overlap as overlap_module
 from rag_eval_integrations.judges.embedded import label_call
-from rag_eval_integrations.judges.embedded._features import DOCUMENT_FEATURES, call_features
+from rag_eval_integrations.judges.embedded._features import (
+    DOCUMENT_FEATURES,
+    RESPONSE_FEATURES,
+    call_features,
+)
 from rag_eval_integrations.judges.embedded._model import (
     ADHERENCE_FEATURES,
     MODEL_FILE,
@@ -23,7 +27,6 @@ from rag_eval_integrations.judges.embedded._model import (
     probability_of,
 )
 from rag_eval_integrations.judges.embedded._overlap import overlap
-from rag_eval_integrations.judges.embedded._response_features import RESPONSE_FEATURES
 from rag_eval_integrations.judges.embedded._words import stem
 from rag_eval_integrations.judges.embedded.judge import explain_support
 

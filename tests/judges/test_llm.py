@@ -350,14 +350,19 @@ async def test_a_list_that_says_nothing_twice_is_never_0(name: str, value: objec
 
 
 async def test_an_empty_list_says_that_there_is_none() -> None:
-    """One request; nothing relevant is a finding, and special words stand for no sentence."""
-    for keys in ([], ["general"]):
-        model = ScriptedModel([labels_reply(keys, ["a", "b"])])
+    """One request; nothing relevant is a finding, and words such as `none` stand for no sentence."""
+    for keys in ([], ["general"], ["none"], [""], ["N/A"]):
+        entry = {"supporting_sentence_keys": keys, "fully_supported": False}
+        reply = json.loads(labels_reply(keys, []))
+        reply["sentence_support_information"] = [{"response_sentence_key": k, **entry} for k in "ab"]
+        model = ScriptedModel([json.dumps(reply)])
 
         evaluation = await RagEvaluator(model).evaluate(CALL.call)
 
-        assert evaluation.scores["context_relevance"].value == 0.0
+        for name in ("context_relevance", "context_utilization", "adherence"):
+            assert evaluation.scores[name].value == 0.0
         assert len(model.requests) == 1
+        assert "unknown_keys" not in evaluation.flags
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 
-from rag_eval_integrations.capture._pieces import Unclaimed
+from rag_eval_integrations.capture._prompts import Unclaimed
 
 from .apps import QUESTION
-from .conftest import PROMPT, Captured, Sections, joined, model, rag_chain
+from .conftest import Captured, Sections, joined, model, rag_chain
 
 PAGES = [
     "<h1>Power</h1>The station runs on two AA batteries, which last for eighteen months.",
@@ -27,7 +27,7 @@ PAGES = [
 
 
 def run(captured: Captured, texts: list[str], fmt: Callable[[list[Document]], str]) -> Any:
-    found = [Document(id=str(i), page_content=text) for i, text in enumerate(texts)]
+    found = [Document(text, id=str(i)) for i, text in enumerate(texts)]
     rag_chain(Sections(found=found), fmt=fmt).invoke(QUESTION, captured.config)
     return captured.found
 
@@ -46,31 +46,16 @@ class TestChanged:
     )
     def test_is_not_left_out(self, captured: Captured, change: Callable[[str], str]) -> None:
         """Beside a document that stays as it is, changed ones are not said to be left out."""
-        shown = run(
-            captured,
-            PAGES,
-            lambda retrieved: "\n".join(
-                [retrieved[1].page_content, *(change(retrieved[i].page_content) for i in (0, 2))]
-            ),
-        )
+        shown = "\n".join([PAGES[1], change(PAGES[0]), change(PAGES[2])])
 
-        assert shown == (["1", "0", "2"], "dataflow", [])
+        assert run(captured, PAGES, lambda _: shown) == (["1", "0", "2"], "dataflow", [])
 
     def test_left_out_beside_changed(self, captured: Captured) -> None:
         """Of cut documents, one of which nothing is there was left out."""
-        texts = [
-            f"{name} {i} of many words: " * 9 for i, name in enumerate(["Lid", "Base", "Cord"])
-        ]
+        texts = [f"{name} of many words: " * 9 for name in ("Lid 0", "Base 1", "Cord 2")]
+        shown = "\n".join(text[30:120] for text in texts[:2])
 
-        shown = run(
-            captured,
-            texts,
-            lambda retrieved: "\n".join(
-                document.page_content[30:120] for document in retrieved[:2]
-            ),
-        )
-
-        assert shown == (["0", "1"], "dataflow", ["2"])
+        assert run(captured, texts, lambda _: shown) == (["0", "1"], "dataflow", ["2"])
 
     def test_other_alphabets(self, captured: Captured) -> None:
         """Letters that are written as several characters are the same letters."""
@@ -78,12 +63,9 @@ class TestChanged:
             "Die Größe der Tür beträgt genau zwei Meter.",
             "鍋は四分で沸騰し、蓋は片手で開きます。",
         ]
+        shown = unicodedata.normalize("NFD", "\n\n".join(texts))
 
-        shown = run(
-            captured, texts, lambda retrieved: unicodedata.normalize("NFD", joined(retrieved))
-        )
-
-        assert shown == (["0", "1"], "dataflow", [])
+        assert run(captured, texts, lambda _: shown) == (["0", "1"], "dataflow", [])
 
     def test_many_in_a_long_prompt(self, captured: Captured) -> None:
         """A few changed documents out of hundreds are found as well."""
@@ -92,25 +74,15 @@ class TestChanged:
             for i in range(200)
         ]
 
-        shown = run(
-            captured,
-            texts,
-            lambda retrieved: html.escape(
-                "\n".join(retrieved[i].page_content.upper() for i in (150, 7, 33))
-            ),
-        )
+        shown = html.escape("\n".join(texts[i].upper() for i in (150, 7, 33)))
 
-        assert shown[:2] == (["150", "7", "33"], "dataflow")
+        assert run(captured, texts, lambda _: shown)[:2] == (["150", "7", "33"], "dataflow")
 
     def test_short_ones_are_not_looked_for_in_words(self, captured: Captured) -> None:
         """A dropped document of one word is not taken for present inside of another word."""
-        shown = run(
-            captured,
-            ["art", "Press start to begin."],
-            lambda retrieved: "Restart. " + joined(retrieved[1:]),
-        )
+        texts = ["art", "Press start to begin."]
 
-        assert shown == (["1"], "prompt", ["0"])
+        assert run(captured, texts, lambda _: f"Restart. {texts[1]}") == (["1"], "prompt", ["0"])
 
 
 @pytest.mark.parametrize(
@@ -135,57 +107,44 @@ def test_question_as_document(captured: Captured, texts: Any, fmt: Any, expected
     assert run(captured, texts, fmt) == expected
 
 
+PAGE: Any = Document("It boils fast.", id="p")
+
+
 class TestSingleDocuments:
     def test_best_one_rewritten(self, captured: Captured) -> None:
         """A lambda that makes one document of many: this one is the context."""
-        best: Any = RunnableLambda(
-            lambda retrieved: Document(id="best", page_content="All in one text.")
-        )
+        best = Sections() | RunnableLambda(lambda _: Document("All in one text.", id="best"))
 
-        rag_chain(Sections() | best, fmt=lambda one: one.page_content).invoke(
-            QUESTION, captured.config
-        )
+        rag_chain(best, fmt=lambda page: page.page_content).invoke(QUESTION, captured.config)
 
         assert captured.found == (["best"], "prompt", ["a", "b", "c"])
 
     def test_in_an_input(self, captured: Captured) -> None:
         """A document that the app gave beside the question is the context."""
-        chain: Any = (
-            RunnableLambda(lambda asked: {**asked, "context": asked["page"].page_content})
-            | PROMPT
-            | model()
-        )
+        prompt: Any = RunnableLambda(lambda given: f"{given['page'].page_content} {QUESTION}")
 
-        chain.invoke(
-            {"question": QUESTION, "page": Document(id="p", page_content="It boils fast.")},
-            captured.config,
-        )
+        (prompt | model()).invoke({"question": QUESTION, "page": PAGE}, captured.config)
 
         assert captured.found == (["p"], "prompt", [])
 
     @pytest.mark.parametrize("bare", [True, False], ids=["bare", "dict"])
     def test_indexing(self, captured: Captured, bare: bool) -> None:
         """One document and no question is no RAG call: so an index is filled."""
-        page: Any = Document(id="p", page_content="It boils fast.")
-        chain: Any = RunnableLambda(lambda given: {"page": page, "n": 1}) | RunnableLambda(
+        chain: Any = RunnableLambda(lambda given: {"page": PAGE, "n": 1}) | RunnableLambda(
             lambda given: model().invoke(given["page"].page_content).text
         )
 
-        chain.invoke(page if bare else {"page": page}, captured.config)
+        chain.invoke(PAGE if bare else {"page": PAGE}, captured.config)
 
         assert captured.calls == []
 
     def test_mapped_over(self, captured: Captured) -> None:
         """Where the prompt does not tell, single documents do not narrow the list they are of."""
         shown: Any = RunnableLambda(lambda item: item["page"].page_content[::-1])
-        pages: Any = RunnableLambda(
-            lambda retrieved: [{"page": document} for document in retrieved]
-        )
-        backwards = pages | shown.map()
+        pages: Any = RunnableLambda(lambda retrieved: [{"page": page} for page in retrieved])
 
-        rag_chain(Sections() | backwards, fmt=lambda parts: "\n".join(parts)).invoke(
-            QUESTION, captured.config
-        )
+        chain = rag_chain(Sections() | pages | shown.map(), fmt=lambda parts: "\n".join(parts))
+        chain.invoke(QUESTION, captured.config)
 
         assert captured.found == (["a", "b", "c"], "dataflow", [])
 
@@ -198,5 +157,5 @@ class TestReached:
         searched = Unclaimed(prompt, ()).traces(numbered, changed=True)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("rag_eval_integrations.capture._pieces._BY_SEARCHING", -1)
+            patch.setattr("rag_eval_integrations.capture._prompts._PIECES_BY_SEARCHING", -1)
             assert Unclaimed(prompt, ()).traces(numbered, changed=True) == searched

@@ -1,13 +1,14 @@
 """LangGraph graphs and `create_agent` agents: nodes, tools, turns, pauses and fan-outs."""
 
 import asyncio
-from typing import Annotated, Any
+import operator
+from typing import Annotated, Any, TypedDict
 
 import pytest
-from langchain.agents import AgentState, create_agent
+from langchain.agents import AgentState
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, ToolMessage
-from langchain_core.tools import BaseTool, InjectedToolCallId, create_retriever_tool, tool
+from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command, Send, interrupt
@@ -15,50 +16,40 @@ from pydantic import BaseModel
 
 from rag_eval_integrations.langchain import RagEvalCallbackHandler
 
-from .apps import QUESTION, Gathering, Named, Scripted, State, Store, calls_tool, graph, ids, says
-from .conftest import ANSWER, PROMPT, Captured, Sections, joined, run, sections, substance
+from .apps import QUESTION, Named, State, Store, agent, asked, calls_tool, graph, retriever_tool
+from .conftest import ANSWER, PROMPT, Captured, Sections, joined, model, run, sections
+
+QUESTIONS = ("And the lid?", "And the base?")
+TWO_TURNS = (calls_tool("lid"), "It opens.", calls_tool("base"), "It turns.")
+"""What a model says to both questions."""
 
 
-def retriever_tool(response_format: Any = "content", retriever: Any = None) -> BaseTool:
-    return create_retriever_tool(
-        retriever or Sections(), "search", "Searches.", response_format=response_format
-    )
+class Gathering(TypedDict, total=False):
+    """State of a graph whose branches retrieve side by side."""
 
-
-def agent(*replies: AIMessage, tools: Any = None, **options: Any) -> Any:
-    model = Scripted(replies=list(replies) or [calls_tool("kettle"), says()])
-    return create_agent(model, [retriever_tool()] if tools is None else tools, **options)
-
-
-def asked(question: str = QUESTION) -> dict[str, Any]:
-    return {"messages": [("user", question)]}
+    question: str
+    context: Annotated[list[Document], operator.add]
+    answer: str
 
 
 class TestAgent:
     @pytest.mark.parametrize(
         ("way", "response_format"),
         [
-            ("invoke", "content"),
-            ("astream", "content"),
-            ("events", "content"),
-            ("ainvoke", "content_and_artifact"),
-            ("stream", "content_and_artifact"),
-            ("batch", "content_and_artifact"),
+            *[(way, "content") for way in ("invoke", "astream", "events")],
+            *[(way, "content_and_artifact") for way in ("ainvoke", "stream", "batch")],
         ],
     )
     async def test_is_one_call(self, captured: Captured, response_format: str, way: str) -> None:
         """An agent's question, its tool's documents and its last message are one call."""
-        built = agent(tools=[retriever_tool(response_format)])
+        built = agent(tools=[retriever_tool(response_format=response_format)])
 
         await run(built, asked(), way, captured.config)
 
         call = captured.only
-        assert call.question == QUESTION
-        assert captured.ids == ["a", "b", "c"]
-        assert call.response == ANSWER
-        assert (captured.how.status, captured.how.documents_from) == ("ok", "prompt")
-        assert captured.how.retrievers == ("Sections",)
-        assert call.history == ()
+        assert (call.question, call.response, call.history) == (QUESTION, ANSWER, ())
+        assert captured.found == (["a", "b", "c"], "prompt", [])
+        assert (captured.how.status, captured.how.retrievers) == ("ok", ("Sections",))
 
     @pytest.mark.filterwarnings("ignore:The v3 streaming protocol")
     async def test_events_of_version_3(self, captured: Captured) -> None:
@@ -72,7 +63,7 @@ class TestAgent:
         events = await agent().astream_events(asked(), captured.config, version="v3")
         assert [event async for event in events]
 
-        assert [substance(call) for call in captured.calls] == [substance(captured.calls[0])] * 3
+        assert captured.substances == [captured.substances[0]] * 3
 
     @pytest.mark.filterwarnings("ignore:The v3 streaming protocol")
     async def test_stream_of_version_3_that_is_left(self, captured: Captured) -> None:
@@ -84,7 +75,7 @@ class TestAgent:
                 searched.append(query)
                 return sections()
 
-        built = agent(tools=[retriever_tool(retriever=Noted())])
+        built = agent(tools=[retriever_tool(Noted())])
         if not hasattr(built, "stream_events"):
             pytest.skip("this langchain-core has no stream_events")
         stream = built.stream_events(asked(), captured.config, version="v3")
@@ -94,8 +85,7 @@ class TestAgent:
         stream.abort()
 
         assert captured.how.status == "aborted"
-        assert captured.only.question == QUESTION
-        assert captured.only.response is None
+        assert (captured.only.question, captured.only.response) == (QUESTION, None)
 
     @pytest.mark.parametrize("scored", [False, True])
     def test_artifact_without_a_retriever(self, captured: Captured, scored: bool) -> None:
@@ -132,34 +122,22 @@ class TestAgent:
 
         agent(tools=[search], state_schema=WithContext).invoke(asked(), captured.config)
 
-        assert captured.ids == ["a", "b", "c"]
-        assert captured.how.documents_from == "prompt"
+        assert captured.found == (["a", "b", "c"], "prompt", [])
 
     def test_second_turn(self, captured: Captured) -> None:
         """With a checkpointer: this turn's question, documents and answer, and what was before."""
-        built = agent(
-            calls_tool("lid"),
-            says("It opens."),
-            calls_tool("base"),
-            says("It turns."),
-            tools=[retriever_tool(retriever=Named())],
-            checkpointer=InMemorySaver(),
-        )
-        config = {**captured.config, "configurable": {"thread_id": "1"}}
+        built = agent(*TWO_TURNS, tools=[retriever_tool(Named())], checkpointer=InMemorySaver())
 
-        built.invoke(asked("And the lid?"), config)
-        built.invoke(asked("And the base?"), config)
+        for question in QUESTIONS:
+            built.invoke(asked(question), captured.remembering)
 
         first, second = captured.calls
-        assert (first.question, first.response, ids(first.documents)) == (
-            "And the lid?", "It opens.", ["lid"],
-        )  # fmt: skip
-        assert (second.question, second.response) == ("And the base?", "It turns.")
+        assert captured.questions == [*QUESTIONS]
+        assert [call.response for call in captured.calls] == ["It opens.", "It turns."]
         # The model was shown what the first turn had found, too.
-        assert [(document.id, document.text) for document in second.documents] == [
-            ("base", "All about base, and no more."),
-            (None, "All about lid, and no more."),
-        ]
+        assert captured.ids_by_call == [["lid"], ["base", None]]
+        about = [f"All about {name}, and no more." for name in ("base", "lid")]
+        assert [document.text for document in second.documents] == about
         assert first.history == ()
         assert [(turn.role, turn.content) for turn in second.history] == [
             ("user", "And the lid?"),
@@ -173,11 +151,10 @@ class TestAgent:
         class Reply(BaseModel):
             minutes: int
 
-        structured = AIMessage(
-            "", tool_calls=[{"name": "Reply", "args": {"minutes": 4}, "id": "r"}]
-        )
-        built = agent(calls_tool("kettle"), structured, response_format=Reply)
+        reply = {"name": "Reply", "args": {"minutes": 4}, "id": "r"}
+        structured = AIMessage("", tool_calls=[reply])
 
+        built = agent(calls_tool("kettle"), structured, response_format=Reply)
         built.invoke(asked(), captured.config)
 
         assert captured.only.response == '{"minutes":4}'
@@ -186,17 +163,10 @@ class TestAgent:
 
 def generate(state: Any) -> dict[str, Any]:
     filled = PROMPT.invoke({"context": joined(state["context"]), "question": state["question"]})
-    return {"answer": Scripted(replies=[says()]).invoke(filled).text}
+    return {"answer": model().invoke(filled).text}
 
 
-def assert_resumed(captured: Captured) -> None:
-    assert captured.statuses == ["interrupted", "ok"]
-    assert [call.response for call in captured.calls] == [None, ANSWER]
-    assert [call.question for call in captured.calls] == [QUESTION] * 2
-    assert [ids(call.documents) for call in captured.calls] == [["a", "b", "c"]] * 2
-
-
-def from_retriever(state: State) -> State:
+def lookup(state: State) -> State:
     return {"context": Sections().invoke(state["question"])}
 
 
@@ -208,12 +178,8 @@ class TestGraph:
     @pytest.mark.parametrize(
         ("retrieve", "way"),
         [
-            (from_retriever, "invoke"),
-            (from_retriever, "ainvoke"),
-            (from_retriever, "astream"),
-            (from_store, "stream"),
-            (from_store, "batch"),
-            (from_store, "events"),
+            *[(lookup, way) for way in ("invoke", "ainvoke", "astream")],
+            *[(from_store, way) for way in ("stream", "batch", "events")],
         ],
     )
     async def test_search_in_a_node(self, captured: Captured, retrieve: Any, way: str) -> None:
@@ -225,7 +191,7 @@ class TestGraph:
         assert (captured.only.question, captured.only.response) == (QUESTION, ANSWER)
         assert captured.found == (["a", "b", "c"], "prompt", [])
         assert captured.how.status == "ok"
-        assert captured.how.retrievers == (("Sections",) if retrieve is from_retriever else ())
+        assert captured.how.retrievers == (("Sections",) if retrieve is lookup else ())
 
     def test_subgraph_with_a_pydantic_state(self, captured: Captured) -> None:
         """A graph inside of a graph is part of its call; a state may be a pydantic model."""
@@ -246,25 +212,39 @@ class TestGraph:
         assert (captured.only.question, captured.only.response) == (QUESTION, ANSWER)
         assert captured.ids == ["a", "b", "c"]
 
-    @pytest.mark.parametrize("way", ["invoke", "ainvoke", "stream"])
-    async def test_interrupt_and_resume(self, captured: Captured, way: str) -> None:
-        """A graph that waits is `interrupted`; what resumes it is a call with its own answer."""
+    @pytest.mark.parametrize(
+        ("way", "given"),
+        [
+            *[(way, Command(resume="yes")) for way in ("invoke", "ainvoke", "stream")],
+            *[(way, None) for way in ("invoke", "astream")],
+        ],
+    )
+    async def test_interrupt_and_resume(self, captured: Captured, way: str, given: Any) -> None:
+        """A graph that waits is `interrupted`; what resumes it is a call with its own answer.
+
+        So it is at a breakpoint, from which a graph goes on with no input.
+        """
 
         def approve(state: State) -> State:
             interrupt("Go on?")
             return {}
 
-        waiting = graph(
-            State, retrieve=from_retriever, approve=approve, generate=generate,
-            checkpointer=InMemorySaver(),
-        )  # fmt: skip
-        config = {**captured.config, "configurable": {"thread_id": "1"}}
+        options: dict[str, Any] = {"approve": approve}
+        if given is None:
+            pytest.importorskip("langgraph.callbacks", reason="this LangGraph tells nobody")
+            options = {"interrupt_before": ["generate"]}
+        saver = InMemorySaver()
+        waiting = graph(State, retrieve=lookup, **options, generate=generate, checkpointer=saver)
 
-        await run(waiting, {"question": QUESTION}, way, config)
+        await run(waiting, {"question": QUESTION}, way, captured.remembering)
         assert captured.handler.open_calls == 0
-        await run(waiting, Command(resume="yes"), way, config)
+        await run(waiting, given, way, captured.remembering)
 
-        assert_resumed(captured)
+        assert captured.statuses == ["interrupted", "ok"]
+        assert [call.response for call in captured.calls] == [None, ANSWER]
+        assert captured.questions == [QUESTION] * 2
+        assert captured.ids_by_call == [["a", "b", "c"]] * 2
+        assert type(captured.handler).__name__ == "RagEvalCallbackHandler"
 
     def test_fan_out(self, captured: Captured) -> None:
         """Branches that `Send` started each retrieve; duplicates in the state count once."""
@@ -275,33 +255,14 @@ class TestGraph:
         built = StateGraph(Gathering)
         built.add_node("branch", branch)
         built.add_node("generate", generate)
-        built.add_conditional_edges(
-            START,
-            lambda _: [Send("branch", {"query": q}) for q in ("lid", "base", "cord")],
-            ["branch"],
-        )
+        sent = [Send("branch", {"query": query}) for query in ("lid", "base", "cord")]
+        built.add_conditional_edges(START, lambda _: sent, ["branch"])
         built.add_edge("branch", "generate")
 
         built.compile().invoke({"question": QUESTION}, captured.config)
 
         assert sorted(map(str, captured.ids)) == ["a", "base", "cord", "lid"]
         assert captured.how.retrievers == ("Named",) * 3
-
-    @pytest.mark.parametrize("way", ["invoke", "astream"])
-    async def test_breakpoint(self, captured: Captured, way: str) -> None:
-        """A graph that waits at a breakpoint is `interrupted` as well; it goes on with no input."""
-        pytest.importorskip("langgraph.callbacks", reason="this LangGraph tells nobody")
-        waiting = graph(
-            State, retrieve=from_retriever, generate=generate,
-            checkpointer=InMemorySaver(), interrupt_before=["generate"],
-        )  # fmt: skip
-        config = {**captured.config, "configurable": {"thread_id": "1"}}
-
-        await run(waiting, {"question": QUESTION}, way, config)
-        await run(waiting, None, way, config)
-
-        assert_resumed(captured)
-        assert type(captured.handler).__name__ == "RagEvalCallbackHandler"
 
     def test_kind_of_handler(self) -> None:
         """LangGraph's own base class is there from the start, also for an app's own subclass."""
@@ -331,15 +292,10 @@ class TestGraph:
                 interrupt("Go on?")
             return joined(retrieved)
 
-        built = agent(
-            calls_tool("lid"), says("It opens."), calls_tool("base"), says("It turns."),
-            tools=[search], checkpointer=InMemorySaver(),
-        )  # fmt: skip
-        config = {**captured.config, "configurable": {"thread_id": "1"}}
-        built.invoke(asked("And the lid?"), config)
+        built = agent(*TWO_TURNS, tools=[search], checkpointer=InMemorySaver())
 
-        built.invoke(asked("And the base?"), config)
-        built.invoke(Command(resume="yes"), config)
+        for given in (*map(asked, QUESTIONS), Command(resume="yes")):
+            built.invoke(given, captured.remembering)
 
         assert captured.statuses == ["ok", "interrupted", "ok"]
         assert [call.response for call in captured.calls] == ["It opens.", None, "It turns."]

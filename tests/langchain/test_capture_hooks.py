@@ -14,23 +14,26 @@ from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.langchain import RagEvalCallbackHandler
 from rag_eval_integrations.records import RagCall, from_line, to_line
 
-from .apps import QUESTION, Store, ids
-from .conftest import ANSWER, PROMPT, joined, model, rag_chain, sections
+from .apps import QUESTION, Store
+from .conftest import ANSWER, PROMPT, Captured, joined, model, rag_chain, sections
 
 
-def ask(chain: Any, given: Any, **hooks: Any) -> tuple[list[RagCall], RagEvalCallbackHandler]:
-    calls: list[RagCall] = []
-    handler = RagEvalCallbackHandler(calls.append, **hooks)
-    chain.invoke(given, {"callbacks": [handler]})
-    assert handler.open_calls == 0
-    return calls, handler
+def ask(chain: Any, given: Any, **hooks: Any) -> Captured:
+    captured = Captured(**hooks)
+    chain.invoke(given, captured.config)
+    assert captured.handler.open_calls == 0
+    return captured
+
+
+def texts() -> list[str]:
+    return [document.page_content for document in sections()]
 
 
 def unseen(question: str) -> dict[str, Any]:
     """An app that searches and asks where no event tells."""
     retrieved = Store().similarity_search(question)
     filled = PROMPT.invoke({"context": joined(retrieved), "question": question})
-    return {"reply": model().invoke(filled).text, "sources": [d.page_content for d in retrieved]}
+    return {"reply": model().invoke(filled).text, "sources": texts()}
 
 
 class TestHooks:
@@ -38,7 +41,7 @@ class TestHooks:
         """What a hook says stands, where the usual capture would have said something else."""
         chain = RunnableLambda(lambda given: given["ask"]) | rag_chain()
 
-        calls, handler = ask(
+        captured = ask(
             chain,
             {"ask": "rephrased", "input": "not this", "who": QUESTION},
             question=lambda inputs: inputs["who"],
@@ -46,33 +49,24 @@ class TestHooks:
             response=lambda outputs: outputs.upper(),
         )
 
-        (call,) = calls
-        assert call.question == QUESTION
-        assert ids(call.documents) == ["a"]
-        assert call.response == ANSWER.upper()
-        assert call.capture is not None
-        assert call.capture.documents_from == "prompt"
-        assert ids(call.capture.not_in_prompt) == ["b", "c"]
-        assert call.capture.metadata == {}
-        assert handler.failed == 0
+        call = captured.only
+        assert (call.question, call.response) == (QUESTION, ANSWER.upper())
+        assert captured.found == (["a"], "prompt", ["b", "c"])
+        assert (captured.how.metadata, captured.handler.failed) == ({}, 0)
         assert from_line(RagCall, to_line(call)) == call
 
     def test_documents_that_no_event_told(self) -> None:
         """With documents from the hook, a call in which no retriever ran is a RAG call."""
-        calls, _ = ask(
-            RunnableLambda(unseen),
-            QUESTION,
+        captured = ask(
+            RunnableLambda(unseen), QUESTION,
             documents=lambda inputs, outputs: outputs["sources"],
             response=lambda outputs: outputs["reply"],
-        )
+        )  # fmt: skip
 
-        (call,) = calls
-        assert [document.text for document in call.documents] == [
-            document.page_content for document in sections()
-        ]
+        call = captured.only
+        assert [document.text for document in call.documents] == texts()
         assert (call.question, call.response) == (QUESTION, ANSWER)
-        assert call.capture is not None
-        assert call.capture.documents_from == "prompt"
+        assert captured.how.documents_from == "prompt"
 
     @pytest.mark.parametrize(
         ("given", "ids_and_scores"),
@@ -87,43 +81,34 @@ class TestHooks:
     )
     def test_shapes_of_documents(self, given: Any, ids_and_scores: list[Any]) -> None:
         """Documents may be strings, anyone's documents, or pairs with a score."""
-        calls, handler = ask(rag_chain(), QUESTION, documents=lambda inputs, outputs: given)
+        captured = ask(rag_chain(), QUESTION, documents=lambda inputs, outputs: given)
 
-        assert [(d.id, d.score) for d in calls[0].documents] == ids_and_scores
-        assert calls[0].capture is not None
+        assert [(d.id, d.score) for d in captured.only.documents] == ids_and_scores
         if ids_and_scores:
             in_prompt = ids_and_scores[0][0] == "a"
-            assert calls[0].capture.documents_from == ("prompt" if in_prompt else "dataflow")
-        assert handler.failed == 0
+            assert captured.how.documents_from == ("prompt" if in_prompt else "dataflow")
+        assert captured.handler.failed == 0
 
     def test_none_leaves_it_to_the_capture(self) -> None:
         """A documents hook that returns None has no opinion; a response hook says there is none."""
-        calls, _ = ask(
-            rag_chain(),
-            QUESTION,
-            documents=lambda inputs, outputs: None,
-            response=lambda outputs: None,
-        )
-        nothing, _ = ask(model(), QUESTION, documents=lambda inputs, outputs: None)
+        hooks = {"documents": lambda inputs, outputs: None, "response": lambda outputs: None}
+        captured = ask(rag_chain(), QUESTION, **hooks)
 
-        assert ids(calls[0].documents) == ["a", "b", "c"]
-        assert calls[0].response is None
-        assert nothing == []
+        assert (captured.ids, captured.only.response) == (["a", "b", "c"], None)
+        assert ask(model(), QUESTION, documents=hooks["documents"]).calls == []
 
     def test_true_inputs_of_a_stream(self) -> None:
         """Of a stream, hooks see the inputs, not LangChain's stand-in for them."""
-        calls: list[RagCall] = []
         seen: list[Any] = []
-        handler = RagEvalCallbackHandler(
-            calls.append,
+        captured = Captured(
             question=lambda inputs: seen.append(inputs) or "asked",  # type: ignore[func-returns-value,redundant-expr]
             documents=lambda inputs, outputs: seen.append(inputs),
         )
 
-        list(rag_chain().stream(QUESTION, {"callbacks": [handler]}))
+        list(rag_chain().stream(QUESTION, captured.config))
 
         assert seen == [QUESTION, QUESTION]
-        assert calls[0].question == "asked"
+        assert captured.questions == ["asked"]
 
 
 class TestBrokenHooks:
@@ -140,21 +125,15 @@ class TestBrokenHooks:
             ("response", lambda outputs: 7),
         ],
     )
-    def test_leaves_its_field_empty(
-        self, name: str, hook: Any, caplog: pytest.LogCaptureFixture
-    ) -> None:
+    def test_leaves_it_empty(self, name: str, hook: Any, caplog: pytest.LogCaptureFixture) -> None:
         """A hook that fails is logged, counted and named; nothing is put in its field's place."""
         with caplog.at_level(logging.ERROR):
-            calls, handler = ask(rag_chain(), {"question": QUESTION}, **{name: hook})
+            captured = ask(rag_chain(), {"question": QUESTION}, **{name: hook})
 
-        (call,) = calls
         empty = {"question": "", "documents": (), "response": None}
-        assert getattr(call, name) == empty[name]
-        for other in empty.keys() - {name}:
-            assert getattr(call, other) != empty[other]
-        assert call.capture is not None
-        assert call.capture.metadata == {"rag_eval_hook_failed": [name]}
-        assert handler.failed == 1
+        assert [key for key in empty if getattr(captured.only, key) == empty[key]] == [name]
+        assert captured.how.metadata == {"rag_eval_hook_failed": [name]}
+        assert captured.handler.failed == 1
         assert f"the `{name}` hook failed" in caplog.text
 
     @pytest.mark.parametrize("name", ["question", "documents", "response"])
@@ -164,9 +143,9 @@ class TestBrokenHooks:
         def hook(*given: Any) -> Any:
             raise asyncio.CancelledError if name == "documents" else SystemExit
 
-        calls, handler = ask(rag_chain(), {"question": QUESTION}, **{name: hook})
+        captured = ask(rag_chain(), {"question": QUESTION}, **{name: hook})
 
-        assert len(calls) == handler.failed == 1
+        assert len(captured.calls) == captured.handler.failed == 1
 
     @pytest.mark.parametrize("name", ["question", "documents", "response"])
     def test_refused(self, name: str) -> None:

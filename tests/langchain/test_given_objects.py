@@ -12,22 +12,16 @@ from langchain_core.language_models.fake_chat_models import FakeListChatModel
 
 from rag_eval_integrations import RagCall, RagEvaluator
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.langchain import (
-    RagEvalCallbackHandler,
-    as_evaluators,
-)
+from rag_eval_integrations.langchain import RagEvalCallbackHandler, as_evaluators
 from rag_eval_integrations.records import to_line
+from rag_eval_integrations.testing import labels_reply
 
-REPLY = """{"relevance_explanation": "0a answers.", "all_relevant_sentence_keys": ["0a"],
-"overall_supported_explanation": "Copied.", "overall_supported": true,
-"sentence_support_information": [{"response_sentence_key": "a", "explanation": "Copied.",
-"supporting_sentence_keys": ["0a"], "fully_supported": true}],
-"all_utilized_sentence_keys": ["0a"]}"""
+from .conftest import model
 
 
 def test_a_chat_model_is_a_judge() -> None:
     """It is asked with the labelling prompt, and named in the scores."""
-    evaluator = RagEvaluator(judge=FakeListChatModel(responses=[REPLY]))
+    evaluator = RagEvaluator(judge=model(labels_reply(["0a"], ["a"])))
     evaluation = evaluator.evaluate_sync(RagCall("When?", ["At nine."], "At nine."))
 
     assert evaluation.scores["adherence"].value == 1.0
@@ -50,10 +44,9 @@ def test_documents_are_taken_as_they_are() -> None:
     class Page(LangChainDocument):
         pass
 
-    found = LangChainDocument(
-        "At nine.", id="t1", metadata={"at": datetime(2026, 1, 2, tzinfo=UTC), "score": 0.5}
-    )
-    call = RagCall("When?", [found, Page(page_content="At ten."), "At eleven."], "At nine.")
+    metadata = {"at": datetime(2026, 1, 2, tzinfo=UTC), "score": 0.5}
+    first = LangChainDocument("At nine.", id="t1", metadata=metadata)
+    call = RagCall("When?", [first, Page(page_content="At ten."), "At eleven."], "At nine.")
 
     assert [document.text for document in call.documents] == ["At nine.", "At ten.", "At eleven."]
     assert (call.documents[0].id, call.documents[0].score) == ("t1", 0.5)

@@ -12,22 +12,16 @@ from typing import Any
 
 import openai
 import pytest
-from langchain_openai import ChatOpenAI
 from loopback import Behaviour, LoopbackServer
-from pydantic import SecretStr
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.langchain import LangChainModel
 from rag_eval_integrations.testing import labels_reply, small_call
 
+from .conftest import chat_model
+
 REPLY = labels_reply(["0a", "0b", "1a"], ["a", "b"])
-
-
-def chat_model(base_url: str, **changes: Any) -> ChatOpenAI:
-    return ChatOpenAI(
-        model="m", base_url=base_url, api_key=SecretStr("none"), max_retries=0, **changes
-    )
 
 
 class OwnModels:
@@ -37,7 +31,7 @@ class OwnModels:
         self.base_url = base_url
         self.clients: list[openai.DefaultAsyncHttpxClient] = []
 
-    def __call__(self) -> ChatOpenAI:
+    def __call__(self) -> Any:
         self.clients.append(openai.DefaultAsyncHttpxClient())
         return chat_model(self.base_url, http_async_client=self.clients[-1])
 
@@ -57,7 +51,7 @@ def test_app_and_judge_side_by_side(made: bool) -> None:
     """Twelve of each: the app awaits on its loop what the judge asks from ours; none fails."""
     errors: list[str | None] = []
 
-    async def app(model: ChatOpenAI) -> list[str]:
+    async def app(model: Any) -> list[str]:
         answers = []
         for turn in range(2):
             batch = [model.ainvoke(f"question {turn} {number}") for number in range(6)]
@@ -71,10 +65,8 @@ def test_app_and_judge_side_by_side(made: bool) -> None:
         judge = LangChainModel(make_model=own) if made else LangChainModel(model)
         evaluator = RagEvaluator(judge, max_remembered=0)
 
-        def judge_all() -> None:
-            errors.extend(judged(evaluator, number) for number in range(12))
-
-        thread = threading.Thread(target=judge_all)
+        numbered = (judged(evaluator, number) for number in range(12))
+        thread = threading.Thread(target=errors.extend, args=(numbered,))
         thread.start()
         answers = asyncio.run(app(model))
         thread.join(60)

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import threading
+import weakref
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from rag_eval_integrations.records import RagCall, Turn
 from .conftest import (
     ANSWER,
     MODES,
+    QUESTION,
     TOKENS,
     Captured,
     Model,
@@ -39,7 +41,6 @@ from .conftest import (
     wait_for,
 )
 
-QUESTION = "How fast is the kettle?"
 EARLIER = [
     ChatMessage(role="system", content="Be brief."),
     ChatMessage(role="user", content="Do you know kettles?"),
@@ -68,15 +69,15 @@ class Writes(ContextChatEngine):
 
     def stream_chat(self, message: str, chat_history: Any = None) -> Any:
         parts = self._parts(message)
-        said = self._llm.stream_chat([ChatMessage(role="user", content=message)])
-        response = StreamingAgentChatResponse(chat_stream=said, **parts)
+        stream = self._llm.stream_chat([ChatMessage(role="user", content=message)])
+        response = StreamingAgentChatResponse(chat_stream=stream, **parts)
         Thread(target=response.write_response_to_history, args=(self._memory,)).start()
         return response
 
     async def astream_chat(self, message: str, chat_history: Any = None) -> Any:
         parts = self._parts(message)
-        said = await self._llm.astream_chat([ChatMessage(role="user", content=message)])
-        response = StreamingAgentChatResponse(achat_stream=said, **parts)
+        stream = await self._llm.astream_chat([ChatMessage(role="user", content=message)])
+        response = StreamingAgentChatResponse(achat_stream=stream, **parts)
         response.awrite_response_to_history_task = asyncio.create_task(
             response.awrite_response_to_history(self._memory)
         )
@@ -84,7 +85,7 @@ class Writes(ContextChatEngine):
 
 
 def writes(llm: Any = None) -> Any:
-    return Writes.from_defaults(retriever=Sections(nodes()), llm=llm or Model(), memory=memory())
+    return context(llm, kind=Writes)
 
 
 class Database(BaseMemory):
@@ -112,6 +113,10 @@ class Database(BaseMemory):
         self.rows = []
 
 
+def with_database(llm: Any, kind: Any = ContextChatEngine) -> Any:
+    return kind.from_defaults(retriever=Sections(nodes()), llm=llm, memory=Database())
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("way", ["chat", "achat", "stream_chat", "astream_chat"])
 async def test_give_one_record_a_turn(captured: Captured, mode: Any, way: str) -> None:
@@ -125,13 +130,9 @@ async def test_give_one_record_a_turn(captured: Captured, mode: Any, way: str) -
     first, call = captured.calls
     assert first.history == ()
     assert (call.question, call.response) == (QUESTION, ANSWER)
-    assert [(document.id, document.score) for document in call.documents] == [
-        (name, 0.5) for name in "abc"
-    ]
-    assert call.history == (
-        Turn(role="user", content="Do you know kettles?"),
-        Turn(role="assistant", content=ANSWER),
-    )
+    scores = [(document.id, document.score) for document in call.documents]
+    assert scores == [("a", 0.5), ("b", 0.5), ("c", 0.5)]
+    assert call.history == (TURNS[0], Turn(role="assistant", content=ANSWER))
     assert call.app == type(chat).__name__
     assert (seen(call).status, seen(call).documents_from) == ("ok", "prompt")
     assert seen(call).retrievers == ("Sections",)
@@ -156,26 +157,22 @@ class TestHistory:
         """What users and assistants said before; system and empty messages are no turns."""
         mode().chat(QUESTION, chat_history=list(EARLIER))
 
-        assert captured.only.history == TURNS
-        assert captured.only.question == QUESTION
+        assert (captured.only.question, captured.only.history) == (QUESTION, TURNS)
 
     def test_of_a_memory_that_is_not_asked(self, captured: Captured) -> None:
         """A memory in a database is left alone: the turns are those that the model was shown."""
-        model = ToolCaller(script=["I do.", ANSWER])
-        chat = ContextChatEngine.from_defaults(
-            retriever=Sections(nodes()), llm=model, memory=Database()
-        )
+        chat = with_database(ToolCaller(script=["I do.", ANSWER]))
         chat.chat("Do you know kettles?")
         chat.chat(QUESTION)
 
-        assert [call.history for call in captured.calls] == [(), TURNS]
-        assert [call.response for call in captured.calls] == ["I do.", ANSWER]
+        turns = [(call.history, call.response) for call in captured.calls]
+        assert turns == [((), "I do."), (TURNS, ANSWER)]
 
     @pytest.mark.parametrize("kind", [ContextChatEngine, CondensePlusContextChatEngine])
     @pytest.mark.parametrize("way", ["chat", "astream_chat"])
     async def test_of_a_model_of_texts(self, captured: Captured, kind: Any, way: str) -> None:
         """Such a model gets no messages: the turns are those of the template, braces and all."""
-        chat = kind.from_defaults(retriever=Sections(nodes()), llm=Model(), memory=Database())
+        chat = with_database(Model(), kind)
         await chat.achat("Do you {know} kettles?")
         await read(chat, way)
         await asyncio.to_thread(wait_for, lambda: len(captured.calls) == 2)
@@ -194,9 +191,7 @@ class TestHistory:
             def metadata(self) -> LLMMetadata:
                 return LLMMetadata(model_name="scripted", system_role=MessageRole.USER)
 
-        chat = ContextChatEngine.from_defaults(
-            retriever=Sections(nodes()), llm=Plain(), memory=Database()
-        )
+        chat = with_database(Plain())
         chat.chat("Do you know kettles?")
         chat.chat(QUESTION)
 
@@ -225,9 +220,7 @@ class TestStreams:
             async def astream_chat(self, messages: Any, **kwargs: Any) -> Any:
                 async def replies() -> Any:
                     for token in TOKENS:
-                        yield ChatResponse(
-                            message=ChatMessage(role="assistant", content=token), delta=token
-                        )
+                        yield ChatResponse(message=ChatMessage(content=token), delta=token)
                         await asyncio.sleep(30 if token == " kettle" else 0)
 
                 return replies()
@@ -241,9 +234,7 @@ class TestStreams:
         with pytest.raises(asyncio.CancelledError):
             await response.awrite_response_to_history_task
 
-        call = captured.only
-        assert call.response == "The kettle"
-        assert captured.how.status == "aborted"
+        assert (captured.only.response, captured.how.status) == ("The kettle", "aborted")
 
     @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
     def test_that_fail(self, captured: Captured) -> None:
@@ -254,10 +245,8 @@ class TestStreams:
             list(response.response_gen)
 
         wait_for(lambda: captured.calls)
-        call = captured.only
-        assert call.response is None
+        assert (captured.only.response, captured.how.status) == (None, "error")
         assert captured.ids == ["a", "b", "c"]
-        assert captured.how.status == "error"
 
     def test_without_memory(self, captured: Captured) -> None:
         """A stream that is not written into memory is read by the app, and read along."""
@@ -271,16 +260,14 @@ class TestStreams:
                     is_writing_to_memory=False,
                 )
 
-        chat = Direct.from_defaults(retriever=Sections(nodes()), llm=Model(), memory=memory())
-        response = chat.stream_chat(QUESTION)
+        response = context(kind=Direct).stream_chat(QUESTION)
         assert captured.calls == []
 
         assert list(response.response_gen) == TOKENS
         assert captured.only.response == ANSWER
 
-    def test_given_up_at_uninstall(self) -> None:
+    def test_given_up_at_uninstall(self, calls: list[RagCall]) -> None:
         """What an engine writes after `uninstall` cannot be seen: the call is forgotten."""
-        calls: list[RagCall] = []
         go = threading.Event()
 
         class Waiting(ToolCaller):
@@ -293,8 +280,7 @@ class TestStreams:
         go.set()
 
         assert list(response.response_gen) == [ANSWER]
-        assert handler.open_calls == 0
-        assert calls == []
+        assert (handler.open_calls, calls) == (0, [])
 
 
 class TestTrouble:
@@ -305,14 +291,11 @@ class TestTrouble:
         with pytest.raises(RuntimeError, match="index is gone"):
             await read(mode(retriever=Sections([], error="index is gone")), way)
 
-        assert captured.only.question == QUESTION
-        assert captured.only.response is None
+        assert (captured.only.question, captured.only.response) == (QUESTION, None)
         assert captured.how.status == "error"
 
     def test_leaves_no_response_behind(self, captured: Captured) -> None:
         """A finished chat keeps none of the app's objects alive."""
-        import weakref
-
         response = context().stream_chat(QUESTION)
         list(response.response_gen)
         wait_for(lambda: captured.calls)

@@ -9,25 +9,28 @@ from typing import Any
 
 import pytest
 from llama_index.core.agent.workflow import FunctionAgent
-from llama_index.core.query_engine import CustomQueryEngine
 from llama_index.core.tools import RetrieverTool
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.llama_index import RagEvalHandler
 from rag_eval_integrations.records import Document, RagCall
 
-from .conftest import ANSWER, TOKENS, Sections, ToolCaller, context, engine, ids, nodes, seen
+from .conftest import ANSWER, TOKENS, Own, Sections, ToolCaller, context, engine, ids, nodes, seen
 
 QUESTION = "How fast is the kettle?"
 
 
-def captured_with(run: Any, **hooks: Any) -> RagCall:
+def captured_with(ask: Any = None, **hooks: Any) -> RagCall:
+    """The call of a query, or of what is asked instead, with these hooks."""
     calls: list[RagCall] = []
     with RagEvalHandler(calls.append, **hooks) as handler:
-        run()
+        ask() if ask else engine(Sections(nodes())).query(QUESTION)
     assert handler.failed == 0
     assert len(calls) == 1
     return calls[0]
+
+
+NAMES = pytest.mark.parametrize("name", ["question", "documents", "response"])
 
 
 class TestHooks:
@@ -37,16 +40,14 @@ class TestHooks:
         def question(arguments: Mapping[str, Any]) -> str:
             return str(arguments["str_or_query_bundle"]).removeprefix("Q: ")
 
-        call = captured_with(
-            lambda: engine(Sections(nodes())).query(f"Q: {QUESTION}"), question=question
-        )
+        asking = engine(Sections(nodes()))
+        call = captured_with(lambda: asking.query(f"Q: {QUESTION}"), question=question)
 
         assert call.question == QUESTION
 
     @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-    async def test_question_of_a_run(self) -> None:
+    async def test_question_of_a_run(self, calls: list[RagCall]) -> None:
         """For an agent or workflow, it reads the start event's fields."""
-        calls: list[RagCall] = []
         agent = FunctionAgent(
             tools=[RetrieverTool.from_defaults(Sections(nodes()), name="find", description="d")],
             llm=ToolCaller(script=[[("find", {"input": "x"})], "Done"]),
@@ -62,7 +63,7 @@ class TestHooks:
         def documents(result: Any) -> list[Any]:
             return [result.source_nodes[0], nodes()[1], Document("three", "3", score=0.3), "four"]
 
-        call = captured_with(lambda: engine(Sections(nodes())).query(QUESTION), documents=documents)
+        call = captured_with(documents=documents)
 
         assert ids(call) == ["a", "b", "3", None]
         assert [document.text for document in call.documents][2:] == ["three", "four"]
@@ -72,31 +73,23 @@ class TestHooks:
 
     def test_documents_make_a_rag_call(self) -> None:
         """An app that retrieves out of sight is a RAG app where the hook says so."""
-
-        class Hidden(CustomQueryEngine):
-            def custom_query(self, query_str: str) -> str:
-                return "Four minutes."
-
-        call = captured_with(lambda: Hidden().query(QUESTION), documents=lambda result: ["Hidden."])
+        hidden = Own(answer=lambda question: "Four minutes.")
+        call = captured_with(lambda: hidden.query(QUESTION), documents=lambda result: ["Hidden."])
 
         assert [document.text for document in call.documents] == ["Hidden."]
 
     def test_response(self) -> None:
         """The response hook reads what the outermost method returned."""
-        call = captured_with(
-            lambda: engine(Sections(nodes())).query(QUESTION),
-            response=lambda result: result.response.upper(),
-        )
+        call = captured_with(response=lambda result: result.response.upper())
 
         assert call.response == ANSWER.upper()
 
     def test_response_of_streams(self) -> None:
         """For a stream it gets the whole text, when it has been read: it cannot drain it."""
-        call = captured_with(
-            lambda: list(engine(Sections(nodes()), streaming=True).query(QUESTION).response_gen),  # type: ignore[union-attr,arg-type]  # a stream
-            response=lambda text: text.upper(),
-        )
-        assert call.response == ANSWER.upper()
+        streaming: Any = engine(Sections(nodes()), streaming=True)
+
+        def query() -> None:
+            assert list(streaming.query(QUESTION).response_gen) == TOKENS
 
         def chat() -> None:
             before = {*threading.enumerate()}
@@ -105,65 +98,47 @@ class TestHooks:
             for thread in {*threading.enumerate()} - before:
                 thread.join(10)  # what writes the stream
 
-        assert captured_with(chat, response=lambda text: text.upper()).response == ANSWER.upper()
+        for ask in (query, chat):
+            call = captured_with(ask, response=lambda text: text.upper())
+            assert call.response == ANSWER.upper()
 
     def test_none_leaves_it_to_the_handler(self) -> None:
         """A hook that has nothing to say says None."""
-        call = captured_with(
-            lambda: engine(Sections(nodes())).query(QUESTION),
-            documents=lambda result: None,
-            response=lambda result: None,
-        )
+        call = captured_with(documents=lambda result: None, response=lambda result: None)
 
-        assert ids(call) == ["a", "b", "c"]
-        assert call.response == ANSWER
+        assert (ids(call), call.response) == (["a", "b", "c"], ANSWER)
 
-    @pytest.mark.parametrize("name", ["question", "documents", "response"])
-    @pytest.mark.parametrize("wrong", ["raises", "returns"])
-    def test_that_fail(self, name: str, wrong: str, caplog: pytest.LogCaptureFixture) -> None:
-        """A failing hook is logged and counted; the call is read without it."""
+    @NAMES
+    @pytest.mark.parametrize("wrong", [ZeroDivisionError, SystemExit, asyncio.CancelledError, [7]])
+    def test_that_fail(
+        self, calls: list[RagCall], name: str, wrong: Any, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """An error, an exit or a cancellation is logged and counted; the call is read without it."""
 
         def hook(value: Any) -> Any:
-            if wrong == "raises":
-                raise ZeroDivisionError
-            return [7]
+            if wrong != [7]:
+                raise wrong
+            return wrong
 
-        calls: list[RagCall] = []
         with RagEvalHandler(calls.append, **{name: hook}) as handler:  # type: ignore[arg-type]  # by name
             answers = [str(engine(Sections(nodes())).query(QUESTION)) for _ in range(2)]
 
         assert answers == [ANSWER] * 2
         assert handler.failed == 2
         assert f"the `{name}` hook" in caplog.text
-        assert [(c.question, ids(c), c.response) for c in calls] == [
-            (QUESTION, ["a", "b", "c"], ANSWER)
-        ] * 2
+        fields = [(call.question, ids(call), call.response) for call in calls]
+        assert fields == [(QUESTION, ["a", "b", "c"], ANSWER)] * 2
 
     @pytest.mark.parametrize("given", ["one string", {"text": "a"}, 7])
-    def test_no_list_of_documents(self, given: Any) -> None:
+    def test_no_list_of_documents(self, calls: list[RagCall], given: Any) -> None:
         """Characters and keys are not documents: such a result counts as a failure."""
-        calls: list[RagCall] = []
         with RagEvalHandler(calls.append, documents=lambda result: given) as handler:
             engine(Sections(nodes())).query(QUESTION)
 
         assert handler.failed == 1
         assert ids(calls[0]) == ["a", "b", "c"]
 
-    @pytest.mark.parametrize("name", ["question", "documents", "response"])
-    def test_that_leave(self, name: str) -> None:
-        """A cancellation or an exit inside a hook does not reach the app either."""
-
-        def hook(value: Any) -> Any:
-            raise asyncio.CancelledError if name == "documents" else SystemExit
-
-        calls: list[RagCall] = []
-        with RagEvalHandler(calls.append, **{name: hook}) as handler:  # type: ignore[arg-type]  # by name
-            assert str(engine(Sections(nodes())).query(QUESTION)) == ANSWER
-
-        assert handler.failed == 1
-        assert [call.response for call in calls] == [ANSWER]
-
-    @pytest.mark.parametrize("name", ["question", "documents", "response"])
+    @NAMES
     def test_that_cannot_be_used(self, name: str) -> None:
         """What is no plain function is refused where it is given."""
 
@@ -183,7 +158,7 @@ class TestHooks:
         def documents(result: Any) -> Any:
             return engine(Sections(nodes()[:1])).query("Inner?").source_nodes
 
-        call = captured_with(lambda: engine(Sections(nodes())).query(QUESTION), documents=documents)
+        call = captured_with(documents=documents)
 
         assert ids(call) == ["a"]
         assert seen(call).retrievers == ("Sections",)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -29,6 +30,7 @@ from rag_eval_integrations.testing import ScriptedModel, labels_reply
 
 from .conftest import (
     ANSWER,
+    QUESTION,
     TOKENS,
     Sections,
     condense_plus,
@@ -47,40 +49,25 @@ with warnings.catch_warnings():
     from opentelemetry import trace
     from opentelemetry.sdk.trace import TracerProvider
 
-QUESTION = "How fast is the kettle?"
 
-
-class Beside:
-    """Both instrumentors, attached in one order or the other."""
-
-    def __init__(self, handler: RagEvalHandler) -> None:
-        self.handler = handler
-        self.other = instrumentors.LlamaIndexInstrumentor()
-
-    def attach(self, order: str) -> None:
-        def theirs() -> None:
-            self.other.instrument(tracer_provider=TracerProvider())
-
-        attaching = [self.handler.install, theirs]
-        for attach in attaching if order == "ours first" else attaching[::-1]:
-            attach()
-
-    def detach(self) -> None:
-        self.handler.uninstall()
-        self.other.uninstrument()
+REPLY = labels_reply(documents=["0a", "1a", "2a"], response=["a"])
 
 
 @pytest.fixture(params=["ours first", "theirs first"])
 def beside(request: pytest.FixtureRequest) -> Iterator[list[RagCall]]:
-    """The calls that a handler captures beside the other instrumentor."""
+    """The calls that a handler captures beside the other instrumentor, in either order."""
     calls: list[RagCall] = []
-    both = Beside(RagEvalHandler(calls.append))
-    both.attach(request.param)
+    handler = RagEvalHandler(calls.append)
+    other = instrumentors.LlamaIndexInstrumentor()
+    theirs = partial(other.instrument, tracer_provider=TracerProvider())
+    attaching: list[Callable[[], object]] = [handler.install, theirs]
+    for attach in attaching if request.param == "ours first" else attaching[::-1]:
+        attach()
     yield calls
-    both.detach()
-    assert both.handler.open_calls == 0
-    assert both.handler.failed == 0
-    assert not both.handler._recorder.spans
+    handler.uninstall()
+    other.uninstrument()
+    assert (handler.open_calls, handler.failed) == (0, 0)
+    assert not handler._recorder.spans
 
 
 def instruments() -> bool:
@@ -92,11 +79,9 @@ def instruments() -> bool:
 def assert_whole(calls: list[RagCall], text: str) -> None:
     wait_for(lambda: calls)  # a chat engine's thread ends it
     (call,) = calls
-    assert text == ANSWER
-    assert call.response == ANSWER
+    assert text == call.response == ANSWER
     assert sorted(map(str, ids(call))) == ["a", "b", "c"]
-    assert seen(call).status == "ok"
-    assert seen(call).documents_from == "prompt"
+    assert (seen(call).status, seen(call).documents_from) == ("ok", "prompt")
     assert list(seen(call).traces) == ["openinference"] * instruments()
 
 
@@ -110,9 +95,8 @@ class TestSyncStreams:
         assert tokens == TOKENS
         assert_whole(beside, "".join(tokens))
 
-    def test_wrapped_engine(self, beside: list[RagCall]) -> None:
+    def test_wrapped_engine(self, beside: list[RagCall], calls: list[RagCall]) -> None:
         """An `EvaluatedQueryEngine` passes the stream on as well."""
-        calls: list[RagCall] = []
         response: Any = EvaluatedQueryEngine(engine(streaming=True), calls.append).query(QUESTION)
 
         assert list(response.response_gen) == TOKENS
@@ -121,9 +105,8 @@ class TestSyncStreams:
 
     def test_evaluator_puts_the_stream_back(self, beside: list[RagCall]) -> None:
         """An evaluator reads the stream, and the app can read it afterwards."""
-        reply = labels_reply(documents=["0a", "1a", "2a"], response=["a"])
         response: Any = engine(streaming=True).query(QUESTION)
-        result = TraceEvaluator(ScriptedModel([reply])).evaluate_response(QUESTION, response)
+        result = TraceEvaluator(ScriptedModel([REPLY])).evaluate_response(QUESTION, response)
 
         assert (result.response, result.invalid_reason) == (ANSWER, None)
         assert list(response.response_gen) == TOKENS
@@ -228,8 +211,7 @@ class TestScoresAsEvents:
     @pytest.mark.parametrize("wrapped", [False, True])
     def test_of_an_evaluator(self, told: list[EvaluationEvent], wrapped: bool) -> None:
         """A handler and a wrapper tell the scores with the id of the root span, and no open span."""
-        reply = labels_reply(documents=["0a", "1a", "2a"], response=["a"])
-        judge = RagEvaluator(ScriptedModel([reply]))
+        judge = RagEvaluator(ScriptedModel([REPLY]))
         if wrapped:
             asked = EvaluatedQueryEngine(engine(), judge)
             asked.query(QUESTION)

@@ -11,10 +11,7 @@ import pytest
 from llama_index.core.callbacks import CallbackManager, LlamaDebugHandler
 from llama_index.core.chat_engine import CondenseQuestionChatEngine
 from llama_index.core.prompts import PromptTemplate
-from llama_index.core.query_engine import (
-    CustomQueryEngine,
-    RouterQueryEngine,
-)
+from llama_index.core.query_engine import CustomQueryEngine, RouterQueryEngine
 from llama_index.core.schema import QueryBundle
 from llama_index.core.selectors import LLMMultiSelector
 from llama_index.core.tools import QueryEngineTool
@@ -25,9 +22,19 @@ from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.llama_index import EvaluatedQueryEngine, RagEvalHandler
 from rag_eval_integrations.records import RagCall
 
-from .conftest import ANSWER, TOKENS, Model, Sections, engine, memory, nodes, substance
-
-QUESTION = "How fast is the kettle?"
+from .conftest import (
+    ANSWER,
+    QUESTION,
+    TOKENS,
+    Captured,
+    Model,
+    Sections,
+    engine,
+    memory,
+    nodes,
+    seen,
+    substance,
+)
 
 
 def handlers() -> tuple[int, int]:
@@ -36,12 +43,11 @@ def handlers() -> tuple[int, int]:
 
 
 class TestRecord:
-    async def test_is_a_handlers_four_ways(self) -> None:
+    async def test_is_a_handlers_four_ways(self, calls: list[RagCall], captured: Captured) -> None:
         """Sync and async, streaming and not: what a handler on the same engine delivers."""
-        expected: list[RagCall] = []
-        with RagEvalHandler(expected.append):
-            engine().query(QUESTION)
-        calls: list[RagCall] = []
+        engine().query(QUESTION)
+        expected = substance(captured.only)
+        captured.handler.uninstall()
         plain = EvaluatedQueryEngine(engine(), calls.append)
         streaming = EvaluatedQueryEngine(engine(streaming=True), calls.append)
         before = handlers()
@@ -55,12 +61,11 @@ class TestRecord:
         assert [token async for token in astreamed.async_response_gen()] == TOKENS
 
         assert handlers() == before
-        assert [substance(call) for call in calls] == [substance(expected[0])] * 4
+        assert [substance(call) for call in calls] == [expected] * 4
         assert streaming.handler.open_calls == 0
 
-    def test_is_its_own_queries_alone(self) -> None:
+    def test_is_its_own_queries_alone(self, calls: list[RagCall]) -> None:
         """What other threads ask other engines meanwhile is not seen."""
-        calls: list[RagCall] = []
         other = engine()
 
         class Slow(Sections):
@@ -73,9 +78,8 @@ class TestRecord:
 
         assert [call.question for call in calls] == [QUESTION]
 
-    def test_is_one_each_in_many_threads(self) -> None:
+    def test_is_one_each_in_many_threads(self, calls: list[RagCall]) -> None:
         """Twenty queries in ten threads, streaming and not: no cross-talk, nothing left."""
-        calls: list[RagCall] = []
         wrapped = EvaluatedQueryEngine(engine(streaming=True), calls.append)
 
         def ask(number: int) -> str:
@@ -84,36 +88,31 @@ class TestRecord:
         with ThreadPoolExecutor(10) as pool:
             assert set(pool.map(ask, range(20))) == {ANSWER}
 
-        assert sorted(call.question for call in calls) == sorted(
-            f"Question {n}?" for n in range(20)
-        )
+        assert {call.question for call in calls} == {f"Question {n}?" for n in range(20)}
+        assert len(calls) == 20
         assert {call.response for call in calls} == {ANSWER}
         assert wrapped.handler.open_calls == wrapped.handler.failed == 0
 
-    def test_is_made_while_others_come_and_go(self) -> None:
+    def test_is_made_while_others_come_and_go(self, captured: Captured) -> None:
         """Wrappers, and a handler, that go on the dispatcher and off it at the same time."""
-        observed: list[RagCall] = []
-        handler = RagEvalHandler(observed.append)
-        with handler:
-            before = handlers()
+        before = handlers()
 
-            def ask(number: int) -> int:
-                calls: list[RagCall] = []
-                wrapped = EvaluatedQueryEngine(engine(Sections(nodes())), calls.append)
-                for _ in range(3):
-                    wrapped.query(f"Question {number}?")
-                    handler.install()
-                return len(calls)
+        def ask(number: int) -> int:
+            own: list[RagCall] = []
+            wrapped = EvaluatedQueryEngine(engine(Sections(nodes())), own.append)
+            for _ in range(3):
+                wrapped.query(f"Question {number}?")
+                captured.handler.install()
+            return len(own)
 
-            with ThreadPoolExecutor(10) as pool:
-                assert set(pool.map(ask, range(10))) == {3}
-            assert handlers() == before
+        with ThreadPoolExecutor(10) as pool:
+            assert set(pool.map(ask, range(10))) == {3}
 
-        assert len(observed) == 30
+        assert handlers() == before
+        assert len(captured.calls) == 30
 
-    def test_says_what_became_of_errors_and_streams(self) -> None:
+    def test_says_what_became_of_errors_and_streams(self, calls: list[RagCall]) -> None:
         """The app's exception is the app's; the record has the status."""
-        calls: list[RagCall] = []
         failing = EvaluatedQueryEngine(engine(llm=Model(error="no model")), calls.append)
         streaming = EvaluatedQueryEngine(engine(streaming=True), calls.append)
 
@@ -123,38 +122,27 @@ class TestRecord:
         next(response.response_gen)
         response.response_gen.close()
 
-        assert [call.capture.status for call in calls if call.capture] == ["error", "aborted"]
-        assert [call.response for call in calls] == [None, TOKENS[0]]
+        ends = [(seen(call).status, call.response) for call in calls]
+        assert ends == [("error", None), ("aborted", TOKENS[0])]
 
-    def test_is_not_made_of_a_judges_queries(self) -> None:
-        """A query that a judge makes is no call of the app."""
-        calls: list[RagCall] = []
-
-        with suppress_capture():
-            EvaluatedQueryEngine(engine(), calls.append).query(QUESTION)
-
-        assert calls == []
-
-    def test_is_not_made_without_retrieval(self) -> None:
-        """An engine that retrieves nothing makes no RAG calls, as for a handler."""
+    def test_is_not_made_of_what_is_no_question(self, calls: list[RagCall]) -> None:
+        """A judge's query is none of the app's; an engine that retrieves nothing is no RAG."""
 
         class Fixed(CustomQueryEngine):
             def custom_query(self, query_str: str) -> str:
                 return "four"
 
-        calls: list[RagCall] = []
+        with suppress_capture():
+            EvaluatedQueryEngine(engine(), calls.append).query(QUESTION)
         before = handlers()
-
         assert str(EvaluatedQueryEngine(Fixed(), calls.append).query(QUESTION)) == "four"
 
-        assert calls == []
-        assert handlers() == before
+        assert (calls, handlers()) == ([], before)
 
 
 class TestTarget:
-    def test_gets_a_call_once_however_often_it_is_given(self) -> None:
+    def test_gets_a_call_once_however_often_it_is_given(self, calls: list[RagCall]) -> None:
         """A handler, or a wrapper around, with the same target: one delivery."""
-        calls: list[RagCall] = []
         inner = EvaluatedQueryEngine(engine(), calls.append)
         outer = EvaluatedQueryEngine(inner, calls.append)
 
@@ -173,42 +161,27 @@ class TestTarget:
 
 
 class TestLikeTheEngine:
-    def test_has_its_attributes(self) -> None:
-        """Those it has, and errors for those it has not; also in a copy."""
+    def test_has_its_attributes_and_settings(self) -> None:
+        """Attributes, or errors, also in a copy; callbacks, sent once; prompts, set in place."""
         inner = engine()
         wrapped = EvaluatedQueryEngine(inner, print)
+        debug = LlamaDebugHandler(print_trace_on_end=False)
+        template = PromptTemplate("Say it: {context_str} {query_str}")
 
         assert wrapped.retriever is inner.retriever
         assert not hasattr(wrapped, "nothing")
         assert copy.copy(wrapped).retriever is inner.retriever
         assert not hasattr(object.__new__(EvaluatedQueryEngine), "retriever")
-
-    def test_has_its_callback_manager(self) -> None:
-        """Set on one, it is the other's; every event is sent once."""
-        inner = engine()
-        wrapped = EvaluatedQueryEngine(inner, print)
-        debug = LlamaDebugHandler(print_trace_on_end=False)
-
         wrapped.callback_manager = CallbackManager([debug])
         wrapped.query(QUESTION)
-
         assert inner.callback_manager is wrapped.callback_manager
         assert [str(pair[0].event_type.value) for pair in debug.get_event_pairs()] == ["query"]
-
-    def test_has_its_prompts(self) -> None:
-        """Listed under the same names, and updated in place."""
-        inner = engine()
-        wrapped = EvaluatedQueryEngine(inner, print)
-        template = PromptTemplate("Say it: {context_str} {query_str}")
-
         assert wrapped.get_prompts().keys() == inner.get_prompts().keys()
         wrapped.update_prompts({"response_synthesizer:text_qa_template": template})
-
         assert inner.get_prompts()["response_synthesizer:text_qa_template"] == template
 
-    async def test_retrieves_and_synthesizes(self) -> None:
-        """By itself, neither is a call."""
-        calls: list[RagCall] = []
+    async def test_retrieves_and_synthesizes(self, calls: list[RagCall]) -> None:
+        """By itself, neither is a call; what asks its private halves, as retry engines, makes some."""
         wrapped = EvaluatedQueryEngine(engine(), calls.append)
         bundle = QueryBundle(QUESTION)
 
@@ -218,6 +191,8 @@ class TestLikeTheEngine:
         assert str(wrapped.synthesize(bundle, retrieved)) == ANSWER
         assert str(await wrapped.asynthesize(bundle, retrieved)) == ANSWER
         assert calls == []
+        assert str(wrapped._query(bundle)) == str(await wrapped._aquery(bundle)) == ANSWER
+        assert len(calls) == 2
 
     def test_is_garbage_when_dropped(self) -> None:
         """Nothing in the process keeps a wrapper alive."""
@@ -233,42 +208,27 @@ class TestLikeTheEngine:
 
 
 class TestInside:
-    def test_a_router_is_a_call_of_its_own(self) -> None:
+    def test_a_router_is_a_call_of_its_own(self, calls: list[RagCall], captured: Captured) -> None:
         """Each wrapped engine delivers its part; a handler delivers the whole."""
-        parts: list[RagCall] = []
-        whole: list[RagCall] = []
-        tools = [
-            QueryEngineTool.from_defaults(
-                EvaluatedQueryEngine(engine(Sections([node])), parts.append), name=node.id_
-            )
-            for node in nodes()[:2]
-        ]
 
         class Both(Model):
             def predict(self, *args: Any, **kwargs: Any) -> str:
                 return '[{"choice": 1, "reason": "r"}, {"choice": 2, "reason": "r"}]'
 
-        router = RouterQueryEngine(
-            LLMMultiSelector.from_defaults(llm=Both()), tools, llm=Model(), verbose=False
-        )
-        with RagEvalHandler(whole.append):
-            router.query(QUESTION)
+        parts = [
+            EvaluatedQueryEngine(engine(Sections([node])), calls.append) for node in nodes()[:2]
+        ]
+        tools = [
+            QueryEngineTool.from_defaults(part, name=f"part{i}") for i, part in enumerate(parts)
+        ]
+        selector = LLMMultiSelector.from_defaults(llm=Both())
+        RouterQueryEngine(selector, tools, llm=Model(), verbose=False).query(QUESTION)
 
-        assert sorted(call.documents[0].id or "" for call in parts) == ["a", "b"]
-        assert [len(call.documents) for call in whole] == [2]
+        assert sorted(call.documents[0].id or "" for call in calls) == ["a", "b"]
+        assert len(captured.only.documents) == 2
 
-    async def test_what_asks_its_private_halves(self) -> None:
-        """As retry engines do: each try is a call."""
-        calls: list[RagCall] = []
-        wrapped = EvaluatedQueryEngine(engine(), calls.append)
-
-        assert str(wrapped._query(QueryBundle(QUESTION))) == ANSWER
-        assert str(await wrapped._aquery(QueryBundle(QUESTION))) == ANSWER
-        assert len(calls) == 2
-
-    def test_a_chat_engine(self) -> None:
+    def test_a_chat_engine(self, calls: list[RagCall]) -> None:
         """A condense-question engine asks it, streaming as well."""
-        calls: list[RagCall] = []
         for streaming in (False, True):
             wrapped = EvaluatedQueryEngine(engine(streaming=streaming), calls.append)
             chat = CondenseQuestionChatEngine.from_defaults(wrapped, llm=Model(), memory=memory())

@@ -48,14 +48,12 @@ def test_nodes_are_taken_as_they_are() -> None:
         "When?", [NodeWithScore(node=node, score=0.5), node, dated, "At eleven."], "Nine."
     )
 
-    assert [document.text for document in call.documents] == [
-        "At nine.",
-        "At nine.",
-        "At ten.",
-        "At eleven.",
+    assert [(document.id, document.text, document.score) for document in call.documents] == [
+        ("t1", "At nine.", 0.5),
+        ("t1", "At nine.", None),
+        ("t2", "At ten.", None),
+        (None, "At eleven.", None),
     ]
-    assert [document.id for document in call.documents] == ["t1", "t1", "t2", None]
-    assert [document.score for document in call.documents] == [0.5, None, None, None]
     assert call.documents[2].metadata == {"at": "2026-01-02T00:00:00+00:00"}
     assert RagCall.model_validate_json(call.model_dump_json()) == call
 

@@ -19,11 +19,12 @@ from llama_index.core.llms import CustomLLM
 
 from rag_eval_integrations.errors import ConfigurationError, JudgeUnavailableError
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.llama_index import LlamaIndexModel, RagEvalHandler
+from rag_eval_integrations.llama_index import LlamaIndexModel
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.models.completion import CompletionRequest, Message
-from rag_eval_integrations.records import RagCall
 from rag_eval_integrations.testing import ModelContract, labels_reply, small_call
+
+from .conftest import Captured
 
 ASKED = CompletionRequest(
     messages=(Message(role="system", content="s"), Message(role="user", content="x"))
@@ -78,23 +79,27 @@ async def test_a_model_labels_a_call() -> None:
     evaluation = await RagEvaluator(LlamaIndexModel(model)).evaluate(small_call().call)
 
     assert evaluation.scores["adherence"].value == 1.0
-    assert evaluation.judge.name == "llama_index:custom_llm:small-1"
-    assert evaluation.judge.model == "small-1"
-    assert len(model.ways) == 1
-    assert model.ways[0].startswith("rag-eval-model")
+    judge = evaluation.judge
+    assert (judge.name, judge.model) == ("llama_index:custom_llm:small-1", "small-1")
+    (thread,) = model.ways
+    assert thread.startswith("rag-eval-model")
 
 
-async def test_usage_and_finish_reason_are_read_from_the_raw_reply() -> None:
-    """Where integrations keep what their vendor said."""
-    raw = {
-        "choices": [{"finish_reason": "length"}],
-        "usage": {"prompt_tokens": 7, "completion_tokens": 3},
-    }
+@pytest.mark.parametrize(
+    "ended",
+    [
+        {"choices": [{"finish_reason": "length"}]},
+        {"done_reason": "length"},
+        {"stopReason": "max_tokens"},
+    ],
+)
+async def test_usage_and_finish_reason_are_read_from_the_raw_reply(ended: dict[str, Any]) -> None:
+    """Where integrations keep what their vendor said, under the vendor's name."""
+    raw = {**ended, "usage": {"prompt_tokens": 7, "completion_tokens": 3}}
 
     completion = await LlamaIndexModel(Written(reply="<think>x</think>{}", raw=raw)).complete(ASKED)
 
-    assert completion.text == "{}"
-    assert completion.finish_reason == "length"
+    assert (completion.text, completion.finish_reason) == ("{}", "length")
     assert (completion.usage.prompt_tokens, completion.usage.completion_tokens) == (7, 3)
 
 
@@ -104,17 +109,12 @@ async def test_a_failure_that_may_pass() -> None:
         await LlamaIndexModel(Written(fail=True)).complete(ASKED)
 
 
-async def test_the_judges_calls_are_never_captured() -> None:
+async def test_the_judges_calls_are_never_captured(captured: Captured) -> None:
     """The handler is on the root dispatcher, which sees every call of the process."""
-    captured: list[RagCall] = []
+    for model in (LlamaIndexModel(Written()), LlamaIndexModel(make_llm=Written)):
+        await RagEvaluator(model).evaluate(small_call().call)
 
-    with RagEvalHandler(captured.append) as handler:
-        await RagEvaluator(LlamaIndexModel(Written())).evaluate(small_call().call)
-        await RagEvaluator(LlamaIndexModel(make_llm=Written)).evaluate(small_call().call)
-
-        assert handler.open_calls == 0
-
-    assert captured == []
+    assert (captured.calls, captured.handler.open_calls) == ([], 0)
 
 
 @pytest.mark.parametrize(

@@ -5,29 +5,20 @@ from __future__ import annotations
 import contextlib
 import re
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_eval_integrations.errors import ConfigurationError, InputError
-from rag_eval_integrations.metrics.geval.files import read_geval
+from rag_eval_integrations.metrics.geval.metric import read_geval
 from rag_eval_integrations.metrics.prompty import parse_prompty
 
 
-class Read(NamedTuple):
-    """Front matter."""
-
-    value: dict[str, object]
-    lines: dict[str, int]
-
-
-def read(text: str) -> Read:
-    """Read a text as the front matter of a prompt; lines are counted from its first."""
+def read(text: str) -> tuple[dict[str, object], dict[str, int]]:
+    """Read a text as front matter: its values, and the lines of its keys from its first."""
     prompt = parse_prompty(f"---\n{text}\n---\nGo", name="p")
-    lines = {key: line - 1 for key, line in prompt.lines.items()}
-    return Read(dict(prompt.extra), lines)
+    return dict(prompt.extra), {key: line - 1 for key, line in prompt.lines.items()}
 
 
 def line_of(error: ConfigurationError) -> int:
@@ -40,30 +31,21 @@ def aliases(number: int) -> str:
     return "a: &a 1\nb: [" + ", ".join(["*a"] * number) + "]"
 
 
+DEEP = "nested more than 64 levels deep"
+
+
 @pytest.mark.parametrize(
     ("allowed", "refused", "why"),
     [
-        (
-            "a: " + "[" * 63 + "]" * 63,
-            "a: " + "[" * 64 + "]" * 64,
-            "nested more than 64 levels deep",
-        ),
-        (
-            "{a: " * 64 + "1" + "}" * 64,
-            "{a: " * 65 + "1" + "}" * 65,
-            "nested more than 64 levels deep",
-        ),
+        ("a: " + "[" * 63 + "]" * 63, "a: " + "[" * 64 + "]" * 64, DEEP),
+        ("{a: " * 64 + "1" + "}" * 64, "{a: " * 65 + "1" + "}" * 65, DEEP),
         (aliases(20), aliases(21), "more than 20 aliases"),
         ("a: " + "9" * 100, "a: " + "9" * 101, "literal of more than 100 characters"),
         ("a: " + "x" * 999_997, "a: " + "x" * 999_998, "more than 1,000,000 characters"),
-        (
-            "a: [" + "1," * 20_000 + "]",
-            "a: [" + "1," * 99_998 + "]",
-            "more than 100,000 values",
-        ),
+        ("a: [" + "1," * 20_000 + "]", "a: [" + "1," * 99_998 + "]", "more than 100,000 values"),
     ],
     ids=["lists", "mappings", "aliases", "digits", "length", "values"],
-)
+)  # fmt: skip
 def test_bounds(allowed: str, refused: str, why: str) -> None:
     """The last that passes (of values, which take long, fewer) and the first that does not."""
     read(allowed)
@@ -79,12 +61,10 @@ def test_aliases_of_aliases_are_counted_as_often_as_they_repeat() -> None:
     text = "a0: &a0 " + "x" * 150_000 + "\n"
     text += "".join(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]\n" for i in range(1, 9))
 
-    with pytest.raises(ConfigurationError, match="values"):
-        read(values)
-    with pytest.raises(ConfigurationError, match="repeat too much text"):
-        read(text)
-    with pytest.raises(ConfigurationError, match="holds itself"):
-        read("a: &a [*a]")
+    whys = {values: "values", text: "repeat too much text", "a: &a [*a]": "holds itself"}
+    for refused, why in whys.items():
+        with pytest.raises(ConfigurationError, match=why):
+            read(refused)
 
 
 @pytest.mark.parametrize(
@@ -152,6 +132,6 @@ def test_time_is_bounded(unit: str) -> None:
 
 def test_a_character_in_two_escapes_is_one() -> None:
     """As JSON writes it; half of one has no form that a file can hold."""
-    assert read(r"name: x" + "\n" + r'b: "\ud83d\ude00"').value == {"b": "\U0001f600"}
+    assert read(r"name: x" + "\n" + r'b: "\ud83d\ude00"')[0] == {"b": "\U0001f600"}
     with pytest.raises(ConfigurationError, match="not YAML"):
         read(r'b: "\ud83d"')

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import unicodedata
 from typing import Any
 
@@ -37,8 +36,15 @@ FASTAPI = (
 )
 
 
-def error(message: str, status: int, **fields: object) -> Reply:
-    return Reply.json({"error": {"message": message, "param": None, **fields}}, status)
+def error(message: str, status: int) -> Reply:
+    return Reply.json({"error": {"message": message, "param": None}}, status)
+
+
+async def failure(reply: Reply) -> JudgeError:
+    """What a question raises where every reply is this one."""
+    with LoopbackServer(respond=lambda _: reply) as server, pytest.raises(JudgeError) as caught:
+        await OpenAIModel("m", base_url=server.base_url).complete(JSON)
+    return caught.value
 
 
 # --- Refusals under any status -------------------------------------------------------------------
@@ -95,15 +101,28 @@ OWN_OUTPUT = [
 ]
 
 
-@pytest.mark.parametrize("message", OWN_OUTPUT)
-async def test_a_500_about_the_models_own_output_is_a_bad_reply(message: str) -> None:
-    """Asked for once more, then said; nothing is learned from it."""
-    with LoopbackServer(respond=lambda _: error(message, 500)) as server:
+@pytest.mark.parametrize(
+    ("status", "message", "kind", "words", "requests"),
+    [
+        *((500, message, JudgeOutputError, "replied 500: .*, twice", 2) for message in OWN_OUTPUT),
+        (500, "Internal server error", JudgeUnavailableError, "replied 500", 1),
+        (502, "The model produced output that does not match the expected format",
+         JudgeUnavailableError, "replied 502", 1),
+        (500, "CUDA error: out of memory in sampler of logprobs",
+         JudgeUnavailableError, "replied 500", 1),
+    ],
+)  # fmt: skip
+async def test_a_500_about_the_models_own_output_is_a_bad_reply_and_an_outage_is_not(
+    status: int, message: str, kind: type[JudgeError], words: str, requests: int
+) -> None:
+    """The one is asked for once more, the other left to who retries; nothing is learned."""
+    with LoopbackServer(respond=lambda _: error(message, status)) as server:
         model = OpenAIModel("m", base_url=server.base_url)
-        with pytest.raises(JudgeOutputError, match=r"replied 500: .*, twice"):
+        with pytest.raises(kind, match=words) as caught:
             await model.complete(JSON)
 
-        assert len(server.requests) == 2
+        assert len(server.requests) == requests
+    assert getattr(caught.value, "status", status) == status
     assert model.capabilities.refused == {}
 
 
@@ -115,26 +134,6 @@ async def test_a_bad_reply_that_does_not_repeat_is_forgotten() -> None:
 
     assert completion.parsed == {"ok": True}
     assert completion.usage.requests == 2
-
-
-@pytest.mark.parametrize(
-    ("status", "message"),
-    [
-        (500, "Internal server error"),
-        (502, "The model produced output that does not match the expected format"),
-        (500, "CUDA error: out of memory in sampler of logprobs"),
-    ],
-)
-async def test_an_outage_stays_one(status: int, message: str) -> None:
-    """It is left to the layer that retries, and nothing is learned."""
-    with LoopbackServer(respond=lambda _: error(message, status)) as server:
-        model = OpenAIModel("m", base_url=server.base_url)
-        with pytest.raises(JudgeUnavailableError) as caught:
-            await model.complete(JSON)
-
-        assert len(server.requests) == 1
-    assert caught.value.status == status
-    assert model.capabilities.refused == {}
 
 
 async def test_bad_replies_open_no_circuit_and_are_unscored() -> None:
@@ -156,6 +155,8 @@ async def test_bad_replies_open_no_circuit_and_are_unscored() -> None:
 
 # --- Accepted, but not given ---------------------------------------------------------------------
 
+IGNORED = "JSON was asked for by json_schema and accepted, but not given"
+
 
 @pytest.mark.parametrize("finish_reason", ["stop", "length"])
 async def test_an_ignored_schema_stands_on_every_unscored_row(finish_reason: str) -> None:
@@ -168,10 +169,7 @@ async def test_an_ignored_schema_stands_on_every_unscored_row(finish_reason: str
             call = RagCall(question=f"{number}?", documents=("One.",), response="Two.")
             evaluation = await evaluator.evaluate(call)
             for score in evaluation.scores.values():
-                assert score.status == "unscored"
-                assert score.warnings == (
-                    "JSON was asked for by json_schema and accepted, but not given",
-                )
+                assert (score.status, score.warnings) == ("unscored", (IGNORED,))
 
     assert model.capabilities.ignored == ("response_format",)
 
@@ -182,14 +180,7 @@ async def test_an_ignored_schema_stands_on_every_unscored_row(finish_reason: str
 @pytest.mark.parametrize("status", [400, 500])
 async def test_a_huge_error_is_not_kept(status: int) -> None:
     """Ten megabytes become a line."""
-    body = json.dumps({"error": {"message": "x " * 5 * 2**20}}).encode()
-    with (
-        LoopbackServer(respond=lambda _: Reply(status, body)) as server,
-        pytest.raises(JudgeError) as caught,
-    ):
-        await OpenAIModel("m", base_url=server.base_url).complete(JSON)
-
-    assert len(str(caught.value)) <= 500
+    assert len(str(await failure(error("x " * 5 * 2**20, status)))) <= 500
 
 
 async def test_a_huge_answer_is_a_bad_reply() -> None:
@@ -209,13 +200,10 @@ async def test_a_traceback_in_an_error_stays_on_the_server() -> None:
         'Traceback (most recent call last):\n  File "/home/bob/app/main.py", line 3, in run\n'
         "    load(path)\nValueError: cannot open /home/bob/models/a.gguf\x1b[31m\u202e"
     )
-    with (
-        LoopbackServer(respond=lambda _: error(text, 400)) as server,
-        pytest.raises(JudgeRejectedError) as caught,
-    ):
-        await OpenAIModel("m", base_url=server.base_url).complete(JSON)
+    raised = await failure(error(text, 400))
 
-    assert str(caught.value).endswith("replied 400: ValueError: cannot open …/a.gguf [31m")
+    assert isinstance(raised, JudgeRejectedError)
+    assert str(raised).endswith("replied 400: ValueError: cannot open …/a.gguf [31m")
 
 
 @given(st.text(st.characters(), max_size=2000))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from email.utils import formatdate
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import example, given
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from rag_eval_integrations.models._failures import retry_after
 from rag_eval_integrations.models.completion import CompletionRequest, Message
+from rag_eval_integrations.models.openai._bodies import Defaults, Sent, body_of, strict_schema
 from rag_eval_integrations.models.openai._capabilities import (
     _MOST,
     Capabilities,
@@ -21,7 +22,6 @@ from rag_eval_integrations.models.openai._capabilities import (
     endpoint_of,
 )
 from rag_eval_integrations.models.openai._failures import failure_of, lesson_of
-from rag_eval_integrations.models.openai._request import Defaults, Sent, body_of, strict_schema
 
 # --- Retry-After ---------------------------------------------------------------------------
 
@@ -156,18 +156,15 @@ def test_a_schema_is_made_strict_in_a_copy() -> None:
 
     strict: Any = strict_schema(schema)
 
-    closed = {
-        "type": "object",
-        "properties": {"x": {"type": "string"}},
-        "additionalProperties": False,
-        "required": ["x"],
-    }
+    end = {"additionalProperties": False, "required": ["x"]}
+    closed = {"type": "object", "properties": {"x": {"type": "string"}}, **end}
     assert schema == before
     assert strict["required"] == ["items", "either", "named", "any"]
     assert strict["additionalProperties"] is False
-    assert strict["properties"]["items"]["items"] == closed
-    assert strict["properties"]["either"]["anyOf"][0] == closed
-    assert strict["$defs"]["p"] == closed
+    fields = strict["properties"]
+    assert (
+        fields["items"]["items"] == fields["either"]["anyOf"][0] == strict["$defs"]["p"] == closed
+    )
     assert strict_schema(strict) == strict
 
 
@@ -184,32 +181,32 @@ def test_an_open_object_has_no_strict_form(schema: dict[str, Any]) -> None:
     assert strict_schema(schema) is None
 
 
+def sent_body(can: Capabilities, role: Literal["system", "user"], **fields: Any) -> dict[str, Any]:
+    """What is sent for a single message."""
+    asked = CompletionRequest(messages=(Message(role=role, content="x"),), **fields)
+    return body_of("m", asked, Defaults(), can).body
+
+
 def test_instructions_alone_become_a_user_message() -> None:
     """Where the system role is refused and there is no user message to put them into."""
-    asked = CompletionRequest(messages=(Message(role="system", content="s"),))
+    body = sent_body(Capabilities(refused={"system": "no"}), "system")
 
-    sent = body_of("m", asked, Defaults(), Capabilities(refused={"system": "no"}))
-
-    assert sent.body["messages"] == [{"role": "user", "content": "s"}]
+    assert body["messages"] == [{"role": "user", "content": "x"}]
 
 
 def test_zero_alternatives_ask_for_the_tokens_alone() -> None:
     """`top_logprobs` 0 is not sent: some servers take it for an error."""
-    asked = CompletionRequest(messages=(Message(role="user", content="u"),), top_logprobs=0)
+    body = sent_body(Capabilities(), "user", top_logprobs=0)
 
-    sent = body_of("m", asked, Defaults(), Capabilities())
-
-    assert sent.body["logprobs"] is True
-    assert "top_logprobs" not in sent.body
+    assert body["logprobs"] is True
+    assert "top_logprobs" not in body
 
 
 def test_the_schema_stands_in_a_message_of_its_own_where_there_are_no_instructions() -> None:
     """Ahead of the user's."""
-    asked = CompletionRequest(messages=(Message(role="user", content="u"),), json_schema=SCHEMA)
+    body = sent_body(Capabilities(structured_by="text"), "user", json_schema=SCHEMA)
 
-    sent = body_of("m", asked, Defaults(), Capabilities(structured_by="text"))
-
-    assert [message["role"] for message in sent.body["messages"]] == ["system", "user"]
+    assert [message["role"] for message in body["messages"]] == ["system", "user"]
 
 
 # --- The record ----------------------------------------------------------------------------

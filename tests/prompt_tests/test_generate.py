@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,16 @@ def stages(model: ScriptedModel) -> list[str]:
     return [stage_of(request) for request in model.requests]
 
 
+def inputs_of(tests: Iterable[PromptTest]) -> list[str]:
+    return [test.testinput for test in tests]
+
+
+def inverse(*texts: str, first: int = 1) -> str:
+    """A reply with inverse rules, numbered from the first."""
+    rules = [{"number": number, "text": text} for number, text in enumerate(texts, first)]
+    return json.dumps({"inverse": rules})
+
+
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
     return tmp_path / "out"
@@ -71,17 +81,15 @@ def test_every_stage_writes_its_file(generate: Generate, out: Path) -> None:
 
     tests, _ = generate(model, GenerateOptions(tests_per_rule=1))
 
-    def read(name: str) -> str:
-        return (out / name).read_text()
-
-    assert read("intent.txt") == "Repeats text in capitals.\n"
-    assert read("input_spec.txt") == "The input is any text.\n"
-    assert read("rules.txt") == "The output is in capitals.\nThe output repeats the input.\n"
-    assert read("inverse_rules.txt") == (
-        "The output is in small letters.\nThe output is something new.\n"
-    )
-    assert read("baseline_tests.txt") == "one\n===\ntwo\n===\nthree\n===\nfour\n"
-    rows = json.loads(read("tests.json"))
+    for name, text in {
+        "intent": "Repeats text in capitals.\n",
+        "input_spec": "The input is any text.\n",
+        "rules": "The output is in capitals.\nThe output repeats the input.\n",
+        "inverse_rules": "The output is in small letters.\nThe output is something new.\n",
+        "baseline_tests": "one\n===\ntwo\n===\nthree\n===\nfour\n",
+    }.items():
+        assert (out / f"{name}.txt").read_text() == text
+    rows = json.loads((out / "tests.json").read_text())
     assert [row["ruleid"] for row in rows] == ["1", "2", "3", "4", "", "", "", ""]
     assert [row["inverse"] for row in rows[:4]] == [False, False, True, True]
     assert rows[2]["rule"] == "The output is in small letters."
@@ -93,9 +101,8 @@ def test_every_stage_writes_its_file(generate: Generate, out: Path) -> None:
     }  # fmt: skip
     assert len({row["testuid"] for row in rows}) == 8
     assert [test.baseline for test in tests] == [False] * 4 + [True] * 4
-    assert sorted(stages(model)) == [
-        "baseline", "input-spec", "intent", "inverse-rules", "rules", "tests", "tests",
-    ]  # fmt: skip
+    asked = "baseline input-spec intent inverse-rules rules tests tests"
+    assert " ".join(sorted(stages(model))) == asked
 
 
 def test_a_folder_without_its_prompt_says_how_to_add_it(
@@ -104,9 +111,8 @@ def test_a_folder_without_its_prompt_says_how_to_add_it(
     """`Generation` writes tests alone; the command continues its folder, and asks nothing."""
     generate()
 
-    with pytest.raises(
-        ConfigurationError, match=r"has tests and not their prompt.*generate PROMPT"
-    ):
+    why = r"has tests and not their prompt.*generate PROMPT"
+    with pytest.raises(ConfigurationError, match=why):
         Project(out, print)
     Project.create(put, out, print)
     assert Project(out, print).tests()
@@ -128,7 +134,7 @@ def test_rules_edited_by_hand_are_what_counts(generate: Generate, out: Path) -> 
     """A file that is there is the stage's result, comments and blank lines left out."""
     out.mkdir()
     (out / "rules.txt").write_text("# mine\n\nThe output is loud.\n")
-    model = generator(inverse_rules='{"inverse": [{"number": 1, "text": "The output is quiet."}]}')
+    model = generator(inverse_rules=inverse("The output is quiet."))
 
     tests, _ = generate(model)
 
@@ -142,7 +148,7 @@ def test_rules_edited_by_hand_are_what_counts(generate: Generate, out: Path) -> 
 
 def test_missing_inverse_rules_are_asked_for_once_more(generate: Generate, out: Path) -> None:
     """Only those; what is then still missing leaves the others with their rules."""
-    first = '{"inverse": [{"number": 2, "text": "Opposite of two."}]}'
+    first = inverse("Opposite of two.", first=2)
 
     def only_the_second(request: CompletionRequest) -> str:
         return first if "2. " in request.messages[1].content else REFUSAL
@@ -153,7 +159,7 @@ def test_missing_inverse_rules_are_asked_for_once_more(generate: Generate, out: 
     assert "2 rules but 1 inverse rules" in notices[0]
 
     shutil.rmtree(out)
-    replies = iter([first, '{"inverse": [{"number": 1, "text": "Opposite of one."}]}'])
+    replies = iter([first, inverse("Opposite of one.")])
     model = generator(inverse_rules=lambda _: next(replies))
     assert generate(model)[0][2].rule == "Opposite of one."
     asked = [r.messages[1].content for r in model.requests if stage_of(r) == "inverse-rules"]
@@ -223,7 +229,9 @@ def test_a_reply_of_no_use_twice_is_an_error(
 
 
 def test_a_generator_that_fails_leaves_what_is_done(generate: Generate) -> None:
-    """The stages before are kept, and not asked again."""
+    """Where all groups of rules fail, the reason is theirs; stages before are not asked again."""
+    with pytest.raises(JudgeRejectedError, match="filtered"):
+        generate(generator(tests=JudgeRejectedError("filtered", status=400)))
     broken = generator(tests=JudgeUnavailableError("down"))
     broken.retries = True  # it needs none of ours, which wait
     with pytest.raises(JudgeUnavailableError):
@@ -261,29 +269,23 @@ def test_scenarios_samples_and_the_authors_words_reach_the_generator(tmp_path: P
     assert {test.testinput for test in tests} == {"longer"}
 
 
-def test_a_test_that_is_not_made_longer_keeps_its_form(generate: Generate) -> None:
-    """One refused expansion costs nothing else: the others are longer, and it is named."""
+def test_tests_that_are_not_made_longer_keep_their_form(generate: Generate, out: Path) -> None:
+    """Refused, it costs nothing else and is named; a dead generator is not asked for every one."""
     model = generator(
         expand=lambda request: (
             REFUSAL if '"text 1"' in request.messages[1].content else '{"text": "longer"}'
         )
     )
-
     tests, [line] = generate(model, replace(ONE_EACH, expansions=1))
-
-    assert [test.testinput for test in tests] == ["text 1", "longer", "longer", "longer"]
+    assert inputs_of(tests) == ["text 1", "longer", "longer", "longer"]
     assert f"{tests[0].uid} ('text 1') keeps its short form: the generator refused" in line
 
-
-def test_a_dead_generator_is_not_asked_for_every_expansion(generate: Generate, out: Path) -> None:
-    """The tests that were made are written, and one line says what is missing."""
-    model = generator(expand=JudgeUnavailableError("connection refused", connected=False))
-    model.retries = True  # it needs none of ours, which wait
-
-    tests, notices = generate(model, replace(ONE_EACH, expansions=3), max_concurrency=1)
-
-    assert (len(tests), (out / "tests.json").exists(), len(notices)) == (4, True, 1)
-    assert "keep their short form: connection refused" in notices[0]
+    shutil.rmtree(out)
+    dead = generator(expand=JudgeUnavailableError("connection refused", connected=False))
+    dead.retries = True  # it needs none of ours, which wait
+    tests, [line] = generate(dead, replace(ONE_EACH, expansions=3), max_concurrency=1)
+    assert (len(tests), (out / "tests.json").exists()) == (4, True)
+    assert "keep their short form: connection refused" in line
 
 
 def no_small_letters(request: CompletionRequest) -> str:
@@ -331,12 +333,6 @@ def test_a_stage_of_no_use_leaves_the_other_tests(
     assert len(json.loads((out / "tests.json").read_text())) == len(rules)
 
 
-def test_where_all_groups_of_rules_fail_it_is_an_error(generate: Generate) -> None:
-    """The reason is that of a group."""
-    with pytest.raises(JudgeRejectedError, match="filtered"):
-        generate(generator(tests=JudgeRejectedError("filtered", status=400)))
-
-
 def test_more_generations_continue_the_chat(generate: Generate) -> None:
     """Asked for more and no duplicates; those that repeat are dropped."""
 
@@ -356,21 +352,19 @@ def test_more_generations_continue_the_chat(generate: Generate) -> None:
 def test_tests_are_read_in_every_form(prompt: PromptUnderTest) -> None:
     """JSON and CSV; a row short of an input is named, never filled in."""
     rule = Rule(id=5, text="r", inverse=True)
-    forms = [
-        '{"tests": [{"rule": 5, "inputs": {"text": "a, b"}, "expected": ["X"]}, {"rule": 5}]}',
-        'ruleid,testid,expectedoutput,reasoning,text\n5,1,"X","y","a, b"\n5,2,"X","y"',
-    ]
-    for form in forms:
+    for form, lost, expected in (
+        ('{"tests": [{"rule": 5, "inputs": {"text": "a, b"}, "expected": ["X"]}, {"rule": 5}]}',
+         "test 2: is empty", '["X"]'),
+        ('ruleid,testid,expectedoutput,reasoning,text\n5,1,"X","y","a, b"\n5,2,"X","y"',
+         "line 3: 4 cells instead of 5", "X"),
+    ):  # fmt: skip
         parsed = read_tests(form, prompt, [rule])
-        assert [(t.inputs, t.rule_id, t.inverse) for t in parsed.tests] == [
-            ({"text": "a, b"}, 5, True)
-        ]
-    assert read_tests(forms[0], prompt, [rule]).lost == ["test 2: is empty"]
-    assert read_tests(forms[1], prompt, [rule]).lost == ["line 3: 4 cells instead of 5"]
-    assert read_tests(forms[0], prompt, [rule]).tests[0].expected == '["X"]'
+        [test] = parsed.tests
+        assert (test.inputs, test.rule_id, test.inverse) == ({"text": "a, b"}, 5, True)
+        assert (parsed.lost, test.expected) == ([lost], expected)
     two = PromptUnderTest.from_text("{{a}}{{b}}")
     default = PromptUnderTest.from_text("---\ninputs: {a: {default: x}}\n---\n{{a}}")
-    for text, under_test, read, lost in (
+    for text, under_test, read, missing in (
         ('[{"inputs": {"text": "a"}}, {"inputs": "a"}, "b", ""]', prompt, ["a", "b"],
          ["test 2: is the same as an earlier one", "test 4: is empty"]),
         ("ruleid,testid,testinput\n1,1,plain", two, [],
@@ -378,30 +372,21 @@ def test_tests_are_read_in_every_form(prompt: PromptUnderTest) -> None:
         ("ruleid,testid,testinput\n1,1,", default, [], ["test 1: is empty"]),
     ):  # fmt: skip
         parsed = read_tests(text, under_test)
-        assert ([test.testinput for test in parsed.tests], parsed.lost) == (read, lost)
+        assert (inputs_of(parsed.tests), parsed.lost) == (read, missing)
         assert all(test.baseline for test in parsed.tests)
-
-
-def test_a_test_without_a_rule_keeps_the_direction_of_its_group(prompt: PromptUnderTest) -> None:
-    """Which rule it tries is not guessed."""
+    # Which rule a test tries is not guessed; its direction is that of its group.
     rules = [Rule(id=1, text="a", inverse=True), Rule(id=2, text="b", inverse=True)]
-
     [test] = read_tests('[{"text": "x"}]', prompt, rules).tests
-
     assert (test.rule_id, test.rule, test.inverse) == (None, "", True)
 
 
 def test_baseline_tests_lose_their_titles(prompt: PromptUnderTest) -> None:
     """Parted by ===, or a JSON list; repeated ones once."""
     text = "Test case 1:\none\n===\n**Test 2:** two words\n===\none\n====\nuser:\nthree"
-    assert [t.testinput for t in read_baseline(text, prompt)] == [
-        "one",
-        "two words",
-        "user:\nthree",
-    ]
-    assert [t.testinput for t in read_baseline('["a", "b"]', prompt)] == ["a", "b"]
+    assert inputs_of(read_baseline(text, prompt)) == ["one", "two words", "user:\nthree"]
+    for listed in ('["a", "b"]', '{"inputs": ["a", "b"]}'):
+        assert inputs_of(read_baseline(listed, prompt)) == ["a", "b"]
     two = PromptUnderTest.of(parse_prompty("{{a}}{{b}}", name="p"))
-    assert [t.testinput for t in read_baseline('{"inputs": ["a", "b"]}', prompt)] == ["a", "b"]
     tests = read_baseline('{"a": "1", "b": "2"}\n===\n{"a": "1"}', two)
     assert [t.inputs for t in tests] == [{"a": "1", "b": "2"}]
 
@@ -431,10 +416,10 @@ async def test_expected_outputs_are_judged_and_tried_again(put: Path, tmp_path: 
     models = ScriptedModel(strong, name="strong"), [ScriptedModel(judged, name="judge")]
     tests = await Generation(put, tmp_path / "out", generator(), ONE_EACH).groundtruth(*models)
 
-    assert [(t.groundtruth, t.groundtruth_score) for t in tests] == [
-        ("TEXT 1 0", 90), ("TEXT 2 1", 70), ("TEXT 3 0", -1), ("TEXT 4 0", -1),
+    assert [(t.groundtruth, t.groundtruth_score, t.usable_groundtruth) for t in tests] == [
+        ("TEXT 1 0", 90, "TEXT 1 0"), ("TEXT 2 1", 70, "TEXT 2 1"),
+        ("TEXT 3 0", -1, None), ("TEXT 4 0", -1, None),
     ]  # fmt: skip
-    assert [t.usable_groundtruth for t in tests] == ["TEXT 1 0", "TEXT 2 1", None, None]
     assert {t.groundtruth_model for t in tests} == {"strong"}
     assert len(json.loads((tmp_path / "out" / "test_groundtruth.json").read_text())) == 4
     silent = ScriptedModel([], name="strong")
@@ -444,19 +429,27 @@ async def test_expected_outputs_are_judged_and_tried_again(put: Path, tmp_path: 
         await again.groundtruth(silent, [])
 
 
+async def test_rules_added_by_hand_lead_to_tests(put: Path, out: Path) -> None:
+    """Also where expected outputs were asked for before there were any."""
+    none = Generation(put, out, generator(rules='{"rules": []}'), ONE_EACH)
+    silent = ScriptedModel([], name="strong")
+    assert await none.groundtruth(silent, [silent]) == []
+
+    (out / "rules.txt").write_text("The output is in capitals.\n")
+    (out / "inverse_rules.txt").unlink(missing_ok=True)
+
+    assert len(await Generation(put, out, generator(), ONE_EACH).tests()) == 2
+
+
 async def test_a_groundtruth_metric_beside_the_prompt_is_used(put: Path, tmp_path: Path) -> None:
     """Instead of our own; verdicts count as 100 and 0, empty outputs as none."""
-    (put.parent / "mine.metric.prompty").write_text(
-        "---\ntags: [groundtruth]\n---\nMINE {{output}}"
-    )
-    judge = ScriptedModel(
-        lambda r: "Good.\nOK" if "MINE" in r.messages[0].content else "0", name="j"
-    )
+    text = "---\ntags: [groundtruth]\n---\nMINE {{output}}"
+    (put.parent / "mine.metric.prompty").write_text(text)
+    judge = ScriptedModel(lambda r: "OK" if "MINE" in r.messages[0].content else "0", name="j")
     strong = ScriptedModel(lambda r: "" if "1" in r.messages[-1].content else "out", name="s")
 
-    tests = await Generation(put, tmp_path / "o", generator(), ONE_EACH).groundtruth(
-        strong, [judge]
-    )
+    generation = Generation(put, tmp_path / "o", generator(), ONE_EACH)
+    tests = await generation.groundtruth(strong, [judge])
 
     assert [t.groundtruth_score for t in tests] == [-1, 100, 100, 100]
 
@@ -483,12 +476,17 @@ def test_wrong_arguments_are_named(put: Path, generate: Generate, out: Path) -> 
         with pytest.raises(ConfigurationError, match=why):
             Generation(put, folder, model, **options)
     generate()
-    (out / "tests.json").write_text('[{"text": "a"},\n {"text": }]')
-    with pytest.raises(ConfigurationError, match=r"tests\.json': cannot be read: .* line 2 "):
-        generate()
-    (out / "rules.txt").write_bytes(b"\xff")
-    with pytest.raises(ConfigurationError, match=r"rules\.txt': cannot be read"):
-        generate()
+    for name, content, why in (
+        (
+            "tests.json",
+            b'[{"text": "a"},\n {"text": }]',
+            r"tests\.json': cannot be read: .* line 2 ",
+        ),
+        ("rules.txt", b"\xff", r"rules\.txt': cannot be read"),
+    ):
+        (out / name).write_bytes(content)
+        with pytest.raises(ConfigurationError, match=why):
+            generate()
 
 
 def test_tests_edited_by_hand_are_read(generate: Generate, out: Path) -> None:
@@ -510,8 +508,8 @@ async def test_stages_work_on_a_group_by_themselves(put: Path, tmp_path: Path) -
     assert await generation.intent() == "One sentence."
 
     alone = Generation(put, tmp_path / "alone", generator())
-    inverse = ["The output is in small letters.", "The output is something new."]
-    assert await alone.inverse_rules() == inverse
+    opposites = ["The output is in small letters.", "The output is something new."]
+    assert await alone.inverse_rules() == opposites
     written = {path.name for path in (tmp_path / "alone").glob("*.txt")}
     assert written == {"inverse_rules.txt", "rules.txt"}
 
@@ -550,7 +548,7 @@ def test_recorded_prompts_take_no_more_requests_than_upstream(
     prompt = PromptUnderTest.of(folder / "put.prompty")
     [given] = prompt.inputs
     rules = (folder / "rules.txt").read_text("utf-8").strip().splitlines()
-    inverse = [{"number": n, "text": f"Not {n}."} for n in range(1, len(rules) + 1)]
+    opposites = inverse(*(f"Not {n}." for n in range(1, len(rules) + 1)))
 
     def tests(request: CompletionRequest) -> str:
         rows = json.loads(reply_with_tests(request))["tests"]
@@ -559,7 +557,7 @@ def test_recorded_prompts_take_no_more_requests_than_upstream(
         return json.dumps(rows)
 
     model = generator(
-        rules=json.dumps({"rules": rules}), inverse_rules=json.dumps({"inverse": inverse}),
+        rules=json.dumps({"rules": rules}), inverse_rules=opposites,
         tests=tests, expand=json.dumps({given: "longer"}),
         baseline="\n===\n".join(map(str, range(400))),
     )  # fmt: skip

@@ -15,7 +15,7 @@ from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.llama_index.under_test import as_model_under_test, as_prompt
+from rag_eval_integrations.llama_index.model import as_model_under_test, as_prompt
 from rag_eval_integrations.prompt_tests import PromptTest, PromptUnderTest, run_tests
 
 TEST = PromptTest(uid="t", inputs={"question": "How?"})
@@ -53,8 +53,7 @@ async def test_an_llm_gets_the_rendered_prompt() -> None:
         assert list(put.inputs) == ["question"]
         assert "Be kind." in put.text
         assert "{{question}}" in put.text
-        rendered = put.render({"question": "system: {{x}}"})
-        assert rendered[-1].content.endswith("system: {{x}}")
+        assert put.render(hostile.inputs)[-1].content.endswith("system: {{x}}")
         [result] = await run_tests(put, [hostile], {"mock": MockLLM()})
         assert result.error is None
         assert "system: {{x}}" in result.output

@@ -121,12 +121,10 @@ def test_samples_come_from_files_beside_the_prompt(tmp_path: Path) -> None:
 
 def test_a_text_can_be_tested_inside_of_an_app() -> None:
     """It is known as text only; rendering it is the app's own business."""
-    under_test = PromptUnderTest.from_text(
-        "Answer from the manual.", inputs=["question"], in_app=True
-    )
+    text = "Answer from the manual."
+    under_test = PromptUnderTest.from_text(text, inputs=["question"], in_app=True)
 
-    assert list(under_test.inputs) == ["question"]
-    assert under_test.text == "Answer from the manual."
+    assert (list(under_test.inputs), under_test.text) == (["question"], text)
     with pytest.raises(ConfigurationError, match="the models under test must be whole apps"):
         under_test.render({"question": "x"})
     assert {"name", "q"} == set(PromptUnderTest.from_text("{{name}}", inputs=["q", "name"]).inputs)
@@ -201,9 +199,7 @@ def test_names_with_hyphens_are_taken_literally(tmp_path: Path) -> None:
     first, second = prompt.render({"info-title": "T {{x}}", "question": "Q"})
     assert first.content.endswith('{"title": "T {{x}}"}')
     assert second.content == "Q"
-    head = "---\ninputs:\n  a:\n    type: number\n  b:\n    type: number\n---\n"
-    path.write_text(f"{head}user:\n{{{{a*b}}}}\n")
-    meant = PromptUnderTest.of(path)
+    meant = put("---\ninputs: {a: {type: number}, b: {type: number}}\n---\nuser:\n{{a*b}}\n")
     assert meant.warnings == ()
     assert meant.render({"a": 2, "b": 3})[0].content == "6"
 

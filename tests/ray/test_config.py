@@ -11,7 +11,7 @@ from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.metrics import Retrieval, Trace
 from rag_eval_integrations.models.throttling import LocalPermits
 from rag_eval_integrations.ray import EvaluatorConfig
-from rag_eval_integrations.ray.config import config_of, made
+from rag_eval_integrations.ray.dataset import config_of, made
 from rag_eval_integrations.testing import ScriptedModel, small_call
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jumping import JumpingLoop
 
 from rag_eval_integrations.models.throttling import Permits
-from rag_eval_integrations.ray._permits import Limit, SharedPermits
+from rag_eval_integrations.ray.dataset import Limit, SharedPermits
 
 T = TypeVar("T")
 

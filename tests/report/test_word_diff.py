@@ -11,11 +11,7 @@ from hypothesis import strategies as st
 from runs import call
 
 from rag_eval_integrations.records import Evaluation
-from rag_eval_integrations.report._word_diff import (
-    MOST_CHARACTERS,
-    document_changes,
-    word_diff,
-)
+from rag_eval_integrations.report._compare_html import MOST_CHARACTERS, document_changes, word_diff
 
 
 def marked(before: str, after: str) -> str:

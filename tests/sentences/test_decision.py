@@ -12,7 +12,7 @@ from nltk.tokenize.punkt import (  # type: ignore[import-untyped]  # nltk has no
 )
 
 from rag_eval_integrations.sentences import punkt
-from rag_eval_integrations.sentences._decision import Parameters
+from rag_eval_integrations.sentences.punkt import Parameters
 
 SMALL = Parameters(
     abbreviations=frozenset({"dr", "e.g", "etc", "st", "u.s", "a", "3"}),

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval_integrations.sentences._decision import CERTAIN_MARKS, SPACED_MARKS, ends
+from rag_eval_integrations.sentences.punkt import CERTAIN_MARKS, SPACED_MARKS, ends
 
 
 def certain(text: str) -> list[str]:

@@ -11,12 +11,12 @@ from rag_eval_integrations.dataset._values import documents_from
 from rag_eval_integrations.errors import RagEvalError
 from rag_eval_integrations.judges import speaks_to_a_judge
 from rag_eval_integrations.judges._prompt import parse_labels
+from rag_eval_integrations.judges.embedded._features import says_documents_do_not_tell
 from rag_eval_integrations.judges.embedded._language import foreign
-from rag_eval_integrations.judges.embedded._response_features import says_documents_do_not_tell
 from rag_eval_integrations.judges.embedded._words import words
 from rag_eval_integrations.metrics.geval._reply import read_reply
 from rag_eval_integrations.metrics.prompty import parse_prompty
-from rag_eval_integrations.metrics.prompty._frontmatter import kept_inside, section_names
+from rag_eval_integrations.metrics.prompty.file import kept_inside, section_names
 from rag_eval_integrations.metrics.prompty.metric import lint
 from rag_eval_integrations.metrics.prompty.reply import read_score, read_verdict
 from rag_eval_integrations.models._reading import (

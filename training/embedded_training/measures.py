@@ -9,7 +9,7 @@ from sklearn.metrics import f1_score, roc_auc_score
 
 from embedded_training.judges import HeldOut
 from embedded_training.rows import SCORES, TRUTH, Data
-from rag_eval_integrations.judges.embedded._response_features import RESPONSE_FEATURES
+from rag_eval_integrations.judges.embedded._features import RESPONSE_FEATURES
 from rag_eval_integrations.judges.embedded.judge import SPREAD, SPREAD_LIMIT, EmbeddedJudge
 
 BINS = 10

@@ -17,11 +17,11 @@ import numpy as np
 
 from rag_eval_integrations.judges.embedded._features import (
     DOCUMENT_FEATURES,
+    RESPONSE_FEATURES,
     CallFeatures,
     call_features,
 )
 from rag_eval_integrations.judges.embedded._model import topic_row
-from rag_eval_integrations.judges.embedded._response_features import RESPONSE_FEATURES
 from rag_eval_integrations.metrics.trace.formulas import context_utilization
 from rag_eval_integrations.sentences import Punkt
 

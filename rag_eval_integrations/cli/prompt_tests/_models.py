@@ -67,13 +67,16 @@ class Bill:
         self._total = Usage()
 
     def _price(self, model: str) -> _Price | None:
-        """Return a model's price, by its name without prefixes if need be."""
+        """Return a model's price, by its name without prefixes if need be; None if unknown."""
         while model and model not in self._prices:
             model = model.partition(":")[2]  # of `openai:gpt-4o`, `langchain:ChatOpenAI:gpt-4o`
         return self._prices.get(model)
 
     def estimate(self, model: str, most: int, characters: float | None, least: int = 0) -> str:
         """Say the requests, their tokens and the cost.
+
+        The cost is of the prompts alone; it is unknown without a price. With `least`, requests,
+        tokens and cost are ranges.
 
         Args:
             model: the model.
@@ -95,12 +98,18 @@ class Bill:
         return f"{asked}, cost {' to '.join(costs)} without the answers"
 
     def print_estimate(self, stage: str, model: str, most: int, characters: float | None) -> None:
-        """Print what a stage is going to ask a model; nothing for no request."""
+        """Print to stderr what a stage is going to ask a model; nothing for no request.
+
+        Arguments as for `estimate`.
+        """
         if most:
             print_stderr(f"{stage}: {self.estimate(model, most, characters)}")
 
     def generation(self, generation: Generation, *, groundtruth: bool) -> tuple[int, str]:
         """Estimate what a generation is going to ask; the most if every reply is asked for twice.
+
+        If the tests are there, their number is returned, and only missing expected outputs cost
+        something.
 
         Args:
             generation: the generation, whose folder says which stages are done.
@@ -146,7 +155,7 @@ class Bill:
         return usage_words(usage) if usage.requests else ""
 
     def add(self, stage: str, spent: Mapping[str, Usage]) -> None:
-        """Print what a stage has spent; nothing if it asked nothing."""
+        """Print what a stage has spent, and add it to the total; no line if it asked nothing."""
         self._total += self._sum(spent)
         if words := self.words(spent):
             print_stderr(f"{stage}: spent {words}")
@@ -156,7 +165,10 @@ class Bill:
         print_stderr(f"all: spent {usage_words(self._total)}")
 
     def _sum(self, spent: Mapping[str, Usage]) -> Usage:
-        """Add up what models were asked; the cost is None unless all of it is known."""
+        """Add up what models were asked; the cost is None unless all of it is known.
+
+        Usage without a cost is priced by the user's prices.
+        """
         total = Usage()
         for model, usage in spent.items():
             price = self._price(model)
@@ -168,12 +180,17 @@ class Bill:
 
 
 def _range(least: int, most: int) -> str:
-    """Write a range of numbers."""
+    """Write a range of numbers; one number if both are the same."""
     return f"{most:,}" if least == most else f"{least:,} to {most:,}"
 
 
 def _read_prices(path: Path) -> dict[str, _Price]:
-    """Read the file of `--prices`."""
+    """Read the file of `--prices`: prices by model.
+
+    Raises:
+        ConfigurationError: for a file that is not of prices, or larger than 1 MB.
+        OSError: when the file cannot be read.
+    """
     try:
         content = read_content(path, "--prices", _MOST_BYTES)
         return TypeAdapter(dict[str, _Price]).validate_python(content)
@@ -190,6 +207,8 @@ def model_under_test(
     name: str, option: str, requests: Requests, tell: Callable[[str], None] = print_stderr
 ) -> ModelUnderTest:
     """Make the model `openai:NAME`, or import `MODULE:OBJECT`.
+
+    The model of `openai:NAME` tells when it cannot be used. A dry run needs no API key.
 
     Args:
         name: the model, as given on the command line.

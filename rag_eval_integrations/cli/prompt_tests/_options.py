@@ -218,7 +218,7 @@ class _Choosing:
     )
 
     def choice(self) -> Choice:
-        """Return the choice.
+        """Return the choice of tests; the direction `inverse` means `negative`.
 
         Raises:
             ConfigurationError: for another direction.

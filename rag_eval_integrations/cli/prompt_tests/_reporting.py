@@ -59,7 +59,14 @@ def show(
     choice: Choice = Choice(),  # noqa: B008  # frozen
     form: str | None = None,
 ) -> Report:
-    """Write the report of a folder, and print it, in a format if one is named."""
+    """Write the report of a folder, and print it, in a format if one is named.
+
+    Without a format, the overview and the files' names are printed, else the report in it. Rows
+    that cannot be used are printed to stderr.
+
+    Raises:
+        ConfigurationError: when there are no results, or the choice leaves none.
+    """
     report = _report_of(folder, options, choice)
     written = Project(folder, lambda _: None).write_report(report)
     if form is None:
@@ -71,7 +78,13 @@ def show(
 
 
 def _report_of(folder: Path, options: Reporting, choice: Choice) -> Report:
-    """Return the report of a folder, filtered and with verdicts as the options say."""
+    """Return the report of a folder, filtered and with verdicts as the options say.
+
+    Rows that cannot be used are printed to stderr.
+
+    Raises:
+        ConfigurationError: when there are no results, or the choice leaves none.
+    """
     report = Project(folder, print_stderr).report(
         unknown_as="err" if options.unknown_as_err else None
     )
@@ -83,7 +96,10 @@ def _report_of(folder: Path, options: Reporting, choice: Choice) -> Report:
 
 
 def print_report(report: Report) -> None:
-    """Print the overview, how judges agree, and each model's compliance with its 95 % interval."""
+    """Print the overview, how judges agree, and each model's compliance with its 95 % interval.
+
+    Says so if there are no results.
+    """
     console = stdout()
     rows = without_empty_columns(report.overview())
     if not rows:
@@ -116,7 +132,10 @@ _NAMES = {
 
 
 def _overview_tables(title: str, rows: Sequence[Row], width: int) -> Iterator[Table]:
-    """Yield tables with one column per model, as many as fit beside each other."""
+    """Yield tables with one column per model, as many as fit beside each other.
+
+    A model has a column per scenario. Each table has at least one such column.
+    """
     most = max(1, (width - _LABELS) // _COLUMN)
     for some in (rows[start : start + most] for start in range(0, len(rows), most)):
         labels = (" / ".join(str(row[name]) for name in ("model", "scenario") if row.get(name))
@@ -131,7 +150,7 @@ def _overview_tables(title: str, rows: Sequence[Row], width: int) -> Iterator[Ta
 
 
 def _cell(cell: object) -> str:
-    """Write a cell of a table."""
+    """Write a cell of a table: a fraction with one decimal, None as empty."""
     return "" if cell is None else f"{cell:.1f}" if isinstance(cell, float) else str(cell)
 
 
@@ -168,6 +187,8 @@ def _regressed(
     comparisons: Sequence[Comparison], gates: Mapping[str, float], *, unclear: bool
 ) -> int:
     """Print each gate's outcome; return 1 if a score became worse, or may have with `unclear`.
+
+    A model whose outputs do not have the score in both runs fails.
 
     Args:
         comparisons: the changes, one per model.

@@ -15,9 +15,8 @@ from rag_eval_integrations import _loop
 from rag_eval_integrations._target import make_folder, read_whole, replacing, resolved
 from rag_eval_integrations._visible import counted
 from rag_eval_integrations.cli._console import stdout
-from rag_eval_integrations.cli._interrupt import kept, kept_words
 from rag_eval_integrations.cli._options import metric_variables, text_of
-from rag_eval_integrations.cli._terminal import print_stderr, write_stdout
+from rag_eval_integrations.cli._terminal import kept, kept_words, print_stderr, write_stdout
 from rag_eval_integrations.cli.prompt_tests import _reporting
 from rag_eval_integrations.cli.prompt_tests._models import (
     ASSUMED,
@@ -69,7 +68,7 @@ _NOTHING = "Nothing was sent or written."
 def generate_command(options: GenerateOptions | AllOptions, bill: Bill | None = None) -> int:
     """Generate rules and tests, and expected outputs if wanted; return 1 without any test.
 
-    A dry run prints what that would cost.
+    A dry run prints what that would cost, and returns 0. What was made and spent is printed.
 
     Raises:
         RagEvalError: for a user's mistake, or a generator that does not answer.
@@ -111,7 +110,10 @@ def generate_command(options: GenerateOptions | AllOptions, bill: Bill | None = 
 
 
 def _generation(options: Generating, *, make: bool) -> tuple[Generation, Project | None]:
-    """Prepare a generation; a mistake is found before the folder is made."""
+    """Prepare a generation; a mistake is found before the folder is made.
+
+    The folder is made, and its project returned, only with `make`; otherwise the project is None.
+    """
     names = {field.name for field in fields(generate.GenerateOptions)}
     explicit = {name: value for name, value in vars(options).items() if name in names}
     amounts = generate.GenerateOptions.of(options.effort, **explicit)
@@ -127,7 +129,13 @@ def _generation(options: Generating, *, make: bool) -> tuple[Generation, Project
 
 
 def _created(options: Generating) -> Project:
-    """Make or continue the folder of a prompt, with its author's words and metric."""
+    """Make or continue the folder of a prompt, with its author's words and metric.
+
+    Raises:
+        ConfigurationError: for a file that cannot be used, or a folder that is of another prompt or
+            was made with other words or another metric.
+        OSError: when a file cannot be read or written.
+    """
     instructions = {}
     for stage in INSTRUCTIONS:
         name = re.sub("([A-Z])", r"_\1", f"{stage}Instructions").lower()
@@ -144,7 +152,7 @@ def _created(options: Generating) -> Project:
 
 
 def run_command(options: RunOptions) -> int:
-    """Run the tests; return 1 when every output failed.
+    """Run the tests; return 1 when every output failed. A dry run returns 0.
 
     Raises:
         RagEvalError: for a user's mistake.
@@ -156,7 +164,7 @@ def run_command(options: RunOptions) -> int:
 def _run(folder: Path, options: Running, choice: Choice, bill: Bill) -> int:
     """Run the tests of a folder on models; return the exit code: 1 if every output failed.
 
-    A dry run says what it would cost. Failures are printed per model.
+    The cost is estimated first; a dry run ends there with 0. Failures are printed per model.
     """
     parameters = options.parameters()
     baseline = options.baseline is not False
@@ -191,7 +199,7 @@ def _run(folder: Path, options: Running, choice: Choice, bill: Bill) -> int:
 
 
 def evaluate_command(options: EvaluateOptions) -> int:
-    """Judge the outputs; return 1 when judges failed and none answered.
+    """Judge the outputs; return 1 when judges failed and none answered. A dry run returns 0.
 
     Raises:
         RagEvalError: for a user's mistake.
@@ -203,7 +211,8 @@ def evaluate_command(options: EvaluateOptions) -> int:
 def _evaluate(folder: Path, options: OutputJudging, bill: Bill) -> int:
     """Judge the results of a folder by judges and metrics; return the exit code.
 
-    Tests and rules, too, if wanted. A dry run says what it would cost.
+    Tests and rules, too, if wanted. The cost is estimated first; a dry run ends there with 0.
+    Warnings about metric files are printed. The code is 1 when judges failed and none answered.
     """
     project = Project(folder, print_stderr)
     metrics = project.metrics(options.metric or [], metric_variables(options.metric_var or []))
@@ -269,7 +278,7 @@ def _print_failed_judges(results: Sequence[Result]) -> bool:
 
 
 def _print_failures(failures: Sequence[tuple[str | None, str]], what: str) -> None:
-    """Print how many of what each model failed to give, and its first error."""
+    """Print to stderr how many of what each model failed to give, and its first error."""
     for name, count in Counter(name for name, _ in failures).items():
         first = next(why for model, why in failures if model == name)
         print_stderr(f"{name}: {counted(count, what)} failed; the first error: {first}")
@@ -278,7 +287,9 @@ def _print_failures(failures: Sequence[tuple[str | None, str]], what: str) -> No
 def all_command(options: AllOptions) -> int:
     """Say what all stages together ask at most; then generate, run, evaluate and report.
 
-    Without tests nothing follows; after failures of models or judges the report does.
+    Without tests nothing follows; after failures of models or judges the report does. Returns 1
+    after such failures, without tests, or below a threshold. A dry run only estimates, and returns
+    0.
 
     Raises:
         RagEvalError: for a user's mistake, or a generator that does not answer.
@@ -315,14 +326,17 @@ def all_command(options: AllOptions) -> int:
 
 
 def _nothing(project: Project) -> int:
-    """Say that there is nothing to do; return the exit code."""
+    """Print that nothing was sent or written, close the journal, and return the exit code 0."""
     project.workspace.journal().close()
     stdout().print(_NOTHING)
     return 0
 
 
 def _kept_replies(project: Project) -> str:
-    """Say how many replies an interrupted stage keeps; empty if there is none."""
+    """Say how many replies an interrupted stage keeps; empty if there is none.
+
+    The journal is closed.
+    """
     with project.workspace.journal() as journal:
         replies = len(journal)
     return kept_words(replies, "reply", "replies", journal.path) if replies else ""
@@ -362,6 +376,8 @@ def progress(
 def metrics_command(options: MetricsOptions) -> int:
     """List the metric files next to a prompt, with warnings about each.
 
+    Two files with the same name are a warning. Returns 0, also without any file.
+
     Raises:
         RagEvalError: for a file that is not a prompt.
         OSError: when a file cannot be read.
@@ -384,7 +400,10 @@ def metrics_command(options: MetricsOptions) -> int:
 
 
 def import_command(options: ImportOptions) -> int:
-    """Import PromptPex's files.
+    """Import PromptPex's files into a new folder, and print what was imported; return 0.
+
+    Rows that could not be used, and the new path of an earlier folder that is kept, are printed to
+    stderr.
 
     Raises:
         RagEvalError: when there is nothing to import, or the folder exists and may not be replaced.
@@ -411,7 +430,9 @@ def import_command(options: ImportOptions) -> int:
 def export_command(options: ExportOptions) -> int:
     """Export the tests to another tool's format: into the folder, a path, or standard output.
 
-    A file with another content is not replaced without `--overwrite`.
+    A file with another content is not replaced without `--overwrite`; then nothing is written. An
+    export of several files does not go to standard output. What the format cannot hold is printed
+    to stderr. Returns 0.
 
     Raises:
         RagEvalError: for a user's mistake, or a file that exists.

@@ -2,14 +2,226 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from itertools import chain
+import re
+from collections.abc import Callable, Collection, Sequence, Set
+from itertools import chain, pairwise
 from math import fsum, log1p, sqrt
 from typing import NamedTuple
 
-from rag_eval_integrations.judges.embedded._overlap import Overlap, overlap
-from rag_eval_integrations.judges.embedded._response_features import ResponseRow, response_features
-from rag_eval_integrations.judges.embedded._words import Words, words
+from rag_eval_integrations.judges.embedded._overlap import Cover, Overlap, covers, overlap
+from rag_eval_integrations.judges.embedded._words import Words, listed, words, written
+
+RESPONSE_FEATURES = (
+    "found",  # share of the sentence's weight found in the documents
+    "found_in_1",  # in the best document sentence
+    "found_in_document",  # in the best single document
+    "bigrams",  # share of its word pairs found in a document sentence
+    "bigrams_in_1",  # in the best document sentence
+    "run",  # log of the longest run of word pairs found
+    "numbers_missing",  # numbers that are in no document
+    "names_missing",  # capitalised words in neither documents nor question
+    "together",  # share of neighbouring content words that one matched sentence holds both of
+    "together_new",  # the same for pairs that the question does not give
+    "question_share",  # share of its words that are the question's
+    "question_said",  # share of the question's words that it holds
+    "new_length",  # log of its words that are not the question's
+    "length",
+    "response_sentences",
+    "document_sentences",
+    "absence",  # says that something is not stated, or cannot be told
+    "listed",  # opens like a list item, or introduces a list
+)
+
+# Bounded gaps keep the search linear.
+_ABSENCE = re.compile(
+    r"\b(?:(?:do(?:es)?|did|is|are|was|were|has|have|can)(?: ?not|n['’]t)|cannot|unable|no|not"
+    r"|lacks?|without)\b[^.]{0,60}\b(?:mention|specif|provid|state|contain|includ|information"
+    r"|detail|answer|address|discuss|indicat|explicit|determin|list|context|document|passage"
+    r"|describ|evidence)",
+    re.IGNORECASE,
+)
+_LISTED = re.compile(r"\s{0,20}(?:[-*•]|\d{1,2}[.)])")
+
+_BITS = tuple([1 << number for number in range(6)])  # of the matched sentences that are searched
+
+
+class ResponseRow(NamedTuple):
+    """The features of one response sentence, with the parts that models and explanations reuse."""
+
+    features: tuple[float, ...]
+    """One number per name in `RESPONSE_FEATURES`."""
+    new: tuple[str, ...]
+    """Content words that are in neither documents nor question."""
+    cover: Cover
+    absent: bool
+    """True for a sentence that says that the documents do not tell, or only refuses."""
+
+    @property
+    def spread(self) -> float:
+        """Share of the sentence's weight that other documents than the best hold; in [0, 1]."""
+        return self.features[0] - self.features[2]
+
+
+def response_features(o: Overlap, texts: Sequence[str]) -> list[ResponseRow]:
+    """Compute one row per response sentence, in order; all features are finite."""
+    bags: list[frozenset[str]] = []  # by sentence, the words of its document
+    for start, stop in o.spans:
+        bags += [frozenset[str]().union(*o.shared[start:stop])] * (stop - start)
+    document_sentences, response_sentences = log1p(len(o.documents)), log1p(len(texts))
+    rows = []
+    for j, (sentence, text, cover) in enumerate(zip(o.response, texts, covers(o), strict=True)):
+        mass = o.response_mass[j]
+        asked = o.question.bag & sentence.bag
+        found = sum(map(o.idf.__getitem__, o.known[j])) / mass if mass else 1.0
+        features = (
+            found,
+            *_in_part(o, j, cover, bags),
+            *_sequence(o, sentence, cover),
+            float(len(sentence.numbers.difference(o.idf))),
+            float(len(sentence.names.difference(o.idf, o.question.bag))),
+            *_together(o, j, asked, found),
+            len(asked) / (len(sentence.bag) or 1),
+            len(asked) / (len(o.question.bag) or 1),
+            log1p(len(sentence.content) - len(asked)),
+            log1p(len(sentence.stems)),
+            response_sentences,
+            document_sentences,
+            1.0 if sentence.negated and _ABSENCE.search(text) else 0.0,
+            1.0 if _LISTED.match(text) or text.rstrip().endswith(":") else 0.0,
+        )
+        new = tuple([w for w in sentence.content if w not in o.idf and w not in asked])
+        rows.append(ResponseRow(features, new, cover, says_documents_do_not_tell(text)))
+    return rows
+
+
+def _in_part(
+    o: Overlap, j: int, cover: Cover, bags: Sequence[frozenset[str]]
+) -> tuple[float, float]:
+    """Compute the shares of the weight in the best document sentence and the best document."""
+    mass = o.response_mass[j]
+    if not mass:
+        return 1.0, 1.0
+    # Searching all documents would take time by the product of two sizes.
+    near = {bags[match.sentence] for match in o.matches[j]}
+    best = max([sum(map(o.idf.__getitem__, o.known[j] & bag)) for bag in near], default=0.0)
+    return sum(cover.gains[:1]), best / mass
+
+
+def _sequence(o: Overlap, sentence: Words, cover: Cover) -> tuple[float, ...]:
+    """Compute how far a sentence's word order stands in the documents."""
+    stems = sentence.stems
+    pairs = list(pairwise(stems))
+    if not pairs:
+        return 1.0, 1.0, 0.0
+    flags = bytes(map(o.pairs.__contains__, pairs))
+    longest = max(map(len, flags.split(b"\0")))
+    in_best = 0.0
+    if cover.sentences and longest:
+        best = set(pairwise(o.documents[cover.sentences[0]].stems))
+        in_best = sum(map(best.__contains__, pairs)) / len(pairs)
+    return flags.count(1) / len(flags), in_best, log1p(longest)
+
+
+def _together(o: Overlap, j: int, asked: Set[str], found: float) -> tuple[float, float]:
+    """Measure whether words that occur together in the sentence do so in a document sentence.
+
+    Two shares in [0, 1]: of all neighbours, and of those that are not both in the question.
+    """
+    content = o.response[j].content
+    # The matched sentences that hold each word, as bits.
+    bits = dict.fromkeys(content, 0)
+    for bit, match in zip(_BITS, o.matches[j], strict=False):
+        for word in o.known[j] & o.shared[match.sentence]:
+            bits[word] |= bit
+    joined = [left & right for left, right in pairwise(bits.values())]
+    together = (len(joined) - joined.count(0)) / len(joined) if joined else found
+    if len(asked) < 2:
+        return together, together
+    given = map(asked.__contains__, content)
+    new = [both for both, (a, b) in zip(joined, pairwise(given), strict=True) if not (a and b)]
+    return together, (len(new) - new.count(0)) / len(new) if new else together
+
+
+# --- Sentences that only refuse or say that the documents do not tell, and so need no support
+#
+# Their words are in no document, so that word overlap alone would call them unsupported.
+
+_DOCUMENTS = (
+    r"(?:(?:contexts?|documents?|passages?|excerpts?|snippets?|search results?)\b(?! of\b)"
+    r"|(?:provided|given|available|supplied|retrieved) (?:\w+ )?(?:texts?|information|sources?"
+    r"|materials?|manuals?|articles?)\b|(?:texts?|information|sources?|manuals?|articles?|guides?)"
+    r"(?=\W*$|[.,;]| (?:do|does|did|is|are|has|have)\b))"
+)
+_TELL = (
+    r"(?:mention|specif[yi]|state|sa[yi]|describe|indicate|address|discuss|explain|tell|clarify"
+    r"|answer|provide|detail|elaborate|define|contain|include|give|list|cover|have|offer)"
+)
+_TOLD = (
+    r"(?:mentioned|specified|stated|said|described|indicated|addressed|discussed|explained|told"
+    r"|clarified|answered|determined?|defined|clear|provided|given|found|find|available|contained"
+    r"|included|listed|covered|present|infer(?:red)?|tell|say|answer)"
+)
+_NO_NEWS = (
+    r"(?:no|not enough|insufficient|little|lacks?|without)(?: [\w'’-]+){0,4}? (?:information"
+    r"|mentions?|details?|answers?|indication|explanation|description|references?|instructions?"
+    r"|data|definition|evidence)\b"
+)
+# Bounded gaps keep the search linear. The negated part begins at the group `no`.
+_ABSENCES = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"(?:^|[.,;:(]\s*|\b(?:but|that|and|as|since|because|so|sorry|unfortunately) )\W*"
+        rf"(?:(?:the|this|these|your|my|our|any) )?(?:\w+ ){{0,2}}?{_DOCUMENTS}"
+        rf"(?:(?! that\b| who\b)[^.;:]){{0,60}}? (?P<no>(?:do|does)(?: not|n['’]t)(?: \w+ly)*"
+        rf" {_TELL}|(?:\w+ )?{_NO_NEWS}|(?:is|are) silent)",
+        r"(?P<no>(?:\bnot|n['’]t|\bnever|\bcannot|\bunable to|\bunclear)\b"
+        rf"(?: [\w'’-]+){{0,4}}? {_TOLD}|\b{_NO_NEWS}|\bnothing)\b[^.]{{0,80}}?"
+        rf"\b(?:in|within|by|from|on|with|using) (?:[\w'’-]+ ){{0,3}}?{_DOCUMENTS}",
+        rf"\b(?:on|to|in|from|given) (?:[\w'’-]+ ){{0,3}}?{_DOCUMENTS}[^.]{{0,80}}?"
+        rf"(?P<no>\b(?:(?:is|are|was|were)(?: not|n['’]t)|cannot be)(?: \w+ly)? {_TOLD}"
+        rf"|\b{_NO_NEWS})",
+    )
+)
+_TURN = re.compile(
+    r"\b(?:but|however|although|though|instead)\b|,\s*(?:which|as|since|because)\b", re.IGNORECASE
+)
+"""Words after which a sentence may make a claim after all."""
+_QUESTION = re.compile(r"(?<=know )(?:who|what|when|where|which|whether|how|why)\b[^.,;:\d]*", re.I)
+_REFUSING = listed("""
+know sorry answer answered help assist respond determine determined say tell information n available
+silent
+""")
+_POINTLESS = _REFUSING | listed("""
+a able about above again also am an and any anything are as asked at based be been but by can can't
+cannot context contexts could couldn't data do document documents does don't enough excerpts for
+found from give given has have haven't here i i'm in insufficient is it it's me my no not of on or
+passage passages provide provided query question questions relevant request right so specific
+sufficient that the them there these they this those time to topic unable unfortunately very was we
+what will with won't you your
+""")
+"""A sentence of these words alone, with a word that refuses, claims nothing."""
+_LONGEST = 400  # characters; longer sentences make other claims too
+_DENIES = re.compile(
+    r"n['’]t\b|\b(?:no|not|never|nothing|cannot|unable|insufficient|little|lacks?|without"
+    r"|silent|unclear|n ?/ ?a|sorry)\b",
+    re.IGNORECASE,
+)
+"""In all such sentences and few others: a fast test before the slow patterns."""
+
+
+def says_documents_do_not_tell(sentence: str) -> bool:
+    """Tell whether a sentence only says that the documents do not tell, or only refuses.
+
+    False where it goes on to say something, and for a long sentence.
+    """
+    if len(sentence) > _LONGEST or _DENIES.search(sentence) is None:
+        return False
+    words = set(written(_QUESTION.sub("", sentence.lower().replace("’", "'"))))
+    if words <= _POINTLESS and not words.isdisjoint(_REFUSING):
+        return True
+    match = next(filter(None, (pattern.search(sentence) for pattern in _ABSENCES)), None)
+    return match is not None and _TURN.search(sentence, match.start("no")) is None
+
 
 # --- Document sentences: 13 features each, for relevance and utilization
 

@@ -212,7 +212,11 @@ def _looked_at(text: str) -> tuple[str | None, int, int]:
 
 
 def _by_words(words: list[str], english: int) -> str | None:
-    """Return the language that the words are signs of; None for English or too few."""
+    """Return the language that the words are signs of; None for English or too few.
+
+    None also if the signs are single letters or particles of names alone, or, of eight words or
+    more, one word again and again. `english` is the number of English function words among them.
+    """
     hits, language = max(
         (sum(map(own.__contains__, words)), name) for name, own in _FOREIGN.items()
     )

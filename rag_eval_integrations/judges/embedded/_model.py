@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rag_eval_integrations.judges.embedded._features import (
+    RESPONSE_FEATURES,
     SENTENCE_FEATURES,
     SHARED_FEATURES,
     CallFeatures,
     DocumentRows,
+    ResponseRow,
 )
-from rag_eval_integrations.judges.embedded._response_features import RESPONSE_FEATURES, ResponseRow
 from rag_eval_integrations.records import Estimate
 
 MODEL_FILE = Path(__file__).with_name("model.json")
@@ -47,7 +48,10 @@ class Logistic(NamedTuple):
     listed."""
 
     def score(self, row: Sequence[float]) -> float:
-        """Compute the log-odds of one row of features in the order of `names`."""
+        """Compute the log-odds of one row of features in the order of `names`.
+
+        Features are clipped to `bounds` first.
+        """
         # fsum gives the same last bit on every Python version.
         return fsum((self.intercept, *map(mul, self.weights, clipped(row, self.bounds))))
 
@@ -260,8 +264,9 @@ def relevance(
 ) -> list[float]:
     """Compute P(relevant) of each document sentence, in order.
 
-    The less the documents are about the question's topic, the lower. Without a response, or beside
-    one that shares no words with them, by the documents and the question alone.
+    The less the documents are about the question's topic, the lower, unless the question consists
+    of function words alone. Without a response, or beside one that shares no words with them, by
+    the documents and the question alone; beside one that shares few, by a mixture of both.
 
     Args:
         model: the coefficients.

@@ -1,24 +1,24 @@
 """G-Eval (arXiv:2303.16634): criteria in words, evaluation steps, an expected score.
 
-_presets | files   a ready-made metric, or a YAML file ─▶ the arguments of `GEval`
+_presets           a ready-made metric ─▶ the arguments of `GEval`
 _settings          arguments ─▶ checked settings
 _sections          RagCall ─▶ the sections that the model is shown
 _prompt            criteria ─▶ model ─▶ evaluation steps, once; steps + sections ─▶ messages
 _estimators        messages ─▶ model ─▶ log-probabilities, else samples, else one answer
 _reply             answer ─▶ score and its position in the text, also as published tables did
 _expectation       position ─▶ token ─▶ Σ k·p(k) / Σ p(k)
-metric             `GEval`
+metric             `GEval`, also from YAML files
 """
 
 from rag_eval_integrations._lazy import publish
-from rag_eval_integrations.metrics.geval._sections import call_of_turns
-from rag_eval_integrations.metrics.geval.files import (
+from rag_eval_integrations.metrics.geval._settings import call_of_turns
+from rag_eval_integrations.metrics.geval.metric import (
     PRESET_NAMES,
+    GEval,
     is_geval_file,
     named_geval,
     read_geval,
 )
-from rag_eval_integrations.metrics.geval.metric import GEval
 
 __all__ = [
     "PRESET_NAMES",

@@ -135,9 +135,10 @@ def of_single(reading: RatingReply, reply: str) -> RatingEstimate:
 
 
 def of_samples(choices: Sequence[Choice], plan: EstimatorSettings) -> RatingEstimate | NoEstimate:
-    """Average the samples; those without a score are dropped and counted.
+    """Average the samples, one or more; those without a score are dropped and counted.
 
-    Without any score, the most frequent reason.
+    The reply and its reason are of the sample nearest to the mean. Without any score, the most
+    frequent reason why there is none.
     """
     used: list[tuple[float, str, str]] = []
     dropped: list[NoEstimate] = []

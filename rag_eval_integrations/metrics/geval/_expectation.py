@@ -73,7 +73,8 @@ def _from_start(
 ) -> TokenPosition | None:
     """Find the token in which the score starts, by matching the tokens from the start.
 
-    None where they do not spell the reply.
+    None where they do not spell the reply as far as `end`; what follows is not compared. The text
+    returned runs to the end of that token, also past `end`.
     """
     begin, place = 0, None
     for index, piece in enumerate(pieces):

@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 
 from rag_eval_integrations.errors import JudgeOutputError
 from rag_eval_integrations.judges._prompt import json_object, one_line, parse_object
-from rag_eval_integrations.metrics.geval._sections import Section, titles
-from rag_eval_integrations.metrics.geval._settings import Level
+from rag_eval_integrations.metrics.geval._settings import Level, Section, titles
 from rag_eval_integrations.models import Model, ModelBase
 from rag_eval_integrations.models._single_flight import SingleFlight
 from rag_eval_integrations.models.completion import (

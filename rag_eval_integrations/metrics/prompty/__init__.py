@@ -8,8 +8,7 @@ reply          the model's reply ─▶ a score of 0 to 100, or OK or ERR
 """
 
 from rag_eval_integrations._lazy import publish
-from rag_eval_integrations.metrics.prompty._frontmatter import Input
-from rag_eval_integrations.metrics.prompty.file import Prompty, load_prompty, parse_prompty
+from rag_eval_integrations.metrics.prompty.file import Input, Prompty, load_prompty, parse_prompty
 from rag_eval_integrations.metrics.prompty.metric import (
     VARIABLES,
     PromptyMetric,

@@ -202,7 +202,10 @@ def _walk(tree: nodes.Node) -> Iterator[tuple[nodes.Node, int]]:
 
 
 def _refused(node: nodes.Node) -> str | None:
-    """Say why a node of a template may not be used; None if it may."""
+    """Say why a node of a template may not be used; None if it may.
+
+    The nodes inside of it are not checked here. The answer goes on after "a prompt".
+    """
     if not isinstance(node, _ALLOWED):
         return f"cannot use `{type(node).__name__.lower()}`"
     if isinstance(node, nodes.Name) and node.name in _OF_JINJA:

@@ -185,7 +185,7 @@ class PromptyMetric(ModelMetric):
             ConfigurationError: a variable has no value.
             JudgeError: the judge does not answer.
         """
-        from rag_eval_integrations.metrics.prompty._frontmatter import (  # noqa: PLC0415  # Jinja
+        from rag_eval_integrations.metrics.prompty.file import (  # noqa: PLC0415  # Jinja
             kept_inside,
             section_names,
         )
@@ -245,7 +245,11 @@ def _text(value: object) -> object:
 
 
 def _model(judge: AnyModel) -> ModelBase:
-    """Return the model of a name or object; refuse a judge that is not a model."""
+    """Return the model of a name or object, with retries; refuse a judge that is not a model.
+
+    Raises:
+        ConfigurationError: it is no judge, or one that only labels sentences.
+    """
     model = judge_from(judge)
     if not isinstance(model, Model):
         why = "only labels sentences; a metric file needs a model, such as openai:MODEL"

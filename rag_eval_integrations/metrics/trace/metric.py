@@ -11,13 +11,19 @@ from pydantic import JsonValue
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.metrics.metric import LabelMetric
-from rag_eval_integrations.metrics.trace import _evidence as evidence
 from rag_eval_integrations.metrics.trace import formulas
 from rag_eval_integrations.metrics.trace.formulas import (
     Counts,
     Formulas,
+    adherence_evidence,
+    adherence_reason,
+    completeness_reason,
     expected_counts,
     labelled_counts,
+    relevance_evidence,
+    relevance_reason,
+    use_evidence,
+    utilization_reason,
 )
 from rag_eval_integrations.records import (
     By,
@@ -334,8 +340,8 @@ class _CallScorer:
         return self._counted(
             "context_relevance",
             formulas.context_relevance(counts.relevant, counts.total, baseline),
-            self._worded(evidence.relevance_reason, self.labels, self.call),
-            self._worded(evidence.relevance_evidence, self.labels, self.call),
+            self._worded(relevance_reason, self.labels, self.call),
+            self._worded(relevance_evidence, self.labels, self.call),
             expected,
         )
 
@@ -351,8 +357,8 @@ class _CallScorer:
         return self._counted(
             "context_utilization",
             formulas.context_utilization(counts.relevant, counts.utilized, counts.total, by),
-            self._worded(evidence.utilization_reason, self.labels),
-            self._worded(evidence.use_evidence, self.labels),
+            self._worded(utilization_reason, self.labels),
+            self._worded(use_evidence, self.labels),
             expected,
         )
 
@@ -364,17 +370,15 @@ class _CallScorer:
         return self._counted(
             "completeness",
             formulas.completeness(counts.relevant, counts.both, counts.utilized, by),
-            self._worded(evidence.completeness_reason, self.labels, by),
-            self._worded(evidence.use_evidence, self.labels),
+            self._worded(completeness_reason, self.labels, by),
+            self._worded(use_evidence, self.labels),
             expected,
         )
 
     def adherence(self) -> Score:
         keys = [sentence.key for sentence in self.call.response]
         value = formulas.adherence(self.labels, keys, self.trace.formulas)
-        proof = self._worded(
-            evidence.adherence_evidence, self.labels, self.call, self.trace.formulas
-        )
+        proof = self._worded(adherence_evidence, self.labels, self.call, self.trace.formulas)
         if value is None:
             return self._unlabelled("adherence", proof)
         probability = None if self.trace.hard else self.labels.adherence_probability()
@@ -387,7 +391,7 @@ class _CallScorer:
             "adherence", value, method="labels", evidence=proof, n=len(keys),
             probability=probability, estimate=estimate,
             reason=self._worded(
-                evidence.adherence_reason, self.labels, self.call, self.trace.formulas, value,
+                adherence_reason, self.labels, self.call, self.trace.formulas, value,
                 None if calibrated else probability, self.threshold,
             ),
         )  # fmt: skip

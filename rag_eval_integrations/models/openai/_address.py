@@ -67,6 +67,8 @@ _MODEL = re.compile(r"\bmodel\b", re.IGNORECASE)
 def address_of(url: str, api_version: str | None = None) -> Address:
     """Parse and check a base URL.
 
+    Slashes at the end are cut off. A bare Azure resource gets the path `/openai`.
+
     Args:
         url: URL up to `/v1`, or of an Azure resource; a query is sent with every request.
         api_version: Azure's API version; by default the query's `api-version`.
@@ -114,7 +116,11 @@ def address_of(url: str, api_version: str | None = None) -> Address:
 
 
 def _version(in_url: str | None, given: str | None) -> str | None:
-    """Return the API version of the URL or the argument, which must not differ."""
+    """Return the API version of the URL or the argument; None without either.
+
+    Raises:
+        ConfigurationError: they differ, or one of them is not a version.
+    """
     if given is not None and (type(given) is not str or not re.fullmatch(r"[\w.-]{1,40}", given)):
         raise ConfigurationError("api_version", given, "should be a version, as in '2024-10-21'")
     if in_url is not None and not re.fullmatch(r"[\w.-]{1,40}", in_url):
@@ -132,7 +138,11 @@ _CERTIFICATES = "SSL_CERT_FILE"
 
 
 def environment_problem() -> tuple[str, str, str] | None:
-    """Find an environment variable that no client can be made with: its name, value and why."""
+    """Find an environment variable that no client can be made with: its name, value and why.
+
+    None when there is none. Looks at SSL_CERT_FILE and at the proxies; a password in a proxy's URL
+    is not shown.
+    """
     path = os.environ.get(_CERTIFICATES, "")
     if path:
         why = _unusable_certificates(path)
@@ -166,7 +176,10 @@ def _unusable_certificates(path: str) -> str | None:
 
 @lru_cache(maxsize=8)  # loading takes 20 ms, and an app makes many models
 def _unloadable(path: str, changed: int) -> str | None:
-    """Say why a file of certificates cannot be loaded; None when it can."""
+    """Say why a file of certificates cannot be loaded; None when it can.
+
+    Remembered per path and time of change.
+    """
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=path)
     except (OSError, ssl.SSLError):  # an SSLError is an OSError; both are named for the reader
@@ -175,7 +188,10 @@ def _unloadable(path: str, changed: int) -> str | None:
 
 
 def proxy_of(url: str) -> str | None:
-    """Return the proxy that requests to a URL go through, with where it was set; None without."""
+    """Return the proxy that requests to a URL go through, with where it was set; None without.
+
+    None as well for a host that is exempt (NO_PROXY). No password is shown.
+    """
     parts = urlsplit(url)
     proxies = getproxies()
     for scheme in (parts.scheme, "all"):
@@ -195,13 +211,19 @@ def proxy_passwords() -> list[str]:
 
 
 def _variable(scheme: str) -> str | None:
-    """Return the name of the environment variable that sets the proxy of a scheme."""
+    """Return the name of the environment variable that sets the proxy of a scheme.
+
+    None when no variable does, but the system's settings.
+    """
     names = (f"{scheme}_proxy", f"{scheme.upper()}_PROXY")
     return next((name for name in names if os.environ.get(name)), None)
 
 
 def why_unreachable(error: BaseException, url: str, proxy: str | None) -> tuple[str, bool]:
     """Explain a failure without a reply: in words, and whether a connection was made.
+
+    A timeout counts as connected. Otherwise, no connection was made if connecting failed, or if one
+    of the causes is a known one, such as a refused connection.
 
     Args:
         error: the client's exception, whose causes are looked at.
@@ -248,7 +270,10 @@ def _words(error: BaseException, url: str) -> str | None:
 
 
 def _untrusted(error: ssl.SSLCertVerificationError) -> str:
-    """Say what to do about a server's certificate that is not trusted."""
+    """Say what to do about a server's certificate that is not trusted.
+
+    Names the file in SSL_CERT_FILE if it is set, and variables of other clients that are ignored.
+    """
     words = f"the server's certificate is not trusted: {readable(error.verify_message)}"
     chosen = os.environ.get(_CERTIFICATES)
     if chosen:

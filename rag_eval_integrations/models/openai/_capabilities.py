@@ -57,7 +57,11 @@ class Capabilities:
         return tuple(name for name, seen in self.observed.items() if seen == "absent")
 
     def after(self, lesson: Lesson) -> Capabilities:
-        """Return the capabilities after a lesson; the same object when it was known already."""
+        """Return the capabilities after a lesson; the same object when it was known already.
+
+        A lower limit replaces a higher one. A refused way to ask for JSON gives way to the next in
+        `FALLBACKS`, a refused `max_tokens` to `max_completion_tokens`.
+        """
         name = lesson.parameter
         if lesson.limit is not None:
             known = self.limits.get(name)
@@ -117,12 +121,17 @@ class Endpoint:
         """Begin one completion, which may take several HTTP requests.
 
         Yields a function to await before each of them, with whether the last one was refused: a
-        refused completion becomes the scout if there is none.
+        refused completion becomes the scout if there is none. The others wait for the scout for two
+        seconds at most.
         """
         own: Future[None] | None = None
 
         async def wait(refused: bool) -> None:
-            """Wait while another request finds out what the endpoint refuses."""
+            """Wait while another request finds out what the endpoint refuses.
+
+            Returns at once where there is no scout, and for the scout itself, which a refused
+            request becomes if there is none; else after two seconds at most.
+            """
             nonlocal own
             if own is not None or (self._scout is None and not refused):
                 return
@@ -152,7 +161,10 @@ _lock = threading.Lock()
 
 
 def endpoint_of(base_url: str, model: str) -> Endpoint:
-    """Return the record of an endpoint: one object for all models of this process."""
+    """Return the record of an endpoint: one object for all models of this process.
+
+    Made at the first use. Of more than 256, the one not asked for longest is forgotten.
+    """
     with _lock:
         endpoint = _endpoints.setdefault((base_url, model), Endpoint())
         _endpoints.move_to_end((base_url, model))

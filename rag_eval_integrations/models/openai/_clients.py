@@ -1,15 +1,19 @@
-"""The HTTP clients of a model: one per event loop, closed with its loop; or a user's own."""
+"""HTTP clients of a model, one per event loop and closed with it, or a user's own; `Secrets`."""
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
 import contextlib
+import json
 import re
 import sys
 import threading
 import zlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 from weakref import finalize
 
 from pydantic import JsonValue, SecretStr
@@ -17,10 +21,10 @@ from pydantic import JsonValue, SecretStr
 from rag_eval_integrations import _process
 from rag_eval_integrations.errors import ConfigurationError, JudgeRejectedError, without_secrets
 from rag_eval_integrations.models.openai._address import Address
-from rag_eval_integrations.models.openai._secrets import Secrets, hidden
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
+
 
 MOST_BYTES = 8 * 2**20
 """Bytes of a reply that are read: above the 3 MB of 2,048 tokens with 20 log-probabilities each."""
@@ -59,7 +63,10 @@ def _bounded_http_client(sdk: Any) -> Any:
             await self._stream.aclose()
 
     async def bound(response: Any) -> None:
-        """Limit a reply's size, and note a refused redirect."""
+        """Limit a reply's size, and note a refused redirect.
+
+        The header `location` of such a redirect is removed and kept as the extension `MOVED`.
+        """
         if response.has_redirect_location and not _stays(response):
             # Without this header it is an error reply, and this says what kind of.
             target = response.headers.pop("location")
@@ -84,7 +91,10 @@ MOVED = "rag_eval_moved"
 
 
 def _stays(response: Any) -> bool:
-    """Whether a redirect repeats the request, with its method, at the same host."""
+    """Whether a redirect repeats the request, with its method, at the same host.
+
+    A step from http to https counts as the same host, where neither URL has a port.
+    """
     if response.status_code not in (307, 308):
         return False  # a GET would follow, which no chat endpoint answers
     asked = response.request.url
@@ -179,7 +189,7 @@ def maker(
     """Return a function that makes a client of these settings."""
 
     def make() -> AsyncOpenAI:
-        """Make a client."""
+        """Make a client, Azure's where the address is Azure's; it does not retry by itself."""
         settings: dict[str, Any] = {
             "api_key": key.get_secret_value(),
             "base_url": address.url,
@@ -204,7 +214,13 @@ def maker(
 def given(
     sdk: Any, client: AsyncOpenAI | Callable[[], AsyncOpenAI]
 ) -> tuple[AsyncOpenAI, GivenClient | LoopClients]:
-    """Return a user's client, or the first one that the user's function makes, and all of them."""
+    """Return a user's client, or the first one that the user's function makes, and all of them.
+
+    The user's function is called once here, and its client serves the first event loop.
+
+    Raises:
+        ConfigurationError: it is synchronous, or neither a client nor a function that makes one.
+    """
     if isinstance(client, sdk.AsyncOpenAI):
         return client, GivenClient(client)
     if isinstance(client, sdk.OpenAI):
@@ -225,7 +241,10 @@ def given(
 
 
 def secrets_of(client: AsyncOpenAI, body: Mapping[str, JsonValue] | None = None) -> Secrets:
-    """Return what to hide of a user's client: key, token, its own headers and query."""
+    """Return what to hide of a user's client: key, token, its own headers and query.
+
+    Standard headers such as `user-agent`, and the API version, are not hidden.
+    """
     headers = {
         name: value
         for name, value in client.default_headers.items()
@@ -282,7 +301,10 @@ class LoopClients(_process.ProcessObserver):
         self._kept.clear()
 
     async def get(self) -> AsyncOpenAI:
-        """Return the running loop's client."""
+        """Return the running loop's client; made at the loop's first request.
+
+        Clients of loops that were closed are dropped then.
+        """
         loop = asyncio.get_running_loop()
         kept = self._kept.get(loop)
         if kept is not None:
@@ -299,7 +321,7 @@ class LoopClients(_process.ProcessObserver):
         return client
 
     async def aclose(self) -> None:
-        """Close the running loop's client; the next request makes a new one."""
+        """Close the running loop's client, if it has one; the next request makes a new one."""
         with self._lock:
             kept = self._kept.pop(asyncio.get_running_loop(), None)
         if kept is not None:
@@ -333,13 +355,16 @@ async def _close(keeper: AsyncGenerator[None, None]) -> None:
 
 
 def _close_and_wait(kept: _Kept) -> None:
-    """Close the clients, and wait up to a second for each."""
+    """Close the clients, wait up to a second for each, and empty `kept`."""
     for closed in _start_closing(kept):
         closed.wait(_AT_EXIT)
 
 
 def _start_closing(kept: _Kept) -> list[threading.Event]:
-    """Have each running loop close its client; return an event for each that is set when done."""
+    """Have each running loop close its client; return an event for each that is set when done.
+
+    Empties `kept`; clients of loops that do not run are dropped without an event.
+    """
     begun = []
     while kept:
         loop, (_, keeper) = kept.popitem()
@@ -362,3 +387,155 @@ def _begin(
     _closing.add(task)
     task.add_done_callback(_closing.discard)
     task.add_done_callback(lambda _: closed.set())
+
+
+# --- The values of a user's settings that no message, record or `repr` may show
+
+
+_LONG = 8
+"""Characters from which a value is replaced wherever it stands."""
+_MARK = "***"
+_SECRET_NAME = re.compile(r"key|token|secret|passw|auth|credential|cookie", re.IGNORECASE)
+_WORDS = re.compile(r"[a-z]+(?:[ _-][a-z]+)*")
+"""An ordinary word, or several: as an extra field it is a setting, such as `json_object`."""
+
+
+class Secrets:
+    """Replaces secrets in texts; its own `repr` shows none.
+
+    A value of eight characters or more is replaced wherever it stands, except inside longer words
+    if it is an ordinary word itself. A shorter one is replaced only where it stands as a value:
+    after `Bearer`, `:` or `=`, or in quotes. A key such as "x" would otherwise star out "exist".
+
+    Args:
+        values: keys, passwords and tokens.
+        settings: values that may be secrets, but may also be the name of a model or a page. They
+            are hidden in errors, and left in answers.
+    """
+
+    def __init__(self, values: Iterable[str], settings: Iterable[str] = ()) -> None:
+        secret = _forms(values)
+        every = secret | _forms(value for value in settings if _is_token(value))
+        self._anywhere = sorted(filter(_is_token, every), key=len, reverse=True)
+        self._escaped = _escaped_form(self._anywhere)
+        self._escaped_bytes = _escaped_form([f for f in self._anywhere if f in secret])
+        self._bytes = [form.encode() for form in self._anywhere if form in secret]
+        bounded = sorted(secret.difference(self._anywhere), key=len, reverse=True)
+        words = "|".join(re.escape(form) for form in bounded if len(form) >= _LONG)
+        short = "|".join(re.escape(form) for form in bounded if len(form) < _LONG)
+        self._as_word = re.compile(rf"(?<!\w)(?:{words})(?!\w)") if words else None
+        self._as_value = (
+            re.compile(rf"(Bearer\s{{1,8}}|[:=]\s{{0,8}}[\"'`]?|[\"'`])(?:{short})(?![\w-])")
+            if short
+            else None
+        )
+
+    def __repr__(self) -> str:
+        return f"Secrets({_MARK})"
+
+    def hide(self, text: str) -> str:
+        """Replace the secrets in a text by `***`."""
+        for secret in self._anywhere:
+            text = text.replace(secret, _MARK)
+        if self._escaped is not None and "\\" in text:
+            text = re.sub(self._escaped, _MARK, text)
+        if self._as_word is not None:
+            text = self._as_word.sub(_MARK, text)
+        if self._as_value is not None:
+            text = self._as_value.sub(rf"\1{_MARK}", text)
+        return text
+
+    def hide_in_reply(self, content: bytes) -> bytes:
+        """Replace unmistakable secrets in a reply, which a server may repeat from the request.
+
+        These are `values`, not `settings`, of eight characters or more that are not ordinary words.
+        """
+        for secret in self._bytes:
+            if secret in content:
+                content = content.replace(secret, _MARK.encode())
+        if self._escaped_bytes is not None and _MAY_ESCAPE.search(content):
+            content = re.sub(self._escaped_bytes.encode(), _MARK.encode(), content)
+        return content
+
+
+_MAY_ESCAPE = re.compile(rb"\\/|\\u00[2-7]", re.IGNORECASE)
+
+
+def _escaped_form(secrets: Iterable[str]) -> str | None:
+    r"""Return a pattern of secrets as JSON may write them, also inside a string of other JSON.
+
+    PHP writes `/` as `\/`, .NET `+` as `\u002B`; whoever repeats that doubles the backslashes. None
+    when there is none to write; those with characters beyond ASCII are left out.
+    """
+    forms = [
+        "".join(rf"(?:\\{{0,8}}{re.escape(c)}|\\{{1,8}}u(?i:{ord(c):04x}))" for c in secret)
+        for secret in secrets
+        if secret.isascii()
+    ]
+    return "|".join(forms) or None
+
+
+def _is_token(text: str) -> bool:
+    """Whether a text has 8 characters or more and is not made of ordinary words, as keys are."""
+    return len(text) >= _LONG and not _WORDS.fullmatch(text)
+
+
+def _forms(values: Iterable[str]) -> set[str]:
+    """Return values as they stand in text, in JSON and in a URL.
+
+    Empty values and `EMPTY`, the key of servers without one, are left out.
+    """
+    known = {value for value in values if value and value != "EMPTY"}
+    return {f for v in known for f in (v, json.dumps(v)[1:-1], quote(v, safe=""))}
+
+
+def hidden(
+    values: Iterable[str],
+    *,
+    headers: Mapping[str, str] | None = None,
+    query: Mapping[str, str] | None = None,
+    body: Mapping[str, JsonValue] | None = None,
+) -> Secrets:
+    """Collect what to hide of a model's settings.
+
+    A text whose field name tells a secret, such as one with `key` or `token`, is hidden everywhere;
+    other settings only in errors, and only if they look like a key.
+
+    Args:
+        values: keys, passwords and tokens.
+        headers: of every request; a name such as `Authorization` tells a secret.
+        query: of the URL.
+        body: extra fields of the request.
+    """
+    fields = [*_named(body or {}), *_named({**(query or {})})]
+    for name, value in (headers or {}).items():
+        fields += [(name, part) for part in _parts(value)]
+    secret = [value for name, value in fields if _SECRET_NAME.search(name)]
+    return Secrets([*values, *secret], [value for _, value in fields])
+
+
+def _named(value: JsonValue | Mapping[str, JsonValue], name: str = "") -> Iterator[tuple[str, str]]:
+    """Yield each text with the names of the fields that hold it, at any depth.
+
+    Numbers, booleans and nulls are left out.
+    """
+    if isinstance(value, str):
+        yield name, value
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _named(inner, f"{name} {key}")
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _named(inner, name)
+
+
+def _parts(header: str) -> Iterator[str]:
+    """Yield a header's value, what stands behind a word such as `Bearer`, and Basic's password."""
+    yield header
+    scheme, _, rest = header.partition(" ")
+    if rest.strip():
+        yield rest.strip()
+    if scheme.lower() == "basic":
+        with contextlib.suppress(binascii.Error, ValueError):
+            decoded = base64.b64decode(rest, validate=True).decode()
+            yield from (decoded, decoded.partition(":")[2])

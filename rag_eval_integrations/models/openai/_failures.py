@@ -15,8 +15,8 @@ from typing import Any
 
 from rag_eval_integrations.errors import JudgeError, JudgeRejectedError, JudgeUnavailableError
 from rag_eval_integrations.models._failures import may_pass, readable, retry_after
+from rag_eval_integrations.models.openai._bodies import Sent
 from rag_eval_integrations.models.openai._capabilities import Lesson
-from rag_eval_integrations.models.openai._request import Sent
 
 _TEACHING = (400, 403, 422)
 """Refusals of the request: a parameter's name is enough."""
@@ -47,13 +47,20 @@ class ErrorReply:
 
     @property
     def bad_reply(self) -> bool:
-        """Whether the server could not use its own model's output: no outage, and no refusal."""
+        """Whether the server could not use its own model's output: no outage, and no refusal.
+
+        Known by the code, or for a 500 by the words, unless they speak of a server behind it.
+        """
         if self.status == 500:
             return bool(_OWN_OUTPUT.search(self.message)) and not _UPSTREAM.search(self.message)
         return self.code in _BAD_REPLY
 
     def error(self, who: str, hint: str = "") -> JudgeError:
-        """Make the exception; `hint` stands at its end."""
+        """Make the exception; `hint` stands at its end.
+
+        `JudgeUnavailableError` for a status that may pass, unless the quota is spent;
+        `JudgeRejectedError` for any other.
+        """
         why = f"{who} replied {self.status}: {self.message}{hint}"
         if may_pass(self.status) and self.code not in _OUT_OF_MONEY:
             return JudgeUnavailableError(why, status=self.status, retry_after=self.retry_after)
@@ -80,7 +87,8 @@ def failure_of(status: int, headers: Mapping[str, str], text: str) -> ErrorReply
 
     Dialects: OpenAI `{"error": {…}}`, Gemini the same in a list, older vLLM `{"message", "param"}`,
     FastAPI `{"detail": [{"loc", "msg"}]}`, the same printed into a message (llama-cpp-python),
-    Ollama `{"error": "…"}`, proxies HTML.
+    Ollama `{"error": "…"}`, proxies HTML. The message has 300 characters at most, and is `(no
+    message)` when there is none.
     """
     error = _error_in(text)
     message = error.get("message")
@@ -101,7 +109,7 @@ def failure_of(status: int, headers: Mapping[str, str], text: str) -> ErrorReply
 
 
 def _error_in(text: str) -> dict[str, Any]:
-    """Read the error object of any dialect; empty when there is none."""
+    """Read the error object of any dialect; empty when there is none, or no JSON."""
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):
@@ -145,7 +153,8 @@ _SEARCHED = 20_000  # characters; the rest of such a message repeats the request
 def _validation_in(message: str) -> tuple[str, str] | None:
     """Find the first error of a printed validation error: its parameter, and its words alone.
 
-    The rest repeats the request, prompts included, and is dropped.
+    The rest repeats the request, prompts included, and is dropped. None when the message is
+    something else.
     """
     text = message[:_SEARCHED]
     listed = _LISTED.search(text)
@@ -163,7 +172,7 @@ def _validation_in(message: str) -> tuple[str, str] | None:
 
 
 def _text(value: object) -> str | None:
-    """Return a value as a short text; None when there is none."""
+    """Return a value as a text of at most 200 characters; None when it is None or empty."""
     return str(value)[:200] if value not in (None, "") else None
 
 
@@ -208,7 +217,13 @@ _LIMITED = ("top_logprobs", "n", "max_tokens", "max_completion_tokens")
 
 
 def lesson_of(failure: ErrorReply, sent: Sent) -> Lesson | None:
-    """Return the lesson of a failure; None when it names no parameter that was sent."""
+    """Return the lesson of a failure; None when it names no parameter that was sent.
+
+    None as well for a reply about the key, money, time, size or load, for a prompt that is too
+    long, for a bad reply, and for a 5xx whose words do not say that something is not accepted. For
+    a refused schema, the lesson names the way in which JSON was asked for. A lesson has a limit
+    where the message names a lower value.
+    """
     if failure.status in _NEVER_TEACHING or failure.bad_reply:
         return None
     if _TOO_LONG.search(f"{failure.code} {failure.message}"):
@@ -240,7 +255,10 @@ def lesson_of(failure: ErrorReply, sent: Sent) -> Lesson | None:
 
 
 def _named(param: str, present: set[str]) -> str | None:
-    """Resolve the `param` field, which may be a path such as `messages[0].role`."""
+    """Resolve the `param` field, which may be a path such as `messages[0].role`.
+
+    None when it names nothing that was sent and is known here.
+    """
     head = re.split(r"[.\[]", param, maxsplit=1)[0]
     if head == "messages":
         return "system" if param.endswith("role") and "system" in present else None
@@ -249,7 +267,10 @@ def _named(param: str, present: set[str]) -> str | None:
 
 
 def _given(failure: ErrorReply, sent: Sent) -> str | None:
-    """Find the setting of the caller that a refusal names, whatever its name is."""
+    """Find the setting of the caller that a refusal names, whatever its name is.
+
+    None when it names none; of several, the first by name.
+    """
     words = {*re.split(r"[.\[]", failure.param or "")[:1], *re.findall(r"\w+", failure.message)}
     return next((name for name in sorted(sent.parameters) if name in words), None)
 
@@ -265,6 +286,9 @@ def _first_named(message: str, present: set[str]) -> str | None:
 
 
 def _limit_in(message: str, sent: int) -> int | None:
-    """Return the largest value below the sent one that a message names; None if it names none."""
+    """Return the largest value below the sent one that a message names as a limit.
+
+    None if it names none; 0 and numbers of ten digits or more do not count.
+    """
     limits = [int(match) for match in _LIMIT.findall(message) if len(match) < 10]
     return max((limit for limit in limits if 0 < limit < sent), default=None)

@@ -34,6 +34,14 @@ from rag_eval_integrations.models.openai._address import (
     proxy_passwords,
     why_unreachable,
 )
+from rag_eval_integrations.models.openai._bodies import (
+    Defaults,
+    Sent,
+    blocked_completion,
+    body_of,
+    completion_of,
+    is_without_json,
+)
 from rag_eval_integrations.models.openai._capabilities import Capabilities, endpoint_of
 from rag_eval_integrations.models.openai._clients import (
     MOST_BYTES,
@@ -41,18 +49,12 @@ from rag_eval_integrations.models.openai._clients import (
     GivenClient,
     LoopClients,
     given,
+    hidden,
     maker,
     secrets_of,
     version_of,
 )
 from rag_eval_integrations.models.openai._failures import ErrorReply, failure_of, lesson_of
-from rag_eval_integrations.models.openai._reply import (
-    blocked_completion,
-    completion_of,
-    is_without_json,
-)
-from rag_eval_integrations.models.openai._request import Defaults, Sent, body_of
-from rag_eval_integrations.models.openai._secrets import hidden
 from rag_eval_integrations.records import Usage
 from rag_eval_integrations.records._json import is_amount
 
@@ -179,6 +181,9 @@ class OpenAIModel:
     async def complete(self, request: CompletionRequest) -> Completion:
         """Ask the endpoint by one HTTP request; one more for each parameter that it newly refuses.
 
+        A prompt that a content filter stops gives an empty answer with `content_filter`. A reply
+        that is too long, or whose output the server could not read, is asked for once more.
+
         Raises:
             JudgeUnavailableError: 429, 5xx, no connection, no answer in time, a broken reply.
             JudgeRejectedError: a wrong key, an unknown model, a request that is refused.
@@ -205,7 +210,13 @@ class OpenAIModel:
         await self._clients.aclose()
 
     async def _complete(self, request: CompletionRequest) -> Completion:
-        """Ask until a form of the request is accepted, or nothing is left to leave out."""
+        """Ask until a form of the request is accepted, or nothing is left to leave out.
+
+        Raises:
+            JudgeOutputError: a reply was too long or unreadable for its server, twice.
+            JudgeRejectedError: the request is refused, or 16 forms of it.
+            JudgeUnavailableError: no reply, or one that may be another later.
+        """
         client = await self._client()
         with self._endpoint.negotiate() as wait:
             refused = asked_again = False
@@ -237,7 +248,12 @@ class OpenAIModel:
         raise JudgeRejectedError(f"{self._who} refused {_MOST_REQUESTS} forms of the request")
 
     async def _client(self) -> AsyncOpenAI:
-        """Return the running loop's client."""
+        """Return the running loop's client.
+
+        Raises:
+            JudgeUnavailableError: none can be made, since the environment has changed.
+            JudgeRejectedError: the user's client belongs to another event loop.
+        """
         try:
             return await self._clients.get()
         except (OSError, ImportError, ValueError) as error:
@@ -251,10 +267,16 @@ class OpenAIModel:
         )
 
     async def _post(self, client: AsyncOpenAI, sent: Sent) -> bytes | ErrorReply:
-        """Make one HTTP request.
+        """Make one HTTP request; return the body, or the error reply of a status from 300.
 
         `create()` would check and copy the body and build objects of the reply. That is a third of
         the client's time (2.7 against 4.0 ms), and both are done here already.
+
+        Secrets in either are replaced by `***`.
+
+        Raises:
+            JudgeUnavailableError: no connection, no reply in time, or a damaged body.
+            JudgeRejectedError: the endpoint redirects without end.
         """
         try:
             content = await client.post("/chat/completions", cast_to=bytes, body=sent.body)
@@ -287,7 +309,10 @@ class OpenAIModel:
         return failure.error(who, self._address.hint(failure.status, failure.message))
 
     def _observe(self, sent: Sent, completion: Completion) -> None:
-        """Record which accepted parameters had an effect."""
+        """Record for the endpoint which accepted parameters had an effect.
+
+        These are `logprobs`, `n` and, where the answer has text, `response_format`.
+        """
         if "logprobs" in sent.body:
             given = any(choice.tokens for choice in completion.choices)
             self._endpoint.observe("logprobs", given=given)
@@ -313,7 +338,10 @@ def _bad_reply(reply: bytes | ErrorReply) -> str | None:
 
 
 def _version(defaults: Defaults, address: Address) -> str:
-    """Return all that answers depend on besides model and endpoint: `1`, and the settings."""
+    """Return all that answers depend on besides model and endpoint: `1`, and the settings.
+
+    Of `extra_body` it holds a digest only.
+    """
     given = {
         "temperature": defaults.temperature,
         "seed": defaults.seed,
@@ -341,7 +369,11 @@ def _check_numbers(timeout: float, temperature: float | None, max_tokens: int | 
 
 
 def _checked_body(fields: Mapping[str, JsonValue] | None) -> dict[str, JsonValue]:
-    """Return the extra fields, which JSON must be able to hold."""
+    """Return a copy of the extra fields, which JSON must be able to hold; empty for None.
+
+    Raises:
+        ConfigurationError: it cannot, or they are not a mapping.
+    """
     if not isinstance(fields, Mapping | None):
         raise ConfigurationError("extra_body", type(fields).__name__, "should be a mapping")
     body = dict(fields or {})
@@ -357,7 +389,11 @@ _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
 def _checked_headers(headers: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the headers, which HTTP must be able to hold."""
+    """Return a copy of the headers, which HTTP must be able to hold; empty for None.
+
+    Raises:
+        ConfigurationError: it cannot, or they are not a mapping.
+    """
     if not isinstance(headers, Mapping | None):
         kind = type(headers).__name__
         raise ConfigurationError("default_headers", kind, "should map names to texts")
@@ -374,7 +410,7 @@ def _key_for(given: str | None, address: Address, *, needed: bool) -> SecretStr:
     """Return the key: the one given, else of the environment, else a dummy where none is needed.
 
     For Azure, its own variable goes first. Refuses a key that a header cannot hold, and a missing
-    one.
+    one. A key that is only spaces is missing; a given one is not replaced by the environment's.
     """
     variables = ["OPENAI_API_KEY"]
     if address.azure or "azure" in urlsplit(address.url).netloc:

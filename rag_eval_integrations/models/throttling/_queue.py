@@ -14,8 +14,13 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from rag_eval_integrations._visible import LogOnce, counted, logger_of
-from rag_eval_integrations.models.throttling._limits import LocalPermits, Permits, Taken
-from rag_eval_integrations.models.throttling._load import AdaptiveConcurrency, CircuitBreaker
+from rag_eval_integrations.models.throttling._limits import (
+    AdaptiveConcurrency,
+    CircuitBreaker,
+    LocalPermits,
+    Permits,
+    Taken,
+)
 
 Reason = Literal[
     "rate limit", "token limit", "Retry-After", "backoff", "concurrency", "circuit open"
@@ -68,7 +73,10 @@ class Waiter:
         return self._wakeup
 
     def wake(self) -> bool:
-        """Let it check again, on its own loop; False when that loop is closed."""
+        """Let it check again, on its own loop; False when that loop is closed.
+
+        True as well when it is awake already.
+        """
         wakeup, self._wakeup = self._wakeup, None
         if wakeup is None:
             return True  # it is awake
@@ -196,6 +204,9 @@ class AdmissionQueue:
     async def acquire(self, sequence: int, tokens: float, until: float | None) -> Permit:
         """Wait for a permit.
 
+        `on_wait` is called when a wait with a known end begins. A request that raises or is
+        cancelled leaves the queue, and the next one is woken.
+
         Args:
             sequence: the request's place in the order.
             tokens: estimate of the tokens that the request takes of the limit.
@@ -241,6 +252,7 @@ class AdmissionQueue:
         """Wait for shared permits, and let the attempt begin then.
 
         The place is held meanwhile, so that requests ask in the order in which they were admitted.
+        On success, the attempt counts as started only now (`permit.started`).
 
         Args:
             permit: the result of `acquire`; it is returned when this raises.
@@ -250,6 +262,8 @@ class AdmissionQueue:
 
         Raises:
             TimeoutError: `until` has passed; the message is the reason of the wait.
+            RuntimeError: the shared permits raised a `TimeoutError` of their own.
+            Exception: whatever else the shared permits raise.
         """
         seconds = None if until is None else max(0.0, until - self._clock())
         with self._lock:
@@ -274,6 +288,10 @@ class AdmissionQueue:
         self, seconds: float, reason: Reason, *, others: float, why: str = ""
     ) -> None:
         """Wait before the next attempt, outside the queue.
+
+        After five failed attempts in a row, of any requests, all requests in the queue pause for
+        `others` seconds. `on_wait` is told of the wait. Without `on_wait`, failures with a `why`
+        are logged, once in all: after five in a row, or when they go on for more than 4 seconds.
 
         Args:
             seconds: how long.
@@ -321,7 +339,10 @@ class AdmissionQueue:
         self, permit: Permit, outcome: Outcome, *, tokens: int = 0, why: str = "",
         connected: bool = True,
     ) -> None:  # fmt: skip
-        """Return a permit; a second time does nothing.
+        """Return a permit, and record how its attempt ended; a second time does nothing.
+
+        Adapts the concurrency, corrects the token estimate and wakes the next request. An answer
+        ends a pause and closes the circuit; a probe that fails opens it again.
 
         Args:
             permit: the result of `acquire`.
@@ -358,7 +379,9 @@ class AdmissionQueue:
             self._announce_open()
 
     def record_failure(self, why: str, *, unreachable: bool = False) -> None:
-        """Count a request that failed for good.
+        """Count a request that failed for good; enough of them in a row open the circuit.
+
+        `on_wait` is called then, and all waiting requests fail.
 
         Args:
             why: the failure.
@@ -373,7 +396,11 @@ class AdmissionQueue:
             self._announce_open()
 
     def waiting(self) -> Waiting | None:
-        """Return what requests wait for now; None when none waits. From any thread."""
+        """Return what requests wait for now; None when none waits. From any thread.
+
+        The first that applies of: open circuit, shared permits, the head of the queue, the retry
+        that is due soonest.
+        """
         with self._lock:
             now = self._clock()
             seconds = self._circuit.seconds_open(now)
@@ -394,7 +421,11 @@ class AdmissionQueue:
             return None
 
     def _notify(self, waiting: Waiting | None) -> None:
-        """Call the user's `on_wait` for a wait with a known end."""
+        """Call the user's `on_wait` for a wait with a known end.
+
+        Waits without a known end are not told. If it raises, that is logged and it is not called
+        again.
+        """
         if self._on_wait is None or waiting is None or waiting.seconds is None:
             return
         try:
@@ -405,7 +436,7 @@ class AdmissionQueue:
             self._on_wait = None
 
     def _announce_open(self) -> None:
-        """Report that the circuit is open, and let every waiting request see it."""
+        """Call `on_wait` for the open circuit, and wake every waiting request to see it."""
         self._notify(self.waiting())
         with self._lock:
             for waiter in (*(waiter for _, waiter in self._heap), *self._backing_off):
@@ -414,7 +445,11 @@ class AdmissionQueue:
     # --- Called with the lock held
 
     def _hold(self, waiter: Waiter, now: float) -> tuple[Reason | None, float | None]:
-        """Return why a request has to wait, and until when if known; (None, None) if it may go."""
+        """Return why a request has to wait, and until when if known; (None, None) if it may go.
+
+        A request that is not the first waits for `concurrency`; of several limits, the one that
+        ends last is returned.
+        """
         if self._head() is not waiter or not self._concurrency.free:
             return "concurrency", None
         holds: list[tuple[float, Reason]] = []
@@ -426,7 +461,7 @@ class AdmissionQueue:
         return None, None
 
     def _admit(self, waiter: Waiter, now: float) -> Permit:
-        """Let a request start, and count it in every limit."""
+        """Let a request start: take it out of the queue, count it in every limit, end a pause."""
         self._remove(waiter)
         self._paused = None
         tokens = self._permits.start(now, waiter.tokens, waiter.since)
@@ -448,6 +483,6 @@ class AdmissionQueue:
             heapq.heapify(self._heap)
 
     def _wake_head(self) -> None:
-        """Wake the first request that can be woken."""
+        """Wake the first request that can be woken; drop those whose loop is closed."""
         while (head := self._head()) is not None and not head.wake():
             self._remove(head)  # its loop was closed

@@ -23,8 +23,13 @@ from rag_eval_integrations.models.completion import (
     WrappedModel,
     completed,
 )
-from rag_eval_integrations.models.throttling._limits import LocalPermits, Permits, estimated_tokens
-from rag_eval_integrations.models.throttling._load import AdaptiveConcurrency, CircuitBreaker
+from rag_eval_integrations.models.throttling._limits import (
+    AdaptiveConcurrency,
+    CircuitBreaker,
+    LocalPermits,
+    Permits,
+    estimated_tokens,
+)
 from rag_eval_integrations.models.throttling._queue import (
     AdmissionQueue,
     Outcome,
@@ -124,7 +129,10 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
         _process.register(self)
 
     def after_fork(self) -> None:
-        """Start with no requests in flight: the parent's are answered in the parent."""
+        """Start with no requests in flight, full limits and a closed circuit.
+
+        The parent's requests are answered in the parent.
+        """
         self._queue = AdmissionQueue(
             LocalPermits(self._rpm, self._tpm),
             AdaptiveConcurrency(self._most),
@@ -142,6 +150,8 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """Answer a request when the limits allow it, with retries.
+
+        The usage has the failed attempts as well, also that of an error.
 
         Raises:
             JudgeUnavailableError: given up; the message has the number of attempts, the seconds,
@@ -166,7 +176,10 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
             await self._back_off(queue, attempts, answer)
 
     def _tokens(self, request: CompletionRequest) -> int:
-        """Estimate the tokens of a request, where a limit needs that."""
+        """Estimate the tokens of a request; 0 without a token limit and shared permits.
+
+        The first estimate above the limit is logged.
+        """
         if self._tpm is None and self._permits is None:
             return 0
         tokens = estimated_tokens(request)
@@ -182,13 +195,18 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
     def _booked(self, completion: Completion, estimate: int) -> int:
         """Return the tokens that a reply took of the limit; 0 when it does not say.
 
-        At most the whole limit: a count that a server makes up would hold all others for years.
+        At most the whole limit, or the estimate if that is higher: a count that a server makes up
+        would hold all others for years. Without a limit, the count as it is.
         """
         used = completion.usage.prompt_tokens + completion.usage.completion_tokens
         return used if self._tpm is None else min(used, max(estimate, math.ceil(self._tpm)))
 
     async def _acquire(self, queue: AdmissionQueue, attempts: Attempts) -> Permit:
-        """Wait for the permits of an attempt."""
+        """Wait for the permits of an attempt.
+
+        Raises:
+            JudgeUnavailableError: the deadline passed while waiting, or the circuit is open.
+        """
         try:
             permit = await queue.acquire(attempts.sequence, attempts.tokens, attempts.end)
             if self._permits is not None:
@@ -205,7 +223,14 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
     async def _attempt(
         self, queue: AdmissionQueue, permit: Permit, request: CompletionRequest, attempts: Attempts
     ) -> Completion | JudgeUnavailableError:
-        """Make one attempt; return the failure when another attempt may help."""
+        """Make one attempt; return the failure when another attempt may help.
+
+        The permit is returned in any case. `attempts` counts the attempt and its usage.
+
+        Raises:
+            JudgeUnavailableError: the deadline passed.
+            JudgeError: any failure that is not temporary.
+        """
         outcome: Outcome = "unknown"
         used, why, connected = 0, "", True
         end = attempts.begin(permit.started)
@@ -236,7 +261,15 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
     async def _back_off(
         self, queue: AdmissionQueue, attempts: Attempts, last: JudgeUnavailableError
     ) -> None:
-        """Wait before the next attempt, or raise the reason why there is none."""
+        """Wait before the next attempt, or raise the reason why there is none.
+
+        There is none after `max_attempts`, when the pause would go beyond the deadline, when no
+        connection could be made twice, or once in more than a second, and when the circuit opens.
+        Each but the last is counted for the circuit.
+
+        Raises:
+            JudgeUnavailableError: there is none.
+        """
         unreachable = not last.connected and not queue.was_up
         no_chat = not last.connected and last.status is not None
         slow = attempts.seconds(self._clock()) > _QUICK
@@ -272,7 +305,7 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
     def _cut_short(
         self, attempts: Attempts, is_open: JudgeUnavailableError
     ) -> JudgeUnavailableError:
-        """Make the error of a request whose retry an open circuit refuses."""
+        """Make the error of a request whose retry an open circuit refuses; not counted for it."""
         why = f"other requests fail as well, so none is sent for {is_open.retry_after:.0f} s"
         return attempts.error(self._clock(), why)
 
@@ -358,7 +391,10 @@ class Attempts:
     """Usage of the attempts that failed."""
 
     def count(self, error: JudgeError, *, sent: bool = True) -> None:
-        """Count a failed attempt, and have its error tell the usage of all of them."""
+        """Count a failed attempt, and have its error tell the usage of all of them.
+
+        A failure without usage counts as one failed request, or as none if it was not `sent`.
+        """
         self.failed += error.usage or Usage(requests=sent, failed=sent)
         error.usage = self.failed
 
@@ -368,7 +404,7 @@ class Attempts:
         return None if self.started is None else self.started + self.deadline
 
     def remaining(self, now: float) -> float:
-        """Seconds until the deadline."""
+        """Seconds until the deadline, below 0 after it; all of them before the first attempt."""
         return self.deadline if self.started is None else self.started + self.deadline - now
 
     def seconds(self, now: float) -> float:
@@ -376,7 +412,7 @@ class Attempts:
         return 0.0 if self.started is None else now - self.started
 
     def begin(self, now: float) -> float:
-        """Count an attempt; return when the deadline passes."""
+        """Count an attempt; return when the deadline passes, which the first attempt starts."""
         self.made += 1
         if self.started is None:
             self.started = now
@@ -384,6 +420,8 @@ class Attempts:
 
     def error(self, now: float, why: str) -> JudgeUnavailableError:
         """Make the error of a request that is given up.
+
+        It has the status and wait of the last failure, and the usage of all of them.
 
         Args:
             now: the time.

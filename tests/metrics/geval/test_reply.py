@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from random import Random
 
@@ -65,6 +66,7 @@ def test_a_reply_with_line_breaks_in_its_string_parses() -> None:
         ("4 - The summary is fine, 2 slips.", 4, "4"),
         ("1SemExtrche", 1, "1"),
         ("On a scale of 1-5, I would rate it 4.", 4, "4"),
+        ("I would rate it 2. A 5 would be complete. Hence I rate it 2 out of 5.", 2, "2"),
         ('{"score": 4, "details": {"grammar": {"score": 2}}}', 4, "4"),
         ('{"Coherence": {"reason": "x", "score": 4}}', 4, "4"),
         ('{"reason": "x", "coherence_score": 4}', 4, "4"),
@@ -85,42 +87,36 @@ def test_a_legitimate_zero(text: str) -> None:
     assert read_reply(text, "groundedness", (0, 1)).score == 0
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "7", "0", "22", "323Assignmentsphen", "-4", "8/10", "80%", "4/10", "Coherence: 9", "−1", "-0.5", "5.5",
-        '{"reason": "x", "score": 7}', '{"reason": "x", "score": 5.01}', "99999999999999999999",
-    ],
+OUT_OF_RANGE = (
+    "7", "0", "22", "323Assignmentsphen", "-4", "8/10", "80%", "4/10", "Coherence: 9", "−1", "-0.5", "5.5",
+    '{"reason": "x", "score": 7}', '{"reason": "x", "score": 5.01}', "99999999999999999999",
 )  # fmt: skip
-def test_out_of_range_is_said_and_never_bent(text: str) -> None:
-    """Neither clamped nor normalised."""
+NO_SCORE = (
+    "", "  ", "- Coherence: ", "Please provide the news article.", "There were 3 murders.",
+    "5th paragraph is odd", '{"reason": "It is goo', '{"reason": "x", "score": null}',
+    '{"reason": "x", "score": "high"}', '{"reason": "x", "score": true}',
+    '{"reason": "x", "score": [4, 5]}', '{"reason": "a "score": 1" b", "score": 4}',
+    "<think>4", "1-5", "{", "{}", '{"reason": "x"}',
+    "I would rate this response a 3. To deserve a 5 it should cite its sources.",
+)  # fmt: skip
+"""Cut off, empty, prose, a digit in copied text, a range, several scores: no number is given."""
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [(text, "out_of_range") for text in OUT_OF_RANGE]
+    + [(text, "judge_output_invalid") for text in NO_SCORE],
+)
+def test_what_is_no_score_of_the_scale_is_said_and_never_bent(text: str, problem: str) -> None:
+    """Neither clamped nor normalised nor made up."""
     reading = read_reply(text, "coherence", (1, 5))
 
-    assert reading.problem == "out_of_range", reading
-    assert reading.score is None
+    assert (reading.score, reading.problem) == (None, problem), reading
+    assert reading.reason or problem == "out_of_range"
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "", "  ", "- Coherence: ", "Please provide the news article.", "There were 3 murders.",
-        "5th paragraph is odd", '{"reason": "It is goo', '{"reason": "x", "score": null}',
-        '{"reason": "x", "score": "high"}', '{"reason": "x", "score": true}',
-        '{"reason": "x", "score": [4, 5]}', '{"reason": "a "score": 1" b", "score": 4}',
-        "<think>4", "1-5", "{", "{}", '{"reason": "x"}',
-    ],
-)  # fmt: skip
-def test_no_score_is_no_score(text: str) -> None:
-    """Cut off, empty, prose, a digit in copied text, a range: none of these is a number given."""
-    reading = read_reply(text, "coherence", (1, 5))
-
-    assert reading.problem == "judge_output_invalid", reading
-    assert reading.reason
-
-
-@pytest.mark.parametrize(
-    "piece",
-    ["{", '"', " ", "*", "1-", "score ", "a: ", "a (", "a" * 60 + "\n"],
+    "piece", ["{", '"', " ", "*", "1-", "score ", "a: ", "a (", "a" * 60 + "\n"]
 )
 def test_a_runaway_reply_takes_no_quadratic_time(piece: str) -> None:
     """100,000 characters of what the patterns look for; quadratic, this would not end."""
@@ -156,15 +152,13 @@ def test_recorded_replies(data: Path) -> None:
     Replies without a leading number: 135 of 200 (gpt-4o), 103, 62, 46, 2 and 0, as counted by
     others before us.
     """
-    without: dict[str, int] = {}
-    read: dict[str, int] = {}
+    without, read = Counter[str](), Counter[str]()
     with gzip.open(data / "geval" / "raw_replies.jsonl.gz", "rt", encoding="utf-8") as lines:
         for row in map(json.loads, lines):
             for text in row["all_responses"]:
                 model = row["model"]
-                without[model] = without.get(model, 0) + (re.match(" ?[0-9]", text) is None)
-                reading = read_reply(text, "consistency", (1, 5))
-                read[model] = read.get(model, 0) + (reading.score is not None)
+                without[model] += re.match(" ?[0-9]", text) is None
+                read[model] += read_reply(text, "consistency", (1, 5)).score is not None
 
     assert sorted(without.values(), reverse=True) == [135, 103, 62, 46, 2, 0]
     assert read == {
@@ -194,9 +188,7 @@ def test_fuzz_replies() -> None:
     content = {"reason": "It is fine.", "score": 4}
 
     def reply(rng: Random) -> str:
-        text = rng.choice(
-            (*replies, written(mangled(rng, content)), written(mangled(rng, content)))
-        )
-        return disturbed(rng, text)
+        hostile = [written(mangled(rng, content)) for _ in range(2)]
+        return disturbed(rng, rng.choice((*replies, *hostile)))
 
     fuzz("geval", reply, check_reply)

@@ -63,17 +63,17 @@ def test_what_is_no_score_has_a_problem_and_never_a_value(text: str, problem: st
     assert reading.reason
 
 
-def test_a_verdict_is_read_where_there_is_no_score() -> None:
-    """OK and ERR, with what the judge said."""
-    assert read_score("One tag.\nOK").outcome == "ok"
-    assert read_score("Two tags.\nERR").reason == "Two tags."
-
-
-def test_the_explanation_is_kept() -> None:
-    """From JSON under any of its usual names; else the whole reply."""
-    assert read_score('{"explanation": "a", "score": 1}').reason == "a"
-    assert read_score('{"reason": ["a"], "score": 1}').reason == '["a"]'
-    assert read_score("Score: 3").reason == "Score: 3"
+def test_the_reason_is_what_the_judge_wrote() -> None:
+    """Of a verdict, read where there is no score; of JSON, under any usual name; else all of it."""
+    for text, outcome, reason in (
+        ("One tag.\nOK", "ok", "One tag."),
+        ("Two tags.\nERR", "err", "Two tags."),
+        ('{"explanation": "a", "score": 1}', None, "a"),
+        ('{"reason": ["a"], "score": 1}', None, '["a"]'),
+        ("Score: 3", None, "Score: 3"),
+    ):
+        reading = read_score(text)
+        assert (reading.outcome, reading.reason) == (outcome, reason)
 
 
 @settings(deadline=None)  # on a busy machine the first example takes longer
@@ -88,25 +88,21 @@ def test_the_json_decides_whatever_stands_around_it(score: int, around: str) -> 
 def test_recorded_scores_read_the_same(data: Path) -> None:
     """The odd ones, and every metric reply of the paper's runs."""
     folder = data / "promptpex"
-    read = 0
-    with (folder / "verdicts" / "scores_odd.jsonl").open(encoding="utf-8") as lines:
-        for row in map(json.loads, lines):
-            assert read_score(row["text"]).score == row["recorded_score"]
-            read += 1
+    lines = (folder / "verdicts" / "scores_odd.jsonl").read_text("utf-8").splitlines()
+    recorded = [(row["text"], row["recorded_score"]) for row in map(json.loads, lines)]
     for path in sorted(folder.glob("paper_2025/*/test_[rg]*.json.gz")):
         for row in json.loads(gzip.decompress(path.read_bytes())):
-            for recorded in row["metrics"].values():
-                assert read_score(recorded["content"]).score == recorded.get("score")
-                read += 1
+            recorded += [(it["content"], it.get("score")) for it in row["metrics"].values()]
 
-    assert read == 24 + 560
+    for text, score in recorded:
+        assert read_score(text).score == score
+    assert len(recorded) == 24 + 560
 
 
 def check_reply(text: str) -> None:
     """A score of 0 to 100, a verdict, or a problem; never two of them."""
     reading = read_score(text)
-    found = (reading.score is not None, reading.outcome is not None, reading.problem is not None)
-    assert sum(found) == 1
+    assert [reading.score, reading.outcome, reading.problem].count(None) == 2
     assert reading.score is None or 0 <= reading.score <= 100
     assert isinstance(reading.reason, str)
 
@@ -117,9 +113,7 @@ def test_fuzz_replies() -> None:
     content = {"explanation": "It is fine.", "score": 80}
 
     def reply(rng: Random) -> str:
-        text = rng.choice(
-            (*replies, written(mangled(rng, content)), written(mangled(rng, content)))
-        )
-        return disturbed(rng, text)
+        hostile = [written(mangled(rng, content)) for _ in range(2)]
+        return disturbed(rng, rng.choice((*replies, *hostile)))
 
     fuzz("prompty", reply, check_reply)

@@ -1,4 +1,7 @@
-"""`MetricEvaluator`: a view on a `RagEvaluator` for LangSmith and openevals."""
+"""Evaluator objects for LangSmith and openevals: views on one `RagEvaluator`.
+
+run tree | values ─▶ RagCall ─▶ RagEvaluator (one judge request per call) ─▶ {key, score, comment}
+"""
 
 from __future__ import annotations
 
@@ -16,15 +19,25 @@ from rag_eval_integrations._shared_evaluator import (
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges.judge import AnyJudge
-from rag_eval_integrations.langchain.evaluators._given import Values, call_from
+from rag_eval_integrations.langchain._given import Values, call_from
 from rag_eval_integrations.metrics import TRACE_SCORES, ModelMetric
 from rag_eval_integrations.records import Evaluation, RagCall, Score
+from rag_eval_integrations.sinks import LangSmithSink as LangSmithFeedback
 from rag_eval_integrations.sinks._traced import comment_of, facts_of
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from langsmith.evaluation import EvaluationResult, EvaluationResults
+
+__all__ = [
+    "GEvalEvaluator",
+    "LangSmithFeedback",
+    "MetricEvaluator",
+    "PromptyEvaluator",
+    "TraceEvaluator",
+    "as_evaluators",
+]
 
 
 class MetricEvaluator(ScoreView):
