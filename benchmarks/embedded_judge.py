@@ -18,6 +18,7 @@ import gzip
 import json
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 from rag_eval_integrations.judges.embedded import label_call
@@ -167,6 +168,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="speed alone")
     parser.add_argument("--published", action="store_true", help="the published columns alone")
     arguments = parser.parse_args()
+    if not arguments.quick and find_spec("sklearn") is None:
+        sys.exit("agreement needs the group `training`: uv sync --group training, or --quick")
     rows = read(arguments.data)
     if not arguments.quick:
         agreement(arguments.data, rows, published=arguments.published)

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations._contain import contained, words_of
@@ -68,6 +68,8 @@ from rag_eval_integrations.sentences import RECORDED, Splitter, sentencize
 
 _BIG_CALL = 50_000
 """Characters above which a call is split in a thread, not on the loop: about 10 ms of work."""
+
+T = TypeVar("T")
 
 
 class RagEvaluator:
@@ -343,7 +345,7 @@ class RagEvaluator:
         """Have the judge label a call; without asking it where there is nothing to judge.
 
         Calls of equal text and equal recorded sentences that come at the same time are labelled
-        once. Whatever the judge raises is returned as an error.
+        once, and only one of them has the usage. Whatever the judge raises is returned as an error.
         """
         nothing = nothing_to_judge(call)
         if nothing is not None:
@@ -352,7 +354,8 @@ class RagEvaluator:
             # Two calls of the same text may have different recorded sentences, which `row_key` does
             # not cover.
             key = (call.call.row_key, call.splitter, call.call.sentences)
-            return await self._labellings.get(key, lambda: self._label_once(call))
+            labelling, asked = await _shared(self._labellings, key, lambda: self._label_once(call))
+            return labelling if asked else labelling.model_copy(update={"usage": Usage()})
         except Exception as error:  # noqa: BLE001 -- the boundary
             return failure_of(call.call, "judge", error)
 
@@ -418,7 +421,9 @@ class RagEvaluator:
         # Several evaluator objects of a framework ask once, as for labels.
         key = (metric.names, _content_key(call.call))
         try:
-            return await self._measured.get(key, lambda: self._measure_once(call, metric))
+            ask = partial(self._measure_once, call, metric)
+            measured, asked = await _shared(self._measured, key, ask)
+            return measured if asked else measured._replace(usage=Usage())
         except Exception as error:  # noqa: BLE001 -- the boundary
             return failure_of(call.call, "metrics", error)
 
@@ -440,6 +445,21 @@ class RagEvaluator:
             raise JudgeError(f"the metric returned {kind} instead of a Measured with its Usage")
         usage = measured.usage if is_own(metric) else sound(measured.usage)
         return Measured(given_by(metric, measured.scores), usage)
+
+
+async def _shared(
+    flights: SingleFlight[T], key: Hashable, make: Callable[[], Awaitable[T]]
+) -> tuple[T, bool]:
+    """Return an answer, and whether this caller asked for it, which then bears its usage."""
+    asked = False
+
+    async def ask() -> T:
+        """Make the answer."""
+        nonlocal asked
+        asked = True
+        return await make()
+
+    return await flights.get(key, ask), asked
 
 
 def call_of(call: RagCall | None, fields: Mapping[str, Any]) -> RagCall:

@@ -677,7 +677,10 @@ def evaluations_at(path: str | os.PathLike[str], numbers: Collection[int]) -> di
     """Read the evaluations of some rows of EVALS, which are there."""
     with opened_rows(path, bytes, evaluations=True) as (_, rows):
         wanted = ((number, row) for number, row in rows if number in numbers)
-        return {number: from_line(Evaluation, row) for number, row in islice(wanted, len(numbers))}
+        return {
+            number: evaluation_from(row) if isinstance(row, dict) else from_line(Evaluation, row)
+            for number, row in islice(wanted, len(numbers))
+        }
 
 
 _ROW = f'{{"schema":{EVALS_SCHEMA},'.encode("ascii")

@@ -156,6 +156,11 @@ def listed(names: Mapping[str, object]) -> str:
     return (shown or "none") + (f" and {len(names) - 20} more" if len(names) > 20 else "")
 
 
+def is_written_here(ways: Ways) -> bool:
+    """Tell whether fields are where CALLS has them, so that a row is a call as it is."""
+    return "document_ids" not in ways and all(way == (ours,) for ours, way in ways.items())
+
+
 @dataclass(frozen=True)
 class Naming:
     """Finds the fields of a call by the names in the first row of a source.
@@ -187,8 +192,9 @@ class Naming:
         needed = [ours for ours in REQUIRED if ours not in fixed]
         is_own = all(ours in self.row for ours in needed)
         if is_own and not fixed:
-            own: Ways = {ours: (ours,) for ours in (*REQUIRED, *OPTIONAL) if ours in self.row}
-            return Shape("calls", own)
+            own: Ways = {ours: (ours,) for ours in REQUIRED}
+            own |= self.optional(own)
+            return Shape("calls" if is_written_here(own) else "common", own)
         tool = None if is_own else self._of_tool(needed)
         name, known = tool or ("common", self._common(needed, fixed))
         known |= fixed
@@ -258,7 +264,9 @@ class Naming:
     def _of_tool(self, needed: Sequence[str]) -> tuple[str, Ways] | None:
         """Return the tool that names its fields like this row, and where they are; None for none.
 
-        Refuses a row that two tools name so.
+        Of ragas, a conversation under its name is enough; without a tool, LangSmith's groups count.
+        A tool whose answers are gold is left out beside a response. Refuses a row that two tools
+        name so, and groups that lack a field.
         """
         fitting: list[tuple[str, Ways]] = []
         for tool, names in _TOOLS:
@@ -418,5 +426,8 @@ def _fit(ours: str, sizes: Mapping[str, int], path: str) -> tuple[float, bool, f
 
 
 def holds_documents(name: str) -> bool:
-    """Tell whether a list of objects under a name is one of documents, and not of rows."""
+    """Tell whether a list of objects under a name is one of documents, and not of rows.
+
+    The name, or its part after the last dot, need only contain or begin one that is known.
+    """
     return _likeness("documents", name)[0] == 1.0

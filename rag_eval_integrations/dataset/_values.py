@@ -158,15 +158,16 @@ def documents_from(value: object, where: str) -> list[Any]:
     if isinstance(value, Mapping):
         value = next((value[name] for name in ("documents", "nodes") if name in value), [value])
     items = _items(value, where, "documents")
-    if len(items) == 1 and isinstance(items[0], list):  # a batch of one question
-        items = items[0]
+    if len(items) == 1 and isinstance(items[0], list) and not _is_scored(items[0]):
+        items = items[0]  # a batch of one question
     return [_document(item, f"{where}[{index}]") for index, item in enumerate(items)]
 
 
 def _items(value: object, where: str, kind: str) -> list[Any]:
     """Return a list of items, also from a cell that holds one."""
     if isinstance(value, str):
-        value = list_in(value, where) or value
+        cell = list_in(value, where)
+        value = value if cell is None else cell
     if isinstance(value, Mapping | str | bytes) or not isinstance(value, Iterable):
         raise InputError(f"should be a list of {kind}, not {shown(value)}", field=where)
     return list(value)
@@ -186,8 +187,8 @@ def _document(item: Any, where: str, score: Any = None) -> Any:
     """Read a document of any known shape: text, mapping, pair with a score, LlamaIndex node."""
     if isinstance(item, Document) or (isinstance(item, str) and score is None):
         return item
-    if isinstance(item, list | tuple) and len(item) == 2 and _is_number(item[1]):
-        return _document(item[0], where, item[1])  # with the score of a search
+    if _is_scored(item):
+        return _document(item[0], where, item[1])
     if framework_of(item) is not None:
         return item  # the record reads it, with what the framework shows the model
     fields = {"text": item} if isinstance(item, str) else fields_of(item)
@@ -214,7 +215,7 @@ def _made_of(fields: Mapping[str, Any], name: str, score: Any) -> dict[str, Any]
     document: dict[str, Any] = {"text": fields[name]}
     label = next((fields[key] for key in _IDS if fields.get(key) is not None), None)
     if label is not None and not isinstance(label, bool):
-        document["id"] = str(label)
+        document["id"] = str(id_from(label))
     metadata = metadata_from(fields.get("metadata"), "")
     if not isinstance(metadata, Mapping):
         metadata = {}
@@ -228,6 +229,11 @@ def _made_of(fields: Mapping[str, Any], name: str, score: Any) -> dict[str, Any]
     if isinstance(fields.get("header"), str):
         document["header"] = fields["header"]
     return document
+
+
+def _is_scored(item: Any) -> bool:
+    """Tell whether an item is a pair of a document and the score of a search."""
+    return isinstance(item, list | tuple) and len(item) == 2 and _is_number(item[1])
 
 
 def _is_number(value: Any) -> bool:
@@ -262,13 +268,24 @@ def ids_from(value: object, where: str) -> list[Any] | None:
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
     ids = _items(value, where, 'ids, such as ["a", "b"]')
-    return [str(label) if _is_number(label) else label for label in ids]
+    return [id_from(label) for label in ids]
+
+
+def id_from(value: Any) -> Any:
+    """Write a number as an id; a column of pandas with a gap has floats: 1.0 is `1`."""
+    if not _is_number(value):
+        return value
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def metadata_from(value: object, where: str) -> object:
-    """Read metadata, also a cell that holds it or a text; the record refuses other values."""
+    """Read metadata, also a cell that holds it or a text; the record refuses other values.
+
+    A text that is no JSON object stands under `metadata`; an empty one, or `{}`, gives None.
+    """
     if isinstance(value, str):
-        return (object_in(value) or {"metadata": value}) if value else None
+        is_empty = value.strip() in ("", "{}")
+        return None if is_empty else object_in(value) or {"metadata": value}
     return value
 
 

@@ -24,6 +24,7 @@ from rag_eval_integrations.dataset._names import (
     check_field_map,
     folded,
     holds_documents,
+    is_written_here,
     listed,
     way_to,
 )
@@ -31,6 +32,7 @@ from rag_eval_integrations.dataset._values import (
     conversation,
     documents_from,
     fields_of,
+    id_from,
     ids_from,
     is_foreign,
     items_in,
@@ -300,15 +302,21 @@ class _Reader:
             self._shape = Naming(row, self.given, self._option, self._proposed).shape()
             if self._shape.name != "calls":
                 self._tell_names(self._shape.ways)
+            self._watch()
         elif not self._later.isdisjoint(row):  # not every writer writes a null
             more = Naming(row, self.given, self._option).optional(self._shape.ways)
             self._shape.ways.update(more)
-            self._tell_names(more, later=True)
+            if self._shape.name != "calls" or not is_written_here(more):
+                self._shape = self._shape._replace(name=self._shape.name.replace("calls", "common"))
+                self._tell_names(more, later=True)
+            self._watch()
         shape = self._shape
         documents = row.get("documents")
         foreign = not isinstance(documents, list) or any(map(is_foreign, documents))
         if shape.name == "calls" and not self.cells and not foreign:
-            return call_from(dict(row))
+            # pandas writes a null for what a row lacks.
+            known = {name: v for name, v in row.items() if v is not None or name in REQUIRED}
+            return call_from(known)
         if shape.name == "deepeval" and "documents" not in self.given:
             row = self._split(row, shape.ways["documents"][0])
         return call_from(_read(row, shape, self.cells))
@@ -327,7 +335,7 @@ class _Reader:
         return {**row, name: [part for part in text.split("|") if part.strip()]}
 
     def _tell_names(self, ways: Ways, *, later: bool = False) -> None:
-        """Tell the user which fields are read as what; note what a later row may bring."""
+        """Tell the user which fields are read as what."""
         assert self._shape is not None
         more = "".join(f" + {'.'.join(way)}" for way in self._shape.more)
         words = ", ".join(
@@ -344,6 +352,10 @@ class _Reader:
             source = "calls" if self._shape.name == "common" else self._shape.name
             rest = f"; {' and '.join(lacking)} from the messages" if lacking else ""
             self.tell(f"read as {source}: {words}{rest}")
+
+    def _watch(self) -> None:
+        """Note which names a later row may bring."""
+        assert self._shape is not None
         absent = (ours for ours in OPTIONAL if ours not in self._shape.ways)
         self._later = frozenset(name for ours in absent for name in NAMES[ours])
 
@@ -408,18 +420,21 @@ def _taken(
 
 def _reference_from(value: object, where: str) -> str | None:
     """Read a reference as any text, an empty one as None; a list of texts becomes its lines."""
-    several = isinstance(value, list | tuple) and all(isinstance(text, str) for text in value)
-    if several and value:
-        return "\n".join(cast(Sequence[str], value))
+    texts = items_in(value) if where in _PLURAL or not isinstance(value, str) else None
+    if texts is not None and all(isinstance(text, str) for text in texts):
+        return "\n".join(texts) or None
     return text_from(value, where) or None
 
+
+_PLURAL = ("ground_truths",)
+"""Names of fields that hold several references, also in a cell."""
 
 _READERS: Mapping[str, Callable[[object, str], object]] = {
     "question": lambda value, where: text_from(value, where) or "",
     "documents": documents_from,
     "response": text_from,
     "reference": _reference_from,
-    "id": lambda value, where: None if value == "" else value,
+    "id": lambda value, where: None if value == "" else id_from(value),
     "history": turns_from,
     "relevant_ids": ids_from,
     "metadata": metadata_from,

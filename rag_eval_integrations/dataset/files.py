@@ -549,7 +549,8 @@ def write_parquet(lines: Callable[[], Iterator[bytes]], out: BinaryIO) -> None:
     import pyarrow as pa  # noqa: PLC0415 -- as above
     from pyarrow import parquet as pq  # noqa: PLC0415
 
-    tables = [table_of(group).drop_columns([LINE]) for group in _groups(lines())]
+    groups = _groups(lines())
+    tables = [table_of(group).drop_columns([LINE]) for group in chain([[]], groups)]
     cells = pa.concat_tables(tables, promote_options="default")
     schema = cells.schema.append(pa.field(LINE, pa.string()))
     with pq.ParquetWriter(

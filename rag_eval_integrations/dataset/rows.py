@@ -18,7 +18,7 @@ from rag_eval_integrations._scoring import by_of, nothing_to_judge, score_labell
 from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.judges import reconcile
 from rag_eval_integrations.judges.suspicion import Suspicion
-from rag_eval_integrations.metrics import CallMetric, LabelMetric, Trace
+from rag_eval_integrations.metrics import TRACE_SCORES, CallMetric, LabelMetric, Trace
 from rag_eval_integrations.records import (
     Evaluation,
     JudgeInfo,
@@ -88,13 +88,13 @@ class Row:
 
 
 def call_from(content: dict[str, Any]) -> RagCall:
-    """Read the call of a parsed line and ignore its labels.
+    """Read the call of a parsed line and ignore its labels and scores.
 
     Raises:
         InputError: a field is missing or wrong; names the field.
     """
     # In the order of the line, because the order of a set changes with the process's hash seed.
-    labels = ("labels", *_LABEL_FIELDS)
+    labels = ("labels", *_LABEL_FIELDS, *_PUBLISHED)
     return row_from({name: value for name, value in content.items() if name not in labels}).call
 
 
@@ -275,7 +275,9 @@ def labelled_from_evaluation(evaluation: Evaluation) -> Labelled:
     same = RagCall.model_fields.keys() & Evaluation.model_fields.keys() - {"sentences"}
     fields = {name: getattr(evaluation, name) for name in same}
     call = RagCall(documents=evaluation.documents, **fields)
-    first = next(iter(evaluation.scores.values()), None)
+    scores = evaluation.scores
+    of_labels = (scores[name] for name in TRACE_SCORES if name in scores)
+    first = next(of_labels, next(iter(scores.values()), None))
     by = first.by if first else None
     warnings = dict.fromkeys(w for s in evaluation.scores.values() for w in s.warnings)
     labelling = Labelling(

@@ -449,7 +449,13 @@ class Processes:
             lines = [to_line(cast(RagCall, call)) for call in calls]
         except Exception:  # noqa: BLE001 -- a bad row, or metadata that was changed since
             return asyncio.ensure_future(_evaluated(self.evaluator, batch))
-        return _in_process(pool, _evaluate, self._packed, lines)
+        try:
+            return _in_process(pool, _evaluate, self._packed, lines)
+        except BrokenProcessPool as error:  # a process died since the last batch was sent
+            broken: asyncio.Future[Rows] = asyncio.get_running_loop().create_future()
+            broken.set_exception(error)
+            broken.exception()  # marked as seen: one that nobody awaits is not logged
+            return broken
 
     async def _alone(self, item: RagCall | Line[RagCall]) -> Evaluation:
         """Evaluate a call alone, after the processes died; an error if it kills them again."""

@@ -26,6 +26,7 @@ Places = dict[PairedBy, dict[str | bytes, int]]
 
 _CONVERSATION = ("thread_id", "conversation_id", "session_id")
 """Fields of metadata that name a conversation, in the order that they are looked for."""
+_ID = (str, int, float)  # pandas makes floats of whole numbers where one is missing
 
 
 # --- Runs: what is kept of every call, and where the rest is
@@ -195,7 +196,7 @@ def _in_brief(evaluation: Evaluation, fields: Sequence[str]) -> CallInBrief:
         # An Evaluation has no mark of where its id is from; the default one is this.
         None if evaluation.id == evaluation.row_key[:16] else evaluation.id,
         hashlib.sha256(asked).digest()[:16] if evaluation.question.strip() else None,
-        next((str(value) for value in values if isinstance(value, str | int)), None),
+        next((str(value) for value in values if isinstance(value, _ID) and value != ""), None),
         scores,
     )
 

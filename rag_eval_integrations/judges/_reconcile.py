@@ -27,6 +27,9 @@ SPECIAL_KEYS = frozenset(
 )
 """Words that RAGBench's annotators used when no sentence is meant; one is misspelt there."""
 
+_NO_KEYS = frozenset({"", "none", "n/a", "null"})
+"""Words that small models write into a list in place of leaving it empty."""
+
 _DECORATION = " \t\r\n.,;:'\"`()[]{}<>*"
 _SEPARATORS = re.compile(r"[\s,;&]+")
 _RANGE = re.compile(r"(\d*)([a-z]{1,3})\s*(?:-|–|through|to)\s*(\d*)([a-z]{1,3})")
@@ -68,6 +71,7 @@ class _Keys:
             return (cleaned,)
         if cleaned in SPECIAL_KEYS:
             self.special.append(cleaned)
+        if cleaned in SPECIAL_KEYS or cleaned in _NO_KEYS:
             return ()
         # Two keys in a string, or a range: accepted only if every key exists.
         parts = [part.strip(_DECORATION) for part in _SEPARATORS.split(cleaned)]
@@ -81,7 +85,10 @@ class _Keys:
 
 
 def _range(text: str) -> tuple[str, ...]:
-    """Spell out a range of keys such as `0a-0c`; empty if it is not one."""
+    """Spell out a range of keys such as `0a-0c`, or `0a-c` for short; empty if it is not one.
+
+    Empty as well if it is too long, goes backwards, or has two different numbers.
+    """
     match = _RANGE.fullmatch(text)
     if match is None:
         return ()
@@ -208,7 +215,7 @@ def only_unknown_keys(written: Labels, checked: Labels) -> str | None:
         checked: the same after `reconcile`.
     """
     for name in ("all_relevant_sentence_keys", "all_utilized_sentence_keys"):
-        given = getattr(written, name)
+        given = _keys_in(getattr(written, name))
         if (
             given
             and not getattr(checked, name)
@@ -247,12 +254,18 @@ def _is_plain(entry: SentenceSupport, known: Collection[str]) -> bool:
     return any(key in known and _cleaned(key) == key for key in keys)
 
 
+def _keys_in(written: Iterable[str]) -> list[str]:
+    """Return the keys of a list; words for "no sentence", such as `none`, are none."""
+    return [key for key in written if _cleaned(key) not in _NO_KEYS]
+
+
 def _says_something(entry: SentenceSupport, documents: _Keys) -> bool:
     """Tell whether an entry has a verdict, or keys that can be read."""
-    if not entry.supporting_sentence_keys:
+    keys = _keys_in(entry.supporting_sentence_keys)
+    if not keys:
         return entry.fully_supported is not None
     specials_before = len(documents.special)
-    known = documents.resolve(entry.supporting_sentence_keys)
+    known = documents.resolve(keys)
     return bool(known) or len(documents.special) > specials_before
 
 

@@ -110,7 +110,8 @@ class JudgeMaps(Record):
 
     def made(self, by: By) -> bool:
         """Tell whether this judge made a score."""
-        return _judge_of(by) == (self.judge, self.model, self.judge_version, self.prompt_version)
+        version = _without_parts(self.prompt_version)
+        return _judge_of(by) == (self.judge, self.model, self.judge_version, version)
 
     def __str__(self) -> str:
         parts = (self.judge, self.judge_version, self.model, self.prompt_version)
@@ -218,4 +219,9 @@ class Calibration(Record):
 
 def _judge_of(by: By) -> tuple[str | None, str | None, str | None, str | None]:
     """Return what identifies a judge: name, model and versions."""
-    return by.judge, by.model, by.judge_version, by.prompt_version
+    return by.judge, by.model, by.judge_version, _without_parts(by.prompt_version)
+
+
+def _without_parts(version: str | None) -> str | None:
+    """Return a prompt's version without the parts of one call, as in `labels-1+headers-1`."""
+    return version and version.partition("+")[0]

@@ -13,15 +13,14 @@ from langchain_core.callbacks import BaseCallbackHandler
 
 from rag_eval_integrations._suppress import SUPPRESSED
 from rag_eval_integrations.capture._calls import OpenCalls
-from rag_eval_integrations.capture._delivery import TargetDelivery
-from rag_eval_integrations.capture._hooks import Hooks
+from rag_eval_integrations.capture._delivery import Hooks, TargetDelivery
 from rag_eval_integrations.capture._traces import CallTraces
 from rag_eval_integrations.capture._uncaptured import Uncaptured, asks
 from rag_eval_integrations.capture.record import open_call
 from rag_eval_integrations.langchain._documents import may_hold_documents
 from rag_eval_integrations.langchain._finish import finish
 from rag_eval_integrations.langchain._tree import Kind, RootRun, Run
-from rag_eval_integrations.langchain._values import prompt_texts
+from rag_eval_integrations.langchain._values import content_text, prompt_texts
 
 # --- Runs: each is added to the tree of its call at its start, and removed at its end
 
@@ -399,8 +398,9 @@ class CallEvents(CallRuns):
     def on_llm_new_token(self, token: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Keep a streamed token: the response of an aborted call is the text so far."""
         run = self._runs.get(run_id.int)
-        if run is not None and run.asked is not None and isinstance(token, str):
-            run.asked.tokens.append(token)
+        text = content_text(token)  # a list for models that write blocks
+        if run is not None and run.asked is not None and text:
+            run.asked.tokens.append(text)
 
     def on_llm_end(self, response: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Close a model's run and keep its text."""

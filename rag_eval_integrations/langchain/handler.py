@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.callbacks import BaseCallbackHandler
 
 from rag_eval_integrations._visible import logger_of
-from rag_eval_integrations.capture._delivery import Captures, TargetOrEvaluator, delivery_to
-from rag_eval_integrations.capture._hooks import Hooks
+from rag_eval_integrations.capture._delivery import Captures, Hooks, TargetOrEvaluator, delivery_to
 from rag_eval_integrations.capture._uncaptured import ToolDocuments, Uncaptured, takes_text_of
 from rag_eval_integrations.langchain._events import CallEvents
 
@@ -53,14 +52,18 @@ def root_of_block(
     from langchain_core.callbacks import CallbackManager  # noqa: PLC0415
     from langchain_core.runnables.config import var_child_runnable_config  # noqa: PLC0415
 
+    around = var_child_runnable_config.get() or {}
     manager = CallbackManager.configure(
-        inheritable_callbacks=[handler],
+        inheritable_callbacks=around.get("callbacks"),
         inheritable_tags=list(tags),
         inheritable_metadata=dict(metadata or {}),
     )
+    if handler not in manager.handlers:
+        manager.add_handler(handler)
     run = manager.on_chain_start({}, {"question": question}, name=name)
     call = CallInBlock()
-    token = var_child_runnable_config.set({"callbacks": run.get_child()})
+    # The other settings of the run around the block stay, such as LangGraph's `configurable`.
+    token = var_child_runnable_config.set({**around, "callbacks": run.get_child()})
     try:
         yield call
     except BaseException as error:
@@ -69,7 +72,8 @@ def root_of_block(
     else:
         run.on_chain_end({} if call.response is None else {"answer": call.response})
     finally:
-        var_child_runnable_config.reset(token)
+        with suppress(ValueError):  # a generator may end in another context than it began in
+            var_child_runnable_config.reset(token)
 
 
 # --- The handler

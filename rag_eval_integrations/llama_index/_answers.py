@@ -62,7 +62,8 @@ def answer_from(response: object, mode: MetadataMode) -> Answer:
 
     Raises:
         UnreadableError: the text cannot be read without taking it from the app.
-        TimeoutError: a stream did not end within two minutes.
+        TimeoutError: an async stream, or one that a chat engine writes, did not end within two
+            minutes; a sync stream of a query engine is read however long it takes.
         Exception: the stream raised it.
     """
     name = _unread_stream(response)
@@ -127,9 +128,13 @@ def _unread_stream(response: object) -> str | None:
 
 
 def _text_at_hand(response: object) -> str | None:
-    """Return the text of a response that need not be read; None for a stream.
+    """Return the text of a response that need not be read; None without one.
 
-    Raises what a chat engine's writing raised, and where it has not ended.
+    Of a query engine's stream, the text that it has kept. It does not wait: the caller did.
+
+    Raises:
+        TimeoutError: a chat engine is still writing its stream, after the caller's wait.
+        Exception: a chat engine's writing raised it.
     """
     if isinstance(response, StreamingResponse | AsyncStreamingResponse):
         return response.response_txt

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Literal
 
 from rag_eval_integrations.capture._calls import Snapshot, finite, json_object
-from rag_eval_integrations.capture._hooks import Hooks, documents, text_or_none
+from rag_eval_integrations.capture._delivery import Hooks, documents, text_or_none
 from rag_eval_integrations.records import Turn
 
 _LISTS = (list, tuple)
@@ -143,7 +143,9 @@ def answer_of(result: object, depth: int = 0) -> str | None:
 
 def _as_json(value: object) -> str | None:
     """Return a mapping as JSON; None for anything else."""
-    return json.dumps(json_object(value)) if isinstance(value, Mapping) else None
+    if not isinstance(value, Mapping):
+        return None
+    return json.dumps(json_object(value), ensure_ascii=False)
 
 
 # --- The prompt ---------------------------------------------------------------------------

@@ -248,6 +248,7 @@ class RagEvalHandler(Captures):
             uncaptured=self._uncaptured if self._notes_uncaptured else None,
             takes_text=takes_text_of(tool_documents),
         )
+        self._blocks = 0
         self._span_handler = SpanObserver(self._recorder)
         self._event_handler = EventObserver(self._recorder)
 
@@ -290,10 +291,16 @@ class RagEvalHandler(Captures):
         self._recorder.abandon()
 
     def __enter__(self) -> RagEvalHandler:
-        self.install()
+        with CHANGING:
+            self._blocks += 1
+            self.install()
         return self
 
     def __exit__(self, *exception: object) -> None:
+        with CHANGING:
+            self._blocks -= 1
+            if self._blocks:  # another thread or task is inside of its own block
+                return
         self.uninstall()
 
 

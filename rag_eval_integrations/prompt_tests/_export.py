@@ -40,13 +40,19 @@ class Source(Contents):
         return self.prompt.values(test.inputs, self.prompt.parameters(test.scenario))
 
     def output(self, test: PromptTest) -> tuple[str, str]:
-        """Return the expected output and who wrote it: `groundtruth`, `generator` or nobody."""
+        """Return the expected output and who wrote it: `groundtruth`, `generator` or nobody.
+
+        An output that the judges refused is not used. Both texts are empty if nobody wrote one.
+        """
         if test.usable_groundtruth is not None:
             return test.usable_groundtruth, "groundtruth"
         return test.expected, "generator" if test.expected else ""
 
     def say_unchecked(self, what: str) -> None:
-        """Note how many expected outputs have not been checked by anyone."""
+        """Note how many expected outputs have not been checked by anyone; nothing if all have been.
+
+        The sentence, which begins with `what`, is added to `notes`.
+        """
         unchecked = sum(self.output(test)[1] != "groundtruth" for test in self.tests)
         if unchecked:
             self.notes.append(
@@ -68,13 +74,16 @@ class Exported:
 def export_tests(source: Source, to: str, *, azure: bool = False) -> Exported:
     """Write tests in another tool's format.
 
+    No file is written. What the format cannot hold is added to the notes of `source`.
+
     Args:
         source: what to export.
         to: `openai`, `context`, `csv`, `pytest` or `langsmith`.
         azure: whether `openai` is for Azure OpenAI.
 
     Raises:
-        ConfigurationError: for an unknown format, or one that has nothing to write.
+        ConfigurationError: for an unknown format, `azure` with another format than `openai`, or a
+            prompt or tests that the format cannot hold.
     """
     formats: dict[str, Callable[[Source], dict[str, str]]] = {
         "openai": _azure if azure else _openai,
@@ -94,7 +103,11 @@ def export_tests(source: Source, to: str, *, azure: bool = False) -> Exported:
 
 
 def _csv(source: Source) -> dict[str, str]:
-    """Write the tests as CSV, a column per input."""
+    """Write the tests as CSV, a column per input.
+
+    An input with the name of another column has none of its own. A cell that a spreadsheet would
+    calculate gets a `'` in front, which is noted.
+    """
     rows = files.to_test_rows(source.tests)
     for row, test in zip(rows, source.tests, strict=True):
         del row["inputs"]
@@ -116,7 +129,11 @@ def _csv(source: Source) -> dict[str, str]:
 
 
 def _langsmith(source: Source) -> dict[str, str]:
-    """Write the tests as LangSmith examples."""
+    """Write the tests as LangSmith examples: one line of JSON per test.
+
+    `outputs` is null without an expected output; unchecked ones are noted. The split into `train`
+    and `test` depends only on inputs and scenario, so it is the same in every export.
+    """
     source.say_unchecked("the output")
     lines = []
     for test in source.tests:
@@ -158,14 +175,18 @@ Rules:
 
 
 def _azure(source: Source) -> dict[str, str]:
-    """Write the eval and its data for Azure OpenAI."""
+    """Write the eval and its data for Azure OpenAI; note that it uses gpt-4o if no model is set."""
     if source.model is None:
         source.notes.append("`model` is gpt-4o; Azure needs the name of your deployment: --model")
     return _openai(source, azure=True)
 
 
 def _openai(source: Source, *, azure: bool = False) -> dict[str, str]:
-    """Write the requests that create an evaluation, and run it on a model with all tests."""
+    """Write the requests that create an evaluation, and run it on a model with all tests.
+
+    There are two files, `evals.create.json` and `evals.run.json`; with `azure`, their names begin
+    with `evals.azure`. The model is gpt-4o if none is named. Unchecked expected outputs are noted.
+    """
     source.say_unchecked("`expected`")
     model = source.model or "gpt-4o"
     messages, items = _portable(source)
@@ -178,7 +199,7 @@ def _openai(source: Source, *, azure: bool = False) -> dict[str, str]:
             "item_schema": {
                 "type": "object",
                 "properties": {name: {"type": "string"} for name in names},
-                "required": names,
+                "required": [name for name in names if all(name in item for item in items)],
             },
         },
         "testing_criteria": _criteria(source, model, azure=azure),
@@ -201,7 +222,15 @@ def _openai(source: Source, *, azure: bool = False) -> dict[str, str]:
 
 
 def _portable(source: Source) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
-    """Return the messages with `{{item.name}}` alone, and the variables of each test."""
+    """Return the messages with `{{item.name}}` alone, and the variables of each test.
+
+    A prompt that does more than insert variables is rendered for each test, and its messages are
+    variables, which is noted. An input with the name of a test's own column replaces that column,
+    which is noted, except for `input`.
+
+    Raises:
+        ConfigurationError: for a prompt inside an app, or a framework's template.
+    """
     prompt = source.prompt
     if prompt.template is None or prompt.renderer is None:
         why = "is inside an app or a framework's template, whose messages are not known"
@@ -241,19 +270,27 @@ def _portable(source: Source) -> tuple[list[dict[str, Any]], list[dict[str, str]
 
 
 def _is_plain(message: MessageTemplate) -> bool:
-    """Tell whether a message only inserts variables, which the target can do, too."""
+    """Tell whether a message only inserts variables, which the target can do, too.
+
+    A message that is not valid Jinja counts as plain.
+    """
     if message.compiled is None:
         return True  # it is taken literally here, too
     return _ANY.search(_PLACE.sub("", message.text)) is None
 
 
 def _inert(text: str) -> str:
-    """Keep a text that becomes part of a template from being one."""
+    """Put a space into every `{{` and `}}`, so that a text inside a template inserts nothing."""
     return text.replace("{{", "{ {").replace("}}", "} }")
 
 
 def _criteria(source: Source, model: str, *, azure: bool) -> list[dict[str, Any]]:
-    """Write a grader for compliance and one per metric file."""
+    """Write a grader for compliance and one per metric file.
+
+    Without output rules there is no grader for compliance. A metric that cannot be written in the
+    target's syntax is left out. Both are noted. A metric gives a score if it has the tag `scorer`,
+    or does not name both OK and ERR; otherwise a verdict.
+    """
     spec = source.spec
     place = {
         "output": "{{sample.output_text}}", "input": "{{item.input}}",
@@ -266,7 +303,10 @@ def _criteria(source: Source, model: str, *, azure: bool) -> list[dict[str, Any]
     }  # fmt: skip
 
     def grader(name: str, messages: list[tuple[str, str]], *, is_score: bool) -> dict[str, Any]:
-        """Make a grader of a metric or of the rule."""
+        """Make a grader of a metric or of compliance.
+
+        A score is 0 to 100 and passes from 50; a verdict is OK or ERR and passes with OK.
+        """
         parts = [
             {"type": "message", "role": role,
              "content": {"type": "input_text", "text": text} if azure else text}
@@ -301,7 +341,11 @@ def _criteria(source: Source, model: str, *, azure: bool) -> list[dict[str, Any]
 def _metric_messages(
     metric: PromptyMetric, known: Mapping[str, str]
 ) -> list[tuple[str, str]] | None:
-    """Return a metric's messages in the target's syntax; None if they cannot be written."""
+    """Return a metric's messages in the target's syntax; None if they cannot be written.
+
+    None for a message that does more than insert variables, and for a variable without a value. The
+    metric's own variables replace known ones.
+    """
     values = {**known, **{name: _inert(as_text(v)) for name, v in metric.variables.items()}}
     messages = metric.prompt.messages
     if not all(map(_is_plain, messages)) or not metric.prompt.variables <= set(values):
@@ -315,7 +359,14 @@ def _metric_messages(
 
 
 def _context(source: Source) -> dict[str, str]:
-    """Write a folder as one PromptPexContext, of what `import` reads back."""
+    """Write a folder as one PromptPexContext, of what `import` reads back.
+
+    The files of the prompt and of the metrics are read and included. Rules that readers would
+    change, because they begin like a list, a comment or a heading, are noted.
+
+    Raises:
+        OSError: when one of these files cannot be read.
+    """
     spec = source.spec
     statements = [rule.text for rule in spec.rules] + list(spec.input_spec)
     changed = sum(lines_in(text) != [text] for text in statements)
@@ -383,7 +434,14 @@ def test_output_complies(results, uid):
 
 
 def _pytest(source: Source) -> dict[str, str]:
-    """Write a test module and its data."""
+    """Write a test module and its data.
+
+    Both are named after the prompt. Results and checks are not included. Baseline tests are left
+    out, which is noted.
+
+    Raises:
+        ConfigurationError: when all tests are baseline tests.
+    """
     tests = [test for test in source.tests if not test.baseline]
     if not tests:
         raise ConfigurationError("--to", "pytest", "all tests are baseline tests")

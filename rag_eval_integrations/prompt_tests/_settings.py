@@ -61,7 +61,10 @@ class Settings:
     """Sentences about settings that no model gets."""
 
     def of_run(self, run: int) -> dict[str, JsonValue]:
-        """Return the parameters of a repetition, from 0: each has its own seed."""
+        """Return the parameters of a repetition, from 0: each has its own seed.
+
+        The seed is increased by the number of the repetition; without a seed none is added.
+        """
         seed = self.parameters.get("seed")
         own: dict[str, JsonValue] = {"seed": seed + run} if isinstance(seed, int) and run else {}
         return {**self.parameters, **own}
@@ -69,6 +72,9 @@ class Settings:
 
 def settings_of(prompt: PromptUnderTest, given: Mapping[str, JsonValue] | None = None) -> Settings:
     """Collect the settings of a prompt's requests.
+
+    Names are written as in OpenAI's chat API. Settings, tools and images that are not sent are left
+    out, with a sentence each in the `notes` of what is returned.
 
     Args:
         prompt: the prompt under test.
@@ -83,7 +89,14 @@ def settings_of(prompt: PromptUnderTest, given: Mapping[str, JsonValue] | None =
 
 
 def _of_head(prompt: PromptUnderTest) -> dict[str, JsonValue]:
-    """Return the settings in a prompt file's head."""
+    """Return the settings in a prompt file's head, with names of OpenAI's chat API.
+
+    Empty ones are left out. Later ones replace earlier: `modelParameters`, the model's
+    `parameters`, its `options`. Tools of the head itself come before the model's.
+
+    Raises:
+        ConfigurationError: for a response format or a JSON Schema that cannot be read.
+    """
     head = prompt.head
     model = head.get("model")
     blocks = [head.get("modelParameters"), head.get("model_parameters")]
@@ -96,12 +109,18 @@ def _of_head(prompt: PromptUnderTest) -> dict[str, JsonValue]:
     form = head.get("responseFormat", head.get("response_format", settings.get("response_format")))
     if form == "json_schema" or "jsonSchema" in head:
         form = _schema_format(head.get("jsonSchema"), prompt.source)
-    settings |= {"response_format": _format(form), "tools": head.get("tools") or None}
+    settings |= {
+        "response_format": _format(form),
+        "tools": head.get("tools") or settings.get("tools"),
+    }
     return {name: value for name, value in settings.items() if value is not None}
 
 
 def _named(block: JsonValue | Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Write names as OpenAI's chat API does: `maxTokens` is `max_tokens`."""
+    """Write names as OpenAI's chat API does: `maxTokens` is `max_tokens`.
+
+    Empty for anything but a mapping.
+    """
     if not isinstance(block, Mapping):
         return {}
     written = {_CAPITAL.sub(r"_\1", str(name)).lower(): value for name, value in block.items()}
@@ -109,7 +128,13 @@ def _named(block: JsonValue | Mapping[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 def _schema_format(given: JsonValue, source: str) -> JsonValue:
-    """Return the response format of a GitHub prompt's `jsonSchema`, text or an object."""
+    """Return the response format of a GitHub prompt's `jsonSchema`, text or an object.
+
+    A schema alone gets the name `output`.
+
+    Raises:
+        ConfigurationError: for anything but a JSON object.
+    """
     try:
         schema = loads(given) if isinstance(given, str) else given
     except (ValueError, RecursionError):
@@ -137,7 +162,13 @@ class _KnownSettings(BaseModel):
 def _checked(
     given: Mapping[str, JsonValue], prompt: PromptUnderTest, notes: list[str]
 ) -> dict[str, JsonValue]:
-    """Return the settings that are sent; note the others."""
+    """Return the settings that are sent; note the others.
+
+    A setting that is None is dropped without a note.
+
+    Raises:
+        ConfigurationError: for a value that cannot be sent, and for `model` and `messages`.
+    """
     sent: dict[str, JsonValue] = {}
     for name, value in given.items():
         if value is None:
@@ -163,7 +194,11 @@ def _checked(
 
 
 def _format(given: JsonValue) -> JsonValue:
-    """Return a response format in OpenAI's form; None for text."""
+    """Return a response format in OpenAI's form; None for text.
+
+    Raises:
+        ConfigurationError: for an unknown format, or `json_schema` without a schema.
+    """
     kind = given.get("type") if isinstance(given, dict) else given
     if given is None or kind == "text":
         return None
@@ -176,7 +211,10 @@ def _format(given: JsonValue) -> JsonValue:
 
 
 def _tools(given: JsonValue, prompt: PromptUnderTest, notes: list[str]) -> JsonValue:
-    """Return functions in OpenAI's form; name the others, which no chat request can hold."""
+    """Return functions in OpenAI's form; name the others, which no chat request can hold.
+
+    None if there is no function. Each of the others is a note.
+    """
     functions: list[JsonValue] = []
     tools = given if isinstance(given, list) else [] if given is None else [given]
     for number, tool in enumerate(tools, start=1):
@@ -203,7 +241,10 @@ _URL = re.compile(r"https?://|data:image/", re.IGNORECASE)
 
 
 def _images(prompt: PromptUnderTest, notes: list[str]) -> dict[str, str]:
-    """Return the URL of each image in the prompt; note those that cannot be sent."""
+    """Return the URL of each image in the prompt; note those that cannot be sent.
+
+    The URL is empty for an image whose target is an input. A file is a `data:` URL.
+    """
     images: dict[str, str] = {}
     for _, target in _IMAGE.findall(prompt.text):
         url = target if _URL.match(target) else _file_url(prompt.folder, target)
@@ -217,7 +258,11 @@ def _images(prompt: PromptUnderTest, notes: list[str]) -> dict[str, str]:
 
 
 def _file_url(folder: Path | None, name: str) -> str | None:
-    """Read an image of the prompt's folder as a `data:` URL; None for anything else."""
+    """Read an image of the prompt's folder as a `data:` URL; None for anything else.
+
+    None also for a file outside of the folder, of more than 5 MB, or without the suffix of a PNG,
+    JPEG, GIF or WebP image.
+    """
     kind = _KINDS.get(Path(name).suffix.lower())
     if folder is None or kind is None:
         return None
@@ -236,6 +281,8 @@ def with_images(
 
     Only the prompt's own images are moved: an image that a test's input names stays text, unless
     the prompt itself makes an image of this input. A file is never read for it.
+
+    Messages of other roles, and all messages if there is no image to move, are returned unchanged.
     """
     urls: dict[str, str] = {}
     for target, url in settings.images.items():
@@ -252,7 +299,10 @@ def with_images(
 
 
 def _moved(message: Message, urls: Mapping[str, str]) -> Message:
-    """Move a message's images out of its text."""
+    """Return a message with images moved out of its text, where their descriptions stay.
+
+    An image is attached once, however often the text shows it.
+    """
     content, images = message.content, []
     for target, url in urls.items():
         written = re.compile(rf"!\[([^\]\n]{{0,500}})\]\(\s*{re.escape(target)}\s*\)")
@@ -265,7 +315,10 @@ def _moved(message: Message, urls: Mapping[str, str]) -> Message:
 
 
 def not_taken(model: ModelBase, settings: Settings) -> tuple[str, ...]:
-    """Name the settings that a model leaves out, before it is asked anything."""
+    """Name the settings that a model leaves out, before it is asked anything.
+
+    Images are named `images`. The seed is never named.
+    """
     images = ("image",) if settings.images else ()
     own = {name: value for name, value in settings.parameters.items() if name != "seed"}
     request = CompletionRequest(
@@ -302,7 +355,10 @@ class OutputSchema:
     """Keywords that are not checked, each once."""
 
     def problems(self, output: str) -> list[str]:
-        """List where an output does not fit, at most ten places; empty if it fits."""
+        """List where an output does not fit, at most ten places; empty if it fits.
+
+        An output that is not JSON is one problem.
+        """
         try:
             value = loads(output.strip())
         except (ValueError, RecursionError):
@@ -313,7 +369,14 @@ class OutputSchema:
 
 
 def output_schema(prompt: PromptUnderTest) -> OutputSchema | None:
-    """Find the schema of a prompt's outputs; None if it declares none, or only text."""
+    """Find the schema of a prompt's outputs; None if it declares none, or only text.
+
+    `outputs` in the prompt's file goes before the response format. A response format without a
+    schema asks for an object.
+
+    Raises:
+        ConfigurationError: for a response format or a JSON Schema that cannot be read.
+    """
     declared = _declared(prompt.head.get("outputs"))
     form = _of_head(prompt).get("response_format")
     if declared is None and form is not None:
@@ -325,7 +388,11 @@ def output_schema(prompt: PromptUnderTest) -> OutputSchema | None:
 
 
 def _declared(given: JsonValue) -> dict[str, JsonValue] | None:
-    """Read `outputs`: a JSON Schema, `{name: {type, …}}`, or `[{name, kind, …}]` of Prompty 2."""
+    """Read `outputs`: a JSON Schema, `{name: {type, …}}`, or `[{name, kind, …}]` of Prompty 2.
+
+    None for anything else, and if no output is declared. Outputs in the last two forms are required
+    unless they say `required: false`.
+    """
     if isinstance(given, list):
         given = {
             str(item["name"]): item for item in given if isinstance(item, dict) and item.get("name")
@@ -358,7 +425,7 @@ def _is_text(schema: dict[str, JsonValue]) -> bool:
 
 
 def _unknown(schema: JsonValue) -> Iterator[str]:
-    """Yield the keywords of a schema that are not checked."""
+    """Yield the keywords of a schema that are not checked, at any depth; some more than once."""
     if isinstance(schema, dict):
         yield from (name for name in schema if name not in _CHECKED | _WORDS)
         for part in (*_dict(schema.get("properties")).values(), schema.get("items")):
@@ -366,15 +433,21 @@ def _unknown(schema: JsonValue) -> Iterator[str]:
 
 
 def _dict(value: JsonValue) -> dict[str, JsonValue]:
+    """Return an object unchanged; an empty one for anything else."""
     return value if isinstance(value, dict) else {}
 
 
 def _list(value: JsonValue) -> list[JsonValue]:
+    """Return a list unchanged; an empty one for anything else."""
     return value if isinstance(value, list) else []
 
 
 def _problems(value: JsonValue, schema: JsonValue, where: str) -> Iterator[str]:
-    """Yield where a value does not fit a JSON Schema."""
+    """Yield where a value does not fit a JSON Schema; everything fits what is not a schema.
+
+    After a wrong type, nothing inside the value is checked. A type that is not one of JSON Schema
+    is not checked.
+    """
     if not isinstance(schema, dict):
         return
     given, allowed = schema.get("type"), schema.get("enum")
@@ -405,11 +478,15 @@ def _problems(value: JsonValue, schema: JsonValue, where: str) -> Iterator[str]:
 
 
 def _kinds(value: JsonValue) -> list[str]:
-    """Name the types that a value has, the narrowest first."""
+    """Name the types that a value has, the narrowest first.
+
+    A number without a fraction is an integer; true and false are no numbers.
+    """
     if isinstance(value, bool):
         return ["boolean"]
     if isinstance(value, int | float):
-        return ["integer", "number"] if float(value).is_integer() else ["number"]
+        whole = isinstance(value, int) or value.is_integer()
+        return ["integer", "number"] if whole else ["number"]
     kinds = {str: "string", list: "array", dict: "object", type(None): "null"}
     return [kinds[type(value)]]
 
@@ -420,11 +497,15 @@ def _equal(value: JsonValue, other: JsonValue) -> bool:
 
 
 def _shown(value: JsonValue) -> str:
+    """Write a value as JSON on one line, cut at 80 characters."""
     return one_line(json.dumps(value, ensure_ascii=False), 80)
 
 
 def with_schema(result: Result, schema: OutputSchema | None) -> Result:
-    """Add the check of the output to a result's metrics, in place of an earlier check."""
+    """Add the check of the output to a result's metrics, in place of an earlier check.
+
+    Without a schema, and for a failed output, the result is returned unchanged.
+    """
     if schema is None or result.error is not None:
         return result
     problems = schema.problems(result.output)

@@ -68,6 +68,9 @@ async def judged(
 ) -> Judged:
     """Ask a judge for a verdict; a failure gives `unknown` with the reason and raises nothing.
 
+    The verdict is also `unknown` if the reply was cut off or withheld, or holds no verdict. Only
+    the verdict of a judge that does not answer has `failed` set.
+
     Args:
         judge: the judge to ask.
         instructions: the system message.
@@ -99,7 +102,7 @@ async def judged(
 
 
 def _failed(error: JudgeError, judge: Model) -> Judged:
-    """Return the verdict of a judge that did not answer."""
+    """Return the verdict of a judge that did not answer: `unknown`, because of the error."""
     why = f"{type(error).__name__}: {error}"
     return Judged(outcome="unknown", reason=why, judge=judge.name, failed=True)
 
@@ -187,6 +190,8 @@ class NonCompliance:
     def check(self, prompt: PromptUnderTest, spec: Spec) -> None:
         """Refuse a prompt and specification without anything to judge by.
 
+        With `basis="prompt"`, nothing is refused.
+
         Raises:
             ConfigurationError: for `basis="rules"` without output rules.
         """
@@ -197,7 +202,11 @@ class NonCompliance:
     async def judge(
         self, prompt: PromptUnderTest, spec: Spec, test: PromptTest, output: str, judge: Model
     ) -> Judged:
-        """Judge one output; an empty output does not comply, and no judge is asked."""
+        """Judge one output; an empty output does not comply, and no judge is asked.
+
+        A judge that does not answer gives `unknown`. The verdict's probability is asked for as
+        well.
+        """
         if not output.strip():
             return Judged(outcome="err", reason="the output is empty")
         see_input = self.basis == "rules" if self.see_input is None else self.see_input
@@ -233,7 +242,10 @@ class InputValidity:
     """Asks a judge whether a test's input is valid."""
 
     async def judge(self, spec: Spec, test: PromptTest, judge: Model) -> Judged:
-        """Judge one test; `unknown` without an input specification."""
+        """Judge one test; `unknown` without an input specification, and no judge is asked.
+
+        A judge that does not answer gives `unknown`, too.
+        """
         if not spec.input_spec:
             return Judged(outcome="unknown", reason="there is no input specification")
         parts = {"valid input": spec.input_spec_text, "input": test.testinput}
@@ -257,7 +269,7 @@ class RuleGroundedness:
     """Asks a judge whether the prompt states or implies a rule."""
 
     async def judge(self, prompt: PromptUnderTest, rule: Rule, judge: Model) -> Judged:
-        """Judge one rule."""
+        """Judge one rule; a judge that does not answer gives `unknown`."""
         parts = {"prompt": prompt.text, "rule": rule.text}
         return await judged(judge, _GROUNDEDNESS_INSTRUCTIONS, parts, version="groundedness-1")
 
@@ -284,6 +296,8 @@ class SpecAgreement:
         judge: Model,
     ) -> tuple[Judged, str]:
         """Answer one test from the specification and judge the answer.
+
+        An empty answer does not comply, and the judge is not asked.
 
         Args:
             prompt: the prompt under test.
@@ -365,6 +379,7 @@ class PromptEvaluation:
             for metric in self.metrics
             if metric.judge is not None
         }
+        self._asked = [*self.judges, *self._own.values()]
         self._schema = output_schema(self.prompt)
         self.compliance = compliance
         if compliance is not None:
@@ -383,11 +398,14 @@ class PromptEvaluation:
 
     @property
     def asked(self) -> int:
-        """Requests sent so far, without retries and without recorded replies."""
-        return sum(judge.asked for judge in [*self.judges, *self._own.values()])
+        """Requests sent to models so far, without retries and without recorded replies."""
+        return sum(model.asked for model in self._asked)
 
     async def outputs(self, results: Sequence[Result]) -> list[Result]:
         """Judge outputs; replies that are recorded are not requested again.
+
+        New verdicts replace earlier ones. Earlier metrics stay unless they are measured again.
+        Without `compliance`, earlier verdicts stay.
 
         Args:
             results: results of `run_tests`; one with an error is returned unchanged.
@@ -426,6 +444,9 @@ class PromptEvaluation:
     ) -> list[TestCheck]:
         """Judge the tests themselves, with the first judge.
 
+        A judge or model that does not answer gives `unknown`. What is not judged is None in the
+        check.
+
         Args:
             tests: the tests to judge.
             validity: whether to judge if each input is valid.
@@ -442,9 +463,10 @@ class PromptEvaluation:
         model = None
         if agreement_model is not None:
             model = RecordedModel(model_from(agreement_model, "agreement_model"), judge.journal)
+            self._asked.append(model)
 
         async def check(test: PromptTest) -> TestCheck:
-            """Check a test's validity, and the model's agreement with the rules alone."""
+            """Check a test's validity, and the model's agreement with the rules, each if wanted."""
             valid = await InputValidity().judge(self.spec, test, judge) if validity else None
             agreed, output = None, ""
             if model is not None:
@@ -455,17 +477,27 @@ class PromptEvaluation:
         return await self._run(tests, check)
 
     async def rules(self) -> list[RuleCheck]:
-        """Judge whether the prompt supports each output rule, with the first judge."""
+        """Judge whether the prompt supports each output rule, with the first judge.
+
+        Inverse rules are not judged. The checks are in the rules' order; a judge that does not
+        answer gives `unknown`.
+        """
 
         async def check(rule: Rule) -> RuleCheck:
-            """Check whether a rule is grounded in the prompt."""
+            """Check whether a rule is grounded in the prompt.
+
+            It is `unknown` if the judge does not answer.
+            """
             grounded = await RuleGroundedness().judge(self.prompt, rule, self.judges[0])
             return RuleCheck(rule=rule, grounded=grounded)
 
         return await self._run(self.spec.output_rules, check)
 
     async def _run(self, jobs: Sequence[J], work: Callable[[J], Awaitable[R]]) -> list[R]:
-        """Do jobs at the same time, and count them."""
+        """Do jobs at the same time, and count them; return the results in the order of the jobs.
+
+        The jobs are added to `planned`, and `done` is called after each of them.
+        """
         self.planned += len(jobs)
         return await run_jobs(
             jobs, work, max_concurrency=self.max_concurrency, done=lambda _: self._done()
@@ -478,7 +510,11 @@ class PromptEvaluation:
     async def _measure(
         self, metric: PromptyMetric, result: Result, judge: RecordedModel
     ) -> MetricResult:
-        """Have a metric grade an output; a failure is data."""
+        """Have a metric grade an output; a failure is data.
+
+        An empty output is `unknown`, and no judge is asked. A judge that does not answer, or a
+        variable without a value, gives `unknown` with `failed` set.
+        """
         problem, failed = "the output is empty", False
         if result.output.strip():
             test, output = result.test, result.output
@@ -496,7 +532,11 @@ def _graded(metric: PromptyMetric, judge: Model, **values: Any) -> MetricResult:
 
 
 def _with(result: Result, judgements: Sequence[Judged | MetricResult]) -> Result:
-    """Return a result with new verdicts and metrics."""
+    """Return a result with new verdicts and metrics.
+
+    The first verdict is that on compliance. Earlier verdicts stay if there is no new one, and
+    earlier metrics if they are not measured again.
+    """
     verdicts = [judgement for judgement in judgements if isinstance(judgement, Judged)]
     measured = [judgement for judgement in judgements if isinstance(judgement, MetricResult)]
     keys = {result_.key for result_ in measured}
@@ -509,6 +549,9 @@ def _with(result: Result, judgements: Sequence[Judged | MetricResult]) -> Result
 
 async def graded(metric: PromptyMetric, values: Mapping[str, object], judge: Model) -> MetricResult:
     """Ask a judge a metric's question.
+
+    A reply that was cut off, or holds neither a score nor a verdict, gives `unknown` with the
+    problem.
 
     Raises:
         JudgeError: when the judge does not answer.

@@ -178,15 +178,29 @@ class Generation:
         """Why no more tests are made longer; None while the generator answers."""
 
     async def intent(self) -> str:
-        """Run stage 1: the prompt's purpose in one sentence."""
+        """Run stage 1: the prompt's purpose in one sentence, read from its file if that exists.
+
+        Raises:
+            JudgeError: when the generator does not answer, or gives no usable reply.
+        """
         return " ".join(await self._lines(files.INTENT, lambda: write_intent(*self._asking)))
 
     async def input_spec(self) -> tuple[str, ...]:
-        """Run stage 2: the rules of a valid input."""
+        """Run stage 2: the rules of a valid input, read from their file if that exists.
+
+        Raises:
+            JudgeError: when the generator does not answer, or gives no usable reply.
+        """
         return await self._lines(files.INPUT_SPEC, lambda: write_input_spec(*self._asking))
 
     async def rules(self) -> tuple[str, ...]:
-        """Run stage 3: the output rules; empty, with a notice, if the prompt sets none."""
+        """Run stage 3: the output rules; empty, with a notice, if the prompt sets none.
+
+        They are read from their file if that exists. The notice is given once per object.
+
+        Raises:
+            JudgeError: when the generator does not answer, or gives no usable reply.
+        """
         rules = await self._lines(
             files.RULES,
             lambda: write_rules(*self._asking, self.options.rules),
@@ -201,7 +215,14 @@ class Generation:
         return rules
 
     async def inverse_rules(self) -> dict[int, str] | list[str]:
-        """Run stage 4: inverse rules by rule number, or in the rules' order as in the file."""
+        """Run stage 4: inverse rules by rule number, or in the rules' order as in the file.
+
+        They are read from their file if that exists. Stage 3 runs first; without rules the result
+        is empty and nothing is written. A notice tells if there are not as many as rules.
+
+        Raises:
+            JudgeError: when the generator does not answer, or gives no usable reply.
+        """
         rules = await self.rules()
         if not rules:
             return []
@@ -222,19 +243,35 @@ class Generation:
         return files.inverse_by_rule(lines, len(rules))
 
     async def spec(self) -> Spec:
-        """Run stages 1 to 4, the first three concurrently."""
+        """Run stages 1 to 4, the first three concurrently; return the specification in their files.
+
+        Raises:
+            JudgeError: when the generator does not answer, or gives no usable reply.
+        """
         await asyncio.gather(self.intent(), self.input_spec(), self.rules())
         await self.inverse_rules()
         return self.workspace.spec()
 
     async def tests(self) -> list[PromptTest]:
-        """Run all stages up to the tests: rule tests, then baseline tests; empty without rules."""
+        """Run all stages up to the tests: rule tests, then baseline tests; empty without rules.
+
+        If `tests.json` exists, its tests are returned. Otherwise they are written into it, unless
+        there are none. The journal is closed at the end. A review, baseline tests, longer tests,
+        and tests of some rules can be missing, each with a notice.
+
+        Raises:
+            JudgeError: when the generator does not answer, or gives no usable specification.
+        """
         with self.workspace.journal():
             spec = await self.spec()
             return await self._tests(spec)
 
     async def _tests(self, spec: Spec) -> list[PromptTest]:
-        """Return the tests: of the file, or newly written and reviewed."""
+        """Return the tests: of the file, or newly written and reviewed; empty without rules.
+
+        New tests are written into `tests.json`, beside files with the review and the baseline
+        tests. A review or baseline tests that fail are left out with a notice.
+        """
         if self.workspace.has(files.TESTS):
             return self.workspace.tests(self.prompt, self._tell)
         if not spec.output_rules and not spec.inverse_rules:
@@ -262,6 +299,9 @@ class Generation:
     ) -> list[PromptTest]:
         """Run stage 9: write expected outputs for the tests without one into `tests.json`.
 
+        Stages without a file run first. Expected outputs that are there are kept. All of them are
+        also written into `test_groundtruth.json`.
+
         Args:
             model: a strong model, which writes the outputs.
             judges: models that rate the outputs.
@@ -271,6 +311,9 @@ class Generation:
         Raises:
             ConfigurationError: for no judges, or a model that does not answer messages.
             JudgeError: when a model does not answer.
+
+        Returns:
+            All tests, in their order.
         """
         spec, tests = await self.spec(), await self.tests()
         journal = self.workspace.journal()
@@ -283,7 +326,7 @@ class Generation:
         measure = metric or PromptyMetric(OWN_METRICS / "groundtruth_eval.metric.prompty")
 
         async def answered(test: PromptTest) -> PromptTest:
-            """Add the answer of the strong model to a test without one."""
+            """Add the answer of the strong model to a test without one; others stay as they are."""
             if test.groundtruth is not None:
                 return test
             return await add_groundtruth(test, self.prompt, spec, strong, asked, measure)
@@ -295,8 +338,9 @@ class Generation:
              "score": test.groundtruth_score, "isGroundtruth": True}
             for test in done
         ]  # fmt: skip
-        self.workspace.write_json(files.TESTS, files.to_test_rows(done))
-        self.workspace.write_json(files.GROUNDTRUTH, rows)
+        if done:  # an empty file would keep rules that are added by hand from leading to tests
+            self.workspace.write_json(files.TESTS, files.to_test_rows(done))
+            self.workspace.write_json(files.GROUNDTRUTH, rows)
         return done
 
     def run(self) -> list[PromptTest]:
@@ -304,7 +348,13 @@ class Generation:
         return _loop.run(self.tests())
 
     async def _rule_tests(self, spec: Spec) -> list[PromptTest]:
-        """Write the tests of all groups of rules."""
+        """Write the tests of all groups of rules, each once, and make them longer if wanted.
+
+        Reasons why tests are missing are told. A group that fails has no tests.
+
+        Raises:
+            JudgeError: when the generator is not available, or does not answer for any group.
+        """
         options = self.options
         groups = rule_groups(
             spec, self.scenarios, split=options.split_rules, most=options.rules_per_group,
@@ -313,7 +363,11 @@ class Generation:
         failed: list[JudgeError] = []
 
         async def write(group: RuleGroup) -> ParsedTests:
-            """Write the tests of a group; go on without them if that fails."""
+            """Write the tests of a group; go on without them, with a notice, if that fails.
+
+            Raises:
+                JudgeError: when the generator is not available, or all groups failed.
+            """
             try:
                 return await write_tests(
                     self.prompt, spec, group, self.model,
@@ -338,7 +392,10 @@ class Generation:
         return expanded
 
     async def _expanded(self, test: PromptTest, spec: Spec) -> PromptTest:
-        """Expand a test; it keeps its short form if that fails."""
+        """Expand a test; it keeps its short form, with a notice, if that fails.
+
+        Once the generator is not available, no more tests are sent to it.
+        """
         if self._down is not None:
             return test
         try:
@@ -353,14 +410,14 @@ class Generation:
 
     @contextmanager
     def _optional(self, so: str) -> Iterator[None]:
-        """Go on without a step that fails, and tell so."""
+        """Go on without a step that raises `JudgeError`, and tell so; other errors are raised."""
         try:
             yield
         except JudgeError as error:
             self._keep(error, so)
 
     def _keep(self, error: JudgeError, so: str) -> None:
-        """Say what the failure of an optional request means; what was made before is kept."""
+        """Tell what the failure of an optional request means, and how to try again."""
         self._tell(
             f"{self.prompt.name}: {so}: {error} (to try again, delete {files.TESTS}; what was "
             "answered is not asked again)"
@@ -372,7 +429,11 @@ class Generation:
         write: Callable[[], Awaitable[tuple[str, ...]]],
         otherwise: str = "nothing was written",
     ) -> tuple[str, ...]:
-        """Return the lines of a file, written first if it does not exist."""
+        """Return the lines of a file, written first if it does not exist or is blank.
+
+        If there are no lines to write, the file gets the comment `otherwise`, and the result is
+        empty.
+        """
         if not self.workspace.has(name):
             self.workspace.write_lines(name, await write(), otherwise)
         return self.workspace.read_lines(name)

@@ -103,6 +103,8 @@ class Report:
     def chosen(self, choice: Choice) -> Report:
         """Return the report of some of the tests.
 
+        Its name says which tests these are. A choice of all tests returns this report itself.
+
         Raises:
             ConfigurationError: for `only_valid` without any check of validity, or a choice that
                 leaves no results.
@@ -129,7 +131,7 @@ class Report:
 
         Returns:
             The mean, 0 to 100 (of verdicts, the percentage of ok), and the number of outputs behind
-            it; None and 0 without any.
+            it; None and 0 without any. Failed outputs, and those without a value, are left out.
         """
         known = [
             values[name]
@@ -148,20 +150,32 @@ class Report:
         return overview(self.results, self.checks, unknown_as=self.unknown_as, upstream=upstream)
 
     def by_rule(self) -> list[Row]:
-        """Count outcomes: one row per rule and model."""
-        tests = [result.test for result in self.results]
-        named = {(t.rule_id, t.rule, t.inverse) for t in tests if t.rule_id is not None}
+        """Count outcomes: one row per rule and model, in the order of the rules' ids.
+
+        An id with several texts has a row for each. Tests without a rule and baseline tests are
+        left out.
+        """
+        by_rule: dict[tuple[int, str, bool], list[Result]] = {}
+        unknown_as = self.unknown_as
+        for result in self.results:
+            test = result.test
+            if test.rule_id is not None:
+                by_rule.setdefault((test.rule_id, test.rule, test.inverse), []).append(result)
         return [
             {
-                "ruleid": rule_id, "rule": rule, "inverse": str(inverse).lower(),
-                "model": model, **self.tnc(model=model, rule_id=rule_id).counts,
+                "ruleid": rule_id, "rule": rule, "inverse": str(inverse).lower(), "model": model,
+                **rate_of((r for r in results if r.model == model), unknown_as=unknown_as).counts,
             }
-            for rule_id, rule, inverse in sorted(named)
+            for (rule_id, rule, inverse), results in sorted(by_rule.items())
             for model in self.models
         ]  # fmt: skip
 
     def failures(self) -> list[Failure]:
-        """List the outputs that do not comply or have no verdict, and the model's failures."""
+        """List the outputs that do not comply or have no verdict, and the model's failures.
+
+        They are in the results' order, baseline tests included. Outputs that were not judged are
+        left out.
+        """
         return [
             Failure(
                 kind=result.state, rule_id=result.test.rule_id, inverse=result.test.inverse,
@@ -180,6 +194,8 @@ def assert_compliance(
     report: Report, at_least: float = 0.9, *, model: str | None = None, shown: int = 5
 ) -> None:
     """Fail a test if the share of compliant outputs of any model is too low.
+
+    Baseline tests do not count.
 
     Args:
         report: report of a run that was judged.
@@ -205,7 +221,8 @@ def assert_compliance(
             else f"{rate.compliant:.0%} of {rate.n} outputs comply, below {at_least:.0%}"
         )
         complaints.append(f"{name}: {why} ({rate.words})")
-        of_model = [failure for failure in report.failures() if failure.model == name]
+        counted = [r for r in report.results if r.model == name and not r.test.baseline]
+        of_model = replace(report, results=counted).failures()
         complaints += [
             f"  {failure.kind}: {failure.input[:100]!r} → {failure.output[:100]!r}: "
             f"{failure.reason[:200]}"
@@ -245,7 +262,7 @@ class Failure(_Shown):
 
 
 def _shown(result: Result) -> dict[str, Any]:
-    """Return what JSON shows of a result."""
+    """Return the fields of a result that failures and changes have in common."""
     test = result.test
     return {
         "model": result.model, "test": test.uid, "run": result.run, "rule": test.rule,
@@ -296,6 +313,8 @@ def compare(
 ) -> list[Comparison]:
     """Compare two runs, test by test; tests match if uid and repetition are the same.
 
+    Outputs that only one of the runs has are counted and not compared.
+
     Args:
         before: results of the earlier run.
         after: results of the later run.
@@ -309,7 +328,7 @@ def compare(
 
 
 def _by_model(results: Sequence[Result]) -> dict[str, dict[tuple[str, int], Result]]:
-    """Group results by model, then by test and repetition."""
+    """Group results by model, then by test and repetition; the last of equal ones counts."""
     by_model: dict[str, dict[tuple[str, int], Result]] = {}
     for result in results:
         by_model.setdefault(result.model, {})[(result.test.uid, result.run)] = result
@@ -322,7 +341,10 @@ def _compare(
     after: dict[tuple[str, int], Result],
     unknown_as: UnknownAs,
 ) -> Comparison:
-    """Compare the results of a model in two reports."""
+    """Compare the results of a model in two reports, over the outputs that both have.
+
+    Changes are in the later run's order. Rates and changes include baseline tests; scores do not.
+    """
     both = [(before[key], after[key]) for key in after if key in before]
     kinds: dict[tuple[str, str] | None, list[Change]] = {
         ("ok", "err"): [],
@@ -351,7 +373,10 @@ def _compare(
 def _scores(
     pairs: Sequence[tuple[Result, Result]], unknown_as: UnknownAs
 ) -> dict[str, ScoreDifference]:
-    """Compute the differences of scores over pairs of results."""
+    """Compute the differences of scores over pairs of results, for the scores that both runs have.
+
+    A pair in which one result has no value does not count. Repetitions of a test are kept together.
+    """
     values = [(values_of(old, unknown_as), values_of(new, unknown_as)) for old, new in pairs]
     names = dict.fromkeys(name for _, new in values for name in new)
     columns: dict[str, list[tuple[float, float] | None]] = {

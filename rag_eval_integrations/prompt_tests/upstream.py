@@ -57,13 +57,13 @@ Cells = Sequence[tuple[str, str, Callable[[Row, str], object]]]
 
 
 def _written(record: object, cells: Cells) -> dict[str, Any]:
-    """Write a record's fields as the cells of a row."""
+    """Write a record's fields as the cells of a row; those that are None have no cell."""
     values = ((column, getattr(record, field)) for field, column, _ in cells)
     return {column: value for column, value in values if value is not None}
 
 
 def _read(row: Row, cells: Cells) -> dict[str, Any]:
-    """Read a record's fields from the cells of a row."""
+    """Read a record's fields from the cells of a row, without those that are missing or empty."""
     values = ((field, read(row, column)) for field, column, read in cells)
     return {field: value for field, value in values if value not in (None, "")}
 
@@ -73,7 +73,10 @@ _MOST = 10**9
 
 
 def text_of(row: Row, name: str) -> str:
-    """Read a text; empty if the cell is missing."""
+    """Read a text; empty if the cell is missing.
+
+    Another value is written as by `str`. Lone surrogates are replaced.
+    """
     value = row.get(name)
     return (
         ""
@@ -83,7 +86,10 @@ def text_of(row: Row, name: str) -> str:
 
 
 def flag_of(row: Row, name: str) -> bool | None:
-    """Read a Boolean; None if the cell is missing or something else."""
+    """Read a Boolean; None if the cell is missing or something else.
+
+    A text counts if it is true, false, 1 or 0, in any case.
+    """
     value = row.get(name)
     if isinstance(value, str):
         return {"true": True, "1": True, "false": False, "0": False}.get(value.strip().lower())
@@ -91,7 +97,10 @@ def flag_of(row: Row, name: str) -> bool | None:
 
 
 def whole_of(row: Row, name: str) -> int | None:
-    """Read a whole number; None if the cell is missing or something else."""
+    """Read a whole number, also as text; None if the cell is missing or something else.
+
+    A fraction is cut off, unless it is a text. None also for a number of more than nine digits.
+    """
     value = row.get(name)
     if isinstance(value, str):
         value = value.strip()
@@ -102,7 +111,7 @@ def whole_of(row: Row, name: str) -> int | None:
 
 
 def number_of(row: Row, name: str) -> float | None:
-    """Read a finite number; None if the cell is missing or something else."""
+    """Read a finite number; None if the cell is missing or something else, such as a text."""
     value = row.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
@@ -126,6 +135,8 @@ def why_not(error: Exception) -> str:
 
 def rows_of(content: object, what: str) -> list[dict[str, Any]]:
     """Check that content is a list of objects, and return it.
+
+    The list is returned itself, not a copy.
 
     Args:
         content: JSON from a file.
@@ -157,7 +168,11 @@ _COLUMNS = {"ruleid", "testinput", "testinputOriginal", *(column for _, column, 
 
 
 def to_test_rows(tests: Iterable[PromptTest]) -> list[dict[str, Any]]:
-    """Write tests: PromptPex's columns, and `inputs`, `inverse`, `testuid` and the rule's text."""
+    """Write tests: PromptPex's columns, and `inputs`, `inverse`, `testuid` and the rule's text.
+
+    An input with the name of another column has no column of its own. Fields that are None are left
+    out. Tests that were made longer also have the inputs from before.
+    """
     rows = []
     for test in tests:
         row = {
@@ -183,6 +198,8 @@ def from_test_rows(
     A rule's text that is not in the row is looked up by `ruleid` in the specification; the
     direction is the row's `inverse`, or else the rule's.
 
+    A row that cannot be used is left out.
+
     Args:
         rows: one row per test.
         prompt: the prompt under test, which has the inputs.
@@ -204,6 +221,10 @@ def make_test(
     row: Row, inputs: dict[str, JsonValue], number: int, by_id: Mapping[int, Rule] | None = None
 ) -> PromptTest:
     """Make a test of a row and its inputs.
+
+    A baseline test has no rule. The text of a rule in `by_id` is not used for a test of the other
+    direction. Without a number or uid in the row, the test gets the row's number and a uid made of
+    its content.
 
     Args:
         row: the row.
@@ -240,6 +261,9 @@ def inputs_of(
 ) -> dict[str, JsonValue]:
     """Read a row's inputs: the object `inputs`, `testinput`, or columns with the inputs' names.
 
+    Columns are used without a usable text, and where the text cannot be divided into the inputs. An
+    object `inputs` is returned as it is.
+
     Raises:
         ConfigurationError: for a text that cannot be divided into the inputs.
         ValueError: for a row without an input.
@@ -270,7 +294,9 @@ NUMBER = re.compile(r"^\s*(\d{1,3})\s*[.):]\s+")
 def inverse_by_rule(lines: Sequence[str], rules: int) -> dict[int, str] | list[str]:
     """Read inverse rules: in the order of the rules, or by the number at the start of each line.
 
-    Lines are numbered if some rules have no inverse, so that the others keep their rules.
+    Lines are numbered if some rules have no inverse, so that the others keep their rules. They are
+    read by number only if every line has one and there are fewer lines than rules; otherwise, the
+    lines are returned unchanged, in their order.
 
     Args:
         lines: lines of the file.
@@ -351,19 +377,24 @@ def _of_test(test: PromptTest) -> dict[str, Any]:
 
 
 def _verdict_cells(name: str, verdict: Judged) -> dict[str, Any]:
-    """Write a verdict's cells."""
-    return {name: verdict.outcome, f"{name}Text": verdict.raw}
+    """Write a verdict's cells: the outcome under the name, and the judge's reply under `…Text`."""
+    why = {} if verdict.raw or not verdict.reason else {f"{name}Reason": verdict.reason}
+    return {name: verdict.outcome, f"{name}Text": verdict.raw, **why}
 
 
 def checks_to_rows(checks: Iterable[TestCheck]) -> list[dict[str, Any]]:
-    """Write checks of tests; PromptPex calls the agreement of the specification `coverage`."""
+    """Write checks of tests; PromptPex calls the agreement of the specification `coverage`.
+
+    What was not judged has no cells. Of a verdict, the outcome and the judge's reply are kept, or
+    the reason where there is no reply.
+    """
     rows = []
     for check in checks:
         row, agreed = _of_test(check.test), check.agreement
         if check.validity is not None:
             row |= {**_verdict_cells("validity", check.validity), "model": check.validity.judge}
         if agreed is not None:
-            row |= {"coverage": agreed.outcome, "coverageText": check.agreement_output,
+            row |= {**_verdict_cells("coverage", agreed), "coverageText": check.agreement_output,
                     "coverageEvalText": agreed.raw}  # fmt: skip
         rows.append(row)
     return rows
@@ -375,7 +406,10 @@ def checks_from_rows(
     spec: Spec,
     tests: Sequence[PromptTest] = (),
 ) -> list[TestCheck]:
-    """Read checks of tests, ours or PromptPex's; rows without a usable input are left out."""
+    """Read checks of tests, ours or PromptPex's; rows without a usable input are left out.
+
+    Verdicts without a cell are None.
+    """
     checks = []
     for row, test in _with_tests(rows, prompt, spec, tests, []):
         model = text_of(row, "model") or None
@@ -395,7 +429,10 @@ def _with_tests(
     rows: Sequence[Row], prompt: PromptUnderTest, spec: Spec, tests: Sequence[PromptTest],
     lost: list[str],
 ) -> Iterator[tuple[Row, PromptTest]]:  # fmt: skip
-    """Yield rows with their tests: that with the row's `testuid`, or else one made of the row."""
+    """Yield rows with their tests: that with the row's `testuid`, or else one made of the row.
+
+    A row of which no test can be made is left out, with a reason in `lost`.
+    """
     by_uid = {test.uid: test for test in tests}
     for row in rows:
         test = by_uid.get(text_of(row, "testuid"))
@@ -413,7 +450,7 @@ def _with_tests(
 
 
 def rule_checks_to_rows(checks: Iterable[RuleCheck], prompt_id: str) -> list[dict[str, Any]]:
-    """Write checks of rules."""
+    """Write checks of rules: the outcome, and the judge's reply or why there is none."""
     return [
         {
             "id": f"{prompt_id}-{check.rule.id}", "promptid": prompt_id, "ruleid": check.rule.id,
@@ -425,7 +462,10 @@ def rule_checks_to_rows(checks: Iterable[RuleCheck], prompt_id: str) -> list[dic
 
 
 def rule_checks_from_rows(rows: Sequence[Row]) -> list[RuleCheck]:
-    """Read checks of rules, ours or PromptPex's."""
+    """Read checks of rules, ours or PromptPex's.
+
+    A rule without a number has 0; a verdict that is missing is `unknown`.
+    """
     return [
         RuleCheck(
             rule=Rule(id=whole_of(row, "ruleid") or 0, text=text_of(row, "rule")),
@@ -455,7 +495,10 @@ def results_to_rows(results: Iterable[Result]) -> list[dict[str, Any]]:
 
 
 def _row(result: Result) -> dict[str, Any]:
-    """Write a result as PromptPex's row."""
+    """Write a result as PromptPex's row; what is None or was not judged has no cells.
+
+    Contexts and parameters without content are left out, too.
+    """
     row = {"id": result.id, **_of_test(result.test), **_written(result, _RESULT)}
     known = {"contexts": list(result.contexts), "parameters": result.parameters}
     row |= {name: value for name, value in known.items() if value}
@@ -488,6 +531,8 @@ def results_from_rows(
     rule in the row counts; in the data of PromptPex's paper it is missing or wrong in 1,668 of
     1,944 rows.
 
+    A row that cannot be used is left out. Averages over judges are not read.
+
     Args:
         rows: one row per output.
         prompt: the prompt under test.
@@ -505,7 +550,11 @@ def results_from_rows(
 
 
 def _result(row: Row, test: PromptTest) -> Result:
-    """Read a result from PromptPex's row."""
+    """Read a result from PromptPex's row.
+
+    What is missing is empty. The model is `?` if there is none. An empty verdict is read as
+    `unknown`, unless the row has an error. Averages over judges are not read.
+    """
     contexts, parameters, judges = (row.get(n) for n in ("contexts", "parameters", "judges"))
     judged: list[Judged] = []
     if isinstance(judges, list):
@@ -535,6 +584,9 @@ def judged_from(row: Row, name: str, judge: str | None = None) -> Judged:
     """Read a verdict and the judge's reply, such as `compliance` and `complianceText`.
 
     The recorded verdict counts, even if this version would read the reply differently.
+
+    The outcome is `unknown` without a verdict. The reason is the one in the reply, or else that in
+    the column `…Reason`. A probability outside 0 to 1 is dropped.
 
     Args:
         row: the row.

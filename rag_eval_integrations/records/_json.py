@@ -100,7 +100,10 @@ class Record(BaseModel):
                 yield name, value
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Copy the record, with some fields changed; only their lone surrogates are looked at."""
+        """Copy the record, with some fields changed; only their lone surrogates are looked at.
+
+        Nothing is validated, and cached properties are worked out anew.
+        """
         if update:
             update = {
                 name: whole_text(value) if isinstance(value, str) else value
@@ -124,7 +127,14 @@ Count = Annotated[int, Field(ge=0, le=MOST)]
 
 
 def _json_copy(value: object, path: str, depth: int = 0) -> JsonValue:
-    """Copy a JSON value; refuse what JSON cannot hold, naming the path."""
+    """Copy a JSON value; refuse what JSON cannot hold, naming the path.
+
+    Tuples become lists, and lone surrogates U+FFFD.
+
+    Raises:
+        ValueError: not a JSON value, NaN or infinite, nested more than 64 deep, or a number of more
+            than 3,900 digits.
+    """
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{path} is {value}, which JSON cannot hold")
     if isinstance(value, str):
@@ -149,7 +159,7 @@ def _json_copy(value: object, path: str, depth: int = 0) -> JsonValue:
 
 
 def _json_object(value: object, info: ValidationInfo) -> JsonValue:
-    """Copy a JSON object; refuse anything else."""
+    """Copy a JSON object; refuse anything else with a `ValueError`."""
     if not isinstance(value, dict):
         raise ValueError("should be an object with string keys")
     return _json_copy(value, info.field_name or "value")
@@ -221,7 +231,11 @@ def field_path(location: tuple[int | str, ...]) -> str:
 
 
 def input_error(error: ValidationError) -> InputError:
-    """Turn a validation error's first complaint into one sentence that names the field."""
+    """Turn a validation error's first complaint into one sentence that names the field.
+
+    It counts the other complaints, and hints at a field that is probably misnamed. An `InputError`
+    behind the first complaint is returned as it is.
+    """
     every = error.errors(include_url=False)
     first = every[0]
     cause = first.get("ctx", {}).get("error")
@@ -273,7 +287,10 @@ where no name is exact."""
 
 
 def rename_hint(given: Iterable[str], missing: Iterable[str]) -> str:
-    """Say which of the given fields are probably missing ones: "write `query` as `question`"."""
+    """Say which of the given fields are probably missing ones: "write `query` as `question`".
+
+    Names of other tools count, and similar spellings. Empty if there is none.
+    """
     given, pairs = list(given), []
     for name in missing:
         # A call's question is a text, which only readers of files make of messages.
@@ -294,7 +311,7 @@ def is_finite(number: float) -> bool:
 
 
 def is_amount(value: object, *, or_zero: bool = False) -> bool:
-    """Tell whether a value is a finite number above 0, or from 0."""
+    """Tell whether a value is a finite number above 0, or from 0; a bool is none."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not is_finite(value):
         return False
     return value > 0 or (or_zero and value == 0)
@@ -325,8 +342,10 @@ def not_utf_8(error: UnicodeDecodeError) -> InputError:
 def parse_object(line: str | bytes) -> dict[str, Any]:
     """Read a line as a JSON object, its `"schema"` included.
 
+    A byte order mark is dropped.
+
     Raises:
-        InputError: not UTF-8, not JSON, not an object, NaN or Infinity.
+        InputError: not UTF-8, not JSON, not an object, NaN or Infinity, too deep, too many digits.
     """
     try:
         text = line.decode("utf-8-sig") if isinstance(line, bytes) else line
@@ -353,9 +372,12 @@ def check_schema(content: dict[str, Any]) -> None:
     Raises:
         InputError: another version's.
     """
-    schema = content.pop("schema", SCHEMA)
+    schema = content.get("schema")
+    if not isinstance(schema, int):
+        return  # another tool's field, such as a table's schema
     if schema != SCHEMA:
         raise InputError(f"this version reads schema {SCHEMA}, not {shown(schema)}", field="schema")
+    del content["schema"]
 
 
 def refuse_constant(name: str) -> float:

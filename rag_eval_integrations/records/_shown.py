@@ -36,7 +36,11 @@ Evaluation = Any
 
 
 def score_line(score: Score) -> str:
-    """Show a score on one short line; what is wrong with the response comes first."""
+    """Show a score on one short line; what is wrong with the response comes first.
+
+    That is the list of sentences that are not supported; without any, the reason is shown. Cut to
+    200 characters.
+    """
     sentences = (score.evidence or {}).get("unsupported")
     against = [
         f"not supported: {sentence.get('key')} “{one_line(words, _OF_A_SENTENCE)}”"
@@ -49,19 +53,20 @@ def score_line(score: Score) -> str:
 
 
 def score_text(score: Score) -> str:
-    """Show a score with its whole reason, on one line."""
+    """Show a score with its reason, up to 400 characters of it, on one line."""
     line = f"{one_line(score.name)} {_verdict(score)}"
     return f"{line}: {one_line(score.reason, _OF_A_REASON)}" if score.reason else line
 
 
 def _figure(score: Score) -> str:
+    """Write a value with two decimals; without one, the status and the code of why."""
     if score.value is not None:
         return f"{score.value:.2f}"
     return f"{score.status} ({score.unscored})" if score.unscored else score.status
 
 
 def _verdict(score: Score) -> str:
-    """Write a score and whether it passed."""
+    """Write a score, and whether it passed where it has a threshold."""
     if score.passed is None:
         return _figure(score)
     verdict = "passed" if score.passed else "failed"
@@ -72,13 +77,17 @@ def _verdict(score: Score) -> str:
 
 
 def evaluation_line(evaluation: Evaluation) -> str:
-    """Show an evaluation on one short line."""
+    """Show an evaluation on one short line: question and scores, or what failed."""
     scores = ", ".join(f"{name} {_figure(score)}" for name, score in evaluation.scores.items())
     return one_line(f"“{one_line(evaluation.question, 50)}”: {_failure(evaluation) or scores}", 300)
 
 
 def evaluation_text(evaluation: Evaluation) -> str:
-    """Show an evaluation on a line per score, with each score's reason."""
+    """Show an evaluation on a line per score, with each score's reason.
+
+    A reason is cut to 200 characters, and `as above` where it repeats the one before. Then come the
+    diagnosis and the makers.
+    """
     lines = [f"Evaluation of “{one_line(evaluation.question, 200)}”"]
     if failure := _failure(evaluation):
         lines.append(f"  {failure}")
@@ -94,6 +103,7 @@ def evaluation_text(evaluation: Evaluation) -> str:
 
 
 def _problems(evaluation: Evaluation) -> list[str]:
+    """Write each pattern of the scores with its problem, also `healthy`."""
     return [f"{each.pattern}: {each.problem}" for each in evaluation.diagnosis]
 
 
@@ -116,7 +126,10 @@ def _makers(evaluation: Evaluation) -> str:
 def unsupported(
     evaluation: Evaluation, most: int | None = None
 ) -> list[tuple[Sentence, Literal["none", "partial"], SentenceSupport]]:
-    """List the first response sentences that the documents do not fully support, and why."""
+    """List the first response sentences that the documents do not fully support, and why.
+
+    Sentences without a verdict are left out; empty without labels. None for `most` lists all.
+    """
     labels = evaluation.labels
     if labels is None:
         return []
@@ -140,7 +153,8 @@ _OF_PATTERN = {
 def bad_scores(evaluation: Evaluation) -> dict[str, str]:
     """Map scores with a bad value to a state, `none` or `partial`, whose look and sign they have.
 
-    A value is bad if it is 0, if it is below its threshold, or if it shows a pattern of the call.
+    A value is bad if it is 0, if it is below its threshold, or if it shows a pattern of the call. A
+    score without a value is left out.
     """
     bad: dict[str, str] = {}
     for diagnosis in evaluation.diagnosis:
@@ -152,7 +166,10 @@ def bad_scores(evaluation: Evaluation) -> dict[str, str]:
 
 
 def uses_of(labels: Labels | None) -> dict[str, str]:
-    """Map document sentences to their use: `r` relevant, `u` used, `ru` both."""
+    """Map document sentences to their use: `r` relevant, `u` used, `ru` both.
+
+    Other sentences are left out; empty without labels.
+    """
     relevant = set(labels.all_relevant_sentence_keys) if labels else set()
     used = set(labels.all_utilized_sentence_keys) if labels else set()
     return {key: "r" * (key in relevant) + "u" * (key in used) for key in relevant | used}
@@ -222,18 +239,21 @@ def call_html(evaluation: Evaluation, most: int) -> str:
 
 
 def answer_html(evaluation: Evaluation, sentences: int, width: int) -> str:
-    """Show the answer's first sentences, highlighted, each cut at a width."""
+    """Show the answer's first sentences, highlighted, each cut at a width; `…` for the rest."""
     parts = list(islice(_answer(evaluation, width), sentences + 1))
     return f"{''.join(parts[:sentences])}{'…' if len(parts) > sentences else ''}"
 
 
 def text(words: str, width: int | None = None) -> str:
-    """Write other people's text on one line, visible and escaped."""
+    """Write other people's text on one line, visible, escaped and cut at a width."""
     return escape(one_line(words, width))
 
 
 def value_html(value: str, state: str) -> str:
-    """Write a score's cell, which has the look and the sign of a state where the value is bad."""
+    """Write a score's cell, which has the look and the sign of a state where the value is bad.
+
+    An empty state gives a plain cell.
+    """
     if not state:
         return f"<td>{text(value, 100)}</td>"
     return f'<td><span class="rag-eval-{state}">{text(value, 100)} {STATES[state][0]}</span></td>'
@@ -243,7 +263,10 @@ def value_html(value: str, state: str) -> str:
 
 
 def _sentences(evaluation: Evaluation) -> Iterator[tuple[str, int]]:
-    """Yield parts of HTML with the number of sentences in each; a new paragraph ends the last."""
+    """Yield parts of HTML with the number of sentences in each; a new paragraph ends the last.
+
+    First what failed, then the response, why sentences of it are not supported, and documents.
+    """
     if failure := _failure(evaluation):
         yield f"<p><b>{text(failure, _OF_A_MARKED)}</b></p>", 0
     yield "<p><b>Answer:</b> ", 0
@@ -253,7 +276,7 @@ def _sentences(evaluation: Evaluation) -> Iterator[tuple[str, int]]:
         keys = ", ".join(entry.supporting_sentence_keys)
         evidence = f", evidence {keys}" if keys else ""
         why = f"{sentence.key} {' '.join(STATES[state])}{evidence}: {entry.explanation}"
-        yield f"<p><small>{text(why.rstrip(': '), _OF_A_MARKED)}</small></p>", 1
+        yield f"<p><small>{text(why.rstrip(': '), _OF_A_MARKED)}</small></p>", 0
     uses, names = uses_of(evaluation.labels), dict(enumerate(evaluation.document_ids))
     before = None
     for sentence in evaluation.sentences.documents:
@@ -267,7 +290,10 @@ def _sentences(evaluation: Evaluation) -> Iterator[tuple[str, int]]:
 
 
 def _answer(evaluation: Evaluation, width: int = _OF_A_MARKED) -> Iterator[str]:
-    """Yield the response's sentences, marked by their support."""
+    """Yield the response's sentences, marked by their support.
+
+    Without sentences it is the response, cut at `width`, or `(none)`.
+    """
     labels, response = evaluation.labels, evaluation.sentences.response
     if not response:
         yield text(evaluation.response or "(none)", width)
@@ -287,7 +313,7 @@ def _marked(sentence: Sentence, state: str, width: int = _OF_A_MARKED) -> str:
 
 
 def _end(evaluation: Evaluation) -> Iterator[str]:
-    """Yield the scores, the diagnosis and the makers."""
+    """Yield the scores, 24 at most, the diagnosis and the makers."""
     yield "<table><tr><th>score</th><th>value</th><th>why</th></tr>"
     scores, bad = list(evaluation.scores.items()), bad_scores(evaluation)
     for name, score in scores[:_MOST_SCORES]:

@@ -50,7 +50,11 @@ def verdict(score: Score) -> str:
 
 
 def view_of(evaluation: Evaluation) -> View:
-    """Gather what a page shows of a call, but for its place (`at`) and its link (`row`)."""
+    """Gather what a page shows of a call, but for its place (`at`) and its link (`row`).
+
+    The id is empty where it is only the beginning of the row key. `said` is a response without
+    sentences.
+    """
     labels, error, bad = evaluation.labels, evaluation.error, bad_scores(evaluation)
     response = list(_response(evaluation))
     unlabelled = None if response or evaluation.response is None else shown(evaluation.response)
@@ -87,7 +91,10 @@ def view_of(evaluation: Evaluation) -> View:
 
 
 def _response(evaluation: Evaluation) -> Iterator[list[object]]:
-    """Yield the sentences of the response, and what stands between them."""
+    """Yield the sentences of the response, and what stands between and behind them.
+
+    Such text has neither key nor state.
+    """
     labels, text = evaluation.labels, evaluation.response or ""
     end: int | None = 0
     for sentence in evaluation.sentences.response:
@@ -106,7 +113,10 @@ def _response(evaluation: Evaluation) -> Iterator[list[object]]:
 
 
 def _pieces(text: str, details: Sequence[str]) -> list[str]:
-    """Cut the details that a document contradicts out of a sentence: every second piece is one."""
+    """Cut the details that a document contradicts out of a sentence: every second piece is one.
+
+    A detail that is not found in it is left out.
+    """
     places: list[tuple[int, int]] = []
     for detail in details:
         words = detail.partition(" (documents:")[0]
@@ -124,7 +134,10 @@ def _pieces(text: str, details: Sequence[str]) -> list[str]:
 
 
 def _support(evaluation: Evaluation) -> Iterator[View]:
-    """Say of each response sentence what the judge said of it, the gravest first."""
+    """Say of each response sentence what the judge said of it, the gravest first.
+
+    Nothing without labels. Keys that no document sentence has stand apart, under `other`.
+    """
     labels = evaluation.labels
     if labels is None:
         return
@@ -148,7 +161,10 @@ def _support(evaluation: Evaluation) -> Iterator[View]:
 
 
 def _documents(evaluation: Evaluation) -> Iterator[View]:
-    """Yield what the page shows of each document, sentence by sentence."""
+    """Yield what the page shows of each document, sentence by sentence.
+
+    A document without sentences is yielded, too.
+    """
     uses = uses_of(evaluation.labels)
     by_number: dict[str, list[Sentence]] = {
         str(number): [] for number in range(len(evaluation.document_ids))
@@ -157,12 +173,14 @@ def _documents(evaluation: Evaluation) -> Iterator[View]:
         by_number.setdefault(sentence.key.rstrip(ascii_lowercase), []).append(sentence)
     names = {str(number): name for number, name in enumerate(evaluation.document_ids)}
     for number, sentences in by_number.items():
-        listed, end = [], 0
+        listed: list[list[str]] = []
+        end: int | None = 0
         for key, text, start, stop in sentences:
             # White space of the kind that stood in front of it.
-            gap = " " if start is None or start == end + 1 else "\n" if start > end else ""
-            listed.append([shown(key), uses.get(key, ""), gap if end else "", shown(text)])
-            end = stop or 0
+            apart = 1 if start is None or end is None else start - end
+            gap = " " if apart == 1 else "\n" if apart > 0 else ""
+            listed.append([shown(key), uses.get(key, ""), gap if listed else "", shown(text)])
+            end = stop
         yield {
             "number": shown(number),
             "name": shown(names.get(number) or ""),
@@ -172,7 +190,10 @@ def _documents(evaluation: Evaluation) -> Iterator[View]:
 
 
 def _note(states: Sequence[str], labelled: bool) -> str:
-    """Say how many sentences of a document are relevant and used."""
+    """Say how many sentences of a document are relevant and used.
+
+    Only their number without labels; `empty` without sentences.
+    """
     count = counted(len(states), "sentence")
     if not states or not labelled:
         return count if states else "empty"
@@ -183,7 +204,10 @@ def _note(states: Sequence[str], labelled: bool) -> str:
 
 
 def _judged(labels: Labels) -> Iterator[list[str]]:
-    """List what the judge said of the whole call, and what was wrong in its answer."""
+    """List what the judge said of the whole call, and what was wrong in its answer.
+
+    Empty statements are left out.
+    """
     statements = (
         ("The judge on the documents", labels.relevance_explanation),
         ("The judge on the answer", labels.overall_supported_explanation),
@@ -201,7 +225,10 @@ def _judged(labels: Labels) -> Iterator[list[str]]:
 
 
 def _score(name: str, score: Score) -> View:
-    """Return what the page shows of a score."""
+    """Return what the page shows of a score.
+
+    Evidence that the sentences themselves show is left out.
+    """
     evidence = score.evidence or {}
     more = [[shown(key), _value(value)] for key, value in evidence.items() if key not in _OF_TRACE]
     written = evidence.get("steps")
@@ -238,7 +265,10 @@ def _maker_lines(score: Score) -> Iterator[str]:
 
 
 def _bars(distribution: Mapping[str, float]) -> list[list[str]]:
-    """List the scores of a distribution: the score, its probability, and the width of its bar."""
+    """List the scores of a distribution: the score, its probability, and the width of its bar.
+
+    Of more than 21, the likeliest.
+    """
     if len(distribution) > _MOST_BARS:
         likely = sorted(distribution, key=lambda rating: -distribution[rating])[:_MOST_BARS]
         distribution = {name: share for name, share in distribution.items() if name in likely}
@@ -252,7 +282,10 @@ def _bars(distribution: Mapping[str, float]) -> list[list[str]]:
 
 
 def _facts(evaluation: Evaluation) -> Iterator[tuple[str, list[list[str]]]]:
-    """List headings, each with pairs of a name and a value."""
+    """List headings, each with pairs of a name and a value.
+
+    Captured data and metadata are left out where there are none.
+    """
     judge, usage, capture = evaluation.judge, evaluation.usage, evaluation.capture
     call = [("id", evaluation.id), ("flags", "; ".join(map(flag_words, evaluation.flags)))]
     yield "Call", _pairs(call)
@@ -285,7 +318,7 @@ _MADE_BY = (
 
 
 def _common(evaluation: Evaluation) -> Iterator[tuple[str, object]]:
-    """List the provenance that all scores share."""
+    """Yield the provenance that all scores share; nothing without scores."""
     makers = [score.by for score in evaluation.scores.values()]
     for name in _MADE_BY:
         values = [getattr(by, name) for by in makers]
@@ -303,7 +336,10 @@ def _pairs(items: Sequence[Sequence[object]]) -> list[list[str]]:
 
 
 def _value(value: object) -> str:
-    """Write a value as text, the beginning of a long one."""
+    """Write a value as text: a list of texts with commas, other values as JSON.
+
+    Of a text above 20,000 characters, the beginning and its length.
+    """
     if isinstance(value, str):
         text = value
     elif isinstance(value, list) and all(isinstance(part, str) for part in value):

@@ -63,6 +63,8 @@ class TraceSink(ABC):
     def write(self, batch: Sequence[Evaluation]) -> None:
         """Post the scores of each evaluation; a call without a trace is left out and counted.
 
+        If the first three requests all fail, the rest of the batch is not tried.
+
         Args:
             batch: the evaluations.
 
@@ -71,14 +73,17 @@ class TraceSink(ABC):
                 that are posted again replace themselves.
             Exception: the tool took nothing, and would take nothing else.
         """
-        before = self.left_out
-        traced = []
+        traced, untraced = [], 0
         for evaluation in batch:
             place = self.traced(evaluation)
             if place is None or place.span_id is None:
-                self._without_trace()
+                untraced += 1
             if place is not None:
                 traced.append(place)
+        if untraced:
+            message = "%s: a call has no trace of %s, so %s; further ones are counted in `left_out`"
+            sources = " or ".join(self.sources)
+            self._told.log("trace", message, type(self).__name__, sources, self.without)
         if traced:
             self._prepare()
         left: list[Evaluation] = []
@@ -97,8 +102,8 @@ class TraceSink(ABC):
                 left += [each.evaluation for each in group]
                 failures.append(error)
         if failures and len(left) == len(traced) and not any(map(self._refused, failures)):
-            self.left_out = before  # they come again with the others
-            raise failures[0]
+            raise failures[0]  # those without a trace come again with the others
+        self.left_out += untraced
         if failures:
             raise PartlyWrittenError(left, failures[0]) from failures[0]
 
@@ -110,13 +115,6 @@ class TraceSink(ABC):
                 return Traced(evaluation, *place)
         return None
 
-    def _without_trace(self) -> None:
-        """Count a call without a trace."""
-        self.left_out += 1
-        message = "%s: a call has no trace of %s, so %s; further ones are counted in `left_out`"
-        sources = " or ".join(self.sources)
-        self._told.log("trace", message, type(self).__name__, sources, self.without)
-
     def _prepare(self) -> None:  # noqa: B027 -- most tools need nothing
         """Get ready for a batch, such as by sending the spans first."""
 
@@ -126,20 +124,30 @@ class TraceSink(ABC):
 
     @abstractmethod
     def _send(self, group: Sequence[Traced]) -> None:
-        """Send the scores of some evaluations; an exception says that none of them is there."""
+        """Send the scores of some evaluations.
+
+        Raises:
+            PartlyWrittenError: some of them are not there; it says which.
+            Exception: none of them is there.
+        """
 
     def _facts(self, score: Score, evaluation: Evaluation) -> dict[str, Any]:
-        """Say what is known of a score besides value and reason, the chosen metadata first."""
+        """Say what is known of a score besides value and reason, the chosen metadata first.
+
+        A fact replaces metadata of the same name.
+        """
         facts = chosen(evaluation, self._metadata) | facts_of(score, evaluation)
         return facts | {"evaluator_version": evaluation.fingerprint}
 
     def _comment(self, score: Score) -> str:
-        """Write a score's comment, without texts unless they are wanted."""
+        """Write a score's comment; without `texts`, only keys of sentences."""
         return comment_of(score) if self._texts else keys_of(score)
 
 
 def client_library(module: str, package: str, extra: str) -> Any:
     """Import a tool's client library.
+
+    An import that fails inside the library, for another module, raises `ModuleNotFoundError`.
 
     Raises:
         MissingDependencyError: it is not installed; the message names the extra.
@@ -153,14 +161,21 @@ def client_library(module: str, package: str, extra: str) -> Any:
 
 
 def checked_names(metadata: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of fields of the metadata that a sink sends along."""
+    """Return the names of fields of the metadata that a sink sends along.
+
+    Raises:
+        ConfigurationError: `metadata` is a text, or holds something else than texts.
+    """
     if isinstance(metadata, str) or not all(isinstance(name, str) for name in metadata):
         raise ConfigurationError("metadata", metadata, 'use a list of names: ("user_id",)')
     return tuple(metadata)
 
 
 def chosen(evaluation: Evaluation, names: Sequence[str]) -> dict[str, Any]:
-    """Return these fields of a call's metadata, the given before the captured."""
+    """Return these fields of a call's metadata, the given before the captured.
+
+    Fields that are absent or None are left out.
+    """
     captured = {} if evaluation.capture is None else evaluation.capture.metadata
     known = {**captured, **evaluation.metadata}
     return {name: known[name] for name in names if known.get(name) is not None}
@@ -172,7 +187,7 @@ def plain(value: object) -> str | bool | int | float:
 
 
 def identity_of(evaluation: Evaluation) -> str:
-    """Return the identity of an evaluation: call and evaluator."""
+    """Return the identity of an evaluation: call (by its run, else its id) and evaluator."""
     run = None if evaluation.capture is None else evaluation.capture.run_id
     return f"{run or evaluation.id}/{evaluation.row_key}/{evaluation.fingerprint}"
 
@@ -190,7 +205,7 @@ def label_of(score: Score) -> str | None:
 
 
 def facts_of(score: Score, evaluation: Evaluation) -> dict[str, Any]:
-    """Say what is known of a score besides value and reason."""
+    """Say what is known of a score besides value and reason; what is None is left out."""
     facts = {
         "status": score.status,
         "unscored": score.unscored,
@@ -218,7 +233,11 @@ _KEYS = ("relevant_keys", "utilized_keys", "relevant_unused_keys", "unsupported"
 
 
 def keys_of(score: Score) -> str:
-    """Return the comment of a score without any text: the keys of the sentences it rests on."""
+    """Return the comment of a score without any text: the keys of the sentences it rests on.
+
+    Without a value, why it has none. Empty for a score that is not made of labels. Of each kind,
+    twelve keys at most.
+    """
     if score.status != "scored":
         return "error" if score.status == "error" else f"unscored ({score.unscored})"
     if score.method != "labels" or score.evidence is None:

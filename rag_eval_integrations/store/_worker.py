@@ -62,6 +62,8 @@ def import_spool(store: Store, folder: Path, failures: LogOnce) -> int:
 
     A file is removed when all of it is in the store. If the worker is killed before, it is imported
     once more, and its calls are there once all the same. A damaged file is kept as NAME.damaged.
+    Files that are still written are left alone; the oldest come first. A folder that does not exist
+    is logged once.
 
     Raises:
         ConfigurationError: the folder is another user's.
@@ -82,6 +84,9 @@ def import_spool(store: Store, folder: Path, failures: LogOnce) -> int:
                     store.add(calls, refusals)
                     imported += len(calls)
                 remove(path)
+        except sqlite3.OperationalError as error:  # of the disk, or of rights to the file
+            message = "%s cannot be read now (%s); it stays, and is tried again"
+            failures.log(("unread", folder), message, visible(str(path)), error)
         except sqlite3.DatabaseError as error:
             kept = path.replace(path.with_suffix(".damaged"))
             message = "%s is damaged (%s); it is kept, and its calls are not judged"
@@ -90,7 +95,11 @@ def import_spool(store: Store, folder: Path, failures: LogOnce) -> int:
 
 
 def outcome_of(call: ClaimedCall, evaluation: Evaluation, seconds: float) -> Outcome:
-    """Decide what becomes of an evaluated call: recorded, tried again, or parked with its error."""
+    """Decide what becomes of an evaluated call: recorded, tried again, or parked with its error.
+
+    A failure of the judge is tried again, later each time, up to five tries in all. Otherwise, an
+    evaluation with an error is recorded if one of its scores has a value, and parked if none has.
+    """
     error = evaluation.error
     if error is not None:
         why = f"{error.stage}: {error.type}: {error.message}"
@@ -119,7 +128,8 @@ class StorePermits:
     async def take(self, requests: int, tokens: int) -> None:
         """Wait until so many requests and tokens are within the limits, and count them.
 
-        Starts are spaced evenly, over 61 s per minute since one may come late.
+        Starts are spaced evenly, over 61 s per minute since one may come late. Does not wait for a
+        limit that is None.
         """
         limits = ("requests", self._rpm, requests), ("tokens", self._tpm, tokens)
         async with self._turn:  # one request of each worker looks at the database
@@ -181,14 +191,16 @@ class Worker:
         self._stopping = True
 
     async def run(self, *, once: bool = False) -> None:
-        """Work until `stop`.
+        """Work until `stop`; wait for the database where it is away.
+
+        At the end, the sinks have up to 30 seconds each for what they have not written.
 
         Args:
             once: import what is there, and end when no call is due any more.
 
         Raises:
             ConfigurationError: a spool is another user's.
-        OSError: the store cannot be used and `stop` was called.
+            OSError: the store cannot be used and `stop` was called.
         """
         await self._patiently(self._import_all)
         helpers = [asyncio.create_task(self._every(LEASE / 3, self._store.renew, self._name))]
@@ -205,7 +217,12 @@ class Worker:
                 delivery.stop(1.0)
 
     async def _work(self, once: bool, helpers: list[asyncio.Task[None]]) -> None:
-        """Judge calls as they come, until stopped or, once, until none is left."""
+        """Judge calls as they come, until stopped or, once, until none is left.
+
+        Raises:
+            ConfigurationError: a spool is another user's.
+            OSError: the store cannot be used and `stop` was called.
+        """
         running: set[asyncio.Task[Outcome]] = set()
         while True:
             for helper in helpers:
@@ -232,7 +249,10 @@ class Worker:
         return self._store.claim(self._name, most)
 
     async def _judge(self, claimed: ClaimedCall) -> Outcome:
-        """Judge a call; park one that cannot be read, or with which workers ended."""
+        """Judge a call; park one that cannot be read, or with which workers ended.
+
+        A call is left out for a run that did not end well, by the sample, and above a budget.
+        """
         if claimed.tries > TRIES:
             return Outcome(claimed, "parked", f"its worker ended {TRIES} times as it was judged")
         try:
@@ -259,7 +279,7 @@ class Worker:
         return None
 
     async def _settle(self, outcomes: list[Outcome]) -> None:
-        """Record outcomes, and pass the evaluations to the sinks."""
+        """Record and count outcomes, and pass the evaluations that were recorded to the sinks."""
         recorded = await self._patiently(self._store.settle, outcomes, self._name)
         self.counts.update(outcome.state for outcome in outcomes)
         for evaluation in recorded:
@@ -267,18 +287,25 @@ class Worker:
                 delivery.enqueue(evaluation)
 
     def _import_all(self) -> None:
-        """Import the calls of all spool folders."""
+        """Import the calls of all spool folders, and count them."""
         for folder in self._spools:
             self.counts["imported"] += import_spool(self._store, folder, self._failures)
 
     async def _every(self, seconds: float, work: Callable[..., object], *args: object) -> None:
-        """Do something with the database again and again."""
+        """Do something with the database every so many seconds, for the first time after them."""
         while True:
             await asyncio.sleep(seconds)
             await self._patiently(work, *args)
 
     async def _patiently(self, work: Callable[..., T], *args: object) -> T:
-        """Do something with the database, again and again until it can be done."""
+        """Do something with the database in a thread, once a second until it can be done.
+
+        Failures are logged once per message.
+
+        Raises:
+            OSError: it failed, and `stop` was called.
+            Exception: any other failure, at once.
+        """
         while True:
             try:
                 return await asyncio.to_thread(work, *args)

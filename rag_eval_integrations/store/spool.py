@@ -14,7 +14,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -142,6 +142,8 @@ class Spool(_process.ProcessObserver):
     def submit(self, call: RagCall) -> str | None:
         """Write a call; takes some ten microseconds and never raises.
 
+        A refusal is counted, and logged once per reason.
+
         Returns:
             The call's id in the store (`call_uid`); None if the call was refused.
         """
@@ -175,7 +177,10 @@ class Spool(_process.ProcessObserver):
         return uid
 
     def close(self) -> None:
-        """Close this process's file, so that a worker may import it; the next call opens one."""
+        """Close this process's file, so that a worker may import it; the next call opens one.
+
+        Counts of refused calls are written first, to a new file if none is open.
+        """
         with self._lock:
             if self._unwritten:
                 self._failed = None  # there may be room by now
@@ -185,7 +190,12 @@ class Spool(_process.ProcessObserver):
             self._close()
 
     def _file(self) -> sqlite3.Connection:
-        """Return the open file; close a full one, and open the next."""
+        """Return the open file; close a full one, and open the next.
+
+        Raises:
+            OSError: the folder is full, or a file could not be made just now or a second ago.
+            sqlite3.Error: the file cannot be set up.
+        """
         now = time.monotonic()
         if self._connection is not None and self._room > 0 and now < self._until:
             return self._connection
@@ -211,14 +221,14 @@ class Spool(_process.ProcessObserver):
         return connection
 
     def _close(self) -> None:
-        """Close the connection to the file."""
+        """Close the connection to the file, if there is one; never raises SQLite's errors."""
         connection, self._connection = self._connection, None
         if connection is not None:
             with suppress(sqlite3.Error):
                 connection.close()
 
     def _refuse(self, why: str, error: BaseException | None) -> None:
-        """Count and log a call that was not accepted."""
+        """Count a call that was not accepted, and log the first one per reason."""
         with self._lock:
             self.refused += 1
             self._unwritten[why] += 1
@@ -226,7 +236,7 @@ class Spool(_process.ProcessObserver):
         self._failures.log(why, message, visible(why), error=error)
 
     def _write_refusals(self) -> None:
-        """Write the counts of refused calls."""
+        """Write the counts of refused calls; if that fails, they are kept for the next call."""
         unwritten, self._unwritten = self._unwritten, Counter()
         rows = [(new_uid(), time.time(), why, calls) for why, calls in unwritten.items()]
         try:
@@ -237,7 +247,10 @@ class Spool(_process.ProcessObserver):
     # --- the process
 
     def before_fork(self) -> None:
-        """Close the file: a connection that two processes have damages it."""
+        """Close the file, and hold the lock until the fork is over.
+
+        A connection that two processes have damages the file.
+        """
         self._lock.acquire()
         self._close()
 
@@ -261,14 +274,17 @@ class Spool(_process.ProcessObserver):
 def finished(path: Path) -> Iterator[sqlite3.Connection | None]:
     """Lock a file whose writer has closed it or is dead; None where it is still written.
 
-    The caller reads it whole and removes it (`remove`) before the lock ends.
+    The caller reads it whole and removes it (`remove`) before the lock ends. A file without tables
+    is removed when it is more than a day old, and None is given for it.
 
     Raises:
         sqlite3.DatabaseError: it is damaged, as after a loss of power.
     """
     uri = f"{path.as_uri()}?mode=rw"  # never made anew, where another worker has removed it
-    with closing(sqlite3.connect(uri, 0.0, isolation_level=None, uri=True)) as connection:
+    with ExitStack() as opened:
         try:
+            connection = sqlite3.connect(uri, 0.0, isolation_level=None, uri=True)
+            opened.enter_context(closing(connection))
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
             connection.execute("BEGIN EXCLUSIVE")
             tables = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'refusal'")
@@ -284,7 +300,7 @@ def finished(path: Path) -> Iterator[sqlite3.Connection | None]:
 
 
 def read_spooled(file: sqlite3.Connection) -> Iterator[tuple[list[SpooledCall], list[Refusal]]]:
-    """Yield what a file holds: lists of calls, and at last the counts of refused ones."""
+    """Yield what a file holds: lists of calls in their order, at last counts of refused ones."""
     rows = file.execute("SELECT call_uid, at, body FROM call ORDER BY n")
     while batch := rows.fetchmany(_BATCH):
         yield [SpooledCall(*row) for row in batch], []
@@ -292,6 +308,6 @@ def read_spooled(file: sqlite3.Connection) -> Iterator[tuple[list[SpooledCall], 
 
 
 def remove(path: Path) -> None:
-    """Remove a file and its journal."""
+    """Remove a file and its journal, if they are there."""
     for name in (path, path.with_name(f"{path.name}-journal")):
         name.unlink(missing_ok=True)

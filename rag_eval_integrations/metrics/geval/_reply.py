@@ -178,7 +178,11 @@ def _score_in(fields: dict[str, Span], text: str, name: str) -> Span | None:
 
 
 def _of_broken_object(text: str, scale: Scale) -> RatingReply | None:
-    """Read `"score": N` where quotes in the reason broke the object, unless there are several N."""
+    """Read `"score": N` where quotes in the reason broke the object; None where there is none.
+
+    Several N, written differently, make the reply invalid. One is checked against the scale and
+    marked unsure; the text before it is the reason.
+    """
     matches = list(_BARE_FIELD.finditer(text))
     if not matches:
         return None
@@ -223,6 +227,8 @@ def _of_text(text: str, name: str, scale: Scale) -> RatingReply:
         return _unsure(reading) if _is_item(leading, text) else reading
     for pattern in (_LED_TO, _OF_THE_WHOLE):
         matches = list(pattern.finditer(plain))
+        if len({match["n"] for match in matches}) > 1:
+            return invalid("the reply names several scores")
         if matches:
             return _unsure(checked(matches[-1], scale, text.strip()))
     return invalid(f"the reply holds no score: {' '.join(text.split())[:80]}")
