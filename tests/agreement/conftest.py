@@ -5,17 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rag_eval_integrations import Evaluation, Labels, Score
 from rag_eval_integrations.agreement import Matched, Pair, agree
-from rag_eval_integrations.records import (
-    By,
-    Evaluation,
-    JudgeInfo,
-    Labels,
-    Score,
-    Sentence,
-    Sentences,
-    SentenceSupport,
-)
+from rag_eval_integrations.records import By, JudgeInfo, Sentence, Sentences, SentenceSupport
 
 
 def _score(name: str, value: float | None, probability: float | None, by: By, method: str) -> Score:

@@ -7,12 +7,7 @@ import random
 
 import pytest
 
-from rag_eval_integrations.agreement import (
-    Matched,
-    Pair,
-    agree,
-    agree_with_numbers,
-)
+from rag_eval_integrations.agreement import Matched, Pair, agree, agree_with_numbers
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import By
 
@@ -74,12 +69,10 @@ def test_of_nothing_there_are_no_figures() -> None:
     assert (content["scores"], content["by_dataset"]) == ({}, {})
     assert content["keys"]["relevant"]["f1"] is None
 
-    lost = Pair(
-        make_evaluation("a", {"completeness": None}), make_evaluation("a", {"completeness": 0.5})
-    )
-    content = agreed([lost], baselines=True)
-    assert content["scores"]["completeness"]["n"] == 0
-    assert content["scores"]["completeness"]["rmse"] is None
+    lost, known = (make_evaluation("a", {"completeness": value}) for value in (None, 0.5))
+    content = agreed([Pair(lost, known)], baselines=True)
+    completeness = content["scores"]["completeness"]
+    assert (completeness["n"], completeness["rmse"]) == (0, None)
     assert content["formulas"] == {}  # none are claimed for it
 
 
@@ -124,13 +117,10 @@ def test_gold_of_several_annotators_is_compared_and_says_so() -> None:
     ("name", "column", "by"),
     [
         ("context_utilization", "gpt35_utilization", By(formulas="gpt-labeling")),
-        (
-            "context_relevance",
-            "gpt3_context_relevance",
-            By(formulas="gpt-labeling", relevance_baseline=20),
-        ),
+        ("context_relevance", "gpt3_context_relevance",
+         By(formulas="gpt-labeling", relevance_baseline=20)),
     ],
-)
+)  # fmt: skip
 def test_columns_of_another_formula_are_left_out_with_a_note(
     name: str, column: str, by: By
 ) -> None:

@@ -27,17 +27,23 @@ Truth = Callable[[float], float]
 
 def pair(
     number: int, estimate: float | None, gold: float, *, name: str = "adherence", by: By = JUDGE,
-    question: str | None = None, value: float = 1.0, flags: tuple[str, ...] = (),
+    value: float = 1.0, flags: tuple[str, ...] = (),
 ) -> Pair:  # fmt: skip
     made = None
     if estimate is not None:
         made = ScoreEstimate(value=estimate, std_error=0.1, method="calibrated")
     score = Score(name=name, status="scored", value=value, method="labels", by=by, estimate=made)
+    asked = {"question": f"{number}?"}
     predicted = make_evaluation(str(number)).model_copy(
-        update={"scores": {name: score}, "question": question or f"{number}?", "flags": flags}
+        update={"scores": {name: score}, "flags": flags, **asked}
     )
     labelled = make_evaluation(str(number), {name: gold}, by=GOLD)
-    return Pair(predicted, labelled.model_copy(update={"question": question or f"{number}?"}))
+    return Pair(predicted, labelled.model_copy(update=asked))
+
+
+def changed(row: Pair, **fields: object) -> Pair:
+    """A row whose predicted side has other fields."""
+    return Pair(row.predicted.model_copy(update=fields), row.gold)
 
 
 def drawn(n: int, truth: Truth, seed: int = 1) -> list[Pair]:
@@ -110,11 +116,10 @@ def test_empty_cases_of_the_formulas_are_not_fitted() -> None:
     chance = random.Random(4)
     rows = []
     for place in range(300):
-        row = pair(
-            place, None, round(chance.random(), 1), name="completeness", value=chance.random()
-        )
+        gold, value = round(chance.random(), 1), chance.random()
+        row = pair(place, None, gold, name="completeness", value=value)
         labels = make_labels("" if place < 100 else "0a", "" if place < 100 else "0a")
-        rows.append(Pair(row.predicted.model_copy(update={"labels": labels}), row.gold))
+        rows.append(changed(row, labels=labels))
 
     calibration = calibrate(rows, name="mine").judges[0].scores["completeness"]
 
@@ -124,10 +129,7 @@ def test_empty_cases_of_the_formulas_are_not_fitted() -> None:
 def test_repeated_questions_count_once() -> None:
     """A hundred answers to ten questions are ten questions."""
     rows = drawn(300, lambda p: p)
-    few = [
-        Pair(each.predicted.model_copy(update={"question": f"{place % 10}?"}), each.gold)
-        for place, each in enumerate(rows)
-    ]
+    few = [changed(each, question=f"{place % 10}?") for place, each in enumerate(rows)]
 
     with pytest.raises(ConfigurationError, match=r"10 questions, and \d+ are needed"):
         calibrate(few, name="mine")
@@ -157,9 +159,8 @@ def test_too_few_rows_are_refused_with_what_is_needed() -> None:
     """Before a judge is asked, and of rows that a judge made."""
     rows = drawn(60, lambda p: 0.5)
 
-    with pytest.raises(
-        ConfigurationError, match=r"60 questions, and \d+ are needed for a standard"
-    ):
+    why = r"60 questions, and \d+ are needed for a standard"
+    with pytest.raises(ConfigurationError, match=why):
         calibrate(rows, name="mine")
     calibrate(rows, name="mine", target_error=0.1)
     for error in (0.0, 0.6, math.nan):
@@ -177,10 +178,7 @@ def test_gold_of_one_value_teaches_nothing() -> None:
 def test_judges_of_a_cascade_have_maps_of_their_own() -> None:
     """Each with its own number of rows; one with too few is left as it is."""
     other = By(judge="second", formulas="gpt-labeling")
-    rows = [
-        Pair(each.predicted.model_copy(update={"flags": ("cascade_first",)}), each.gold)
-        for each in drawn(250, lambda p: 0.5 * p)
-    ]
+    rows = [changed(row, flags=("cascade_first",)) for row in drawn(250, lambda p: 0.5 * p)]
     rows += [
         pair(1000 + place, 0.9, float(place % 2), by=other, flags=("cascade_second",))
         for place in range(20)

@@ -7,13 +7,7 @@ from typing import Any
 
 import pytest
 
-from rag_eval_integrations.agreement import (
-    CascadePoint,
-    Pair,
-    agree,
-    cascade_curve,
-    curve_json,
-)
+from rag_eval_integrations.agreement import CascadePoint, Pair, agree, cascade_curve, curve_json
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import By, Evaluation, Usage
 
@@ -40,6 +34,9 @@ def second(row: int, **fields: object) -> Evaluation:
     return made.model_copy(update={"usage": Usage(requests=1, prompt_tokens=100), **fields})
 
 
+FIRSTS, SECONDS = [first(row) for row in range(6)], [second(row) for row in range(6)]
+
+
 def pairs(rows: list[Evaluation]) -> list[Pair]:
     gold = By(judge="gold", formulas="gpt-labeling")
     return [
@@ -54,13 +51,12 @@ def auroc(point: CascadePoint) -> float | None:
 
 def test_the_least_sure_rows_are_asked_first() -> None:
     """Every point asks a larger share; agreement and cost rise together until all is asked."""
-    points = cascade_curve(pairs([first(row) for row in range(6)]), [second(row) for row in range(6)], steps=3)  # fmt: skip
+    points = cascade_curve(pairs(FIRSTS), SECONDS, steps=3)  # fmt: skip
 
     assert [point.share for point in points] == [0, pytest.approx(1 / 3), pytest.approx(2 / 3), 1]
     assert [point.usage.requests for point in points] == [0, 2, 4, 6]
-    assert [point.band for point in points] == [
-        None, pytest.approx(0.1), pytest.approx(0.4), pytest.approx(0.45)
-    ]  # fmt: skip
+    assert points[0].band is None
+    assert [point.band for point in points[1:]] == pytest.approx([0.1, 0.4, 0.45])
     # One of nine (positive, negative) pairs is in the wrong order until the two rows are asked.
     assert auroc(points[0]) == pytest.approx(8 / 9)
     assert [auroc(point) for point in points[1:]] == [1.0, 1.0, 1.0]
@@ -72,7 +68,7 @@ def test_a_row_without_a_probability_is_asked_first_of_all() -> None:
     """What the first judge could not label is what the second is for."""
     rows = [first(0), first(1), make_evaluation("2", {"adherence": None}, by=FIRST)]
 
-    points = cascade_curve(pairs(rows), [second(row) for row in range(3)], steps=3)
+    points = cascade_curve(pairs(rows), SECONDS[:3], steps=3)
 
     assert points[1].pooled.blocks["scores", "adherence"].counts["n"] == 3
     assert points[1].band is None
@@ -80,18 +76,17 @@ def test_a_row_without_a_probability_is_asked_first_of_all() -> None:
 
 def test_a_row_that_the_second_misses_is_refused() -> None:
     """A curve over some of the rows would be of something else."""
-    rows = pairs([first(row) for row in range(6)])
+    rows = pairs(FIRSTS)
     with pytest.raises(ConfigurationError, match="`second`: lacks 1 of the 6 rows"):
-        cascade_curve(rows, [second(row) for row in range(5)])
+        cascade_curve(rows, SECONDS[:5])
     with pytest.raises(ConfigurationError, match="steps"):
-        cascade_curve(rows, [second(row) for row in range(6)], steps=0)
+        cascade_curve(rows, SECONDS, steps=0)
 
 
 def test_two_judges_without_a_cascade_are_refused() -> None:
     """Rows of two files thrown together are still an error, also beside cascaded ones."""
-    several = [first(0), second(1), first(2), first(3), first(4), first(5)]
     with pytest.raises(ConfigurationError, match="judge"):
-        agree(pairs(several), resamples=0)
+        agree(pairs([FIRSTS[0], SECONDS[1], *FIRSTS[2:]]), resamples=0)
     beside = [first(row, flags=("cascade_first",)) for row in range(5)] + [second(5)]
     with pytest.raises(ConfigurationError, match="cascade"):
         agree(pairs(beside), resamples=0)
@@ -99,13 +94,10 @@ def test_two_judges_without_a_cascade_are_refused() -> None:
 
 def test_the_mean_over_datasets_is_of_each_by_itself() -> None:
     """As the figures of each data set's own rows, averaged; not of all others' rows."""
-    rows = [
-        replace(pair, dataset=f"set {number // 2}")
-        for number, pair in enumerate(pairs([first(row) for row in range(6)]))
-    ]
+    rows = [replace(pair, dataset=f"set {n // 2}") for n, pair in enumerate(pairs(FIRSTS))]
 
     def rmse(some: list[Pair], group: str = "pooled") -> Any:
-        point = cascade_curve(some, [second(row) for row in range(6)], steps=1)[0]
+        point = cascade_curve(some, SECONDS, steps=1)[0]
         blocks: Any = getattr(point, group).blocks
         return blocks["scores", "adherence"].figures["rmse"].value
 
@@ -150,17 +142,14 @@ def reader(row: int, probability: float = 0.5, value: float | None = None) -> Ev
 def test_three_judges_have_a_point_per_pair_of_shares() -> None:
     """Costs are sums; with all passed on twice the rows are the third's, with none the first's."""
     second_rows = [reader(row, 0.9 - 0.1 * row) for row in range(6)]
-    points = cascade_curve(
-        pairs([first(row) for row in range(6)]), second_rows, [third(row) for row in range(6)]
-    )
+    points = cascade_curve(pairs(FIRSTS), second_rows, [third(row) for row in range(6)])
 
     shares = [(point.share, point.third) for point in points]
     assert len(shares) == len(set(shares))
     assert (shares[0], shares[-1]) == ((0, 0), (1, 1))
     assert all((point.third or 0) <= point.share for point in points)
-    assert [point.usage.requests for point in points] == [
-        10 * round(6 * (point.third or 0)) for point in points
-    ]
+    for point in points:
+        assert point.usage.requests == 10 * round(6 * (point.third or 0))
     assert auroc(points[-1]) == 1.0
     assert auroc(points[0]) == pytest.approx(8 / 9)
     content: Any = curve_json(points)
@@ -169,15 +158,14 @@ def test_three_judges_have_a_point_per_pair_of_shares() -> None:
     half = next(point for point in points if (point.share, point.third) == (1, 0.5))
     assert half.third_band == pytest.approx(0.1)
     with pytest.raises(ConfigurationError, match="third"):
-        cascade_curve(pairs([first(row) for row in range(6)]), second_rows, [third(0)])
+        cascade_curve(pairs(FIRSTS), second_rows, [third(0)])
 
 
 def test_rows_that_the_first_doubts_are_asked_before_those_in_the_band() -> None:
     """A doubt counts more than a probability far from one half."""
-    rows = [first(row) for row in range(6)]
-    rows[0] = first(0, flags=("doubt_spread",))
+    rows = [first(0, flags=("doubt_spread",)), *FIRSTS[1:]]
 
-    points = cascade_curve(pairs(rows), [second(row) for row in range(6)], steps=6)
+    points = cascade_curve(pairs(rows), SECONDS, steps=6)
 
     assert points[1].band is None
     assert points[1].usage.requests == 1

@@ -132,14 +132,10 @@ def test_correlations_are_of_raw_scores_and_differences_of_values() -> None:
 @pytest.mark.parametrize("other_scale", [False, True])
 def test_a_value_that_says_less_than_the_raw_score_is_what_counts(other_scale: bool) -> None:
     """Strict scores are yes or no; raw scores on two scales are not compared."""
+    pairs = [geval_row(1, 4.9, 0.0, 1), geval_row(2, 4.6, 0.0, 1), geval_row(3, 5, 1.0, 2)]
     if other_scale:
-        pairs = [
-            geval_row(1, 2, 0.25, 1),
-            geval_row(2, 1, 0.1, 0, (0, 10)),
-            geval_row(3, 4, 0.75, 2),
-        ]
-    else:
-        pairs = [geval_row(1, 4.9, 0.0, 1), geval_row(2, 4.6, 0.0, 1), geval_row(3, 5, 1.0, 2)]
+        other = geval_row(2, 1, 0.1, 0, (0, 10))
+        pairs = [geval_row(1, 2, 0.25, 1), other, geval_row(3, 4, 0.75, 2)]
 
     assert agreed(pairs)["human"]["geval:x"]["kendall"] == pytest.approx(1.0)
 

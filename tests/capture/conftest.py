@@ -26,6 +26,11 @@ class Captured:
         return self.calls[0]
 
     @property
+    def statuses(self) -> list[str]:
+        """How the calls ended."""
+        return [call.capture.status for call in self.calls if call.capture]
+
+    @property
     def how(self) -> Capture:
         assert self.only.capture is not None
         return self.only.capture

@@ -15,12 +15,7 @@ from typing import Any
 import pytest
 
 from rag_eval_integrations._suppress import suppress_capture, suppressed
-from rag_eval_integrations.capture import (
-    capture_call,
-    capture_failures,
-    current_call,
-    record_call,
-)
+from rag_eval_integrations.capture import capture_call, capture_failures, current_call, record_call
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.records import Document, RagCall, Turn, from_line, to_line
@@ -29,6 +24,8 @@ from .conftest import Captured
 
 QUESTION = "How fast is the kettle?"
 ANSWER = "It boils in four minutes."
+ANSWERED: Any = {"question": QUESTION, "response": ANSWER}
+EMPTY: Any = {"question": "", "documents": (), "response": None}
 
 
 class TestRecord:
@@ -42,18 +39,14 @@ class TestRecord:
             c.history = [Turn(role="user", content="Hi"), {"role": "assistant", "content": "Yes?"}]
 
         call, how = captured.only, captured.how
-        assert call.question == QUESTION
+        assert (call.question, call.response, call.app) == (QUESTION, ANSWER, "kettle")
         assert call.documents == (Document(text=ANSWER),)
-        assert call.response == ANSWER
-        assert call.id == "row-1"
-        assert call.reference == "Four minutes."
+        assert (call.id, call.reference) == ("row-1", "Four minutes.")
         assert [turn.role for turn in call.history] == ["user", "assistant"]
-        assert call.app == "kettle"
         assert call.started_at is not None
         assert call.started_at.tzinfo is UTC
         assert (how.framework, how.status, how.documents_from) == ("plain", "ok", "dataflow")
-        assert how.metadata == {"user": 7}
-        assert how.tags == ("t",)
+        assert (how.metadata, how.tags) == ({"user": 7}, ("t",))
         assert how.latency_s is not None
         assert how.latency_s >= 0
         assert from_line(RagCall, to_line(call)) == call
@@ -69,11 +62,9 @@ class TestRecord:
 
         unset, empty = captured.calls
         assert (unset.documents, unset.response, unset.id) == ((), None, unset.row_key[:16])
-        assert unset.capture is not None
-        assert unset.capture.documents_from == "none"
         assert empty.question == QUESTION
-        assert empty.capture is not None
-        assert empty.capture.documents_from == "dataflow"
+        origins = [call.capture.documents_from for call in captured.calls if call.capture]
+        assert origins == ["none", "dataflow"]
 
     def test_is_a_snapshot_of_the_end(self, captured: Captured) -> None:
         """What the app changes later does not change the record."""
@@ -87,32 +78,23 @@ class TestRecord:
         hit["metadata"]["page"] = 4
         call.response = "too late"
 
-        assert [document.text for document in captured.only.documents] == [
-            ANSWER,
-            "Added before the end.",
-        ]
-        assert captured.only.documents[0].metadata == {"page": 3}
+        assert captured.only.documents == (
+            Document(text=ANSWER, metadata={"page": 3}),
+            Document(text="Added before the end."),
+        )
         assert captured.only.response is None
 
     def test_record_call_is_one_line(self, captured: Captured) -> None:
         """It returns what it delivers."""
         began = datetime.now(UTC)
 
-        record = record_call(
-            captured,
-            question=QUESTION,
-            documents=[ANSWER],
-            response=ANSWER,
-            id=7,
-            metadata={"user": 7},
-            latency_s=0.5,
-            started_at=began,
-        )
+        fields: Any = {"id": 7, "metadata": {"user": 7}, "latency_s": 0.5, "started_at": began}
+
+        record = record_call(captured, documents=[ANSWER], **ANSWERED, **fields)
 
         assert captured.only is record
         assert (record.id, record.started_at) == ("7", began)
-        assert captured.how.latency_s == 0.5
-        assert captured.how.documents_from == "dataflow"
+        assert (captured.how.latency_s, captured.how.documents_from) == (0.5, "dataflow")
         assert record_call(captured, question="", documents=None, response=None).documents == ()
         assert capture_failures() == 0
 
@@ -120,21 +102,15 @@ class TestRecord:
         """In every text that a record takes from the app, as validation replaces them."""
         bad, good = "a\ud800b", "a\ufffdb"
 
-        record = record_call(
-            captured,
-            question=bad,
-            documents=[{"text": bad, "id": bad, "metadata": {bad: [bad]}}],
-            response=bad,
-            id=bad,
-            metadata={"x": bad},
-            tags=[bad],
-            history=[("user", bad)],
-        )
+        texts: Any = dict.fromkeys(("question", "response", "id"), bad)
+        lists: Any = {"metadata": {"x": bad}, "tags": [bad], "history": [("user", bad)]}
+
+        document = {"text": bad, "id": bad, "metadata": {bad: [bad]}}
+        record = record_call(captured, documents=[document], **texts, **lists)
 
         assert record.documents == (Document(good, id=good, metadata={good: [good]}),)
         assert (record.question, record.response, record.id) == (good, good, good)
-        assert captured.how.metadata == {"x": good}
-        assert captured.how.tags == (good,)
+        assert (captured.how.metadata, captured.how.tags) == ({"x": good}, (good,))
         assert record.history[0].content == good
         assert from_line(RagCall, to_line(record)) == record
         assert capture_failures() == 0
@@ -245,7 +221,7 @@ class TestWhatCannotBeUsed:
             call.documents = {"first": "a", "second": "b"}.values()
             call.history = [("user", "Hi")]
 
-        assert [document.text for document in captured.only.documents] == ["a", "b"]
+        assert captured.only.documents == (Document(text="a"), Document(text="b"))
         assert captured.only.history == (Turn(role="user", content="Hi"),)
         assert capture_failures() == 0
 
@@ -254,11 +230,12 @@ class TestWhatCannotBeUsed:
         self, captured: Captured, latency: Any, started: Any
     ) -> None:
         """Also code at hand may be wrong."""
-        record = record_call(captured, question=QUESTION, documents=["a"], response=ANSWER, latency_s=latency, started_at=started)  # fmt: skip
+        record = record_call(
+            captured, documents=["a"], latency_s=latency, started_at=started, **ANSWERED
+        )
 
         assert captured.only is record
-        assert captured.how.latency_s is None
-        assert record.started_at is None
+        assert (captured.how.latency_s, record.started_at) == (None, None)
         assert capture_failures() == 1
 
     def test_an_unusable_argument_is_refused_when_it_is_made(self) -> None:
@@ -270,7 +247,7 @@ class TestWhatCannotBeUsed:
             with pytest.raises(ConfigurationError, match="target"):
                 capture_call(target, QUESTION)  # type: ignore[arg-type]
             with pytest.raises(ConfigurationError, match="target"):
-                record_call(target, question="", documents=(), response=None)  # type: ignore[arg-type]
+                record_call(target, **EMPTY)  # type: ignore[arg-type]
         with pytest.raises(ConfigurationError, match="documents"):
             capture_call(print, QUESTION, documents=["a"])  # type: ignore[arg-type]
 
@@ -299,13 +276,9 @@ class TestEnds:
 
         assert raised.value is error
         assert [frame.name for frame in raised.traceback][1:] == ["work"]
-        assert (error.__cause__, error.__context__, error.__suppress_context__) == (
-            None,
-            None,
-            False,
-        )
-        assert captured.how.status == "error"
-        assert captured.only.response is None
+        chained = (error.__cause__, error.__context__, error.__suppress_context__)
+        assert chained == (None, None, False)
+        assert (captured.how.status, captured.only.response) == ("error", None)
         assert captured.only.documents == (Document(text="a"),)
 
     async def test_a_cancelled_task_is_aborted(self, captured: Captured) -> None:
@@ -324,8 +297,7 @@ class TestEnds:
         with pytest.raises(asyncio.CancelledError):
             await task
 
-        assert captured.how.status == "aborted"
-        assert captured.only.response == "half"
+        assert (captured.how.status, captured.only.response) == ("aborted", "half")
 
     def test_a_generator_around_the_block_that_is_closed_is_aborted(
         self, captured: Captured
@@ -342,8 +314,7 @@ class TestEnds:
         assert next(tokens) == "a"
         tokens.close()
 
-        assert captured.how.status == "aborted"
-        assert captured.only.response == "a"
+        assert (captured.how.status, captured.only.response) == ("aborted", "a")
 
     def test_a_block_may_end_in_another_context(self, captured: Captured) -> None:
         """As generator dependencies of web frameworks do, whose halves run in two threads."""
@@ -382,7 +353,7 @@ class TestTarget:
         for number in range(20):
             with capture_call(broken, f"{number}") as call:
                 call.response = ANSWER
-        record_call(another, question="", documents=(), response=None)
+        record_call(another, **EMPTY)
 
         assert capture_failures() == 21
         record, _ = log.records
@@ -410,7 +381,7 @@ class TestTarget:
         with suppress_capture(), capture_call(captured, QUESTION) as call:
             call.response = ANSWER
             current_call().documents = ["a"]
-            record = record_call(captured, question=QUESTION, documents=(), response=ANSWER)
+            record = record_call(captured, documents=(), **ANSWERED)
 
         assert call.documents is None
         assert captured.calls == []

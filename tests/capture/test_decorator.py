@@ -20,6 +20,36 @@ from .conftest import Captured
 
 QUESTION = "How fast is the kettle?"
 ANSWER = "It boils in four minutes."
+DOCUMENTS = (Document(text="a"),)
+
+
+def plain(question: str, *, k: int = 3) -> str:
+    """Say it."""
+    return ANSWER
+
+
+async def coroutine(question: str) -> str:
+    return ANSWER
+
+
+def stream(question: str) -> Iterator[str]:
+    current_call().documents = ["a"]
+    yield from ("It ", "boils")
+
+
+async def async_stream(question: str) -> AsyncGenerator[str, None]:
+    current_call().documents = ["a"]
+    yield "It "
+    yield "boils"
+
+
+async def read(result: Any) -> Any:
+    """Wait for what a call gives, and read it to its end where it is a stream."""
+    if inspect.isawaitable(result):
+        result = await result
+    if isinstance(result, AsyncGenerator):
+        return [token async for token in result]
+    return list(result) if isinstance(result, Iterator) else result
 
 
 class TestReturnValue:
@@ -27,8 +57,8 @@ class TestReturnValue:
         ("result", "response", "documents"),
         [
             (ANSWER, ANSWER, ()),
-            ((ANSWER, ["a"]), ANSWER, (Document(text="a"),)),
-            ({"answer": ANSWER, "documents": ["a"]}, ANSWER, (Document(text="a"),)),
+            ((ANSWER, ["a"]), ANSWER, DOCUMENTS),
+            ({"answer": ANSWER, "documents": ["a"]}, ANSWER, DOCUMENTS),
             ({"response": ANSWER}, ANSWER, ()),
             (None, None, ()),
         ],
@@ -64,40 +94,31 @@ class TestReturnValue:
 
         @capture_call(captured)
         def answer(question: str) -> tuple[str, list[str]]:
-            found = search()
             current_call().id = "row-1"
             current_call().response = "set"
-            return ANSWER, found
+            return ANSWER, search()
 
         assert answer(QUESTION) == (ANSWER, ["returned"])
 
         assert captured.only.documents == (Document(text="set"),)
-        assert captured.only.response == "set"
-        assert captured.only.id == "row-1"
+        assert (captured.only.response, captured.only.id) == ("set", "row-1")
 
     def test_of_another_type_is_read_by_functions(self, captured: Captured) -> None:
         """`response=` and `documents=` take them from whatever is returned."""
-
-        @capture_call(captured, response=lambda r: r[0]["text"], documents=lambda r: r[1:])
-        def answer(question: str) -> list[Any]:
-            return [{"text": ANSWER}, "a", "b"]
-
-        answer(QUESTION)
+        read: Any = capture_call(
+            captured, response=lambda r: r[0]["text"], documents=lambda r: r[1:]
+        )
+        read(lambda question: [{"text": ANSWER}, "a", "b"])(QUESTION)
 
         assert captured.only.response == ANSWER
-        assert [document.text for document in captured.only.documents] == ["a", "b"]
+        assert captured.only.documents == (Document(text="a"), Document(text="b"))
 
     @pytest.mark.parametrize("result", [7, [ANSWER], {"text": ANSWER}, (ANSWER, [], 3)])
     def test_of_another_type_is_not_guessed(
         self, captured: Captured, log: pytest.LogCaptureFixture, result: object
     ) -> None:
         """The call is delivered without a response; the log says what to pass."""
-
-        @capture_call(captured)
-        def answer(question: str) -> object:
-            return result
-
-        assert answer(QUESTION) is result
+        assert capture_call(captured)(lambda question: result)(QUESTION) is result
         assert captured.only.response is None
         assert capture_failures() == 1
         assert log.records[0].exc_info is not None
@@ -107,11 +128,7 @@ class TestReturnValue:
         """Each of the three costs only itself."""
         bad: Callable[..., Any] = lambda *args: 1 / 0  # noqa: E731
 
-        @capture_call(captured, bad, response=bad, documents=bad)
-        def answer(question: str) -> str:
-            return ANSWER
-
-        assert answer(QUESTION) == ANSWER
+        assert capture_call(captured, bad, response=bad, documents=bad)(plain)(QUESTION) == ANSWER
         assert (captured.only.question, captured.only.response) == ("", None)
         assert capture_failures() == 3
 
@@ -144,22 +161,10 @@ class TestQuestion:
 
     def test_is_found_where_it_is_said_to_be(self, captured: Captured) -> None:
         """A parameter's name, or a function of the arguments."""
-
-        @capture_call(captured, "query")
-        def second(k: int, query: str) -> str:
-            return ANSWER
-
-        @capture_call(captured, question="query")
-        def any_name(**kwargs: str) -> str:
-            return ANSWER
-
-        @capture_call(captured, lambda request: request["q"])
-        def whole(request: dict[str, str]) -> str:
-            return ANSWER
-
-        @capture_call(captured)
-        def starred(*args: str) -> str:
-            return ANSWER
+        second = capture_call(captured, "query")(lambda k, query: ANSWER)
+        any_name = capture_call(captured, question="query")(lambda **kwargs: ANSWER)
+        whole = capture_call(captured, lambda request: request["q"])(lambda request: ANSWER)
+        starred = capture_call(captured)(lambda *args: ANSWER)
 
         second(3, "1")
         second(k=3, query="2")
@@ -171,11 +176,10 @@ class TestQuestion:
 
     def test_must_be_somewhere(self, captured: Captured) -> None:
         """Refused when the function is decorated, not when it is called."""
-        for function in (lambda: ANSWER, lambda **kwargs: ANSWER):
+        wrong = (plain, "query"), (lambda: ANSWER, None), (lambda **kwargs: ANSWER, None)
+        for function, question in wrong:
             with pytest.raises(ConfigurationError, match="question"):
-                capture_call(captured)(function)
-        with pytest.raises(ConfigurationError, match="question"):
-            capture_call(captured, "query")(lambda question: ANSWER)
+                capture_call(captured, question)(function)
 
     def test_only_functions_are_decorated(self, captured: Captured) -> None:
         """A forgotten target, or the wrong order with @staticmethod, is said at once."""
@@ -187,53 +191,45 @@ class TestQuestion:
 
 class TestTheUsersFunction:
     async def test_raises_its_own_exception(self, captured: Captured) -> None:
-        """The same object through one frame of ours; documents are kept, the response is not."""
+        """The same object through one frame of ours; documents are kept, no half answer is."""
         error = KeyError("of the app")
 
-        @capture_call(captured)
-        def answer(question: str) -> str:
+        def fail(question: str) -> str:
             current_call().documents = ["a"]
             current_call().response = "half"
             raise error
 
-        @capture_call(captured)
-        async def answer_later(question: str) -> str:
-            raise error
+        async def fail_later(question: str) -> str:
+            return fail(question)
 
-        with pytest.raises(KeyError) as raised:
-            answer(QUESTION)
-        assert raised.value is error
-        assert [frame.name for frame in raised.traceback][1:] == ["captured", "answer"]
-        assert error.__context__ is None
-        with pytest.raises(KeyError) as raised:
-            await answer_later(QUESTION)
-        assert raised.value is error
+        def failing_stream(question: str) -> Iterator[str]:
+            yield "It "
+            yield fail(question)
 
-        first = captured.calls[0]
-        assert [call.capture.status for call in captured.calls if call.capture] == ["error"] * 2
-        assert (first.response, first.documents) == (None, (Document(text="a"),))
+        async def failing_async_stream(question: str) -> AsyncGenerator[str, None]:
+            yield "It "
+            yield fail(question)
+
+        for function in (fail, fail_later, failing_stream, failing_async_stream):
+            error.__traceback__ = None
+            with pytest.raises(KeyError) as raised:
+                await read(capture_call(captured)(function)(QUESTION))
+
+            assert raised.value is error
+            frames = [frame.name for frame in raised.traceback]
+            assert [name for name in frames[1:] if name not in ("read", "<listcomp>")] == [
+                "captured",
+                *dict.fromkeys([function.__name__, "fail"]),
+            ]
+            assert error.__context__ is None
+
+        assert captured.statuses == ["error"] * 4
+        ends = [(call.response, call.documents) for call in captured.calls]
+        assert ends == [(None, DOCUMENTS)] * 4
 
     def test_keeps_its_name_signature_and_kind(self, captured: Captured) -> None:
         """Web frameworks inspect all of them."""
-
-        def plain(question: str, *, k: int = 3) -> str:
-            """Say it."""
-            return ANSWER
-
-        async def coroutine(question: str) -> str:
-            return ANSWER
-
-        def stream(question: str) -> Iterator[str]:
-            yield ANSWER
-
-        async def async_stream(question: str) -> AsyncGenerator[str, None]:
-            yield ANSWER
-
-        kinds = (
-            inspect.iscoroutinefunction,
-            inspect.isgeneratorfunction,
-            inspect.isasyncgenfunction,
-        )
+        kinds = inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction
         for function in (plain, coroutine, stream, async_stream):
             wrapped = capture_call(captured)(function)
 
@@ -252,28 +248,19 @@ class TestTheUsersFunction:
             def ask(self, k: int, question: str) -> str:
                 return ANSWER
 
-        assert capture_call(captured)(partial(App().ask, 3))(QUESTION) == ANSWER
-        assert capture_call(captured, "question")(App().ask)(3, QUESTION) == ANSWER
-        assert await capture_call(captured)(App())(QUESTION) == ANSWER
+        app = App()
+        assert capture_call(captured)(partial(app.ask, 3))(QUESTION) == ANSWER
+        assert capture_call(captured, "question")(app.ask)(3, QUESTION) == ANSWER
+        assert await capture_call(captured)(app)(QUESTION) == ANSWER
 
-        assert [call.question for call in captured.calls] == [QUESTION] * 3
-        assert [call.response for call in captured.calls] == [ANSWER] * 3
+        fields = [(call.question, call.response) for call in captured.calls]
+        assert fields == [(QUESTION, ANSWER)] * 3
 
-    async def test_runs_as_ever_while_suppressed(self, captured: Captured) -> None:
+    def test_runs_as_ever_while_suppressed(self, captured: Captured) -> None:
         """A judge's own calls, streams too."""
-
-        @capture_call(captured)
-        def answer(question: str) -> str:
-            current_call().documents = ["a"]
-            return ANSWER
-
-        @capture_call(captured)
-        def stream(question: str) -> Iterator[str]:
-            yield from ("a", "b")
-
         with suppress_capture():
-            assert answer(QUESTION) == ANSWER
-            assert list(stream(QUESTION)) == ["a", "b"]
+            assert capture_call(captured)(plain)(QUESTION) == ANSWER
+            assert list(capture_call(captured)(stream)(QUESTION)) == ["It ", "boils"]
 
         assert captured.calls == []
 
@@ -329,15 +316,14 @@ class TestStream:
 
         assert Talk(wrapped(QUESTION)).events == Talk(tokens(QUESTION)).events
 
+        assert (captured.only.question, captured.how.status) == (QUESTION, "ok")
         assert captured.only.response == "It sent 'thrown'"
-        assert captured.only.documents == (Document(text="a"),)
-        assert captured.only.question == QUESTION
-        assert captured.how.status == "ok"
+        assert captured.only.documents == DOCUMENTS
 
     async def test_is_identical_when_async(self, captured: Captured) -> None:
         """Also `asend` and `athrow`."""
 
-        async def stream(question: str) -> AsyncGenerator[str, str]:
+        async def conversing(question: str) -> AsyncGenerator[str, str]:
             try:
                 got = yield "It "
                 yield got
@@ -354,9 +340,10 @@ class TestStream:
                 await anext(items, "end"),
             ]
 
-        assert await talk(capture_call(captured)(stream)(QUESTION)) == await talk(stream(QUESTION))
+        captured_talk = await talk(capture_call(captured)(conversing)(QUESTION))
+        assert captured_talk == await talk(conversing(QUESTION))
         assert captured.only.response == "It sentcaught"
-        assert captured.only.documents == (Document(text="a"),)
+        assert captured.only.documents == DOCUMENTS
         assert captured.how.status == "ok"
 
     async def test_closed_early_is_aborted_with_the_partial_text(self, captured: Captured) -> None:
@@ -390,9 +377,9 @@ class TestStream:
         await items.aclose()
 
         assert cleaned == [False] * 3
-        assert [call.question for call in captured.calls] == ["closed", "dropped", "aclosed"]
-        assert [call.response for call in captured.calls] == ["It "] * 3
-        assert {call.capture.status for call in captured.calls if call.capture} == {"aborted"}
+        fields = [(call.question, call.response) for call in captured.calls]
+        assert fields == [("closed", "It "), ("dropped", "It "), ("aclosed", "It ")]
+        assert captured.statuses == ["aborted"] * 3
 
     async def test_cancelled_while_waiting_is_aborted(self, captured: Captured) -> None:
         """The reader's task is cancelled between two tokens."""
@@ -405,22 +392,18 @@ class TestStream:
             await asyncio.sleep(60)
             yield "boils"
 
-        async def read() -> list[str]:
-            return [token async for token in stream(QUESTION)]
-
-        task = asyncio.create_task(read())
+        task = asyncio.create_task(read(stream(QUESTION)))
         await waiting.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
 
-        assert captured.how.status == "aborted"
-        assert captured.only.response == "It "
+        assert (captured.how.status, captured.only.response) == ("aborted", "It ")
 
     def test_left_open_at_the_end_of_the_loop_is_aborted(self, captured: Captured) -> None:
         """The loop closes it once, whatever the user's clean-up awaits, and has no complaint."""
         complaints: list[dict[str, Any]] = []
-        held: list[object] = []
+        open_streams: list[object] = []
 
         @capture_call(captured)
         async def stream(question: str) -> AsyncGenerator[str, None]:
@@ -430,74 +413,38 @@ class TestStream:
                 await asyncio.sleep(0.001)
                 current_call().id = question
 
-        async def read() -> None:
-            asyncio.get_running_loop().set_exception_handler(
-                lambda _, said: complaints.append(said)
-            )
+        async def begin() -> None:
+            loop = asyncio.get_running_loop()
+            loop.set_exception_handler(lambda _, complaint: complaints.append(complaint))
             for number in range(5):
                 items = stream(f"{number}")
                 await anext(items)
-                held.append(items)
+                open_streams.append(items)
 
-        asyncio.run(read())
+        asyncio.run(begin())
 
         assert complaints == []
         assert {call.id for call in captured.calls} == set(map(str, range(5)))
-        assert {call.capture.status for call in captured.calls if call.capture} == {"aborted"}
-
-    async def test_that_fails_raises_its_own_exception(self, captured: Captured) -> None:
-        """The same object; status `error`, and no half answer passes for one."""
-        error = KeyError("of the app")
-
-        @capture_call(captured)
-        def stream(question: str) -> Iterator[str]:
-            yield "It "
-            raise error
-
-        @capture_call(captured)
-        async def async_stream(question: str) -> AsyncGenerator[str, None]:
-            yield "It "
-            raise error
-
-        with pytest.raises(KeyError) as raised:
-            list(stream(QUESTION))
-        assert raised.value is error
-        with pytest.raises(KeyError) as raised:
-            [token async for token in async_stream(QUESTION)]
-        assert raised.value is error
-
-        assert [call.response for call in captured.calls] == [None, None]
-        assert [call.capture.status for call in captured.calls if call.capture] == ["error"] * 2
+        assert captured.statuses == ["aborted"] * 5
 
     async def test_may_be_returned_instead(self, captured: Captured) -> None:
         """A function that retrieves first and returns a generator: one call, to the stream's end."""
 
-        def generate() -> Iterator[str]:
-            current_call().id = "inside"
-            yield from ("It ", "boils")
-
-        async def generate_later() -> AsyncGenerator[str, None]:
-            yield "It "
-            yield "boils"
-
         @capture_call(captured)
         def answer(question: str) -> Iterator[str]:
-            current_call().documents = ["a"]
-            return generate()
+            current_call().id = "before"
+            return stream(question)
 
         @capture_call(captured)
         async def answer_later(question: str) -> AsyncGenerator[str, None]:
-            current_call().documents = ["a"]
-            return generate_later()
+            current_call().id = "before"
+            return async_stream(question)
 
-        stream = answer(QUESTION)
-        assert captured.calls == []
-        assert list(stream) == ["It ", "boils"]
-        assert [token async for token in await answer_later(QUESTION)] == ["It ", "boils"]
+        for function in (answer, answer_later):
+            assert await read(function(QUESTION)) == ["It ", "boils"]
 
-        assert [call.response for call in captured.calls] == ["It boils"] * 2
-        assert [len(call.documents) for call in captured.calls] == [1, 1]
-        assert captured.calls[0].id == "inside"
+        fields = [(call.id, call.documents, call.response) for call in captured.calls]
+        assert fields == [("before", DOCUMENTS, "It boils")] * 2
 
     def test_of_events_is_read_by_functions(self, captured: Captured) -> None:
         """`response` and `documents` are asked for each item."""
@@ -512,7 +459,7 @@ class TestStream:
 
         assert len(list(stream(QUESTION))) == 3
         assert captured.only.response == "It boils"
-        assert captured.only.documents == (Document(text="a"),)
+        assert captured.only.documents == DOCUMENTS
         assert capture_failures() == 0
 
     def test_does_not_leak_into_its_reader(self, captured: Captured) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import logging
 import threading
 from collections.abc import Callable
@@ -43,9 +42,9 @@ Attach = Callable[..., tuple[Capturing, Callable[[], object]]]
 """Takes a target (and `on_evaluation`); gives what captures, and what makes it capture a call."""
 
 
-def langchain_handler(target: Any, **options: Any) -> Any:
+def langchain_handler(target: Any, sections: Any = None, **options: Any) -> Any:
     handler = langchain.RagEvalCallbackHandler(target, **options)
-    chain = langchain_app.rag_chain()
+    chain = langchain_app.rag_chain(langchain_app.Sections(found=sections))
     return handler, lambda: chain.invoke(QUESTION, {"callbacks": [handler]})
 
 
@@ -59,9 +58,9 @@ def langchain_retriever(target: Any, **options: Any) -> Any:
     return retriever, lambda: retriever.invoke(QUESTION)
 
 
-def llama_index_handler(target: Any, **options: Any) -> Any:
+def llama_index_handler(target: Any, sections: Any = None, **options: Any) -> Any:
     handler = llama_index.RagEvalHandler(target, **options)
-    engine = llama_index_app.engine()
+    engine = llama_index_app.engine(sections and llama_index_app.Sections(sections))
 
     def ask() -> object:
         with handler:
@@ -81,17 +80,17 @@ def llama_index_retriever(target: Any, **options: Any) -> Any:
     return retriever, lambda: retriever.retrieve(QUESTION)
 
 
-@pytest.fixture(
-    params=[
-        langchain_handler,
-        langchain_runnable,
-        langchain_retriever,
-        llama_index_handler,
-        llama_index_engine,
-        llama_index_retriever,
-    ],
-    ids=lambda attach: attach.__name__,
-)
+CAPTURING = [
+    langchain_handler,
+    langchain_runnable,
+    langchain_retriever,
+    llama_index_handler,
+    llama_index_engine,
+    llama_index_retriever,
+]
+
+
+@pytest.fixture(params=CAPTURING, ids=lambda attach: attach.__name__)
 def attach(request: pytest.FixtureRequest) -> Attach:
     made: Attach = request.param
     return made
@@ -173,49 +172,27 @@ def test_whoever_gets_a_call_finds_its_id(attach: Attach) -> None:
 # --- The record is made off the app's thread where an evaluator is the target
 
 
-def _changing_langchain(target: Any) -> Any:
-    """A chain whose app changes its documents and its outputs once it has the answer."""
-    documents = langchain_app.sections()
-    handler = langchain.RagEvalCallbackHandler(target)
-    chain = langchain_app.rag_chain(langchain_app.Sections(found=documents))
-
-    def ask() -> None:
-        assert chain.invoke(QUESTION, {"callbacks": [handler]}) == langchain_app.ANSWER
-        for document in documents:
-            document.page_content = "Changed."
-            document.metadata["page"] = 99
-
-    return handler, ask
-
-
-def _changing_llama_index(target: Any) -> Any:
-    """An engine whose app changes its nodes and its response once it has the answer."""
-    nodes = llama_index_app.nodes()
-    handler = llama_index.RagEvalHandler(target)
-    engine = llama_index_app.engine(llama_index_app.Sections(nodes))
-
-    def ask() -> None:
-        with handler:
-            response = engine.query(QUESTION)
-        for node in nodes:
-            node.text = "Changed."
-            node.metadata["page"] = 99
-        response.source_nodes.clear()
-
-    return handler, ask
-
-
-@pytest.mark.parametrize("changing", [_changing_langchain, _changing_llama_index])
+@pytest.mark.parametrize(
+    ("handler", "retrieved", "text"),
+    [
+        (langchain_handler, langchain_app.sections, "page_content"),
+        (llama_index_handler, llama_index_app.nodes, "text"),
+    ],
+)
 def test_a_record_made_later_shows_what_was_then(
-    changing: Callable[[Any], tuple[Capturing, Callable[[], object]]],
-    monkeypatch: pytest.MonkeyPatch,
+    handler: Any, retrieved: Callable[[], Any], text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Equal to the one that a function gets at once, whatever the app did to its objects since."""
     calls: list[RagCall] = []
     waiting: list[EndedCall] = []
     monkeypatch.setattr(BackgroundEvaluator, "submit_ended", lambda _, ended: waiting.append(ended))
-    changing(calls.append)[1]()
-    changing(RagEvaluator())[1]()
+    for target in (calls.append, RagEvaluator()):
+        sections = retrieved()
+        result = handler(target, sections)[1]()
+        for section in sections:
+            setattr(section, text, "Changed.")
+            section.metadata["page"] = 99
+        getattr(result, "source_nodes", []).clear()
 
     later = waiting[0].record()
 
@@ -224,27 +201,28 @@ def test_a_record_made_later_shows_what_was_then(
     assert later.documents == calls[0].documents
     assert later.row_key == calls[0].row_key
     assert later.__dict__["id"] == later.row_key[:16]
-    assert later.capture is not None
-    assert calls[0].capture is not None
-    assert later.capture.documents_from == calls[0].capture.documents_from == "prompt"
+    origins = [call.capture.documents_from for call in (later, calls[0]) if call.capture]
+    assert origins == ["prompt", "prompt"]
 
 
-@pytest.mark.parametrize(
+with_their_places = pytest.mark.parametrize(
     ("handler", "place"),
     [(langchain_handler, "langchain._finish"), (llama_index_handler, "llama_index._call")],
 )
+
+
+@with_their_places
 def test_the_prompt_is_searched_in_the_evaluators_thread(
     handler: Attach, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the app's thread only for a function, which is to have the record when the call ends."""
-    module = importlib.import_module(f"rag_eval_integrations.{place}")
     threads: list[int] = []
 
     def noted(*args: Any, **fields: Any) -> RagCall:
         threads.append(threading.get_ident())
         return to_call(*args, **fields)
 
-    monkeypatch.setattr(module, "to_call", noted)
+    monkeypatch.setattr(f"rag_eval_integrations.{place}.to_call", noted)
     handler(lambda call: None)[1]()
     capturing, ask = handler(RagEvaluator())
     ask()
@@ -255,25 +233,22 @@ def test_the_prompt_is_searched_in_the_evaluators_thread(
     assert threads[1] != threading.get_ident()
 
 
-@pytest.mark.parametrize("handler", [langchain_handler, llama_index_handler])
+@with_their_places
 def test_a_record_that_fails_later_is_counted(
-    handler: Attach, monkeypatch: pytest.MonkeyPatch
+    handler: Attach, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By what captures, as if it had failed at once, and as a failed call by the evaluator."""
 
     def broken(*args: Any, **fields: Any) -> RagCall:
         raise ZeroDivisionError("broken")
 
-    for place in ("langchain._finish", "llama_index._call"):
-        module = importlib.import_module(f"rag_eval_integrations.{place}")
-        monkeypatch.setattr(module, "to_call", broken)
+    monkeypatch.setattr(f"rag_eval_integrations.{place}.to_call", broken)
     background = BackgroundEvaluator(RagEvaluator())
     capturing, ask = handler(background)
     ask()
     assert background.close()
 
-    assert capturing.failed == 1
-    assert background.counters.failed == 1
+    assert (capturing.failed, background.counters.failed) == (1, 1)
 
 
 def test_a_broken_target_is_not_felt(attach: Attach, caplog: pytest.LogCaptureFixture) -> None:
@@ -289,12 +264,10 @@ def test_a_broken_target_is_not_felt(attach: Attach, caplog: pytest.LogCaptureFi
 
     assert results == [results[-1]] * 3
     assert capturing.failed == 2
-    logged = [
-        record for record in caplog.records if record.name.startswith("rag_eval_integrations.")
-    ]
-    assert [record.levelno for record in logged] == [logging.ERROR]
-    assert logged[0].exc_info is not None
-    assert isinstance(logged[0].exc_info[1], ZeroDivisionError)
+    ours = [record for record in caplog.records if "rag_eval_integrations." in record.name]
+    assert [record.levelno for record in ours] == [logging.ERROR]
+    assert ours[0].exc_info is not None
+    assert ours[0].exc_info[0] is ZeroDivisionError
 
 
 def test_a_target_that_cannot_be_used_is_refused(
@@ -308,14 +281,15 @@ def test_a_target_that_cannot_be_used_is_refused(
     async def tell(evaluation: Evaluation) -> None:
         """Never awaited."""
 
-    with pytest.raises(ConfigurationError, match="`target`"):
-        attach(7)
-    with pytest.raises(ConfigurationError, match=r"`target`.*async"):
-        attach(later)
-    with pytest.raises(ConfigurationError, match="`on_evaluation`"):
-        attach(lambda call: None, on_evaluation=print)
-    with pytest.raises(ConfigurationError, match="async"):
-        attach(RagEvaluator(), on_evaluation=tell)
+    refused: list[tuple[Any, dict[str, Any], str]] = [
+        (7, {}, "`target`"),
+        (later, {}, r"`target`.*async"),
+        (print, {"on_evaluation": print}, "`on_evaluation`"),
+        (RagEvaluator(), {"on_evaluation": tell}, "async"),
+    ]
+    for target, options, words in refused:
+        with pytest.raises(ConfigurationError, match=words):
+            attach(target, **options)
     monkeypatch.setattr(_delivery, "_EVALUATING", {"never.loaded"})
     with pytest.raises(ConfigurationError, match="`target`"):
         attach(7)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -11,7 +12,8 @@ from rag_eval_integrations.capture import _retrieval as retrieval
 from rag_eval_integrations.capture._delivery import delivery_to
 from rag_eval_integrations.capture._retrieval import OpenRetrieval, retrieving
 from rag_eval_integrations.capture._traces import CallTraces
-from rag_eval_integrations.records import RagCall
+
+from .conftest import Captured
 
 
 def test_a_retrieval_takes_as_long_as_its_clock_says(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,35 +34,27 @@ def test_a_retrieval_takes_as_long_as_its_clock_says(monkeypatch: pytest.MonkeyP
     ("raised", "status"), [(None, "ok"), (ValueError, "error"), (KeyboardInterrupt, "aborted")]
 )
 def test_a_retrieval_that_ends_badly_is_delivered_as_that(
-    raised: type[BaseException] | None, status: str
+    captured: Captured, raised: type[BaseException] | None, status: str
 ) -> None:
     """The app gets its exception; where nothing is made of it nothing is delivered."""
-    calls: list[RagCall] = []
-    delivery = delivery_to(calls.append, logging.getLogger("test"))
+    delivery = delivery_to(captured, logging.getLogger("test"))
 
-    def fail(made: bool) -> None:
-        with retrieving(
-            "q", delivery, lambda one: one.record("r", [], framework="host") if made else None
-        ):
-            if raised is not None:
+    for made in (
+        lambda retrieval: retrieval.record("r", [], framework="host"),
+        lambda retrieval: None,
+    ):
+        with pytest.raises(raised) if raised else nullcontext(), retrieving("q", delivery, made):
+            if raised:
                 raise raised
 
-    for made in (True, False):
-        if raised is None:
-            fail(made)
-        else:
-            with pytest.raises(raised):
-                fail(made)
-
-    assert [call.capture.status for call in calls if call.capture] == [status]
+    assert captured.statuses == [status]
 
 
-def test_what_cannot_be_recorded_is_counted_and_not_felt() -> None:
+def test_what_cannot_be_recorded_is_counted_and_not_felt(captured: Captured) -> None:
     """A failure in making the call is the capture's, not the app's."""
-    calls: list[RagCall] = []
-    delivery = delivery_to(calls.append, logging.getLogger("test"))
+    delivery = delivery_to(captured, logging.getLogger("test"))
 
     with retrieving("q", delivery, lambda one: 1 // 0):  # type: ignore[arg-type,return-value]
         pass
 
-    assert (calls, delivery.failures.count) == ([], 1)
+    assert (captured.calls, delivery.failures.count) == ([], 1)

@@ -17,8 +17,10 @@ from traced_apps import assert_traced, traced
 
 from rag_eval_integrations import capture_call, record_call
 from rag_eval_integrations.capture import capture_failures
-from rag_eval_integrations.records import RagCall
 
+from .conftest import Captured
+
+ANSWERED: Any = {"question": "Question?", "documents": ["It is so."], "response": "Answer."}
 TRACERS = {
     "openinference": "openinference",
     "openllmetry": "opentelemetry.instrumentation",
@@ -62,46 +64,41 @@ def ids_of(span: Span) -> dict[str, tuple[str, str]]:
     return {"otel": (f"{context.trace_id:032x}", f"{context.span_id:016x}")}
 
 
-def traces(call: RagCall) -> dict[Any, tuple[str, str]]:
-    assert call.capture is not None
-    return call.capture.traces
+def traces(captured: Captured) -> list[Any]:
+    return [call.capture.traces for call in captured.calls if call.capture]
 
 
-def test_a_request_around_a_call(request_span: Span) -> None:
+def test_a_request_around_a_call(captured: Captured, request_span: Span) -> None:
     """Plain code knows the span around it, whether the call is a block or one line."""
-    calls: list[RagCall] = []
-    with capture_call(calls.append, "Question?") as call:
+    with capture_call(captured, "Question?") as call:
         call.response = "Answer."
-    record_call(calls.append, question="Question?", documents=["It is so."], response="Answer.")
+    record_call(captured, **ANSWERED)
 
-    assert [traces(call) for call in calls] == [ids_of(request_span)] * 2
+    assert traces(captured) == [ids_of(request_span)] * 2
 
 
-def test_spans_that_reach_no_service() -> None:
+def test_spans_that_reach_no_service(captured: Captured) -> None:
     """A span that has ended, or is not sampled, is nobody's trace."""
-    calls: list[RagCall] = []
     ended = TracerProvider().get_tracer("web").start_span("GET /")
     ended.end()
     for span in (ended, TracerProvider(sampler=ALWAYS_OFF).get_tracer("web").start_span("GET /")):
         with trace.use_span(span):
-            record_call(calls.append, question="Question?", documents=(), response="Answer.")
+            record_call(captured, **ANSWERED)
 
-    assert [traces(call) for call in calls] == [{}, {}]
+    assert traces(captured) == [{}, {}]
 
 
-def test_a_tracer_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tracer_that_fails(captured: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its exception is counted and logged, and the call is delivered."""
 
     def fail() -> None:
         raise LookupError("no active run")
 
     monkeypatch.setitem(sys.modules, "mlflow", SimpleNamespace(get_current_active_span=fail))
-    calls: list[RagCall] = []
-    before = capture_failures()
-    record_call(calls.append, question="Question?", documents=(), response="Answer.")
+    record_call(captured, **ANSWERED)
 
-    assert [call.response for call in calls] == ["Answer."]
-    assert capture_failures() == before + 1
+    assert captured.only.response == "Answer."
+    assert capture_failures() == 1
 
 
 def test_nothing_is_imported() -> None:

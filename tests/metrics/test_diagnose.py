@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pytest
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.metrics import diagnose
 from rag_eval_integrations.records import By, Evaluation, JudgeInfo, Score, Sentences
 
+OURS = By()
 GOOD = {
     "context_relevance": 0.75,
     "context_utilization": 0.80,
@@ -18,11 +17,7 @@ GOOD = {
 }
 
 
-def scores(**values: float | None) -> dict[str, Score]:
-    return made(By(), values)
-
-
-def made(by: By, values: Mapping[str, float | None]) -> dict[str, Score]:
+def scores(by: By = OURS, /, **values: float | None) -> dict[str, Score]:
     return {
         name: Score(name=name, status="scored", value=value, by=by)
         if value is not None
@@ -65,9 +60,9 @@ def test_under_ragbench_use_is_divided_by_relevance() -> None:
     by = By(formulas="ragbench")
     good = {"context_utilization": 0.2, "completeness": 0.8, "adherence": 1.0}
 
-    assert patterns(made(by, {**good, "context_relevance": 0.25})) == ["healthy"]
-    assert patterns(made(by, {**good, "context_relevance": 0.5})) == ["context_ignored"]
-    assert patterns(made(by, good)) == []
+    assert patterns(scores(by, **good, context_relevance=0.25)) == ["healthy"]
+    assert patterns(scores(by, **good, context_relevance=0.5)) == ["context_ignored"]
+    assert patterns(scores(by, **good)) == []
 
 
 def test_nothing_is_diagnosed_from_an_unscored_score() -> None:

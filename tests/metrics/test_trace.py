@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from by_hand import keyed, labels_of, scored
 from hypothesis import given
@@ -17,85 +19,74 @@ from rag_eval_integrations.records import (
     Capture,
     JudgeInfo,
     Labelling,
+    Labels,
     RagCall,
     Score,
+    SentencizedCall,
 )
 
 CALL = keyed([["One.", "Two."], ["Three."]], ["A.", "B."])
 ALL = {"a": (["0a"], True), "b": (["0b"], True)}
+PROBABILITIES = {
+    "relevant_probabilities": {"0a": 0.9, "0b": 0.4, "1a": 0.2},
+    "utilized_probabilities": {"0a": 0.8, "0b": 0.1, "1a": 0.3},
+}
+
+
+def reasons(labels: Labels, call: SentencizedCall = CALL) -> dict[str, str | None]:
+    return {name: score.reason for name, score in scored(Trace(), call, labels).items()}
+
+
+def evidence(score: Score, name: str) -> Any:
+    assert score.evidence is not None
+    return score.evidence[name]
 
 
 # --- Worked examples
 
 
+FOUR = ["0a", "0b", "1a", "1b"]
 WINTER = labels_of(
-    ["0a", "0b", "1a", "1b"],
-    ["0a", "0b", "1a", "1b"],
+    FOUR,
+    FOUR,
     {"a": (["0a", "0b"], True), "b": (["1a"], True), "c": (["1b"], False)},
 )
-WINTER_CALL = keyed(
-    [
-        [
-            "A colony stays awake all winter.",
-            "It eats the honey that it stored.",
-            "Drones are driven out in autumn.",
-        ],
-        ["The bees hang together in a cluster.", "It's warmest in the middle."],
-        ["Bumble bee queens sleep in the ground.", "Their workers die in October."],
-    ],
-    [
-        "A colony stays awake and eats its stored honey.",
-        "The bees hang together in a cluster.",
-        "It's as hot as an oven in the middle.",
-    ],
-)
+WINTER_CALL = keyed([["x", "y", "z"], ["x", "y"], ["x", "y"]], ["A.", "B.", "C."])
 
 
 def test_completeness_is_four_of_seven_and_names_what_is_missing() -> None:
     """{0a 0b 1a 1c 2a 2b 3a} relevant, {0a 0b 1c 2a} used: 4/7, missing 1a, 2b, 3a."""
     call = keyed([["x", "y", "z"]] * 4, ["A."])
-    labels = labels_of(
-        ["0a", "0b", "1a", "1c", "2a", "2b", "3a"],
-        ["0a", "0b", "1c", "2a"],
-        {"a": (["0a"], True)},
-    )
+    relevant = ["0a", "0b", "1a", "1c", "2a", "2b", "3a"]
+    labels = labels_of(relevant, ["0a", "0b", "1c", "2a"], {"a": (["0a"], True)})
 
     score = scored(Trace(), call, labels)["completeness"]
 
     assert score.value == pytest.approx(4 / 7)
-    assert score.evidence is not None
-    assert score.evidence["relevant_unused_keys"] == ["1a", "2b", "3a"]
+    assert evidence(score, "relevant_unused_keys") == ["1a", "2b", "3a"]
     assert "1a, 2b, 3a" in (score.reason or "")
 
 
 def test_adherence_is_zero_when_one_sentence_is_not_supported() -> None:
     """One invented sentence among three gives 0.0, and is named with its text."""
-    call = keyed(
-        [["x"], ["x", "y"], ["x", "y"]],
-        [
-            "A colony stays awake all winter.",
-            "It heats the hive with burning wax.",
-            "The bees hang together in a cluster.",
-        ],
-    )
-    labels = labels_of(
-        ["0a"], ["0a"], {"a": (["0a"], True), "b": ([], False), "c": (["2a", "2b"], True)}
-    )
+    invented = "It heats the hive with burning wax."
+    response = ["A colony stays awake all winter.", invented, "The bees hang together."]
+    call = keyed([["x"], ["x", "y"], ["x", "y"]], response)
+    support = {"a": (["0a"], True), "b": ([], False), "c": (["2a", "2b"], True)}
 
-    score = scored(Trace(), call, labels)["adherence"]
+    score = scored(Trace(), call, labels_of(["0a"], ["0a"], support))["adherence"]
 
     assert score.value == 0.0
-    assert score.evidence is not None
-    assert score.evidence["unsupported"] == [
+    assert evidence(score, "unsupported") == [
         {
             "key": "b",
-            "text": "It heats the hive with burning wax.",
+            "text": invented,
             "support": "none",
             "supporting_sentence_keys": [],
             "explanation": "",
         }
     ]
-    assert "It heats the hive with burning wax." in (score.reason or "")
+    assert invented in (score.reason or "")
 
 
 def test_four_relevant_and_all_of_them_used() -> None:
@@ -106,10 +97,9 @@ def test_four_relevant_and_all_of_them_used() -> None:
     assert {name: score.value for name, score in scores.items()} == pytest.approx(
         dict(zip(TRACE_SCORES, (0.20, 1.0, 1.0, 0.0, 2 / 3, 0.55), strict=True))
     )
-    assert scores["adherence"].evidence is not None
-    assert scores["adherence"].evidence["unsupported"][0]["support"] == "partial"  # type: ignore[index,call-overload]
+    assert evidence(scores["adherence"], "unsupported")[0]["support"] == "partial"
     assert by_sentences.value == pytest.approx(4 / 7)
-    assert (by_sentences.evidence or {})["documents_without_relevant"] == [2]
+    assert evidence(by_sentences, "documents_without_relevant") == [2]
 
 
 # --- Empty cases, both formula sets
@@ -137,12 +127,9 @@ def test_four_relevant_and_all_of_them_used() -> None:
     ],
 )  # fmt: skip
 def test_empty_cases(
-    relevant: list[str],
-    utilized: list[str],
-    by_labelling: tuple[float, ...],
-    ragbench: tuple[float, ...],
-    said: str,
-) -> None:
+    relevant: list[str], utilized: list[str], by_labelling: tuple[float, ...],
+    ragbench: tuple[float, ...], said: str,
+) -> None:  # fmt: skip
     """R, U empty or not: what each formula set gives (R, U, C); no regression stands beside it."""
     labels = labels_of(relevant, utilized, ALL, estimates={"completeness": (0.49, 0.1)})
     names = ("context_relevance", "context_utilization", "completeness")
@@ -169,10 +156,8 @@ def test_an_unlabelled_sentence_leaves_adherence_unscored() -> None:
     """All labelled sentences are supported, one has no entry: it cannot be known; else A = 0."""
     scores = scored(Trace(), CALL, labels_of(["0a"], ["0a"], {"a": (["0a"], True)}))
 
-    assert scores["adherence"].status == "unscored"
-    assert scores["adherence"].unscored == "unlabelled_sentences"
-    assert scores["supported_fraction"].unscored == "unlabelled_sentences"
-    assert scores["trace_average"].unscored == "unlabelled_sentences"
+    for name in ("adherence", "supported_fraction", "trace_average"):
+        assert scores[name].unscored == "unlabelled_sentences"
     assert scores["context_relevance"].status == "scored"
     assert "b" in (scores["adherence"].reason or "")
     decided = scored(Trace(), CALL, labels_of(["0a"], ["0a"], {"a": ([], False)}))
@@ -186,32 +171,21 @@ def estimate(score: Score) -> tuple[float, float | None, str] | None:
 
 def test_probabilities_are_an_estimate_beside_the_value_of_the_labels() -> None:
     """Values count labels; estimates of R, U, C are expectations, that of A is its probability."""
-    labels = labels_of(
-        ["0a"],
-        ["0a"],
-        ALL,
-        relevant_probabilities={"0a": 0.9, "0b": 0.4, "1a": 0.2},
-        utilized_probabilities={"0a": 0.8, "0b": 0.1, "1a": 0.3},
-        supported_probabilities={"a": 0.9, "b": 0.5},
-    )
+    supported = {"a": 0.9, "b": 0.5}
+    labels = labels_of(["0a"], ["0a"], ALL, **PROBABILITIES, supported_probabilities=supported)
 
     soft = scored(Trace("ragbench"), CALL, labels)
     hard = scored(Trace("ragbench", hard=True), CALL, labels)
 
-    error = (0.09 + 0.24 + 0.16) ** 0.5 / 3
-    assert estimate(soft["context_relevance"]) == (
-        pytest.approx(1.5 / 3), pytest.approx(error), "expected",
-    )  # fmt: skip
-    error = (0.16 + 0.09 + 0.21) ** 0.5 / 3
-    assert estimate(soft["context_utilization"]) == (
-        pytest.approx(1.2 / 3), pytest.approx(error), "expected",
-    )  # fmt: skip
-    assert estimate(soft["completeness"]) == (pytest.approx(1.1 / 1.5), None, "expected")
-    assert estimate(soft["adherence"]) == (pytest.approx(0.45), None, "expected")
+    for name, value, error in (
+        ("context_relevance", 1.5 / 3, pytest.approx((0.09 + 0.24 + 0.16) ** 0.5 / 3)),
+        ("context_utilization", 1.2 / 3, pytest.approx((0.16 + 0.09 + 0.21) ** 0.5 / 3)),
+        ("completeness", 1.1 / 1.5, None),
+        ("adherence", 0.45, None),
+    ):
+        assert estimate(soft[name]) == (pytest.approx(value), error, "expected")
     assert soft["adherence"].probability == pytest.approx(0.45)
-    assert {name: score.value for name, score in soft.items()} == {
-        name: score.value for name, score in hard.items()
-    }
+    assert [score.value for score in soft.values()] == [score.value for score in hard.values()]
     assert soft["context_relevance"].value == pytest.approx(1 / 3)
     assert {score.method for score in soft.values()} == {"labels", "mean"}
     assert {estimate(score) for score in hard.values()} == {None}
@@ -219,67 +193,52 @@ def test_probabilities_are_an_estimate_beside_the_value_of_the_labels() -> None:
 
 
 def test_a_calibrated_estimate_comes_first() -> None:
-    """`estimates` of a judge beat expectations, and never are the value."""
-    labels = labels_of(
-        ["0a"],
-        ["0a"],
-        ALL,
-        estimates={"completeness": (0.25, 0.1), "adherence": (0.3, 0.05)},
-        relevant_probabilities={"0a": 0.9, "0b": 0.4, "1a": 0.2},
-        utilized_probabilities={"0a": 0.8, "0b": 0.1, "1a": 0.3},
-    )
+    """`estimates` of a judge beat expectations, and never are the value; `@` names formulas."""
+    estimates = {
+        "completeness": (0.25, 0.1),
+        "adherence": (0.3, 0.05),
+        "context_utilization@gpt-labeling": (0.8, 0.3),
+        "context_utilization": (0.4, None),
+    }
+    labels = labels_of(["0a"], ["0a"], ALL, estimates=estimates, **PROBABILITIES)
 
     scores = scored(Trace(), CALL, labels)
 
-    assert scores["completeness"].value == 1.0
-    assert estimate(scores["completeness"]) == (0.25, 0.1, "calibrated")
+    for name in ("completeness", "adherence"):
+        assert scores[name].value == 1.0
+        assert estimate(scores[name]) == (*estimates[name], "calibrated")
     assert scores["completeness"].reason == "1 of 1 relevant sentence was used."
-    assert scores["adherence"].value == 1.0
     assert scores["adherence"].probability == 0.3
-    assert estimate(scores["adherence"]) == (0.3, 0.05, "calibrated")
-
-
-def test_an_estimate_may_be_of_one_set_of_formulas() -> None:
-    """A name with `@` and a set is taken by that set's formulas, before a name without one."""
-    estimates = {"context_utilization@gpt-labeling": (0.8, 0.3), "context_utilization": (0.4, None)}
-    labels = labels_of(["0a"], ["0a"], ALL, estimates=estimates)
-
-    def utilization(by: Formulas) -> object:
-        return estimate(scored(Trace(by), CALL, labels)["context_utilization"])
-
-    assert utilization("gpt-labeling") == (0.8, 0.3, "calibrated")
-    assert utilization("ragbench") == (0.4, None, "calibrated")
+    assert estimate(scores["context_utilization"]) == (0.8, 0.3, "calibrated")
+    ragbench = scored(Trace("ragbench"), CALL, labels)["context_utilization"]
+    assert estimate(ragbench) == (0.4, None, "calibrated")
 
 
 def test_an_estimated_share_goes_by_the_baseline() -> None:
     """The judge estimates R / T; of 3 sentences, divided by 2 or by 30, it is R / baseline."""
     labels = labels_of(["0a"], ["0a"], ALL, estimates={"context_relevance": (0.4, 0.1)})
 
-    found = {
-        baseline: scored(Trace(relevance_baseline=baseline), CALL, labels)["context_relevance"]
-        for baseline in (None, 2, 30, 1)
-    }
-
-    assert {at: estimate(score) for at, score in found.items()} == {
-        None: (0.4, 0.1, "calibrated"),
-        2: (pytest.approx(0.6), pytest.approx(0.15), "calibrated"),
-        30: (pytest.approx(0.04), pytest.approx(0.01), "calibrated"),
-        1: (1.0, pytest.approx(0.3), "calibrated"),
-    }
+    for baseline, value, error in (
+        (None, 0.4, 0.1),
+        (2, 0.6, 0.15),
+        (30, 0.04, 0.01),
+        (1, 1.0, 0.3),
+    ):
+        score = scored(Trace(relevance_baseline=baseline), CALL, labels)["context_relevance"]
+        expected = (pytest.approx(value), pytest.approx(error), "calibrated")
+        assert estimate(score) == expected
 
 
 def test_a_judge_without_labels_leaves_every_score_unscored_with_its_reason() -> None:
     """No labels: six unscored scores, none zero."""
-    labelling = Labelling(
-        labels=None, judge=JudgeInfo(name="x"), unscored="refusal", reason="would not"
-    )
+    judge = JudgeInfo(name="x")
+    labelling = Labelling(labels=None, judge=judge, unscored="refusal", reason="would not")
 
     scores = Trace().score(CALL, labelling, By())
 
-    assert [score.name for score in scores] == list(TRACE_SCORES)
-    assert {(s.status, s.value, s.unscored, s.reason) for s in scores} == {
-        ("unscored", None, "refusal", "would not")
-    }
+    assert [(score.name, score.value, score.unscored, score.reason) for score in scores] == [
+        (name, None, "refusal", "would not") for name in TRACE_SCORES
+    ]
 
 
 def test_a_retrieval_alone_has_its_relevance() -> None:
@@ -299,9 +258,8 @@ def test_thresholds_give_a_verdict() -> None:
     scores = scored(trace, CALL, labels_of(["0a", "0b"], ["0a"], ALL))
     unknown = scored(trace, CALL, labels_of(["0a"], ["0a"], {"a": (["0a"], True)}))["adherence"]
 
-    assert scores["adherence"].passed is True
-    assert scores["completeness"].passed is False
-    assert scores["context_relevance"].passed is None
+    names = ("adherence", "completeness", "context_relevance")
+    assert [scores[name].passed for name in names] == [True, False, None]
     assert (unknown.threshold, unknown.passed) == (1.0, None)
 
 
@@ -336,10 +294,11 @@ def test_completeness_is_at_most_utilization(relevant: list[str], utilized: list
     default = scored(Trace(), BIG, labels)
     ragbench = scored(Trace("ragbench"), BIG, labels)
 
+    complete, used = default["completeness"].value, default["context_utilization"].value
     if relevant:
-        assert default["completeness"].value is not None
-        assert default["context_utilization"].value is not None
-        assert default["completeness"].value <= default["context_utilization"].value + 1e-12
+        assert complete is not None
+        assert used is not None
+        assert complete <= used + 1e-12
     for scores in (default, ragbench):
         assert all(score.value is None or 0 <= score.value <= 1 for score in scores.values())
 
@@ -355,10 +314,8 @@ def test_reasons_say_in_words_what_was_counted() -> None:
         }
     )
 
-    said = {name: score.reason for name, score in scored(Trace(), CALL, labels).items()}
-
-    assert said == {name: score.reason for name, score in scored(Trace(), CALL, soft).items()}
-    assert said == {
+    assert reasons(labels) == reasons(soft)
+    assert reasons(labels) == {
         "context_relevance": "2 of 3 document sentences are relevant to the question (0a, 1a).",
         "context_utilization": "The response used 2 sentences (0a, 0b); 2 are relevant; relevant "
         "but unused: 1a.",
@@ -372,49 +329,39 @@ def test_reasons_say_in_words_what_was_counted() -> None:
 
 def test_reasons_of_nothing_and_of_everything() -> None:
     """No empty brackets, nothing unused that was used, documents that hold nothing, no plural of 1."""
-    nothing = scored(Trace(), CALL, labels_of([], [], ALL))
-    everything = scored(Trace(), CALL, labels_of(["0a", "0b"], ["0a", "0b"], ALL))
-
-    assert nothing["context_relevance"].reason == (
-        "0 of 3 document sentences are relevant to the question."
-    )
-    assert nothing["context_utilization"].reason == "The response used 0 sentences; 0 are relevant."
     call, labels = keyed([["One."]], ["A."]), labels_of(["0a"], ["0a"], {"a": (["0a"], True)})
-    one = {name: score.reason for name, score in scored(Trace(), call, labels).items()}
-    assert one["context_relevance"] == "1 of 1 document sentence is relevant to the question (0a)."
-    assert one["context_utilization"] == "The response used 1 sentence (0a); 1 is relevant."
-    assert one["supported_fraction"] == "1 of 1 response sentence fully supported, 0 partially."
-    assert (everything["context_relevance"].reason or "").endswith(
-        "(0a, 0b); nothing relevant in document 1."
-    )
-    assert everything["completeness"].reason == "2 of 2 relevant sentences were used."
-    assert everything["adherence"].reason == (
-        "All 2 response sentences are fully supported by the documents."
-    )
+    nothing, single = reasons(labels_of([], [], ALL)), reasons(labels, call)
+    everything = reasons(labels_of(["0a", "0b"], ["0a", "0b"], ALL))
+
+    for said, reason in (
+        (nothing["context_relevance"], "0 of 3 document sentences are relevant to the question."),
+        (nothing["context_utilization"], "The response used 0 sentences; 0 are relevant."),
+        (single["context_relevance"], "1 of 1 document sentence is relevant to the question (0a)."),
+        (single["context_utilization"], "The response used 1 sentence (0a); 1 is relevant."),
+        (single["supported_fraction"], "1 of 1 response sentence fully supported, 0 partially."),
+        (everything["completeness"], "2 of 2 relevant sentences were used."),
+        (everything["adherence"], "All 2 response sentences are fully supported by the documents."),
+    ):
+        assert said == reason
+    last = "(0a, 0b); nothing relevant in document 1."
+    assert (everything["context_relevance"] or "").endswith(last)
 
 
 def test_what_speaks_against_adherence_goes_by_the_formulas() -> None:
     """`ragbench` goes by the record alone, the default by the sentences: so do reason, evidence."""
-    rows = {
-        "listed": labels_of(["0a"], ["0a"], ALL, unsupported_response_sentence_keys=["b"]),
-        "not listed": labels_of(
-            ["0a"], ["0a"], ALL | {"b": ([], False)}, unsupported_response_sentence_keys=[]
-        ),
-    }
-    found = {}
-    for name, labels in rows.items():
-        for by in ("ragbench", "gpt-labeling"):
-            score = scored(Trace(by), CALL, labels)["adherence"]
-            against = (score.evidence or {})["unsupported"]
-            keys = [entry["key"] for entry in against]  # type: ignore[index,union-attr,call-overload]
-            found[name, by] = (score.value, keys, (score.reason or "")[:26])
-
-    assert found == {
-        ("listed", "ragbench"): (0.0, ["b"], "Recorded as unsupported: b"),
-        ("listed", "gpt-labeling"): (1.0, [], "All 2 response sentences a"),
-        ("not listed", "ragbench"): (1.0, [], "No response sentence is re"),
-        ("not listed", "gpt-labeling"): (0.0, ["b"], "1 of 2 response sentences "),
-    }
+    listed = labels_of(["0a"], ["0a"], ALL, unsupported_response_sentence_keys=["b"])
+    support = ALL | {"b": ([], False)}
+    unlisted = labels_of(["0a"], ["0a"], support, unsupported_response_sentence_keys=[])
+    rows: list[tuple[Labels, Formulas, float, list[str], str]] = [
+        (listed, "ragbench", 0.0, ["b"], "Recorded as unsupported: b"),
+        (listed, "gpt-labeling", 1.0, [], "All 2 response sentences a"),
+        (unlisted, "ragbench", 1.0, [], "No response sentence is re"),
+        (unlisted, "gpt-labeling", 0.0, ["b"], "1 of 2 response sentences "),
+    ]
+    for labels, by, value, keys, reason in rows:
+        score = scored(Trace(by), CALL, labels)["adherence"]
+        assert (score.value, (score.reason or "")[:26]) == (value, reason)
+        assert [entry["key"] for entry in evidence(score, "unsupported")] == keys
 
 
 @pytest.mark.parametrize("count", [12, 13])
@@ -431,28 +378,23 @@ def test_a_reason_names_twelve_at_most_and_quotes_in_short(count: int) -> None:
     more = count > 12
     shown = ", ".join(keys[:12]) + (", …" if more else "")
     assert f"question ({shown})." in (relevance.reason or "")
-    assert (relevance.evidence or {})["relevant_keys"] == keys
+    assert evidence(relevance, "relevant_keys") == keys
     quoted = "w" * 150 + " " + ("x" * 8 + "…" if more else "x" * 9)
     assert (adherence.reason or "").count(f"(none): “{quoted}”") == 12
     assert (adherence.reason or "").endswith("; …" if more else "”")
-    assert len((adherence.evidence or {})["unsupported"]) == count  # type: ignore[arg-type]
+    assert len(evidence(adherence, "unsupported")) == count
 
 
 def test_without_both_probabilities_of_every_sentence_the_labels_count() -> None:
     """An expectation over some sentences would be no expectation of the whole."""
-    labels = labels_of(
-        ["0a"],
-        ["0a"],
-        ALL,
-        relevant_probabilities={"0a": 0.5, "0b": 0.5, "1a": 0.5},
-        utilized_probabilities={"0a": 0.5, "0b": 0.5},
-    )
+    some = {**PROBABILITIES, "utilized_probabilities": {"0a": 0.5, "0b": 0.5}}
+    labels = labels_of(["0a"], ["0a"], ALL, **some)
 
     scores = scored(Trace(), CALL, labels)
 
-    assert {scores[name].method for name in TRACE_SCORES[:3]} == {"labels"}
+    shown = {(scores[name].method, scores[name].estimate) for name in TRACE_SCORES[:3]}
+    assert shown == {("labels", None)}
     assert scores["context_relevance"].value == pytest.approx(1 / 3)
-    assert {scores[name].estimate for name in TRACE_SCORES[:3]} == {None}
 
 
 @pytest.mark.parametrize("by", ["gpt-labeling", "ragbench"])
@@ -468,5 +410,5 @@ def test_a_contradiction_is_named_in_the_reason(by: Formulas) -> None:
     adherence = scored(Trace(by), CALL, labels)["adherence"]
 
     assert (adherence.reason or "").endswith(" Contradicted in a: number 60 (documents: 30).")
-    against = (adherence.evidence or {})["unsupported"]
-    assert against[0]["contradictions"] == ["number 60 (documents: 30)"]  # type: ignore[index,call-overload]
+    [against] = evidence(adherence, "unsupported")
+    assert against["contradictions"] == ["number 60 (documents: 30)"]

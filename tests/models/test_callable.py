@@ -14,6 +14,8 @@ from rag_eval_integrations.models import CallableModel, Model
 from rag_eval_integrations.models.completion import CompletionRequest, Message
 from rag_eval_integrations.testing import ModelContract, labels_reply, small_call
 
+REQUEST = CompletionRequest(messages=(Message(role="user", content="x"),))
+
 
 class TestContract(ModelContract):
     """The contract that every model keeps."""
@@ -49,8 +51,7 @@ async def test_several_answers_and_what_is_left_out() -> None:
         count += 1
         return str(count)
 
-    request = CompletionRequest(messages=(Message(role="user", content="x"),), n=3, top_logprobs=5)
-
+    request = REQUEST.model_copy(update={"n": 3, "top_logprobs": 5})
     completion = await CallableModel(answer).complete(request)
 
     assert [choice.text for choice in completion.choices] == ["1", "2", "3"]
@@ -65,14 +66,11 @@ async def test_something_else_than_text_is_refused() -> None:
         return {"a": 1}  # type: ignore[return-value]
 
     with pytest.raises(JudgeOutputError, match="returned dict"):
-        await CallableModel(answer).complete(
-            CompletionRequest(messages=(Message(role="user", content="x"),))
-        )
+        await CallableModel(answer).complete(REQUEST)
 
 
 async def test_plain_functions_and_objects_are_called_as_well() -> None:
     """In a thread, unless they are coroutine functions; what a lambda makes is awaited here."""
-    request = CompletionRequest(messages=(Message(role="user", content="x"),))
     here = threading.get_ident()
     where: list[int] = []
 
@@ -88,7 +86,7 @@ async def test_plain_functions_and_objects_are_called_as_well() -> None:
     gateway = Gateway()
     models = [CallableModel(gateway), CallableModel(plain), CallableModel(lambda m: gateway(m))]
 
-    answers = [(await model.complete(request)).choices[0].text for model in models]
+    answers = [(await model.complete(REQUEST)).choices[0].text for model in models]
 
     assert answers == ["object", "plain", "object"]
     assert [ident == here for ident in where] == [True, False, True]
@@ -117,8 +115,7 @@ async def test_a_plain_function_may_raise_anything(error: BaseException) -> None
     def fail(messages: list[dict[str, str]]) -> str:
         raise error
 
-    request = CompletionRequest(messages=(Message(role="user", content="x"),))
     with pytest.raises(EscapedError) as caught:
-        await asyncio.wait_for(CallableModel(fail).complete(request), 10)
+        await asyncio.wait_for(CallableModel(fail).complete(REQUEST), 10)
 
     assert caught.value.original is error

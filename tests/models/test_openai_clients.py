@@ -25,11 +25,8 @@ QUESTION = CompletionRequest(messages=(Message(role="user", content="Is it so?")
 ANSWER = json.dumps({"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}]})
 
 
-PACKED: dict[str, Callable[[bytes], bytes]] = {
-    "gzip": gzip.compress,
-    "x-gzip": gzip.compress,
-    "deflate": zlib.compress,
-}
+Pack = Callable[[bytes], bytes]
+PACKED: dict[str, Pack] = {"gzip": gzip.compress, "x-gzip": gzip.compress, "deflate": zlib.compress}
 
 
 async def ask(reply: Reply, **settings: Any) -> str:

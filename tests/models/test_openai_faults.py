@@ -36,23 +36,23 @@ def message(content: object, **fields: Any) -> Any:
     return lambda _: Reply.json({"choices": [choice]})
 
 
-@pytest.mark.parametrize("status", [408, 429, 500, 529])
-async def test_what_may_pass_is_unavailable(status: int) -> None:
-    """With the status, for the layer that retries."""
-    with pytest.raises(JudgeUnavailableError, match=f"m at 127.0.0.1:[0-9]+ replied {status}") as e:
+@pytest.mark.parametrize(
+    ("status", "kind", "words"),
+    [
+        *((status, JudgeUnavailableError, f"m at 127.0.0.1:[0-9]+ replied {status}")
+          for status in (408, 429, 500, 529)),
+        *((status, JudgeRejectedError, f"scripted {status}") for status in (400, 401, 404)),
+    ],
+)  # fmt: skip
+async def test_a_status_says_whether_it_may_pass(
+    status: int, kind: type[Exception], words: str
+) -> None:
+    """With the status for the layer that retries, and the endpoint's own words."""
+    with pytest.raises(kind, match=words) as caught:
         await ask(Behaviour(statuses=(status,)))
 
-    assert e.value.status == status
-    assert e.value.retry_after is None
-
-
-@pytest.mark.parametrize("status", [400, 401, 404])
-async def test_what_stays_is_rejected(status: int) -> None:
-    """With the endpoint's own words."""
-    with pytest.raises(JudgeRejectedError, match=f"scripted {status}") as caught:
-        await ask(Behaviour(statuses=(status,)))
-
-    assert caught.value.status == status
+    assert getattr(caught.value, "status", None) == status
+    assert getattr(caught.value, "retry_after", None) is None
 
 
 async def test_an_empty_purse_is_rejected() -> None:
@@ -122,13 +122,10 @@ async def test_no_answer_in_time_is_unavailable(reply: Reply) -> None:
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ("stop", "stop"),
-        ("length", "length"),
-        ("content_filter", "content_filter"),
-        ("tool_calls", "stop"),
-        ("whatever", "unknown"),
+        *((reason, reason) for reason in ("stop", "length", "content_filter")),
+        ("tool_calls", "stop"), ("whatever", "unknown"),
     ],
-)
+)  # fmt: skip
 async def test_why_an_answer_ended(given: str, expected: str) -> None:
     """In our words; what is not known is unknown."""
     completion = await ask(Behaviour(finish_reason=given))
@@ -140,8 +137,7 @@ async def test_a_refusal_is_an_answer() -> None:
     """Its words are kept apart from the text, which is empty."""
     completion = await ask(Behaviour(refusal="I cannot help with that."), json_schema=SCHEMA)
 
-    assert completion.finish_reason == "refusal"
-    assert completion.text == ""
+    assert (completion.finish_reason, completion.text) == ("refusal", "")
     assert completion.choices[0].refusal == "I cannot help with that."
     assert completion.warnings == ()
 
@@ -150,8 +146,7 @@ async def test_a_prompt_that_a_filter_stopped_is_an_answer() -> None:
     """Azure says it with a 400, which must neither fail nor teach."""
     completion = await ask(Behaviour(blocked=True), temperature=1.0)
 
-    assert completion.finish_reason == "content_filter"
-    assert completion.text == ""
+    assert (completion.finish_reason, completion.text) == ("content_filter", "")
     assert completion.usage.requests == 1
 
 
@@ -228,13 +223,7 @@ async def test_placeholder_logprobs_are_passed_on() -> None:
 
 @pytest.mark.parametrize(
     "token",
-    [
-        5,
-        {"token": "a"},
-        {"token": "a", "logprob": None},
-        {"token": "a", "logprob": float("nan")},
-        {"token": "a", "logprob": True},
-    ],
+    [5, {"token": "a"}, *({"token": "a", "logprob": p} for p in (None, float("nan"), True))],
 )
 async def test_logprobs_of_another_shape_are_none(token: object) -> None:
     """DashScope's, for example: said, and not guessed at."""

@@ -86,25 +86,15 @@ def test_the_version_says_what_an_answer_depends_on() -> None:
 async def test_defaults_are_sent_where_the_request_says_nothing() -> None:
     """The request's own values win; extra fields go along."""
     with LoopbackServer() as server:
-        model = OpenAIModel(
-            "m",
-            base_url=server.base_url,
-            temperature=0.0,
-            seed=3,
-            max_tokens=50,
-            extra_body={"reasoning_effort": "low"},
-        )
+        defaults: dict[str, Any] = {"temperature": 0.0, "seed": 3, "max_tokens": 50}
+        extra = {"reasoning_effort": "low"}
+        model = OpenAIModel("m", base_url=server.base_url, extra_body=extra, **defaults)
 
         await model.complete(QUESTION)
         await model.complete(QUESTION.model_copy(update={"temperature": 1.0, "max_tokens": 5}))
 
         first, second = server.requests
-        assert {name: first[name] for name in ("temperature", "seed", "max_tokens")} == {
-            "temperature": 0.0,
-            "seed": 3,
-            "max_tokens": 50,
-        }
-        assert first["reasoning_effort"] == "low"
+        assert first.items() >= {**defaults, **extra}.items()
         assert (second["temperature"], second["max_tokens"]) == (1.0, 5)
 
 
@@ -159,9 +149,7 @@ async def test_a_dropped_model_closes_its_connections() -> None:
         assert server.open_connections == 0
 
 
-def test_a_loop_that_was_closed_carelessly_does_no_harm(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_loop_that_was_closed_carelessly_does_no_harm(caplog: pytest.LogCaptureFixture) -> None:
     """Its client is given up without touching the next loop: nothing fails, nothing is logged."""
     with LoopbackServer() as server:
         model = OpenAIModel("m", base_url=server.base_url)
@@ -195,9 +183,8 @@ first, second = (OpenAIModel("m", base_url=server.base_url) for _ in range(2))
 print(asyncio.run(first.complete(request)).text)
 print(_loop.run(second.complete(request)).text)
 """
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=60
-    )
+    command = [sys.executable, "-W", "error", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
 
     assert done.stdout.split("\n") == ['{"ok": true}', '{"ok": true}', ""]
     assert done.stderr == ""

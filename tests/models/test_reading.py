@@ -153,11 +153,8 @@ def test_a_broken_object_is_distinguished_from_a_brace_in_prose() -> None:
     """The broken one is yielded without a value, and so are the objects inside it."""
     text = 'The set {a, b}. {"x": {"y": 1}, } {'
 
-    assert [(each.start, each.value) for each in objects_in(text)] == [
-        (16, None),
-        (22, {"y": 1}),
-        (34, None),
-    ]
+    objects = [(each.start, each.value) for each in objects_in(text)]
+    assert objects == [(16, None), (22, {"y": 1}), (34, None)]
 
 
 @given(OBJECTS.filter(bool), st.data())

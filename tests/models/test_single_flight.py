@@ -51,9 +51,8 @@ async def test_a_failure_reaches_all_who_wait_and_is_not_remembered() -> None:
         await asyncio.sleep(0)
         raise ValueError("no")
 
-    results = await asyncio.gather(
-        *(flights.get("k", fail) for _ in range(3)), return_exceptions=True
-    )
+    askers = (flights.get("k", fail) for _ in range(3))
+    results = await asyncio.gather(*askers, return_exceptions=True)
 
     assert [str(result) for result in results] == ["no"] * 3
     assert calls == 1
@@ -98,13 +97,12 @@ def test_askers_on_two_loops_share_a_request() -> None:
     def ask() -> None:
         answers.append(asyncio.run(flights.get("k", request)))
 
-    first = threading.Thread(target=ask)
-    first.start()
-    assert started.wait(5)
-    second = threading.Thread(target=ask)
-    second.start()
-    first.join(5)
-    second.join(5)
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+        assert started.wait(5)
+    for thread in threads:
+        thread.join(5)
 
     assert answers == [7, 7]
     assert made == 1

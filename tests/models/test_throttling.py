@@ -11,6 +11,7 @@ import functools
 import random
 import re
 import threading
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from itertools import pairwise
 from typing import Any
@@ -26,14 +27,8 @@ from rag_eval_integrations.errors import (
     JudgeRejectedError,
     JudgeUnavailableError,
 )
-from rag_eval_integrations.models.completion import (
-    Choice,
-    Completion,
-    CompletionRequest,
-    Message,
-    Model,
-    WrappedModel,
-)
+from rag_eval_integrations.models import Choice, Completion, CompletionRequest, Message, Model
+from rag_eval_integrations.models.completion import WrappedModel
 from rag_eval_integrations.models.throttling import LocalPermits, Permits, ThrottledModel, Waiting
 from rag_eval_integrations.records import Usage
 
@@ -42,6 +37,7 @@ ANSWER = Completion(
     choices=(Choice(text="yes", finish_reason="stop"),),
     usage=Usage(requests=1, prompt_tokens=100, completion_tokens=10),
 )
+Answers = Callable[[int], Awaitable[Completion]]
 
 
 @pytest.fixture
@@ -68,15 +64,15 @@ class Scripted:
     version = "7"
     base_url = "http://127.0.0.1/v1"
 
-    def __init__(self, loop: JumpingLoop, answer: Callable[[int], Awaitable[Completion]]) -> None:
-        self._loop, self._answer = loop, answer
+    def __init__(self, clock: Callable[[], float], answer: Answers) -> None:
+        self._clock, self._answer = clock, answer
         self.starts: list[float] = []
         self.requests: list[CompletionRequest] = []
         self.running = 0
         self.most = 0
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        self.starts.append(self._loop.time() - 1000.0)
+        self.starts.append(self._clock() - 1000.0)
         self.requests.append(request)
         self.running += 1
         self.most = max(self.most, self.running)
@@ -88,7 +84,7 @@ class Scripted:
 
 def after(
     seconds: float, failures: Mapping[int, Exception] | None = None, every: Exception | None = None
-) -> Callable[[int], Awaitable[Completion]]:
+) -> Answers:
     """Answer after some seconds, but fail the attempts named, or every one."""
 
     async def answer(number: int) -> Completion:
@@ -101,17 +97,24 @@ def after(
 
 
 def throttling(
-    loop: JumpingLoop, answer: Callable[[int], Awaitable[Completion]], **settings: Any
+    loop: JumpingLoop, answer: Answers, chance: random.Random | None = None, **settings: Any
 ) -> tuple[Scripted, ThrottledModel]:
-    """A model that answers so, and the same within limits."""
-    model = Scripted(loop, answer)
-    return model, ThrottledModel(model, clock=loop.time, **settings)
+    """A model that answers so, and the same within limits, with pauses by chance."""
+    model = Scripted(loop.time, answer)
+    throttled = ThrottledModel(model, clock=loop.time, **settings)
+    throttled._random = chance or throttled._random
+    return model, throttled
 
 
 async def asked(throttled: ThrottledModel, times: int) -> list[Completion | BaseException]:
     """Ask at once, so many times."""
     every = (throttled.complete(REQUEST) for _ in range(times))
     return await asyncio.gather(*every, return_exceptions=True)
+
+
+def asking(throttled: ThrottledModel) -> asyncio.Future[Completion]:
+    """A request that is under way from the next step of the loop on."""
+    return asyncio.ensure_future(throttled.complete(REQUEST))
 
 
 def unavailable(
@@ -229,36 +232,27 @@ async def test_all_else_is_final(loop: JumpingLoop, error: Exception) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "settings", "message", "seconds", "status"),
+    ("answer", "settings", "seconds", "status", "message"),
     [
         (
-            after(1.0, every=unavailable(502, retry_after=2.0)),
-            {"max_attempts": 3},
+            after(1.0, every=unavailable(502, retry_after=2.0)), {"max_attempts": 3}, 7.0, 502,
             "3 attempts in 7.0 s, the maximum (`max_attempts`); the last failure: replied 502",
-            7.0,
-            502,
         ),
         (  # nobody sleeps only to fail then
-            after(0.0, every=unavailable(429, retry_after=600.0)),
-            {},
+            after(0.0, every=unavailable(429, retry_after=600.0)), {}, 0.0, 429,
             "1 attempt in 0.0 s, the endpoint asks to wait 600 s, beyond the deadline of 300 s; "
             "the last failure: replied 429",
-            0.0,
-            429,
         ),
         (  # the deadline counts from the first attempt's start
-            after(10_000.0),
-            {"deadline": 20},
+            after(10_000.0), {"deadline": 20}, 20.0, None,
             "1 attempt in 20.0 s, the deadline of 20 s passed without an answer",
-            20.0,
-            None,
         ),
     ],
     ids=["attempts", "Retry-After", "hangs"],
-)
+)  # fmt: skip
 @on_its_loop
 async def test_the_last_error_says_attempts_seconds_and_cause(
-    loop: JumpingLoop, answer: Any, settings: Any, message: str, seconds: float, status: int | None
+    loop: JumpingLoop, answer: Any, settings: Any, seconds: float, status: int | None, message: str
 ) -> None:
     """Of the same kind as the last failure, with its status, wait and cause."""
     _, throttled = throttling(loop, answer, **settings)
@@ -287,8 +281,7 @@ async def test_a_retry_that_finds_no_place_ends_at_the_deadline(loop: JumpingLoo
 
     first, second = await asked(throttled, 2)
 
-    assert isinstance(first, JudgeUnavailableError)
-    assert isinstance(second, JudgeUnavailableError)
+    assert {type(first), type(second)} == {JudgeUnavailableError}
     assert "waiting (concurrency); the last failure: replied 500" in str(first)
 
 
@@ -303,8 +296,7 @@ class Highest(random.Random):
 async def test_pauses_double_up_to_thirty_seconds(loop: JumpingLoop) -> None:
     """And attempts go on until one is answered."""
     failing = dict.fromkeys(range(7), unavailable(500))
-    model, throttled = throttling(loop, after(0.0, failing), max_attempts=8)
-    throttled._random = Highest()
+    model, throttled = throttling(loop, after(0.0, failing), Highest(), max_attempts=8)
 
     await throttled.complete(REQUEST)
 
@@ -340,24 +332,20 @@ async def test_concurrency_is_bounded_and_full(loop: JumpingLoop) -> None:
 @on_its_loop
 async def test_the_capacity_of_an_endpoint_is_measured(loop: JumpingLoop) -> None:
     """64 at once against 10 places: all are answered, refusals stay few, the places well used."""
-    refused = 0
 
     async def answer(number: int) -> Completion:
-        nonlocal refused
         await asyncio.sleep(0.005)
         if model.running > 10:
-            refused += 1
             raise unavailable(429)
         await asyncio.sleep(0.2)
         return ANSWER
 
-    model, throttled = throttling(loop, answer, max_concurrency=64)
-    throttled._random = random.Random(2)
+    model, throttled = throttling(loop, answer, random.Random(2), max_concurrency=64)
 
     answers = await asked(throttled, 2000)
 
     assert {type(answer) for answer in answers} == {Completion}
-    assert refused < 200
+    assert len(model.starts) - 2000 < 200  # refused
     assert 2000 * 0.205 / 10 / (loop.time() - 1000.0) > 0.65
 
 
@@ -374,8 +362,7 @@ async def test_refusals_at_random_do_not_starve_the_run(loop: JumpingLoop, share
             raise unavailable(429, retry_after=1.0)
         return ANSWER
 
-    _, throttled = throttling(loop, answer)
-    throttled._random = random.Random(1)
+    _, throttled = throttling(loop, answer, random.Random(1))
 
     await asked(throttled, 2000)
 
@@ -391,16 +378,14 @@ async def test_an_endpoint_that_is_down_becomes_quick_stated_errors(
     loop: JumpingLoop, status: int | None
 ) -> None:
     """2,000 requests to an endpoint that is not there end in a minute or so, each with its error."""
-    model, throttled = throttling(loop, after(0.01, every=unavailable(status)))
-    throttled._random = random.Random(1)
+    answer = after(0.01, every=unavailable(status))
+    model, throttled = throttling(loop, answer, random.Random(1))
 
     results = await asked(throttled, 2_000)
 
     assert {type(result) for result in results} == {JudgeUnavailableError}
-    assert re.match(
-        r"scripted was not asked: \d requests in a row failed, it is tried again in",
-        str(results[-1]),
-    )
+    why = r"scripted was not asked: \d requests in a row failed, it is tried again in"
+    assert re.match(why, str(results[-1]))
     assert len(model.starts) < 2000
     assert loop.time() - 1000.0 < 90
 
@@ -408,9 +393,8 @@ async def test_an_endpoint_that_is_down_becomes_quick_stated_errors(
 @on_its_loop
 async def test_after_the_cool_down_one_probe_decides(loop: JumpingLoop) -> None:
     """A single request goes; others fail at once until it is answered, then all go again."""
-    model, throttled = throttling(
-        loop, after(1.0, every=unavailable(500)), max_attempts=1, max_failures=2
-    )
+    answer = after(1.0, every=unavailable(500))
+    model, throttled = throttling(loop, answer, max_attempts=1, max_failures=2)
 
     async def fails(why: str) -> None:
         with pytest.raises(JudgeUnavailableError, match=why):
@@ -423,16 +407,15 @@ async def test_after_the_cool_down_one_probe_decides(loop: JumpingLoop) -> None:
     await fails("1 attempt")  # the probe fails: open again
     await fails("was not asked")
     await asyncio.sleep(30)
-    cancelled = asyncio.ensure_future(throttled.complete(REQUEST))
+    cancelled = asking(throttled)
     await asyncio.sleep(0.5)
     cancelled.cancel()
     model._answer = after(1.0)
-    probe = asyncio.ensure_future(throttled.complete(REQUEST))
+    probe = asking(throttled)
     await asyncio.sleep(0.5)
     await fails("is being tried again now")
     assert await probe == ANSWER
-    three = await asyncio.gather(*(throttled.complete(REQUEST) for _ in range(3)))
-    assert three == [ANSWER] * 3
+    assert await asked(throttled, 3) == [ANSWER] * 3
     assert len(model.starts) == 8
 
 
@@ -443,7 +426,7 @@ async def test_a_request_between_attempts_learns_at_once_that_the_circuit_opened
     """It does not sleep on: the error names its own attempts and why there is none more."""
     answer = after(0.0, {0: unavailable(503, retry_after=200.0)}, every=unavailable(500))
     _, throttled = throttling(loop, answer, max_attempts=2, max_failures=1)
-    resting = asyncio.ensure_future(throttled.complete(REQUEST))
+    resting = asking(throttled)
     await asyncio.sleep(0.1)
 
     with pytest.raises(JudgeUnavailableError):
@@ -464,23 +447,23 @@ async def test_waiting_says_what_for(loop: JumpingLoop) -> None:
     waits: list[Waiting] = []
     _, throttled = throttling(loop, after(1.0), rpm=6, on_wait=waits.append)
     assert throttled.waiting() is None
-    tasks = [asyncio.ensure_future(throttled.complete(REQUEST)) for _ in range(4)]
+    all_of_them = asyncio.ensure_future(asked(throttled, 4))
     await asyncio.sleep(4)
     assert throttled.waiting() == Waiting("rate limit", 6.0, 3)
     assert str(throttled.waiting()) == "3 waiting for 6.0 s: rate limit"
-    await asyncio.gather(*tasks)
+    await all_of_them
     assert [waiting.reason for waiting in waits] == ["rate limit"] * 3
 
     _, throttled = throttling(loop, after(1.0), max_concurrency=1)
-    tasks = [asyncio.ensure_future(throttled.complete(REQUEST)) for _ in range(3)]
+    all_of_them = asyncio.ensure_future(asked(throttled, 3))
     await asyncio.sleep(0.5)
     assert throttled.waiting() == Waiting("concurrency", None, 2)
-    await asyncio.gather(*tasks)
+    await all_of_them
 
     waits.clear()
     failing: dict[int, Exception] = {0: unavailable(429, retry_after=9.0)}
     _, throttled = throttling(loop, after(0.0, failing), on_wait=waits.append)
-    task = asyncio.ensure_future(throttled.complete(REQUEST))
+    task = asking(throttled)
     await asyncio.sleep(1)
     assert throttled.waiting() == Waiting("Retry-After", pytest.approx(8.0), 1)  # type: ignore[arg-type]
     await task
@@ -534,11 +517,11 @@ def test_no_cancellation_leaks_a_place(seed: int) -> None:
             return ANSWER
 
         model, throttled = throttling(
-            loop, answer, rpm=chance.choice([None, 600]), tpm=chance.choice([None, 100_000]),
+            loop, answer, chance,
+            rpm=chance.choice([None, 600]), tpm=chance.choice([None, 100_000]),
             max_concurrency=chance.choice([1, 2, 5]), max_failures=3, cool_down=2,
         )  # fmt: skip
-        throttled._random = chance
-        tasks = [asyncio.ensure_future(throttled.complete(REQUEST)) for _ in range(40)]
+        tasks = [asking(throttled) for _ in range(40)]
         for _ in range(25):
             await asyncio.sleep(chance.choice([0.0, 0.0, 0.05, 0.7]))
             chance.choice(tasks).cancel()
@@ -561,19 +544,16 @@ def test_a_throttled_model_outlives_its_loops() -> None:
     # Shares the clock of real loops, as it does in use.
     alive = True
 
-    class Hanging:
-        name = "hanging"
+    async def answer(number: int) -> Completion:
+        if not alive:
+            await asyncio.Event().wait()
+        return ANSWER
 
-        async def complete(self, request: CompletionRequest) -> Completion:
-            if not alive:
-                await asyncio.Event().wait()
-            return ANSWER
-
-    throttled = ThrottledModel(Hanging(), max_concurrency=2)
+    throttled = ThrottledModel(Scripted(time.monotonic, answer), max_concurrency=2)
     assert asyncio.run(throttled.complete(REQUEST)) == ANSWER
 
     async def abandon() -> None:
-        tasks = [asyncio.ensure_future(throttled.complete(REQUEST)) for _ in range(5)]
+        tasks = [asking(throttled) for _ in range(5)]
         await asyncio.sleep(0)
         assert throttled.waiting() == Waiting("concurrency", None, 3)
         del tasks
@@ -590,7 +570,7 @@ def test_a_throttled_model_outlives_its_loops() -> None:
 async def test_a_loop_that_was_closed_under_its_requests_holds_nobody_up(loop: JumpingLoop) -> None:
     """Closed without cancelling, its tasks still referred to: others pass those in the line."""
     _, throttled = throttling(loop, after(1.0), max_concurrency=1)
-    running = asyncio.ensure_future(throttled.complete(REQUEST))
+    running = asking(throttled)
     await asyncio.sleep(0)
     abandoned = asyncio.new_event_loop()
     stuck = throttled.complete(REQUEST)
@@ -600,7 +580,7 @@ async def test_a_loop_that_was_closed_under_its_requests_holds_nobody_up(loop: J
     thread.join()
     abandoned.close()
 
-    late = asyncio.ensure_future(throttled.complete(REQUEST))
+    late = asking(throttled)
 
     assert await asyncio.gather(running, late) == [ANSWER, ANSWER]
     assert throttled.waiting() is None
@@ -612,11 +592,11 @@ async def test_a_loop_that_was_closed_under_its_requests_holds_nobody_up(loop: J
 async def test_after_a_fork_nobody_waits_for_the_parents_requests(loop: JumpingLoop) -> None:
     """The child begins with all places free (here it is only told of a fork)."""
     _, throttled = throttling(loop, after(100.0), max_concurrency=1)
-    parents = asyncio.ensure_future(throttled.complete(REQUEST))
+    parents = asking(throttled)
     await asyncio.sleep(1)
     throttled.after_fork()
 
-    childs = asyncio.ensure_future(throttled.complete(REQUEST))
+    childs = asking(throttled)
     await asyncio.sleep(1)
 
     assert throttled.waiting() is None
@@ -628,21 +608,18 @@ def test_two_threads_share_the_places() -> None:
     running: list[int] = []
     most: list[int] = []
 
-    class Counting:
-        name = "counting"
+    async def answer(number: int) -> Completion:
+        running.append(1)
+        most.append(len(running))
+        await asyncio.sleep(0.001)
+        running.pop()
+        return ANSWER
 
-        async def complete(self, request: CompletionRequest) -> Completion:
-            running.append(1)
-            most.append(len(running))
-            await asyncio.sleep(0.001)
-            running.pop()
-            return ANSWER
-
-    throttled = ThrottledModel(Counting(), max_concurrency=3)
-    answers: list[Completion] = []
+    throttled = ThrottledModel(Scripted(time.monotonic, answer), max_concurrency=3)
+    answers: list[object] = []
 
     async def ask() -> None:
-        answers.extend(await asyncio.gather(*(throttled.complete(REQUEST) for _ in range(50))))
+        answers.extend(await asked(throttled, 50))
 
     threads = [threading.Thread(target=lambda: asyncio.run(ask())) for _ in range(3)]
     for thread in threads:
@@ -650,7 +627,7 @@ def test_two_threads_share_the_places() -> None:
     for thread in threads:
         thread.join(20)
 
-    assert len(answers) == 150
+    assert answers == [ANSWER] * 150
     assert max(most) <= 3
 
 
@@ -660,11 +637,11 @@ def test_two_threads_share_the_places() -> None:
 @on_its_loop
 async def test_it_is_a_model_with_the_same_identity(loop: JumpingLoop) -> None:
     """Throttling changes nothing that a score or a cache key is made of."""
-    throttled = ThrottledModel(Scripted(loop, after(0)))
+    model, throttled = throttling(loop, after(0))
     assert isinstance(throttled, Model)
     assert (throttled.name, throttled.model, throttled.version) == ("scripted", "m", "7")
     assert throttled.base_url == "http://127.0.0.1/v1"
-    assert await WrappedModel(Scripted(loop, after(0))).complete(REQUEST) == ANSWER
+    assert await WrappedModel(model).complete(REQUEST) == ANSWER
 
 
 @pytest.mark.parametrize(
@@ -678,11 +655,12 @@ async def test_arguments_out_of_range_are_refused(
     loop: JumpingLoop, field: str, value: object
 ) -> None:
     """At construction, with the field's name."""
+    limits: Any = {field: value}
     with pytest.raises(ConfigurationError, match=f"`{field}`"):
-        ThrottledModel(Scripted(loop, after(0)), **{field: value})  # type: ignore[arg-type]
+        throttling(loop, after(0), **limits)
     if field in ("rpm", "tpm"):
         with pytest.raises(ConfigurationError, match=f"`{field}`"):
-            LocalPermits(**{field: value})  # type: ignore[arg-type]
+            LocalPermits(**limits)
 
 
 # --- Permits that models share ------------------------------------------------------------------
@@ -708,9 +686,8 @@ class Shared:
 async def test_every_attempt_takes_a_shared_permit(loop: JumpingLoop) -> None:
     """One request and its estimated tokens, retries included, in the order of the requests."""
     shared = Shared(10.0)
-    model, throttled = throttling(
-        loop, after(0.0, {0: unavailable(429, retry_after=1.0)}), permits=shared
-    )
+    failing: dict[int, Exception] = {0: unavailable(429, retry_after=1.0)}
+    model, throttled = throttling(loop, after(0.0, failing), permits=shared)
 
     await asyncio.gather(*(throttled.complete(numbered(number)) for number in range(3)))
 
@@ -742,10 +719,8 @@ async def test_two_models_share_one_quota(
 @on_its_loop
 async def test_a_retry_waits_for_shared_permits_until_the_deadline(loop: JumpingLoop) -> None:
     """The time before the first attempt does not count, as in the queue."""
-    shared = Shared(50.0)
-    model, throttled = throttling(
-        loop, after(0.0, every=unavailable(429, retry_after=1.0)), permits=shared, deadline=20.0
-    )
+    answer = after(0.0, every=unavailable(429, retry_after=1.0))
+    model, throttled = throttling(loop, answer, permits=Shared(50.0), deadline=20.0)
 
     with pytest.raises(JudgeUnavailableError, match=r"1 attempt in 20.0 s.*\(rate limit\)"):
         await throttled.complete(REQUEST)
@@ -773,7 +748,7 @@ async def test_permits_that_fail_end_the_request(loop: JumpingLoop, failure: Exc
 async def test_waiting_tells_of_shared_permits_and_nothing_leaks(loop: JumpingLoop) -> None:
     """Their end is unknown; a cancelled request gives its place back and is not sent."""
     model, throttled = throttling(loop, after(0.0), permits=Shared(5.0), max_concurrency=1)
-    first, second = (asyncio.ensure_future(throttled.complete(REQUEST)) for _ in range(2))
+    first, second = (asking(throttled) for _ in range(2))
     await asyncio.sleep(1.0)
     assert throttled.waiting() == Waiting("rate limit", None, 2)
 
@@ -796,20 +771,18 @@ async def test_an_endpoint_that_is_not_there_is_reported_at_once(loop: JumpingLo
     """1,000 requests end within a second, after two attempts each of those under way."""
     waits: list[Waiting] = []
     model, throttled = throttling(loop, after(0.01, every=refused()), on_wait=waits.append)
-    results = await asyncio.gather(
-        *(throttled.complete(REQUEST) for _ in range(1_000)), return_exceptions=True
-    )
+    results = await asked(throttled, 1_000)
 
     assert loop.time() - 1000.0 < 1.0
     assert len(model.starts) <= 2 * 32
-    assert all(
-        isinstance(error, JudgeUnavailableError) and not error.connected for error in results
-    )
-    assert all(str(error).startswith("m at host cannot be reached: refused") for error in results)
+    for error in results:
+        assert isinstance(error, JudgeUnavailableError)
+        assert not error.connected
+        assert str(error).startswith("m at host cannot be reached: refused")
     assert str(results[0]) == "m at host cannot be reached: refused (2 attempts in 0.3 s)"
     assert str(results[-1]).endswith("refused; it is tried again in 30 s")
-    (opened,) = [waiting for waiting in waits if waiting.reason == "circuit open"]
-    assert opened.why == "m at host cannot be reached: refused"
+    opened = [waiting.why for waiting in waits if waiting.reason == "circuit open"]
+    assert opened == ["m at host cannot be reached: refused"]
 
     model._answer = after(0.01)
     await asyncio.sleep(30)
@@ -826,7 +799,7 @@ async def test_an_endpoint_that_was_up_is_tried_again(
     """It may be restarting: refused connections are then as temporary as a 503."""
     failing = {} if first is None else {0: first}
     model, throttled = throttling(loop, after(0.1, failing | {n: refused() for n in range(1, 6)}))
-    await asyncio.gather(throttled.complete(REQUEST), return_exceptions=True)
+    await asked(throttled, 1)
     assert await throttled.complete(REQUEST) == ANSWER
     assert len(model.starts) == 7
 
@@ -838,7 +811,7 @@ async def test_a_single_request_that_keeps_failing_is_seen_within_5_seconds(
 ) -> None:
     """Its pauses grow, so that a fifth failure may take a minute; a retry or two tell nobody."""
     _, throttled = throttling(loop, after(0.0, every=unavailable(500, retry_after)))
-    task = asyncio.ensure_future(throttled.complete(REQUEST))
+    task = asking(throttled)
     await asyncio.sleep(5)  # after the first failure
     assert len(caplog.records) == 1
     with pytest.raises(JudgeUnavailableError):

@@ -88,10 +88,9 @@ def test_a_metric_of_the_author_is_found(put: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="use intent, inputSpec, outputRules"):
         AuthorWords({"rules": "x"})
 
-    project.add_metric("Is it kind? OK or ERR.\nuser:\n{{output}}\n")
-
-    assert {metric.name for metric in project.metrics()} == {"loud", "custom"}
-    project.add_metric("Is it kind? OK or ERR.\nuser:\n{{output}}\n")
+    for _ in range(2):
+        project.add_metric("Is it kind? OK or ERR.\nuser:\n{{output}}\n")
+        assert {metric.name for metric in project.metrics()} == {"loud", "custom"}
     with pytest.raises(ConfigurationError, match="is another metric"):
         project.add_metric("Is it rude? OK or ERR.\nuser:\n{{output}}\n")
     with pytest.raises(ConfigurationError, match="does not insert"):

@@ -91,9 +91,8 @@ def test_tables_without_a_header_or_with_other_names_are_read() -> None:
         "ruleid": "2", "testid": "1", "testinput": "d", "expectedoutput": "E", "reasoning": "f",
     }  # fmt: skip
     old = read_tests_csv('"rule id","test type","rule","test case"\n"ab12","negative","No.","x"')
-    assert old.rows == [
-        {"ruleid": "ab12", "test type": "negative", "ruletext": "No.", "testinput": "x"}
-    ]
+    row = {"ruleid": "ab12", "test type": "negative", "ruletext": "No.", "testinput": "x"}
+    assert old.rows == [row]
     own = read_tests_csv("ruleid,testid,expectedoutput,reasoning,Word\n1,1,a,b,c", ["word"])
     assert own.rows[0]["word"] == "c"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prompt_test_models import make_result
@@ -31,6 +32,7 @@ from rag_eval_integrations.prompt_tests.evaluate import OWN_METRICS, Basis, Spec
 from rag_eval_integrations.prompt_tests.project import find_metrics
 from rag_eval_integrations.testing import ScriptedModel
 
+FINE = "Fine.\nOK"
 LOUD = PromptyMetric(parse_prompty("{{output}}|{{rules}}|{{contexts}}|{{expected}}", name="loud"))
 
 
@@ -51,9 +53,8 @@ async def test_an_empty_output_does_not_comply_and_nobody_is_asked(
     """Metrics have no score for it, and say so; a result without an output is left as it is."""
     judge, failed = saying(), make_result(None, error="down")
 
-    [result, same] = await PromptEvaluation(prompt, spec, [judge], [LOUD]).outputs(
-        [*results(" \n"), failed]
-    )
+    evaluation = PromptEvaluation(prompt, spec, [judge], [LOUD])
+    [result, same] = await evaluation.outputs([*results(" \n"), failed])
 
     assert (result.state, result.reason) == ("err", "the output is empty")
     [metric] = result.metrics
@@ -88,34 +89,33 @@ async def test_a_judge_that_fails_is_asked_again_by_the_next_run(
     def broken(request: CompletionRequest) -> str | Exception:
         if "TWO" in request.messages[-1].content:
             return JudgeRejectedError("no")
-        return "Fine.\nOK"
+        return FINE
 
-    first = PromptEvaluation(
-        prompt, spec, [ScriptedModel(broken, name="j")], [LOUD], journal=Journal(path)
-    )
-    done = await first.outputs(results("ONE", "TWO"))
+    async def evaluated(given: list[Result], reply: Any) -> tuple[list[Result], int]:
+        judges = [ScriptedModel(reply, name="j")]
+        evaluation = PromptEvaluation(prompt, spec, judges, [LOUD], journal=Journal(path))
+        return await evaluation.outputs(given), evaluation.asked
+
+    done, asked = await evaluated(results("ONE", "TWO"), broken)
     assert done[1].compliance is not None
     for judged in (done[1].compliance, done[1].metrics[0]):
         assert (judged.outcome, judged.failed) == ("unknown", True)
-    assert (done[0].metrics[0].outcome, first.asked) == ("ok", 4)
+    assert (done[0].metrics[0].outcome, asked) == ("ok", 4)
 
-    judge = ScriptedModel(lambda _: "Fine.\nOK", name="j")
-    second = PromptEvaluation(prompt, spec, [judge], [LOUD], journal=Journal(path))
-    again = await second.outputs(done)
+    again, asked = await evaluated(done, lambda _: FINE)
     assert again[1].state == "ok"
-    assert 1 <= second.asked <= 2
-
-    third = PromptEvaluation(prompt, spec, [judge], [LOUD], journal=Journal(path))
-    assert await third.outputs(again) == again
-    assert third.asked == 0
+    assert 1 <= asked <= 2
+    assert await evaluated(again, lambda _: FINE) == (again, 0)
 
 
 async def test_several_judges_stand_beside_each_other(prompt: PromptUnderTest, spec: Spec) -> None:
     """The first one's verdict counts; every metric is asked of each, or of its own judge."""
-    first = ScriptedModel(lambda r: "A.\nOK" if "<<<" in r.messages[-1].content else "80", name="a")
-    second = ScriptedModel(
-        lambda r: "B.\nERR" if "<<<" in r.messages[-1].content else "ok", name="b"
-    )
+
+    def judge(name: str, verdict: str, score: str) -> ScriptedModel:
+        replies = {True: verdict, False: score}
+        return ScriptedModel(lambda r: replies["<<<" in r.messages[-1].content], name=name)
+
+    first, second = judge("a", "A.\nOK", "80"), judge("b", "B.\nERR", "ok")
     own = PromptyMetric(parse_prompty("{{output}}", name="own"), judge=saying("7", name="c"))
 
     evaluation = PromptEvaluation(prompt, spec, [first, second], [LOUD, own])
@@ -136,15 +136,13 @@ async def test_metrics_get_all_that_is_known(prompt: PromptUnderTest, spec: Spec
     names = ("output", "prompt", "rules", "input", "intent", "inputSpec", "expected", "groundtruth")
     text = "|".join(f"{{{{{name}}}}}" for name in (*names, "contexts", "mine"))
     metric = PromptyMetric(parse_prompty(text, name="m"), variables={"mine": "MINE"})
-    test = PromptTest(
-        uid="t", inputs={"text": "IN"}, expected="EXP", groundtruth="GT", groundtruth_score=-1
-    )
+    more: dict[str, Any] = {"expected": "EXP", "groundtruth": "GT", "groundtruth_score": -1}
+    test = PromptTest(uid="t", inputs={"text": "IN"}, **more)
     result = Result(test=test, model="m", output="OUT", contexts=("C1", "C2"))
     judge = saying("no score at all")
 
-    [done] = await PromptEvaluation(prompt, spec, [judge], [metric], compliance=None).outputs(
-        [result]
-    )
+    evaluation = PromptEvaluation(prompt, spec, [judge], [metric], compliance=None)
+    [done] = await evaluation.outputs([result])
 
     assert judge.prompts == [
         "OUT|Repeat the text in capitals.\n\n{{text}}|The output is in capitals.\nThe output "
@@ -156,9 +154,8 @@ async def test_metrics_get_all_that_is_known(prompt: PromptUnderTest, spec: Spec
     assert "neither a score nor" in (done.metrics[0].problem or "")
     cut = Completion(choices=(Choice(text="85", finish_reason="length"),))
     stopped = ScriptedModel([cut], name="j")
-    [again] = await PromptEvaluation(prompt, spec, [stopped], [LOUD], compliance=None).outputs(
-        [done]
-    )
+    evaluation = PromptEvaluation(prompt, spec, [stopped], [LOUD], compliance=None)
+    [again] = await evaluation.outputs([done])
     assert [m.key for m in again.metrics] == ["m with judge", "loud with j"]
     assert again.metrics[1].problem == "the judge's reply was cut off"
 
@@ -177,19 +174,19 @@ async def test_tests_and_rules_are_judged_themselves(prompt: PromptUnderTest, sp
         assert "ANSWER" in user
         return "As asked.\nOK"
 
-    judge = ScriptedModel(reply, name="judge")
+    judge, answering = ScriptedModel(reply, name="judge"), ScriptedModel(reply, name="answering")
     notices: list[None] = []
     evaluation = PromptEvaluation(prompt, spec, [judge], done=lambda: notices.append(None))
 
-    checks = await evaluation.tests([results("x")[0].test], agreement_model=judge)
+    checks = await evaluation.tests([results("x")[0].test], agreement_model=answering)
     rules = await evaluation.rules()
 
     [check] = checks
     outcomes = [judged.outcome for judged in (check.validity, check.agreement) if judged]
     assert (outcomes, check.agreement_output) == (["ok", "ok"], "ANSWER")
     assert [(c.rule.id, c.grounded.outcome) for c in rules] == [(1, "ok"), (2, "err")]
-    assert len(notices) == 3
-    assert "- The output is in capitals." in next(p for p in judge.prompts if "Answer the" in p)
+    assert (len(notices), evaluation.asked) == (3, 5)
+    assert "- The output is in capitals." in answering.prompts[0]
 
 
 async def test_checks_without_what_they_need_are_unknown(prompt: PromptUnderTest) -> None:
@@ -200,10 +197,8 @@ async def test_checks_without_what_they_need_are_unknown(prompt: PromptUnderTest
 
     [check] = await evaluation.tests([test], agreement_model=broken)
 
-    outcomes = [
-        (judged.outcome, judged.failed) for judged in (check.validity, check.agreement) if judged
-    ]
-    assert outcomes == [("unknown", False), ("unknown", True)]
+    judged = [judged for judged in (check.validity, check.agreement) if judged]
+    assert [(it.outcome, it.failed) for it in judged] == [("unknown", False), ("unknown", True)]
     [only] = await evaluation.tests([test], validity=False)
     assert (only.validity, only.agreement) == (None, None)
 
@@ -271,8 +266,8 @@ async def test_our_own_metrics_are_found_by_name(put: Path, spec: Spec) -> None:
         assert lint(load_prompty(path)) == []
 
     judge = ScriptedModel(lambda _: '{"explanation": "right", "score": 90}', name="j")
-    accuracy = [metric for metric in metrics if metric.name == "accuracy"]
-    evaluation = PromptEvaluation(put, spec, [judge], accuracy, compliance=None)
+    [accuracy] = (metric for metric in metrics if metric.name == "accuracy")
+    evaluation = PromptEvaluation(put, spec, [judge], [accuracy], compliance=None)
     plain, known = results("OUT", "OUT")
     known = known.model_copy(update={"test": known.test.model_copy(update={"groundtruth": "GT"})})
     done = await evaluation.outputs([plain, known])

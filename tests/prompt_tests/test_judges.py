@@ -154,11 +154,10 @@ def some() -> tuple[list[Result], list[TestCheck]]:
     """By rule, direction and scenario; every other one complies, the first three are valid."""
     results, checks = judged(*"eoeoeoeo"), []
     for n, result in enumerate(results):
-        scenario = ("day", "night")[n % 2]
-        place = {"rule_id": 1 + n // 4, "inverse": n % 4 > 1, "scenario": scenario}
-        results[n] = result.model_copy(update={"test": result.test.model_copy(update=place)})
-        valid = Judged(outcome="ok" if n < 3 else "err")
-        checks.append(TestCheck(test=results[n].test, validity=valid))
+        place = {"rule_id": 1 + n // 4, "inverse": n % 4 > 1, "scenario": ("day", "night")[n % 2]}
+        test = result.test.model_copy(update=place)
+        results[n] = result.model_copy(update={"test": test})
+        checks.append(TestCheck(test=test, validity=Judged(outcome="ok" if n < 3 else "err")))
     return results, checks
 
 
@@ -199,12 +198,9 @@ def test_a_choice_of_nothing_is_a_mistake() -> None:
 
 def scored(oks: Sequence[bool], scores: Sequence[float | None]) -> list[Result]:
     letters = ["o" if ok else "e" for ok in oks]
-    return [
-        result.model_copy(
-            update={"metrics": (MetricResult(metric="loud", judge="j", score=score),)}
-        )
-        for result, score in zip(judged(*letters), scores, strict=True)
-    ]
+    metrics = [(MetricResult(metric="loud", judge="j", score=score),) for score in scores]
+    pairs = zip(judged(*letters), metrics, strict=True)
+    return [result.model_copy(update={"metrics": made}) for result, made in pairs]
 
 
 def test_a_fall_is_worse_fine_or_cannot_be_told() -> None:
@@ -218,9 +214,8 @@ def test_a_fall_is_worse_fine_or_cannot_be_told() -> None:
     fell, loud = comparison.scores["compliance"], comparison.scores["loud"]
     assert (fell.n, fell.losses, fell.mean_a) == (60, 20, 1.0)
     assert fell.difference == pytest.approx(-1 / 3)
-    assert fell.verdict(0.1).outcome == "worse"
-    assert fell.verdict(0.3).outcome == "cannot tell"
-    assert fell.verdict(0.9).outcome == "fine"
+    outcomes = [fell.verdict(margin).outcome for margin in (0.1, 0.3, 0.9)]
+    assert outcomes == ["worse", "cannot tell", "fine"]
     assert loud.verdict(0.05).outcome == "fine"
     [few] = compare(before[:5], after[:5])
     assert few.scores["compliance"].verdict(0.1).outcome == "cannot tell"
@@ -228,16 +223,12 @@ def test_a_fall_is_worse_fine_or_cannot_be_told() -> None:
 
 def test_repetitions_of_a_test_count_as_one() -> None:
     """They are not independent: the interval is that of the tests."""
-    before = [
-        result.model_copy(update={"run": run}) for result in scored([True] * 12, [None] * 12)
-        for run in range(3)
-    ]  # fmt: skip
-    after = [
-        result.model_copy(update={"compliance": Judged(outcome="err", judge="j")})
-        if result.test.uid == "t0" else result
-        for result in before
-    ]  # fmt: skip
-    [comparison] = compare(before, after)
+
+    def runs(*oks: bool) -> list[Result]:
+        results = scored(oks, [None] * 12)
+        return [result.model_copy(update={"run": run}) for result in results for run in range(3)]
+
+    [comparison] = compare(runs(*[True] * 12), runs(False, *[True] * 11))
     score = comparison.scores["compliance"]
     assert (score.n, score.conversations) == (36, 12)
     assert "loud" not in comparison.scores

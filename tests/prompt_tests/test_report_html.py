@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from html.parser import HTMLParser
 from typing import Any
 
 import pytest
 from hostile import HOSTILE, acting
+from parsed import Parsed
 from prompt_test_models import make_result, planted
 
 from rag_eval_integrations._visible import visible
@@ -18,43 +18,29 @@ from rag_eval_integrations.prompt_tests._pages import report_pieces
 from rag_eval_integrations.prompt_tests.records import Judged, Rule, RuleCheck
 
 
-class Page(HTMLParser):
-    """Collects elements with their attributes, tables by their rows, and the text."""
+class Page(Parsed):
+    """The page of a report: its tables by their rows, and its text without scripts and styles."""
 
     def __init__(self, report: Report) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.rows: list[list[str]] = []
-        self._in = ""
-        self._cell = False
-        self._said: list[str] = []
         self.source = "".join(report_pieces(report))
-        self.feed(self.source)
-        self.text = "".join(self._said)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-        self._in = tag if tag in ("script", "style") else ""
-        if tag == "tr":
-            self.rows.append([])
-        if tag in ("td", "th"):
-            self.rows[-1].append("")
-            self._cell = True
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag in ("td", "th"):
-            self._cell = False
-            self.rows[-1][-1] = self.rows[-1][-1].strip()
+        super().__init__(self.source)
+        self.rows: list[list[str]] = []
+        for element in self.elements:
+            if element.tag == "tr":
+                self.rows.append([])
+            elif element.tag in ("td", "th"):
+                self.rows[-1].append(element.text.strip())
+        [self.text] = self.texts("html")
 
     def handle_data(self, data: str) -> None:
-        if self._in:
-            return
-        self._said.append(data)
-        if self._cell:
-            self.rows[-1][-1] += data
+        if not {"script", "style"} & {element.tag for element in self._open}:
+            super().handle_data(data)
+
+    def of(self, tag: str) -> list[dict[str, str | None]]:
+        return [element.attributes for element in self.elements if element.tag == tag]
 
     def failures(self) -> list[dict[str, str | None]]:
-        return [a for tag, a in self.elements if tag == "details" and a.get("class") == "failure"]
+        return [a for a in self.of("details") if a.get("class") == "failure"]
 
     def row(self, *begins: str) -> list[str]:
         """The first row whose cells begin so."""
@@ -88,9 +74,8 @@ def test_compliance_stands_with_its_counts_and_interval() -> None:
     page = Page(Report("p", MIXED))
 
     assert page.row("m", "87.5%") == ["m", "87.5%", "52.9% to 97.8%", "", "8", "7", "1", "1", "0"]
-    assert page.row("n", "inverse rules")[2:] == [
-        "0.0%", "0.0% to 65.8%", "", "2", "0", "2", "0", "1",
-    ]  # fmt: skip
+    inverse = ["0.0%", "0.0% to 65.8%", "", "2", "0", "2", "0", "1"]
+    assert page.row("n", "inverse rules")[2:] == inverse
     assert page.row("m", "baseline tests")[2] == "100.0%"
     assert "left out of the share" in page.text
     worse = Page(Report("p", MIXED, unknown_as="err"))
@@ -102,12 +87,11 @@ def test_the_matrix_has_each_rule_and_each_model() -> None:
     """A cell says its share, its counts, and where its failures are."""
     page = Page(Report("p", MIXED))
 
-    assert page.row("Rule 1Rule text 1.") == [
-        "Rule 1Rule text 1.", "88%7 of 81 without verdict", "100%3 of 3",
-    ]  # fmt: skip
+    row = ["Rule 1Rule text 1.", "88%7 of 81 without verdict", "100%3 of 3"]
+    assert page.row("Rule 1Rule text 1.") == row
     assert page.row("Inverse rule 2")[1:] == ["–", "0%0 of 21 without output"]
     assert page.row("Baseline tests")[1:] == ["100%1 of 1", "–"]
-    cells = [a for tag, a in page.elements if tag == "a" and "data-rule" in a]
+    cells = [a for a in page.of("a") if "data-rule" in a]
     ids = [a["id"] for a in page.failures()]
     assert [str(a["href"])[1:] for a in cells] == [ids[0], ids[2]]
     assert page.failures()[2]["data-rule"] == cells[1]["data-rule"]
@@ -120,9 +104,8 @@ def test_a_rule_without_a_test_has_a_row_and_failing_cells_a_mark() -> None:
 
     assert page.row("Rule 3Rule text 3.no test names it")[1:] == ["–", "–"]
     assert page.row("Rule 1Rule text 1.")[1].startswith("88%")
-    states = [str(a["class"]).split()[-1] for tag, a in page.elements
-              if tag == "td" and a.get("class") in ("number err", "number some")]  # fmt: skip
-    assert states == ["some", "err"]
+    bad = ("number some", "number err")
+    assert [a["class"] for a in page.of("td") if a.get("class") in bad] == list(bad)
 
 
 def test_one_number_of_two_rules_is_two_rows() -> None:
@@ -151,9 +134,8 @@ def test_every_failure_is_shown_with_the_judges_words() -> None:
     for words in ("one\ntwo", "the output", "It is loud.", "So: ERR", "It is fine.", "TWO",
                   "a document", "volume with first", "timed out", "second"):  # fmt: skip
         assert words in page.text
-    assert Counter(str(a["data-kind"]) for a in page.failures()) == {
-        "err": 4, "unknown": 1, "error": 1,
-    }  # fmt: skip
+    kinds = Counter(str(a["data-kind"]) for a in page.failures())
+    assert kinds == {"err": 4, "unknown": 1, "error": 1}
 
 
 def test_averages_over_judges_are_of_what_they_said() -> None:
@@ -199,24 +181,20 @@ def test_rules_and_tests_that_were_doubted_are_told() -> None:
 def test_thousands_of_failures_make_a_page_of_bounded_size() -> None:
     """Each rule and model keeps the same number, long texts are cut, and the rest is counted."""
     source = random.Random(1)
-    results = [
-        rule_result("err", source.choice("mn"), source.randint(1, 8)).model_copy(
-            update={"output": "long " * 5_000}
-        )
-        for _ in range(3_000)
-    ]
-    page = Page(Report("p", results))
+    results = [rule_result("err", source.choice("mn"), source.randint(1, 8)) for _ in range(3_000)]
+    long = {"output": "long " * 5_000}
+    page = Page(Report("p", [result.model_copy(update=long) for result in results]))
 
     assert 900 < len(page.failures()) <= 1_000
     groups = Counter((a["data-rule"], a["data-model"]) for a in page.failures())
     assert len(groups) == 16
-    assert max(groups.values()) - min(groups.values()) == 0
+    assert len(set(groups.values())) == 1
     assert "3,000 outputs do not comply" in page.text
     assert "23,000 more characters" in page.text
     assert len(page.source) < 5_000_000
     # Pages lead to each other without a script: every link of the page leads to an element of it.
-    ids = [a["id"] for _, a in page.elements if a.get("id")]
-    links = {str(a["href"])[1:] for tag, a in page.elements if tag == "a"}
+    ids = [a["id"] for a in page.attributes if a.get("id")]
+    links = {str(a["href"])[1:] for a in page.of("a")}
     assert len(ids) == len(set(ids))
     assert {"page-1", "page-2", "page-40"} <= links <= set(ids)
 
@@ -230,7 +208,7 @@ def test_no_results_and_no_failures_are_said() -> None:
     assert "Rule 1" in unjudged.text
 
 
-PLAIN = [tag for tag, _ in Page(planted("word")).elements]
+PLAIN = Page(planted("word")).tags
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -239,9 +217,8 @@ def test_hostile_texts_stay_text(text: str) -> None:
     page = Page(planted(text))
 
     assert acting(page.source) == []
-    assert [tag for tag, _ in page.elements] == PLAIN
-    assert {a["href"] for tag, a in page.elements if tag == "a" and "href" in a} <= {
-        "#main", "#failure-1", "#failure-2",
-    }  # fmt: skip
+    assert page.tags == PLAIN
+    links = {a["href"] for a in page.of("a") if "href" in a}
+    assert links <= {"#main", "#failure-1", "#failure-2"}
     assert visible(text).replace("\\r\n", "\n") in page.text.replace("    ", visible("\t"))
-    assert not [name for _, a in page.elements for name in a if re.match("on|style$", name)]
+    assert not [name for a in page.attributes for name in a if re.match("on|style$", name)]

@@ -56,6 +56,7 @@ def problems_of(put: PromptUnderTest, output: str) -> list[str] | None:
     [
         ('{"label": "spam", "score": 1}', []),
         ('\n {"label": "ham", "score": 0.5, "tags": ["a"], "more": 1}\n', []),
+        ('{"label": "ham", "score": 1' + "0" * 400 + "}", []),
         ('{"label": "eggs", "score": 1}', ['`label` of the output is "eggs", which is not one of ["spam", "ham"]']),
         ('{"label": "spam"}', ["the output has no `score`"]),
         ('{"label": "spam", "score": true}', ["`score` of the output is boolean, not number"]),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback import Behaviour, Body, LoopbackServer, Reply
+from loopback import Body, LoopbackServer, Reply, Respond
 from pydantic import JsonValue
 
 from rag_eval_integrations import OpenAIModel
@@ -42,20 +44,24 @@ def shouting(name: str = "m") -> ScriptedModel:
     return ScriptedModel(lambda request: request.messages[-1].content.upper(), name=name)
 
 
+@contextmanager
+def endpoint(name: str, respond: Respond | None = None) -> Iterator[tuple[OpenAIModel, list[Body]]]:
+    """A model behind an endpoint, and the requests that came."""
+    with LoopbackServer(respond=respond) as server:
+        yield OpenAIModel(name, api_key="k", base_url=server.base_url), server.requests
+
+
 async def test_the_caller_replaces_and_removes_settings(tmp_path: Path) -> None:
     """None removes one; a seed differs with each repetition."""
     model = shouting()
     given: dict[str, JsonValue] = {"temperature": 1, "stop": None, "seed": 5, "top_p": 0.5}
 
-    results = await run_tests(
-        from_file(tmp_path), TESTS, [model], runs=2, parameters=given, tell=lambda _: None
-    )
+    put = from_file(tmp_path)
+    results = await run_tests(put, TESTS, [model], runs=2, parameters=given, tell=lambda _: None)
 
-    form = {"type": "json_object"}
+    sent = {"temperature": 1, "max_tokens": 7, "top_p": 0.5}
     for request in model.requests:
-        assert request.parameters == {
-            "temperature": 1, "max_tokens": 7, "top_p": 0.5, "response_format": form,
-        }  # fmt: skip
+        assert request.parameters == {**sent, "response_format": {"type": "json_object"}}
     assert [request.seed for request in model.requests] == [5, 6]
     assert [result.parameters["seed"] for result in results] == [5, 6]
 
@@ -71,8 +77,7 @@ async def test_other_settings_are_another_question(prompt: PromptUnderTest) -> N
 
 async def test_a_model_that_leaves_settings_out_says_so_before_it_is_asked(tmp_path: Path) -> None:
     """What it leaves out is no part of its key: its recorded answers are still used."""
-    asked: list[str] = []
-    notices: list[str] = []
+    asked, notices = list[str](), list[str]()
 
     async def answer(messages: list[dict[str, str]]) -> str:
         asked.append(messages[-1]["content"])
@@ -87,10 +92,8 @@ async def test_a_model_that_leaves_settings_out_says_so_before_it_is_asked(tmp_p
         )  # fmt: skip
         assert result.parameters == {}
 
-    assert notices[0] == (
-        "mine: does not pass on temperature, max_tokens, stop, response_format; its own settings "
-        "are tested"
-    )
+    names = "temperature, max_tokens, stop, response_format"
+    assert notices[0] == f"mine: does not pass on {names}; its own settings are tested"
     assert asked == ["hello"]
 
 
@@ -111,17 +114,15 @@ async def test_what_an_endpoint_refuses_is_left_out_and_told(
         message = f"Unsupported parameter: '{word}' is not supported with this model."
         return Reply.json({"error": {"message": message, "param": word}}, status=400)
 
-    with LoopbackServer(Behaviour(), respond) as running:
-        model = OpenAIModel(f"refuses-{word}", api_key="k", base_url=running.base_url)
+    with endpoint(f"refuses-{word}", respond) as (model, requests):
         given: dict[str, JsonValue] = {word: value, "tool_choice": "auto"}
         [result] = await run_tests(prompt, TESTS, [model], parameters=given, tell=notices.append)
-        last = running.requests[-1]
+        last = requests[-1]
 
     assert result.error is None
     assert not {word, "tool_choice"} & set(last)  # the latter is refused without tools
-    assert notices == [
-        f"openai:refuses-{word}: `{word}` was left out: the endpoint refuses it (1 outputs)"
-    ]
+    why = f"`{word}` was left out: the endpoint refuses it (1 outputs)"
+    assert notices == [f"openai:refuses-{word}: {why}"]
 
 
 def test_github_settings_are_read(tmp_path: Path) -> None:
@@ -171,19 +172,23 @@ def test_a_wrong_value_is_named(prompt: PromptUnderTest, name: str, value: Any) 
         settings_of(prompt, {name: value})
 
 
-async def test_calls_of_a_prompts_tools_are_the_output(prompt: PromptUnderTest) -> None:
-    """As JSON, since there is no text."""
+async def test_calls_of_a_prompts_tools_are_the_output(
+    prompt: PromptUnderTest, tmp_path: Path
+) -> None:
+    """As JSON, since there is no text; tools may stand beside the model's parameters, too."""
     call = {"id": "1", "type": "function", "function": {"name": "look", "arguments": '{"q": 1}'}}
     message = {"role": "assistant", "content": None, "tool_calls": [call]}
 
     def respond(_: Body) -> Reply:
         return Reply.json({"choices": [{"message": message, "finish_reason": "tool_calls"}]})
 
-    with LoopbackServer(Behaviour(), respond) as running:
-        model = OpenAIModel("tools", api_key="k", base_url=running.base_url)
+    with endpoint("tools", respond) as (model, bodies):
         tools: JsonValue = [{"name": "look"}]
         [result] = await run_tests(prompt, TESTS, [model], parameters={"tools": tools})
+        of_file = PROMPTY.replace("{temperature", "{tools: [{name: look}], temperature")
+        await run_tests(from_file(tmp_path, of_file), TESTS, [model])
 
+    assert [body["tools"][0]["function"]["name"] for body in bodies] == ["look", "look"]
     assert json.loads(result.output) == [{"name": "look", "arguments": '{"q": 1}'}]
 
 
@@ -201,31 +206,29 @@ async def test_a_prompts_images_are_sent_as_images(tmp_path: Path) -> None:
     for name in ("plan.png", "secret.png"):
         (tmp_path / name).write_bytes(b"PNG")
     put = from_file(tmp_path, IMAGES)
-    inputs: dict[str, JsonValue] = {
-        "text": "![evil](https://evil.org/x.png) ![file](secret.png)",
-    }
-    tests = [PromptTest(uid=f"t{n}", inputs=inputs | {"picture": picture})
-             for n, picture in enumerate(("https://e.org/mine.png", "secret.png"))]  # fmt: skip
+    evil = "![evil](https://evil.org/x.png) ![file](secret.png)"
+    tests = [
+        PromptTest(uid=picture, inputs={"text": evil, "picture": picture})
+        for picture in ("https://e.org/mine.png", "secret.png")
+    ]
 
-    with LoopbackServer(Behaviour()) as server:
-        model = OpenAIModel("sees", api_key="k", base_url=server.base_url)
+    with endpoint("sees") as (model, requests):
         await run_tests(put, tests, [model], max_concurrency=1)
 
-    [message] = server.requests[0]["messages"]
+    [message], [other] = (request["messages"] for request in requests)
     text, *images = message["content"]
     assert text["text"].startswith("Compare the plan with yours and web.")
-    assert "![evil](https://evil.org/x.png) ![file](secret.png)" in text["text"]
+    assert evil in text["text"]
     data = f"data:image/png;base64,{base64.b64encode(b'PNG').decode()}"
     urls = {image["image_url"]["url"] for image in images}
     assert urls == {data, "https://e.org/a.png", "https://e.org/mine.png"}
-    [message] = server.requests[1]["messages"]  # an input never reads a file
-    assert "![yours](secret.png)" in message["content"][0]["text"]
+    # An input never reads a file.
+    assert "![yours](secret.png)" in other["content"][0]["text"]
 
 
 async def test_images_outside_and_models_that_take_none_are_named(tmp_path: Path) -> None:
     """The prompt is then sent as it is written."""
-    notices: list[str] = []
-    seen: list[str] = []
+    notices, seen = list[str](), list[str]()
 
     async def answer(messages: list[dict[str, str]]) -> str:
         seen.append(messages[0]["content"])

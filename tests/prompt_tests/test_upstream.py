@@ -29,6 +29,10 @@ from rag_eval_integrations.prompt_tests.project import new_folder, write_importe
 from rag_eval_integrations.prompt_tests.records import Judged, Rule, RuleCheck, TestCheck
 
 
+def rules_of(tests: list[PromptTest]) -> list[str]:
+    return [test.rule for test in tests]
+
+
 def test_everything_survives_a_context(prompt: PromptUnderTest, spec: Spec, tmp_path: Path) -> None:
     """Tests with inputs of any kind; results with all judges' verdicts, or an error; checks."""
     tests = [
@@ -39,6 +43,7 @@ def test_everything_survives_a_context(prompt: PromptUnderTest, spec: Spec, tmp_
                    groundtruth="G", groundtruth_model="m", groundtruth_score=-1.0),
     ]  # fmt: skip
     judged = Judged(outcome="err", reason="Bad.", raw="Bad.\nERR", judge="j")
+    silent = Judged(outcome="unknown", reason="JudgeUnavailableError: down", judge="j")
     full = Result(
         test=tests[0], model="m", run=1, prompt_id="p", output="X", contexts=("c",), latency_s=0.5,
         compliance=Judged(outcome="ok", reason="Fine.", raw="Fine.\nOK", judge="j"),
@@ -52,8 +57,9 @@ def test_everything_survives_a_context(prompt: PromptUnderTest, spec: Spec, tmp_
     written = Contents(
         prompt, spec, tests, [full, Result(test=tests[1], model="m", error="down")],
         [TestCheck(test=tests[0], validity=judged, agreement=judged, agreement_output="A"),
-         TestCheck(test=tests[1])],
-        [RuleCheck(rule=Rule(id=1, text="R"), grounded=judged)],
+         TestCheck(test=tests[1], validity=silent, agreement=silent)],
+        [RuleCheck(rule=Rule(id=1, text="R"), grounded=judged),
+         RuleCheck(rule=Rule(id=2, text="S"), grounded=silent)],
         prompt_file=("shout.prompty", PROMPT),
     )  # fmt: skip
     path = tmp_path / "promptpex_context.json"
@@ -113,9 +119,8 @@ def test_cells_of_odd_types_are_no_values(prompt: PromptUnderTest, spec: Spec) -
     assert (first.model, first.output, first.run, first.contexts) == ("?", "", 0, ())
     assert [(m.key, m.score, m.outcome) for m in first.metrics] == [("a with j", None, None)]
     assert first.test.rule_id == 2
-    assert [(v.outcome, v.judge) for v in first.verdicts + second.verdicts] == [
-        ("unknown", None), ("ok", "7"),
-    ]  # fmt: skip
+    verdicts = [(v.outcome, v.judge) for v in first.verdicts + second.verdicts]
+    assert verdicts == [("unknown", None), ("ok", "7")]
     odd = {**row, "metrics": None, "testinput": None}
     assert upstream.results_from_rows([odd], prompt, spec, lost=[]) == []
 
@@ -177,11 +182,9 @@ def test_a_context_says_itself_what_it_holds(tmp_path: Path, put: Path) -> None:
     assert [result.model for result in read.results] == ["m"]
     assert read_upstream(path, put, max_rules=3).tests[0].rule == "C."
     assert read.spec.rules_text == "A.\nB.\nC."  # all are kept; the first ones come first
-    numbers = {rule.text: (rule.id, rule.of_rule) for rule in read.spec.rules}
-    assert numbers == {
-        "A.": (1, None), "B.": (2, None), "C.": (5, None),
-        "D.": (3, 1), "E.": (4, 2), "F.": (6, 5),
-    }  # fmt: skip
+    numbers = {(rule.text, rule.id, rule.of_rule) for rule in read.spec.rules}
+    direct = {("A.", 1, None), ("B.", 2, None), ("C.", 5, None)}
+    assert numbers == direct | {("D.", 3, 1), ("E.", 4, 2), ("F.", 6, 5)}
     old = {"content": "ruleid, testid, testinput\n1, 1, old"}
     context_file(tmp_path, **context | {"tests": old})
     assert [test.testinput for test in read_upstream(path, put).tests] == ["old"]
@@ -208,7 +211,7 @@ def test_the_cut_is_told_from_the_tests_directions(tmp_path: Path, put: Path) ->
     assert project.workspace.spec() == read.spec
     rows[2]["inverse"] = True  # 1 and 2 direct, 3 to 6 inverse: these are no halves
     read = read_upstream(context_file(tmp_path, **rules, tests=rows), put)
-    assert [test.rule for test in read.tests][2:4] == ["Not 1.", "Not 2."]
+    assert rules_of(read.tests)[2:4] == ["Not 1.", "Not 2."]
 
 
 def test_files_that_a_context_only_names_are_absent(tmp_path: Path) -> None:
@@ -228,8 +231,7 @@ def test_files_that_a_context_only_names_are_absent(tmp_path: Path) -> None:
 
     for source in (path, tmp_path):
         read = read_upstream(source)
-        assert [test.rule for test in read.tests] == ["One."]
-        assert read.results == []
+        assert (rules_of(read.tests), read.results) == (["One."], [])
         assert list(read.metric_files) == ["good.metric.prompty"]
         assert read.lost == ["metric 'evil.txt': its name does not end in .metric.prompty"]
     (tmp_path / "rules.txt").write_text("Two.\n")
@@ -294,19 +296,6 @@ def test_a_folder_that_cannot_be_written_whole_is_as_it_was(tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == [out]
 
 
-def test_the_copy_of_a_prompt_follows_no_link(tmp_path: Path) -> None:
-    """A link of the prompt's name in the folder is replaced, not written through."""
-    (tmp_path / "p.prompty").write_text("Hi {{text}}")
-    (tmp_path / "precious").write_text("mine")
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "p.prompty").symlink_to(tmp_path / "precious")
-
-    Project.create(tmp_path / "p.prompty", tmp_path / "out", print)
-
-    assert (tmp_path / "precious").read_text() == "mine"
-    assert (tmp_path / "out" / "p.prompty").read_text() == "Hi {{text}}"
-
-
 # --- Rows and files that are beyond every limit
 
 TEST_ROW = {
@@ -346,9 +335,8 @@ def test_a_row_that_cannot_be_a_test_is_lost_and_named(prompt: PromptUnderTest, 
         deep = [deep]
     rows = [{**TEST_ROW, "inputs": {"text": value}} for value in (float("nan"), deep, "fine")]
 
-    assert [test.inputs for test in upstream.from_test_rows(rows, prompt, spec, lost)] == [
-        {"text": "fine"}
-    ]
+    [test] = upstream.from_test_rows(rows, prompt, spec, lost)
+    assert test.inputs == {"text": "fine"}
     assert [line[:7] for line in lost] == ["test 1:", "test 2:"]
 
 
@@ -408,15 +396,21 @@ def test_fuzz_generated_tests(prompt: PromptUnderTest, spec: Spec) -> None:
     fuzz("generated", reply, check)
 
 
-def test_a_file_of_somebody_is_not_taken_for_the_copy_of_a_prompt(tmp_path: Path) -> None:
-    """A folder that holds no prompt tests yet may hold another file of the prompt's name."""
-    prompt, copy = tmp_path / "p.md", tmp_path / "notes" / "p.md"
+def test_the_copy_of_a_prompt_replaces_nothing_of_somebody_else(tmp_path: Path) -> None:
+    """Neither what a link leads to, nor another file of its name in a folder without tests."""
+    prompt, precious = tmp_path / "p.md", tmp_path / "precious"
+    copy, link = tmp_path / "out" / "p.md", tmp_path / "other" / "p.md"
     copy.parent.mkdir()
+    link.parent.mkdir()
     prompt.write_text("Hi {{text}}")
     copy.write_text("mine")
     with pytest.raises(ConfigurationError, match=r"has another p\.md, which is kept"):
         Project.create(prompt, copy.parent, print)
     assert (list(copy.parent.iterdir()), copy.read_text()) == ([copy], "mine")
+    precious.write_text("mine")
+    link.symlink_to(precious)
+    Project.create(prompt, link.parent, print)
+    assert (precious.read_text(), link.read_text()) == ("mine", "Hi {{text}}")
 
     for text in ("Hi {{text}}", "Hello {{text}}"):  # the same text is not lost
         copy.write_text("Hi {{text}}")

@@ -15,19 +15,10 @@ from any_records import evaluations
 from hypothesis import given, settings
 from pydantic import TypeAdapter, ValidationError
 
+from rag_eval_integrations import Document, Evaluation, RagCall, Score
 from rag_eval_integrations.errors import SchemaError
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.records import (
-    By,
-    Document,
-    Evaluation,
-    RagCall,
-    Score,
-    Sentence,
-    Sentences,
-    from_line,
-    to_line,
-)
+from rag_eval_integrations.records import By, Sentence, Sentences, from_line, to_line
 from rag_eval_integrations.records.score import evals_schema
 
 EVALUATIONS = evaluations()
@@ -86,17 +77,12 @@ def test_other_forms_of_its_json_survive_too(evaluation: Evaluation) -> None:
 def test_what_all_scores_share_stands_once() -> None:
     """Fields of `by` on which all agree and warnings that all begin with; the rest with its score."""
     shared: dict[str, Any] = {"judge": "m", "judge_version": "1", "splitter": "punkt"}
-    evaluation = made().model_copy(
-        update={
-            "scores": {
-                "a": Score(
-                    name="a", status="scored", value=1, by=By(**shared, formulas="ragbench"),
-                    warnings=("w", "x"), threshold=0.5,
-                ),
-                "b": Score(name="b", status="scored", value=0, by=By(**shared), warnings=("w",)),
-            }
-        }
+    first = Score(
+        name="a", status="scored", value=1, by=By(**shared, formulas="ragbench"),
+        warnings=("w", "x"), threshold=0.5,
     )  # fmt: skip
+    second = Score(name="b", status="scored", value=0, by=By(**shared), warnings=("w",))
+    evaluation = made().model_copy(update={"scores": {"a": first, "b": second}})
 
     row = json.loads(to_line(evaluation))
 
@@ -283,10 +269,8 @@ def test_the_page_describes_every_field() -> None:
     described = set(re.findall(r"^\| `([\w.]+)`", PAGE.read_text("utf-8"), re.M))
     kinds = {"Score": "scores", "By": "by", "Labels": "labels", "Capture": "capture"}
 
-    fields = set(VALIDATOR.schema["properties"]) | {
-        f"{prefix}.{name}"
-        for kind, prefix in kinds.items()
-        for name in VALIDATOR.schema["$defs"][kind]["properties"]
-    }
+    fields = set(VALIDATOR.schema["properties"])
+    for kind, prefix in kinds.items():
+        fields |= {f"{prefix}.{name}" for name in VALIDATOR.schema["$defs"][kind]["properties"]}
 
     assert described == fields

@@ -130,9 +130,7 @@ def test_intervals_of_small_samples_cover(n: int, good: float) -> None:
 
 
 @given(st.lists(st.lists(st.tuples(st.floats(0, 1), st.floats(0.1, 10)), max_size=20), max_size=5))
-def test_the_mean_of_parts_is_that_of_the_whole(
-    parts: list[list[tuple[float, float]]],
-) -> None:
+def test_the_mean_of_parts_is_that_of_the_whole(parts: list[list[tuple[float, float]]]) -> None:
     """With its spread and its interval, up to rounding; values that are all equal have none."""
     whole, merged = RunningMean(), RunningMean()
     for part in parts:

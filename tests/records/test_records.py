@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from any_records import records
+from by_hand import labels_of
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
@@ -24,7 +25,6 @@ from rag_eval_integrations.records import (
     Labels,
     RagCall,
     Score,
-    SentenceSupport,
     Usage,
     from_line,
     to_line,
@@ -48,14 +48,10 @@ def test_a_call_survives_json_unchanged(call: RagCall) -> None:
 
 def test_records_can_be_made_by_position() -> None:
     """`Document("text", "7")`, `RagCall(question, documents, response)`; mistakes are TypeErrors."""
-    call = RagCall("q", ["d", Document("e", "7")], None, id="x")
+    documents = (Document(text="d"), Document(text="e", id="7"))
+    call = RagCall(question="q", documents=documents, response=None, id="x")
 
-    assert call == RagCall(
-        question="q",
-        documents=(Document(text="d"), Document(text="e", id="7")),
-        response=None,
-        id="x",
-    )
+    assert RagCall("q", ["d", Document("e", "7")], None, id="x") == call
     with pytest.raises(TypeError, match="'text' by position and by name"):
         Document("a", text="b")  # type: ignore[misc]
     with pytest.raises(TypeError, match="at most 5 values"):
@@ -74,16 +70,12 @@ def test_metadata_is_a_copy() -> None:
 
 def test_the_row_key_is_what_is_judged_and_nothing_else() -> None:
     """Labels and circumstances leave it alone, content changes it."""
-    call = RagCall(question="q", documents=(Document(text="d"),), response="r")
+    call = RagCall("q", ["d"], "r")
     same = RagCall(
-        question="q",
-        documents=(Document(text="d", id="1", score=0.5, metadata={"a": 1}),),
-        response="r",
-        id="x",
-        metadata={"b": 2},
-        capture=Capture(framework="plain", latency_s=1.0),
+        "q", [Document("d", id="1", score=0.5, metadata={"a": 1})], "r", id="x",
+        metadata={"b": 2}, capture=Capture(framework="plain", latency_s=1.0),
         relevant_ids=["1"],  # which no judge sees
-    )
+    )  # fmt: skip
 
     assert same.row_key == call.row_key
     assert same != call
@@ -93,18 +85,18 @@ def test_the_row_key_is_what_is_judged_and_nothing_else() -> None:
 
 def test_a_copy_forgets_what_was_computed() -> None:
     """`model_copy(update=…)` does not keep the old record's cached answers."""
-    labels = Labels(
-        all_relevant_sentence_keys=(),
-        all_utilized_sentence_keys=(),
-        sentence_support_information=(
-            SentenceSupport(response_sentence_key="a", fully_supported=True),
-        ),
-    )
+    labels = labels_of([], [], {"a": ([], True)})
     assert labels.support("a") == "full"
 
     changed = labels.model_copy(update={"sentence_support_information": ()})
 
     assert changed.support("a") == "unlabelled"
+
+
+def line(**fields: object) -> str:
+    """A line of a call; "BIG" is a number that no float holds."""
+    call = {"question": "q", "documents": [], "response": None, **fields}
+    return json.dumps(call).replace('"BIG"', "1e999")
 
 
 @pytest.mark.parametrize(
@@ -117,47 +109,22 @@ def test_a_copy_forgets_what_was_computed() -> None:
         ('{"a": 1' + "0" * 5000 + "}", "not usable: "),
         ("[" * 100_000, "not usable: the JSON is nested too deeply"),
         ('{"schema": 2}', "field `schema`: this version reads schema 1, not 2"),
-        (
-            '{"question": 5, "documents": [], "response": null}',
-            "field `question`: Input should be a valid string, not 5",
-        ),
-        (
-            '{"question": "q", "documents": "x", "response": null}',
-            "field `documents`: should be a list of documents, not 'x'",
-        ),
-        (
-            '{"question": "q", "documents": ["a", {"id": "1"}], "response": null}',
-            "field `documents[1].text`: is missing",
-        ),
-        (
-            '{"question": "q", "documents": [3], "response": null}',
-            "field `documents[0]`: should be a string, a Document, a LangChain document or a LlamaIndex node, "
-            "not 3",
-        ),
-        (
-            '{"question": "q", "documents": []}',
-            "field `response`: is missing; write None (in JSON null) where there is no answer",
-        ),
-        (
-            '{"question": "q", "documents": [], "response": null, "history": "hello"}',
-            "field `history`: should be a list of turns, not 'hello'",
-        ),
-        (
-            '{"question": "q", "documents": [], "response": null, "history": [["user", "x"]]}',
-            "field `history[0]`: should be a Turn or a dict with `role` and `content`, not ['user'",
-        ),
-        (
-            '{"question": "q", "documents": [], "response": null, "metadata": {"a": 1e999}}',
-            "field `metadata`: metadata.a is inf, which JSON cannot hold",
-        ),
-        (
-            '{"question": "q", "documents": [], "response": null, "answer": "x"}',
-            "field `answer`: is not a field of this record",
-        ),
-        (
-            '{"question": "q", "documents": [{"text": "t", "score": 1e999}], "response": null}',
-            "field `documents[0].score`: Input should be a finite number, not inf",
-        ),
+        (line(question=5), "field `question`: Input should be a valid string, not 5"),
+        (line(documents="x"), "field `documents`: should be a list of documents, not 'x'"),
+        (line(documents=["a", {"id": "1"}]), "field `documents[1].text`: is missing"),
+        (line(documents=[3]),
+         "field `documents[0]`: should be a string, a Document, a LangChain document or a "
+         "LlamaIndex node, not 3"),
+        ('{"question": "q", "documents": []}',
+         "field `response`: is missing; write None (in JSON null) where there is no answer"),
+        (line(history="hello"), "field `history`: should be a list of turns, not 'hello'"),
+        (line(history=[["user", "x"]]),
+         "field `history[0]`: should be a Turn or a dict with `role` and `content`, not ['user'"),
+        (line(metadata={"a": "BIG"}),
+         "field `metadata`: metadata.a is inf, which JSON cannot hold"),
+        (line(answer="x"), "field `answer`: is not a field of this record"),
+        (line(documents=[{"text": "t", "score": "BIG"}]),
+         "field `documents[0].score`: Input should be a finite number, not inf"),
     ],
 )  # fmt: skip
 def test_a_bad_line_says_which_field_and_why(line: str | bytes, message: str) -> None:
@@ -234,13 +201,8 @@ def test_support_has_four_answers() -> None:
         }
     )  # fmt: skip
 
-    assert [labels.support(key) for key in "abcde"] == [
-        "full",
-        "partial",
-        "none",
-        "unlabelled",
-        "unlabelled",
-    ]
+    answers = ["full", "partial", "none", "unlabelled", "unlabelled"]
+    assert [labels.support(key) for key in "abcde"] == answers
     assert labels.all_relevant_sentence_keys == ()
     assert labels.all_utilized_sentence_keys == ("0a",)
 
@@ -260,9 +222,8 @@ def test_a_header_is_part_of_the_row_key() -> None:
 
 def test_traces() -> None:
     """The shortcuts give the first trace in the order of the sources; only known sources pass."""
-    capture = Capture(
-        framework="langchain", traces={"langsmith": ("r", "s"), "mlflow": ("tr-1", "m")}
-    )
+    traces = {"langsmith": ("r", "s"), "mlflow": ("tr-1", "m")}
+    capture = Capture.model_validate({"framework": "langchain", "traces": traces})
 
     assert (capture.trace_id, capture.span_id) == ("tr-1", "m")
     assert Capture.model_validate_json(capture.model_dump_json()) == capture
@@ -323,19 +284,16 @@ def test_the_key_is_the_hash_of_the_content_as_json(call: RagCall) -> None:
     assert call.id == call.row_key[:16] or "id" in call.model_fields_set
 
 
-def test_is_not_a_field_that_was_set() -> None:
-    """So `exclude_unset` leaves it out, and a call read back gets it again."""
-    assert unlabelled().model_fields_set == {"question", "documents", "response"}
-    assert "id" not in unlabelled().model_dump(exclude_unset=True)
-
-
 def test_calls_without_a_label_are_equal_by_content() -> None:
-    """Whether the key was read or not; another response is another call."""
+    """Whether the key was read or not, which sets no field; another response is another call."""
     read = unlabelled()
     assert read.id == WANTED
 
-    assert read == unlabelled()
-    assert hash(read) == hash(unlabelled())
+    for call in (read, unlabelled()):
+        assert call == unlabelled()
+        assert hash(call) == hash(unlabelled())
+        assert call.model_fields_set == {"question", "documents", "response"}
+        assert "id" not in call.model_dump(exclude_unset=True)
     assert read != RagCall("How fast?", ["Four minutes."], "Five.")
 
 

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 from hostile import HOSTILE
+from runs import call
 
 from rag_eval_integrations import Document, Evaluation, RagCall, RagEvaluator, Score
-from rag_eval_integrations.records import By, EvaluationError, JudgeInfo, Sentences
+from rag_eval_integrations.records import By, EvaluationError, JudgeInfo
+from rag_eval_integrations.records._shown import call_html
 
 CALL = RagCall(
     "When does the ferry leave?",
@@ -38,6 +40,11 @@ def test_an_evaluation_prints_as_a_line_per_score(evaluation: Evaluation) -> Non
     assert len(lines) <= 9
     assert max(map(len, lines)) <= 240
     assert "row_key" not in str(evaluation)
+
+
+def test_sentences_that_do_not_fit_are_counted(evaluation: Evaluation) -> None:
+    """Two of the response and two of the document; why one is not supported is none of them."""
+    assert "<p>… 4 more sentences are not shown here.</p>" in call_html(evaluation, 0)
 
 
 def test_a_reason_that_all_scores_share_is_printed_once() -> None:
@@ -105,9 +112,8 @@ def test_an_evaluation_has_documents_and_diagnosis(evaluation: Evaluation) -> No
 
 def test_a_score_says_why_it_has_no_value() -> None:
     """Code and reason, and no number; a verdict stands beside the value."""
-    unscored = Score(
-        name="adherence", status="unscored", unscored="no_context", reason="There is nothing."
-    )
+    state = {"status": "unscored", "unscored": "no_context", "reason": "There is nothing."}
+    unscored = Score.model_validate({"name": "adherence", **state})
     passed = Score(name="tone", status="scored", value=0.5, threshold=0.4)
 
     assert str(unscored) == "adherence unscored (no_context): There is nothing."
@@ -116,11 +122,9 @@ def test_a_score_says_why_it_has_no_value() -> None:
 
 def test_a_failed_call_says_what_failed() -> None:
     """In print, repr and HTML."""
-    failed = Evaluation(
-        id="1", row_key="2", question="Why?", response=None, scores={}, labels=None,
-        sentences=Sentences(), judge=JudgeInfo(name="mine"),
-        error=EvaluationError(type="OSError", message="no <network>", stage="judge"),
-    )  # fmt: skip
+    error = EvaluationError(type="OSError", message="no <network>", stage="judge")
+    failed = call("1", {}, response=[], documents=[], labels=None, error=error)
+    failed = failed.model_copy(update={"response": None})
     message = "failed (judge): OSError: no <network>"
 
     assert message in str(failed)
@@ -134,9 +138,9 @@ def test_hostile_text_neither_acts_nor_is_markup(text: str) -> None:
     score = Score(name="adherence", status="scored", value=0.0, reason=text, evidence={
         "unsupported": [{"key": "a", "text": text}]
     })  # fmt: skip
-    shown = Evaluation(
-        id="1", row_key="2", question=text, response=text, scores={text: score}, labels=None,
-        sentences=Sentences(), judge=JudgeInfo(name=text), flags=(text,),
+    shown = call(
+        "1", {text: score}, question=text, response=[text], documents=[], labels=None,
+        judge=JudgeInfo(name=text), flags=(text,),
     )  # fmt: skip
 
     for each in (str(shown), repr(shown), str(score), repr(score), shown._repr_html_()):

@@ -9,20 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rag_eval_integrations import Document, RagCall
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges import reconcile
 from rag_eval_integrations.judges.embedded import label_call
 from rag_eval_integrations.metrics import Trace
-from rag_eval_integrations.records import (
-    SCHEMA,
-    Document,
-    RagCall,
-    Record,
-    Turn,
-    Usage,
-    from_object,
-    to_line,
-)
+from rag_eval_integrations.records import SCHEMA, Record, Turn, Usage, from_object, to_line
 from rag_eval_integrations.sentences import Punkt, sentencize
 
 TEXTS = st.text(max_size=40) | st.lists(

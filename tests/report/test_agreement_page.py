@@ -81,9 +81,8 @@ def test_every_figure_that_is_printed_is_on_the_page(monkeypatch: pytest.MonkeyP
 def test_the_card_says_who_judged_and_what_was_left_out() -> None:
     """Judge, model, formulas, gold's annotators, and the rows without a partner."""
     matched, _ = judged()
-    found = agree(
-        replace(matched, unmatched_gold=7, joined_by_id=3, ambiguous=2), resamples=0
-    )  # fmt: skip
+    joined = replace(matched, unmatched_gold=7, joined_by_id=3, ambiguous=2)
+    found = agree(joined, resamples=0)
     text = text_of(page(found, {}))
 
     judge = matched.pairs[0].predicted.judge

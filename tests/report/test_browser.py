@@ -25,20 +25,19 @@ REPORT = "report.html"
 
 def rows(page: Page) -> list[list[str]]:
     """The cells of the table's rows that are shown, in order."""
-    found: list[list[str]] = page.evaluate(
-        "() => [...document.querySelectorAll('.body .row')].filter((row) => !row.hidden)"
+    cells: list[list[str]] = page.locator(".body .row").evaluate_all(
+        "(all) => all.filter((row) => !row.hidden)"
         ".map((row) => [...row.children].map((cell) => cell.textContent))"
     )
-    return found
+    return cells
 
 
-def lit(page: Page, within: str = "#one") -> list[str]:
+def lit(page: Page) -> list[str]:
     """The keys of the sentences that are lit."""
-    found: list[str] = page.evaluate(
-        "(within) => [...document.querySelectorAll(`${within} .s.lit`)].map((one) => one.dataset.key)",
-        within,
+    keys: list[str] = page.locator("#one .s.lit").evaluate_all(
+        "(all) => all.map((one) => one.dataset.key)"
     )
-    return sorted(found)
+    return sorted(keys)
 
 
 def column(page: Page, name: str) -> int:
@@ -57,6 +56,19 @@ def fits(page: Page) -> bool:
     """Whether the window need not be scrolled sideways."""
     found: bool = page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     return found
+
+
+def press(page: Page, *keys: str) -> None:
+    for key in keys:
+        page.keyboard.press(key)
+
+
+def of_focus(page: Page, expression: str) -> object:
+    """What holds of the element with the focus."""
+    return page.evaluate(f"document.activeElement.{expression}")
+
+
+PLACE = "closest('.row').dataset.at"
 
 
 def address(page: Page) -> str:
@@ -79,11 +91,9 @@ def test_the_table_holds_every_call_with_its_figures(opened: Open) -> None:
     for evaluation, cells in zip(evaluations(), shown, strict=True):
         for at, name in enumerate(names):
             score = evaluation.scores[name]
-            expected = (
-                f"{score.value:.2f}"
-                if score.value is not None
-                else f"– ({(score.unscored or score.status).replace('_', ' ')})"
-            )
+            expected = f"– ({(score.unscored or score.status).replace('_', ' ')})"
+            if score.value is not None:
+                expected = f"{score.value:.2f}"
             assert cells[first + at].rstrip(" ✗◐") == expected
 
 
@@ -117,10 +127,8 @@ def test_calls_are_filtered_by_score_by_pattern_and_by_reason(opened: Open) -> N
     page.get_by_label("Score", exact=True).select_option(label="adherence")
     page.get_by_label("value", exact=True).fill("0.5")
     page.get_by_role("button", name="Add filter").click()
-    low = sum(
-        one.scores["adherence"].value is not None and one.scores["adherence"].value <= 0.5
-        for one in evaluations()
-    )
+    values = [each.scores["adherence"].value for each in evaluations()]
+    low = sum(value is not None and value <= 0.5 for value in values)
     assert count(page) == f"{low} of {total} calls"
 
     page.get_by_label("Pattern", exact=True).select_option("context_ignored")
@@ -163,11 +171,10 @@ def test_one_link_brings_back_the_call_the_sentence_and_the_table(opened: Open) 
 
     assert lit(page) == ["c"]
     assert "#" + address(page) == link
-    page.keyboard.press("Escape")
-    page.keyboard.press("Escape")
+    press(page, "Escape", "Escape")
     assert page.locator("[aria-sort=descending]").inner_text().startswith("completeness")
     assert count(page) == f"1 of {len(evaluations())} calls"
-    assert page.evaluate("document.activeElement.closest('.row').dataset.at") == "0"
+    assert of_focus(page, PLACE) == "0"
 
 
 # --- One call
@@ -180,7 +187,7 @@ def test_a_call_opens_with_its_texts_labels_scores_and_data(opened: Open) -> Non
     one = page.locator("#one")
     one.wait_for()
 
-    assert page.evaluate("document.activeElement.innerText") == "How fast does the oven heat up?"
+    assert of_focus(page, "innerText") == "How fast does the oven heat up?"
     assert "How fast does the oven" in page.title()
     text, content = one.inner_text(), one.text_content() or ""
     for words in (
@@ -224,53 +231,48 @@ def test_evidence_is_lit_by_hover_and_focus_and_pinned_by_enter(opened: Open) ->
 
     page.locator("#one .s[data-side=a][data-key=a]").focus()
     assert lit(page) == ["0a", "a"]
-    page.keyboard.press("Tab")
+    press(page, "Tab")
     assert lit(page) == ["0b", "b"]
-    page.keyboard.press("Enter")
+    press(page, "Enter")
     page.locator("#one .s[data-side=a][data-key=d]").hover()
     page.mouse.move(0, 0)
     assert lit(page) == ["0b", "b"]
     assert address(page) == "row=oven&s=b"
     assert "Evidence of b: 0b" in page.locator("p.unseen[role=status]").inner_text()
 
-    page.keyboard.press("Escape")
+    press(page, "Escape")
     assert address(page) == "row=oven"
     page.locator("#one .s[data-side=d][data-key='0a']").hover()
     assert lit(page) == ["0a", "a"]
     page.locator("#one .support .evidence", has_text="0b").click()  # a key in the judge's words
-    assert page.evaluate("document.activeElement.dataset.key") == "0b"
+    assert of_focus(page, "dataset.key") == "0b"
     assert "0b" in lit(page)
 
 
 def test_all_of_it_can_be_done_with_the_keyboard(opened: Open) -> None:
     """Search, move, open, go on, come back to the row, ask for the keys."""
     page = opened(REPORT)
-    page.keyboard.press("/")
-    assert page.evaluate("document.activeElement.id") == "q"
+    press(page, "/")
+    assert of_focus(page, "id") == "q"
     page.keyboard.type("jk?n")
     assert page.get_by_label("Search questions and ids").input_value() == "jk?n"
-    page.keyboard.press("Escape")
+    press(page, "Escape")
     page.get_by_text(f"{len(evaluations())} calls", exact=True).wait_for()
-    page.keyboard.press("Enter")
-    page.keyboard.press("j")
-    page.keyboard.press("j")
-    page.keyboard.press("k")
-    page.keyboard.press("Enter")
+    press(page, "Enter", "j", "j", "k", "Enter")
     page.locator("#one article").wait_for()
     assert address(page) == "row=graded"
-    page.keyboard.press("n")
+    press(page, "n")
     page.get_by_text("Not evaluated:").wait_for()
-    page.keyboard.press("p")
-    page.keyboard.press("p")
+    press(page, "p", "p")
     page.locator("#one article[data-call='1']").wait_for()
-    page.keyboard.press("Escape")
-    assert page.evaluate("document.activeElement.closest('.row').dataset.at") == "0"
+    press(page, "Escape")
+    assert of_focus(page, PLACE) == "0"
 
-    page.keyboard.press("?")
+    press(page, "?")
     assert page.get_by_role("dialog").is_visible()
-    page.keyboard.press("Escape")
+    press(page, "Escape")
     assert not page.get_by_role("dialog").is_visible()
-    assert page.evaluate("document.activeElement.closest('.row').dataset.at") == "0"
+    assert of_focus(page, PLACE) == "0"
 
 
 def test_a_link_to_a_call_that_is_not_there_says_so(opened: Open) -> None:
@@ -289,8 +291,8 @@ def test_leaving_a_call_loses_neither_focus_nor_the_way_back(opened: Open) -> No
     """Also of a call that the table does not show; links of the static part are steps, too."""
     page = opened(REPORT, "#row=oven&q=nothing")
     page.locator("#one article").wait_for()
-    page.keyboard.press("Escape")
-    assert page.evaluate("document.activeElement.id") == "list-heading"
+    press(page, "Escape")
+    assert of_focus(page, "id") == "list-heading"
 
     page = opened(REPORT)
     page.get_by_role("link", name="All calls").click()
@@ -308,13 +310,13 @@ def test_keys_stay_whole_in_texts_from_right_to_left(opened: Open, pages: Path) 
     write_report([made], pages / "other.html")
     page = opened("other.html", "#row=arabic")
     page.locator("#one article").wait_for()
-    pieces = """(within) => [...document.querySelectorAll(`${within} .text .key`)].map((key) => {
+    pieces = """(all) => all.map((key) => {
         const range = document.createRange();
         range.selectNodeContents(key.firstChild);
         return range.getClientRects().length;
     })"""
 
-    assert page.evaluate(pieces, "#one") == [1, 1, 1, 1]
+    assert page.locator("#one .text .key").evaluate_all(pieces) == [1, 1, 1, 1]
     for paragraph in page.locator("#one .text").all():
         assert paragraph.evaluate("(one) => getComputedStyle(one).direction") == "rtl"
 
@@ -322,18 +324,16 @@ def test_keys_stay_whole_in_texts_from_right_to_left(opened: Open, pages: Path) 
 def test_the_static_call_and_the_opened_one_say_the_same(opened: Open) -> None:
     """Template and script render the same data: every text and every link's purpose."""
     page = opened(REPORT)
-    static = page.evaluate(
-        "() => [...document.querySelectorAll('.worst')].map((one) => [one.id.slice(5), one.querySelector('.call').textContent.replace(/\\s+/g, ' ').trim()])"
+    static = page.locator(".worst").evaluate_all(
+        "(all) => all.map((one) => [one.id.slice(5), one.querySelector('.call').textContent])"
     )
     assert len(static) == 20
     for number, text in static[:4]:
         name = page.locator(f".row[data-at='{int(number) - 1}'] a").get_attribute("href")
         page.evaluate("(address) => { location.hash = address; }", name)
         page.locator(f"#one article[data-call='{number}']").wait_for()
-        again = page.evaluate(
-            "() => document.querySelector('#one .call').textContent.replace(/\\s+/g, ' ').trim()"
-        )
-        assert re.sub(r"\s", "", again) == re.sub(r"\s", "", text)
+        again = page.locator("#one .call").first.text_content() or ""
+        assert "".join(again.split()) == "".join(text.split())
 
 
 # --- How it looks
@@ -353,8 +353,7 @@ def test_a_bad_value_looks_bad(opened: Open, pages: Path, scheme: str) -> None:
     assert call.locator(".bad").all_inner_texts() == ["0.00 ✗", "0.50 ◐"]
     looks = [one.evaluate(colours) for one in (*call.locator(".bad").all(), page.locator("body"))]
     assert all(len(set(look)) == 3 for look in zip(*looks, strict=True))
-    page.keyboard.press("Escape")
-    page.keyboard.press("Escape")
+    press(page, "Escape", "Escape")
     shown, _, graded = rows(page)
     assert shown[column(page, "adherence")] == "0.00 ✗"
     assert shown[column(page, "supported_fraction")] == "0.50 ◐"
@@ -365,16 +364,13 @@ def test_a_bad_value_looks_bad(opened: Open, pages: Path, scheme: str) -> None:
 def test_a_telephone_shows_pattern_and_scores_of_every_call(opened: Open) -> None:
     """Nothing is cut at 390 pixels: neither the calls nor the scores with their figures."""
     page = opened("small.html", viewport={"width": 390, "height": 844})
-    ends = (
-        "(all) => all.map((one) => one.getBoundingClientRect()).map((box) => [box.left, box.right])"
-    )
+    ends = "(all) => all.map((one) => one.getBoundingClientRect()).map((b) => [b.left, b.right])"
 
     page.locator(".body .row").first.scroll_into_view_if_needed()
     cells = page.locator(".body .row").first.locator("> span:not(:empty)")
     assert "hallucination" in cells.all_text_contents()
-    assert {"adherence", "context_relevance"} <= set(
-        cells.evaluate_all("(all) => all.map((one) => one.dataset.label)")
-    )
+    labels = cells.evaluate_all("(all) => all.map((one) => one.dataset.label)")
+    assert {"adherence", "context_relevance"} <= {*labels}
     for found in (cells, page.locator("table.overview td:visible, table.overview svg")):
         places = found.evaluate_all(ends)
         assert len(places) > 6
@@ -407,9 +403,7 @@ def test_a_score_has_one_name_and_what_means_nothing_to_readers_is_folded(opened
 def test_hostile_texts_stay_text(opened: Open) -> None:
     """Nothing runs, nothing is asked for, no element comes of them, and every call opens."""
     page = opened("attacks.html")
-    elements = (
-        "() => [...new Set([...document.querySelectorAll('*')].map((one) => one.localName))].sort()"
-    )
+    elements = "() => [...document.querySelectorAll('*')].map((one) => one.localName)"
     plain = set(opened(REPORT).evaluate(elements))
 
     assert set(page.evaluate(elements)) <= plain
@@ -424,9 +418,7 @@ def test_hostile_texts_stay_text(opened: Open) -> None:
         assert "".join(question.split()) == "".join(visible(ATTACKS[at]).split())
         assert set(page.evaluate(elements)) <= plain
         assert not page.locator("#one [onmouseover], #one [style], #one img").count()
-    links = page.evaluate(
-        "() => [...document.querySelectorAll('a')].map((one) => one.getAttribute('href'))"
-    )
+    links = page.locator("a").evaluate_all("(all) => all.map((one) => one.getAttribute('href'))")
     assert {link[0] for link in links} == {"#"}
     assert "owned" not in page.title()
 
@@ -470,9 +462,7 @@ def test_it_keeps_the_rules_of_accessibility(opened: Open) -> None:
         page.evaluate("(address) => { location.hash = address; }", address)
         if call:
             page.locator(f"#one article[data-call='{call}']").wait_for()
-        page.evaluate(
-            "() => document.querySelectorAll('details').forEach((one) => (one.open = true))"
-        )
+        page.locator("details").evaluate_all("(all) => all.forEach((one) => (one.open = true))")
         page.emulate_media(color_scheme="light")
         assert axe(page) == []
         page.emulate_media(color_scheme="dark")  # which changes the colours only
@@ -486,13 +476,9 @@ def test_forced_colours_keep_signs_and_underlines(opened: Open) -> None:
     lit.wait_for()
 
     for states in (("full", "partial", "none", "unlabelled"), ("ru", "r", "u")):
-        looks = [
-            page.locator(f"#one .s.{state}").first.evaluate(
-                "(one) => getComputedStyle(one).textDecorationStyle"
-            )
-            for state in states
-        ]
-        assert len(set(looks)) == len(states)
+        style = "(one) => getComputedStyle(one).textDecorationStyle"
+        looks = {page.locator(f"#one .s.{state}").first.evaluate(style) for state in states}
+        assert len(looks) == len(states)
     assert lit.evaluate("(one) => getComputedStyle(one).outlineWidth") == "3px"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import re
 import weakref
@@ -31,12 +32,9 @@ def cells_of(page: Parsed) -> list[str]:
 
 def calls_of(page: Parsed) -> list[dict[str, Any]]:
     """All calls, unpacked."""
-    found: list[dict[str, Any]] = []
-    at = 0
-    while f"calls-{at}" in page.data:
-        found += json.loads(zlib.decompress(base64.b64decode(page.data[f"calls-{at}"])))
-        at += 1
-    return found
+    names = itertools.takewhile(page.data.__contains__, map("calls-{}".format, itertools.count()))
+    pieces = (zlib.decompress(base64.b64decode(page.data[name])) for name in names)
+    return [call for piece in pieces for call in json.loads(piece)]
 
 
 @pytest.fixture(scope="module")
@@ -156,10 +154,10 @@ def test_a_page_of_few_calls_has_the_newest_the_gravest_and_some_of_the_others(
     assert min(others) < len(made) / 3
     assert max(others) > len(made) / 2
     assert f"are of all {len(made)} calls. This page holds 40 of them: the last 10, the 20" in text
-    figures = [
-        cells[: cells.index("Held something used")] for cells in (cells_of(some), cells_of(page))
-    ]
-    assert figures[0] == figures[1]
+    few, all_cells = cells_of(some), cells_of(page)
+    count = few.index("Held something used")
+    assert count == all_cells.index("Held something used")
+    assert few[:count] == all_cells[:count]
     assert "".join(report_pieces(made, calls=40)) == text
 
 
@@ -239,6 +237,17 @@ def test_text_that_recorded_sentences_leave_out_is_shown() -> None:
 
     shown = "".join(gap + "".join(pieces) for _, _, gap, pieces in view["response"])
     assert shown == made.response
+
+
+def test_recorded_sentences_without_a_place_stand_apart() -> None:
+    """In documents as in the response: their offsets are not known where the text differs."""
+    made = oven()
+    documents = tuple(s._replace(start=None, end=None) for s in made.sentences.documents)
+    kept = made.sentences.model_copy(update={"documents": documents})
+    view = view_of(made.model_copy(update={"sentences": kept}))
+
+    gaps = [[gap for _, _, gap, _ in document["sentences"]] for document in view["documents"]]
+    assert [" "] * (len(gaps[0]) - 1) == gaps[0][1:] != []
 
 
 def test_a_call_without_a_response_labels_or_documents_is_shown() -> None:

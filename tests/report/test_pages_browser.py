@@ -138,11 +138,11 @@ def test_the_line_of_no_difference_and_a_fall_are_seen_in_the_dark(
 
 def failures(page: Page) -> list[str]:
     """The failures that are shown, by their first lines."""
-    found: list[str] = page.evaluate(
-        "() => [...document.querySelectorAll('details.failure')].filter((one) => !one.hidden)"
+    lines: list[str] = page.locator("details.failure").evaluate_all(
+        "(all) => all.filter((one) => !one.hidden)"
         ".map((one) => one.querySelector('.line').textContent)"
     )
-    return found
+    return lines
 
 
 def test_failures_are_shown_page_by_page(opened: Open) -> None:

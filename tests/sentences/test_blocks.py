@@ -8,25 +8,14 @@ from hypothesis import strategies as st
 
 from rag_eval_integrations.sentences._blocks import blocks
 
+from .conftest import assert_whole
+
 LINES = st.lists(
-    st.sampled_from(
-        [
-            "",
-            "# Head",
-            "word word word",
-            "- item",
-            "| a | b |",
-            "---",
-            "```",
-            "> quoted",
-            "a\tb",
-            "===",
-            "\x0c",
-            "\r",
-        ]
-    ),
-    max_size=12,
-).map("\n".join)
+    st.sampled_from([
+        "", "# Head", "word word word", "- item", "| a | b |", "---", "```", "> quoted", "a\tb",
+        "===", "\x0c", "\r",
+    ]), max_size=12,
+).map("\n".join)  # fmt: skip
 
 
 def found(text: str) -> list[tuple[str, str]]:
@@ -154,30 +143,19 @@ def test_a_number_that_opens_a_wrapped_line_is_no_list_marker() -> None:
 @given(st.one_of(st.text(), LINES))
 def test_every_character_lies_in_exactly_one_block(text: str) -> None:
     """Blocks are in order, trimmed, not empty, and leave nothing but white space between them."""
-    at = 0
-    for start, body, end, _ in blocks(text):
-        words = text[start:end]
-        assert words
-        assert words == words.strip()
-        assert start <= body <= end
-        assert text[at:start].strip() == ""
-        assert start >= at
-        at = end
-    assert text[at:].strip() == ""
+    pieces = [*blocks(text)]
+    assert_whole(text, ((start, end) for start, _, end, _ in pieces))
+    assert all(start <= body <= end for start, body, end, _ in pieces)
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "\n" * 50_000,
-        ">\n" * 20_000,
-        "```\n~~~\n" * 10_000,
-        "|-" * 200_000 + "x",
-        "word word\n" * 20_000,
-        ("word " * 5_000 + "\n") * 3,
+        "\n" * 50_000, ">\n" * 20_000, "```\n~~~\n" * 10_000, "|-" * 200_000 + "x",
+        "word word\n" * 20_000, ("word " * 5_000 + "\n") * 3,
     ],
     ids=["newlines", "quotes", "fences", "bars", "lines", "wide lines"],
-)
+)  # fmt: skip
 def test_hostile_texts_come_to_an_end(text: str) -> None:
     """Each takes a fraction of a second; with anything quadratic the suite would stand still."""
     found = list(blocks(text))

@@ -15,11 +15,9 @@ from rag_eval_integrations.sentences import punkt
 from rag_eval_integrations.sentences._sentencize import Splitter
 from rag_eval_integrations.sentences.punkt import Punkt
 
+from .conftest import assert_whole, split
+
 SPLITTER: Splitter = Punkt()
-
-
-def split(text: str, splitter: Splitter = SPLITTER) -> list[str]:
-    return [text[start:end] for start, end in splitter.spans(text)]
 
 
 MARKED = [
@@ -56,7 +54,7 @@ MARKED = [
 @pytest.mark.parametrize("expected", MARKED, ids=lambda sentences: sentences[0])
 def test_sentences_marked_by_hand(expected: list[str]) -> None:
     """Abbreviations, initials, figures, quotes and ellipses are read as a person reads them."""
-    assert expected == split(" ".join(expected))
+    assert expected == split(" ".join(expected), SPLITTER)
 
 
 @pytest.mark.parametrize(
@@ -73,16 +71,17 @@ def test_sentences_marked_by_hand(expected: list[str]) -> None:
 )
 def test_blocks_are_neither_glued_nor_shredded(expected: list[str]) -> None:
     """A heading, a row and a fenced block are one sentence each, without a full stop too."""
-    sentences = [sentence for block in expected for sentence in split(block)]
+    sentences = [sentence for block in expected for sentence in split(block, SPLITTER)]
 
-    assert sentences == split("\n".join(expected))
+    assert sentences == split("\n".join(expected), SPLITTER)
     assert expected[0] == sentences[0]
 
 
 def test_a_list_item_may_hold_several_sentences() -> None:
     """Its marker belongs to the first of them, and is no sentence by itself."""
-    assert split("1. Press it. It starts.\n2. Wait.") == ["1. Press it.", "It starts.", "2. Wait."]
-    assert split("1. Press it. 2. Wait.") == ["1. Press it.", "2. Wait."]
+    several = ["1. Press it.", "It starts.", "2. Wait."]
+    assert split("1. Press it. It starts.\n2. Wait.", SPLITTER) == several
+    assert split("1. Press it. 2. Wait.", SPLITTER) == ["1. Press it.", "2. Wait."]
 
 
 @given(
@@ -96,40 +95,26 @@ def test_a_list_item_may_hold_several_sentences() -> None:
 )
 def test_every_character_lies_in_exactly_one_sentence(text: str) -> None:
     """Spans are in order, trimmed, not empty, and leave only white space between them."""
-    at = 0
-    for start, end in SPLITTER.spans(text):
-        assert at <= start < end
-        assert text[start:end] == text[start:end].strip()
-        assert text[at:start].strip() == ""
-        at = end
-    assert text[at:].strip() == ""
+    assert_whole(text, SPLITTER.spans(text))
     assert SPLITTER.spans(text) == Punkt().spans(text)
 
 
 def test_many_threads_get_the_same_sentences() -> None:
     """One splitter may be shared."""
     text = "Dr. A. B. Smith et al. (2019) met at 5 p.m. in St. Louis. They left, etc. It was. " * 20
-    expected = Punkt().spans(text)
-
     with ThreadPoolExecutor(8) as pool:
-        assert all(
-            found == expected for found in pool.map(lambda _: SPLITTER.spans(text), range(40))
-        )
+        spans = [*pool.map(lambda _: SPLITTER.spans(text), range(40))]
+    assert spans == [Punkt().spans(text)] * 40
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "? " * 25_000,
-        ". " * 30_000,
-        "word " * 100_000,
-        "x" * 500_000,
-        "a. ) " * 20_000,
-        "。」" * 40_000,
-        "a.[" + "1" * 200_000,
+        "? " * 25_000, ". " * 30_000, "word " * 100_000, "x" * 500_000, "a. ) " * 20_000,
+        "。」" * 40_000, "a.[" + "1" * 200_000,
     ],
     ids=["marks", "spaced dots", "one line", "one word", "closing", "wide", "reference"],
-)
+)  # fmt: skip
 def test_hostile_texts_come_to_an_end(text: str) -> None:
     """Each takes a fraction of a second; with anything quadratic the suite would stand still."""
     spans = SPLITTER.spans(text)

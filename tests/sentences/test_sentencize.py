@@ -33,9 +33,7 @@ def test_documents_are_numbered_and_sentences_lettered() -> None:
 
 def test_an_empty_document_keeps_its_number() -> None:
     """The next document does not move up; nothing without text has a sentence."""
-    made = sentencize(
-        RagCall(question="q", documents=["One.", "", " \n ", "Two."], response=None), SPLITTER
-    )
+    made = sentencize(RagCall("q", ["One.", "", " \n ", "Two."], None), SPLITTER)
 
     assert [s.key for s in made.documents] == ["0a", "3a"]
     assert made.response == ()
@@ -71,11 +69,9 @@ def test_offsets_and_coverage(texts: list[str], response: str) -> None:
 
 def test_locate_finds_repeated_sentences_one_after_another() -> None:
     """The second of two equal sentences gets the second place."""
-    found = locate(
-        [("0a", "So."), ("0b", "So."), ("0c", "Not there."), ("0d", "End.")], "So. So. End."
-    )
+    texts = [("0a", "So."), ("0b", "So."), ("0c", "Not there."), ("0d", "End.")]
 
-    assert found == (
+    assert locate(texts, "So. So. End.") == (
         Sentence("0a", "So.", 0, 3),
         Sentence("0b", "So.", 4, 7),
         Sentence("0c", "Not there."),
@@ -96,15 +92,7 @@ class Given:
 
 
 @pytest.mark.parametrize(
-    "spans",
-    [
-        [(0, 5), (0, 5)],
-        [(0, 5), (4, 8)],
-        [(3, 3)],
-        [(-1, 2)],
-        [(0, 99)],
-        [("0", "5")],
-    ],
+    "spans", [[(0, 5), (0, 5)], [(0, 5), (4, 8)], [(3, 3)], [(-1, 2)], [(0, 99)], [("0", "5")]]
 )
 def test_spans_that_do_not_follow_each_other_are_refused(spans: Any) -> None:
     """Two keys for one text would count its evidence twice."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,39 +22,39 @@ from rag_eval_integrations.metrics.prompty.metric import distinct
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A prompt, three kinds of metrics, and a file of another kind."""
-    for name, tags in (
-        ("b", ""),
-        ("a", "scorer"),
-        ("trial", "experimental"),
-        ("gt", "groundtruth"),
-    ):
+    tags_of = {"b": "", "a": "scorer", "trial": "experimental", "gt": "groundtruth"}
+    for name, tags in tags_of.items():
         text = f"---\ntags: [{tags}]\n---\n{{{{output}}}}"
         (tmp_path / f"{name}.metric.prompty").write_text(text)
     (tmp_path / "put.prompty").write_text("{{x}}")
     return tmp_path
 
 
+def names(folder: Path, **options: Any) -> list[str]:
+    return [metric.name for metric in discover_metrics(folder, **options)]
+
+
 def test_metric_files_are_found_by_their_names(folder: Path) -> None:
     """In order of their names; experimental ones and those for expected outputs are left out."""
-    assert [path.name for path in metric_files(folder)] == [
-        "a.metric.prompty",
-        "b.metric.prompty",
-        "gt.metric.prompty",
-        "trial.metric.prompty",
-    ]
-    assert [metric.name for metric in discover_metrics(folder)] == ["a", "b"]
-    assert [metric.name for metric in discover_metrics(folder, groundtruth=True)] == ["gt"]
+    stems = [path.name.removesuffix(".metric.prompty") for path in metric_files(folder)]
+    assert stems == ["a", "b", "gt", "trial"]
+    assert names(folder) == ["a", "b"]
+    assert names(folder, groundtruth=True) == ["gt"]
     assert metric_files(folder / "nowhere") == []
 
 
 def test_metrics_can_be_named(folder: Path) -> None:
-    """Also an experimental one; a name that is not there is a mistake."""
-    assert [metric.name for metric in discover_metrics(folder, named=["trial", "b"])] == [
-        "b",
-        "trial",
-    ]
-    with pytest.raises(ConfigurationError, match=r"no c\.metric\.prompty in"):
-        discover_metrics(folder, named=["c"])
+    """Also an experimental one; others are not read; one that is not of the kind is a mistake."""
+    assert names(folder, named=["trial", "b"]) == ["b", "trial"]
+    (folder / "broken.metric.prompty").write_text("---\nname: [\n---\n{{output}}")
+    assert names(folder, named=["a"]) == ["a"]
+    for named, why in (
+        (["c"], r"no c\.metric\.prompty in"),
+        (["gt"], "is a metric for expected outputs"),
+        ((), "line 2"),
+    ):
+        with pytest.raises(ConfigurationError, match=why):
+            discover_metrics(folder, named=named)
 
 
 def test_two_metrics_of_one_name_are_refused(folder: Path, tmp_path: Path) -> None:
@@ -68,43 +69,24 @@ def test_two_metrics_of_one_name_are_refused(folder: Path, tmp_path: Path) -> No
 
 def test_nothing_is_odd_about_the_examples_metric(root: Path) -> None:
     """Every variable that it speaks of is inserted."""
-    prompt = load_prompty(
-        root / "examples" / "prompt_tests" / "help_desk" / "keeps_rules.metric.prompty"
-    )
+    folder = root / "examples" / "prompt_tests" / "help_desk"
 
-    assert lint(prompt) == []
+    assert lint(load_prompty(folder / "keeps_rules.metric.prompty")) == []
 
 
 @pytest.mark.parametrize(
     ("text", "odd"),
     [
         ("{{output}}", []),
-        (
-            "system:\nWhere a rule needs it, look into <INPUT>.\nuser:\n{{output}}",
-            ["mentions <INPUT> and never inserts {{input}}"],
-        ),
+        ("system:\nWhere a rule needs it, look into <INPUT>.\nuser:\n{{output}}",
+         ["mentions <INPUT> and never inserts {{input}}"]),
         ("{{rules}}", ["never inserts {{output}}: every output gets the same score"]),
-        (
-            "---\ninputs: {rules: {type: string}}\n---\n{{output}}",
-            ["declares `rules` and never inserts it"],
-        ),
-        (
-            "{{output}}{{customer}}",
-            ["inserts {{customer}}, which has a value only if the call or the user provides one"],
-        ),
+        ("---\ninputs: {rules: {type: string}}\n---\n{{output}}",
+         ["declares `rules` and never inserts it"]),
+        ("{{output}}{{customer}}",
+         ["inserts {{customer}}, which has a value only if the call or the user provides one"]),
     ],
-)
+)  # fmt: skip
 def test_odd_metric_files_are_told(text: str, odd: list[str]) -> None:
     """Declared or mentioned and unused, blind to the output, or in need of what nobody gives."""
     assert lint(parse_prompty(text, name="m")) == odd
-
-
-def test_a_named_metric_does_not_read_the_others(folder: Path) -> None:
-    """A broken file beside it is in nobody's way; one of the other kind says so."""
-    (folder / "broken.metric.prompty").write_text("---\nname: [\n---\n{{output}}")
-
-    assert [metric.name for metric in discover_metrics(folder, named=["a"])] == ["a"]
-    with pytest.raises(ConfigurationError, match="line 2"):
-        discover_metrics(folder)
-    with pytest.raises(ConfigurationError, match="is a metric for expected outputs"):
-        discover_metrics(folder, named=["gt"])

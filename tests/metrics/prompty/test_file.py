@@ -37,6 +37,10 @@ user:
 """
 
 
+def rendered(prompt: Prompty, **values: object) -> list[tuple[str, str]]:
+    return [(message.role, message.content) for message in prompt.render(values)]
+
+
 def test_a_file_becomes_messages_and_inputs(tmp_path: Path) -> None:
     """Front matter, roles, defaults, sample; what is not known is kept."""
     path = tmp_path / "lengths.prompty"
@@ -44,11 +48,8 @@ def test_a_file_becomes_messages_and_inputs(tmp_path: Path) -> None:
 
     prompt = load_prompty(path)
 
-    assert (prompt.name, prompt.description, prompt.tags) == (
-        "lengths",
-        "measures words",
-        ("scorer", "3"),
-    )
+    assert (prompt.name, prompt.description) == ("lengths", "measures words")
+    assert prompt.tags == ("scorer", "3")
     assert dict(prompt.inputs) == {
         "sentence": Input("sentence", "string", "a sentence"),
         "word": Input("word", "string", "", "cat"),
@@ -56,31 +57,20 @@ def test_a_file_becomes_messages_and_inputs(tmp_path: Path) -> None:
     }
     assert prompt.sample == {"sentence": "The cat sleeps."}
     assert prompt.extra["model"] == {"api": "chat"}
-    messages = prompt.render({"sentence": "A dog."})
-    assert [(m.role, m.content) for m in messages] == [
-        ("system", "You measure words.\n\nReturn one number."),
-        ("user", "A dog. / cat / 3"),
-    ]
-    assert (
-        prompt.text == "You measure words.\n\nReturn one number.\n\n{{sentence}} / {{word}} / {{n}}"
-    )
+    system = "You measure words.\n\nReturn one number."
+    assert rendered(prompt, sentence="A dog.") == [("system", system), ("user", "A dog. / cat / 3")]
+    assert prompt.text == f"{system}\n\n{{{{sentence}}}} / {{{{word}}}} / {{{{n}}}}"
     assert prompt.missing({}) == ("sentence",)
 
 
-def test_inputs_may_be_a_list() -> None:
-    """The form of newer Prompty files."""
+def test_inputs_may_be_a_list_and_a_plain_text_is_a_prompt() -> None:
+    """The form of newer Prompty files; without front matter and roles it is one system message."""
     inputs = "inputs: [{name: a, kind: number}, {name: b, default: x}]"
     prompt = parse_prompty(f"---\n{inputs}\n---\n{{{{a}}}}{{{{b}}}}", name="p")
 
     assert prompt.inputs["a"].type == "number"
-    assert prompt.render({"a": 1})[0].content == "1x"
-
-
-def test_a_file_without_front_matter_or_roles_is_one_system_message() -> None:
-    """Plain text is a prompt."""
-    prompt = parse_prompty("Say {{x}}.", name="p")
-
-    assert [(m.role, m.content) for m in prompt.render({"x": "hi"})] == [("system", "Say hi.")]
+    assert rendered(prompt, a=1) == [("system", "1x")]
+    assert rendered(parse_prompty("Say {{x}}.", name="p"), x="hi") == [("system", "Say hi.")]
 
 
 @pytest.mark.parametrize("line", ["user:", " # USER :", "User:\t", "#user:"])
@@ -88,11 +78,7 @@ def test_role_lines_have_several_spellings(line: str) -> None:
     """Upstream's, and `developer:` for the system."""
     prompt = parse_prompty(f"developer:\na\n{line}\nb\nassistant:\nc", name="p")
 
-    assert [(m.role, m.content) for m in prompt.render({})] == [
-        ("system", "a"),
-        ("user", "b"),
-        ("assistant", "c"),
-    ]
+    assert rendered(prompt) == [("system", "a"), ("user", "b"), ("assistant", "c")]
 
 
 @settings(deadline=None)  # on a busy machine the first example takes longer
@@ -103,7 +89,7 @@ def test_no_value_changes_the_messages(value: str) -> None:
     """Values are inserted after the roles were split: they make no message and no template."""
     prompt = parse_prompty("system:\nJudge.\nuser:\n[{{output}}]", name="p")
 
-    assert [m.content for m in prompt.render({"output": value})] == ["Judge.", f"[{value}]"]
+    assert rendered(prompt, output=value) == [("system", "Judge."), ("user", f"[{value}]")]
 
 
 @pytest.mark.parametrize(
@@ -134,19 +120,17 @@ def test_a_mistake_names_the_file_and_the_line(tmp_path: Path, text: str, why: s
 
 def test_what_is_no_jinja_is_replaced_literally_with_a_warning() -> None:
     """Only `{{name}}`, also with several words; the other messages stay templates."""
-    prompt = parse_prompty(
-        "system:\nDear {{ your name }}, 100 {% of {{x}} {{y}}\nuser:\n{{ x | upper }}",
-        name="p",
-        strict=False,
-    )
+    text = "system:\nDear {{ your name }}, 100 {% of {{x}} {{y}}\nuser:\n{{ x | upper }}"
+    prompt = parse_prompty(text, name="p", strict=False)
 
     assert prompt.variables == {"your name", "x", "y"}
     [warning] = prompt.warnings
     assert "line 2" in warning
-    system, user = prompt.render({"your name": "Ann {{x}}", "x": "a", "y": [1]})
-    assert system.content == "Dear Ann {{x}}, 100 {% of a [1]"
-    assert user.content == "A"
-    assert prompt.render({"x": "a"})[0].content == "Dear {{ your name }}, 100 {% of a {{y}}"
+    for values, shown in (
+        ({"your name": "Ann {{x}}", "x": "a", "y": [1]}, "Dear Ann {{x}}, 100 {% of a [1]"),
+        ({"x": "a"}, "Dear {{ your name }}, 100 {% of a {{y}}"),
+    ):
+        assert rendered(prompt, **values) == [("system", shown), ("user", "A")]
 
 
 def test_a_variable_that_is_not_given_is_an_error() -> None:

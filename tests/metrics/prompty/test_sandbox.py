@@ -22,23 +22,18 @@ def test_prompts_branch_loop_and_calculate() -> None:
     source = "{% if n > 1 %}{% for r in rules %}{{ loop.index }}. {{ r }}\n{% endfor %}{% endif %}"
     assert render(source, n=2, rules=["a", "b"]) == "1. a\n2. b\n"
     assert render("{{ a * b + 1 }} {{ 'x' ~ a ~ 'y' }} {{ [1, 2] }}", a=2, b=3) == "7 x2y [1, 2]"
-    joined = render(
-        "{{ r | join(', ') }}|{{ d | join('+', attribute='k') }}", r=["a", 1], d=[{"k": 2}]
-    )
-    assert joined == "a, 1|2"
-    assert render("{{ a | upper }} {{ b.c }} {{ d | tojson }}", a="x", b={"c": 1}, d=["é"]) == (
-        'X 1 ["é"]'
-    )
+    source = "{{ r | join(', ') }}|{{ d | join('+', attribute='k') }}"
+    assert render(source, r=["a", 1], d=[{"k": 2}]) == "a, 1|2"
+    source = "{{ a | upper }} {{ b.c }} {{ d | tojson }}"
+    assert render(source, a="x", b={"c": 1}, d=["é"]) == 'X 1 ["é"]'
 
 
 def test_values_that_are_no_text_are_written_as_json() -> None:
     """Not as Python; None is nothing."""
-    assert render("{{ a }} {{ b }} [{{ c }}]", a={"k": [True]}, b=False, c=None) == (
-        '{"k": [true]} false []'
-    )
-    assert render("{{ l | reverse }} {{ l | unique }}", l=["a", "b", "a"]) == (
-        '["a", "b", "a"] ["a", "b"]'
-    )
+    source = "{{ a }} {{ b }} [{{ c }}]"
+    assert render(source, a={"k": [True]}, b=False, c=None) == '{"k": [true]} false []'
+    source = "{{ l | reverse }} {{ l | unique }}"
+    assert render(source, l=["a", "b", "a"]) == '["a", "b", "a"] ["a", "b"]'
 
 
 @pytest.mark.parametrize(
@@ -189,12 +184,10 @@ def test_comparisons_and_slices_mean_what_they_mean() -> None:
         "{{ 1 < n <= 3 }} {{ 'b' in s }} {{ 'z' not in s }} {{ s[1:] }} {{ s[::-1] }} {{ s[0] }}"
     )
     assert render(source, n=2, s="abc") == "true true true bc cba a"
-    assert render("{{ n == 2 and s != 'x' }} {{ l[:2] }} {{ l[-1] }}", n=2, s="a", l=[1, 2, 3]) == (
-        "true [1, 2] 3"
-    )
-    assert render("{{ 'a' in d }} {{ 4 in l }} {{ d.items }}", d={"a": 1, "items": 2}, l=[4]) == (
-        "true true 2"
-    )
+    source = "{{ n == 2 and s != 'x' }} {{ l[:2] }} {{ l[-1] }}"
+    assert render(source, n=2, s="a", l=[1, 2, 3]) == "true [1, 2] 3"
+    source = "{{ 'a' in d }} {{ 4 in l }} {{ d.items }}"
+    assert render(source, d={"a": 1, "items": 2}, l=[4]) == "true true 2"
     assert render("{{ 7 // 2 }} {{ 7 - 9 }} {{ -n }} {{ 2.5 | round }}", n=3) == "3 -2 -3 2.0"
     assert render("{% if n is divisibleby 3 and n is odd and s is string %}y{% endif %}", n=3, s="")
     assert render("{{ x.a | default('none') }} {{ y | default(1) }}", x={}) == "none 1"

@@ -3,43 +3,41 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
+from pages import run_python, text_of
 
 from rag_eval_integrations.metrics import ContextRecall, LabelRetrieval, Retrieval
 from rag_eval_integrations.metrics.retrieval import MEASURES
 
-PAGE = (Path(__file__).resolve().parents[3] / "docs" / "retrieval.md").read_text(encoding="utf-8")
+PAGE = "docs/retrieval.md"
+TEXT = text_of(PAGE)
 
 
 @pytest.mark.slow  # it imports both frameworks
 def test_the_code_prints_what_its_comments_say(capsys: pytest.CaptureFixture[str]) -> None:
     """Block after block, offline, without a key."""
-    names: dict[str, object] = {"__name__": "retrieval"}
-    blocks = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    run_python(PAGE)
 
-    for code in blocks:
-        exec(compile(code, "docs/retrieval.md", "exec"), names)
-        promised = re.findall(r"^print\(.*\)\n# (.+)$", code, re.MULTILINE)
-        assert capsys.readouterr().out.splitlines() == promised
-        assert len(promised) == code.count("print(")
+    promised = re.findall(r"^print\(.*\)\n# (.+)$", TEXT, re.MULTILINE)
+    assert capsys.readouterr().out.splitlines() == promised
+    assert len(promised) == TEXT.count("print(")
 
 
 def test_every_score_is_described() -> None:
     """In the table of the metrics, and each with its value."""
-    named = re.findall(r"`([a-z_]+(?:@k)?)`", PAGE.split("```python")[0])
+    named = re.findall(r"`([a-z_]+(?:@k)?)`", TEXT.split("```python")[0])
 
     ours = [f"{measure}@k" for measure in MEASURES]
     ours += [*LabelRetrieval().names, *ContextRecall().names]
     assert [name for name in named if name in ours] == ours
-    valued = re.findall(r"^\| `([a-z_]+(?:@k)?)` \| [^|]*[a-z1(Σ]", PAGE, re.M)
+    valued = re.findall(r"^\| `([a-z_]+(?:@k)?)` \| [^|]*[a-z1(Σ]", TEXT, re.M)
     assert set(ours) - set(valued) == {"context_recall"}
 
 
 def test_every_setting_is_described() -> None:
     """All of them, and no other."""
-    section = PAGE.split("### Settings")[1].split("\n#")[0]
+    section = TEXT.split("### Settings")[1].split("\n#")[0]
 
     assert re.findall(r"^\| `(\w+)` \|", section, re.M) == ["k", "match", "id_key"]
     assert "`(1, 3, 5, 10)`" in section

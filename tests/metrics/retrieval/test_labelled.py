@@ -12,12 +12,7 @@ from rag_eval_integrations._scoring import score_labelling
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges import EmbeddedJudge
-from rag_eval_integrations.metrics import (
-    ContextRecall,
-    LabelRetrieval,
-    Retrieval,
-    Trace,
-)
+from rag_eval_integrations.metrics import ContextRecall, LabelRetrieval, Retrieval, Trace
 from rag_eval_integrations.records import (
     By,
     JudgeInfo,
@@ -35,9 +30,7 @@ from rag_eval_integrations.testing import ScriptedModel, labels_reply
 QUESTION = "Where do bees live?"
 
 
-def labelled_documents(
-    flags: list[bool], *, sentences: int = 1
-) -> tuple[SentencizedCall, Labelling]:
+def labelled_documents(flags: list[bool], sentences: int = 1) -> tuple[SentencizedCall, Labelling]:
     """Documents of some sentences each; those flagged have all of them labelled relevant."""
     call = keyed([[f"Sentence {n}." for n in range(sentences)] for _ in flags], ["Answer."])
     numbers = {number for number, flag in enumerate(flags) if flag}
@@ -46,8 +39,8 @@ def labelled_documents(
     return call, Labelling(labels=labels, judge=JudgeInfo(name="hand"), warnings=("careful",))
 
 
-def scores_of(flags: list[bool], **more: Any) -> dict[str, Score]:
-    call, labelling = labelled_documents(flags, **more)
+def scores_of(flags: list[bool], sentences: int = 1) -> dict[str, Score]:
+    call, labelling = labelled_documents(flags, sentences)
     return {s.name: s for s in LabelRetrieval().score(call, labelling, By(judge="hand"))}
 
 
@@ -56,27 +49,19 @@ def scores_of(flags: list[bool], **more: Any) -> dict[str, Score]:
     [
         ([True, True, False], 2 / 3, 1, 1),
         ([False, True], 1 / 2, 1 / 2, 1 / math.log2(3)),
-        (
-            [False, True, False, True], 1 / 2, 1 / 2,
-            (1 / math.log2(3) + 1 / math.log2(5)) / (1 + 1 / math.log2(3)),
-        ),
+        ([False, True, False, True], 1 / 2, 1 / 2,
+         (1 / math.log2(3) + 1 / math.log2(5)) / (1 + 1 / math.log2(3))),
         ([False, False], 0, 0, None),
     ],
 )  # fmt: skip
-def test_by_hand(
-    flags: list[bool], precision: float, reciprocal: float, ndcg: float | None
-) -> None:
+def test_by_hand(flags: list[bool], precision: float, reciprocal: float, ndcg: Any) -> None:
     """However many sentences a document has; with nothing relevant, no order is good or bad."""
     found = scores_of(flags, sentences=3)
     assert found == scores_of(flags)
 
-    assert list(found) == ["document_precision", "reciprocal_rank", "label_ndcg"]
-    assert found["document_precision"].value == pytest.approx(precision)
-    assert found["reciprocal_rank"].value == pytest.approx(reciprocal)
-    if ndcg is None:
-        assert found["label_ndcg"].unscored == "no_relevant"
-    else:
-        assert found["label_ndcg"].value == pytest.approx(ndcg)
+    expected = {"document_precision": precision, "reciprocal_rank": reciprocal, "label_ndcg": ndcg}
+    assert {name: score.value for name, score in found.items()} == pytest.approx(expected)
+    assert found["label_ndcg"].unscored == (None if ndcg else "no_relevant")
     for score in found.values():
         assert score.method == ("labels" if score.value is not None else None)
         assert (score.by.judge, score.warnings) == ("hand", ("careful",))
@@ -89,17 +74,13 @@ def test_by_hand(
 def test_without_labels_there_is_a_reason() -> None:
     """The judge's own, with its warnings."""
     call, labelling = labelled_documents([True])
-    none = Labelling(
-        labels=None, judge=labelling.judge, unscored="refusal", reason="it refused", warnings=("w",)
-    )
+    refused = {"labels": None, "unscored": "refusal", "reason": "it refused", "warnings": ("w",)}
+    none = labelling.model_copy(update=refused)
 
     for metric in (LabelRetrieval(), ContextRecall()):
         for score in metric.score(call, none, By()):
-            assert (score.unscored, score.reason, score.warnings) == (
-                "refusal",
-                "it refused",
-                ("w",),
-            )
+            shown = (score.unscored, score.reason, score.warnings)
+            assert shown == ("refusal", "it refused", ("w",))
 
 
 # --- Context recall
@@ -120,6 +101,10 @@ def bees(**more: Any) -> RagCall:
     return RagCall(QUESTION, ["Bees live in hives.", "Snow is cold."], **fields)
 
 
+def recall_of(judge: Any, call: RagCall) -> Score:
+    return RagEvaluator(judge, [ContextRecall()]).evaluate_sync(call).scores["context_recall"]
+
+
 def test_the_reference_stands_where_the_response_did() -> None:
     """One request of its own: question, documents, history and their keys are the call's."""
     judge = ScriptedJudge(about)
@@ -130,20 +115,15 @@ def test_the_reference_stands_where_the_response_did() -> None:
     score = evaluation.scores["context_recall"]
     assert score.value == pytest.approx(1 / 3)
     assert (score.method, score.n, score.by.judge) == ("labels", 3, "scripted")
-    assert score.reason == (
-        "1 of 3 sentences of the reference fully supported by the documents, 1 partially."
-    )
+    why = "1 of 3 sentences of the reference fully supported by the documents, 1 partially."
+    assert score.reason == why
     (asked,) = judge.asked
-    assert asked.call.response == REFERENCE
-    assert asked.call.reference is None
+    assert (asked.call.response, asked.call.reference) == (REFERENCE, None)
     assert (asked.call.question, asked.call.documents) == (QUESTION, call.documents)
     assert (asked.call.history, asked.call.metadata) == (call.history, {"tenant": "x"})
     assert [s.key for s in asked.documents] == ["0a", "1a"]
-    assert [s.text for s in asked.response] == [
-        "Bees live in hives.",
-        "They eat honey.",
-        "They dance.",
-    ]
+    sentences = ["Bees live in hives.", "They eat honey.", "They dance."]
+    assert [s.text for s in asked.response] == sentences
     assert evaluation.usage == Usage(requests=1, prompt_tokens=10, completion_tokens=5)
     assert (evaluation.labels, evaluation.row_key) == (None, call.row_key)
 
@@ -153,12 +133,11 @@ def test_beside_other_metrics_it_costs_one_request() -> None:
     judge = ScriptedJudge(about)
     alone = RagEvaluator(ScriptedJudge(about)).evaluate_sync(bees())
 
-    evaluation = RagEvaluator(
-        judge, [Trace(), ContextRecall(), LabelRetrieval(), Retrieval(k=1)]
-    ).evaluate_sync(bees(relevant_ids=["x"]))
+    metrics = [Trace(), ContextRecall(), LabelRetrieval(), Retrieval(k=1)]
 
-    assert len(judge.asked) == 2
-    assert evaluation.usage.requests == 2
+    evaluation = RagEvaluator(judge, metrics).evaluate_sync(bees(relevant_ids=["x"]))
+
+    assert len(judge.asked) == evaluation.usage.requests == 2
     assert evaluation.labels == alone.labels
     assert {name: evaluation.scores[name] for name in alone.scores} == alone.scores
     assert evaluation.scores["context_recall"].value == pytest.approx(1 / 3)
@@ -185,9 +164,8 @@ def test_recorded_sentences_keep_their_keys() -> None:
     )  # fmt: skip
     judge = ScriptedJudge(about)
 
-    evaluation = RagEvaluator(judge, [Trace(), ContextRecall()]).evaluate_sync(
-        bees(sentences=recorded)
-    )
+    evaluator = RagEvaluator(judge, [Trace(), ContextRecall()])
+    evaluation = evaluator.evaluate_sync(bees(sentences=recorded))
 
     response, reference = judge.asked
     assert response.documents == reference.documents == recorded.documents
@@ -210,7 +188,7 @@ def test_no_number_where_there_is_none(call: RagCall, code: str, reason: str) ->
     """And no request."""
     judge = ScriptedJudge(about)
 
-    score = RagEvaluator(judge, [ContextRecall()]).evaluate_sync(call).scores["context_recall"]
+    score = recall_of(judge, call)
 
     assert (score.value, score.unscored) == (None, code)
     assert reason in (score.reason or "")
@@ -221,7 +199,7 @@ def test_unlabelled_sentences_leave_it_unscored() -> None:
     """They are named."""
     judge = ScriptedJudge(labels_of(["0a"], ["0a"], {"a": (["0a"], True)}))
 
-    score = RagEvaluator(judge, [ContextRecall()]).evaluate_sync(bees()).scores["context_recall"]
+    score = recall_of(judge, bees())
 
     assert score.unscored == "unlabelled_sentences"
     assert score.reason == "the judge did not label b, c of the reference"
@@ -245,10 +223,9 @@ def test_a_judge_that_fails_for_the_reference_leaves_the_rest() -> None:
 
 def test_the_embedded_judge_needs_no_key() -> None:
     """Its estimate is said to be one, whether or not the response was labelled."""
+    call = bees(reference="Bees live in hives. They eat honey.")
     for metrics in ([ContextRecall()], [Trace(), ContextRecall()]):
-        evaluation = RagEvaluator(EmbeddedJudge(), metrics).evaluate_sync(
-            bees(reference="Bees live in hives. They eat honey.")
-        )
+        evaluation = RagEvaluator(EmbeddedJudge(), metrics).evaluate_sync(call)
         score = evaluation.scores["context_recall"]
         assert score.value == 0.5
         assert any("Lexical estimate" in warning for warning in score.warnings)
@@ -259,12 +236,11 @@ def test_a_model_is_asked_by_the_labelling_prompt() -> None:
     """The reference is keyed as a response is, and the labels are read as always."""
     model = ScriptedModel([labels_reply(documents=["0a"], response=["a", "b", "c"])])
 
-    evaluation = RagEvaluator(model, [ContextRecall()]).evaluate_sync(bees())
+    assert recall_of(model, bees()).value == 1.0
 
     (request,) = model.requests
     assert "They dance." in request.messages[-1].content
     assert "In hives, they say." not in request.messages[-1].content
-    assert evaluation.scores["context_recall"].value == 1.0
 
 
 def test_text_in_a_reference_that_speaks_to_a_judge_is_flagged() -> None:
