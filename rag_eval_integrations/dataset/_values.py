@@ -177,10 +177,12 @@ _FOREIGN = {*_TEXTS[1:], "node", "text_resource", "kwargs"}
 
 
 def is_foreign(document: object) -> bool:
-    """Whether a document is an object as another tool writes it."""
-    return (
-        isinstance(document, dict) and "text" not in document and not _FOREIGN.isdisjoint(document)
-    )
+    """Whether a document is as another tool writes it: an object, a pair, with a float as id."""
+    if not isinstance(document, dict):
+        return isinstance(document, list)
+    if "text" in document:
+        return isinstance(document.get("id"), float)
+    return not _FOREIGN.isdisjoint(document)
 
 
 def _document(item: Any, where: str, score: Any = None) -> Any:

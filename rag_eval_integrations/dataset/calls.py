@@ -314,9 +314,10 @@ class _Reader:
         documents = row.get("documents")
         foreign = not isinstance(documents, list) or any(map(is_foreign, documents))
         if shape.name == "calls" and not self.cells and not foreign:
-            # pandas writes a null for what a row lacks.
-            known = {name: v for name, v in row.items() if v is not None or name in REQUIRED}
-            return call_from(known)
+            # pandas writes a null for what a row lacks; other fields keep theirs as metadata.
+            known = {name: v for name, v in row.items() if v is not None or name not in OPTIONAL}
+            ids = {name: _READERS[name](known[name], name) for name in _IDS if name in known}
+            return call_from(known | ids)
         if shape.name == "deepeval" and "documents" not in self.given:
             row = self._split(row, shape.ways["documents"][0])
         return call_from(_read(row, shape, self.cells))
@@ -426,6 +427,8 @@ def _reference_from(value: object, where: str) -> str | None:
     return text_from(value, where) or None
 
 
+_IDS = ("id", "relevant_ids")
+"""Fields in which numbers are ids."""
 _PLURAL = ("ground_truths",)
 """Names of fields that hold several references, also in a cell."""
 

@@ -373,7 +373,7 @@ def check_schema(content: dict[str, Any]) -> None:
         InputError: another version's.
     """
     schema = content.get("schema")
-    if not isinstance(schema, int):
+    if not isinstance(schema, int | float):  # pandas makes floats of a column with a gap
         return  # another tool's field, such as a table's schema
     if schema != SCHEMA:
         raise InputError(f"this version reads schema {SCHEMA}, not {shown(schema)}", field="schema")

@@ -6,8 +6,10 @@ import csv
 import gzip
 import io
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +17,7 @@ from uuid import UUID
 
 import pytest
 from any_records import JSON
+from ferries import write
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
@@ -25,43 +28,36 @@ from rag_eval_integrations.errors import ConfigurationError, MissingDependencyEr
 from rag_eval_integrations.records import Turn
 from rag_eval_integrations.records._json import NAMES
 
-PLAIN = RagCall("When?", ["At nine.", "Or ten."], "At nine.")
-WITH_REFERENCE = RagCall("When?", ["At nine.", "Or ten."], "At nine.", reference="Nine.")
+TEXTS = ["At nine.", "Or ten."]
+PAGES = [{"page_content": text} for text in TEXTS]
+PLAIN = RagCall("When?", TEXTS, "At nine.")
 HUMAN = {"type": "human", "content": "When?"}
 ANSWER = {"type": "ai", "content": "At nine."}
 
-RAGAS = {
-    "user_input": "When?", "retrieved_contexts": ["At nine.", "Or ten."], "response": "At nine.",
-    "reference": "Nine.",
-}  # fmt: skip
+RAGAS_ROW = {"user_input": "When?", "retrieved_contexts": TEXTS, "response": "At nine."}
+RAGAS = {**RAGAS_ROW, "reference": "Nine."}
 RAGAS_TURNS = {
     "user_input": [
         {"type": "human", "content": "Hello"},
         {"type": "ai", "content": "Hello to you."},
         HUMAN,
         {"type": "ai", "content": "", "tool_calls": [{"name": "search", "args": {}}]},
-        {"type": "tool", "content": "At nine."},
-        {"type": "tool", "content": "Or ten."},
+        *({"type": "tool", "content": text} for text in TEXTS),
         ANSWER,
         {"type": "human", "content": "Thanks!"},
     ],
     "reference": "Nine.",
 }
 DEEPEVAL = {
-    "input": "When?", "actual_output": "At nine.", "retrieval_context": ["At nine.", "Or ten."],
+    "input": "When?", "actual_output": "At nine.", "retrieval_context": TEXTS,
     "expected_output": "Nine.", "context": ["At nine sharp."],
 }  # fmt: skip
 LANGSMITH = {
     "id": "7", "run_type": "chain", "inputs": {"question": "When?"},
-    "outputs": {
-        "answer": "At nine.",
-        "documents": [{"page_content": "At nine.", "type": "Document"}, {"page_content": "Or ten."}],
-    },
-    "reference_outputs": {"answer": "Nine."},
-    "events": [{"name": "start"}],
+    "outputs": {"answer": "At nine.", "documents": [{**PAGES[0], "type": "Document"}, PAGES[1]]},
+    "reference_outputs": {"answer": "Nine."}, "events": [{"name": "start"}],
 }  # fmt: skip
-RETRIEVER = {"run_type": "retriever", "outputs": {"documents": [
-    {"page_content": "At nine."}, {"page_content": "Or ten."}]}}  # fmt: skip
+RETRIEVER = {"run_type": "retriever", "outputs": {"documents": PAGES}}
 LANGSMITH_RUNS = {
     "inputs": {"input": "When?"}, "outputs": {"output": "At nine."}, "reference": "Nine.",
     "child_runs": [{"run_type": "chain", "child_runs": [RETRIEVER]}],
@@ -72,21 +68,23 @@ MESSAGES = {
         {"role": "user", "content": [{"type": "text", "text": "When?"}]},
         {"role": "assistant", "content": "At nine."},
     ],
-    "contexts": ["At nine.", "Or ten."],
+    "contexts": TEXTS,
     "ground_truth": "Nine.",
 }
 COMMON = {
     "query": "When?", "contexts": [{"content": "At nine."}, {"text": "Or ten."}],
     "answer": "At nine.", "expected_answer": "Nine.",
 }  # fmt: skip
-CHAIN = {
-    "input": "When?", "context": [{"page_content": "At nine."}, {"page_content": "Or ten."}],
-    "answer": "At nine.", "reference": "Nine.",
-}  # fmt: skip
-FOREIGN: dict[str, dict[str, Any]] = {
-    "ragas": RAGAS, "ragas_turns": RAGAS_TURNS, "deepeval": DEEPEVAL, "langsmith": LANGSMITH,
-    "langsmith_runs": LANGSMITH_RUNS, "messages": MESSAGES, "common": COMMON, "chain": CHAIN,
-}  # fmt: skip
+CHAIN = {"input": "When?", "context": PAGES, "answer": "At nine.", "reference": "Nine."}
+LOG = {"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hello to you."}
+HISTORY = tuple(Turn.model_validate(turn) for turn in LOG)
+FOREIGN: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    (RAGAS, {}), (RAGAS_TURNS, {"history": HISTORY}),
+    (DEEPEVAL, {"metadata": {"context": ["At nine sharp."]}}),
+    (LANGSMITH, {"metadata": {"run_type": "chain"}}), (LANGSMITH_RUNS, {}),
+    (MESSAGES, {"history": (Turn(role="system", content="Be brief."),)}), (COMMON, {}), (CHAIN, {}),
+]  # fmt: skip
+"""Rows of other tools, and what their calls have beside question, documents, answer, reference."""
 
 
 def call_of(source: Any, **options: Any) -> RagCall:
@@ -101,17 +99,30 @@ def why(source: Any, **options: Any) -> list[str]:
     return [str(line.error or "") for line in read_calls(source, **options)]
 
 
+def as_lines(*rows: Any) -> io.StringIO:
+    """Rows as a file of JSON lines."""
+    return io.StringIO("".join(f"{json.dumps(row)}\n" for row in rows))
+
+
+def texts(call: RagCall) -> list[str]:
+    return [document.text for document in call.documents]
+
+
+def questions(calls: Iterable[RagCall | None]) -> list[str | None]:
+    return [call.question if call else None for call in calls]
+
+
 # --- Rows that are calls
 
 Q = {"query": "q", "answer": "r"}
 """A row that lacks its documents."""
-LOG = {"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hello to you."}
-HISTORY = tuple(Turn.model_validate(turn) for turn in LOG)
+OWN = {"question": "q", "documents": ["d"], "response": "r"}
+SCHEMAS: tuple[Any, ...] = ("table t", {"type": "object"}, None)
 TURNS = [
     *LOG, {"role": "user", "content": "When?"},
-    {"role": "assistant", "content": "At nine.", "retrieval_context": ["At nine.", "Or ten."]},
+    {"role": "assistant", "content": "At nine.", "retrieval_context": TEXTS},
 ]  # fmt: skip
-TALK = RagCall("When?", ["At nine.", "Or ten."], "At nine.", history=HISTORY)
+TALK = RagCall("When?", TEXTS, "At nine.", history=HISTORY)
 CRAG = {
     "query": "When?", "answer": "At nine.",
     "search_results": [
@@ -133,6 +144,14 @@ SMITH = {
     "outputs.documents": ["d"],
     "feedback.x": 1.0,
 }
+FORMS: tuple[object, ...] = (
+    "d", '["d"]', "['d']", '[{"page_content": "d", "metadata": {}}]', [{"content": "d"}],
+    [{"node": {"id_": None, "text": "d", "metadata": {}}, "score": None}],
+    [{"text_resource": {"text": "d"}, "metadata": {}}],
+    [{"lc": 1, "type": "constructor", "id": ["Document"], "kwargs": {"page_content": "d"}}],
+    ["d"], [["d"]], {"documents": ["d"]}, ("d",),
+)  # fmt: skip
+"""A document as text, objects of LangChain and LlamaIndex as JSON, and cells of a table."""
 NODE = {"node": {"id_": "n1", "text": "At nine.", "metadata": {"page": 3}, "start_char_idx": 0},
         "score": 0.5}  # fmt: skip
 PAIR = ({"page_content": "Or ten.", "metadata": {"p": 1}, "source": "s"}, 0.25)
@@ -141,7 +160,9 @@ PAIR = ({"page_content": "Or ten.", "metadata": {"p": 1}, "source": "s"}, 0.25)
 @pytest.mark.parametrize(
     ("row", "names", "expected"),
     [
-        *((row, None, WITH_REFERENCE) for row in FOREIGN.values()),
+        # The trace of a run is not metadata: it would fill every row
+        *((row, None, RagCall("When?", TEXTS, "At nine.", reference="Nine.", **more))
+          for row, more in FOREIGN),
         # Conversations: what came before the last answered question is history
         ({"scenario": "s", "turns": TURNS}, None, TALK.model_copy(update={"metadata": {"scenario": "s"}})),
         ({"turns": json.dumps(TURNS)}, None, TALK),
@@ -162,11 +183,15 @@ PAIR = ({"page_content": "Or ten.", "metadata": {"p": 1}, "source": "s"}, 0.25)
         ({**Q, "contexts": ["d"], "ground_truths": ["g"]}, None, GOLD),
         ({**Q, "contexts": ["d"], "ground_truths": ["g", "h"]}, None,
          GOLD.model_copy(update={"reference": "g\nh"})),
+        ({**Q, "contexts": ["d"], "ground_truths": "['g', 'h']"}, None,
+         GOLD.model_copy(update={"reference": "g\nh"})),
+        ({**Q, "contexts": ["d"], "ground_truths": []}, None, RagCall("q", ["d"], "r")),
+        ({**Q, "contexts": ["d"], "ground_truths": "[]"}, None, RagCall("q", ["d"], "r")),
         # Frames of LangSmith have a column for each name
         *(({**SMITH, f"{reference}.answer": "g"}, None, GOLD.model_copy(update={"metadata": {"feedback.x": 1.0}}))
           for reference in ("reference", "reference_outputs")),
         # A map, also into objects, lists of objects and their cells, and to a name with a dot
-        ({"q": "When?", "hits": {"list": ["At nine.", "Or ten."]}, "out.text": "At nine."},
+        ({"q": "When?", "hits": {"list": TEXTS}, "out.text": "At nine."},
          {"question": "q", "documents": "hits.list", "response": "out.text"}, PLAIN),
         (CRAG, CRAG_NAMES, CRAG_CALL),
         ({**CRAG, "search_results": json.dumps(CRAG["search_results"])}, CRAG_NAMES, CRAG_CALL),
@@ -185,6 +210,14 @@ PAIR = ({"page_content": "Or ten.", "metadata": {"p": 1}, "source": "s"}, 0.25)
         ({**Q, "contexts": ["c"], "context": "d"}, {"documents": "context"},
          RagCall("q", ["d"], "r", metadata={"contexts": ["c"]})),
         ({"input": "q", "output": "r", "context": ["d"], "reference": "g"}, None, GOLD),
+        # Optional fields of other tools beside our own names; null is none
+        ({**OWN, "document_ids": ["a"]}, None, RagCall("q", [Document("d", "a")], "r")),
+        ({**OWN, "documents": [("d", 0.5)]}, None, RagCall("q", [Document("d", None, {}, 0.5)], "r")),
+        ({**OWN, "n": None}, None, RagCall("q", ["d"], "r", metadata={"n": None})),
+        ({**OWN, "ground_truth": "g", "chat_history": LOG}, None,
+         GOLD.model_copy(update={"history": HISTORY})),
+        ({**OWN, **dict.fromkeys(("id", "reference", "history", "relevant_ids", "metadata"))}, None,
+         RagCall("q", ["d"], "r")),
         # An app's answers beside those of a data set of LlamaIndex are not gold
         ({**Q, "query_by": None, "reference_contexts": ["b"], "contexts": ["d"], "reference_answer": "g"},
          None, GOLD.model_copy(update={"metadata": {"query_by": None, "reference_contexts": ["b"]}})),
@@ -192,38 +225,42 @@ PAIR = ({"page_content": "Or ten.", "metadata": {"p": 1}, "source": "s"}, 0.25)
         ({"user_input": "q", "retrieved_contexts": ["d", "e"], "response": "r",
           "retrieved_context_ids": ["a", 2], "reference_context_ids": ["a"]}, None,
          RagCall("q", [Document("d", "a"), Document("e", "2")], "r", relevant_ids=["a"])),
+        # Documents in every form; a text may begin with a bracket
+        *(({**Q, "contexts": documents}, None, RagCall("q", ["d"], "r")) for documents in FORMS),
+        *(({**Q, "contexts": cell}, None, RagCall("q", [cell], "r")) for cell in ("[1, 2", "['a'")),
         # What is known about a document; metadata as an object, its JSON or a text
         ({**Q, "contexts": [NODE, PAIR]}, None,
          RagCall("q", [Document("At nine.", "n1", {"page": 3}, 0.5),
                        Document("Or ten.", None, {"p": 1, "source": "s"}, 0.25)], "r")),
+        ({**Q, "contexts": [("d", 0.5)]}, None, RagCall("q", [Document("d", None, {}, 0.5)], "r")),
         ({"question": "q", "documents": [{"page_content": "d", "metadata": {"a": 1}}], "response": "r"},
          None, RagCall("q", [Document("d", None, {"a": 1})], "r")),
         ({**Q, "contexts": [], "metadata": '{"a": 1}'}, None, RagCall("q", [], "r", metadata={"a": 1})),
         ({**Q, "contexts": [], "metadata": "n"}, None, RagCall("q", [], "r", metadata={"metadata": "n"})),
+        ({**Q, "contexts": [], "history": "[]", "relevant_ids": "[]", "metadata": "{}"}, None,
+         RagCall("q", [], "r", relevant_ids=[])),
+        # Another tool's `schema`, and its scores under RAGBench's names, which are no call's
+        *(({**Q, "contexts": [], "schema": schema, "relevance_score": "high", "adherence_score": [1]},
+           None, RagCall("q", [], "r", metadata={"schema": schema})) for schema in SCHEMAS),
     ],
 )  # fmt: skip
 def test_rows_of_any_tool_are_calls(row: Any, names: Any, expected: RagCall) -> None:
     """Question, documents, response, reference, ids, history; other fields are metadata."""
-    call = call_of([row], field_map=names)
-    if expected is WITH_REFERENCE:  # whatever else such a row has
-        assert call.model_copy(update={"history": ()}).row_key == expected.row_key
-    else:
+    for source in ([row], as_lines(row)):
+        call = call_of(source, field_map=names)
         assert call.model_copy(update={"id": expected.id}) == expected
         assert call.row_key == expected.row_key
 
 
-def test_a_conversation_is_its_last_answered_question() -> None:
-    """What came before is history; tools' messages in between are documents; the rest is left."""
-    call = call_of([RAGAS_TURNS])
-
-    assert call.history == HISTORY
-    assert call.documents == (Document("At nine."), Document("Or ten."))
-
-
-def test_other_fields_are_metadata() -> None:
-    """A run's trace is not: it would fill every row."""
-    assert call_of([DEEPEVAL]).metadata == {"context": ["At nine sharp."]}
-    assert call_of([LANGSMITH]).metadata == {"run_type": "chain"}
+def test_numbers_are_ids() -> None:
+    """Those of a pandas column with a gap are floats: `1.0` is `1`."""
+    documents = [{"text": "d", "id": 2.0}, {"text": "e", "id": 3}]
+    for row in ({**OWN, "documents": documents}, {**Q, "contexts": documents}):
+        each = {**row, "id": 1.0, "relevant_ids": [2.0, 3, 0.5]}
+        for source in ([each], as_lines(each)):
+            call = call_of(source)
+            assert (call.id, call.relevant_ids) == ("1", ("2", "3", "0.5"))
+            assert [document.id for document in call.documents] == ["2", "3"]
 
 
 # --- Rows that are none
@@ -271,12 +308,6 @@ def test_other_fields_are_metadata() -> None:
 def test_what_is_no_call_is_said(row: Any, fault: str) -> None:
     """By field and reason, and with what to try."""
     assert fault in why([row])[0]
-
-
-def test_a_cell_that_no_list_ends_is_a_text() -> None:
-    """A document may begin with a bracket."""
-    for cell in ("[1, 2", "['a'"):
-        assert call_of([{**Q, "contexts": cell}]).documents == (Document(cell),)
 
 
 def test_a_later_row_lacks_what_the_first_one_has() -> None:
@@ -357,18 +388,19 @@ def test_documents_may_lie_in_several_fields() -> None:
     row = {"question": "When?", "Text 1": "At nine.", "Text 2": "Or ten.", "answer": "At nine."}
     rows = [row, {**row, "Text 1": ""}, {**row, "Text 2": None}]
     calls, notes = told(rows, field_map={"documents": ["Text 1", "Text 2"]})
-    texts = [[document.text for document in call.documents] for call in calls if call is not None]
-    assert texts == [["At nine.", "Or ten."], ["Or ten."], ["At nine."]]
+    assert [texts(call) for call in calls if call] == [TEXTS, ["Or ten."], ["At nine."]]
     assert notes == ["read as calls: question, Text 1 + Text 2 → documents, answer → response"]
 
 
 def test_a_reference_may_come_with_a_later_row() -> None:
     """Not every writer writes a null, and objects hold nothing but None."""
-    row = {**Q, "contexts": ["d"]}
-    calls, notes = told([row, {**row, "ground_truth": "g"}, row])
+    for row in ({**Q, "contexts": ["d"]}, OWN):
+        calls, notes = told(as_lines(row, {**row, "ground_truth": "g", "chat_history": LOG}, row))
 
-    assert [call and call.reference for call in calls] == [None, "g", None]
-    assert notes[1:] == ["a later row has also: ground_truth → reference"]
+        assert [call and call.reference for call in calls] == [None, "g", None]
+        assert [call and len(call.history) for call in calls] == [0, 2, 0]
+        names = "ground_truth → reference, chat_history → history"
+        assert notes[row is not OWN :] == [f"a later row has also: {names}"]
 
 
 @pytest.mark.parametrize("name", ["examples", "results", "testCases", "samples", "goldens", "data"])
@@ -380,7 +412,7 @@ def test_rows_under_one_key_are_read_and_told(tmp_path: Path, name: str, ending:
     for indent in (None, 1):
         path.write_text(json.dumps({"version": 1, name: rows[:1] * 2}, indent=indent))
         calls, notes = told(path)
-        assert [call and call.question for call in calls] == ["When?", "When?"]
+        assert questions(calls) == ["When?", "When?"]
         assert notes[0] == f"rows are read from `{name}`"
     path.write_text(json.dumps({name: rows}))  # which are not all rows
     assert "is missing" in why(path)[0]
@@ -394,14 +426,10 @@ def test_a_frame_that_pandas_wrote_as_json_is_read(tmp_path: Path, orient: Any) 
     frame = pandas.DataFrame([RAGAS, {**RAGAS, "user_input": "Why?"}, RAGAS])
     frame[1:].to_json(path, orient=orient)
     calls, notes = told(path)
-    assert [call and call.question for call in calls] == ["Why?", "When?"]
+    assert questions(calls) == questions(told(frame[1:].to_dict())[0]) == ["Why?", "When?"]
     assert notes[0] == "rows are read from a data frame as pandas writes it"
-    assert [line.value and line.value.question for line in read_calls(frame[1:].to_dict())] == [
-        "Why?", "When?",
-    ]  # fmt: skip
     frame[1:].rename(columns={"user_input": "q"}).to_json(path, orient=orient)
-    calls, _ = told(path, field_map={"question": "q"})
-    assert [call and call.question for call in calls] == ["Why?", "When?"]
+    assert questions(told(path, field_map={"question": "q"})[0]) == ["Why?", "When?"]
 
 
 @pytest.mark.parametrize("frame", [
@@ -413,36 +441,36 @@ def test_a_frame_that_pandas_wrote_as_json_is_read(tmp_path: Path, orient: Any) 
 ])  # fmt: skip
 def test_what_only_looks_like_a_frame_is_one_bad_row(tmp_path: Path, frame: Any) -> None:
     """It ends no run."""
-    path = tmp_path / "frame.json"
-    path.write_text(json.dumps(frame))
-    assert len(why(path)) == 1
+    assert len(why(write(tmp_path / "frame.json", frame))) == 1
 
 
-def test_the_files_of_deepevals_test_runs_are_read(tmp_path: Path) -> None:
-    """The latest run lies under `testRunData`; conversations have a list of their own."""
-    turns = [
-        {"role": "user", "content": "When?", "order": 0},
-        {"role": "assistant", "content": "At nine.", "order": 1, "retrievalContext": ["At 9."]},
+TEST_RUN = {"testCases": [], "conversationalTestCases": [{"name": "c", "turns": [
+    {"role": "user", "content": "When?", "order": 0},
+    {"role": "assistant", "content": "At nine.", "order": 1, "retrievalContext": ["At 9."]},
+]}]}  # fmt: skip
+EXCHANGES = [
+    {"input": "Who?", "actualOutput": "Ann.", "retrievalContext": ["Ann."]},
+    {"input": "When?", "actualOutput": "At nine.", "retrievalContext": ["At 9."]},
+]
+
+
+@pytest.mark.parametrize(
+    ("content", "calls"),
+    [
+        ({"results": {"results": [{"question": "q", "context": "d", "answer": "a"}]}},
+         [("q", "a", ["d"], 0)]),  # promptfoo's
+        (TEST_RUN, [("When?", "At nine.", ["At 9."], 0)]),
+        ({"testRunData": TEST_RUN}, [("When?", "At nine.", ["At 9."], 0)]),
+        ({"turns": EXCHANGES}, [("When?", "At nine.", ["At 9."], 2)]),  # as version 2 writes them
+        ({"testCases": []}, []),
+    ],
+)  # fmt: skip
+def test_the_files_of_test_runs_are_read(tmp_path: Path, content: Any, calls: Any) -> None:
+    """Deepeval's latest lies under `testRunData`; conversations have a list of their own."""
+    lines = [line.value for line in read_calls(write(tmp_path / "run.json", content))]
+    assert calls == [
+        call and (call.question, call.response, texts(call), len(call.history)) for call in lines
     ]
-    promptfoo = {"results": {"results": [{"question": "q", "context": "d", "answer": "a"}]}}
-    path = tmp_path / "promptfoo.json"
-    path.write_text(json.dumps(promptfoo))
-    assert call_of(path).question == "q"
-    run = {"testCases": [], "conversationalTestCases": [{"name": "c", "turns": turns}]}
-    for written in (run, {"testRunData": run}):
-        path = tmp_path / "run.json"
-        path.write_text(json.dumps(written))
-        call = call_of(path)
-        assert (call.question, call.response) == ("When?", "At nine.")
-        assert [document.text for document in call.documents] == ["At 9."]
-    exchange = {"input": "When?", "actualOutput": "At nine.", "retrievalContext": ["At 9."]}
-    earlier = {"input": "Who?", "actualOutput": "Ann.", "retrievalContext": ["Ann."]}
-    path.write_text(json.dumps({"turns": [earlier, exchange]}))  # as version 2 writes them
-    call = call_of(path)
-    assert (call.question, call.response, len(call.history)) == ("When?", "At nine.", 2)
-    assert [document.text for document in call.documents] == ["At 9."]
-    path.write_text(json.dumps({"testCases": []}))
-    assert list(read_calls(path)) == []
 
 
 @pytest.mark.parametrize(
@@ -464,26 +492,21 @@ def test_the_files_of_deepevals_test_runs_are_read(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_names_inside_of_objects_are_proposed(tmp_path: Path, row: Any, tried: list[str]) -> None:
     """The mapping to try is one that reads the row; a list of documents is not taken for rows."""
-    path = tmp_path / "rows.jsonl"
-    path.write_text(json.dumps(row))
+    path = write(tmp_path / "rows.jsonl", row)
     names = dict(zip(("question", "documents", "response"), tried, strict=True))
     (reason,) = why(path)
     for ours, theirs in names.items():
         assert f"'{ours}': '{theirs}'" in reason
     call = call_of(path, field_map=names)
-    assert (call.question, call.response) == ("q", "a")
-    assert [document.text for document in call.documents] == ["d"]
+    assert (call.question, call.response, texts(call)) == ("q", "a", ["d"])
 
 
 def test_a_row_that_holds_a_list_stays_a_row(tmp_path: Path) -> None:
     """By known names, or by a map."""
-    path = tmp_path / "rows.json"
-    path.write_text(json.dumps({"query": "When?", "results": CRAG["search_results"]}))
-    assert "is missing, and so is `response`; the row has `query`, `results`" in why(path)[0]
-    nested = {"query": "When?", "results": {"hits": CRAG["search_results"]}}
-    path.write_text(json.dumps(nested))
-    assert "is missing, and so is `response`; the row has `query`, `results`" in why(path)[0]
-    path.write_text(json.dumps({"q": "When?", "hits": CRAG["search_results"], "a": "At nine."}))
+    for results in (CRAG["search_results"], {"hits": CRAG["search_results"]}):
+        path = write(tmp_path / "rows.json", {"query": "When?", "results": results})
+        assert "is missing, and so is `response`; the row has `query`, `results`" in why(path)[0]
+    write(path, {"q": "When?", "hits": CRAG["search_results"], "a": "At nine."})
     names = {"question": "q", "documents": "hits.page_snippet", "response": "a"}
     assert len(call_of(path, field_map=names).documents) == 2
 
@@ -493,28 +516,6 @@ def test_a_spreadsheet_is_told(tmp_path: Path) -> None:
     path = tmp_path / "calls.xlsx"
     path.write_bytes(b"PK\3\4\x14\0\6\0\x08\0\n" + bytes(100))
     assert why(path)[0] == "line 1: not text, but probably a spreadsheet; save it as CSV"
-
-
-@pytest.mark.parametrize(
-    "documents",
-    [
-        ["At nine."],
-        "At nine.",
-        '["At nine."]',
-        "['At nine.']",
-        '[{"page_content": "At nine.", "metadata": {}}]',
-        [{"content": "At nine."}],
-        [{"node": {"id_": None, "text": "At nine.", "metadata": {}}, "score": None}],
-        [{"text_resource": {"text": "At nine."}, "metadata": {}}],
-        [{"lc": 1, "type": "constructor", "id": ["Document"], "kwargs": {"page_content": "At nine."}}],
-        [["At nine."]],
-        {"documents": ["At nine."]},
-        ("At nine.",),
-    ],
-)  # fmt: skip
-def test_documents_are_read_in_every_form(documents: object) -> None:
-    """Strings, objects of LangChain and LlamaIndex as JSON, a cell of a table."""
-    assert call_of([{**Q, "contexts": documents}]).documents == (Document("At nine."),)
 
 
 # --- Cells of a table
@@ -540,19 +541,17 @@ def test_documents_that_deepeval_joined_are_several(tmp_path: Path, suffix: str)
         {"input": "When?", "actual_output": "At nine.", "retrieval_context": joined}
         for joined in ("At nine.", "At nine.|Or ten.", "Or ten.|At nine.", '["a|b"]', "")
     ]
-    path = tmp_path / f"goldens.{suffix}"
-    with path.open("w", newline="") as file:
-        if suffix == "csv":
+    path = write(tmp_path / f"goldens.{suffix}", *rows)
+    if suffix == "csv":
+        with path.open("w", newline="") as file:
             writer = csv.DictWriter(file, list(rows[0]))
             writer.writeheader()
             writer.writerows(rows)
-        else:
-            file.writelines(json.dumps(row) + "\n" for row in rows)
 
     calls, notes = told(path)
 
-    assert [[document.text for document in call.documents] for call in calls if call] == [
-        ["At nine."], ["At nine.", "Or ten."], ["Or ten.", "At nine."], ["a|b"], [],
+    assert [texts(call) for call in calls if call] == [
+        ["At nine."], TEXTS, TEXTS[::-1], ["a|b"], [],
     ]  # fmt: skip
     assert len(notes) == 2
     assert "`retrieval_context` is split at `|`" in notes[1]
@@ -597,6 +596,9 @@ class TestCase:
     tags: list[str] = field(default_factory=list)
 
 
+CASE = TestCase("When?", "At nine.", TEXTS)
+
+
 def thing(text: str) -> SimpleNamespace:
     """Like a document, of no framework."""
     return SimpleNamespace(page_content=text, metadata={"client": object(), "n": 1})
@@ -604,15 +606,14 @@ def thing(text: str) -> SimpleNamespace:
 
 RUN = SimpleNamespace(
     id=UUID(int=7), inputs={"question": "When?"}, start_time=datetime(2026, 1, 2, tzinfo=UTC),
-    outputs={"answer": "At nine.", "documents": [thing("At nine."), thing("Or ten.")]},
+    outputs={"answer": "At nine.", "documents": [*map(thing, TEXTS)]},
     client=object(),
 )  # fmt: skip
 
 
 def test_objects_are_read_by_their_attributes() -> None:
     """What JSON has no form for is left out; an unset reference is none."""
-    case = call_of([TestCase("When?", "At nine.", ["At nine.", "Or ten."])])
-    assert case.row_key == PLAIN.row_key
+    assert call_of([CASE]).row_key == PLAIN.row_key
     run = call_of([RUN])
     assert run.row_key == PLAIN.row_key
     assert run.id == str(UUID(int=7))
@@ -646,77 +647,37 @@ class Cases:
         return self._cases
 
 
-@dataclass
-class Evaluated:
-    """Like a result of deepeval."""
-
-    test_results: list[TestCase]
-
-
-@dataclass
-class Scored:
-    """Like a result of ragas, whose scores are no rows."""
-
-    dataset: Cases
-    scores: list[dict[str, float]]
-
-
-@dataclass
-class Generated:
-    """Like a row of ragas' test set, which holds the sample."""
-
-    eval_sample: Sample
-    synthesizer_name: str = "s"
-
-
-SAMPLE = Sample(user_input="When?", retrieved_contexts=["At nine.", "Or ten."], response="At nine.")
-RAGAS_ROW = {name: value for name, value in RAGAS.items() if name != "reference"}
-CASE = TestCase("When?", "At nine.", ["At nine.", "Or ten."])
+SAMPLE = Sample(user_input="When?", retrieved_contexts=TEXTS, response="At nine.")
 
 
 @pytest.mark.parametrize(
-    "source",
+    ("name", "source"),
     [
-        CASE,
-        SAMPLE,
-        PLAIN,
-        RAGAS_ROW,
-        Examples(examples=[SAMPLE]),
-        Cases([CASE]),
-        Evaluated([CASE]),
-        Scored(Cases([CASE]), [{"faithfulness": 1.0}]),
-        [Generated(SAMPLE)],
+        ("test case", CASE), ("sample", SAMPLE), ("call", PLAIN), ("dict", RAGAS_ROW),
+        ("data set", Examples(examples=[SAMPLE])), ("data set without iteration", Cases([CASE])),
+        ("result of deepeval", SimpleNamespace(test_results=[CASE])),
+        # whose scores are no rows
+        ("result of ragas", SimpleNamespace(dataset=Cases([CASE]), scores=[{"faithfulness": 1.0}])),
+        ("test set of ragas", [SimpleNamespace(eval_sample=SAMPLE, synthesizer_name="s")]),
     ],
-    ids=[
-        "test case",
-        "sample",
-        "call",
-        "dict",
-        "data set",
-        "data set without iteration",
-        "result of deepeval",
-        "result of ragas",
-        "test set",
-    ],
-)
-def test_one_object_is_one_call_and_a_data_set_object_its_rows(source: object) -> None:
+)  # fmt: skip
+def test_one_object_is_one_call_and_a_data_set_object_its_rows(name: str, source: object) -> None:
     """A pydantic object is not iterated over its fields."""
-    assert call_of(source).row_key == PLAIN.row_key
+    assert call_of(source).row_key == PLAIN.row_key, name
 
 
 def test_langsmiths_own_objects_are_read() -> None:
     """An example with an answer and documents, and a run with its retriever below it."""
     schemas = pytest.importorskip("langsmith.schemas")
     now = datetime(2026, 1, 2, tzinfo=UTC)
-    outputs = {"answer": "At nine.", "contexts": ["At nine.", "Or ten."]}
     example = schemas.Example(
-        id=UUID(int=1), dataset_id=UUID(int=2), inputs={"question": "When?"}, outputs=outputs,
-        created_at=now,
+        id=UUID(int=1), dataset_id=UUID(int=2), inputs={"question": "When?"}, created_at=now,
+        outputs={"answer": "At nine.", "contexts": TEXTS},
     )  # fmt: skip
     common = {"start_time": now, "trace_id": UUID(int=4), "end_time": now}
     below = schemas.Run(
         id=UUID(int=3), name="r", run_type="retriever", inputs={}, **common,
-        outputs={"documents": [{"page_content": "At nine."}, {"page_content": "Or ten."}]},
+        outputs={"documents": PAGES},
     )  # fmt: skip
     run = schemas.Run(
         id=UUID(int=4), name="c", run_type="chain", inputs={"input": "When?"}, **common,
@@ -726,11 +687,8 @@ def test_langsmiths_own_objects_are_read() -> None:
         assert call_of([thing]).row_key == PLAIN.row_key
 
 
-def rows() -> list[dict[str, Any]]:
-    return [
-        {"query": "When?", "contexts": ["At nine.", "Or ten."], "answer": "At nine.", "n": 1.5},
-        {"query": "When?", "contexts": ["At nine.", "Or ten."], "answer": None, "n": None},
-    ]
+ROW = {"query": "When?", "contexts": TEXTS, "answer": "At nine.", "n": 1.5}
+ROWS: list[dict[str, Any]] = [ROW, {**ROW, "answer": None, "n": None}]
 
 
 def test_frames_and_data_sets_are_read() -> None:
@@ -738,12 +696,12 @@ def test_frames_and_data_sets_are_read() -> None:
     pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
     pa, datasets = pytest.importorskip("pyarrow"), pytest.importorskip("datasets")
     np = pytest.importorskip("numpy")
-    nested = pd.DataFrame(rows())
-    nested["contexts"] = [np.array(["At nine.", "Or ten."], dtype=object)] * 2
+    nested = pd.DataFrame(ROWS)
+    nested["contexts"] = [np.array(TEXTS, dtype=object)] * 2
     nested["at"] = [pd.Timestamp("2026-01-02"), pd.NaT]
-    kept = datasets.Dataset.from_list(rows())
+    kept = datasets.Dataset.from_list(ROWS)
     for source in (
-        rows(), iter(rows()), nested, pl.DataFrame(rows()), pa.Table.from_pylist(rows()), kept,
+        ROWS, iter(ROWS), nested, pl.DataFrame(ROWS), pa.Table.from_pylist(ROWS), kept,
         kept.to_iterable_dataset(), kept.with_format("numpy"),
     ):  # fmt: skip
         first, second = (line.value for line in read_calls(source))
@@ -767,7 +725,7 @@ def test_lazy_frames_and_double_columns_are_refused() -> None:
     """One of two columns would be lost."""
     pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
     with pytest.raises(ConfigurationError, match="collect"):
-        read_calls(pl.LazyFrame(rows()))
+        read_calls(pl.LazyFrame(ROWS))
     for source in (pd.DataFrame([[1, 2]], columns=["a", "a"]), io.StringIO("query,query\n1,2\n")):
         with pytest.raises(ConfigurationError, match="two columns"):
             list(read_calls(source))
@@ -775,7 +733,7 @@ def test_lazy_frames_and_double_columns_are_refused() -> None:
 
 def test_open_files_are_read(tmp_path: Path) -> None:
     """Of bytes, of text, compressed, and those that cannot go back."""
-    text = "".join(json.dumps(row) + "\n" for row in (RAGAS, RAGAS))
+    text = f"{json.dumps(RAGAS)}\n" * 2
     path = tmp_path / "calls"
     path.write_bytes(gzip.compress(text.encode()))
 
@@ -791,9 +749,7 @@ def test_open_files_are_read(tmp_path: Path) -> None:
 
     for source in (io.StringIO(text), io.BytesIO(text.encode()), path.open("rb"), Pipe()):
         with source:
-            assert [line.value.question for line in read_calls(source) if line.value] == [
-                "When?"
-            ] * 2
+            assert questions(told(source)[0]) == ["When?"] * 2
     with pytest.raises(ConfigurationError, match="bytes or text"):
         read_calls(type("Odd", (), {"read": lambda self, size: 5})())
 
@@ -832,9 +788,7 @@ ODD = st.recursive(
                          "score", "id", "documents", "messages", "x"]), inner, max_size=4),
     max_leaves=8,
 )  # fmt: skip
-FIELDS = st.sampled_from(
-    ["inputs", "outputs", "child_runs", "x", *(name for names in NAMES.values() for name in names)]
-)
+FIELDS = st.sampled_from(["inputs", "outputs", "child_runs", "x", *chain(*NAMES.values())])
 
 
 @given(st.lists(st.dictionaries(FIELDS, ODD, max_size=6) | ODD, max_size=5))
@@ -845,10 +799,9 @@ def test_no_row_ends_the_reading(rows: list[Any]) -> None:
     assert all((line.value is None) != (line.error is None) for line in lines)
 
 
-@given(st.sampled_from(sorted(FOREIGN)), st.data())
-def test_no_value_ends_the_reading_of_a_shape(name: str, data: st.DataObject) -> None:
+@given(st.sampled_from([row for row, _ in FOREIGN]), st.data())
+def test_no_value_ends_the_reading_of_a_shape(row: dict[str, Any], data: st.DataObject) -> None:
     """Something odd in the place of a field of a row that is understood."""
-    row = FOREIGN[name]
     odd = {**row, data.draw(st.sampled_from(sorted(row))): data.draw(ODD)}
     lines = list(read_calls([row, odd, row]))
     assert [line.error for line in lines[::2]] == [None, None]

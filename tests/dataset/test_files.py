@@ -7,25 +7,19 @@ What a command line shows of them (files that exist, links, planted links) is in
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from by_hand import ScriptedJudge, labels_of
 
+from rag_eval_integrations import Evaluation, RagCall, Score
 from rag_eval_integrations.dataset import EvaluationFile
 from rag_eval_integrations.dataset._input import read_evaluations
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.records import (
-    Evaluation,
-    EvaluationError,
-    RagCall,
-    Score,
-    Usage,
-    from_line,
-    to_line,
-)
+from rag_eval_integrations.records import EvaluationError, Usage, from_line, to_line
 from rag_eval_integrations.report import Evaluations
 
 EVALUATOR = RagEvaluator(ScriptedJudge(labels_of(["0a"], ["0a"], {"a": (["0a"], True)})))
@@ -79,36 +73,24 @@ def test_rows_in_input_order_are_not_copied(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [out]
 
 
-def another(path: Path) -> None:
-    """Nothing but the evaluator differs."""
-
-
-def older(path: Path) -> None:
-    """Write the rows as another version would have."""
-    path.write_bytes(path.read_bytes().replace(b'"schema":2', b'"schema":1'))
-
-
-def notes(path: Path) -> None:
-    """Write what a user has written."""
-    path.write_text("my notes\n")
-
-
 @pytest.mark.parametrize("finished", [False, True])
 @pytest.mark.parametrize(
     ("change", "fingerprint", "why"),
     [
-        (another, "another", "was made by another evaluator \\(judge scripted"),
-        (older, EVALUATOR.fingerprint, "schema 1, this version reads 2: make it anew"),
-        (notes, EVALUATOR.fingerprint, "holds no evaluations"),
+        (bytes, "another", r"was made by another evaluator \(judge scripted"),
+        (lambda rows: rows.replace(b'"schema":2', b'"schema":1'), EVALUATOR.fingerprint,
+         "schema 1, this version reads 2: make it anew"),
+        (lambda rows: b"my notes\n", EVALUATOR.fingerprint, "holds no evaluations"),
     ],
-)
+)  # fmt: skip
 def test_what_is_not_of_this_evaluator_is_not_resumed(
-    tmp_path: Path, change: Any, fingerprint: str, why: str, finished: bool
+    tmp_path: Path, change: Callable[[bytes], bytes], fingerprint: str, why: str, finished: bool
 ) -> None:
     """Refused by name, whether the run ended or not; all stays as it was, and no file is added."""
     out = tmp_path / "evals.jsonl"
     write(out, 0, finish=finished)
-    change(out if finished else tmp_path / "evals.jsonl.partial")
+    ((name, rows),) = snapshot(tmp_path).items()
+    (tmp_path / name).write_bytes(change(rows))
     before = snapshot(tmp_path)
 
     with pytest.raises(ConfigurationError, match=why):
@@ -124,9 +106,9 @@ def test_rows_of_other_calls_are_not_resumed(tmp_path: Path, finished: bool) -> 
     write(out, evaluated(0), evaluated(1, failed=True), finish=finished)
     before = snapshot(tmp_path)
 
-    single, two = "1 call that is", "2 calls that are"
     some: list[tuple[list[RagCall | None], str]] = [
-        ([call(1), call(2)], single), ([call(0), None], single), ([], two),
+        ([call(1), call(2)], "1 call that is"), ([call(0), None], "1 call that is"),
+        ([], "2 calls that are"),
     ]  # fmt: skip
     for calls, others in some:
         with (
@@ -141,15 +123,19 @@ def test_rows_of_other_calls_are_not_resumed(tmp_path: Path, finished: bool) -> 
 
 
 def test_overwriting_keeps_the_old_file_until_the_new_one_is_whole(tmp_path: Path) -> None:
-    """As OUT.bak, and at its own name; it is there again if the run is given up."""
-    out = tmp_path / "evals.jsonl"
+    """As OUT.bak, which must be free, and at its own name; it is there again after a failure."""
+    out, backup = tmp_path / "evals.jsonl", tmp_path / "evals.jsonl.bak"
     out.write_text("mine\n")
-    with pytest.raises(ConfigurationError, match="do not overwrite it"):
-        opened(out, resume=True, overwrite=True)
+    backup.write_text("older\n")
+    for resume, why in ((True, "do not overwrite it"), (False, "move it away")):
+        with pytest.raises(ConfigurationError, match=why):
+            opened(out, resume=resume, overwrite=True)
+        assert snapshot(tmp_path) == {out.name: b"mine\n", backup.name: b"older\n"}
+    backup.unlink()
 
     with opened(out, overwrite=True):
         assert snapshot(tmp_path) == {
-            "evals.jsonl": b"mine\n", "evals.jsonl.bak": b"mine\n", "evals.jsonl.partial": b"",
+            out.name: b"mine\n", backup.name: b"mine\n", "evals.jsonl.partial": b"",
         }  # fmt: skip
     assert snapshot(tmp_path) == {"evals.jsonl": b"mine\n"}
     with opened(out, overwrite=True) as file:
@@ -179,19 +165,6 @@ def test_a_killed_run_that_overwrites_is_resumed(tmp_path: Path) -> None:
 
     assert questions(out) == ["q0", "q1"]
     assert list(tmp_path.iterdir()) == [out]
-
-
-def test_a_backup_of_the_users_own_is_not_replaced(tmp_path: Path) -> None:
-    """Named, and left alone."""
-    out = tmp_path / "evals.jsonl"
-    out.write_text("mine\n")
-    (tmp_path / "evals.jsonl.bak").write_text("older\n")
-    before = snapshot(tmp_path)
-
-    with pytest.raises(ConfigurationError, match="move it away"):
-        opened(out, overwrite=True)
-
-    assert snapshot(tmp_path) == before
 
 
 def test_a_file_that_appears_during_the_run_is_not_replaced(tmp_path: Path) -> None:
@@ -272,7 +245,12 @@ EVERY_FORM = pytest.mark.parametrize("name", NAMES)
 
 @EVERY_FORM
 def test_rows_are_lines_in_partial_whatever_the_form(tmp_path: Path, name: str) -> None:
-    """A killed run is resumed from them, without its torn row; OUT is in order and reads back."""
+    """A killed run is resumed from them, without its torn row; OUT is in order and reads back.
+
+    Also without a row.
+    """
+    assert Evaluations.load(Evaluations().save(tmp_path / name)) == []
+    (tmp_path / name).unlink()
     out, partial = tmp_path / name, tmp_path / f"{name}.partial"
     write(out, 2, 0, 1, finish=False)
     assert questions(partial) == ["q2", "q0", "q1"]
@@ -343,30 +321,29 @@ def test_a_damaged_file_is_refused_and_left(tmp_path: Path, name: str) -> None:
 def test_a_parquet_file_has_what_queries_ask_for(tmp_path: Path) -> None:
     """Numbers as in the evaluation, null where there is none; a name is that of one column."""
     pq = pytest.importorskip("pyarrow.parquet")
-    first_row, second_row = evaluated(0), evaluated(1)
+    whole, second_row = evaluated(0), evaluated(1)
     usage = Usage(requests=2, prompt_tokens=30, completion_tokens=4, cost_usd=0.5)
     odd = {
         "id": second_row.scores["adherence"].model_copy(update={"name": "id"}),
         "adherence": Score(name="adherence", status="error", reason="r"),
     }
     rows = [
-        first_row.model_copy(update={"usage": usage}),
+        whole.model_copy(update={"usage": usage}),
         second_row.model_copy(update={"error": FAILURE, "scores": odd, "usage": Usage()}),
     ]
     Evaluations(rows).save(tmp_path / "e.parquet")
 
     table = pq.read_table(tmp_path / "e.parquet")
 
-    assert table.column_names[:7] == [
-        "row_key", "id", "failed", "requests", "prompt_tokens", "completion_tokens", "cost_usd",
-    ]  # fmt: skip
-    assert table.column_names[-2:] == ["score:id", "evaluation"]
     first, second = table.to_pylist()
+    expected = {
+        "row_key": whole.row_key, "id": whole.id, "failed": False, "requests": 2,
+        "prompt_tokens": 30, "completion_tokens": 4, "cost_usd": 0.5,
+    }  # fmt: skip
+    assert [*first.items()][:7] == [*expected.items()]
+    assert table.column_names[-2:] == ["score:id", "evaluation"]
     assert [first["evaluation"], second["evaluation"]] == [to_line(row) for row in rows]
-    assert (first["row_key"], first["id"]) == (rows[0].row_key, rows[0].id)
-    assert (first["requests"], first["prompt_tokens"], first["completion_tokens"]) == (2, 30, 4)
-    assert (first["cost_usd"], first["failed"], second["failed"]) == (0.5, False, True)
-    assert (second["requests"], second["cost_usd"]) == (0, None)
+    assert (second["failed"], second["requests"], second["cost_usd"]) == (True, 0, None)
     assert (first["adherence"], second["adherence"]) == (1.0, None)
     assert (first["score:id"], second["score:id"]) == (None, 1.0)
 
@@ -406,9 +383,7 @@ def test_other_parquet_and_other_folders_are_refused(tmp_path: Path) -> None:
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     pq.write_table(pa.table({"adherence": [1.0]}), tmp_path / "scores.parquet")
     (tmp_path / "empty").mkdir()
-    for name, why in (
-        ("scores.parquet", "a column that this Parquet lacks"),
-        ("empty", "is a folder, not a file of rows"),
-    ):
-        with pytest.raises(ConfigurationError, match=why):
-            Evaluations.load(tmp_path / name)
+    with pytest.raises(ConfigurationError, match="a column that this Parquet lacks"):
+        Evaluations.load(tmp_path / "scores.parquet")
+    with pytest.raises(ConfigurationError, match="is a folder, not a file of rows"):
+        Evaluations.load(tmp_path / "empty")

@@ -27,17 +27,9 @@ ROWS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-def jsonl(rows: list[dict[str, Any]]) -> bytes:
-    return "".join(json.dumps(row) + "\n" for row in rows).encode()
-
-
-def json_array(rows: list[dict[str, Any]]) -> bytes:
-    return json.dumps(rows, indent=1, ensure_ascii=False).encode()
-
-
-def as_csv(rows: list[dict[str, Any]], delimiter: str = ",") -> bytes:
+def as_csv(rows: list[dict[str, Any]]) -> bytes:
     out = io.StringIO(newline="")
-    table = csv.writer(out, delimiter=delimiter)
+    table = csv.writer(out)
     table.writerow(rows[0])
     for row in rows:
         table.writerow(json.dumps(v) if isinstance(v, list) else v for v in row.values())
@@ -61,7 +53,12 @@ def keys(source: Any, **options: Any) -> list[str]:
     ]
 
 
-FORMS = {".jsonl": jsonl, ".json": json_array, ".csv": as_csv, ".parquet": parquet}
+FORMS: dict[str, Callable[[list[dict[str, Any]]], bytes]] = {
+    ".jsonl": lambda rows: "".join(json.dumps(row) + "\n" for row in rows).encode(),
+    ".json": lambda rows: json.dumps(rows, indent=1, ensure_ascii=False).encode(),
+    ".csv": as_csv,
+    ".parquet": parquet,
+}
 
 
 @pytest.mark.parametrize("suffix", ["named", ""])
@@ -145,8 +142,7 @@ def test_a_bad_row_is_one_and_what_is_not_json_is_told_with_its_place(
     lines = list(read_calls(io.BytesIO(data), tell=print))
     assert [line.number for line in lines] == list(range(1, len(rows) + 1))
     for line, expected in zip(lines, rows, strict=True):
-        text = line.value.response if line.value else str(line.error)
-        assert text is not None
+        text = str(line.value.response if line.value else line.error)
         assert text == expected if "usable" not in expected else text.startswith(expected)
 
 
@@ -154,9 +150,8 @@ def test_an_array_beyond_the_limit_names_json_lines(monkeypatch: pytest.MonkeyPa
     """It is read whole, which takes memory."""
     monkeypatch.setattr(_input, "_MOST_JSON", 50)
     (line,) = read_calls(io.BytesIO(f"[{CALL}]".encode()))
-    assert (
-        str(line.error) == "row 1: is longer than 50 bytes; write JSON lines, one object per line"
-    )
+    why = "row 1: is longer than 50 bytes; write JSON lines, one object per line"
+    assert str(line.error) == why
 
 
 @given(st.lists(JSON, max_size=6), st.booleans(), st.sampled_from([None, 0, 2]))
@@ -165,12 +160,11 @@ def test_any_array_is_read_as_json_reads_it(
 ) -> None:
     """As metadata of calls."""
     rows = [{**json.loads(CALL), "metadata": {"value": value}} for value in values]
-    content = json.dumps(rows, ensure_ascii=ascii_only, indent=indent)
-    lines = list(read_calls(io.BytesIO(content.encode("utf-8", "replace"))))
+    text = json.dumps(rows, ensure_ascii=ascii_only, indent=indent)
+    content = text.encode("utf-8", "replace")
+    lines = list(read_calls(io.BytesIO(content)))
     kept = [line.value.metadata["value"] for line in lines if line.value]
-    assert kept == [
-        row["metadata"]["value"] for row in json.loads(content.encode("utf-8", "replace"))
-    ]
+    assert kept == [row["metadata"]["value"] for row in json.loads(content)]
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
@@ -247,9 +241,8 @@ def test_any_table_is_read_as_it_was_written(cells: list[str], delimiter: str, e
     """Whatever its cells hold."""
     out = io.StringIO(newline="")
     writer = csv.writer(out, delimiter=delimiter, lineterminator=end, quoting=csv.QUOTE_ALL)
-    writer.writerows(
-        [["question", "documents", "response", "x"], *(["q", "d", "r", each] for each in cells)]
-    )
+    writer.writerow(["question", "documents", "response", "x"])
+    writer.writerows(["q", "d", "r", each] for each in cells)
     lines = read_calls(io.BytesIO(out.getvalue().encode()))
     assert [line.value and line.value.metadata["x"] for line in lines] == cells
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Mapping
 from fractions import Fraction
@@ -22,6 +23,7 @@ from rag_eval_integrations.sentences import Punkt
 BOTH = pytest.mark.parametrize("formulas", [GPT_LABELING, RAGBENCH])
 HAND = pytest.mark.parametrize("made", HAND_MADE, ids=lambda made: made.row["id"])
 MADE = made_rows(250)
+SOME = [made.row for made in HAND_MADE] + MADE[:60]
 
 
 def scored(
@@ -116,12 +118,8 @@ def test_the_generated_rows_hold_what_recorded_ones_hold() -> None:
 
     relevant = [bool(worth["context_relevance"]) for worth in cleaned]
     used = [bool(naive.counts(row)[1]) for row in MADE]
-    assert set(zip(relevant, used, strict=True)) == {
-        (False, False),
-        (False, True),
-        (True, False),
-        (True, True),
-    }
+    both = set(itertools.product((False, True), repeat=2))
+    assert set(zip(relevant, used, strict=True)) == both
     assert {str(worth["adherence"]) for worth in cleaned} == {"0", "1", "unlabelled_sentences"}
     assert any(a != b for a, b in zip(raw, by_record, strict=True))
     verdicts = [verdict for row in MADE for verdict in naive.verdicts(row).values()]
@@ -144,7 +142,7 @@ def test_any_row_is_scored_as_worked_out(row: dict[str, Any]) -> None:
 
 def test_recorded_sentences_are_found_in_their_texts() -> None:
     """Each in its own document, behind the one before it; those of the response likewise."""
-    for row in [made.row for made in HAND_MADE] + MADE[:60]:
+    for row in SOME:
         result = labelled_from(row, Punkt()).call.sentences
         place = dict.fromkeys(range(len(row["documents"])), 0)
         for sentence in result.documents:
@@ -175,7 +173,7 @@ def test_the_same_labels_score_the_same_without_recorded_sentences(
 def test_an_evaluation_scored_again_has_the_other_formulas_values(formulas: str) -> None:
     """A row that `score` wrote is a labelled row: cleaned labels are worth what they were."""
     other = RAGBENCH if formulas == GPT_LABELING else GPT_LABELING
-    for row in [made.row for made in HAND_MADE] + MADE[:60]:
+    for row in SOME:
         if naive.why_not(row) is None:
             first = scored(row, other)
             again = scored(first.model_dump(mode="json"), formulas)
@@ -185,10 +183,8 @@ def test_an_evaluation_scored_again_has_the_other_formulas_values(formulas: str)
 @BOTH
 async def test_a_judge_that_says_the_same_gets_the_same_scores(formulas: str) -> None:
     """Through the evaluator: call, sentences, judge, labels, scores."""
-    for row in [made.row for made in HAND_MADE] + MADE[:60]:
-        labels = Labels.model_validate(
-            {name: row[name] for name in row if name in Labels.model_fields}
-        )
+    for row in SOME:
+        labels = Labels.model_validate(labelled_row(row)["labels"])
         trace = Trace(formulas)  # type: ignore[arg-type]
         evaluator = RagEvaluator(ScriptedJudge(labels), [trace])
 

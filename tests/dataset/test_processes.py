@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,20 +15,16 @@ from other_processes import LABELS, Closed, NotThere, ObedientJudge, calls, runs
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations.dataset import Line, evaluate_calls
-from rag_eval_integrations.dataset.stream import (
-    ALONE,
-    Processes,
-    cores,
-    default_workers,
-)
+from rag_eval_integrations.dataset.stream import ALONE, Processes, cores, default_workers
 from rag_eval_integrations.errors import ConfigurationError, InputError
-from rag_eval_integrations.evaluations.summary import Summary
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.metrics import GEval, Retrieval, Trace
 from rag_eval_integrations.records import Evaluation, RagCall, from_line, to_line
 from rag_eval_integrations.testing import ScriptedModel
 
 pytestmark = pytest.mark.slow  # every test starts processes
+
+MODEL = ScriptedModel(["{}"])
 
 
 def rows_of(judge: ObedientJudge, items: Iterator[RagCall], alone: int = 0) -> list[Evaluation]:
@@ -45,12 +42,8 @@ def rows_of(judge: ObedientJudge, items: Iterator[RagCall], alone: int = 0) -> l
 
 def test_the_rows_are_those_of_one_process() -> None:
     """Byte for byte, in order, and so are the figures; lines that hold no call are in their place."""
-    items: list[RagCall | Line[RagCall]] = [
-        *calls(ALONE + 5),
-        Line(7, None, InputError("is not a call")),
-        *calls(40),
-        Line(9, None, InputError("is not a call")),
-    ]
+    bad: Line[RagCall] = Line(7, None, InputError("is not a call"))
+    items: list[RagCall | Line[RagCall]] = [*calls(ALONE + 5), bad, *calls(40), bad]
     evaluator = RagEvaluator("embedded", [Trace(), Retrieval()])
 
     of_one = list(evaluate_calls(items, evaluator))
@@ -89,20 +82,33 @@ def test_a_call_that_kills_its_process_is_an_error(tmp_path: Path) -> None:
     assert all(row.scores["adherence"].value == 1 for row in result if not row.error)
 
 
+def test_a_process_may_die_while_calls_are_read(tmp_path: Path) -> None:
+    """The next batch finds that the processes ended: all calls are evaluated all the same."""
+    log = tmp_path / "log"
+
+    def slow() -> Iterator[RagCall]:
+        for number, call in enumerate(calls(140, {30: "wait", 31: "die once"})):
+            if number == 130:  # the first that is read after rows came back
+                while not log.with_suffix(".died").exists():
+                    time.sleep(0.05)
+                time.sleep(0.5)  # until the pool has seen it
+            yield call
+
+    result = rows_of(ObedientJudge(log), slow())
+
+    assert [(row.id, row.error) for row in result] == [(str(n), None) for n in range(140)]
+
+
 @pytest.mark.parametrize(
     ("evaluator", "why"),
     [
         (lambda path: RagEvaluator(Closed(path)), "it holds a socket"),
-        (lambda path: RagEvaluator(ScriptedModel(["{}"])), "waits for a model's answers"),
-        (
-            lambda path: RagEvaluator(
-                ObedientJudge(path), [GEval("a", criteria="b", judge=ScriptedModel(["{}"]))]
-            ),
-            "waits for a model's answers",
-        ),
+        (lambda path: RagEvaluator(MODEL), "waits for a model's answers"),
+        (lambda path: RagEvaluator(ObedientJudge(path), [GEval("a", criteria="b", judge=MODEL)]),
+         "waits for a model's answers"),
     ],
     ids=["closed", "model", "metric"],
-)
+)  # fmt: skip
 def test_what_cannot_go_to_other_processes_is_refused(
     tmp_path: Path, evaluator: Callable[[Path], RagEvaluator], why: str
 ) -> None:
@@ -167,16 +173,4 @@ def test_the_default_is_the_cores_where_a_judge_computes() -> None:
     """One that waits, and one that is not known, get one process."""
     assert default_workers(RagEvaluator()) == cores() >= 1
     assert default_workers(RagEvaluator(ScriptedJudge(LABELS))) == 1
-    assert default_workers(RagEvaluator(ScriptedModel(["{}"]))) == 1
-
-
-def test_sums_of_parts_are_the_sum() -> None:
-    """Every figure of a summary is that of the whole, whatever it is merged from."""
-    evaluator = RagEvaluator("embedded", [Trace(), Retrieval()])
-    rows = list(evaluate_calls(calls(9, {4: ""}), evaluator))
-    whole = Summary.of(rows)
-    merged = Summary()
-    for part in (rows[:2], [], rows[2:3], rows[3:]):
-        merged.merge(Summary.of(part))
-
-    assert merged == whole
+    assert default_workers(RagEvaluator(MODEL)) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from agreement_rows import scored
 from by_hand import ScriptedJudge, labels_of
 from own_rows import made_rows
 
@@ -21,8 +22,7 @@ FOUND = {"unknown_keys", "special_keys", "duplicate_keys", "missing_keys", "over
 
 
 def evaluations(formulas: Formulas = "gpt-labeling") -> Evaluations:
-    rows = (labelled_from(dict(row), PUNKT) for row in made_rows(60))
-    return Evaluations(score_labelled(row, [Trace(formulas)]) for row in rows)
+    return Evaluations(scored(row, formulas) for row in made_rows(60))
 
 
 def figures(evaluation: Evaluation) -> dict[str, tuple[float | None, str | None]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,19 @@ LABELS = labels_of(["0a"], ["0a"], {"a": (["0a"], True)})
 def numbered(count: int) -> Iterator[RagCall]:
     for number in range(count):
         yield RagCall(question=f"q{number}", documents=["A b."], response="A b.", id=str(number))
+
+
+class Counted:
+    """Calls one after the other; counts how many were taken."""
+
+    def __init__(self, count: int) -> None:
+        self.calls = numbered(count)
+        self.taken = 0
+
+    def __iter__(self) -> Iterator[RagCall]:
+        for call in self.calls:
+            self.taken += 1
+            yield call
 
 
 class Waiting(ScriptedJudge):
@@ -94,7 +106,7 @@ async def test_or_as_they_finish() -> None:
 @pytest.mark.parametrize(("options", "most"), [({}, 32), ({"max_concurrency": 4}, 4)])
 async def test_no_more_than_max_concurrency_at_once(options: Any, most: int) -> None:
     """And as many as that, 32 by default; none is begun ahead where a model bounds no requests."""
-    model = _Gated(asyncio.Event(), retries=True)
+    model = _Gated(retries=True)
     for evaluator in (RagEvaluator(model), RagEvaluator(ScriptedJudge(LABELS))):
         assert evaluator.max_concurrency is None
     stream = evaluate_calls(numbered(50), RagEvaluator(model), **options)
@@ -110,42 +122,22 @@ async def test_no_more_than_max_concurrency_at_once(options: Any, most: int) -> 
 
 
 async def test_calls_are_taken_as_they_are_needed() -> None:
-    """An endless source works; no more than a bounded number is read ahead."""
-    taken = 0
+    """A source may be endless: no more than a bounded number is read ahead."""
+    source = Counted(10**9)
+    stream = aiter(evaluate_calls(source, RagEvaluator(ScriptedJudge(LABELS)), max_concurrency=2))
+    for _ in range(300):
+        await anext(stream)
 
-    def endless() -> Iterator[RagCall]:
-        nonlocal taken
-        for number in itertools.count():
-            taken += 1
-            yield RagCall(question=f"q{number}", documents=["A b."], response="A b.")
-
-    seen = 0
-    async for _ in evaluate_calls(
-        endless(), RagEvaluator(ScriptedJudge(LABELS)), max_concurrency=2
-    ):
-        seen += 1
-        if seen == 300:
-            break
-
-    assert taken < 300 + 64 * 2 + 3
+    assert source.taken < 300 + 64 * 2 + 3
 
 
 async def test_a_slow_head_does_not_hold_more_than_the_bound() -> None:
     """Finished calls wait for the first one in bounded number."""
-    judge = Waiting({"0": 0.3})
-    taken = 0
+    source = Counted(1000)
+    stream = evaluate_calls(source, RagEvaluator(Waiting({"0": 0.3})), max_concurrency=2)
 
-    def counted() -> Iterator[RagCall]:
-        nonlocal taken
-        for call in numbered(1000):
-            taken += 1
-            yield call
-
-    stream = evaluate_calls(counted(), RagEvaluator(judge), max_concurrency=2)
-    first = await anext(aiter(stream))
-
-    assert first.id == "0"
-    assert taken <= 64 * 2 + 1
+    assert (await anext(aiter(stream))).id == "0"
+    assert source.taken <= 64 * 2 + 1
 
 
 async def test_a_failing_source_is_raised_after_what_was_under_way() -> None:
@@ -177,13 +169,9 @@ async def test_a_failing_source_is_raised_after_what_was_under_way() -> None:
 )  # fmt: skip
 def test_mistakes_are_raised_where_the_stream_is_made(field: str, value: Any) -> None:
     """A path, one call and a row are not many calls, and a judge is not an evaluator."""
-    arguments: dict[str, Any] = {
-        "calls": [],
-        "evaluator": RagEvaluator(ScriptedJudge(LABELS)),
-        field: value,
-    }
+    arguments: dict[str, Any] = {"calls": [], "evaluator": RagEvaluator(ScriptedJudge(LABELS))}
     with pytest.raises(ConfigurationError, match=f"`{field}` = "):
-        evaluate_calls(**arguments)
+        evaluate_calls(**{**arguments, field: value})
 
 
 @pytest.mark.parametrize(
@@ -194,27 +182,18 @@ async def test_prompts_are_ready_before_a_request_may_go(
     calls_at_once: int, requests_at_once: int, asked: int, begun: int
 ) -> None:
     """Where the model bounds requests itself; no more of them are made than either number allows."""
-    gate = asyncio.Event()
-    model = _Gated(gate)
-    taken = 0
-
-    def counted() -> Iterator[RagCall]:
-        nonlocal taken
-        for call in numbered(12):
-            taken += 1
-            yield call
-
+    model, source = _Gated(), Counted(12)
     evaluator = RagEvaluator(ThrottledModel(model, max_concurrency=requests_at_once))
 
     async def ask() -> list[str]:
-        stream = evaluate_calls(counted(), evaluator, max_concurrency=calls_at_once)
+        stream = evaluate_calls(source, evaluator, max_concurrency=calls_at_once)
         return [evaluation.id async for evaluation in stream]
 
     asking = asyncio.create_task(ask())
     for _ in range(500):
         await asyncio.sleep(0)
-    assert (model.now, taken) == (asked, begun)
-    gate.set()
+    assert (model.now, source.taken) == (asked, begun)
+    model.gate.set()
 
     assert await asking == [str(number) for number in range(12)]
     assert model.most == asked
@@ -223,9 +202,9 @@ async def test_prompts_are_ready_before_a_request_may_go(
 class _Gated(ScriptedModel):
     """Answers when the gate opens; knows how many requests wait for that."""
 
-    def __init__(self, gate: asyncio.Event, *, retries: bool = False) -> None:
+    def __init__(self, *, retries: bool = False) -> None:
         super().__init__(lambda _: labels_reply(["0a"], ["a"]))
-        self.gate, self.retries = gate, retries
+        self.gate, self.retries = asyncio.Event(), retries
         self.now = self.most = 0
 
     async def complete(self, request: CompletionRequest) -> Completion:

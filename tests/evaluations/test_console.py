@@ -62,9 +62,8 @@ def test_the_table_shows_values_reasons_and_keys(count: int, keys: str) -> None:
 
 
 def scored(**scores: Score) -> Evaluation:
-    return evaluation("Made up.", question="When does the ferry leave?").model_copy(
-        update={"scores": scores}
-    )
+    row = evaluation("Made up.", question="When does the ferry leave?")
+    return row.model_copy(update={"scores": scores})
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120])
@@ -91,15 +90,11 @@ def test_cells_and_headings_of_any_console_are_text(text: str) -> None:
     table = plain_table(text, "x", f"{text}>")
     add_row(table, text, text)
     row = evaluation(text, question=text, explanation=text)
-    full = row.model_copy(
-        update={
-            "document_ids": (text,),
-            "sentences": Sentences(
-                documents=(Sentence("0a", text), Sentence(text, "Odd key.")),
-                response=(Sentence("a", text),),
-            ),
-        }
+    sentences = Sentences(
+        documents=(Sentence("0a", text), Sentence(text, "Odd key.")),
+        response=(Sentence("a", text),),
     )
+    full = row.model_copy(update={"document_ids": (text,), "sentences": sentences})
     screen = StringIO()
     console = Console(file=screen, width=2000, markup=True, emoji=True, highlight=False)
 

@@ -11,23 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agreement_rows import scored
 from hostile import HOSTILE, acting
 from own_rows import made_rows
 from parsed import Parsed
 from runs import call
 
-from rag_eval_integrations import Evaluation, Evaluations, RagCall, RagEvaluator, Trace
-from rag_eval_integrations.dataset import labelled_from, score_labelled
+from rag_eval_integrations import Evaluation, Evaluations, RagCall, RagEvaluator
 from rag_eval_integrations.errors import ConfigurationError, InputError, MissingDependencyError
 from rag_eval_integrations.records import JudgeInfo, Score, Sentences
 from rag_eval_integrations.report import Interval
-from rag_eval_integrations.sentences import Punkt
 
 
 def made(number: int, formulas: Any = "gpt-labeling") -> Evaluations:
-    splitter = Punkt()
-    rows = (labelled_from(dict(row), splitter) for row in made_rows(number))
-    return Evaluations(score_labelled(row, [Trace(formulas)]) for row in rows)
+    return Evaluations(scored(row, formulas) for row in made_rows(number))
 
 
 @pytest.fixture(scope="module")
@@ -38,11 +35,12 @@ def evaluations() -> Evaluations:
 
 
 def score_by_recorded(evaluation: Evaluation) -> Evaluation:
-    return evaluation.model_copy(update={"scores": {
-        name: score.model_copy(update={"by": score.by.model_copy(update={"judge": None,
-                                       "judge_version": None, "prompt_version": None})})
+    nobody = dict.fromkeys(("judge", "judge_version", "prompt_version"))
+    scores = {
+        name: score.model_copy(update={"by": score.by.model_copy(update=nobody)})
         for name, score in evaluation.scores.items()
-    }})  # fmt: skip
+    }
+    return evaluation.model_copy(update={"scores": scores})
 
 
 # --- A sequence
@@ -81,20 +79,16 @@ def test_what_holds_no_evaluations_is_refused(wrong: Any, message: str) -> None:
 
 
 def test_a_call_is_looked_up_by_its_id(evaluations: Evaluations) -> None:
-    """An unknown id says a near one; one that repeats is not answered by chance."""
+    """An unknown id says a near one, unless it is as long as a text; which takes quadratic time."""
     assert evaluations.by_id("alone") is evaluations[-1]
-    with pytest.raises(ConfigurationError, match="did you mean 'alone'"):
-        evaluations.by_id("alnoe")
-    with pytest.raises(ConfigurationError, match="2 evaluations have it"):
-        (evaluations + evaluations).by_id("alone")
-
-
-def test_a_long_id_suggests_no_other(evaluations: Evaluations) -> None:
-    """A text that was taken for an id; to find near ones would take quadratic time."""
     long = evaluations[-1].model_copy(update={"id": "ferry " * 100})
-
-    with pytest.raises(ConfigurationError, match=r"has it$"):
-        Evaluations([*evaluations, long]).by_id("ferry " * 99)
+    for rows, name, why in (
+        (evaluations, "alnoe", "did you mean 'alone'"),
+        (evaluations + evaluations, "alone", "2 evaluations have it"),  # not answered by chance
+        (Evaluations([*evaluations, long]), "ferry " * 99, r"has it$"),
+    ):
+        with pytest.raises(ConfigurationError, match=why):
+            rows.by_id(name)
 
 
 # --- Figures
@@ -104,10 +98,10 @@ def test_a_mean_says_its_interval_and_of_how_many(evaluations: Evaluations) -> N
     """What has no value is in `total`, not in the mean."""
     mean = evaluations.mean("adherence")
     values = [each.scores["adherence"].value for each in evaluations]
-    scored = [value for value in values if value is not None]
+    known = [value for value in values if value is not None]
 
-    assert mean.value == pytest.approx(sum(scored) / len(scored))
-    assert (mean.n, mean.total) == (len(scored), 31)
+    assert mean.value == pytest.approx(sum(known) / len(known))
+    assert (mean.n, mean.total) == (len(known), 31)
     assert isinstance(mean.interval, Interval)
     assert mean.interval.method == "Wilson"
     assert str(mean) == (
@@ -120,25 +114,23 @@ def test_a_mean_of_mixed_makers_is_refused() -> None:
     """The message says what they differ in, and how many calls each has."""
     several = made(4) + made(5, "ragbench")
 
-    with pytest.raises(ConfigurationError) as refused:
+    why = "formulas gpt-labeling: 4 calls; formulas ragbench: 5 calls"
+    with pytest.raises(ConfigurationError, match=why):
         several.mean("context_utilization")
-
-    assert "formulas gpt-labeling: 4 calls; formulas ragbench: 5 calls" in str(refused.value)
     assert len(several.summary().scores) == 12
 
 
 def test_a_mean_of_an_unknown_score_names_those_there_are(evaluations: Evaluations) -> None:
     """A near name or meaning, else all; of nothing at all, that there is nothing."""
-    with pytest.raises(ConfigurationError, match="did you mean 'adherence'"):
-        evaluations.mean("adherance")
-    with pytest.raises(ConfigurationError, match="the scores are context_relevance, "):
-        evaluations.mean("zzz")
-    with pytest.raises(ConfigurationError, match="; `supported_fraction` is nearest to it"):
-        evaluations.mean("faithfulness")
-    with pytest.raises(ConfigurationError, match="none of 1 evaluation; "):
-        evaluations[:1].mean("zzz")
-    with pytest.raises(ConfigurationError, match="none of 0 evaluations"):
-        Evaluations().mean("adherence")
+    for rows, name, why in (
+        (evaluations, "adherance", "did you mean 'adherence'"),
+        (evaluations, "zzz", "the scores are context_relevance, "),
+        (evaluations, "faithfulness", "; `supported_fraction` is nearest to it"),
+        (evaluations[:1], "zzz", "none of 1 evaluation; "),
+        (Evaluations(), "adherence", "none of 0 evaluations"),
+    ):
+        with pytest.raises(ConfigurationError, match=why):
+            rows.mean(name)
 
 
 def test_a_score_without_any_value_has_no_mean(evaluations: Evaluations) -> None:
@@ -306,17 +298,14 @@ def test_print_shows_the_figures(evaluations: Evaluations) -> None:
 
 def test_no_model_read_what_was_only_compared(evaluations: Evaluations) -> None:
     """One line says so under the first, and the usual formulas' name stands beside no judge."""
-    lexical = Evaluations(
-        [RagEvaluator().evaluate_sync(RagCall("Where?", ["It is here."], "It is here."))]
-    )
+    call = RagCall("Where?", ["It is here."], "It is here.")
+    lexical = Evaluations([RagEvaluator().evaluate_sync(call)])
 
     assert str(lexical).splitlines()[1] == "Estimates by comparing words: no model read this."
     assert "Scores by embedded v" in str(lexical)
     assert "judge request" not in str(lexical)
-    assert (
-        str(lexical + evaluations[:2]).splitlines()[1]
-        == "Estimates by comparing words in 1 of 3 scored calls: no model read them."
-    )
+    second = str(lexical + evaluations[:2]).splitlines()[1]
+    assert second == "Estimates by comparing words in 1 of 3 scored calls: no model read them."
     assert "no model" not in str(evaluations[:30])
     for text in (str(lexical), str(evaluations), lexical._repr_html_()):
         assert "gpt-labeling" not in text
@@ -358,11 +347,11 @@ def test_a_cell_shows_the_first_calls_by_sentence(evaluations: Evaluations) -> N
     assert "11 more: .report(path)" in text
     assert "Each sentence has a key" in text
     wrong = next(
-        (each, sentence)
+        sentence
         for each in evaluations[:20]
         for sentence in each.sentences.response
         if each.labels is not None and each.labels.support(sentence.key) == "none"
-    )[1]
+    )
     assert f"{wrong.key} ✗ {wrong.text}" in text
     assert f"{evaluations.mean('adherence').value:.3f}" in text
     summary = evaluations.summary()

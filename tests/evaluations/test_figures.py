@@ -5,44 +5,30 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pytest
+from agreement_rows import scored
 from hostile import HOSTILE, acting, formulas
 from own_rows import made_rows
 from runs import call
 
-from rag_eval_integrations import Evaluation, Evaluations, Trace
-from rag_eval_integrations.dataset import labelled_from, score_labelled
+from rag_eval_integrations import Evaluation, Evaluations
 from rag_eval_integrations.evaluations import _written
-from rag_eval_integrations.evaluations._written import (
-    columns_of,
-    csv_of,
-    to_json,
-    to_markdown,
-)
+from rag_eval_integrations.evaluations._written import columns_of, csv_of, to_json, to_markdown
 from rag_eval_integrations.records import EvaluationError, JudgeInfo, Score
 from rag_eval_integrations.report import Summary
-from rag_eval_integrations.sentences import Punkt
 
 
 def to_csv(evaluations: Sequence[Evaluation]) -> str:
     return "".join(csv_of(evaluations, columns_of(evaluations)))
 
 
-def scored(rows: Iterable[Mapping[str, Any]]) -> Evaluations:
-    splitter = Punkt()
-    return Evaluations(
-        score_labelled(labelled_from(dict(row), splitter), [Trace()]) for row in rows
-    )
-
-
 @pytest.fixture(scope="module")
 def evaluations() -> Evaluations:
-    return scored(made_rows(25))
+    return Evaluations(map(scored, made_rows(25)))
 
 
 def hostile(text: str) -> Evaluation:
@@ -105,13 +91,10 @@ def test_hostile_texts_stay_texts(text: str) -> None:
     evaluation = hostile(text)
     page = to_csv([evaluation])
     assert formulas(page) == []
-    for shown in (
-        page,
-        to_markdown(Summary.of([evaluation]), text),
-        to_json(Summary.of([evaluation])),
-    ):
+    summary = Summary.of([evaluation])
+    for shown in (page, to_markdown(summary, text), to_json(summary)):
         assert acting(shown) == []
-    lines = to_markdown(Summary.of([evaluation])).splitlines()
+    lines = to_markdown(summary).splitlines()
     assert [line for line in lines if line.startswith("#")] == [
         "# Evaluations", "## Scores", "## Failures", "## Notes", "## Flags",
     ]  # fmt: skip
@@ -125,7 +108,7 @@ def test_parquet_is_the_data_frame(
     pytest.importorskip("pyarrow")
     monkeypatch.setattr(_written, "_GROUP", 10)
     made = zip(made_rows(len(HOSTILE)), HOSTILE, strict=True)  # only a spreadsheet reads formulas
-    evaluations += scored({**row, "question": text} for row, text in made)
+    evaluations += Evaluations(scored({**row, "question": text}) for row, text in made)
     path = evaluations.to_parquet(tmp_path / "rows.parquet")
 
     read, frame = pd.read_parquet(path), evaluations.to_pandas()

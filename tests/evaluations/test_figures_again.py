@@ -9,37 +9,27 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agreement_rows import scored
 from own_rows import HAND_MADE, made_rows
 
-from rag_eval_integrations import Evaluation, Evaluations, GEval, RagCall, RagEvaluator, Trace
-from rag_eval_integrations.dataset import labelled_from, score_labelled
+from rag_eval_integrations import Evaluations, GEval, RagCall, RagEvaluator, Trace
 from rag_eval_integrations.records.mean import RunningMean
 from rag_eval_integrations.report import Summary
-from rag_eval_integrations.sentences import Punkt
 from rag_eval_integrations.testing import ScriptedModel
 
 ROWS = [each.row for each in HAND_MADE] + made_rows(120)
 Json = dict[str, Any]
 
 
-def made_evaluations() -> list[Evaluation]:
+@pytest.fixture(scope="module")
+def made() -> Evaluations:
     """Scores of labels by both sets of formulas, calls that failed, and calls without documents."""
-    splitter = Punkt()
-    collected = [
-        score_labelled(labelled_from(dict(row), splitter), [Trace(formulas)])
-        for formulas in ("gpt-labeling", "ragbench")
-        for row in ROWS
-    ]
+    collected = [scored(row, formulas) for formulas in ("gpt-labeling", "ragbench") for row in ROWS]
     failing = RagEvaluator(ScriptedModel([]), [Trace(), GEval("tone", criteria="Is it polite?")])
     for number in range(3):
         documents = ["The ferry leaves at nine."] if number else []
         collected.append(failing.evaluate_sync(RagCall(f"When? {number}", documents, "At nine.")))
-    return collected
-
-
-@pytest.fixture(scope="module")
-def made() -> Evaluations:
-    return Evaluations(made_evaluations())
+    return Evaluations(collected)
 
 
 @pytest.fixture(scope="module")
@@ -86,16 +76,16 @@ def test_scores_have_the_same_figures(file: Path) -> None:
         collected[each.name, by, each.method] = each
     assert collected.keys() >= values.keys()
     assert len(values) == 24  # six scores by two annotators and two sets of formulas
-    for key, scored in values.items():
+    for key, known in values.items():
         each, mean = collected[key], RunningMean()
-        for value in scored:
+        for value in known:
             mean.add(value)
-        assert each.scored == len(scored)
-        assert each.mean == pytest.approx(statistics.fmean(scored), abs=1e-12)
-        assert each.deviation == pytest.approx(statistics.stdev(scored), abs=1e-12)
+        assert each.scored == len(known)
+        assert each.mean == pytest.approx(statistics.fmean(known), abs=1e-12)
+        assert each.deviation == pytest.approx(statistics.stdev(known), abs=1e-12)
         assert each.interval == mean.interval
         bins = [
-            sum(place <= 10 * x < place + 1 or (place == 9 and x == 1) for x in scored)
+            sum(place <= 10 * x < place + 1 or (place == 9 and x == 1) for x in known)
             for place in range(10)
         ]
         assert list(each.bins) == bins
@@ -145,12 +135,9 @@ def test_parts_add_up_to_the_whole(made: Evaluations) -> None:
         total.merge(Summary.of(made[start : start + 50]))
 
     assert total.headline() == whole.headline()
-    assert (total.retrieval, total.patterns) == (whole.retrieval, whole.patterns)
-    assert (total.errors, total.reasons, total.versions, total.judges) == (
-        whole.errors, whole.reasons, whole.versions, whole.judges,
-    )  # fmt: skip
+    for name in ("retrieval", "patterns", "errors", "reasons", "versions", "judges"):
+        assert getattr(total, name) == getattr(whole, name), name
     for part, score in zip(total.scores, whole.scores, strict=True):
-        assert (part.name, part.by, part.bins, part.total) == (
-            score.name, score.by, score.bins, score.total,
-        )  # fmt: skip
-        assert (part.unscored, part.mean) == (score.unscored, pytest.approx(score.mean))
+        for name in ("name", "by", "bins", "total", "unscored"):
+            assert getattr(part, name) == getattr(score, name), name
+        assert part.mean == pytest.approx(score.mean)

@@ -68,12 +68,12 @@ def test_of_nothing_there_is_no_mean() -> None:
     assert (retrieval.calls, retrieval.share, retrieval.interval) == (0, None, None)
     assert summary.means.mean("geval:tone") is None
 
-    summary.add(evaluation(scored(0.25, method="labels")))
-    for lost in (
+    for score in (
+        scored(0.25, method="labels"),
         Score(name="geval:tone", status="unscored", unscored="no_context"),
         Score(name="geval:tone", status="error", reason="down"),
     ):
-        summary.add(evaluation(lost))
+        summary.add(evaluation(score))
 
     mean = summary.means.mean("geval:tone")
     assert mean is not None
@@ -85,10 +85,9 @@ def test_of_nothing_there_is_no_mean() -> None:
 def test_without_calls_there_is_no_table_and_without_a_maker_no_name() -> None:
     """A score that nobody gave is listed under no one's name."""
     assert Summary().tables() == []
-    summary = Summary()
-    summary.add(evaluation(Score(name="lost", status="unscored", unscored="refusal")))
+    lost = Score(name="lost", status="unscored", unscored="refusal")
 
-    text = shown(summary)
+    text = shown(Summary.of([evaluation(lost)]))
     assert text.splitlines()[0].strip() == "Scores"
     assert "refusal 1" in text
     assert "nobody" not in text
@@ -117,13 +116,10 @@ def test_a_call_without_a_value_is_with_the_only_maker_that_it_may_be_of() -> No
 def test_bins_and_thresholds_are_counted() -> None:
     """Edges belong to the bin above them, 1 to the last; a value at its threshold passes."""
     values = (0.0, 0.0999, 0.1, 0.3, 0.7, 0.8999999, 0.9, 1.0)
-    summary = Summary()
-    for value in values:
-        score = scored(value, method="labels").model_copy(update={"threshold": 0.7})
-        summary.add(evaluation(score))
-    summary.add(evaluation(scored(0.5, method="labels")))
-
-    (each,) = summary.scores
+    with_threshold = (
+        scored(value, method="labels").model_copy(update={"threshold": 0.7}) for value in values
+    )
+    (each,) = Summary.of(map(evaluation, [*with_threshold, scored(0.5, method="labels")])).scores
     assert each.bins == (2, 1, 0, 1, 0, 1, 0, 1, 1, 2)
     assert (each.passed, each.with_threshold, each.scored) == (4, 8, 9)
 
@@ -151,16 +147,12 @@ def test_kinds_of_what_was_counted_are_bounded() -> None:
 
 def test_how_they_were_made_is_told_in_one_order() -> None:
     """Not in that of a set, which is another in every process: a page's bytes would differ."""
-    by = By(
-        judge="x", judge_version="1", prompt_version="2", formulas="ragbench", splitter="punkt-en@1"
-    )
+    names = ("judge_version", "prompt_version", "formulas", "splitter")
+    by = By.model_validate({"judge": "x", **dict.fromkeys(names, "1"), "formulas": "ragbench"})
     warnings = ("late", "early", "odd")
     score = Score(name="a", status="scored", value=1.0, by=by, warnings=warnings)
-    made = evaluation(score).model_copy(update={"fingerprint": "f"})
 
-    summary = Summary.of([made])
+    summary = Summary.of([evaluation(score).model_copy(update={"fingerprint": "f"})])
 
-    assert list(summary.versions) == [
-        "fingerprint", "judge_version", "prompt_version", "formulas", "splitter",
-    ]  # fmt: skip
+    assert tuple(summary.versions) == ("fingerprint", *names)
     assert tuple(summary.warnings) == warnings
