@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from loopback import LoopbackServer
 from typer.main import get_command
 
 from rag_eval_integrations.cli import app, main
@@ -24,26 +25,39 @@ class Done(NamedTuple):
     err: str
 
 
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.fixture
 def rag_eval(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., Done]:
-    """`rag_eval("run", path, "-o", out)` → exit code, stdout, stderr."""
+    """`rag_eval("run", path, "-o", out)` → exit code, stdout, stderr.
+
+    `code=` is the exit code that it has to have; `judge=SERVER` has a model there label.
+    """
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setattr("rag_eval_integrations.cli.app", PROGRAM)
 
-    def run(*words: object) -> Done:
+    def run(*words: object, code: int | None = None, judge: LoopbackServer | None = None) -> Done:
+        if judge is not None:
+            words += ("--judge", "openai:small", "--base-url", judge.base_url)
         monkeypatch.setattr(sys, "argv", ["rag-eval", *map(str, words)])
         with pytest.raises(SystemExit) as exited:
             main()
         out, err = capsys.readouterr()
-        code = exited.value.code
-        return Done(code if isinstance(code, int) else 0, out, err)
+        ended = exited.value.code
+        done = Done(ended if isinstance(ended, int) else 0, out, err)
+        assert code is None or done.code == code, done
+        assert code != 2 or "Traceback" not in err
+        return done
 
     return run
 
 
 @pytest.fixture
-def out(tmp_path: Path) -> Path:
+def out() -> Path:
     """Where a command puts evaluations."""
-    return tmp_path / "evals.jsonl"
+    return Path("evals.jsonl")

@@ -6,33 +6,31 @@ import json
 from pathlib import Path
 
 import pytest
-from ferries import Command
+from ferries import Command, write
 
 from .test_agreement_tables import row
 
+Files = tuple[Path, Path, Path]
+
 
 @pytest.fixture
-def judged(rag_eval: Command, tmp_path: Path) -> tuple[Path, Path, Path]:
+def judged(rag_eval: Command) -> Files:
     """Eight rows, the embedded judge's evaluations of them, and a second judge that is gold's."""
-    gold = tmp_path / "gold.jsonl"
-    gold.write_text(
-        "".join(json.dumps(row(number, f"set{number % 2}")) + "\n" for number in range(8))
-    )
-    first, second = tmp_path / "first.jsonl", tmp_path / "second.jsonl"
-    assert rag_eval("run", gold, "-o", first).code == 0
-    assert rag_eval("score", gold, "-o", second).code == 0
+    gold = write(Path("gold.jsonl"), *(row(number, f"set{number % 2}") for number in range(8)))
+    first, second = Path("first.jsonl"), Path("second.jsonl")
+    rag_eval("run", gold, "-o", first, code=0)
+    rag_eval("score", gold, "-o", second, code=0)
     return first, gold, second
 
 
 def test_a_cascade_goes_from_the_first_judge_to_the_second(
-    rag_eval: Command, judged: tuple[Path, Path, Path]
+    rag_eval: Command, judged: Files
 ) -> None:
     """With nobody asked it is the first's agreement, with all asked the second's, which is gold."""
     first, gold, second = judged
 
-    done = rag_eval("agreement", first, gold, "--cascade", second, "--json")
+    done = rag_eval("agreement", first, gold, "--cascade", second, "--json", code=0)
 
-    assert done.code == 0
     content = json.loads(done.out)
     curve = content["cascade"]
     assert [point["share"] for point in curve] == pytest.approx(
@@ -45,32 +43,15 @@ def test_a_cascade_goes_from_the_first_judge_to_the_second(
     assert curve[-1]["pooled"]["adherence"]["auroc"] == 1
 
 
-def test_a_second_judge_of_other_rows_is_refused(
-    rag_eval: Command, judged: tuple[Path, Path, Path], tmp_path: Path
-) -> None:
-    """Before anything is printed."""
-    first, gold, second = judged
-    part = tmp_path / "part.jsonl"
-    part.write_text("".join(second.read_text().splitlines(keepends=True)[:5]))
-
-    done = rag_eval("agreement", first, gold, "--cascade", part)
-
-    assert (done.code, done.out) == (2, "")
-    assert f"`--cascade` = {str(part)!r}: lacks 3 of the 8 rows" in done.err
-
-
-def test_the_page_goes_where_it_is_asked_for(
-    rag_eval: Command, judged: tuple[Path, Path, Path], tmp_path: Path
-) -> None:
+def test_the_page_goes_where_it_is_asked_for(rag_eval: Command, judged: Files) -> None:
     """`-o PAGE` writes what `--plots DIR` writes: all rows, each data set, the cascade."""
     first, gold, second = judged
-    page, plots = tmp_path / "page.html", tmp_path / "plots"
+    page, plots = Path("page.html"), Path("plots")
     words = ("agreement", first, gold, "--cascade", second, "--baselines")
 
-    done = rag_eval(*words, "-o", page, "--plots", plots)
-    as_json = rag_eval(*words, "-o", page, "--json")
+    done = rag_eval(*words, "-o", page, "--plots", plots, code=0)
+    as_json = rag_eval(*words, "-o", page, "--json", code=0)
 
-    assert (done.code, as_json.code) == (0, 0)
     assert page.read_bytes() == (plots / "agreement.html").read_bytes()
     shown = page.read_text(encoding="utf-8")
     for text in (
@@ -85,37 +66,41 @@ def test_the_page_goes_where_it_is_asked_for(
 
 
 def test_what_cannot_be_written_is_refused_before_anything_is_printed(
-    rag_eval: Command, judged: tuple[Path, Path, Path], tmp_path: Path
+    rag_eval: Command, judged: Files
 ) -> None:
-    """A page of others, such as an input; a failed comparison leaves no folder."""
-    first, gold, _ = judged
+    """A page of others, such as an input; a failed comparison leaves no folder.
+
+    A second judge has to have judged the same rows.
+    """
+    first, gold, second = judged
     before = gold.read_bytes()
-    (tmp_path / "empty.jsonl").write_text("")
-
-    done = rag_eval("agreement", first, gold, "-o", gold)
-    failed = rag_eval("agreement", first, tmp_path / "empty.jsonl", "--plots", tmp_path / "p")
-    onto = rag_eval("agreement", first, gold, "--plots", tmp_path / "empty.jsonl")
-
-    assert (done.code, done.out) == (2, "")
+    done = rag_eval("agreement", first, gold, "-o", gold, code=2)
+    assert done.out == ""
     assert "--out" in done.err
     assert "was not made by this program" in done.err
     assert gold.read_bytes() == before
-    assert (failed.code, (tmp_path / "p").exists()) == (2, False)
-    assert (onto.code, "empty.jsonl" in onto.err) == (2, True)
+
+    Path("empty.jsonl").touch()
+    rag_eval("agreement", first, "empty.jsonl", "--plots", "p", code=2)
+    assert not Path("p").exists()
+    onto = rag_eval("agreement", first, gold, "--plots", "empty.jsonl", code=2)
+    assert "empty.jsonl" in onto.err
+
+    Path("part.jsonl").write_text("".join(second.read_text().splitlines(keepends=True)[:5]))
+    part = rag_eval("agreement", first, gold, "--cascade", "part.jsonl", code=2)
+    assert part.out == ""
+    assert "`--cascade` = 'part.jsonl': lacks 3 of the 8 rows" in part.err
 
 
-def test_a_cascade_of_three_has_a_table_by_both_shares(
-    rag_eval: Command, judged: tuple[Path, Path, Path], tmp_path: Path
-) -> None:
+def test_a_cascade_of_three_has_a_table_by_both_shares(rag_eval: Command, judged: Files) -> None:
     """`--cascade` twice: tables, JSON and the page; a third time is refused."""
     first, gold, second = judged
-    page = tmp_path / "page.html"
+    page = Path("page.html")
     both = ("--cascade", first, "--cascade", second)
 
-    done = rag_eval("agreement", first, gold, *both, "-o", page)
+    done = rag_eval("agreement", first, gold, *both, "-o", page, code=0)
     content = json.loads(rag_eval("agreement", first, gold, *both, "--json").out)
 
-    assert done.code == 0
     assert "Cascade of three: quality by the shares" in done.out
     assert "third asked when" in done.out
     assert "the third those of them" in page.read_text(encoding="utf-8")
@@ -125,5 +110,5 @@ def test_a_cascade_of_three_has_a_table_by_both_shares(
     alone = [point for point in content["cascade"] if point["third_share"] == 0]
     assert len(alone) == 5
     assert len({point["pooled"]["context_relevance"]["rmse"] for point in alone}) == 1
-    refused = rag_eval("agreement", first, gold, *both, "--cascade", second)
-    assert (refused.code, "one or two files" in refused.err) == (2, True)
+    refused = rag_eval("agreement", first, gold, *both, "--cascade", second, code=2)
+    assert "one or two files" in refused.err

@@ -10,9 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ferries import Command
+from ferries import Command, write
 
 LONG = "a_data_set_with_a_name_that_is_by_far_longer_than_any_screen_of_eighty_columns_is_wide"
+
+
+def support(key: str, keys: list[str], full: bool) -> dict[str, object]:
+    return {"response_sentence_key": key, "supporting_sentence_keys": keys, "fully_supported": full}
+
+
+Files = tuple[Path, Path]
 
 
 def row(number: int, dataset: str | None) -> dict[str, Any]:
@@ -32,33 +39,30 @@ def row(number: int, dataset: str | None) -> dict[str, Any]:
             "all_relevant_sentence_keys": ["0a", "0b"] if number % 2 else ["0a"],
             "all_utilized_sentence_keys": ["0a", "0b"] if supported else ["0a"],
             "sentence_support_information": [
-                {
-                    "response_sentence_key": "a",
-                    "supporting_sentence_keys": ["0a"],
-                    "fully_supported": True,
-                },
-                {
-                    "response_sentence_key": "b",
-                    "supporting_sentence_keys": ["0b"] if supported else [],
-                    "fully_supported": supported,
-                },
+                support("a", ["0a"], True),
+                support("b", ["0b"] if supported else [], supported),
             ],
         },
     }
 
 
 @pytest.fixture
-def write(rag_eval: Command, tmp_path: Path) -> Callable[..., tuple[Path, Path]]:
+def files(rag_eval: Command) -> Callable[..., Files]:
     """Write 24 rows of the data sets given, and what the embedded judge says of them."""
 
-    def written(*datasets: str | None) -> tuple[Path, Path]:
-        gold, evals = tmp_path / "gold.jsonl", tmp_path / "evals.jsonl"
+    def written(*datasets: str | None) -> Files:
         rows = (row(number, datasets[number % len(datasets)]) for number in range(24))
-        gold.write_text("".join(json.dumps(item) + "\n" for item in rows))
-        assert rag_eval("run", gold, "-o", evals).code == 0
+        gold, evals = write(Path("gold.jsonl"), *rows), Path("evals.jsonl")
+        rag_eval("run", gold, "-o", evals, code=0)
         return evals, gold
 
     return written
+
+
+@pytest.fixture
+def harbour(files: Callable[..., Files]) -> Files:
+    """Those of one data set."""
+    return files("harbour")
 
 
 def line(out: str, start: str, *words: str) -> str:
@@ -81,14 +85,14 @@ def shown(figures: dict[str, Any], statistic: str) -> str:
 
 
 def test_sentences_are_printed_with_their_intervals(
-    rag_eval: Command, write: Callable[..., tuple[Path, Path]], monkeypatch: pytest.MonkeyPatch
+    rag_eval: Command, files: Callable[..., Files], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """F1, AUROC and κ of every kind, the mean over sets and pooled, as --json has them."""
-    files = write("harbour", "railway")
-    content = json.loads(rag_eval("agreement", *files, "--json").out)
+    pair = files("harbour", "railway")
+    content = json.loads(rag_eval("agreement", *pair, "--json").out)
     monkeypatch.setenv("COLUMNS", "80")
 
-    out = rag_eval("agreement", *files).out
+    out = rag_eval("agreement", *pair).out
 
     for kind in ("relevant", "utilized", "supported", "unsupported"):
         for statistic, title in (("f1", "F1"), ("auroc", "AUROC"), ("kappa", "κ")):
@@ -104,21 +108,21 @@ def test_sentences_are_printed_with_their_intervals(
 
 
 def test_the_figures_of_one_data_set_are_printed_once(
-    rag_eval: Command, write: Callable[..., tuple[Path, Path]], monkeypatch: pytest.MonkeyPatch
+    rag_eval: Command, files: Callable[..., Files], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither by data set, nor as a mean over data sets; two data sets have all of it."""
     monkeypatch.setenv("COLUMNS", "80")
-    evals, gold = write("harbour")
+    evals, gold = files("harbour")
     alone = rag_eval("agreement", evals, gold).out
     evals.unlink()
-    pair = rag_eval("agreement", *write("harbour", "railway")).out
+    both = rag_eval("agreement", *files("harbour", "railway")).out
 
     for words in ("by data set", "mean over data sets", "pooled", "harbour"):
         assert words not in alone.lower()
-        assert words in pair.lower()
+        assert words in both.lower()
     assert len(re.findall(r"^ *context_relevance RMSE ", alone, re.MULTILINE)) == 1
-    assert not re.search(r"(\d\.\d{3}) to \1", alone + pair)
-    assert re.search(r"adherence +adherence +relevance +utilization +completeness", pair)
+    assert not re.search(r"(\d\.\d{3}) to \1", alone + both)
+    assert re.search(r"adherence +adherence +relevance +utilization +completeness", both)
 
 
 def tables(out: str) -> str:
@@ -128,54 +132,42 @@ def tables(out: str) -> str:
 
 @pytest.mark.parametrize("width", [60, 80])
 def test_nothing_is_cut_at_80_columns(
-    rag_eval: Command,
-    write: Callable[..., tuple[Path, Path]],
-    monkeypatch: pytest.MonkeyPatch,
-    width: int,
+    rag_eval: Command, files: Callable[..., Files], monkeypatch: pytest.MonkeyPatch, width: int
 ) -> None:
-    """On a terminal every line fits, also at 60; names are folded, numbers are whole."""
-    files = write("harbour", LONG)
-    wide = rag_eval("agreement", *files, "--baselines", "--human", "expert").out
-    monkeypatch.setenv("COLUMNS", str(width))
-    monkeypatch.setattr("rag_eval_integrations.cli.agreement.sys.stdout.isatty", lambda: True)
+    """On a terminal every line fits, also at 60; names are folded, numbers are whole.
 
-    done = rag_eval("agreement", *files, "--baselines", "--human", "expert")
-
-    assert done.code == 0
-    assert "…" not in done.out
-    assert max(map(len, tables(done.out).splitlines())) <= width
-    numbers = [sorted(re.findall(r"\d\.\d{3}\b", tables(out))) for out in (wide, done.out)]
-    assert numbers[0] == numbers[1]
-    assert LONG not in done.out  # folded: its parts stand below each other
-    assert LONG[:8] in done.out
-
-
-def test_nothing_is_folded_in_a_pipe(
-    rag_eval: Command, write: Callable[..., tuple[Path, Path]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The console is as wide as the widest table, whatever COLUMNS says."""
-    files = write("harbour", LONG)
+    In a pipe nothing is folded: the console is as wide as the widest table, whatever COLUMNS says.
+    """
+    words = ("agreement", *files("harbour", LONG), "--baselines", "--human", "expert")
+    wide = rag_eval(*words).out
     monkeypatch.setenv("COLUMNS", "40")
     assert not sys.stdout.isatty()
+    piped = rag_eval(*words).out
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setattr("rag_eval_integrations.cli.agreement.sys.stdout.isatty", lambda: True)
+    narrow = rag_eval(*words, code=0).out
 
-    done = rag_eval("agreement", *files, "--baselines", "--human", "expert")
-
-    assert "…" not in done.out
-    assert len(re.findall(rf"^ {LONG} .*\d", done.out, re.MULTILINE)) >= 4
-    line(done.out, "context_utilization RMSE", " to ")
+    assert "…" not in piped + narrow
+    assert len(re.findall(rf"^ {LONG} .*\d", piped, re.MULTILINE)) >= 4
+    line(piped, "context_utilization RMSE", " to ")
+    assert max(map(len, tables(narrow).splitlines())) <= width
+    numbers = [sorted(re.findall(r"\d\.\d{3}\b", tables(out))) for out in (wide, narrow)]
+    assert numbers[0] == numbers[1]
+    assert LONG not in narrow  # folded: its parts stand below each other
+    assert LONG[:8] in narrow
 
 
 @pytest.mark.parametrize("datasets", [("harbour",), ("harbour", "railway"), (None,)])
 def test_baselines_have_intervals(
-    rag_eval: Command, write: Callable[..., tuple[Path, Path]], datasets: tuple[str | None, ...]
+    rag_eval: Command, files: Callable[..., Files], datasets: tuple[str | None, ...]
 ) -> None:
     """Beside the judge's own, over data sets or, where rows name none, pooled; and by set."""
-    files = write(*datasets)
-    content = json.loads(rag_eval("agreement", *files, "--baselines", "--json").out)
+    pair = files(*datasets)
+    content = json.loads(rag_eval("agreement", *pair, "--baselines", "--json").out)
     source = content["mean_over_datasets"] if datasets != (None,) else content
     figures = source["baselines"]["ragas_faithfulness"]["adherence"]
 
-    out = rag_eval("agreement", *files, "--baselines").out
+    out = rag_eval("agreement", *pair, "--baselines").out
 
     text = line(out, "ragas_faithfulness", "")
     assert shown(figures, "auroc") in text
@@ -185,16 +177,14 @@ def test_baselines_have_intervals(
 
 
 def test_a_humans_table_is_whole(
-    rag_eval: Command, write: Callable[..., tuple[Path, Path]], monkeypatch: pytest.MonkeyPatch
+    rag_eval: Command, harbour: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One line a score, level and statistic, with names and intervals whole."""
-    files = write("harbour")
-    content = json.loads(rag_eval("agreement", *files, "--human", "expert", "--json").out)
+    words = ("agreement", *harbour, "--human", "expert")
+    figures = json.loads(rag_eval(*words, "--json").out)["human"]["supported_fraction"]
     monkeypatch.setenv("COLUMNS", "80")
+    out = rag_eval(*words).out
 
-    out = rag_eval("agreement", *files, "--human", "expert").out
-
-    figures = content["human"]["supported_fraction"]
     assert "rmse" in figures["ci95"]
     part = out[out.index("over rows") : out.index("within documents")]
     for name in ("pearson", "spearman", "kendall", "rmse"):
@@ -202,99 +192,66 @@ def test_a_humans_table_is_whole(
     assert max(map(len, tables(out).splitlines())) <= 80
 
 
-def test_a_human_field_that_no_row_has_is_an_error(
-    rag_eval: Command, write: Callable[..., tuple[Path, Path]], tmp_path: Path
-) -> None:
+def test_a_human_field_that_no_row_has_is_an_error(rag_eval: Command, harbour: Files) -> None:
     """A typo is said, not passed over in silence."""
-    evals, gold = write("harbour")
-
-    done = rag_eval("agreement", evals, gold, "--human", "exprt")
-
-    assert (done.code, done.out) == (2, "")
-    assert "`--human` = 'exprt'" in done.err
+    evals, gold = harbour
     # A number in a row that was not evaluated is none to compare with either.
-    some = tmp_path / "some.jsonl"
-    other = {**row(99, "harbour"), "stars": 3}
+    some, other = Path("some.jsonl"), {**row(99, "harbour"), "stars": 3}
     some.write_text(gold.read_text() + json.dumps(other) + "\n")
-    done = rag_eval("agreement", evals, some, "--human", "stars")
-    assert (done.code, done.out) == (2, "")
-    assert "`--human` = 'stars'" in done.err
+    for path, field in ((gold, "exprt"), (some, "stars")):
+        done = rag_eval("agreement", evals, path, "--human", field, code=2)
+        assert done.out == ""
+        assert f"`--human` = '{field}'" in done.err
 
 
 @pytest.mark.parametrize(
     ("content", "words"), [("", "has no rows"), ("[1]\n", "has no valid rows")]
 )
 def test_an_empty_file_is_said_to_be_empty(
-    rag_eval: Command,
-    write: Callable[..., tuple[Path, Path]],
-    tmp_path: Path,
-    content: str,
-    words: str,
+    rag_eval: Command, harbour: Files, content: str, words: str
 ) -> None:
     """Whichever of the two it is."""
-    evals, gold = write("harbour")
-    empty = tmp_path / "empty.jsonl"
+    evals, gold = harbour
+    empty = Path("empty.jsonl")
     empty.write_text(content)
-
-    no_evals = rag_eval("agreement", empty, gold)
-    no_gold = rag_eval("agreement", evals, empty)
-
-    assert (no_evals.code, no_gold.code) == (2, 2)
-    assert f"the evaluations file {words}\n" in no_evals.err
-    assert f"the gold file {words}\n" in no_gold.err
+    no_evals = rag_eval("agreement", empty, gold, code=2).err
+    assert f"the evaluations file {words}\n" in no_evals
+    assert f"the gold file {words}\n" in rag_eval("agreement", evals, empty, code=2).err
 
 
-def test_a_cascade_says_what_it_costs(
-    rag_eval: Command, write: Callable[..., tuple[Path, Path]], tmp_path: Path
-) -> None:
+def test_a_cascade_says_what_it_costs(rag_eval: Command, harbour: Files) -> None:
     """Requests, tokens and dollars by share; a price that is not known is not 0."""
-    evals, gold = write("harbour")
-    second = tmp_path / "second.jsonl"
-    judged = [json.loads(text) for text in evals.read_text().splitlines()]
+    judged = [json.loads(text) for text in harbour[0].read_text().splitlines()]
     used = {"requests": 1, "prompt_tokens": 1000, "completion_tokens": 10}
-
-    def priced(cost: float | None) -> list[str]:
+    for cost, dollars in ((0.01, "$0.2400"), (None, "unknown")):
         rows = ({**item, "usage": {**used, "cost_usd": cost}} for item in judged)
-        second.write_text("".join(json.dumps(item) + "\n" for item in rows))
-        out = rag_eval("agreement", evals, gold, "--cascade", second).out
+        second = write(Path("second.jsonl"), *rows)
+        out = rag_eval("agreement", *harbour, "--cascade", second).out
         part = out[out.index("cost of asking the second judge") :]
         assert line(part, "0%", "").split() == ["0%", "0", "0", "0", "$0.0000"]
-        return line(part, "100%", "").split()
-
-    assert priced(0.01) == ["100%", "24", "24000", "240", "$0.2400"]
-    assert priced(None) == ["100%", "24", "24000", "240", "unknown"]
+        assert line(part, "100%", "").split() == ["100%", "24", "24000", "240", dollars]
 
 
-def test_two_identical_runs_agree_perfectly(
-    rag_eval: Command, write: Callable[..., tuple[Path, Path]], tmp_path: Path
-) -> None:
-    """RMSE 0 of every value and of every estimate; against gold, estimates stand beside values."""
-    evals, gold = write("harbour")
-    again = tmp_path / "again.jsonl"
-    assert rag_eval("run", gold, "-o", again).code == 0
+def test_two_identical_runs_agree_perfectly(rag_eval: Command, harbour: Files) -> None:
+    """RMSE 0 of every value and of every estimate; against gold, estimates stand beside values.
 
-    same = json.loads(rag_eval("agreement", evals, again, "--json").out)
-    against_gold = rag_eval("agreement", evals, gold)
+    A file in which an estimate was the value is refused beside one in which labels are.
+    """
+    evals, gold = harbour
+    rag_eval("run", gold, "-o", "again.jsonl", code=0)
+
+    same = json.loads(rag_eval("agreement", evals, "again.jsonl", "--json").out)
+    against_gold = rag_eval("agreement", evals, gold).out
 
     names = {"context_relevance", "context_utilization", "completeness"}
     assert same["estimates"].keys() == names
     assert {same["scores"][name]["rmse"] for name in same["scores"]} == {0}
     assert {same["estimates"][name]["rmse"] for name in names} == {0}
-    assert against_gold.out.count("its estimate RMSE") == 3
-    assert against_gold.out.startswith("Estimates by comparing words: no model read this.\n")
-    assert max(map(len, tables(against_gold.out).splitlines())) <= 80
+    assert against_gold.count("its estimate RMSE") == 3
+    assert against_gold.startswith("Estimates by comparing words: no model read this.\n")
+    assert max(map(len, tables(against_gold).splitlines())) <= 80
 
-
-def test_files_of_values_and_of_estimates_have_no_common_mean(
-    rag_eval: Command, write: Callable[..., tuple[Path, Path]]
-) -> None:
-    """A file in which an estimate was the value is refused beside one in which labels are."""
-    evals, gold = write("harbour")
     rows = [json.loads(text) for text in evals.read_text().splitlines()]
     rows[0]["scores"]["completeness"] |= {"method": "calibrated", "value": 0.88}
-    evals.write_text("".join(json.dumps(item) + "\n" for item in rows))
-
-    done = rag_eval("agreement", evals, gold)
-
-    assert done.code == 2
+    done = rag_eval("agreement", write(evals, *rows), gold, code=2)
     assert "differ within `completeness` of the predicted rows" in done.err

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from ferries import Command
+from ferries import Command, write
 
 from rag_eval_integrations.judges import Calibration
 
@@ -14,25 +14,20 @@ from .test_agreement_tables import row
 
 
 @pytest.fixture
-def gold(tmp_path: Path) -> Path:
+def gold() -> Path:
     """Sixty labelled rows with different questions; a third of the responses is not adherent."""
-    path = tmp_path / "gold.jsonl"
-    rows = [row(number, "harbour") for number in range(60)]
-    path.write_text("".join(json.dumps(one) + "\n" for one in rows))
-    return path
+    return write(Path("gold.jsonl"), *(row(number, "harbour") for number in range(60)))
 
 
-def test_a_judge_is_calibrated_and_applied(rag_eval: Command, gold: Path, tmp_path: Path) -> None:
+def test_a_judge_is_calibrated_and_applied(rag_eval: Command, gold: Path) -> None:
     """From gold rows or from evaluations the same; every score of a run is stamped."""
-    out, other, evals = (tmp_path / name for name in ("c.json", "d.json", "e.jsonl"))
+    out, other, evals, used = map(Path, ("c.json", "d.json", "e.jsonl", "used.jsonl"))
 
-    done = rag_eval("calibrate", gold, "-o", out, "--target-error", "0.1", "--name", "mine")
+    done = rag_eval("calibrate", gold, "-o", out, "--target-error", "0.1", "--name", "mine", code=0)
     assert rag_eval("run", gold, "-o", evals).code == 0
-    again = rag_eval("calibrate", evals, gold, "-o", other, "--target-error", 0.1, "--name", "mine")
-    used = tmp_path / "used.jsonl"
-    ran = rag_eval("run", gold, "-o", used, "--calibration", out)
+    rag_eval("calibrate", evals, gold, "-o", other, "--target-error", 0.1, "--name", "mine", code=0)
+    rag_eval("run", gold, "-o", used, "--calibration", out, code=0)
 
-    assert (done.code, again.code, ran.code) == (0, 0, 0), done.err + again.err + ran.err
     for words in ("Calibration of embedded", "adherence", "RMSE", "60 gold rows, 60 questions"):
         assert words in done.out
     assert "60 calls labelled, 0 judge requests" in done.err
@@ -43,84 +38,56 @@ def test_a_judge_is_calibrated_and_applied(rag_eval: Command, gold: Path, tmp_pa
     content = json.loads(used.read_text().splitlines()[0])
     assert content["by"]["calibration"] == found.stamp
     assert content["scores"]["adherence"]["estimate"]["method"] == "calibration"
-    compared = json.loads(rag_eval("agreement", used, gold, "--json").out)
-    plain = json.loads(rag_eval("agreement", evals, gold, "--json").out)
-    assert compared["scores"]["adherence"]["rmse"] == plain["scores"]["adherence"]["rmse"]
-    refused = rag_eval("calibrate", used, gold, "-o", tmp_path / "x.json")
-    assert (refused.code, "already" in refused.err) == (2, True)
+    compared, plain = (
+        json.loads(rag_eval("agreement", path, gold, "--json").out)["scores"]["adherence"]["rmse"]
+        for path in (used, evals)
+    )
+    assert compared == plain
+    assert "already" in rag_eval("calibrate", used, gold, "-o", "x.json", code=2).err
+    # Rows that were made in two ways do not stand in one file.
+    resumed = rag_eval("run", gold, "-o", evals, "--resume", "--calibration", out, code=2)
+    assert "another evaluator" in resumed.err
 
 
-def test_a_run_is_not_resumed_with_another_calibration(
-    rag_eval: Command, gold: Path, tmp_path: Path
-) -> None:
-    """Nor without: the rows would be made in two ways."""
-    out, evals = tmp_path / "c.json", tmp_path / "e.jsonl"
-    assert rag_eval("calibrate", gold, "-o", out, "--target-error", "0.1").code == 0
-    assert rag_eval("run", gold, "-o", evals).code == 0
-
-    done = rag_eval("run", gold, "-o", evals, "--resume", "--calibration", out)
-
-    assert done.code == 2
-    assert "another evaluator" in done.err
-
-
-def test_too_few_rows_are_refused_before_the_judge_is_asked(
-    rag_eval: Command, gold: Path, tmp_path: Path
-) -> None:
+def test_too_few_rows_are_refused_before_the_judge_is_asked(rag_eval: Command, gold: Path) -> None:
     """With the number that is needed; nothing is written."""
-    few = tmp_path / "few.jsonl"
+    few = Path("few.jsonl")
     few.write_text("".join(gold.read_text().splitlines(keepends=True)[:20]))
-    out = tmp_path / "c.json"
-
-    done = rag_eval("calibrate", few, "-o", out)
-
-    assert done.code == 2
-    assert "20 questions, and" in done.err
-    assert "are needed for a standard error of 0.05" in done.err
-    assert "labelled" not in done.err
-    assert not out.exists()
+    said = rag_eval("calibrate", few, "-o", "c.json", code=2).err
+    assert "20 questions, and" in said
+    assert "are needed for a standard error of 0.05" in said
+    assert "labelled" not in said
+    assert not Path("c.json").exists()
 
 
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("GOLD", "GOLD", "GOLD"), "GOLD.jsonl"),
-        (("GOLD", "GOLD", "--judge", "embedded"), "holds its evaluations already"),
-        (("GOLD", "--judge", "nothing"), "no such judge"),
-        (("GOLD", "--target-error", "2"), "`--target-error`"),
-        (("GOLD", "--rpm", "5"), "is for openai:MODEL"),
-        (("missing.jsonl",), "missing.jsonl"),
-        (("-",), "is read more than once"),
+        ("gold.jsonl gold.jsonl gold.jsonl", "GOLD.jsonl"),
+        ("gold.jsonl gold.jsonl --judge embedded", "holds its evaluations already"),
+        ("gold.jsonl --judge nothing", "no such judge"),
+        ("gold.jsonl --target-error 2", "`--target-error`"),
+        ("gold.jsonl --rpm 5", "is for openai:MODEL"),
+        ("missing.jsonl", "missing.jsonl"),
+        ("-", "is read more than once"),
     ],
 )
-def test_mistakes_are_named(
-    rag_eval: Command, gold: Path, tmp_path: Path, words: tuple[str, ...], why: str
-) -> None:
+def test_mistakes_are_named(rag_eval: Command, gold: Path, words: str, why: str) -> None:
     """With exit code 2 and no file."""
-    given = [gold if word == "GOLD" else word for word in words]
-
-    done = rag_eval("calibrate", *given, "-o", tmp_path / "c.json")
-
-    assert done.code == 2
-    assert why in done.err
-    assert not (tmp_path / "c.json").exists()
+    assert why in rag_eval("calibrate", *words.split(), "-o", "c.json", code=2).err
+    assert not Path("c.json").exists()
 
 
-def test_a_file_is_not_lost(rag_eval: Command, gold: Path, tmp_path: Path) -> None:
+def test_a_file_is_not_lost(rag_eval: Command, gold: Path) -> None:
     """One that exists is refused, unless it is to be replaced; input never is."""
-    out = tmp_path / "c.json"
+    out, words = Path("c.json"), ("calibrate", gold, "--target-error", "0.1", "-o")
     out.write_text("mine")
-
-    done = rag_eval("calibrate", gold, "-o", out, "--target-error", "0.1")
-    onto = rag_eval("calibrate", gold, "-o", gold, "--overwrite", "--target-error", "0.1")
-
-    assert (done.code, onto.code) == (2, 2)
+    refused = rag_eval(*words, out, code=2).err
     assert out.read_text() == "mine"
-    assert "--overwrite" in done.err
-    assert "--resume" not in done.err
-    assert "is an input file" in onto.err
-    args = ("calibrate", gold, "-o", out, "--overwrite", "--target-error", "0.1")
-    assert rag_eval(*args).code == 0
+    assert "--overwrite" in refused
+    assert "--resume" not in refused
+    assert "is an input file" in rag_eval(*words, gold, "--overwrite", code=2).err
+    rag_eval(*words, out, "--overwrite", code=0)
     assert Calibration.read(out).n == 60
 
 
@@ -135,19 +102,18 @@ def test_a_file_is_not_lost(rag_eval: Command, gold: Path, tmp_path: Path) -> No
     ],
 )
 def test_a_calibration_of_something_else_is_refused(
-    rag_eval: Command, gold: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    rag_eval: Command, gold: Path, monkeypatch: pytest.MonkeyPatch,
     content: str | None, words: tuple[str, ...], why: str,
 ) -> None:  # fmt: skip
     """Before the first row, in plain words."""
     monkeypatch.setenv("OPENAI_API_KEY", "x")
-    path = tmp_path / "c.json"
+    path = Path("c.json")
     if content is None:
         assert rag_eval("calibrate", gold, "-o", path, "--target-error", "0.1").code == 0
     else:
         path.write_text(content)
 
-    done = rag_eval("run", gold, "-o", tmp_path / "e.jsonl", "--calibration", path, *words)
+    done = rag_eval("run", gold, "-o", "e.jsonl", "--calibration", path, *words, code=2)
 
-    assert done.code == 2
     assert why in done.err
-    assert not (tmp_path / "e.jsonl").exists()
+    assert not Path("e.jsonl").exists()

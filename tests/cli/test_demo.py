@@ -14,18 +14,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ferries import Command
+from ferries import Command, read
 from rich.console import Console
 
 from rag_eval_integrations.cli import demo
 from rag_eval_integrations.cli.demo.corpus import LANGCHAIN_EXCHANGES, LLAMA_INDEX_EXCHANGES
 from rag_eval_integrations.evaluations.console import MISSED
-from rag_eval_integrations.records import Evaluation, RagCall, from_line
+from rag_eval_integrations.records import RagCall, from_line
 from rag_eval_integrations.records._shown import STATES
 
 ROOT = Path(__file__).resolve().parents[2]
 
 INVENTED = "Professor Ilse Marwick of Geneva patented this button in 1987."
+
+
+EXCHANGES = (*LANGCHAIN_EXCHANGES, *LLAMA_INDEX_EXCHANGES)
+Demo = tuple[int, str, Path]
 
 
 def run(out: Path, width: int = 120) -> tuple[int, str]:
@@ -35,23 +39,19 @@ def run(out: Path, width: int = 120) -> tuple[int, str]:
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, str, Path]:
+def done(tmp_path_factory: pytest.TempPathFactory) -> Demo:
     out = tmp_path_factory.mktemp("demo") / "new" / "folder"
     return *run(out), out
 
 
-def test_captures_every_question_from_both_frameworks(done: tuple[int, str, Path]) -> None:
+def test_captures_every_question_from_both_frameworks(done: Demo) -> None:
     """calls.jsonl holds one RagCall a question, verified against the prompt."""
     code, _, out = done
-    lines = (out / "calls.jsonl").read_text().splitlines()
-    calls = [from_line(RagCall, line) for line in lines]
+    calls = [from_line(RagCall, line) for line in (out / "calls.jsonl").read_text().splitlines()]
 
     assert code == 0
-    assert [call.question for call in calls] == [
-        exchange.question for exchange in (*LANGCHAIN_EXCHANGES, *LLAMA_INDEX_EXCHANGES)
-    ]
-    assert [call.response for call in calls] == [
-        exchange.answer for exchange in (*LANGCHAIN_EXCHANGES, *LLAMA_INDEX_EXCHANGES)
+    assert [(call.question, call.response) for call in calls] == [
+        (exchange.question, exchange.answer) for exchange in EXCHANGES
     ]
     captures = [call.capture for call in calls]
     assert [c.framework for c in captures if c] == ["langchain"] * 3 + ["llama_index"] * 3
@@ -59,13 +59,14 @@ def test_captures_every_question_from_both_frameworks(done: tuple[int, str, Path
     assert all(len(call.documents) == 2 for call in calls)
 
 
-def test_finds_the_planted_faults(done: tuple[int, str, Path]) -> None:
-    """The invented sentence alone is unsupported, one retrieval misses; scores are estimates."""
-    _, screen, out = done
-    lines = (out / "evals.jsonl").read_text().splitlines()
-    evaluations = [from_line(Evaluation, line) for line in lines]
-    relevance = [row.scores["context_relevance"].value or 0 for row in evaluations]
+def test_finds_the_planted_faults(done: Demo) -> None:
+    """The invented sentence alone is unsupported, one retrieval misses; scores are estimates.
 
+    The page of all six calls stands beside them, and the last lines say where.
+    """
+    _, screen, out = done
+    evaluations = read(out / "evals.jsonl")
+    relevance = [row.scores["context_relevance"].value or 0 for row in evaluations]
     unsupported = {
         sentence.text: evaluation.question
         for evaluation in evaluations
@@ -76,33 +77,24 @@ def test_finds_the_planted_faults(done: tuple[int, str, Path]) -> None:
     assert unsupported == {INVENTED: LANGCHAIN_EXCHANGES[1].question}
     assert [e.scores["adherence"].value for e in evaluations] == [1, 0, 1, 1, 1, 1]
     assert min(relevance) == relevance[4]
-    for words in (INVENTED, "LEXICAL ESTIMATES", "hallucination"):
+    for words in (INVENTED, "LEXICAL ESTIMATES", "hallucination", "open the report in a browser"):
         assert words in screen
-
-
-def test_ends_with_the_report(done: tuple[int, str, Path]) -> None:
-    """The page of all six calls stands beside them, and the last lines say where."""
-    _, screen, out = done
+    assert f"Wrote {out / 'report.html'}" in screen.replace("\n", "")
     page = (out / "report.html").read_text(encoding="utf-8")
-
     assert "6 calls" in page
     assert html.escape(INVENTED) in page
-    assert f"Wrote {out / 'report.html'}" in screen.replace("\n", "")
-    assert "open the report in a browser" in screen
 
 
 def test_leaves_a_pair_to_compare(rag_eval: Command, tmp_path: Path) -> None:
     """The same calls without the invented sentence: one repair; the demo may run again."""
     for _ in range(2):
-        ran = rag_eval("demo", "--out", tmp_path)
-        assert (ran.code, ran.err, INVENTED in ran.out) == (0, "", True)
+        ran = rag_eval("demo", "--out", tmp_path, code=0)
+        assert (ran.err, INVENTED in ran.out) == ("", True)
     pair = tmp_path / "evals.jsonl", tmp_path / "mended.jsonl"
     assert f"rag-eval compare {pair[0]} {pair[1]}\n" in ran.out
-    before, after = ([from_line(Evaluation, x) for x in p.read_text().splitlines()] for p in pair)
+    rag_eval("compare", *pair, "--fail-on-regression", "adherence=0.05", code=0)
 
-    done = rag_eval("compare", *pair, "--fail-on-regression", "adherence=0.05")
-
-    assert done.code == 0, done.err
+    before, after = map(read, pair)
     assert [row.question for row in before] == [row.question for row in after]
     changed = [a.question for a, b in zip(before, after, strict=True) if a.row_key != b.row_key]
     assert changed == [LANGCHAIN_EXCHANGES[1].question]
@@ -110,15 +102,14 @@ def test_leaves_a_pair_to_compare(rag_eval: Command, tmp_path: Path) -> None:
 
 
 def test_the_readmes_commands_run_in_order(
-    rag_eval: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rag_eval: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As they are pasted after the demo: inputs exist, no file is named twice, and all exit 0.
 
     Those that ask a model count its requests instead; those that need its replies are left out.
     """
-    monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    Path("examples").symlink_to(ROOT / "examples")
     assert rag_eval("demo").code == 0
     blocks = re.findall(r"```bash\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.S)
     commands = [line for line in "".join(blocks).splitlines() if line.startswith("rag-eval ")]
@@ -133,8 +124,7 @@ def test_the_readmes_commands_run_in_order(
         assert out == "report.html" or out not in written, command
         written |= set() if foreseen else {out}
         asks = any("openai:" in word for word in words) and not foreseen
-        done = rag_eval(*words, *["--dry-run"] * asks)
-        assert done.code == 0, (command, done.err)
+        rag_eval(*words, *["--dry-run"] * asks, code=0)
 
 
 @pytest.mark.parametrize("name", ["calls.jsonl", "report.html"])
@@ -144,9 +134,8 @@ def test_does_not_replace_files_of_somebody_else(
     """They are left alone; a page is refused before the first call."""
     (tmp_path / name).write_text('{"question": "mine"}\n')
 
-    done = rag_eval("demo", "--out", tmp_path)
+    done = rag_eval("demo", "--out", tmp_path, code=2)
 
-    assert done.code == 2
     assert f"{name}': was not made by this program and is not replaced" in done.err
     assert (done.out == "") == (name == "report.html")
     assert [path.read_text() for path in tmp_path.iterdir()] == ['{"question": "mine"}\n']
@@ -180,7 +169,7 @@ def test_names_a_missing_extra(
 
 
 @pytest.mark.parametrize("width", [60, 80, 200])
-def test_every_line_fits(done: tuple[int, str, Path], tmp_path: Path, width: int) -> None:
+def test_every_line_fits(done: Demo, tmp_path: Path, width: int) -> None:
     """Nothing is cut off: each score of each call, and each word of each answer, is there."""
     _, screen = run(tmp_path / "out", width)
 
@@ -195,25 +184,21 @@ def words(text: str) -> list[str]:
     return re.findall(r"\w+", text)
 
 
-def test_shows_each_call_with_what_is_wrong_in_it(done: tuple[int, str, Path]) -> None:
-    """Question, answer and documents of all six, and the two planted faults marked beside them."""
-    _, screen, _ = done
-    cards = re.split(r"\nCall \d, ", screen.split("\nAll calls")[0])[1:]
+def test_shows_each_call_with_what_is_wrong_in_it(done: Demo) -> None:
+    """Question, answer and documents of all six, and the two planted faults marked beside them.
 
-    for card, exchange in zip(cards, (*LANGCHAIN_EXCHANGES, *LLAMA_INDEX_EXCHANGES), strict=True):
+    Nobody has to look up what `0a` or `RU` is: before the first, the signs of the page are told.
+    """
+    before, *cards = re.split(r"\nCall \d, ", done[1].split("\nAll calls")[0])
+    for card, exchange in zip(cards, EXCHANGES, strict=True):
         shown = " ".join(card.split())
         assert exchange.question in shown
         assert all(f" {word}" in shown for word in exchange.answer.split())
         assert "Documents, as the model saw them" in card
         assert "Scores  context_relevance " in card
         assert "  RU 0" in card or MISSED in shown
-    assert [at for at, card in enumerate(cards, 1) if f"✗  b {INVENTED}" in card] == [2]
-    assert [at for at, card in enumerate(cards, 1) if MISSED in " ".join(card.split())] == [5]
-
-
-def test_explains_keys_and_marks_before_the_first(done: tuple[int, str, Path]) -> None:
-    """Nobody has to look up what `0a` or `RU` is: the signs are those of the page."""
-    before = done[1].split("Call 1,")[0]
+    assert [n for n, card in enumerate(cards, 1) if f"✗  b {INVENTED}" in card] == [2]
+    assert [n for n, card in enumerate(cards, 1) if MISSED in " ".join(card.split())] == [5]
 
     assert "0a is the first sentence of document 0" in " ".join(before.split())
     for sign, meaning in STATES.values():

@@ -30,9 +30,8 @@ COMMANDS = dict(commands(get_command(app)))
 
 def test_the_version_is_printed(rag_eval: Command) -> None:
     """`rag-eval --version` prints the installed version and exits 0."""
-    done = rag_eval("--version")
-
-    assert (done.code, done.out) == (0, f"rag-eval {version('rag-eval-integrations')}\n")
+    shown = rag_eval("--version", code=0).out
+    assert shown == f"rag-eval {version('rag-eval-integrations')}\n"
 
 
 def test_usage_names_required_arguments_without_braces(rag_eval: Command) -> None:
@@ -46,17 +45,27 @@ def test_usage_names_required_arguments_without_braces(rag_eval: Command) -> Non
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_help_is_idiomatic(rag_eval: Command, words: tuple[str, ...]) -> None:
-    """Every option has a sentence of help; rates say `per`; nothing `is no …`; no braces."""
-    done = rag_eval(*words, "--help")
+    """Every option has a sentence of help; rates say `per`; nothing `is no …`; no braces.
 
-    assert done.code == 0
-    assert not {"{", "}"} & set(done.out.splitlines()[0])
-    assert not re.search(r"<path>|<list|<str>", done.out)  # types of Python
+    Each help page ends with commands that have these arguments and options.
+    """
+    shown = rag_eval(*words, "--help", code=0).out
+
+    assert not {"{", "}"} & set(shown.splitlines()[0])
+    assert not re.search(r"<path>|<list|<str>", shown)  # types of Python
     texts = [COMMANDS[words].help, *(parameter.help for parameter in COMMANDS[words].params)]
     for text in texts:
         assert re.match(r"[A-Z].*\.$", text.splitlines()[0]), text
         assert not re.search(r"\b(is|are) no [a-z]+\b", text), text
         assert not re.search(r"[0-9a-z] a (call|row|line|rule|request|minute)\b", text), text
+
+    examples = shown.split("\nExamples:\n")[1].replace("\\\n", " ")
+    for line in examples.strip().splitlines():
+        program, *typed = shlex.split(line)
+        assert program == "rag-eval"
+        named = tuple(typed[:1]) if tuple(typed[:1]) in COMMANDS else tuple(typed[:2])
+        COMMANDS[named].make_context(named[-1], typed[len(named) :])
+    assert f"rag-eval {' '.join(words)} " in examples
 
 
 def test_help_fits_80_columns_and_names_every_section(
@@ -79,16 +88,3 @@ def test_help_fits_80_columns_and_names_every_section(
     assert re.findall(r"^  (--[a-z-]+)", judge, re.MULTILINE) == [
         "--judge", "--base-url", "--cache", "--flags",
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_examples_are_command_lines(rag_eval: Command, words: tuple[str, ...]) -> None:
-    """Each help page ends with commands that have these arguments and options."""
-    lines = rag_eval(*words, "--help").out.split("\nExamples:\n")[1].replace("\\\n", " ")
-
-    for line in lines.strip().splitlines():
-        program, *typed = shlex.split(line)
-        assert program == "rag-eval"
-        named = tuple(typed[:1]) if tuple(typed[:1]) in COMMANDS else tuple(typed[:2])
-        COMMANDS[named].make_context(named[-1], typed[len(named) :])
-    assert f"rag-eval {' '.join(words)} " in lines

@@ -8,25 +8,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from ferries import CALL, Command
+from ferries import CALL, Command, write
 
 CODE = """
+from by_hand import labels_of
 from rag_eval_integrations import CallableModel
-from rag_eval_integrations.records import JudgeInfo, Labelling, Labels, SentenceSupport, Usage
+from rag_eval_integrations.records import JudgeInfo, Labelling, Usage
 
 class Mine:
     name = "mine"
 
     async def label(self, call):
-        keys = tuple(s.key for s in call.documents)
-        labels = Labels(
-            all_relevant_sentence_keys=keys, all_utilized_sentence_keys=keys,
-            sentence_support_information=tuple(
-                SentenceSupport(response_sentence_key=s.key, explanation="Yes.",
-                    supporting_sentence_keys=keys, fully_supported=True)
-                for s in call.response
-            ),
-        )
+        keys = [s.key for s in call.documents]
+        labels = labels_of(keys, keys, {s.key: (keys, True) for s in call.response})
         return Labelling(labels=labels, judge=JudgeInfo(name="mine"), usage=Usage())
 
 class Reader(Mine):
@@ -48,16 +42,18 @@ number = 7
 """
 
 
-@pytest.fixture
-def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A working directory with code of the user's, and calls."""
-    (tmp_path / "own_judges.py").write_text(CODE)
-    (tmp_path / "broken_judges.py").write_text("from json import no_such_name\n")
-    (tmp_path / "calls.jsonl").write_text(json.dumps(CALL) + "\n")
-    monkeypatch.chdir(tmp_path)
+RUN = ("run", "calls.jsonl", "-o", "e.jsonl", "--judge")
+
+
+@pytest.fixture(autouse=True)
+def _code_of_the_users(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """And calls."""
+    Path("own_judges.py").write_text(CODE)
+    Path("broken_judges.py").write_text("from json import no_such_name\n")
+    write(Path("calls.jsonl"), CALL)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setenv("OPENAI_API_KEY", "x")
-    yield tmp_path
+    yield
     for name in ("own_judges", "broken_judges"):
         sys.modules.pop(name, None)
 
@@ -71,12 +67,10 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         ("cascade:embedded,own_judges:judges.mine,own_judges:model", {"embedded", "mine", "wordy"}),
     ],
 )
-def test_runs_with_a_judge_of_ones_own(
-    rag_eval: Command, work: Path, judge: str, named: set[str]
-) -> None:
+def test_runs_with_a_judge_of_ones_own(rag_eval: Command, judge: str, named: set[str]) -> None:
     """Alone, as a model that is asked to label, and as a part of a cascade."""
-    ran = rag_eval("run", "calls.jsonl", "-o", "e.jsonl", "--judge", judge)
-    row = json.loads((work / "e.jsonl").read_text())
+    ran = rag_eval(*RUN, judge)
+    row = json.loads(Path("e.jsonl").read_text())
 
     # The model writes no labels, and a run without any score fails.
     assert ran.code == (1 if judge == "own_judges:model" else 0), ran.err
@@ -85,29 +79,28 @@ def test_runs_with_a_judge_of_ones_own(
     assert ("cascade_first" in flags or "cascade_second" in flags) == ("cascade" in judge)
 
 
-def test_each_row_of_a_cascade_of_three_says_who_labelled_it(rag_eval: Command, work: Path) -> None:
+def test_each_row_of_a_cascade_of_three_says_who_labelled_it(rag_eval: Command) -> None:
     """A verbatim copy, an answer joined from two documents, and one that the reader only guesses."""
-    joined = {
-        "documents": [
-            "The bridge of Alva was designed by the engineer Maria Bellini in her youth.",
-            "The engineer Giulia Conti was born in the harbour town of Ancona during winter.",
-        ],
-        "response": "The engineer of the Alva bridge was born in the harbour town of Ancona.",
-    }
+    documents = [
+        "The bridge of Alva was designed by the engineer Maria Bellini in her youth.",
+        "The engineer Giulia Conti was born in the harbour town of Ancona during winter.",
+    ]
+    joined = "The engineer of the Alva bridge was born in the harbour town of Ancona."
     where = "Where was the engineer of the Alva bridge born?"
-    copied = {
-        "question": "Who was born in the harbour town of Ancona?",
-        "documents": joined["documents"],
-        "response": joined["documents"][1],
-    }
-    calls = [copied, {"question": where, **joined}, {"question": f"{where} A guess?", **joined}]
-    (work / "calls.jsonl").write_text("".join(json.dumps(call) + "\n" for call in calls))
+    calls = [
+        {"question": question, "documents": documents, "response": response}
+        for question, response in (
+            ("Who was born in the harbour town of Ancona?", documents[1]),
+            (where, joined),
+            (f"{where} A guess?", joined),
+        )
+    ]
+    write(Path("calls.jsonl"), *calls)
 
     judge = "cascade:embedded,own_judges:judges.reader,own_judges:judges.mine"
-    ran = rag_eval("run", "calls.jsonl", "-o", "e.jsonl", "--judge", judge)
-    rows = [json.loads(line) for line in (work / "e.jsonl").read_text().splitlines()]
+    rag_eval(*RUN, judge, code=0)
+    rows = [json.loads(line) for line in Path("e.jsonl").read_text().splitlines()]
 
-    assert ran.code == 0, ran.err
     assert [next(f for f in row["flags"] if f.startswith("cascade_")) for row in rows] == [
         "cascade_first", "cascade_second", "cascade_third",
     ]  # fmt: skip
@@ -116,21 +109,16 @@ def test_each_row_of_a_cascade_of_three_says_who_labelled_it(rag_eval: Command, 
     assert [row.get("usage", {}).get("requests", 0) for row in rows] == [0, 1, 1]
 
 
-def test_doctor_tries_it(rag_eval: Command, work: Path) -> None:
+def test_doctor_tries_it(rag_eval: Command) -> None:
     """The same forms as `run`."""
-    ran = rag_eval("doctor", "--judge", "own_judges:judges.mine")
-
-    assert ran.code == 0
+    ran = rag_eval("doctor", "--judge", "own_judges:judges.mine", code=0)
     assert "judge mine: works" in ran.out
 
 
 @pytest.mark.parametrize(
     ("judge", "said"),
     [
-        (
-            "gpt-4o",
-            "`--judge` = 'gpt-4o': no such judge; did you mean 'openai:gpt-4o'? Else use embedded, ",
-        ),
+        ("gpt-4o", "no such judge; did you mean 'openai:gpt-4o'? Else use embedded, "),
         ("openai/gpt-4o", "did you mean 'openai:gpt-4o'? Else use embedded, "),
         (
             "embeded",
@@ -151,18 +139,14 @@ def test_doctor_tries_it(rag_eval: Command, work: Path) -> None:
         ("cascade:openai:a,openai:b", "openai:a is a model"),
     ],
 )
-def test_a_mistake_names_what_was_looked_for(
-    rag_eval: Command, work: Path, judge: str, said: str
-) -> None:
+def test_a_mistake_names_what_was_looked_for(rag_eval: Command, judge: str, said: str) -> None:
     """Option, value, and what is not there; nothing is written."""
     command = ("doctor",) if judge == "gpt-4o" else ("run", "calls.jsonl", "-o", "e.jsonl")
-    ran = rag_eval(*command, "--judge", judge)
+    ran = rag_eval(*command, "--judge", judge, code=2)
 
-    assert ran.code == 2
     assert f"`--judge` = {judge!r}: " in ran.err
     assert said in ran.err
-    assert "Traceback" not in ran.err
-    assert not (work / "e.jsonl").exists()
+    assert not Path("e.jsonl").exists()
 
 
 @pytest.mark.parametrize(
@@ -173,11 +157,8 @@ def test_a_mistake_names_what_was_looked_for(
         ("embedded", "no requests, no cost"),
     ],
 )
-def test_a_dry_run_says_what_it_may_cost(
-    rag_eval: Command, work: Path, judge: str, cost: str
-) -> None:
+def test_a_dry_run_says_what_it_may_cost(rag_eval: Command, judge: str, cost: str) -> None:
     """A cascade may ask about every call; of an unknown judge nothing is known."""
-    ran = rag_eval("run", "calls.jsonl", "-o", "e.jsonl", "--judge", judge, "--dry-run")
+    ran = rag_eval(*RUN, judge, "--dry-run", code=0)
 
-    assert ran.code == 0
     assert cost in ran.out

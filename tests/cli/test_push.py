@@ -7,12 +7,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from by_hand import ScriptedJudge, labels_of
+from ferries import Command
 from trace_tools import LangfuseService, MLflowService, OtlpService, PhoenixService, running
 
 from rag_eval_integrations import RagCall, RagEvaluator
@@ -21,7 +21,6 @@ from rag_eval_integrations.metrics import TRACE_SCORES
 from rag_eval_integrations.records import Capture
 from rag_eval_integrations.sinks import JsonlSink
 
-RagEval = Callable[..., Any]
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 
 
@@ -51,98 +50,77 @@ def written(path: Path, calls: int, *, traced: bool = True) -> Path:
     return path
 
 
-def test_every_score_is_posted_once(
-    tmp_path: Path, rag_eval: RagEval, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_score_is_posted_once(rag_eval: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """Again with the same command, nothing is posted; rows that came since are."""
-    path = written(tmp_path / "evals.jsonl", 3)
+    path = written(Path("evals.jsonl"), 3)
     with running(PhoenixService()) as service:
         monkeypatch.setenv("PHOENIX_COLLECTOR_ENDPOINT", service.url)
-        first = rag_eval("push", path, "--to", "phoenix")
+        first = rag_eval("push", path, "--to", "phoenix", code=0)
         again = rag_eval("push", path, "--to", "phoenix")
         JsonlSink(path).write([])
-        extra = written(tmp_path / "more.jsonl", 5).read_bytes().splitlines()[3:]
+        extra = written(Path("more.jsonl"), 5).read_bytes().splitlines()[3:]
         path.write_bytes(path.read_bytes() + b"\n".join(extra) + b"\n")
         later = rag_eval("push", path, "--to", "phoenix")
 
-        assert (first.code, first.out) == (0, "Posted the scores of 3 calls to Phoenix\n")
+        assert first.out == "Posted the scores of 3 calls to Phoenix\n"
         assert "Posted the scores of 0 calls to Phoenix; 3 had been posted before" in again.out
         assert "Posted the scores of 2 calls to Phoenix; 3 had been posted before" in later.out
-        assert len([one for one in service.requests if one[0] == "POST"]) == 2
+        assert len([request for request in service.requests if request[0] == "POST"]) == 2
         assert len(service.scores) == 5 * len(TRACE_SCORES)
-    assert (tmp_path / "evals.jsonl.pushed").stat().st_mode & 0o777 == 0o600
+    assert Path("evals.jsonl.pushed").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_dry_run_posts_nothing(
-    tmp_path: Path, rag_eval: RagEval, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dry_run_posts_nothing(rag_eval: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """It counts, also the calls without a trace of the tool, and leaves no file."""
     monkeypatch.setenv("PHOENIX_COLLECTOR_ENDPOINT", "http://127.0.0.1:9")
-    path = written(tmp_path / "evals.jsonl", 3)
-    untraced = written(tmp_path / "untraced.jsonl", 2, traced=False)
+    path = written(Path("evals.jsonl"), 3)
+    untraced = written(Path("untraced.jsonl"), 2, traced=False)
     path.write_bytes(path.read_bytes() + untraced.read_bytes())
 
-    done = rag_eval("push", path, "--to", "phoenix", "--dry-run")
+    done = rag_eval("push", path, "--to", "phoenix", "--dry-run", code=0)
 
-    assert (done.code, done.out) == (0, "Would post 18 scores of 3 calls to Phoenix\n")
+    assert done.out == "Would post 18 scores of 3 calls to Phoenix\n"
     assert "2 calls without a trace of openinference or otel or openllmetry" in done.err
-    assert not (tmp_path / "evals.jsonl.pushed").exists()
+    assert not Path("evals.jsonl.pushed").exists()
 
 
-def test_only_what_is_asked_for(
-    tmp_path: Path, rag_eval: RagEval, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_what_is_asked_for(rag_eval: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """By `--where`; metadata and reasons by their options."""
-    path = written(tmp_path / "evals.jsonl", 3)
+    path = written(Path("evals.jsonl"), 3)
     with running(PhoenixService()) as service:
         monkeypatch.setenv("PHOENIX_COLLECTOR_ENDPOINT", service.url)
         words = ("--where", "number=1", "--metadata", "number", "--texts")
         assert rag_eval("push", path, "--to", "phoenix", *words).code == 0
-        none = rag_eval("push", path, "--to", "phoenix", "--where", "number=7")
+        none = rag_eval("push", path, "--to", "phoenix", "--where", "number=7", code=2)
 
-        assert {one["metadata"]["number"] for one in service.scores} == {1}
+        assert {score["metadata"]["number"] for score in service.scores} == {1}
         assert "fully supported" in service.of("adherence")["result"]["explanation"]
-    assert none.code == 2
     assert "none of 3 calls is so" in none.err
 
 
-def test_what_the_tool_refuses_is_told(
-    tmp_path: Path, rag_eval: RagEval, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Exit 1; the others are posted and noted, and the next command tries only these."""
-    path = written(tmp_path / "evals.jsonl", 3)
+def test_what_the_tool_refuses_is_told(rag_eval: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exit 1; the others are posted and noted, and the next command tries only these.
+
+    Where an answer is lost, the batch is posted again with the same ids: nothing is made twice.
+    """
+    path = written(Path("evals.jsonl"), 3)
     with running(MLflowService()) as service:
         assert isinstance(service, MLflowService)
         monkeypatch.setenv("MLFLOW_TRACKING_URI", service.url)
         service.unknown.add(f"tr-{TRACE}")
-        refused = rag_eval("push", path, "--to", "mlflow")
+        assert "MLflow: 3 calls not posted" in rag_eval("push", path, "--to", "mlflow", code=1).err
         service.unknown.clear()
-        taken = rag_eval("push", path, "--to", "mlflow")
-
-        assert refused.code == 1
-        assert "MLflow: 3 calls not posted" in refused.err
-        assert taken.code == 0
-        assert len(service.scores) == 3 * len(TRACE_SCORES)
-
-
-def test_a_lost_answer_makes_nothing_twice(
-    tmp_path: Path, rag_eval: RagEval, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The batch is posted again, with the same ids."""
-    path = written(tmp_path / "evals.jsonl", 3)
-    with running(MLflowService()) as service:
-        monkeypatch.setenv("MLFLOW_TRACKING_URI", service.url)
         service.lose = 1
-        assert rag_eval("push", path, "--to", "mlflow").code == 0
+        rag_eval("push", path, "--to", "mlflow", code=0)
         assert len(service.scores) == 3 * len(TRACE_SCORES)
 
 
 def test_a_tool_that_is_down_ends_the_command(
-    tmp_path: Path, rag_eval: RagEval, monkeypatch: pytest.MonkeyPatch
+    rag_eval: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With what is kept and how to go on; the same command then posts the rest."""
     monkeypatch.setattr(push, "_BATCH", 2)
-    path = written(tmp_path / "evals.jsonl", 6)
+    path = written(Path("evals.jsonl"), 6)
     with running(OtlpService()) as service:
         assert isinstance(service, OtlpService)
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", service.url)
@@ -155,12 +133,11 @@ def test_a_tool_that_is_down_ends_the_command(
             return answer(*request)
 
         monkeypatch.setattr(service, "answer", twice)
-        ended = rag_eval("push", path, "--to", "otel")
+        ended = rag_eval("push", path, "--to", "otel", code=2)
         monkeypatch.setattr(service, "answer", answer)
         service.status = 0
         rest = rag_eval("push", path, "--to", "otel")
 
-        assert ended.code == 2
         assert "4 evaluations posted" in ended.err
         assert "OpenTelemetry takes no scores: ConnectionError" in ended.err
         assert "Posted the scores of 2 calls to OpenTelemetry; 4 had been posted before" in rest.out
@@ -177,16 +154,16 @@ main()
 
 @pytest.mark.skipif(sys.platform == "win32", reason="this platform cannot kill so")
 def test_a_kill_repeats_at_most_the_batch_in_flight(
-    tmp_path: Path, rag_eval: RagEval, monkeypatch: pytest.MonkeyPatch, root: Path
+    rag_eval: Command, monkeypatch: pytest.MonkeyPatch, root: Path
 ) -> None:
     """Also where the receiver knows no ids: events of OpenTelemetry."""
-    path = written(tmp_path / "evals.jsonl", 60)
+    path = written(Path("evals.jsonl"), 60)
     with running(OtlpService()) as service:
         assert isinstance(service, OtlpService)
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", service.url)
         answer = service.answer
         child = subprocess.Popen(
-            [sys.executable, "-c", KILLED, "push", str(path), "--to", "otel"], cwd=root,
+            [sys.executable, "-c", KILLED, "push", str(path.resolve()), "--to", "otel"], cwd=root,
             env=os.environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
 
@@ -208,40 +185,30 @@ def test_a_kill_repeats_at_most_the_batch_in_flight(
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("--to", "jaeger"), "`--to` = 'jaeger': use one of otel, langfuse, phoenix, mlflow, lang"),
-        (("--to", "otel", "--where", "x"), "--where"),
+        (
+            "e.jsonl --to jaeger",
+            "`--to` = 'jaeger': use one of otel, langfuse, phoenix, mlflow, la",
+        ),
+        ("e.jsonl --to otel --where x", "--where"),
+        ("- --to otel", "name a file: what is posted is noted beside it"),
     ],
 )
-def test_mistakes(tmp_path: Path, rag_eval: RagEval, words: tuple[str, ...], why: str) -> None:
+def test_mistakes(rag_eval: Command, words: str, why: str) -> None:
     """Are told before anything is posted."""
-    done = rag_eval("push", written(tmp_path / "evals.jsonl", 1), *words)
-
-    assert done.code == 2
-    assert why in done.err
+    written(Path("e.jsonl"), 1)
+    assert why in rag_eval("push", *words.split(), code=2).err
 
 
-def test_standard_input_has_no_place_for_the_note(rag_eval: RagEval) -> None:
-    """A file has to be named."""
-    done = rag_eval("push", "-", "--to", "otel")
-
-    assert done.code == 2
-    assert "name a file: what is posted is noted beside it" in done.err
-
-
-def test_bad_lines_are_told(
-    tmp_path: Path, rag_eval: RagEval, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bad_lines_are_told(rag_eval: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """The others are posted, and the exit code is 2 unless they are to be skipped."""
-    path = written(tmp_path / "evals.jsonl", 2)
+    path = written(Path("evals.jsonl"), 2)
     path.write_bytes(path.read_bytes() + b'{"id": 1}\n')
     monkeypatch.setenv("LANGFUSE_PUBLIC_KEY", "pk-push")
     monkeypatch.setenv("LANGFUSE_SECRET_KEY", "sk-push")
     with running(LangfuseService()) as service:
         monkeypatch.setenv("LANGFUSE_BASE_URL", service.url)
-        done = rag_eval("push", path, "--to", "langfuse")
-        assert done.code == 2
-        assert "1 invalid line not posted" in done.err
+        assert "1 invalid line not posted" in rag_eval("push", path, "--to", "langfuse", code=2).err
         assert len(service.scores) == 2 * len(TRACE_SCORES)
     assert rag_eval("push", path, "--to", "langfuse", "--skip-invalid").code == 0
-    notes = [json.loads(one) for one in (tmp_path / "evals.jsonl.pushed").read_bytes().splitlines()]
+    notes = [json.loads(line) for line in Path("evals.jsonl.pushed").read_bytes().splitlines()]
     assert len(notes[0]["langfuse"]) == 2

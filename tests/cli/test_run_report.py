@@ -2,91 +2,65 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-from ferries import Command
+from ferries import Command, write
 from own_rows import made_rows
 
-
-def calls(path: Path, count: int = 3, *, first: int = 0) -> Path:
-    path.write_text(
-        "".join(
-            json.dumps({"id": f"call-{number}", "question": f"When does ferry {number} leave?",
-                        "documents": [f"Ferry {number} leaves at nine."],
-                        "response": f"Ferry {number} leaves at nine."}) + "\n"
-            for number in range(first, first + count)
-        )
-    )  # fmt: skip
-    return path
+GIVEN, PAGE = Path("calls.jsonl"), Path("r.html")
+RUN = ("run", GIVEN, "-o", "evals.jsonl", "--report", PAGE)
 
 
-def test_the_report_is_of_what_was_written(rag_eval: Command, tmp_path: Path) -> None:
-    """The page of `rag-eval report`, with every call; a later run replaces it."""
-    given = calls(tmp_path / "calls.jsonl")
-    out, page = tmp_path / "evals.jsonl", tmp_path / "r.html"
+def given(count: int, *more: object) -> None:
+    """Write calls, and further rows."""
+    call = {"documents": ["The ferry leaves at nine."], "response": "The ferry leaves at nine."}
+    rows = [
+        call | {"id": f"call-{n}", "question": f"When does it leave, {n}?"} for n in range(count)
+    ]
+    write(GIVEN, *rows, *more)
 
-    done = rag_eval("run", given, "-o", out, "--report", page)
 
-    assert (done.code, done.err) == (0, "")
-    assert f"Wrote the report to {page}" in done.out
-    text = page.read_text(encoding="utf-8")
+def test_the_report_is_of_what_was_written(rag_eval: Command) -> None:
+    """The page of `rag-eval report`, with every call; a later run replaces it.
+
+    A resumed run reports the whole file, also the rows that an earlier run made.
+    """
+    given(3)
+    done = rag_eval(*RUN, code=0)
+
+    assert done.err == ""
+    assert f"Wrote the report to {PAGE}" in done.out
+    text = PAGE.read_text(encoding="utf-8")
     assert all(f"call-{number}" in text for number in range(3))
     assert "Evaluations of evals.jsonl" in text
-    assert rag_eval("report", out, "-o", tmp_path / "b.html").code == 0
-    assert page.read_bytes() == (tmp_path / "b.html").read_bytes()
-    calls(given, 5)
-    assert rag_eval("run", given, "-o", out, "--report", page, "--overwrite").code == 0
-    assert "5 calls" in page.read_text(encoding="utf-8")
-
-
-def test_it_is_there_after_a_failed_threshold(rag_eval: Command, tmp_path: Path) -> None:
-    """That is when it is wanted most; invalid lines are as little in the way."""
-    given, page = calls(tmp_path / "calls.jsonl"), tmp_path / "r.html"
-    with given.open("a") as lines:
-        lines.write("{}\n")
-    call = {"question": "q", "documents": ["A ferry."], "response": "A famous admiral sank."}
-    with given.open("a") as lines:
-        lines.write(json.dumps(call) + "\n")
-
-    done = rag_eval(
-        "run", given, "-o", tmp_path / "evals.jsonl", "--report", page, "--fail-under",
-        "adherence=1", "--skip-invalid",
-    )  # fmt: skip
-
-    assert (done.code, "FAILED adherence" in done.err) == (1, True)
-    assert "A famous admiral sank." in page.read_text(encoding="utf-8")
-
-
-def test_a_resumed_run_reports_the_whole_file(rag_eval: Command, tmp_path: Path) -> None:
-    """Also the rows that an earlier run made."""
-    given = calls(tmp_path / "calls.jsonl")
-    out, page = tmp_path / "evals.jsonl", tmp_path / "r.html"
-    assert rag_eval("run", given, "-o", out).code == 0
-    calls(given, 5)
-
-    done = rag_eval("run", given, "-o", out, "--resume", "--report", page)
-
-    assert done.code == 0
-    assert "3 reused" in done.out
-    text = page.read_text(encoding="utf-8")
+    rag_eval("report", "evals.jsonl", "-o", "b.html", code=0)
+    assert PAGE.read_bytes() == Path("b.html").read_bytes()
+    given(5)
+    assert "3 reused" in rag_eval(*RUN, "--resume", code=0).out
+    text = PAGE.read_text(encoding="utf-8")
     assert all(f"call-{number}" in text for number in range(5))
+    given(4)
+    rag_eval(*RUN, "--overwrite", code=0)
+    assert "4 calls" in PAGE.read_text(encoding="utf-8")
 
 
-def test_nothing_is_written_without_evaluations(rag_eval: Command, tmp_path: Path) -> None:
+def test_it_is_there_after_a_failed_threshold(rag_eval: Command) -> None:
+    """That is when it is wanted most; invalid lines are as little in the way."""
+    given(3, {}, {"question": "q", "documents": ["A ferry."], "response": "A famous admiral sank."})
+    done = rag_eval(*RUN, "--fail-under", "adherence=1", "--skip-invalid", code=1)
+    assert "FAILED adherence" in done.err
+    assert "A famous admiral sank." in PAGE.read_text(encoding="utf-8")
+
+
+def test_nothing_is_written_without_evaluations(rag_eval: Command) -> None:
     """No rows, an estimate, and a judge that cannot be reached."""
-    given = calls(tmp_path / "calls.jsonl")
-    out, page = tmp_path / "evals.jsonl", tmp_path / "r.html"
-    (tmp_path / "none.jsonl").write_text("")
-    words = ["-o", out, "--report", page]
-
-    assert rag_eval("run", tmp_path / "none.jsonl", *words).code == 2
-    assert rag_eval("run", given, *words, "--dry-run").code == 0
-    away = ["--judge", "openai:x", "--base-url", "http://127.0.0.1:9/v1"]
-    assert rag_eval("run", given, *words, *away).code == 1
-
-    assert {path.name for path in tmp_path.iterdir()} == {"calls.jsonl", "none.jsonl"}
+    given(0)
+    rag_eval(*RUN, code=2)
+    given(3)
+    rag_eval(*RUN, "--dry-run", code=0)
+    rag_eval(*RUN, "--judge", "openai:x", "--base-url", "http://127.0.0.1:9/v1", code=1)
+    assert list(Path().iterdir()) == [GIVEN]
 
 
 @pytest.mark.parametrize(
@@ -106,32 +80,28 @@ def test_nothing_is_written_without_evaluations(rag_eval: Command, tmp_path: Pat
     ],
 )
 def test_other_files_are_refused_before_the_run(
-    rag_eval: Command, tmp_path: Path, option: str, name: str, why: str
+    rag_eval: Command, option: str, name: str, why: str
 ) -> None:
     """No call is judged for a report that cannot be written, or beside a cache that spoils OUT."""
-    given = calls(tmp_path / "calls.jsonl")
-    (tmp_path / "mine.html").write_text("<html>mine</html>")
-    (tmp_path / "folder").mkdir()
-    before = {path.name for path in tmp_path.iterdir()}
-    files = {"--cache": "cache.jsonl", option: name}
-    words = [word for named, file in files.items() for word in (named, tmp_path / file)]
+    given(3)
+    Path("mine.html").write_text("<html>mine</html>")
+    Path("folder").mkdir()
+    before = {path.name for path in Path().iterdir()}
+    words = [
+        word for pair in ({"--cache": "cache.jsonl"} | {option: name}).items() for word in pair
+    ]
 
-    done = rag_eval("run", given, "-o", tmp_path / "evals.jsonl", *words)
-
-    assert (done.code, why in done.err) == (2, True), done.err
-    assert {path.name for path in tmp_path.iterdir()} == before
-    assert (tmp_path / "mine.html").read_text() == "<html>mine</html>"
+    assert why in rag_eval("run", GIVEN, "-o", "evals.jsonl", *words, code=2).err
+    assert {path.name for path in Path().iterdir()} == before
+    assert Path("mine.html").read_text() == "<html>mine</html>"
 
 
-def test_scores_of_recorded_labels_are_reported(rag_eval: Command, tmp_path: Path) -> None:
+def test_scores_of_recorded_labels_are_reported(rag_eval: Command) -> None:
     """`rag-eval score` does the same, and refuses the same."""
-    given, page = tmp_path / "labelled.jsonl", tmp_path / "r.html"
-    given.write_text("".join(json.dumps(row) + "\n" for row in made_rows(4)))
-
-    done = rag_eval("score", given, "-o", tmp_path / "evals.jsonl", "--report", page)
-    refused = rag_eval("score", given, "-o", tmp_path / "other.jsonl", "--report", given)
-
-    assert (done.code, f"Wrote the report to {page}" in done.out) == (0, True)
-    assert "4 calls" in page.read_text(encoding="utf-8")
-    assert (refused.code, "is the input file" in refused.err) == (2, True)
-    assert not (tmp_path / "other.jsonl").exists()
+    write(GIVEN, *made_rows(4))
+    done = rag_eval("score", GIVEN, "-o", "evals.jsonl", "--report", PAGE, code=0)
+    assert f"Wrote the report to {PAGE}" in done.out
+    assert "4 calls" in PAGE.read_text(encoding="utf-8")
+    refused = rag_eval("score", GIVEN, "-o", "other.jsonl", "--report", GIVEN, code=2)
+    assert "is the input file" in refused.err
+    assert not Path("other.jsonl").exists()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from ferries import Command, read
+from ferries import Command, read, write
 
 from rag_eval_integrations.metrics.retrieval import MEASURES
 
@@ -27,21 +26,21 @@ ROWS: list[dict[str, Any]] = [
 ]
 
 
+OTHER_GOLD = {**ROWS[0], "relevant_ids": ["fees"]}
+
+
 @pytest.fixture
-def calls(tmp_path: Path) -> Path:
-    path = tmp_path / "calls.jsonl"
-    path.write_text("\n".join(map(json.dumps, ROWS)))
-    return path
+def calls() -> Path:
+    return write(Path("calls.jsonl"), *ROWS)
 
 
 def test_all_retrieval_metrics(rag_eval: Command, calls: Path, out: Path) -> None:
     """By name and k; the gold ids stand in the row, and thresholds know the names."""
     done = rag_eval(
         "run", calls, "-o", out, "--metrics", "retrieval,label_retrieval,context_recall",
-        "--k", "1, 5", "--fail-under", "mrr@5=0.25", "--fail-under", "hit_rate@1=0.1",
+        "--k", "1, 5", "--fail-under", "mrr@5=0.25", "--fail-under", "hit_rate@1=0.1", code=1,
     )  # fmt: skip
 
-    assert done.code == 1
     assert "FAILED hit_rate@1: mean 0.0000 is below 0.1" in done.err
     assert "mrr@5" not in done.err
     first, second = read(out)
@@ -57,31 +56,22 @@ def test_all_retrieval_metrics(rag_eval: Command, calls: Path, out: Path) -> Non
 
 @pytest.mark.parametrize(
     ("gold", "options"),
-    [
-        (["3"], ("--id-key", "page")),
-        (["the FERRY leaves at nine."], ("--match", "text")),
-    ],
+    [(["3"], ("--id-key", "page")), (["the FERRY leaves at nine."], ("--match", "text"))],
 )
 def test_what_is_matched(
-    rag_eval: Command, calls: Path, out: Path, gold: list[str], options: tuple[str, ...]
+    rag_eval: Command, out: Path, gold: list[str], options: tuple[str, ...]
 ) -> None:
     """Metadata, or texts."""
-    calls.write_text(json.dumps({**ROWS[0], "relevant_ids": gold}))
-
-    assert rag_eval("run", calls, "-o", out, "--metrics", "retrieval", *options).code == 0
+    calls = write(Path("calls.jsonl"), {**ROWS[0], "relevant_ids": gold})
+    rag_eval("run", calls, "-o", out, "--metrics", "retrieval", *options, code=0)
     assert read(out)[0].scores["mrr@3"].value == 1 / 2
 
 
 @pytest.mark.parametrize("gold", ["times", [1.5], [""], {"times": 1}])
-def test_bad_gold_is_a_bad_line(rag_eval: Command, calls: Path, out: Path, gold: object) -> None:
+def test_bad_gold_is_a_bad_line(rag_eval: Command, out: Path, gold: object) -> None:
     """Told with its line and field; the other rows are evaluated."""
-    calls.write_text(
-        "\n".join([json.dumps({**ROWS[0], "relevant_ids": gold}), json.dumps(ROWS[1])])
-    )
-
-    done = rag_eval("run", calls, "-o", out, "--metrics", "retrieval")
-
-    assert done.code == 2
+    calls = write(Path("calls.jsonl"), {**ROWS[0], "relevant_ids": gold}, ROWS[1])
+    done = rag_eval("run", calls, "-o", out, "--metrics", "retrieval", code=2)
     assert "line 1: field `relevant_ids" in done.err
     assert [row.id for row in read(out)] == ["2"]
 
@@ -100,46 +90,34 @@ def test_a_dry_run_counts_requests(
         "context_recall": "about 1 request ",
         "trace,label_retrieval,context_recall,retrieval": "about 2 requests",
     }.items():
-        words = ("--judge", "openai:m", "--cache", out.with_name("c.db"), "--metrics", metrics)
-        done = rag_eval("run", calls, "-o", out, "--dry-run", *words)
-        assert (done.code, said in done.out) == (0, True), metrics
-    assert list(out.parent.iterdir()) == [calls]
+        words = ("--judge", "openai:m", "--cache", "c.db", "--metrics", metrics)
+        assert said in rag_eval("run", calls, "-o", out, "--dry-run", *words, code=0).out, metrics
+    assert list(Path().iterdir()) == [calls]
 
 
 def test_a_run_is_resumed_with_its_own_gold(rag_eval: Command, calls: Path, out: Path) -> None:
     """Scores by other gold ids are other scores, though question and documents are the same."""
     run = ("run", calls, "-o", out, "--metrics", "retrieval")
-    assert rag_eval(*run).code == 0
+    rag_eval(*run, code=0)
     assert "2 reused" in rag_eval(*run, "--resume").out
 
-    calls.write_text("\n".join(map(json.dumps, [{**ROWS[0], "relevant_ids": ["fees"]}, ROWS[1]])))
-    done = rag_eval(*run, "--resume")
-
-    assert done.code == 2
+    write(calls, OTHER_GOLD, ROWS[1])
+    done = rag_eval(*run, "--resume", code=2)
     assert "holds evaluations of 1 call that is not among the calls" in done.err
-    calls.write_text("\n".join(map(json.dumps, [*ROWS, {**ROWS[0], "relevant_ids": ["fees"]}])))
+    write(calls, *ROWS, OTHER_GOLD)
     assert "2 reused" in rag_eval(*run, "--resume").out
     assert [row.scores["mrr@1"].value for row in read(out)] == [0, 0, 1]
 
 
-def test_a_judge_that_is_not_there_leaves_the_gold_scores(
-    rag_eval: Command, calls: Path, out: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_judge_that_is_not_there_leaves_the_gold_scores(rag_eval: Command, out: Path) -> None:
     """It is told at once, all rows are written, and the run fails."""
-    monkeypatch.setenv("OPENAI_API_KEY", "none")
-    rows = [
-        {**ROWS[0], "id": str(number), "question": f"Question {number}?"} for number in range(5)
-    ]
-    calls.write_text("\n".join(map(json.dumps, rows)))
+    rows = ({**ROWS[0], "id": str(n), "question": f"Question {n}?"} for n in range(5))
+    calls = write(Path("calls.jsonl"), *rows)
+    judge = ("--judge", "openai:m", "--base-url", "http://127.0.0.1:9/v1", "--max-concurrency", 1)
+    done = rag_eval("run", calls, "-o", out, *judge, "--metrics", "trace,retrieval", code=1)
 
-    done = rag_eval(
-        "run", calls, "-o", out, "--judge", "openai:m", "--base-url", "http://127.0.0.1:9/v1",
-        "--metrics", "trace,retrieval", "--max-concurrency", 1,
-    )  # fmt: skip
-
-    assert done.code == 1
-    found = read(out)
-    assert [row.id for row in found] == ["0", "1", "2", "3", "4"]
-    assert {row.scores["mrr@3"].value for row in found} == {1 / 2}
-    assert {row.scores["adherence"].status for row in found} == {"error"}
+    evaluated = read(out)
+    assert [row.id for row in evaluated] == ["0", "1", "2", "3", "4"]
+    assert {row.scores["mrr@3"].value for row in evaluated} == {1 / 2}
+    assert {row.scores["adherence"].status for row in evaluated} == {"error"}
     assert "connection refused: nothing listens there" in done.err

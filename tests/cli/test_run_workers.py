@@ -27,44 +27,33 @@ def _lines(path: Path, count: int) -> Path:
     return path
 
 
-def test_the_command_writes_the_same_file(rag_eval: Command, tmp_path: Path) -> None:
+def test_the_command_writes_the_same_file(rag_eval: Command) -> None:
     """And prints the same figures, whatever the number of processes."""
-    path = _lines(tmp_path / "calls.jsonl", ALONE + 40)
-
-    ended = [
-        rag_eval("run", path, "-o", tmp_path / f"{workers}.jsonl", "--workers", workers)
-        for workers in (1, 2)
+    path = _lines(Path("calls.jsonl"), ALONE + 40)
+    tables = [
+        rag_eval("run", path, "-o", f"{n}.jsonl", "--workers", n, code=0).out.split("Each sentence")
+        for n in (1, 2)
     ]
-
-    assert [one.code for one in ended] == [0, 0]
-    assert (tmp_path / "1.jsonl").read_bytes() == (tmp_path / "2.jsonl").read_bytes()
-    tables = [one.out.split("Each sentence")[0] for one in ended]
-    assert tables[0] == tables[1]
+    assert Path("1.jsonl").read_bytes() == Path("2.jsonl").read_bytes()
+    assert tables[0][0] == tables[1][0]
 
 
 def test_the_command_refuses_workers_for_a_model(
-    rag_eval: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rag_eval: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And says what to raise instead."""
     monkeypatch.setenv("OPENAI_API_KEY", "key")
-    path = _lines(tmp_path / "calls.jsonl", 1)
-
-    ended = rag_eval(
-        "run", path, "-o", tmp_path / "out.jsonl", "--judge", "openai:m", "--workers", 2
-    )  # fmt: skip
-
-    assert ended.code == 2
-    assert "--workers" in ended.err
-    assert "concurrent calls" in ended.err
+    words = ("run", _lines(Path("calls.jsonl"), 1), "-o", "out.jsonl", "--judge", "openai:m")
+    said = rag_eval(*words, "--workers", 2, code=2).err
+    assert "--workers" in said
+    assert "concurrent calls" in said
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="this platform has no such signals")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_a_run_that_is_ended_goes_on(
-    rag_eval: Command, tmp_path: Path, number: signal.Signals
-) -> None:
+def test_a_run_that_is_ended_goes_on(rag_eval: Command, number: signal.Signals) -> None:
     """No process is left behind, and `--resume` gives the file of a run that was not ended."""
-    path, out = _lines(tmp_path / "calls.jsonl", 20_000), tmp_path / "out.jsonl"
+    path, out = _lines(Path("calls.jsonl"), 20_000), Path("out.jsonl")
     command = [sys.executable, "-c", MAIN, "run", str(path), "-o", str(out), "--workers", "2"]
     partial = out.with_name("out.jsonl.partial")
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -77,11 +66,11 @@ def test_a_run_that_is_ended_goes_on(
     _until(lambda: not [child for child in children if runs(child)])
     assert children
     assert kept > ALONE
-    short = tmp_path / "short.jsonl"
+    short = Path("short.jsonl")
     short.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[: kept + 20]))
     assert rag_eval("run", short, "-o", out, "--workers", "1", "--resume").code == 0
     ids = [json.loads(line)["id"] for line in out.read_text().splitlines()]
-    assert ids == [str(at) for at in range(kept + 20)]
+    assert ids == [str(number) for number in range(kept + 20)]
 
 
 def _children(number: int) -> list[int]:

@@ -21,10 +21,10 @@ from rag_eval_integrations.store.spool import Refusal, SpooledCall, new_uid
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path() -> Path:
     """A store with calls of the last minutes, of yesterday and of last month."""
     now = time.time()
-    with closing(Store(tmp_path / "e.db")) as store:
+    with closing(Store(Path("e.db"))) as store:
         for days in (0.001, 0.002, 1.5, 30):
             call = RagCall(f"<b>When, {days:g}?", ["It leaves at nine."], "At ten.")
             store.add([SpooledCall(new_uid(), now - days * 86_400, to_line(call))])
@@ -39,12 +39,12 @@ def path(tmp_path: Path) -> Path:
             [Outcome(c, "left_out", "not in the sample") for c in store.claim("w", 1)], "w"
         )
         store.add([], [Refusal("r", now, "the <disk> is full", 7)])
-    return tmp_path / "e.db"
+    return Path("e.db")
 
 
 def test_the_page_shows_means_reasons_and_failing_calls(path: Path, rag_eval: Command) -> None:
     """Per window with intervals and points; texts of calls cannot act."""
-    page = path.with_name("index.html")
+    page = Path("index.html")
     done = rag_eval("store", "report", "--store", path, "-o", page)
     text = page.read_text()
 
@@ -64,21 +64,21 @@ def test_the_page_shows_means_reasons_and_failing_calls(path: Path, rag_eval: Co
     assert 'http-equiv="refresh"' not in text
 
 
-def test_an_empty_store_has_a_page(tmp_path: Path, rag_eval: Command) -> None:
+def test_an_empty_store_has_a_page(rag_eval: Command) -> None:
     """It says that nothing was judged, and a page of others is not replaced."""
-    (tmp_path / "notes.html").write_text("<p>mine")
-    rag_eval("store", "report", "--store", tmp_path / "e.db", "-o", tmp_path / "i.html")
-    other = rag_eval("store", "report", "--store", tmp_path / "e.db", "-o", tmp_path / "notes.html")
+    Path("notes.html").write_text("<p>mine")
+    rag_eval("store", "report", "--store", "e.db", "-o", "i.html")
+    other = rag_eval("store", "report", "--store", "e.db", "-o", "notes.html", code=2)
 
-    assert "No call of this time has been judged" in (tmp_path / "i.html").read_text()
-    assert (other.code, "was not made by this program" in other.err) == (2, True)
-    assert (tmp_path / "notes.html").read_text() == "<p>mine"
+    assert "No call of this time has been judged" in Path("i.html").read_text()
+    assert "was not made by this program" in other.err
+    assert Path("notes.html").read_text() == "<p>mine"
 
 
 @pytest.mark.slow
 def test_it_is_made_again_and_again(path: Path) -> None:
     """Until a signal ends it; a browser that shows the page loads it again."""
-    page = path.with_name("index.html")
+    page = Path("index.html")
     words = ["store", "report", "--store", path, "-o", page, "--every", "0.01"]
     main = "from rag_eval_integrations.cli import main; main()"
     process = subprocess.Popen([sys.executable, "-c", main, *map(str, words)])
@@ -97,7 +97,7 @@ def test_it_is_made_again_and_again(path: Path) -> None:
 
 def test_the_page_says_where_no_model_read_the_calls(path: Path, rag_eval: Command) -> None:
     """Of all calls, or of some; and each figure has its heading, for a narrow screen."""
-    page, fresh = path.with_name("index.html"), path.with_name("fresh.db")
+    page, fresh = Path("index.html"), Path("fresh.db")
     rag_eval("store", "report", "--store", path, "-o", page)
     assert "Estimates by comparing words" not in page.read_text()
     for store in (path, fresh):

@@ -51,41 +51,38 @@ def test_a_closed_stream_costs_no_row(calls: Path, tmp_path: Path, closed: str) 
     assert not (tmp_path / "e.jsonl.partial").exists()
 
 
-@pytest.mark.parametrize("words", ["run calls.jsonl -o -", "score calls.jsonl -o -"])
-def test_rows_need_a_standard_output(calls: Path, tmp_path: Path, words: str) -> None:
-    """Rows that nobody could read are not made."""
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ("run calls.jsonl -o -", 2, "rag-eval: `--out` = '-': there is no standard output\n"),
+        ("score calls.jsonl -o -", 2, "rag-eval: `--out` = '-': there is no standard output\n"),
+        ("doctor", 0, ""),
+        ("--version", 0, ""),
+    ],
+)
+def test_rows_need_a_standard_output(
+    calls: Path, tmp_path: Path, words: str, code: int, said: str
+) -> None:
+    """Rows that nobody could read are not made; a check succeeds without anything to print on."""
     done = shell(tmp_path, words, ">&-")
-    assert done.returncode == 2
-    assert done.stderr == "rag-eval: `--out` = '-': there is no standard output\n"
-
-
-@pytest.mark.parametrize("words", ["doctor", "--version"])
-def test_a_check_is_its_exit_code(tmp_path: Path, words: str) -> None:
-    """It succeeds without anything to print on."""
-    done = shell(tmp_path, words, ">&-")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (code, said)
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="no device that is always full")
-def test_a_full_log_ends_no_run(calls: Path, tmp_path: Path) -> None:
-    """A complaint that cannot be written loses no row; the exit code still tells."""
-    done = shell(tmp_path, f"run {calls.name} -o e.jsonl", f"2>{FULL}")
-    assert done.returncode == 2
-    assert len((tmp_path / "e.jsonl").read_bytes().splitlines()) == 5
+def test_a_full_stream_ends_no_run(calls: Path, tmp_path: Path) -> None:
+    """A complaint that cannot be written loses no row; the exit code still tells.
 
-
-@pytest.mark.skipif(not FULL.exists(), reason="no device that is always full")
-def test_a_full_standard_output_is_named(calls: Path, tmp_path: Path) -> None:
-    """With the number of rows that are whole; a summary that is lost costs no file."""
+    A full standard output is named, with the number of rows that are whole; a summary that is lost
+    costs no file.
+    """
+    last = "rag-eval: standard output: no space left on device"
+    for redirected, said in ((f"2>{FULL}", []), (f">{FULL}", [last])):
+        done = shell(tmp_path, f"run {calls.name} -o e.jsonl --overwrite", redirected)
+        assert (done.returncode, done.stderr.splitlines()[-1:]) == (2, said)
+        assert len((tmp_path / "e.jsonl").read_bytes().splitlines()) == 5
     rows = shell(tmp_path, f"run {calls.name} -o -", f">{FULL}")
     assert rows.returncode == 2
-    assert rows.stderr.splitlines()[-1] == (
-        "rag-eval: standard output: no space left on device, after 0 whole evaluations"
-    )
-    summary = shell(tmp_path, f"run {calls.name} -o e.jsonl", f">{FULL}")
-    assert summary.returncode == 2
-    assert summary.stderr.splitlines()[-1] == "rag-eval: standard output: no space left on device"
-    assert len((tmp_path / "e.jsonl").read_bytes().splitlines()) == 5
+    assert rows.stderr.splitlines()[-1] == f"{last}, after 0 whole evaluations"
 
 
 @pytest.mark.parametrize(

@@ -13,18 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ferries import LABELS, Command, ferries
+from ferries import LABELS, Command, ferries, read
 from loopback import Behaviour, Body, LoopbackServer, Reply
-
-from rag_eval_integrations.records import Evaluation, from_line
 
 # A run that repeats such requests ends after the minutes that a request is given, not within these.
 pytestmark = pytest.mark.timeout(60)
 
 
 @pytest.fixture
-def calls(tmp_path: Path) -> Path:
-    return ferries(tmp_path / "calls.jsonl", 60)
+def calls() -> Path:
+    return ferries(Path("calls.jsonl"), 60)
 
 
 @contextmanager
@@ -61,26 +59,36 @@ def without_tls() -> Iterator[int]:
             thread.join()
 
 
-def run(rag_eval: Command, calls: Path, base_url: str, *more: object) -> Any:
+def run(rag_eval: Command, calls: Path, base_url: str, *more: object, code: int) -> Any:
     words = ("--judge", "openai:small", "--base-url", base_url, *more)
-    return rag_eval("run", calls, "-o", calls.parent / "evals.jsonl", *words)
+    return rag_eval("run", calls, "-o", "evals.jsonl", *words, code=code)
 
 
-def assert_nothing_is_left(calls: Path) -> None:
-    assert [path.name for path in calls.parent.iterdir()] == ["calls.jsonl"]
+def ended(rag_eval: Command, calls: Path, base_url: str, *more: object) -> Any:
+    """What a run said that ended with exit code 1 and left no file."""
+    done = run(rag_eval, calls, base_url, *more, code=1)
+    assert [path.name for path in Path().iterdir()] == ["calls.jsonl"]
+    return done
 
 
 def test_a_refused_connection_ends_the_run(rag_eval: Command, calls: Path) -> None:
-    """At once, with exit 1 and the reason, and no file is left."""
+    """At once, with exit 1 and the reason, and no file is left; `doctor` and `prompt-tests` too."""
+    Path("p.md").write_text("Say whether {{text}} is polite.")
+    generate = ("prompt-tests", "generate", "p.md", "-o", "t", "--model", "openai:m")
     with free_port() as port:
-        done = run(rag_eval, calls, f"http://127.0.0.1:{port}/v1")
+        url = ("--base-url", f"http://127.0.0.1:{port}/v1")
+        doctor = rag_eval("doctor", "--judge", "openai:m", *url, code=1)
+        generator = rag_eval(*generate, *url, code=1)
+        done = run(rag_eval, calls, url[1], code=1)
 
-    assert (done.code, done.out) == (1, "")
+    assert "refused" in doctor.out.lower()
+    assert "refused" in generator.err.lower()
+    assert done.out == ""
+    assert not list(Path().glob("evals*"))
     told, failed = done.err.splitlines()
     assert told.startswith("openai:small: ")
     assert f"small at 127.0.0.1:{port}: connection refused" in told
     assert failed.startswith("FAILED: the judge openai:small cannot be used")
-    assert_nothing_is_left(calls)
 
 
 def test_an_unknown_host_ends_the_run(
@@ -92,136 +100,77 @@ def test_an_unknown_host_ends_the_run(
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
-    done = run(rag_eval, calls, "http://no-such-host.invalid/v1")
-
-    assert done.code == 1
+    done = ended(rag_eval, calls, "http://no-such-host.invalid/v1")
     assert "name or service not known" in done.err.lower()
-    assert_nothing_is_left(calls)
 
 
 def test_a_failed_handshake_ends_the_run(rag_eval: Command, calls: Path) -> None:
     """`https` to a server that speaks none."""
     with without_tls() as port:
-        done = run(rag_eval, calls, f"https://127.0.0.1:{port}/v1")
+        done = ended(rag_eval, calls, f"https://127.0.0.1:{port}/v1")
     # The run cancels the other handshakes, and httpcore leaves the sockets of those to the garbage
     # collector (it closes them for an `Exception`, which a cancellation is not).
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
         gc.collect()
-
-    assert done.code == 1
     assert "ssl" in done.err.lower() or "tls" in done.err.lower()
-    assert_nothing_is_left(calls)
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])
 def test_a_refused_key_url_or_name_ends_the_run(
     rag_eval: Command, calls: Path, status: int
 ) -> None:
-    """A few requests tell; the rest are not sent."""
-
-    def refuse(body: Body) -> Reply:
-        return Reply.json({"error": {"message": "no such thing"}}, status)
-
-    with LoopbackServer(respond=refuse) as server:
-        done = run(rag_eval, calls, server.base_url, "--max-concurrency", 4)
+    """A few requests tell; the rest are not sent. A run of one call has fewer than that."""
+    refusal = Reply.json({"error": {"message": "no such thing"}}, status)
+    with LoopbackServer(respond=lambda _: refusal) as server:
+        done = ended(rag_eval, calls, server.base_url, "--max-concurrency", 4)
         sent = len(server.requests)
+        single = ended(rag_eval, calls, server.base_url, "--limit", 1)
 
-    assert done.code == 1
     assert f"replied {status}: no such thing" in done.err
     assert sent < 12
-    assert_nothing_is_left(calls)
+    assert "cannot be used" in single.err
 
 
-def test_one_row_is_enough(rag_eval: Command, calls: Path) -> None:
-    """Fewer calls than requests that tell."""
-    with LoopbackServer(Behaviour(statuses=(401,) * 9)) as server:
-        done = run(rag_eval, calls, server.base_url, "--limit", 1)
-
-    assert done.code == 1
-    assert "cannot be used" in done.err
-    assert_nothing_is_left(calls)
-
-
-def test_a_403_of_one_call_ends_nothing(rag_eval: Command, calls: Path) -> None:
+def test_a_403_of_one_call_ends_nothing(rag_eval: Command, calls: Path, out: Path) -> None:
     """A gateway's filter answers so; the others are scored, and the row says why."""
 
     def respond(body: Body) -> Reply | None:
-        if "ferry 0 " not in json.dumps(body):
-            return None
-        return Reply.json({"error": {"message": "flagged"}}, 403)
+        flagged = Reply.json({"error": {"message": "flagged"}}, 403)
+        return flagged if "ferry 0 " in json.dumps(body) else None
 
     with LoopbackServer(LABELS, respond) as server:
-        done = run(rag_eval, calls, server.base_url)
+        done = run(rag_eval, calls, server.base_url, code=0)
 
-    assert done.code == 0
-    rows = (calls.parent / "evals.jsonl").read_bytes().splitlines()
-    errors = [from_line(Evaluation, row).error for row in rows]
-    assert [error is not None for error in errors] == [True] + [False] * 59
+    assert [row.error is not None for row in read(out)] == [True] + [False] * 59
     assert "ERROR (1 call): judge: JudgeRejectedError: small at" in done.out
     assert "flagged" in done.out
 
 
-def test_a_resumed_run_keeps_what_it_had(rag_eval: Command, calls: Path) -> None:
-    """A judge that is gone takes nothing away: rows and exit code say so."""
-    out = calls.parent / "evals.jsonl"
-    with LoopbackServer(LABELS) as server:
-        run(rag_eval, calls, server.base_url, "--limit", 5)
-        before = out.read_bytes()
-        url = server.base_url
-    done = run(rag_eval, calls, url, "--resume")
+def test_a_judge_that_is_gone_takes_nothing_away(rag_eval: Command, calls: Path, out: Path) -> None:
+    """A resumed run keeps its rows and says so by its exit code.
 
-    assert done.code == 1
+    What is in the cache is scored although the judge is gone; the rest are errors.
+    """
+    cache = ("--cache", "answers.db")
+    with LoopbackServer(LABELS) as server:
+        url = server.base_url
+        run(rag_eval, calls, url, "--limit", 30, *cache, code=0)
+    before = out.read_bytes()
+    run(rag_eval, calls, url, "--resume", code=1)
     assert out.read_bytes() == before
-    assert not out.with_name("evals.jsonl.partial").exists()
+    assert not Path("evals.jsonl.partial").exists()
 
-
-def test_a_cache_answers_without_its_judge(rag_eval: Command, calls: Path) -> None:
-    """What is in the cache is scored although the judge is gone; the rest are errors."""
-    with LoopbackServer(LABELS) as server:
-        cache = ("--cache", calls.parent / "answers.db")
-        run(rag_eval, calls, server.base_url, "--limit", 30, *cache)
-        url = server.base_url
-    (calls.parent / "evals.jsonl").unlink()
-    done = run(rag_eval, calls, url, *cache)
-
-    assert done.code == 1
+    out.unlink()
+    done = run(rag_eval, calls, url, *cache, code=1)
     assert "30 of 60 calls (50.0%) ended in an error; --max-error-rate is 0.05" in done.err
     assert "30/60" in done.out
-
-
-def test_doctor_says_at_once_that_nobody_listens(rag_eval: Command) -> None:
-    """And why."""
-    with free_port() as port:
-        done = rag_eval(
-            "doctor", "--judge", "openai:m", "--base-url", f"http://127.0.0.1:{port}/v1"
-        )
-
-    assert done.code == 1
-    assert "refused" in done.out.lower()
 
 
 @pytest.mark.parametrize("slow", [Behaviour(latency=60), Behaviour(statuses=(503,) * 99)])
 def test_doctor_does_not_wait_for_ever(rag_eval: Command, slow: Behaviour) -> None:
     """A server that is too slow or busy has a verdict when `--timeout` is over."""
     with LoopbackServer(slow) as server:
-        url = ("--judge", "openai:m", "--base-url", server.base_url)
-        done = rag_eval("doctor", *url, "--timeout", 0.3)
-
-    assert done.code == 1
+        done = rag_eval("doctor", "--timeout", 0.3, judge=server, code=1)
     assert "FAILED" in done.out
     assert "0.3 s" in done.out or "503" in done.out
-
-
-def test_a_generator_that_cannot_be_reached_exits_1(rag_eval: Command, tmp_path: Path) -> None:
-    """`prompt-tests` tells the same, at once."""
-    prompt = tmp_path / "p.md"
-    prompt.write_text("Say whether {{text}} is polite.")
-    with free_port() as port:
-        done = rag_eval(
-            "prompt-tests", "generate", prompt, "-o", tmp_path / "t", "--model", "openai:m",
-            "--base-url", f"http://127.0.0.1:{port}/v1",
-        )  # fmt: skip
-
-    assert done.code == 1
-    assert "refused" in done.err.lower()

@@ -17,6 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -30,7 +31,7 @@ from trace_tools import running as tools_running
 from rag_eval_integrations import RagCall, Spool
 from rag_eval_integrations.judges import EmbeddedJudge
 from rag_eval_integrations.metrics import TRACE_SCORES
-from rag_eval_integrations.store import Store, database
+from rag_eval_integrations.store import Store, _worker, database
 from rag_eval_integrations.testing import labels_reply
 
 LABELS = Behaviour(content=labels_reply(["0a"], ["a"]))
@@ -46,9 +47,34 @@ def fill(store: Store | Spool, calls: int, **more: Any) -> None:
         store.submit(RagCall(question, ["It leaves at nine."], "It leaves at nine.", **more))
 
 
-def judged(path: Path) -> Counter[str]:
+PATH = Path("e.db")
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    with closing(Store(PATH)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def once(rag_eval: Command) -> Command:
+    """Runs a worker, with more words, until the queue is empty."""
+    return partial(rag_eval, "worker", "--store", PATH, "--once")
+
+
+def change(*statements: str) -> None:
+    with closing(sqlite3.connect(PATH)) as file, file:
+        for statement in statements:
+            file.execute(statement)
+
+
+def asking(server: LoopbackServer) -> list[object]:
+    return ["--judge", "openai:m", "--base-url", server.base_url, "--max-concurrency", 4]
+
+
+def judged() -> Counter[str]:
     """How many evaluations each call of a store has, by its id."""
-    with closing(sqlite3.connect(path)) as store:
+    with closing(sqlite3.connect(PATH)) as store:
         rows = store.execute(
             "SELECT call_uid, count(e.id) FROM rag_call c LEFT JOIN rag_evaluation e "
             "ON e.call_id = c.id GROUP BY 1"
@@ -93,20 +119,17 @@ for name in range(2):
 """
 
 
-def test_calls_that_a_killed_app_had_acknowledged_are_judged_once(
-    tmp_path: Path, rag_eval: Command
-) -> None:
+def test_calls_that_a_killed_app_had_acknowledged_are_judged_once(once: Command) -> None:
     """SIGKILL at five random instants of two threads; the files of dead processes are gone.
 
     One that was killed as it made its next file leaves it empty; that is removed after a day.
     """
-    seed = random.getrandbits(32)
+    seed, spool = random.getrandbits(32), Path("spool")
     instants = random.Random(seed)
     acknowledged: set[str] = set()
     for _ in range(5):
-        app = subprocess.Popen(
-            [sys.executable, "-c", APP, tmp_path / "spool"], stdout=subprocess.PIPE, text=True
-        )
+        command = [sys.executable, "-c", APP, "spool"]
+        app = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert app.stdout is not None
         told = [app.stdout.readline()]
         time.sleep(instants.uniform(0.0, 0.3))
@@ -114,52 +137,50 @@ def test_calls_that_a_killed_app_had_acknowledged_are_judged_once(
         told += app.communicate()[0].splitlines(keepends=True)
         acknowledged |= {line.strip() for line in told if len(line) == 33}
 
-    once = ["worker", "--store", tmp_path / "e.db", "--spool", tmp_path / "spool", "--once"]
-    assert rag_eval(*once).code == 0
-    for left in (tmp_path / "spool").iterdir():
+    once("--spool", spool, code=0)
+    for left in spool.iterdir():
         os.utime(left, (0, 0))
-    again = rag_eval(*once)
+    again = once("--spool", spool)
 
-    counts = judged(tmp_path / "e.db")
+    counts = judged()
     assert len(acknowledged) >= 5
     assert again.err.startswith("0 calls imported"), f"seed {seed}"
     assert acknowledged <= counts.keys(), f"seed {seed}"
     assert set(counts.values()) == {1}, f"seed {seed}"
-    assert list((tmp_path / "spool").iterdir()) == []
+    assert list(spool.iterdir()) == []
 
 
 def test_calls_of_killed_workers_are_judged_by_the_next(
-    tmp_path: Path, rag_eval: Command, monkeypatch: pytest.MonkeyPatch
+    store: Store, once: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SIGKILL at random instants; only what was in flight is asked again, after its lease."""
     seed = random.getrandbits(32)
     instants = random.Random(seed)
-    path, calls, kills, at_once = tmp_path / "e.db", 120, 3, 4
-    with closing(Store(path)) as store, LoopbackServer(LABELS) as server:
+    calls, kills, at_once = 120, 3, 4
+    with LoopbackServer(LABELS) as server:
         fill(store, calls)
         server.behave(latency=0.05)
-        words = ["--store", path, "--judge", "openai:m", "--base-url", server.base_url,
-                 "--max-concurrency", at_once]  # fmt: skip
         for _ in range(kills):
             before = len(server.requests)
-            with running(*words) as worker:
+            with running("--store", PATH, *asking(server)) as worker:
                 wait_until(lambda: len(server.requests) > before)  # noqa: B023 -- at once
                 time.sleep(instants.uniform(0.0, 0.3))
                 worker.kill()
                 worker.wait()
         server.behave(latency=0.0)
-        assert rag_eval("worker", *words, "--once").code == 0
-        leased = Counter(judged(path).values())[0]
+        once(*asking(server), code=0)
+        leased = Counter(judged().values())[0]
         real = time.time
         monkeypatch.setattr(time, "time", lambda: real() + database.LEASE + 1)
-        assert rag_eval("worker", *words, "--once").code == 0
+        once(*asking(server), code=0)
 
         assert leased <= kills * at_once, f"seed {seed}"
-        assert list(judged(path).values()) == [1] * calls, f"seed {seed}"
+        assert list(judged().values()) == [1] * calls, f"seed {seed}"
         assert calls <= len(server.requests) <= calls + leased, f"seed {seed}"
 
 
 SCHEMA = len(database._STATEMENTS)
+UNREADABLE = "UPDATE rag_call SET body = '{{\"soon\": 1}}' WHERE id = {}"
 
 
 @pytest.mark.parametrize(
@@ -197,9 +218,7 @@ def test_a_worker_waits_for_a_database_that_was_killed(postgresql: Any) -> None:
     with closing(Store(url)) as store, LoopbackServer(LABELS) as server:
         fill(store, 60)
         server.behave(latency=0.05)
-        words = ["--store", url, "--judge", "openai:m", "--base-url", server.base_url,
-                 "--max-concurrency", 4]  # fmt: skip
-        with running(*words) as worker:
+        with running("--store", url, *asking(server)) as worker:
             wait_until(lambda: len(server.requests) > 10)
             postgresql.kill()
             asked = len(server.requests)
@@ -218,24 +237,21 @@ def test_a_worker_waits_for_a_database_that_was_killed(postgresql: Any) -> None:
         assert 60 <= len(server.requests) <= 64
 
 
-def test_a_worker_waits_for_room_on_the_disk(tmp_path: Path) -> None:
+def test_a_worker_waits_for_room_on_the_disk(store: Store) -> None:
     """Its files may not grow at first: told once, nothing is lost, and it goes on by itself."""
-    path = tmp_path / "e.db"
-    with closing(Store(path)) as store:
-        fill(store, 40)
-        size = max(each.stat().st_size for each in tmp_path.iterdir())
-        with running("--store", path, "--max-concurrency", 4) as worker:
-            resource.prlimit(worker.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
-            assert worker.stderr is not None
-            told = worker.stderr.readline()
-            assert not all(judged(path).values())
-            unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
-            resource.prlimit(worker.pid, resource.RLIMIT_FSIZE, unlimited)
-            wait_until(lambda: list(judged(path).values()) == [1] * 40)
-            worker.send_signal(signal.SIGTERM)
-            _, said = worker.communicate()
+    fill(store, 40)
+    size, unlimited = max(each.stat().st_size for each in Path().iterdir()), resource.RLIM_INFINITY
+    with running("--store", PATH, "--max-concurrency", 4) as worker:
+        resource.prlimit(worker.pid, resource.RLIMIT_FSIZE, (size, unlimited))
+        assert worker.stderr is not None
+        told = worker.stderr.readline()
+        assert not all(judged().values())
+        resource.prlimit(worker.pid, resource.RLIMIT_FSIZE, (unlimited, unlimited))
+        wait_until(lambda: list(judged().values()) == [1] * 40)
+        worker.send_signal(signal.SIGTERM)
+        _, said = worker.communicate()
 
-    assert told.startswith(f"{path}: ")
+    assert told.startswith(f"{PATH}: ")
     assert "tried again every second" in told
     assert "40 judged" in said
 
@@ -256,100 +272,115 @@ judge = Sometimes()
 """
 
 
+@pytest.fixture
+def down(monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A judge of the user's own, `own_judge:judge`, fails as long as this file is there."""
+    monkeypatch.delitem(sys.modules, "own_judge", raising=False)
+    Path("own_judge.py").write_text(JUDGE)
+    Path("down").touch()
+    return Path("down")
+
+
 def test_a_judge_that_is_down_for_long_parks_calls_until_they_are_brought_back(
-    tmp_path: Path, rag_eval: Command, monkeypatch: pytest.MonkeyPatch
+    store: Store, down: Path, rag_eval: Command, once: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Five tries with growing pauses; then `store retry`, and each is judged once."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "own_judge.py").write_text(JUDGE)
-    (tmp_path / "down").touch()
-    path = tmp_path / "e.db"
-    with closing(Store(path)) as store:
-        fill(store, 3)
-    words = ["worker", "--store", path, "--judge", "own_judge:judge", "--once"]
+    fill(store, 3)
+    worker = partial(once, "--judge", "own_judge:judge")
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now)
-    said = [rag_eval(*words)]
+    said = [worker(code=1)]
     for pause in database.BACKOFF:
         now += pause - 1
-        assert "0 to be tried again, 0 parked" in rag_eval(*words).err
+        assert "0 to be tried again, 0 parked" in worker().err
         now += 2
-        said.append(rag_eval(*words))
+        said.append(worker(code=1))
 
-    assert [done.code for done in said] == [1] * 5
+    assert len(said) == 5
     assert "3 parked" in said[-1].err
-    shown = rag_eval("store", "info", "--store", path).out
+    shown = rag_eval("store", "info", "--store", PATH).out
     assert "3 tried in vain: judge: JudgeUnavailableError: the model is down" in shown
-    (tmp_path / "down").unlink()
-    assert "0 judged" in rag_eval(*words).err
-    assert rag_eval("store", "retry", "--store", path).out == "3 calls are due again\n"
-    assert "3 judged" in rag_eval(*words).err
-    assert list(judged(path).values()) == [1] * 3
+    down.unlink()
+    assert "0 judged" in worker().err
+    assert rag_eval("store", "retry", "--store", PATH).out == "3 calls are due again\n"
+    assert "3 judged" in worker().err
+    assert list(judged().values()) == [1] * 3
 
 
 def test_what_is_left_out_says_why_and_can_be_judged_later(
-    tmp_path: Path, rag_eval: Command, monkeypatch: pytest.MonkeyPatch
+    store: Store, rag_eval: Command, once: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The sample, the budgets and calls whose run failed; `rescore` says first what it would do."""
-    path = tmp_path / "e.db"
-    with closing(Store(path)) as store:
-        fill(store, 20)
-        capture = {"framework": "plain", "status": "error"}
-        fill(store, 1, capture=capture)
-        once = ["worker", "--store", path, "--once"]
-        assert rag_eval(*once, "--sample-rate", "0").code == 0
-        fill(store, 5)
-        rag_eval(*once, "--per-minute", "2", "--to", tmp_path / "sink.jsonl")
-        assert sorted(store.counts()) == [
-            ("judged", "", 2),
-            ("left_out", "not in the sample of 0", 20),
-            ("left_out", "the app's run ended as error", 1),
-            ("left_out", "the limit of 2 evaluations per minute is reached", 3),
-        ]
-        dry = rag_eval("rescore", "--store", path, "--dry-run")
-        assert dry.out.startswith("24 calls, ")
-        assert "; about " in dry.out
-        monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-        foreseen = rag_eval("rescore", "--store", path, "--judge", "openai:gpt-4o", "--dry-run")
-        assert "about 26 requests" in foreseen.out  # before there is a key
-        assert len(list(store.evaluations())) == 2
-        done = rag_eval("rescore", "--store", path)
-
-        assert done.out.splitlines()[-1] == "24 evaluations recorded"
-        assert store.counts() == [("judged", "", 26)]
-    assert len((tmp_path / "sink.jsonl").read_text().splitlines()) == 2
-    wrong = rag_eval(*once, "--dollars-per-day", "0")
-    assert (wrong.code, "`per_day_usd` = 0.0" in wrong.err) == (2, True)
+    rescore = partial(rag_eval, "rescore", "--store", PATH)
+    fill(store, 20)
+    fill(store, 1, capture={"framework": "plain", "status": "error"})
+    once("--sample-rate", "0", code=0)
+    fill(store, 5)
+    once("--per-minute", "2", "--to", Path("sink.jsonl"))
+    assert sorted(store.counts()) == [
+        ("judged", "", 2),
+        ("left_out", "not in the sample of 0", 20),
+        ("left_out", "the app's run ended as error", 1),
+        ("left_out", "the limit of 2 evaluations per minute is reached", 3),
+    ]
+    dry = rescore("--dry-run")
+    assert dry.out.startswith("24 calls, ")
+    assert "; about " in dry.out
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    foreseen = rescore("--judge", "openai:gpt-4o", "--dry-run")
+    assert "about 26 requests" in foreseen.out  # before there is a key
+    assert len(list(store.evaluations())) == 2
+    assert rescore().out.splitlines()[-1] == "24 evaluations recorded"
+    assert store.counts() == [("judged", "", 26)]
+    assert len(Path("sink.jsonl").read_text().splitlines()) == 2
+    assert "`per_day_usd` = 0.0" in once("--dollars-per-day", "0", code=2).err
 
 
 def test_a_damaged_file_is_kept_and_told_and_the_others_are_imported(
-    tmp_path: Path, rag_eval: Command, caplog: pytest.LogCaptureFixture
+    once: Command, caplog: pytest.LogCaptureFixture
 ) -> None:
     """As after a loss of power; the file of a running app is left alone."""
-    folder = tmp_path / "spool"
+    folder = Path("spool")
     fill(Spool(folder), 2)  # its file is closed as it is collected
     (folder / "0-torn.spool").write_text("no database, but enough text to be none " * 50)
     running_app = Spool(folder)
     fill(running_app, 1)
-    once = ["worker", "--store", tmp_path / "e.db", "--spool", folder, "--once"]
     gc.collect()
-    assert "2 calls imported, 2 judged" in rag_eval(*once).err
+    assert "2 calls imported, 2 judged" in once("--spool", folder).err
     assert "0-torn.damaged is damaged (file is not a database); it is kept" in caplog.text
     running_app.close()
 
-    assert "1 call imported, 1 judged" in rag_eval(*once).err
+    assert "1 call imported, 1 judged" in once("--spool", folder).err
     assert [path.name for path in folder.iterdir()] == ["0-torn.damaged"]
 
 
+def test_a_spool_file_that_cannot_be_read_now_stays(
+    once: Command, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk's error is not damage: the file keeps its name, and the next worker judges its calls."""
+    folder = Path("spool")
+    fill(Spool(folder), 2)
+    gc.collect()
+
+    def read(file: sqlite3.Connection) -> Any:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(_worker, "read_spooled", read)
+        once("--spool", folder)
+    assert "cannot be read now (disk I/O error); it stays" in caplog.text
+
+    assert "2 calls imported, 2 judged" in once("--spool", folder).err
+
+
 def test_a_worker_waits_for_a_file_that_another_program_has_locked(
-    tmp_path: Path, rag_eval: Command, monkeypatch: pytest.MonkeyPatch
+    rag_eval: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Told once; what was judged meanwhile is recorded when the file is free again."""
     monkeypatch.setattr(database, "_BUSY", 0.0)
-    path = tmp_path / "e.db"
-    with closing(Store(path)) as store:
+    with closing(Store(PATH)) as store:
         fill(store, 1)
-    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other = sqlite3.connect(PATH, isolation_level=None, check_same_thread=False)
     told = []
 
     class Locking:
@@ -368,27 +399,23 @@ def test_a_worker_waits_for_a_file_that_another_program_has_locked(
     logger, handler = logging.getLogger("rag_eval_integrations.store"), Release()
     logger.addHandler(handler)
     try:
-        done = rag_eval("worker", "--store", path, "--judge", "locking:judge", "--once")
+        done = rag_eval("worker", "--store", PATH, "--judge", "locking:judge", "--once")
     finally:
         logger.removeHandler(handler)
         other.close()
 
     assert "1 judged" in done.err
-    assert told == [f"{path}: database is locked; tried again every second, and logged once"]
+    assert told == [f"{PATH}: database is locked; tried again every second, and logged once"]
 
 
 def test_calls_that_cannot_be_read_or_end_their_workers_are_parked(
-    tmp_path: Path, rag_eval: Command
+    store: Store, rag_eval: Command, once: Command
 ) -> None:
     """They hold up no others, and `store info` says why."""
-    path = tmp_path / "e.db"
-    with closing(Store(path)) as store:
-        fill(store, 3)
-        with closing(sqlite3.connect(path)) as file, file:
-            file.execute("UPDATE rag_call SET tries = 5 WHERE id = 1")
-            file.execute("UPDATE rag_call SET body = '{\"soon\": 1}' WHERE id = 2")
-        rag_eval("worker", "--store", path, "--once")
-    shown = rag_eval("store", "info", "--store", path).out
+    fill(store, 3)
+    change("UPDATE rag_call SET tries = 5 WHERE id = 1", UNREADABLE.format(2))
+    once()
+    shown = rag_eval("store", "info", "--store", PATH).out
 
     assert "1 tried in vain: its worker ended 5 times as it was judged" in shown
     assert "1 tried in vain: cannot be read: field `question`: is missing" in shown
@@ -396,121 +423,103 @@ def test_calls_that_cannot_be_read_or_end_their_workers_are_parked(
 
 
 def test_a_rescore_goes_on_where_the_judge_failed(
-    tmp_path: Path, rag_eval: Command, monkeypatch: pytest.MonkeyPatch
+    store: Store, down: Path, rag_eval: Command, once: Command
 ) -> None:
     """Calls that could not be judged are named, and the same command judges them."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "judge_of_rescore.py").write_text(JUDGE)
-    (tmp_path / "down").touch()
-    path = tmp_path / "e.db"
-    with closing(Store(path)) as store:
-        fill(store, 3)
-        rag_eval("worker", "--store", path, "--once")
-        fill(store, 1)
-        with closing(sqlite3.connect(path)) as file, file:
-            file.execute("UPDATE rag_call SET body = '{\"soon\": 1}' WHERE id = 4")
-        words = ["rescore", "--store", path, "--judge", "judge_of_rescore:judge", "--since",
-                 "2020-01-01"]  # fmt: skip
-        failed = rag_eval(*words)
-        assert store.counts() == [("judged", "", 3), ("due", "", 1)]
-    (tmp_path / "down").unlink()
-    done = rag_eval(*words)
+    fill(store, 3)
+    once()
+    fill(store, 1)
+    change(UNREADABLE.format(4))
+    words = ["--store", PATH, "--judge", "own_judge:judge", "--since", "2020-01-01"]
+    failed = rag_eval("rescore", *words, code=1)
+    assert store.counts() == [("judged", "", 3), ("due", "", 1)]
+    down.unlink()
+    done = rag_eval("rescore", *words, code=0)
 
-    assert (failed.code, failed.err.count("JudgeUnavailableError")) == (1, 3)
+    assert failed.err.count("JudgeUnavailableError") == 3
     assert "FAILED: 3 calls were not judged; the same command tries them again" in failed.err
     assert "how long it takes is not known" in failed.out
     assert "is left out: field `question`: is missing" in failed.err
-    assert (done.code, done.out.splitlines()[-1]) == (0, "3 evaluations recorded")
+    assert done.out.splitlines()[-1] == "3 evaluations recorded"
 
 
 def test_evaluations_go_on_to_the_tools_that_push_knows(
-    tmp_path: Path, rag_eval: Command, monkeypatch: pytest.MonkeyPatch
+    store: Store, once: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the same words, once they are recorded; another word is refused before anything else."""
-    path = tmp_path / "e.db"
     traces: Any = {"openinference": ("0af7651916cd43dd8448eb211c80319c", f"{1:016x}")}
-    once = ["worker", "--store", path, "--once", "--to"]
-    with closing(Store(path)) as store, tools_running(PhoenixService()) as service:
+    with tools_running(PhoenixService()) as service:
         fill(store, 2, capture={"framework": "langchain", "traces": traces})
         monkeypatch.setenv("PHOENIX_COLLECTOR_ENDPOINT", service.url)
-        assert rag_eval(*once, "phoenix").code == 0
-
+        once("--to", "phoenix", code=0)
         assert len(service.scores) == 2 * len(TRACE_SCORES)
-    wrong = rag_eval(*once, "pheonix")
-    assert (wrong.code, "langsmith, log, a name that ends in .jsonl" in wrong.err) == (2, True)
+    wrong = once("--to", "pheonix", code=2)
+    assert "langsmith, log, a name that ends in .jsonl" in wrong.err
 
 
-def test_dollars_per_day_are_those_of_the_store(tmp_path: Path, rag_eval: Command) -> None:
+def test_dollars_per_day_are_those_of_the_store(store: Store, once: Command) -> None:
     """So that a worker that is started again does not begin at 0."""
-    path = tmp_path / "e.db"
-    with closing(Store(path)) as store, LoopbackServer(LABELS) as server:
+    with LoopbackServer(LABELS) as server:
         fill(store, 2)
-        words = ["worker", "--store", path, "--once", "--judge", "openai:m", "--base-url",
-                 server.base_url, "--dollars-per-day", "1", "--rpm", "60000"]  # fmt: skip
-        rag_eval(*words)
+        words = [*asking(server), "--dollars-per-day", "1", "--rpm", "60000"]
+        once(*words)
         assert len(server.requests) == 2
-        with closing(sqlite3.connect(path)) as file, file:
-            assert file.execute("SELECT name FROM rag_permit").fetchall() == [
-                ("openai:m requests",)
-            ]
-            file.execute("UPDATE rag_evaluation SET usd = 0.5")
+        with closing(sqlite3.connect(PATH)) as file:
+            permits = file.execute("SELECT name FROM rag_permit").fetchall()
+        assert permits == [("openai:m requests",)]
+        change("UPDATE rag_evaluation SET usd = 0.5")
         fill(store, 3)
-        rag_eval(*words)
+        once(*words)
 
         assert len(server.requests) == 2
         assert ("left_out", "the budget of 1 USD per day is spent", 3) in store.counts()
 
 
 def test_two_evaluators_on_one_store_judge_each_call_once(
-    tmp_path: Path, rag_eval: Command
+    store: Store, rag_eval: Command, once: Command
 ) -> None:
     """Workers share the queue; the second evaluator's view of all is a rescore of chosen calls."""
-    path = tmp_path / "e.db"
-    with closing(Store(path)) as store:
-        other = ["--metrics", "trace,label_retrieval"]
-        words = ["--store", path, "--max-concurrency", 1]
+    other = ["--metrics", "trace,label_retrieval"]
+    words = ["--store", PATH, "--max-concurrency", 1]
 
-        def both_have_judged() -> bool:
-            fill(store, 1)
-            return len(store.evaluators()) == 2
+    def both_have_judged() -> bool:
+        fill(store, 1)
+        return len(store.evaluators()) == 2
 
-        with running(*words) as one, running(*words, *other) as two:
-            wait_until(both_have_judged)
-            for worker in (one, two):
-                worker.send_signal(signal.SIGTERM)
-                assert worker.wait() == 0
-        rag_eval("worker", *words, "--once")
-        counts = judged(path)
-        assert set(counts.values()) == {1}
-        rag_eval("rescore", "--store", path, *other, "--where", "adherence=1", "--since", "1h")
-        again = rag_eval("rescore", "--store", path, *other, "--where", "adherence=1")
+    with running(*words) as first, running(*words, *other) as second:
+        wait_until(both_have_judged)
+        for worker in (first, second):
+            worker.send_signal(signal.SIGTERM)
+            assert worker.wait() == 0
+    once("--max-concurrency", 1)
+    counts = judged()
+    assert set(counts.values()) == {1}
+    rescore = partial(rag_eval, "rescore", "--store", PATH, *other, "--where", "adherence=1")
+    rescore("--since", "1h")
+    again = rescore()
 
-        assert set(judged(path).values()) <= {1, 2}
-        assert max(row[2] for row in store.evaluators()) == len(counts)
-        assert again.out.startswith("0 calls")
+    assert set(judged().values()) <= {1, 2}
+    assert max(row[2] for row in store.evaluators()) == len(counts)
+    assert again.out.startswith("0 calls")
 
 
 def test_the_store_and_its_options_are_checked_first(
-    tmp_path: Path,
-    rag_eval: Command,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    rag_eval: Command, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """In one line that names the place: no folder, no room to write, a locked file, a wrong time."""
     monkeypatch.setattr(database, "_BUSY", 0.0)
     once = ("worker", "--once", "--store")
-    for where in (tmp_path / "none" / "e.db", "/proc/e.db"):
-        done = rag_eval(*once, where)
-        assert (done.code, done.err.count("\n"), str(where) in done.err) == (2, 1, True)
-    path = tmp_path / "e.db"
-    assert rag_eval(*once, path, "--spool", tmp_path / "spol").code == 0
-    assert caplog.messages == [f"the spool {tmp_path / 'spol'} does not exist yet"]
-    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+    for where in ("none/e.db", "/proc/e.db"):
+        done = rag_eval(*once, where, code=2)
+        assert (done.err.count("\n"), where in done.err) == (1, True)
+    rag_eval(*once, PATH, "--spool", "spol", code=0)
+    assert caplog.messages == [f"the spool {Path('spol').resolve()} does not exist yet"]
+    with closing(sqlite3.connect(PATH, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        locked = rag_eval("store", "retry", "--store", path)
-    assert (locked.code, locked.err) == (2, f"rag-eval: {path}: database is locked\n")
-    wrong = rag_eval("store", "prune", "--store", path, "--older-than", "soon")
-    assert (wrong.code, "`--older-than` = 'soon': use a time ago" in wrong.err) == (2, True)
+        locked = rag_eval("store", "retry", "--store", PATH, code=2)
+    assert locked.err == f"rag-eval: {PATH}: database is locked\n"
+    wrong = rag_eval("store", "prune", "--store", PATH, "--older-than", "soon", code=2)
+    assert "`--older-than` = 'soon': use a time ago" in wrong.err
 
 
 OTHER_USER = """
@@ -548,21 +557,17 @@ def test_a_folder_that_cannot_be_written_is_told() -> None:
     ]  # fmt: skip
 
 
-def test_evaluations_are_exported_as_evals(tmp_path: Path, rag_eval: Command) -> None:
+def test_evaluations_are_exported_as_evals(store: Store, rag_eval: Command, once: Command) -> None:
     """As lines and as Parquet, which `report` reads; an empty choice says so."""
-    path = tmp_path / "e.db"
-    with closing(Store(path)) as store:
-        fill(store, 3)
-    nothing = rag_eval("store", "export", "--store", path, "-o", tmp_path / "none.jsonl")
-    assert (nothing.code, (tmp_path / "none.jsonl").exists()) == (2, False)
-    rag_eval("worker", "--store", path, "--once")
-    for name in ("e.jsonl", "e.parquet"):
-        done = rag_eval("store", "export", "--store", path, "-o", tmp_path / name)
-        assert done.out == f"Wrote 3 evaluations to {tmp_path / name}\n"
-        report = rag_eval("report", tmp_path / name, "-o", "-", "--format", "json")
+    fill(store, 3)
+    export = partial(rag_eval, "store", "export", "--store", PATH, "-o")
+    export(Path("none.jsonl"), code=2)
+    assert not Path("none.jsonl").exists()
+    once()
+    for out in (Path("e.jsonl"), Path("e.parquet")):
+        assert export(out).out == f"Wrote 3 evaluations to {out}\n"
+        report = rag_eval("report", out, "-o", "-", "--format", "json")
         assert json.loads(report.out)["calls"] == 3
-    piped = rag_eval("store", "export", "--store", path, "-o", "-", "--where", "adherence=1")
-    assert len(piped.out.splitlines()) == 3
-    assert (
-        rag_eval("store", "prune", "--store", path, "--older-than", "7d").out == "0 calls deleted\n"
-    )
+    assert len(export("-", "--where", "adherence=1").out.splitlines()) == 3
+    pruned = rag_eval("store", "prune", "--store", PATH, "--older-than", "7d")
+    assert pruned.out == "0 calls deleted\n"
