@@ -38,46 +38,26 @@ def test_an_unfinished_line_is_ended_once(path: Path) -> None:
             file.end_last_line()
             file.end_last_line()
         assert path.read_bytes() == after
-
-
-def test_an_unfinished_line_can_be_cut_off(path: Path) -> None:
-    """The next line begins in its place."""
-    path.write_bytes(b"a\nb")
     with LineFile(path) as file:
-        file.truncate(2)
+        file.truncate(2)  # cut off: the next line begins in its place
         assert file.append(b"c") == 2
-
     assert path.read_bytes() == b"a\nc\n"
 
 
-def test_a_line_cut_short_is_taken_back(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A full disk raises, and leaves whole lines only."""
-    write = os.write
-    with LineFile(path) as file:
-        file.append(b"whole")
-        monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:3]))
-        with pytest.raises(OSError, match="only 3 of 8 bytes"):
-            file.append(b"another")
-
-    assert path.read_bytes() == b"whole\n"
-
-
 def test_a_new_file_does_not_replace_one(path: Path) -> None:
-    """It is refused and stays as it is."""
+    """It is refused and stays as it is, private as it was made."""
     with LineFile(path, new=True) as file:
         file.append(b"mine")
     with pytest.raises(FileExistsError):
         LineFile(path, new=True)
 
     assert path.read_bytes() == b"mine\n"
-
-
-def test_only_regular_files_are_opened(path: Path, tmp_path: Path) -> None:
-    """Private when new; a link is not followed, and a FIFO is not waited for."""
-    with LineFile(path) as file:
-        file.append(b"mine")
     assert path.stat().st_mode & 0o777 == 0o600
-    (tmp_path / "link").symlink_to(path)
+
+
+def test_only_regular_files_are_opened(tmp_path: Path) -> None:
+    """A link is not followed, and a FIFO is not waited for."""
+    (tmp_path / "link").symlink_to(tmp_path / "file")
     os.mkfifo(tmp_path / "fifo")
 
     with pytest.raises(OSError, match="is a link that is not followed"):
@@ -86,13 +66,29 @@ def test_only_regular_files_are_opened(path: Path, tmp_path: Path) -> None:
         LineFile(tmp_path / "fifo")
 
 
+_WRITE = """
+import sys
+from rag_eval_integrations._lines import LineFile
+print("opening", flush=True)
+with LineFile(sys.argv[1]) as file:
+    file.append(b"second")
+"""
+
+
+def waiting_for(path: Path) -> subprocess.Popen[str]:
+    """A process that is about to open the file and append a line."""
+    waiting = subprocess.Popen(
+        [sys.executable, "-c", _WRITE, path], stdout=subprocess.PIPE, text=True
+    )
+    assert waiting.stdout is not None
+    assert waiting.stdout.readline() == "opening\n"
+    return waiting
+
+
 def test_a_file_that_is_removed_while_it_is_waited_for_is_made_anew(path: Path) -> None:
     """Lines in a file without a name would be lost."""
-    command = [sys.executable, "-c", _WRITE, str(path)]
     with LineFile(path) as file:
-        waiting = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert waiting.stdout is not None
-        assert waiting.stdout.readline() == "opening\n"
+        waiting = waiting_for(path)
         time.sleep(0.2)  # until it waits; if it does not yet, it makes the file anew by itself
         file.append(b"first")
         path.unlink()
@@ -103,13 +99,10 @@ def test_a_file_that_is_removed_while_it_is_waited_for_is_made_anew(path: Path) 
 
 def test_one_writer_at_a_time(path: Path) -> None:
     """Another one is refused, or waits until the first has closed the file."""
-    command = [sys.executable, "-c", _WRITE, str(path)]
     with LineFile(path) as file:
         with pytest.raises(BlockingIOError):
             LineFile(path, wait=False)
-        waiting = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert waiting.stdout is not None
-        assert waiting.stdout.readline() == "opening\n"
+        waiting = waiting_for(path)
         file.append(b"first")
     waiting.communicate(timeout=30)
 
@@ -117,15 +110,6 @@ def test_one_writer_at_a_time(path: Path) -> None:
     with LineFile(path, wait=False) as file:
         file.close()
         file.close()
-
-
-_WRITE = """
-import sys
-from rag_eval_integrations._lines import LineFile
-print("opening", flush=True)
-with LineFile(sys.argv[1]) as file:
-    file.append(b"second")
-"""
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -37,18 +38,10 @@ def test_exceptions_reach_the_caller() -> None:
 
 def test_many_threads_share_it() -> None:
     """Concurrent callers each get their own result."""
-    results: dict[int, int] = {}
+    with ThreadPoolExecutor(20) as threads:
+        results = list(threads.map(lambda number: _loop.run(double(number)), range(20)))
 
-    def call(number: int) -> None:
-        results[number] = _loop.run(double(number))
-
-    threads = [threading.Thread(target=call, args=(number,)) for number in range(20)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert results == {number: 2 * number for number in range(20)}
+    assert results == [2 * number for number in range(20)]
 
 
 def test_a_task_that_exits_does_not_stop_the_loop() -> None:
@@ -117,6 +110,14 @@ def stays_alive():
     gevent.sleep(0.2)
     assert len(turns) > before
 
+def refused(function, argument, error, words):
+    try:
+        function(argument)
+    except error as raised:
+        assert words in str(raised), raised
+    else:
+        raise AssertionError("not refused")
+
 evaluator = RagEvaluator()
 background = None if early else BackgroundEvaluator(evaluator, exit_grace=0)
 monkey.patch_all(thread=threads)
@@ -140,13 +141,8 @@ def test_greenlets_are_refused_where_they_would_freeze_the_app(root: Path) -> No
     logged = greenlets(
         root,
         """
-try:
-    BackgroundEvaluator(evaluator)
-except ConfigurationError as error:
-    assert "gevent.spawn(evaluator.evaluate_sync, call)" in str(error), error
-else:
-    raise AssertionError("not refused")
-
+instead = "gevent.spawn(evaluator.evaluate_sync, call)"
+refused(BackgroundEvaluator, evaluator, ConfigurationError, instead)
 jobs = []
 with capture_call(lambda call: jobs.append(gevent.spawn(evaluator.evaluate_sync, call)), "Q?") as c:
     c.documents = ["It is so."]
@@ -176,12 +172,7 @@ async def app():
 running = gevent.spawn(asyncio.run, app())
 gevent.sleep(0.02)
 for _ in range(2):
-    try:
-        evaluator.evaluate_sync(CALL)
-    except ReentryError as error:
-        assert "await the async form on that loop" in str(error), error
-    else:
-        raise AssertionError("not refused")
+    refused(evaluator.evaluate_sync, CALL, ReentryError, "await the async form on that loop")
 assert running.get().error is None
 assert evaluator.evaluate_sync(CALL).error is None  # the app's loop has ended
 stays_alive()
@@ -194,18 +185,8 @@ stays_alive()
 @pytest.mark.slow
 def test_a_loop_of_half_patched_modules_gets_an_error(root: Path) -> None:
     """Threads that are real cannot wait in gevent's selectors: an error, where it hung."""
-    greenlets(
-        root,
-        """
-try:
-    evaluator.evaluate_sync(CALL)
-except ReentryError as error:
-    assert "could not run (LoopExit)" in str(error), error
-else:
-    raise AssertionError("not refused")
-""",
-        "early",
-    )
+    code = 'refused(evaluator.evaluate_sync, CALL, ReentryError, "could not run (LoopExit)")'
+    greenlets(root, code, "early")
 
 
 @pytest.mark.slow

@@ -7,7 +7,6 @@ environment has one of this plugin; `test_the_entry_point` has one of its own.
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -59,7 +58,10 @@ def summary(result: pytest.RunResult) -> list[str]:
 
 
 def test_the_fixture_evaluates(pytester: pytest.Pytester) -> None:
-    """A call or its fields, offline, as the target of a capture; recorded once if made elsewhere."""
+    """A call or its fields, offline, as the target of a capture; recorded once if made elsewhere.
+
+    After the end of its test it refuses, since what came then would be in no report.
+    """
     result = run(
         pytester,
         """
@@ -95,36 +97,26 @@ def test_mistakes(rag_eval, args, fields):
         rag_eval.evaluate_sync(*args, **fields)
     with pytest.raises(ValueError, match="is not an Evaluation; write record"):
         rag_eval.record([])
+
+kept = []
+def test_keeps(rag_eval): kept.append(rag_eval)
+def test_too_late():
+    with pytest.raises(ValueError, match="after the end of its test test_app.py::test_keeps"):
+        kept[0].evaluate_sync(**GOOD)
 """,
     )
-    result.assert_outcomes(passed=7)
+    result.assert_outcomes(passed=9)
 
 
 def test_async_tests(pytester: pytest.Pytester) -> None:
-    """`await rag_eval.evaluate` on the test's loop, concurrently, and marked."""
+    """`await rag_eval.evaluate` on the test's loop, marked, and concurrently.
+
+    Each evaluation is numbered when it is asked for: equal ids could not be compared with another
+    run's.
+    """
     result = run(
         pytester,
         """
-import asyncio
-
-@pytest.mark.rag_eval(adherence=1.0)
-@pytest.mark.parametrize(("call", "n"), [(GOOD, 3), (BAD, 1)])
-async def test_async(rag_eval, call, n):
-    await asyncio.gather(*(rag_eval.evaluate(**call) for _ in range(n)))
-    assert len(rag_eval.evaluations) == n
-""",
-        "-p", "pytest_asyncio.plugin", "-o", "asyncio_mode=auto",
-        "-o", "asyncio_default_fixture_loop_scope=function",
-    )  # fmt: skip
-    result.assert_outcomes(passed=1, failed=1)
-    assert summary(result)[-1] == "4 evaluations in 2 tests; 1 test failed by scores"
-
-
-def test_calls_that_are_evaluated_at_the_same_time_have_ids_of_their_own(
-    pytester: pytest.Pytester,
-) -> None:
-    """Each is numbered when it is asked for; equal ids could not be compared with another run's."""
-    code = """
 import asyncio
 from rag_eval_integrations.judges import EmbeddedJudge
 
@@ -136,32 +128,19 @@ class Slow(EmbeddedJudge):
 @pytest.fixture(scope="session")
 def rag_eval_judge(): return Slow()
 
-def test_together(rag_eval):
-    async def ask():
-        await asyncio.gather(*(rag_eval.evaluate(**GOOD) for _ in range(3)))
-    asyncio.run(ask())
-    name = "test_app.py::test_together"
-    assert {one.id for one in rag_eval.evaluations} == {name, f"{name}#2", f"{name}#3"}
-"""
-    run(pytester, code).assert_outcomes(passed=1)
-
-
-def test_an_evaluation_that_comes_too_late_is_refused(pytester: pytest.Pytester) -> None:
-    """It would be in no report; the handler of a test is to be flushed in the test."""
-    result = run(
-        pytester,
-        """
-kept = []
-
-def test_first(rag_eval):
-    kept.append(rag_eval)
-
-def test_second():
-    with pytest.raises(ValueError, match="after the end of its test test_app.py::test_first"):
-        kept[0].evaluate_sync(**GOOD)
+@pytest.mark.rag_eval(adherence=1.0)
+@pytest.mark.parametrize(("call", "numbers"), [(GOOD, ["", "#2", "#3"]), (BAD, [""])])
+async def test_async(rag_eval, request, call, numbers):
+    await asyncio.gather(*(rag_eval.evaluate(**call) for _ in numbers))
+    ids = sorted(evaluation.id for evaluation in rag_eval.evaluations)
+    assert ids == [request.node.nodeid + number for number in numbers]
 """,
-    )
-    result.assert_outcomes(passed=2)
+        "-p", "pytest_asyncio.plugin", "-o", "asyncio_mode=auto",
+        "-o", "asyncio_default_fixture_loop_scope=function",
+    )  # fmt: skip
+    result.assert_outcomes(passed=1, failed=1)
+    assert summary(result)[-1] == "4 evaluations in 2 tests; 1 test failed by scores"
+    result.stdout.fnmatch_lines(["*Failed: adherence 0.00 < 1*"])
 
 
 # --- The judge
@@ -213,22 +192,16 @@ def test_other(): pass
 
 def test_the_evaluator_can_be_overridden(pytester: pytest.Pytester) -> None:
     """With the judge of the option and metrics of one's own."""
-    pytester.makeconftest(
-        """
-import pytest
+    code = """
 from rag_eval_integrations import RagEvaluator, Trace
 
 @pytest.fixture(scope="session")
 def rag_evaluator(rag_eval_judge):
     return RagEvaluator(rag_eval_judge, [Trace(thresholds={"adherence": 1.0})])
-"""
-    )
-    code = """
-@pytest.mark.rag_eval
-def test_good(rag_eval): rag_eval.evaluate_sync(**GOOD)
 
 @pytest.mark.rag_eval
-def test_bad(rag_eval): rag_eval.evaluate_sync(**BAD)
+@pytest.mark.parametrize("call", [GOOD, BAD])
+def test_call(rag_eval, call): rag_eval.evaluate_sync(**call)
 """
     run(pytester, code).assert_outcomes(passed=1, failed=1)
 
@@ -259,13 +232,19 @@ def test_allowed(rag_eval): rag_eval.evaluate_sync(**GOOD | {"documents": []})
 def test_wrong(rag_eval): raise SystemExit("the judge is asked in vain")
 @pytest.mark.rag_eval(adherance=1.0)
 def test_unknown(rag_eval): rag_eval.evaluate_sync(**GOOD)
+@pytest.fixture
+def answered(rag_eval): assert_scores(rag_eval.evaluate_sync(**BAD), adherence=1.0)
+def test_broken(answered): pass
 """
 
 
 def test_the_marker_checks_every_evaluation(pytester: pytest.Pytester) -> None:
-    """In the call phase: failures, not errors; the body's own failure comes first."""
+    """In the call phase: failures, not errors; the body's own failure comes first.
+
+    A fixture that fails reports what it evaluated: there is no body then, whose report could.
+    """
     result = run(pytester, MARKED, "--strict-markers", "-rA")
-    result.assert_outcomes(passed=3, failed=6, skipped=1, xfailed=1)
+    result.assert_outcomes(passed=3, failed=6, skipped=1, xfailed=1, errors=1)
 
     text = result.stdout.str()
     outcomes = dict(
@@ -286,7 +265,7 @@ def test_the_marker_checks_every_evaluation(pytester: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["    not supported: b “It is painted green.”*"])
     result.stdout.no_fnmatch_line("*During handling*")
     result.stdout.no_fnmatch_line("*INTERNALERROR*")
-    assert summary(result)[-1] == "9 evaluations in 8 tests; 2 tests failed by scores"
+    assert summary(result)[-1] == "10 evaluations in 9 tests; 3 tests failed by scores"
 
 
 def test_unittest(pytester: pytest.Pytester) -> None:
@@ -339,7 +318,10 @@ def test_around(around): pass
 
 
 def test_the_report_holds_all_evaluations(pytester: pytest.Pytester) -> None:
-    """Those of setup and teardown too; each names its test; the file of a run before is replaced."""
+    """Those of setup and teardown too; each names its test; the file of a run before is replaced.
+
+    A path that ends in `.html` is that of a page, as `rag-eval report` writes it.
+    """
     for _ in range(2):
         result = run(pytester, BOTH_OUTCOMES, "--rag-eval-report=evals.jsonl")
     result.assert_outcomes(passed=2, failed=1)
@@ -361,13 +343,10 @@ def test_the_report_holds_all_evaluations(pytester: pytest.Pytester) -> None:
         "evals.jsonl", "test_app.py", "__pycache__", ".pytest_cache",
     }  # fmt: skip
 
-
-def test_a_page(pytester: pytest.Pytester) -> None:
-    """By `.html`, as `rag-eval report` writes it."""
-    result = run(pytester, BOTH_OUTCOMES, "--rag-eval-report=report.html")
-
-    assert summary(result)[-1] == f"report: {pytester.path / 'report.html'}"
-    assert "The ferry leaves at nine." in (pytester.path / "report.html").read_text()
+    page = pytester.path / "report.html"
+    result = run(pytester, BOTH_OUTCOMES, f"--rag-eval-report={page.name}")
+    assert summary(result)[-1] == f"report: {page}"
+    assert "The ferry leaves at nine." in page.read_text()
 
 
 @pytest.mark.parametrize(
@@ -427,45 +406,30 @@ def test_a_report_without_evaluations_is_not_written(pytester: pytest.Pytester) 
     collected.stdout.no_fnmatch_line("*RAG evaluation*")  # nobody expects any
 
 
-def test_junit_properties(pytester: pytest.Pytester) -> None:
-    """Short scalars; of several evaluations numbered; of twenty at most."""
-    result = run(
-        pytester,
-        BOTH_OUTCOMES
-        + "\ndef test_many(rag_eval):\n    for _ in range(22): rag_eval.evaluate_sync(**GOOD)\n",
-        "--junitxml=junit.xml",
-    )
-    cases = ElementTree.parse(pytester.path / "junit.xml").getroot().iter("testcase")
-    found = {
-        case.get("name"): [(p.get("name"), p.get("value")) for p in case.iter("property")]
-        for case in cases
-    }
+def test_files_that_ci_reads(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Properties for JUnit: short scalars, of several evaluations numbered, of twenty at most.
 
-    assert result.ret == 1
-    assert ("rag_eval.supported_fraction", "0.5") in found["test_bad"]
-    assert ("rag_eval.adherence", "1") in found["test_good"]
-    assert ("rag_eval[2].adherence", "unscored: no_context") in found["test_good"]
-    assert len(found["test_around"]) == 12
-    assert len(found["test_many"]) == 120
-
-
-def test_a_summary_for_github(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is appended; what cannot be written is one line, and fails nothing."""
+    A summary for GitHub is appended; what cannot be written is one line, and fails nothing.
+    """
     path = pytester.path / "summary.md"
     path.write_text("before\n")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(path))
-    run(pytester, BOTH_OUTCOMES)
+    many = "\ndef test_many(rag_eval):\n    for _ in range(22): rag_eval.evaluate_sync(**GOOD)\n"
+    result = run(pytester, BOTH_OUTCOMES + many, "--junitxml=junit.xml")
+    properties = {
+        case.get("name"): [(p.get("name"), p.get("value")) for p in case.iter("property")]
+        for case in ElementTree.parse(pytester.path / "junit.xml").iter("testcase")
+    }
 
+    assert result.ret == 1
+    assert ("rag_eval.supported_fraction", "0.5") in properties["test_bad"]
+    assert ("rag_eval.adherence", "1") in properties["test_good"]
+    assert ("rag_eval[2].adherence", "unscored: no_context") in properties["test_good"]
+    assert (len(properties["test_around"]), len(properties["test_many"])) == (12, 120)
     lines = path.read_text().splitlines()
-    assert lines[:6] == [
-        "before",
-        "",
-        "### RAG evaluation",
-        "",
-        "5 evaluations in 3 tests; 1 test failed by scores.",
-        "",
-    ]
-    assert "| adherence | 0.75 | 4/5 | `no_context 1` |" in lines
+    counts = "27 evaluations in 4 tests; 1 test failed by scores."
+    assert lines[:6] == ["before", "", "### RAG evaluation", "", counts, ""]
+    assert "| adherence | 0.96 | 26/27 | `no_context 1` |" in lines
     assert lines[-1].startswith("| `test_app.py::test_bad` | `adherence 0.00 < 1`")
 
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(pytester.path))
@@ -545,29 +509,13 @@ def answered(rag_eval): return rag_eval.evaluate_sync(**calls.pop())
 def test_flaky(rag_eval, answered): rag_eval.evaluate_sync(**calls.pop())
 """
     result = run(pytester, code, "--junitxml=junit.xml", "--rag-eval-report=evals.jsonl")
-    root = ElementTree.parse(pytester.path / "junit.xml").getroot()
+    properties = ElementTree.parse(pytester.path / "junit.xml").iter("property")
 
     assert summary(result)[-2] == "2 evaluations in 1 test"
     assert named_tests(pytester.path / "evals.jsonl") == ["test_app.py::test_flaky"] * 2
-    adherence = [
-        p.get("value") for p in root.iter("property") if p.get("name") == "rag_eval.adherence"
-    ]
+    adherence = [p.get("value") for p in properties if p.get("name") == "rag_eval.adherence"]
     assert adherence[-1] == "1"
     assert len(set(adherence)) == len(adherence)
-
-
-def test_a_fixture_that_fails_reports_what_it_evaluated(pytester: pytest.Pytester) -> None:
-    """There is no body then, whose report could tell of it."""
-    code = """
-@pytest.fixture
-def answered(rag_eval): assert_scores(rag_eval.evaluate_sync(**BAD), adherence=1.0)
-
-def test_broken(answered): pass
-"""
-    result = run(pytester, code)
-
-    result.assert_outcomes(errors=1)
-    assert summary(result)[-1] == "1 evaluation in 1 test; 1 test failed by scores"
 
 
 # --- Where nobody uses it
@@ -579,16 +527,10 @@ def test_it_is_silent_where_nobody_uses_it(
     """The same output with and without it, and no file."""
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(pytester.path / "summary.md"))
     pytester.makepyfile(test_app="def test_one(): pass\ndef test_two(): assert 1 == 2\n")
-    outputs = [
-        re.sub(
-            r"in [\d.]+s",
-            "",
-            pytester.runpytest_inprocess(*options, "-p", "no:cacheprovider").stdout.str(),
-        )
-        for options in ((), ("-p", PLUGIN))
-    ]
+    plain = pytester.runpytest_inprocess("-p", "no:cacheprovider").stdout.str()
+    ours = pytester.runpytest_inprocess("-p", PLUGIN, "-p", "no:cacheprovider").stdout.str()
 
-    assert outputs[0] == outputs[1]
+    assert re.sub(r"in [\d.]+s", "", ours) == re.sub(r"in [\d.]+s", "", plain)
     assert {file.name for file in pytester.path.iterdir()} <= {"test_app.py", "__pycache__"}
 
 
@@ -598,15 +540,13 @@ def test_it_imports_next_to_nothing(pytester: pytest.Pytester) -> None:
     code = (
         "import sys, pytest\n"
         f"assert pytest.main(['-q', '-p', {PLUGIN!r}, '-p', 'no:cacheprovider']) == 0\n"
-        "found = {name.split('.')[0] for name in sys.modules} & {'pydantic', 'asyncio', 'rich', 'openai', 'numpy'}\n"
-        "print(sorted(found), sorted(n for n in sys.modules if n.startswith('rag_eval')))"
+        "heavy = {'pydantic', 'asyncio', 'rich', 'openai', 'numpy'} & set(sys.modules)\n"
+        "print(sorted(heavy), sorted(n for n in sys.modules if n.startswith('rag_eval')))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=pytester.path, check=True
-    )
+    done = pytester.run(sys.executable, "-c", code)
 
     root = "rag_eval_integrations"
-    assert done.stdout.splitlines()[-1] == f"[] {[root, f'{root}._lazy', PLUGIN]}"
+    assert done.outlines[-1] == f"[] {[root, f'{root}._lazy', PLUGIN]}"
 
 
 @pytest.mark.parametrize("mode", ["prepend", "append", "importlib"])

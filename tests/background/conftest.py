@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -65,15 +65,40 @@ class Kept:
         self.ids += [evaluation.id for evaluation in batch]
 
 
+class Stuck:
+    """A sink that takes its first batch and writes nothing until it is let."""
+
+    def __init__(self) -> None:
+        self.go, self.began = threading.Event(), threading.Event()
+
+    def write(self, batch: Sequence[Evaluation]) -> None:
+        self.began.set()
+        assert self.go.wait(WAIT)
+
+
+def submit(background: BackgroundEvaluator, numbers: Iterable[int]) -> None:
+    """Hand in the calls of these numbers."""
+    for number in numbers:
+        background(call(number))
+
+
 def judged(
     calls: int, evaluator: RagEvaluator, sinks: Any = (), **options: Any
 ) -> BackgroundEvaluator:
     """Submit so many calls, wait until all of them are done, and close."""
     with BackgroundEvaluator(evaluator, sinks, **options) as background:
-        for number in range(calls):
-            background(call(number))
+        submit(background, range(calls))
         assert background.flush(WAIT)
     return background
+
+
+def busy(**options: Any) -> tuple[Gate, Kept, BackgroundEvaluator]:
+    """A judge that has been asked about call 0 and does not answer yet, and its evaluator."""
+    gate, kept = Gate(), Kept()
+    background = BackgroundEvaluator(RagEvaluator(gate), [kept], max_concurrency=1, **options)
+    background(call(0))
+    until(lambda: gate.asked == ["0"])
+    return gate, kept, background
 
 
 def until(claim: Callable[[], bool]) -> None:

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from by_hand import ScriptedJudge
 
-from rag_eval_integrations.background import Budget
+from rag_eval_integrations.background import BackgroundEvaluator, Budget
 from rag_eval_integrations.background.budget import Meter
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.records import Labelling, SentencizedCall, Usage
 
-from .conftest import LABELS, Kept, judged
+from .conftest import LABELS, WAIT, Kept, judged, submit
 
 
 class Clock:
@@ -89,12 +89,15 @@ def test_calls_beyond_the_minutes_budget_are_delivered_unscored(
 
 
 def test_the_days_dollars_end_judging() -> None:
-    """Four calls at a quarter spend one dollar."""
-    background = judged(
-        6, RagEvaluator(Priced(0.25)), max_concurrency=1, budget=Budget(per_day_usd=1.0)
-    )
-
+    """Four calls at a quarter spend one dollar; calls of equal text share one request."""
+    budget = Budget(per_day_usd=1.0)
+    background = judged(6, RagEvaluator(Priced(0.25)), max_concurrency=1, budget=budget)
     assert (background.counters.scored, background.counters.over_budget) == (4, 2)
+
+    with BackgroundEvaluator(RagEvaluator(Priced(0.25)), max_concurrency=1, budget=budget) as same:
+        submit(same, [0] * 6)
+        assert same.flush(WAIT)
+    assert (same.counters.scored, same.counters.over_budget) == (6, 0)
 
 
 def test_an_unknown_price_is_not_zero(log: pytest.LogCaptureFixture) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pytest
 
@@ -13,7 +13,7 @@ from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.records import Capture, CaptureStatus, RagCall
 from rag_eval_integrations.records.call import EndedCall
 
-from .conftest import WAIT, Gate, Kept, call, evaluator, until
+from .conftest import WAIT, Gate, Kept, busy, call, evaluator, until
 
 
 class Source:
@@ -40,13 +40,17 @@ class Source:
             f"run-{name}", status, record, lambda: self.released.append(name), self.errors.append
         )
 
+    def submit(self, background: BackgroundEvaluator, numbers: Iterable[int]) -> None:
+        """Hand in the calls of these numbers."""
+        for number in numbers:
+            background.submit_ended(self.ended(number))
+
 
 def test_the_record_is_made_off_the_apps_thread() -> None:
     """Evaluated and delivered as any other call."""
     source, kept = Source(), Kept()
     with BackgroundEvaluator(evaluator(), [kept]) as background:
-        for number in range(5):
-            background.submit_ended(source.ended(number))
+        source.submit(background, range(5))
         assert background.flush(WAIT)
 
         assert background.counters.scored == 5
@@ -59,8 +63,7 @@ def test_records_of_waiting_calls_are_made_while_they_wait() -> None:
     """A call without its record holds all of its prompts; a queue may hold a thousand."""
     gate, source = Gate(), Source()
     background = BackgroundEvaluator(RagEvaluator(gate), max_concurrency=1)
-    for number in range(6):
-        background.submit_ended(source.ended(number))
+    source.submit(background, range(6))
     until(lambda: len(source.threads) == 6)
 
     assert gate.asked == ["0"]
@@ -93,22 +96,14 @@ def test_what_is_not_judged_is_released_without_a_record() -> None:
 @pytest.mark.parametrize(("when_full", "dropped"), [("drop_newest", "3"), ("drop_oldest", "1")])
 def test_a_call_without_room_is_released(when_full: str, dropped: str) -> None:
     """The newest or the oldest that waits, and at the end those that still wait."""
-    gate, source = Gate(), Source()
-    background = BackgroundEvaluator(
-        RagEvaluator(gate),
-        max_pending=2,
-        max_concurrency=1,
-        when_full=when_full,  # type: ignore[arg-type]  # one of its words
-    )
-    background.submit_ended(source.ended(0))
-    until(lambda: gate.asked == ["0"])
-    for number in (1, 2, 3):
-        background.submit_ended(source.ended(number))
+    source = Source()
+    _, _, background = busy(max_pending=2, when_full=when_full)
+    source.submit(background, (1, 2, 3))
 
     assert background.counters.dropped == 1
-    assert dropped in source.released
+    assert source.released == [dropped]
     background.close(0.0)
-    assert sorted(source.released) == list("0123")
+    assert sorted(source.released) == list("123")
 
 
 def test_a_record_that_cannot_be_made_is_a_failed_call() -> None:
@@ -135,8 +130,7 @@ def test_a_captured_call_is_sampled_by_its_run() -> None:
     assert 50 < len(wanted) < 110
     ended, made = Kept(), Kept()
     with BackgroundEvaluator(evaluator(), [ended], sample_rate=0.4) as background:
-        for number in range(200):
-            background.submit_ended(source.ended(number))
+        source.submit(background, range(200))
         assert background.flush(WAIT)
     with BackgroundEvaluator(evaluator(), [made], sample_rate=0.4) as background:
         for number in range(200):
@@ -158,8 +152,7 @@ def test_a_rate_that_looks_at_the_call_gets_its_record() -> None:
         return 1.0 if call.id == "1" else 0.0
 
     with BackgroundEvaluator(evaluator(), sample_rate=rate) as background:
-        for number in range(3):
-            background.submit_ended(source.ended(number))
+        source.submit(background, range(3))
         assert background.flush(WAIT)
 
         assert background.counters.scored == 1

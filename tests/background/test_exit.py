@@ -6,7 +6,8 @@ import json
 import signal
 import subprocess
 import sys
-import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,9 @@ from loopback import Behaviour, LoopbackServer
 
 from rag_eval_integrations.background import BackgroundEvaluator
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.testing import labels_reply
 
-from .conftest import Gate, call, evaluator
+from .conftest import busy, evaluator
 
 pytestmark = pytest.mark.slow
 
@@ -57,23 +57,35 @@ for number in range(8):
 LABELS = labels_reply(["0a"], ["a"])
 
 
-def leave(
-    root: Path, out: Path, judge: str, url: str = "", more: str = "", app: str = APP, **options: Any
-) -> subprocess.CompletedProcess[str]:
-    """Run an app that submits eight calls and ends without a word to the evaluator."""
-    return subprocess.run(
-        [sys.executable, "-c", app + more, judge, str(out), url, json.dumps(options)],
-        capture_output=True, text=True, cwd=root, timeout=60,
-    )  # fmt: skip
+Leave = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "evals.jsonl"
+
+
+@pytest.fixture
+def leave(root: Path, out: Path) -> Leave:
+    """Runs an app that submits eight calls and ends without a word to the evaluator."""
+
+    def run(
+        judge: str, url: str = "", more: str = "", app: str = APP, **options: Any
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", app + more, judge, str(out), url, json.dumps(options)],
+            capture_output=True, text=True, cwd=root, timeout=60,
+        )  # fmt: skip
+
+    return run
 
 
 @pytest.mark.parametrize("judge", ["threads", "http"])
-def test_what_is_pending_is_finished(root: Path, tmp_path: Path, judge: str) -> None:
+def test_what_is_pending_is_finished(leave: Leave, out: Path, judge: str) -> None:
     """Also with a judge that needs threads or looks up a host; and written, without a word."""
-    out = tmp_path / "evals.jsonl"
     with LoopbackServer(Behaviour(latency=0.05, content=LABELS)) as server:
         url = server.base_url.replace("127.0.0.1", "localhost")
-        done = leave(root, out, judge, url, exit_grace=20)
+        done = leave(judge, url, exit_grace=20)
 
     assert (done.returncode, done.stderr) == (0, "")
     rows = [json.loads(line) for line in out.read_text().splitlines()]
@@ -82,10 +94,10 @@ def test_what_is_pending_is_finished(root: Path, tmp_path: Path, judge: str) -> 
 
 @pytest.mark.parametrize(("grace", "words"), [(0, ""), (0.5, ", 0.5 s after it began")])
 def test_the_grace_is_bounded_and_the_rest_is_counted(
-    root: Path, tmp_path: Path, grace: float, words: str
+    leave: Leave, grace: float, words: str
 ) -> None:
     """One line, long before the judge would have answered; the program's exit code stays."""
-    done = leave(root, tmp_path / "e.jsonl", "slow", more="sys.exit(3)\n", exit_grace=grace)
+    done = leave("slow", more="sys.exit(3)\n", exit_grace=grace)
 
     assert done.returncode == 3
     assert done.stderr == (
@@ -94,7 +106,7 @@ def test_the_grace_is_bounded_and_the_rest_is_counted(
     )
 
 
-def test_calls_of_threads_that_go_on_are_finished_too(root: Path, tmp_path: Path) -> None:
+def test_calls_of_threads_that_go_on_are_finished_too(leave: Leave, out: Path) -> None:
     """A thread that outlives the main one, which fails, submits after the first wait."""
     more = """
 def late():
@@ -103,8 +115,7 @@ def late():
 threading.Thread(target=late).start()
 raise ValueError("bug")
 """
-    out = tmp_path / "e.jsonl"
-    done = leave(root, out, "embedded", more=more)
+    done = leave("embedded", more=more)
 
     assert done.returncode == 1
     assert done.stderr.endswith("ValueError: bug\n")
@@ -120,12 +131,10 @@ KILL = "os.kill(os.getpid(), signal.SIGTERM); time.sleep(30); print('alive')\n"
 @unix
 @pytest.mark.parametrize(("judge", "rows"), [("threads", 8), ("slow", 0)])
 def test_sigterm_can_wait_for_what_is_pending(
-    root: Path, tmp_path: Path, judge: str, rows: int
+    leave: Leave, out: Path, judge: str, rows: int
 ) -> None:
     """Not for ever, and ends the process as it would without us; what is lost is counted."""
-    out = tmp_path / "e.jsonl"
-    grace = 20 if rows else 0.3
-    done = leave(root, out, judge, more=KILL, on_sigterm="drain", exit_grace=grace)
+    done = leave(judge, more=KILL, on_sigterm="drain", exit_grace=20 if rows else 0.3)
 
     assert (done.returncode, done.stdout) == (-signal.SIGTERM, "")
     assert done.stderr == "" if rows else done.stderr.startswith("8 calls were not evaluated")
@@ -134,12 +143,11 @@ def test_sigterm_can_wait_for_what_is_pending(
 
 @unix
 @pytest.mark.parametrize("first", [True, False])
-def test_a_handler_of_the_apps_stays(root: Path, tmp_path: Path, first: bool) -> None:
+def test_a_handler_of_the_apps_stays(leave: Leave, out: Path, first: bool) -> None:
     """Set before or after the evaluator; when it ends the program, the grace applies."""
     handler = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\n"
-    out = tmp_path / "e.jsonl"
     app = handler + APP if first else APP + handler
-    done = leave(root, out, "embedded", more=KILL, app=app, on_sigterm="drain", exit_grace=20)
+    done = leave("embedded", more=KILL, app=app, on_sigterm="drain", exit_grace=20)
 
     assert (done.returncode, done.stderr) == (7, "")
     assert len(out.read_text().splitlines()) == 8
@@ -173,12 +181,11 @@ except Stop:
 
 
 @pytest.mark.parametrize("handler", ["raise", "none"])
-def test_a_second_signal_ends_the_wait_of_all(root: Path, tmp_path: Path, handler: str) -> None:
+def test_a_second_signal_ends_the_wait_of_all(leave: Leave, handler: str) -> None:
     """Also of the other evaluator's; what is lost is told by each, without a traceback."""
     first = "" if handler == "none" else "signal.signal(signal.SIGTERM, lambda *_: None)"
     app = APP.replace("background = B", f"{first}\nbackground = B")
-    options = {"exit_grace": 300, "on_sigterm": "drain"}
-    done = leave(root, tmp_path / "o", "slow", handler, SECOND, app, **options)
+    done = leave("slow", handler, SECOND, app, exit_grace=300, on_sigterm="drain")
 
     assert "8 calls were not evaluated and 0 evaluations not written at exit" in done.stderr
     assert "Traceback" not in done.stderr
@@ -186,7 +193,7 @@ def test_a_second_signal_ends_the_wait_of_all(root: Path, tmp_path: Path, handle
         assert "1 call was not evaluated" in done.stderr
 
 
-def test_a_child_of_multiprocessing_tells_what_it_loses(root: Path, tmp_path: Path) -> None:
+def test_a_child_of_multiprocessing_tells_what_it_loses(leave: Leave) -> None:
     """It ends by `os._exit`, without the functions of `atexit`."""
     more = """
 import multiprocessing
@@ -196,7 +203,7 @@ running = multiprocessing.get_context("fork").Process(target=child)
 running.start(); running.join(); print("child", running.exitcode, flush=True)
 os._exit(0)
 """
-    done = leave(root, tmp_path / "o", "slow", more=more, exit_grace=0.5)
+    done = leave("slow", more=more, exit_grace=0.5)
 
     assert "child 0" in done.stdout
     assert "1 call was not evaluated and 0 evaluations not written at exit, 0.5 s" in done.stderr
@@ -208,9 +215,7 @@ os._exit(0)
 
 def test_a_flush_in_vain_says_what_it_waits_for(log: pytest.LogCaptureFixture) -> None:
     """Once: how much is undone, and that the judge has not answered."""
-    gate = Gate()
-    background = BackgroundEvaluator(RagEvaluator(gate))
-    background(call())
+    gate, _, background = busy()
     assert not background.flush(0.01)
     assert not background.flush(0.01)
     gate.open.set()
@@ -226,16 +231,7 @@ def test_a_flush_in_vain_says_what_it_waits_for(log: pytest.LogCaptureFixture) -
 @unix
 def test_a_handler_cannot_be_set_in_a_thread() -> None:
     """It is said where the evaluator is made, not when the signal comes."""
-    raised: list[Exception] = []
-
-    def make() -> None:
-        try:
-            BackgroundEvaluator(evaluator(), on_sigterm="drain")
-        except ConfigurationError as error:
-            raised.append(error)
-
-    thread = threading.Thread(target=make)
-    thread.start()
-    thread.join()
-
-    assert "main thread" in str(raised[0])
+    with ThreadPoolExecutor() as threads:
+        made = threads.submit(BackgroundEvaluator, evaluator(), on_sigterm="drain")
+        with pytest.raises(ConfigurationError, match="main thread"):
+            made.result()

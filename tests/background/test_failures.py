@@ -21,28 +21,21 @@ from rag_eval_integrations.background import _sink_delivery as delivery
 from rag_eval_integrations.errors import JudgeRejectedError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.models import OpenAIModel
-from rag_eval_integrations.records import Evaluation, Labelling, RagCall, SentencizedCall
+from rag_eval_integrations.records import Evaluation, Labelling, Labels, RagCall, SentencizedCall
 
-from .conftest import LABELS, WAIT, Kept, call, evaluator, judged
-
-
-class Failing(ScriptedJudge):
-    """Fails every call, in four ways."""
-
-    async def label(self, call: SentencizedCall) -> Labelling:
-        kinds = (
-            JudgeRejectedError("401: wrong key\nFORGED line"),
-            TypeError("a bug"),
-            TimeoutError(),
-            SystemExit(2),
-        )
-        raise kinds[int(call.call.id) % 4]
+from .conftest import LABELS, WAIT, Kept, Stuck, call, evaluator, judged, submit
 
 
 def test_100_failing_evaluations(log: pytest.LogCaptureFixture) -> None:
     """None is raised into the app, one log line each kind, all are counted and delivered."""
+    rejected = JudgeRejectedError("401: wrong key\nFORGED line")
+    kinds = (rejected, TypeError("a bug"), TimeoutError(), SystemExit(2))
+
+    def fail(call: SentencizedCall) -> Labels:
+        raise kinds[int(call.call.id) % 4]
+
     kept = Kept()
-    background = judged(100, RagEvaluator(Failing(LABELS)), [kept])
+    background = judged(100, RagEvaluator(ScriptedJudge(fail)), [kept])
     counters = background.counters
 
     assert (counters.captured, counters.failed, counters.dropped) == (100, 100, 0)
@@ -190,20 +183,12 @@ def test_a_broken_sink_is_counted_and_holds_up_nobody(log: pytest.LogCaptureFixt
 def test_a_slow_sink_drops_and_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its queue is bounded: what it cannot take is dropped and counted, for it alone."""
     monkeypatch.setattr(delivery, "_LEAST_DELIVERIES", 10)
-    go, began = threading.Event(), threading.Event()
-
-    class Slow:
-        def write(self, batch: Sequence[Evaluation]) -> None:
-            began.set()
-            assert go.wait(WAIT)
-
-    kept = Kept()
-    background = BackgroundEvaluator(evaluator(), [Slow(), kept], max_pending=10)
+    slow, kept = Stuck(), Kept()
+    background = BackgroundEvaluator(evaluator(), [slow, kept], max_pending=10)
     background(call(0))
-    assert began.wait(WAIT)
+    assert slow.began.wait(WAIT)
     for start in range(1, 40, 5):
-        for number in range(start, start + 5):
-            background(call(number))
+        submit(background, range(start, start + 5))
         assert background._worker.drain(WAIT)
         assert background._deliveries[1].wait(WAIT)
 
@@ -212,7 +197,7 @@ def test_a_slow_sink_drops_and_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) 
     assert len(kept.ids) == 41
     assert (counters.sinks[0].pending, counters.sinks[0].dropped) == (11, 30)
     assert not background.flush(0.05)
-    go.set()
+    slow.go.set()
     assert background.close(WAIT)
     assert background.counters.sinks[0].written == 11
 
@@ -244,20 +229,14 @@ def test_a_judge_that_is_not_there_is_told_and_holds_up_nobody(
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))  # and nothing listens
         url = f"http://127.0.0.1:{bound.getsockname()[1]}/v1"
-        background = BackgroundEvaluator(RagEvaluator(OpenAIModel("m", base_url=url)))
-        for number in range(10):
-            background.submit(call(number))
-
-        assert background.flush(WAIT)
+        background = judged(10, RagEvaluator(OpenAIModel("m", base_url=url)))
 
     assert len(background.evaluations) == 10
     errors = [evaluation.error for evaluation in background.evaluations]
     assert all(error is not None and "connection refused" in error.message for error in errors)
-    (record,) = log.records
-    assert "an evaluation failed (judge: JudgeUnavailableError: no reply from m at 127.0.0.1" in (
-        record.getMessage()
-    )
-    assert "connection refused" in record.getMessage()
+    (message,) = [record.getMessage() for record in log.records]
+    assert "an evaluation failed (judge: JudgeUnavailableError: no reply from m at 127.0" in message
+    assert "connection refused" in message
     assert background.counters.failed == 10
 
 
@@ -285,29 +264,23 @@ def test_a_task_of_the_judge_that_exits_ends_nothing(error: BaseException) -> No
     assert rows["1"].error.type == type(error).__name__
 
 
-class Meddling(ScriptedJudge):
-    """Stops the loop that it shares, or cancels all of its tasks, in one call of several."""
-
-    def __init__(self, how: str) -> None:
-        super().__init__(LABELS)
-        self._how = how
-
-    async def label(self, call: SentencizedCall) -> Labelling:
-        if call.call.id in ("2", "11") and self._how == "stop":
-            asyncio.get_running_loop().stop()
-        elif call.call.id in ("2", "11"):
-            for task in asyncio.all_tasks():
-                task.cancel()
-        await asyncio.sleep(0.01)
-        return await super().label(call)
-
-
 @pytest.mark.parametrize("how", ["stop", "cancel"])
 def test_a_judge_that_meddles_with_the_loop_ends_no_later_call(
     log: pytest.LogCaptureFixture, how: str
 ) -> None:
     """Every call meets one fate, and `flush` is right about it; those after it are judged."""
-    background = judged(20, RagEvaluator(Meddling(how)), [Kept()], max_concurrency=3)
+
+    class Meddling(ScriptedJudge):
+        async def label(self, call: SentencizedCall) -> Labelling:
+            if call.call.id in ("2", "11") and how == "stop":
+                asyncio.get_running_loop().stop()
+            elif call.call.id in ("2", "11"):
+                for task in asyncio.all_tasks():
+                    task.cancel()
+            await asyncio.sleep(0.01)
+            return await super().label(call)
+
+    background = judged(20, RagEvaluator(Meddling(LABELS)), [Kept()], max_concurrency=3)
     counters = background.counters
 
     assert counters.pending == 0
@@ -334,8 +307,7 @@ def test_a_judge_that_catches_its_cancellation_holds_no_place(
     background = BackgroundEvaluator(
         RagEvaluator(Deaf(LABELS)), [kept], max_concurrency=1, evaluation_timeout=0.05
     )
-    for number in range(2):
-        background(call(number))
+    submit(background, range(2))
     assert background.flush(WAIT)
     heard.set()
     background.close(WAIT)
@@ -363,19 +335,13 @@ def test_a_sink_that_empties_its_batch_is_counted() -> None:
 
 def test_a_sink_that_hangs_does_not_hang_close(log: pytest.LogCaptureFixture) -> None:
     """What it holds and what waits for it is said in one line."""
-    go, began = threading.Event(), threading.Event()
-
-    class Hanging:
-        def write(self, batch: Sequence[Evaluation]) -> None:
-            began.set()
-            go.wait(WAIT)
-
-    background = BackgroundEvaluator(evaluator(), [Hanging()])
+    hanging = Stuck()
+    background = BackgroundEvaluator(evaluator(), [hanging])
     background(call(0))
-    assert began.wait(WAIT)
+    assert hanging.began.wait(WAIT)
 
     assert not background.close(0.05)
-    go.set()
+    hanging.go.set()
     assert [record.getMessage() for record in log.records] == [
         "0 calls were not evaluated and 1 evaluation not written at close"
     ]

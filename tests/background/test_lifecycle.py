@@ -22,7 +22,7 @@ from rag_eval_integrations.records import Evaluation, Labelling, SentencizedCall
 from rag_eval_integrations.sinks import CallbackSink
 from rag_eval_integrations.testing import labels_reply
 
-from .conftest import LABELS, WAIT, Gate, Kept, call, evaluator, until
+from .conftest import LABELS, WAIT, Gate, Kept, call, evaluator, submit, until
 
 
 def test_flush_of_nothing_is_done() -> None:
@@ -62,15 +62,13 @@ def test_close_drops_and_counts_what_is_not_done(log: pytest.LogCaptureFixture) 
     before = threading.active_count()
     gate = Gate()
     background = BackgroundEvaluator(RagEvaluator(gate), max_concurrency=2)
-    for number in range(5):
-        background(call(number))
+    submit(background, range(5))
     until(lambda: len(gate.asked) == 2)
 
     assert not background.close(0.0)
     background(call(9))
 
-    assert background.counters.dropped == 6
-    assert background.counters.pending == 0
+    assert (background.counters.dropped, background.counters.pending) == (6, 0)
     assert log.records[0].getMessage() == (
         "5 calls were not evaluated and 0 evaluations not written at close"
     )
@@ -105,8 +103,7 @@ def test_never_more_at_once_than_allowed() -> None:
     """And full use of what is allowed."""
     gate = Gate()
     with BackgroundEvaluator(RagEvaluator(gate), max_concurrency=3) as background:
-        for number in range(10):
-            background(call(number))
+        submit(background, range(10))
         until(lambda: len(gate.asked) == 3)
         assert not background.flush(0.1)
         assert len(gate.asked) == 3
@@ -153,8 +150,7 @@ def test_an_evaluation_may_submit_but_not_wait(in_thread: bool) -> None:
     def again() -> None:
         with pytest.raises(ReentryError):
             background.flush()
-        background(call(1))
-        background(call(2))
+        submit(background, (1, 2))
         seen.append("done")
 
     background = BackgroundEvaluator(
@@ -173,23 +169,21 @@ def test_a_forked_child_starts_empty_and_works() -> None:
     """The parent's calls are evaluated once, by the parent; the child has its own thread."""
     gate, kept = Gate(), Kept()
     background = BackgroundEvaluator(RagEvaluator(gate), [kept], max_concurrency=2)
-    for number in range(5):
-        background(call(number))
+    submit(background, range(5))
     until(lambda: len(gate.asked) == 2)
 
     def child() -> str:
         at_start = background.counters
         gate.open.set()
-        background(call(7))
-        background(call(8))
+        submit(background, (7, 8))
         done = background.close(WAIT)
         return json.dumps([at_start.captured, done, sorted(kept.ids), background.counters.scored])
 
-    said = forked(child).printed()
+    printed = forked(child).printed()
     gate.open.set()
     assert background.close(WAIT)
 
-    assert json.loads(said) == [0, True, ["7", "8"], 2]
+    assert json.loads(printed) == [0, True, ["7", "8"], 2]
     assert sorted(kept.ids) == ["0", "1", "2", "3", "4"]
     assert background.counters.scored == 5
 

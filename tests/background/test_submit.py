@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import Any
 
@@ -15,7 +16,7 @@ from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.records import RagCall
 from rag_eval_integrations.sinks import CallbackSink
 
-from .conftest import WAIT, Gate, Kept, call, evaluator, judged, until
+from .conftest import WAIT, Kept, busy, call, evaluator, judged, submit
 
 
 def test_every_call_is_evaluated_and_delivered_off_the_apps_thread() -> None:
@@ -81,8 +82,7 @@ def test_a_process_without_threads_to_spare_is_no_failure_of_the_app(
 def test_a_broken_sample_rate_is_counted(rate: object, log: pytest.LogCaptureFixture) -> None:
     """Not raised, and the call is not judged at an unknown weight."""
     with BackgroundEvaluator(evaluator(), sample_rate=rate) as background:  # type: ignore[arg-type]
-        background(call())
-        background(call())
+        submit(background, range(2))
 
         assert background.counters.failed == 2
     assert len(log.records) == 1
@@ -114,17 +114,10 @@ def test_sampling_is_unbiased(make: object) -> None:
 @pytest.mark.parametrize(("when_full", "left"), [("drop_newest", "123"), ("drop_oldest", "345")])
 def test_a_full_queue_drops_and_counts(when_full: WhenFull, left: str) -> None:
     """The newest or the oldest of what waits; never what is being evaluated."""
-    gate, kept = Gate(), Kept()
-    background = BackgroundEvaluator(
-        RagEvaluator(gate), [kept], max_pending=3, max_concurrency=1, when_full=when_full
-    )
-    background(call(0))
-    until(lambda: gate.asked == ["0"])
-    for number in range(1, 6):
-        background(call(number))
+    gate, kept, background = busy(max_pending=3, when_full=when_full)
+    submit(background, range(1, 6))
 
-    assert background.counters.dropped == 2
-    assert background.counters.pending == 4
+    assert (background.counters.dropped, background.counters.pending) == (2, 4)
     gate.open.set()
     assert background.close(WAIT)
     assert kept.ids == ["0", *left]
@@ -132,12 +125,7 @@ def test_a_full_queue_drops_and_counts(when_full: WhenFull, left: str) -> None:
 
 def test_a_full_queue_blocks_when_told_to() -> None:
     """The app waits for room, and nothing is dropped."""
-    gate, kept = Gate(), Kept()
-    background = BackgroundEvaluator(
-        RagEvaluator(gate), [kept], max_pending=1, max_concurrency=1, when_full="block"
-    )
-    background(call(0))
-    until(lambda: gate.asked == ["0"])
+    gate, kept, background = busy(max_pending=1, when_full="block")
     background(call(1))
     done = threading.Event()
 
@@ -160,14 +148,9 @@ def test_a_full_queue_blocks_when_told_to() -> None:
 def test_many_threads_may_submit_at_once() -> None:
     """Every call is in exactly one count."""
     background = BackgroundEvaluator(evaluator(), max_pending=50, sample_rate=0.8)
-    threads = [
-        threading.Thread(target=lambda k=k: [background(call(100 * k + n)) for n in range(100)])  # type: ignore[func-returns-value]
-        for k in range(8)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(8) as threads:
+        for k in range(8):
+            threads.submit(submit, background, range(100 * k, 100 * (k + 1)))
     assert background.close(WAIT)
 
     c = background.counters
@@ -176,37 +159,33 @@ def test_many_threads_may_submit_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("field", "value"),
     [
-        {"sample_rate": 1.5},
-        {"sample_rate": "half"},
-        {"max_pending": 0},
-        {"max_concurrency": True},
-        {"when_full": "wait"},
-        {"sinks": [print]},
-        {"sinks": [CallbackSink]},
-        {"sinks": CallbackSink(print)},
-        {"evaluation_timeout": 0},
-        {"evaluation_timeout": None},
-        {"exit_grace": -1},
-        {"exit_grace": "5"},
-        {"on_sigterm": True},
-        {"keep": -1},
-        {"keep": 2.5},
-        {"evaluator": "embedded"},
-        {"evaluator": RagEvaluator},
+        ("sample_rate", 1.5),
+        ("sample_rate", "half"),
+        ("max_pending", 0),
+        ("max_concurrency", True),
+        ("when_full", "wait"),
+        ("sinks", [print]),
+        ("sinks", [CallbackSink]),
+        ("sinks", CallbackSink(print)),
+        ("sinks", "evals.jsonl"),
+        ("evaluation_timeout", 0),
+        ("evaluation_timeout", None),
+        ("exit_grace", -1),
+        ("exit_grace", "5"),
+        ("on_sigterm", True),
+        ("keep", -1),
+        ("keep", 2.5),
+        ("evaluator", "embedded"),
+        ("evaluator", RagEvaluator),
     ],
 )
-def test_wrong_arguments_are_refused_at_construction(wrong: dict[str, object]) -> None:
-    """With the argument's name."""
-    with pytest.raises(ConfigurationError, match=f"`{next(iter(wrong))}`"):
-        BackgroundEvaluator(**{"evaluator": evaluator(), **wrong})  # type: ignore[arg-type]
-
-
-def test_a_path_in_place_of_sinks_is_shown_whole() -> None:
-    """Not by its first letter; the message says what to pass."""
-    with pytest.raises(ConfigurationError, match=r"`sinks` = 'evals.jsonl': use a list of sinks"):
-        BackgroundEvaluator(evaluator(), "evals.jsonl")  # type: ignore[arg-type]
+def test_wrong_arguments_are_refused_at_construction(field: str, value: object) -> None:
+    """With the argument's name; a path in place of sinks is shown whole, not by its first letter."""
+    words = " = 'evals.jsonl': use a list of sinks" if value == "evals.jsonl" else ""
+    with pytest.raises(ConfigurationError, match=f"`{field}`{words}"):
+        BackgroundEvaluator(**{"evaluator": evaluator(), field: value})  # type: ignore[arg-type]
 
 
 def test_a_rate_by_call_weighs_each_call_by_its_own_chance() -> None:
@@ -226,22 +205,18 @@ def test_a_rate_by_call_weighs_each_call_by_its_own_chance() -> None:
 
 def test_a_call_that_is_dropped_says_why(log: pytest.LogCaptureFixture) -> None:
     """A full queue is something to set; a closed evaluator something to look for in the app."""
-    gate = Gate()
-    background = BackgroundEvaluator(RagEvaluator(gate), max_pending=1, max_concurrency=1)
-    background(call(0))
-    until(lambda: gate.asked == ["0"])
-    background(call(1))
-    background(call(2))
+    gate, _, background = busy(max_pending=1)
+    submit(background, (1, 2))
     gate.open.set()
     background.close(WAIT)
     background(call(3))
 
-    said = [record.getMessage() for record in log.records]
+    first, second = [record.getMessage() for record in log.records]
     counters = background.counters
-    assert (counters.dropped, len(said)) == (2, 2)
+    assert counters.dropped == 2
     assert (counters.not_judged["queue_full"], counters.not_judged["closed"]) == (1, 1)
-    assert said[0].startswith("background evaluation dropped a call: its queue is full")
-    assert said[1].startswith("background evaluation dropped a call: it is closed")
+    assert first.startswith("background evaluation dropped a call: its queue is full")
+    assert second.startswith("background evaluation dropped a call: it is closed")
 
 
 def test_every_call_that_is_not_judged_has_a_reason() -> None:

@@ -37,15 +37,26 @@ def made(id: str = "1", *, response: str = "SECRET", capture: Capture | None = N
     )  # fmt: skip
 
 
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "evals.jsonl"
+
+
+@pytest.fixture
+def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    """What the sink logs."""
+    caplog.set_level(logging.INFO, logger="rag_eval_integrations.scores")
+    return caplog
+
+
 @pytest.mark.parametrize("sink", [JsonlSink("x"), LoggingSink(), CallbackSink(print)])
 def test_each_is_a_sink(sink: object) -> None:
     """They keep the protocol."""
     assert isinstance(sink, Sink)
 
 
-def test_rows_are_lines_of_evals_jsonl(tmp_path: Path) -> None:
+def test_rows_are_lines_of_evals_jsonl(path: Path) -> None:
     """Appended in order, each readable as the evaluation it was."""
-    path = tmp_path / "evals.jsonl"
     sink = JsonlSink(path)
     assert not path.exists()
     rows = [made("1"), made("2", response="a\nb\u2028c\ud800"), made("3")]
@@ -73,9 +84,8 @@ def test_the_path_does_not_move_with_the_app(
     assert (tmp_path / "evals.jsonl").exists()
 
 
-def test_a_rotated_file_is_made_anew(tmp_path: Path) -> None:
+def test_a_rotated_file_is_made_anew(path: Path, tmp_path: Path) -> None:
     """As log rotation does it: the file is renamed, the next batch starts another."""
-    path = tmp_path / "evals.jsonl"
     sink = JsonlSink(path)
     sink.write([made("1")])
     path.rename(tmp_path / "evals.jsonl.1")
@@ -84,21 +94,8 @@ def test_a_rotated_file_is_made_anew(tmp_path: Path) -> None:
     assert from_line(Evaluation, path.read_bytes()).id == "2"
 
 
-def test_a_part_left_by_a_killed_process_spoils_no_row(tmp_path: Path) -> None:
-    """The next row starts on a line of its own."""
-    path = tmp_path / "evals.jsonl"
-    path.write_bytes(b'{"schema":2,"id":"4')
-
-    JsonlSink(path).write([made("5")])
-
-    lines = path.read_bytes().splitlines()
-    assert len(lines) == 2
-    assert from_line(Evaluation, lines[1]).id == "5"
-
-
-def test_a_row_cut_short_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_cut_short_is_taken_back(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A full disk raises, and leaves whole rows only."""
-    path = tmp_path / "evals.jsonl"
     sink = JsonlSink(path)
     sink.write([made("1")])
     before = path.read_bytes()
@@ -144,10 +141,9 @@ def test_the_file_is_private_and_links_are_followed(tmp_path: Path) -> None:
     ],
 )
 def test_evaluations_are_not_mixed_with_something_else(
-    tmp_path: Path, content: bytes, why: str
+    path: Path, content: bytes, why: str
 ) -> None:
     """Refused as the sink is made, and in every batch if the file came later; left as it is."""
-    path = tmp_path / "evals.jsonl"
     early = JsonlSink(path)
     path.write_bytes(content)
 
@@ -160,14 +156,15 @@ def test_evaluations_are_not_mixed_with_something_else(
 
 
 @pytest.mark.parametrize("left", [b"", b"\n", b"{", b'{"schema":2', b'{"schema":2,"id":"4'])
-def test_what_a_killed_process_left_is_written_on(tmp_path: Path, left: bytes) -> None:
-    """However little of the first row it was."""
-    path = tmp_path / "evals.jsonl"
+def test_what_a_killed_process_left_is_written_on(path: Path, left: bytes) -> None:
+    """However little of the first row it was; the next one starts on a line of its own."""
     path.write_bytes(left)
 
     JsonlSink(path).write([made("5")])
 
-    assert from_line(Evaluation, path.read_bytes().splitlines()[-1]).id == "5"
+    lines = path.read_bytes().splitlines()
+    assert len(lines) == 1 + bool(left)
+    assert from_line(Evaluation, lines[-1]).id == "5"
     JsonlSink(path).write([made("6")])
 
 
@@ -193,9 +190,8 @@ for number in range(150):
 """
 
 
-def test_several_processes_never_tear_a_row(tmp_path: Path, root: Path) -> None:
+def test_several_processes_never_tear_a_row(path: Path, root: Path) -> None:
     """Three processes, 450 rows of 20 kB: every line is whole, and each process's in order."""
-    path = tmp_path / "evals.jsonl"
     writers = [
         subprocess.Popen([sys.executable, "-c", WRITER, path, name], cwd=root) for name in "abc"
     ]
@@ -209,9 +205,8 @@ def test_several_processes_never_tear_a_row(tmp_path: Path, root: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python 3.12 warns of any fork
-def test_a_forked_child_writes_on(tmp_path: Path) -> None:
-    """With the same sink; a child forked in the middle of a write does not keep the file locked."""
-    path = tmp_path / "evals.jsonl"
+def test_a_forked_child_writes_on(path: Path) -> None:
+    """With the same sink; neither process keeps the file locked when it has written."""
     sink = JsonlSink(path)
     sink.write([made("parent")])
     forked(lambda: sink.write([made("child")])).printed()
@@ -223,13 +218,12 @@ def test_a_forked_child_writes_on(tmp_path: Path) -> None:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def test_one_log_record_a_call_with_fields(caplog: pytest.LogCaptureFixture) -> None:
+def test_one_log_record_a_call_with_fields(log: pytest.LogCaptureFixture) -> None:
     """At INFO, with what a log pipeline needs, and no text of the user's in the message."""
     capture = Capture(framework="langchain", run_id="run-7", latency_s=1.25)
-    with caplog.at_level(logging.INFO, logger="rag_eval_integrations.scores"):
-        LoggingSink().write([made("1", capture=capture), made("2")])
+    LoggingSink().write([made("1", capture=capture), made("2")])
 
-    first, second = caplog.records
+    first, second = log.records
     assert (first.name, first.levelname) == ("rag_eval_integrations.scores", "INFO")
     assert first.getMessage() == (
         "call 1: adherence=1.000 completeness=no_relevant geval:tone=error"
@@ -243,36 +237,28 @@ def test_one_log_record_a_call_with_fields(caplog: pytest.LogCaptureFixture) -> 
         "latency_s": 1.25,
     }
     assert second.rag_eval["run_id"] is None  # type: ignore[attr-defined]  # the same
-    assert "SECRET" not in caplog.text
+    assert "SECRET" not in log.text
 
 
-def test_an_id_cannot_forge_a_log_line(caplog: pytest.LogCaptureFixture) -> None:
-    """Line ends and control characters are escaped, and it is cut."""
-    with caplog.at_level(logging.INFO, logger="rag_eval_integrations.scores"):
-        LoggingSink().write([made("1\nERROR all is lost \x1b[31m \u2028" + "x" * 500)])
+def test_an_id_or_a_name_cannot_forge_a_log_line(log: pytest.LogCaptureFixture) -> None:
+    """Line ends and control characters are escaped, an id is cut, a name of several words quoted."""
+    name = "x\n=1.000 adherence"
+    row = made().model_copy(update={"scores": {name: Score(name=name, status="scored", value=0.5)}})
+    LoggingSink().write([made("1\nERROR all is lost \x1b[31m \u2028" + "x" * 500), row])
 
-    message = caplog.records[0].getMessage()
+    message = log.records[0].getMessage()
     assert message.startswith("call 1\\nERROR all is lost \\x1b[31m \\u2028xxx")
     assert len(message) < 200
     assert message.isprintable()
+    assert log.records[1].getMessage() == 'call 1: "x\\n=1.000 adherence"=0.500'
 
 
-def test_the_name_of_a_metric_cannot_forge_a_score(caplog: pytest.LogCaptureFixture) -> None:
-    """A name that is not one word is quoted."""
-    name = "x\n=1.000 adherence"
-    row = made().model_copy(update={"scores": {name: Score(name=name, status="scored", value=0.5)}})
-    with caplog.at_level(logging.INFO, logger="rag_eval_integrations.scores"):
-        LoggingSink().write([row])
-
-    assert caplog.records[0].getMessage() == 'call 1: "x\\n=1.000 adherence"=0.500'
-
-
-def test_nothing_is_made_when_nobody_listens(caplog: pytest.LogCaptureFixture) -> None:
+def test_nothing_is_made_when_nobody_listens(log: pytest.LogCaptureFixture) -> None:
     """Below INFO the sink does no work."""
-    with caplog.at_level(logging.WARNING, logger="rag_eval_integrations.scores"):
-        LoggingSink().write([made()])
+    log.set_level(logging.WARNING, logger="rag_eval_integrations.scores")
+    LoggingSink().write([made()])
 
-    assert caplog.records == []
+    assert log.records == []
 
 
 def test_the_callback_has_every_evaluation_in_order() -> None:
@@ -298,7 +284,7 @@ def test_a_callback_that_cannot_be_called_is_refused() -> None:
 
     async def later(evaluation: Evaluation) -> None: ...
 
-    for wrong in (None, "print", later, list):
+    for wrong in (None, "print", later):
         with pytest.raises(ConfigurationError, match="`function`"):
             CallbackSink(wrong)  # type: ignore[arg-type]  # the point
     with pytest.raises(ConfigurationError, match="is a class; pass an object of it"):

@@ -10,8 +10,9 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from datetime import UTC, datetime
+from operator import itemgetter, methodcaller
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -98,11 +99,11 @@ class Tool:
     without_value: Callable[[dict[str, Any]], Any]
     """Why a score has no value, as it was received."""
     place: Callable[[dict[str, Any]], Any]
-    metadata: Callable[[dict[str, Any]], dict[str, Any]]
-    comment: Callable[[dict[str, Any]], Any]
+    metadata: Callable[[dict[str, Any]], dict[str, Any]] = itemgetter("metadata")
+    comment: Callable[[dict[str, Any]], Any] = methodcaller("get", "comment")
 
     def values(self) -> dict[str, Any]:
-        return {self.service.name_of(one): self.value(one) for one in self.service.scores}
+        return {self.service.name_of(score): self.value(score) for score in self.service.scores}
 
 
 def _langfuse(stack: ExitStack, monkeypatch: pytest.MonkeyPatch) -> Tool:
@@ -118,8 +119,6 @@ def _langfuse(stack: ExitStack, monkeypatch: pytest.MonkeyPatch) -> Tool:
         value=lambda one: one["value"] if one["dataType"] == "NUMERIC" else None,
         without_value=lambda one: (one["dataType"], one["value"]),
         place=lambda one: (one["traceId"], one["observationId"]),
-        metadata=lambda one: one["metadata"],
-        comment=lambda one: one.get("comment"),
     )  # fmt: skip
 
 
@@ -133,7 +132,6 @@ def _phoenix(stack: ExitStack, monkeypatch: pytest.MonkeyPatch) -> Tool:
         value=lambda one: one["result"].get("score"),
         without_value=lambda one: one["result"]["label"],
         place=lambda one: one["span_id"],
-        metadata=lambda one: one["metadata"],
         comment=lambda one: one["result"].get("explanation"),
     )  # fmt: skip
 
@@ -148,7 +146,6 @@ def _mlflow(stack: ExitStack, monkeypatch: pytest.MonkeyPatch) -> Tool:
         value=lambda one: one["feedback"].get("value"),
         without_value=lambda one: one["feedback"]["error"]["error_code"],
         place=lambda one: (one["trace_id"], one["span_id"]),
-        metadata=lambda one: one["metadata"],
         comment=lambda one: one.get("rationale"),
     )  # fmt: skip
 
@@ -166,11 +163,15 @@ def _langsmith(stack: ExitStack, monkeypatch: pytest.MonkeyPatch) -> Tool:
         without_value=lambda one: one["comment"],
         place=lambda one: (one["trace_id"], one["run_id"]),
         metadata=lambda one: one["feedback_source"]["metadata"],
-        comment=lambda one: one.get("comment"),
     )  # fmt: skip
 
 
 MAKERS = {"langfuse": _langfuse, "phoenix": _phoenix, "mlflow": _mlflow, "langsmith": _langsmith}
+
+
+def only(name: str) -> pytest.MarkDecorator:
+    """Mark a test that has one of the tools."""
+    return pytest.mark.parametrize("tool", [name], indirect=True)
 
 
 @pytest.fixture(params=MAKERS)
@@ -179,9 +180,11 @@ def tool(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
         yield MAKERS[request.param](stack, monkeypatch)
 
 
-def said(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
-    """What sinks have logged."""
-    return [one for one in caplog.records if one.name == "rag_eval_integrations.sinks"]
+def logged(caplog: pytest.LogCaptureFixture) -> str:
+    """The one line that sinks have logged."""
+    logger = "rag_eval_integrations.sinks"
+    (message,) = [record.getMessage() for record in caplog.records if record.name == logger]
+    return message
 
 
 @pytest.fixture
@@ -235,7 +238,10 @@ class TestEveryTool:
         assert "“SECRET it is not.”" in tool.comment(tool.service.of("adherence"))
 
     def test_chosen_metadata_goes_along(self, tool: Tool) -> None:
-        """The call's own before the captured; nothing that was not chosen."""
+        """The call's own before the captured; nothing that was not chosen.
+
+        A single name, which would be read letter by letter, is refused.
+        """
         tool.sink(metadata=("user_id", "tenant", "plan", "missing")).write(evaluated())
 
         facts = tool.metadata(tool.service.of("adherence"))
@@ -246,6 +252,8 @@ class TestEveryTool:
         tool.service.kept.clear()
         tool.sink().write(evaluated())
         assert "zoe-17" not in json.dumps(tool.service.scores)
+        with pytest.raises(ConfigurationError, match="`metadata` = 'user_id': use a list of names"):
+            tool.sink(metadata="user_id")
 
     def test_a_lost_answer_makes_nothing_twice(self, tool: Tool, at_once: None) -> None:
         """The service kept the scores and its answer was lost: they are sent again, and are once."""
@@ -294,43 +302,33 @@ class TestEveryTool:
         """It is left out and counted; that is no failure."""
         sink = tool.sink()
         with caplog.at_level(logging.WARNING, logger="rag_eval_integrations.sinks"):
-            own = [call(number, traces={}) for number in range(2)]
-            plain = Capture(framework="plain")
-            sink.write(evaluated(*[one.model_copy(update={"capture": plain}) for one in own]))
+            plain = {"capture": Capture(framework="plain")}
+            sink.write(evaluated(*[call(n).model_copy(update=plain) for n in range(2)]))
 
         assert tool.service.scores == []
         assert sink.left_out == 2
-        (record,) = said(caplog)
         source = {"phoenix": "openinference"}.get(tool.name, tool.name)
-        assert f"{type(sink).__name__}: a call has no trace of {source}" in record.getMessage()
-
-    def test_metadata_is_a_list_of_names(self, tool: Tool) -> None:
-        """A single name, which would be read letter by letter, is refused."""
-        with pytest.raises(ConfigurationError, match="`metadata` = 'user_id': use a list of names"):
-            tool.sink(metadata="user_id")
+        assert f"{type(sink).__name__}: a call has no trace of {source}" in logged(caplog)
 
 
-def test_langfuse_repeats_with_the_same_date() -> None:
+@only("langfuse")
+def test_langfuse_repeats_with_the_same_date(tool: Tool) -> None:
     """The time of a score is that of its call: a repeat after midnight replaces it."""
-    with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
-        tool = _langfuse(stack, patch)
-        made = evaluated(call())
-        tool.sink().write(made)
-        tool.sink().write(made)
+    made = evaluated(call())
+    tool.sink().write(made)
+    tool.sink().write(made)
 
-        assert len(tool.service.scores) == len(TRACE_SCORES)
-        assert tool.service.of("adherence")["timestamp"] == BEGAN.isoformat()
-        assert (BEGAN + timedelta(seconds=3)).date() != BEGAN.date()
+    assert len(tool.service.scores) == len(TRACE_SCORES)
+    assert tool.service.of("adherence")["timestamp"] == BEGAN.isoformat()
 
 
-def test_langfuse_takes_its_own_trace_first() -> None:
+@only("langfuse")
+def test_langfuse_takes_its_own_trace_first(tool: Tool) -> None:
     """Else one of OpenTelemetry, whose ids are its own."""
     both: Any = {"openinference": (TRACE, SPAN), "langfuse": ("f" * 32, "e" * 16)}
-    with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
-        tool = _langfuse(stack, patch)
-        tool.sink().write(evaluated(call(traces=both)))
+    tool.sink().write(evaluated(call(traces=both)))
 
-        assert tool.place(tool.service.of("adherence")) == ("f" * 32, "e" * 16)
+    assert tool.place(tool.service.of("adherence")) == ("f" * 32, "e" * 16)
 
 
 def test_langfuse_groups_scores_with_the_environment_of_the_client() -> None:
@@ -347,32 +345,50 @@ def test_langfuse_groups_scores_with_the_environment_of_the_client() -> None:
         assert service.of("adherence")["environment"] == "staging"
 
 
-def test_langfuse_that_rejects_some_of_a_batch() -> None:
+@only("langfuse")
+def test_langfuse_that_rejects_some_of_a_batch(tool: Tool) -> None:
     """Answers 207 and does not say which: all of the batch is sent again, a few times."""
-    with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
-        tool = _langfuse(stack, patch)
-        reply = {"accepted": 5, "rejected": 1, "errors": [{"message": "too long"}]}
-        tool.service.answer = lambda *request: (207, reply)
+    reply = {"accepted": 5, "rejected": 1, "errors": [{"message": "too long"}]}
+    tool.service.answer = lambda *request: (207, reply)
 
-        with pytest.raises(PartlyWrittenError, match="rejected 1 of 6 scores: too long"):
-            tool.sink().write(evaluated())
+    with pytest.raises(PartlyWrittenError, match="rejected 1 of 6 scores: too long"):
+        tool.sink().write(evaluated())
 
 
-def test_phoenix_keeps_what_it_knows_and_gets_the_rest_later(at_once: None) -> None:
+@only("phoenix")
+def test_a_batch_that_comes_again_counts_its_calls_without_a_trace_once(
+    tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the tool was away before the first score was sent."""
+    sink, batch = tool.sink(), evaluated(call(0), call(1, traces={}))
+
+    def away() -> None:
+        raise ConnectionError("away")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(sink, "_prepare", away)
+        for _ in range(2):
+            with pytest.raises(ConnectionError):
+                sink.write(batch)
+    sink.write(batch)
+
+    assert sink.left_out == 1
+
+
+@only("phoenix")
+def test_phoenix_keeps_what_it_knows_and_gets_the_rest_later(tool: Tool, at_once: None) -> None:
     """A span that has not arrived fails alone, and is tried again until it has."""
     late: Any = {"openinference": (TRACE, "c" * 16)}
-    with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
-        tool = _phoenix(stack, patch)
-        tool.service.unknown.add("c" * 16)
-        batch = evaluated(call(0), call(1, traces=late), call(2))
-        with pytest.raises(PartlyWrittenError) as raised:
-            tool.sink().write(batch)
+    tool.service.unknown.add("c" * 16)
+    batch = evaluated(call(0), call(1, traces=late), call(2))
+    with pytest.raises(PartlyWrittenError) as raised:
+        tool.sink().write(batch)
 
-        assert [one.id for one in raised.value.left] == [batch[1].id]
-        assert len(tool.service.scores) == 2 * len(TRACE_SCORES)
-        tool.service.unknown.clear()
-        tool.sink().write(raised.value.left)
-        assert len(tool.service.scores) == 3 * len(TRACE_SCORES)
+    assert [one.id for one in raised.value.left] == [batch[1].id]
+    assert len(tool.service.scores) == 2 * len(TRACE_SCORES)
+    tool.service.unknown.clear()
+    tool.sink().write(raised.value.left)
+    assert len(tool.service.scores) == 3 * len(TRACE_SCORES)
 
 
 def test_phoenix_gets_the_spans_first() -> None:
@@ -406,18 +422,17 @@ print(seen)
     assert done.stdout.strip() == "['rag', 'scores']"
 
 
-def test_mlflow_updates_what_is_there() -> None:
+@only("mlflow")
+def test_mlflow_updates_what_is_there(tool: Tool) -> None:
     """A value that changed, of the same call and evaluator, takes the place of the former."""
-    with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
-        tool = _mlflow(stack, patch)
-        first = with_all_states()
-        tool.sink().write([first])
-        better = first.scores["bad"].model_copy(update={"value": 1.0})
-        tool.sink().write([first.model_copy(update={"scores": {**first.scores, "bad": better}})])
+    first = with_all_states()
+    tool.sink().write([first])
+    better = first.scores["bad"].model_copy(update={"value": 1.0})
+    tool.sink().write([first.model_copy(update={"scores": {**first.scores, "bad": better}})])
 
-        assert len(tool.service.scores) == 4
-        assert tool.values()["bad"] == 1.0
-        assert all(key.startswith("a-") and len(key) == 34 for (key,) in tool.service.kept)
+    assert len(tool.service.scores) == 4
+    assert tool.values()["bad"] == 1.0
+    assert all(key.startswith("a-") and len(key) == 34 for (key,) in tool.service.kept)
 
 
 def test_mlflow_s_client_repeats_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -432,30 +447,28 @@ def test_mlflow_s_client_repeats_seldom(monkeypatch: pytest.MonkeyPatch) -> None
     assert os.environ.pop("MLFLOW_HTTP_REQUEST_MAX_RETRIES") == "2"
 
 
-def test_langsmith_does_not_extend_retention_unless_asked() -> None:
+@only("langsmith")
+def test_langsmith_does_not_extend_retention_unless_asked(tool: Tool) -> None:
     """With it the client sends in batches, which the sink waits for."""
-    with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
-        tool = _langsmith(stack, patch)
-        tool.sink().write(evaluated())
-        assert tool.service.of("adherence")["extend_trace_retention"] is False
-        assert tool.service.of("adherence")["trace_id"] == RUN
+    tool.sink().write(evaluated())
+    assert tool.service.of("adherence")["extend_trace_retention"] is False
+    assert tool.service.of("adherence")["trace_id"] == RUN
 
-        tool.service.kept.clear()
-        tool.sink(extend_trace_retention=True).write(evaluated())
-        assert (tool.service.scores, tool.service.multipart) == ([], 1)
+    tool.service.kept.clear()
+    tool.sink(extend_trace_retention=True).write(evaluated())
+    assert (tool.service.scores, tool.service.multipart) == ([], 1)
 
 
-def test_langsmith_finds_a_run_of_langchain_by_its_id() -> None:
+@only("langsmith")
+def test_langsmith_finds_a_run_of_langchain_by_its_id(tool: Tool) -> None:
     """Where its tracer told no trace: the id that capture has is the run's."""
     run: Any = call(traces={}).model_copy(
         update={"capture": Capture(framework="langchain", run_id=RUN)}
     )
-    with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
-        tool = _langsmith(stack, patch)
-        tool.sink().write(evaluated(run))
+    tool.sink().write(evaluated(run))
 
-        assert tool.service.of("adherence")["run_id"] == RUN
-        assert "trace_id" not in tool.service.of("adherence")
+    assert tool.service.of("adherence")["run_id"] == RUN
+    assert "trace_id" not in tool.service.of("adherence")
 
 
 def test_langsmith_tells_that_its_client_samples(caplog: pytest.LogCaptureFixture) -> None:
@@ -470,13 +483,7 @@ def test_langsmith_tells_that_its_client_samples(caplog: pytest.LogCaptureFixtur
             sink.write(evaluated())
 
         assert service.scores == []
-        (record,) = said(caplog)
-        assert "samples runs (tracing_sampling_rate = 0.0) and drops the feedback" in (
-            record.getMessage()
-        )
-
-
-Extra = Literal["otel", "langfuse", "phoenix", "mlflow", "langchain"]
+        assert "samples runs (tracing_sampling_rate = 0.0) and drops the feedback" in logged(caplog)
 
 
 @pytest.mark.parametrize(
@@ -490,7 +497,7 @@ Extra = Literal["otel", "langfuse", "phoenix", "mlflow", "langchain"]
     ],
 )
 def test_a_client_that_is_not_installed(
-    sink: Any, module: str, extra: Extra, monkeypatch: pytest.MonkeyPatch
+    sink: Any, module: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Is told as the sink is made, with the extra that installs it."""
     for name in [name for name in sys.modules if name.split(".")[0] == module]:

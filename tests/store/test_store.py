@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 import time
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,17 @@ from runs import call as evaluation_of
 
 from rag_eval_integrations import RagCall
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.records import Evaluation, Means, Usage
+from rag_eval_integrations.records import Means, Usage
 from rag_eval_integrations.store import Store, database
 from rag_eval_integrations.store.database import ClaimedCall, Outcome
 
 CALL = RagCall("When does the ferry leave?", ["It leaves at nine."], "At nine.")
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    with closing(Store(url)) as store:
+        yield store
 
 
 def judged(claimed: ClaimedCall, value: float | str | None = 1.0, **more: Any) -> Outcome:
@@ -27,9 +34,9 @@ def judged(claimed: ClaimedCall, value: float | str | None = 1.0, **more: Any) -
     return Outcome(claimed, "judged", evaluation=evaluation, seconds=0.5)
 
 
-def test_equal_calls_are_two_rows_each_claimed_by_one_worker(url: str) -> None:
+def test_equal_calls_are_two_rows_each_claimed_by_one_worker(store: Store, url: str) -> None:
     """What a worker holds no other gets, until it has settled it; nothing is recorded twice."""
-    with closing(Store(url)) as store, closing(Store(url)) as other:
+    with closing(Store(url)) as other:
         uids = {store.submit(CALL), store.submit(CALL), store.submit(CALL)}
         mine, theirs = store.claim("a", 2), other.claim("b", 5)
 
@@ -44,38 +51,38 @@ def test_equal_calls_are_two_rows_each_claimed_by_one_worker(url: str) -> None:
         assert store.counts() == [("judged", "", 2), ("due", "", 1)]
 
 
-def test_a_lease_that_ran_out_is_another_workers(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lease_that_ran_out_is_another_workers(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The first worker's late result is dropped, and a renewed lease does not run out."""
     monkeypatch.setattr(database, "LEASE", 0.0)
-    with closing(Store(url)) as store:
-        store.submit(CALL)
-        (first,) = store.claim("a", 5)
-        (again,) = store.claim("b", 5)
-        monkeypatch.setattr(database, "LEASE", 60.0)
-        store.renew("b")
+    store.submit(CALL)
+    (first,) = store.claim("a", 5)
+    (again,) = store.claim("b", 5)
+    monkeypatch.setattr(database, "LEASE", 60.0)
+    store.renew("b")
 
-        assert store.claim("c", 5) == []
-        assert store.settle([judged(first)], "a") == []
-        assert len(store.settle([judged(again)], "b")) == 1
-        assert again.tries == 2
+    assert store.claim("c", 5) == []
+    assert store.settle([judged(first)], "a") == []
+    assert len(store.settle([judged(again)], "b")) == 1
+    assert again.tries == 2
 
 
-def test_what_is_tried_in_vain_is_parked_until_it_is_brought_back(url: str) -> None:
+def test_what_is_tried_in_vain_is_parked_until_it_is_brought_back(store: Store) -> None:
     """With its error; one that is to be tried again is not due before."""
-    with closing(Store(url)) as store:
-        store.submit(CALL)
-        (claimed,) = store.claim("a", 1)
-        store.settle([Outcome(claimed, "due", "judge: down", wait=1_800.0)], "a")
-        assert store.claim("a", 1) == []
-        assert store.counts() == [("due", "judge: down", 1)]
-        other = store.submit(CALL)
-        (claimed,) = store.claim("a", 1)
-        assert claimed.call_uid == other
-        store.settle([Outcome(claimed, "parked", "a \0 byte")], "a")
+    store.submit(CALL)
+    (claimed,) = store.claim("a", 1)
+    store.settle([Outcome(claimed, "due", "judge: down", wait=1_800.0)], "a")
+    assert store.claim("a", 1) == []
+    assert store.counts() == [("due", "judge: down", 1)]
+    other = store.submit(CALL)
+    (claimed,) = store.claim("a", 1)
+    assert claimed.call_uid == other
+    store.settle([Outcome(claimed, "parked", "a \0 byte")], "a")
 
-        assert ("parked", "a \ufffd byte", 1) in store.counts()
-        assert store.retry() == 1
-        assert [again.tries for again in store.claim("a", 5)] == [1]
+    assert ("parked", "a \ufffd byte", 1) in store.counts()
+    assert store.retry() == 1
+    assert [again.tries for again in store.claim("a", 5)] == [1]
 
 
 def test_on_postgresql_the_servers_clock_counts(
@@ -92,85 +99,85 @@ def test_on_postgresql_the_servers_clock_counts(
         assert store.now() < early - 80_000
 
 
-def test_means_are_those_of_the_evaluations(url: str) -> None:
-    """By maker, with the same intervals as everywhere, and counts of calls without a value."""
+def test_means_are_those_of_the_evaluations(store: Store) -> None:
+    """By maker, with the same intervals as everywhere, and counts of calls without a value.
+
+    The evaluations read back whole, in the order of their recording.
+    """
     values: list[float | str | None] = [1.0, 0.0, 0.25, 0.5, "no_context", 1.0]
-    with closing(Store(url)) as store:
-        for _ in values:
-            store.submit(CALL)
-        outcomes = [judged(c, v) for c, v in zip(store.claim("a", 9), values, strict=True)]
-        recorded = store.settle(outcomes, "a")
-        means = store.means(0.0)
-        by_hand = Means()
-        for evaluation in recorded:
-            by_hand.add(evaluation)
+    for _ in values:
+        store.submit(CALL)
+    outcomes = [judged(c, v) for c, v in zip(store.claim("a", 9), values, strict=True)]
+    recorded = store.settle(outcomes, "a")
+    means = store.means(0.0)
+    by_hand = Means()
+    for evaluation in recorded:
+        by_hand.add(evaluation)
 
-        assert {period.made.name for period in means} == {"adherence", "mrr@3"}
-        for period in means:
-            mean = by_hand.mean(period.made.name)
-            assert mean is not None
-            assert period.made in by_hand.made
-            assert period.total == len(values)
-            assert (period.mean.n, period.mean.mean) == (mean.n, pytest.approx(mean.mean))
-            assert period.mean.ci95 == pytest.approx(mean.ci95)
-            assert str(period.mean.interval)[12:] == str(mean.interval)[12:]
-        began = store.now() - 120
-        assert {p.start for p in store.means(began, step=60.0)} == {began + 60.0}
-        assert store.means(0.0, began) == []
+    assert list(store.evaluations()) == recorded
+    assert {period.made.name for period in means} == {"adherence", "mrr@3"}
+    for period in means:
+        mean = by_hand.mean(period.made.name)
+        assert mean is not None
+        assert period.made in by_hand.made
+        assert period.total == len(values)
+        assert (period.mean.n, period.mean.mean) == (mean.n, pytest.approx(mean.mean))
+        assert period.mean.ci95 == pytest.approx(mean.ci95)
+        assert str(period.mean.interval)[12:] == str(mean.interval)[12:]
+    began = store.now() - 120
+    assert {p.start for p in store.means(began, step=60.0)} == {began + 60.0}
+    assert store.means(0.0, began) == []
 
 
-def test_two_evaluators_are_kept_apart(url: str) -> None:
+def test_two_evaluators_are_kept_apart(store: Store) -> None:
     """An evaluation stands once per call and fingerprint, and no mean is of both."""
-    with closing(Store(url)) as store:
-        store.submit(CALL)
-        (claimed,) = store.claim("a", 1)
-        store.settle([judged(claimed)], "a")
-        by = evaluation_of("x", {}).judge
-        second = judged(claimed, 0.0, fingerprint="f2", method="other")
-        ((left, latest),) = store.without("f2")
+    store.submit(CALL)
+    (claimed,) = store.claim("a", 1)
+    store.settle([judged(claimed)], "a")
+    by = evaluation_of("x", {}).judge
+    second = judged(claimed, 0.0, fingerprint="f2", method="other")
+    ((left, latest),) = store.without("f2")
 
-        assert left.call_uid == claimed.call_uid
-        assert latest is not None
-        assert latest.scores["adherence"].value == 1.0
-        assert len(store.settle([second])) == 1
-        assert store.settle([second]) == []
-        assert list(store.without("f2")) == []
-        assert [(row[0], row[2]) for row in store.evaluators()] == [(by.name, 1)] * 2
-        values = [p.mean.mean for p in store.means(0.0) if p.made.name == "adherence"]
-        assert sorted(values) == [0.0, 1.0]  # type: ignore[type-var]
+    assert left.call_uid == claimed.call_uid
+    assert latest is not None
+    assert latest.scores["adherence"].value == 1.0
+    assert len(store.settle([second])) == 1
+    assert store.settle([second]) == []
+    assert list(store.without("f2")) == []
+    assert [(row[0], row[2]) for row in store.evaluators()] == [(by.name, 1)] * 2
+    values = [p.mean.mean for p in store.means(0.0) if p.made.name == "adherence"]
+    assert sorted(values) == [0.0, 1.0]  # type: ignore[type-var]
 
 
-def test_a_call_left_out_can_be_judged_afterwards(url: str) -> None:
+def test_a_call_left_out_can_be_judged_afterwards(store: Store) -> None:
     """It is judged then; one that is still waiting stays the workers'."""
-    with closing(Store(url)) as store:
-        store.submit(CALL)
-        (claimed,) = store.claim("a", 1)
-        store.settle([Outcome(claimed, "left_out", "not in the sample of 0.1")], "a")
-        store.submit(CALL)
-        store.settle([judged(left) for left, _ in store.without("f1")])
+    store.submit(CALL)
+    (claimed,) = store.claim("a", 1)
+    store.settle([Outcome(claimed, "left_out", "not in the sample of 0.1")], "a")
+    store.submit(CALL)
+    store.settle([judged(left) for left, _ in store.without("f1")])
 
-        assert store.counts() == [("due", "", 1), ("judged", "", 1)]
-        assert len(store.claim("a", 5)) == 1
+    assert store.counts() == [("due", "", 1), ("judged", "", 1)]
+    assert len(store.claim("a", 5)) == 1
 
 
-def test_failing_calls_costs_and_old_ones(url: str) -> None:
+def test_failing_calls_costs_and_old_ones(store: Store) -> None:
     """The newest failing first; what is pruned is gone with its scores."""
-    with closing(Store(url)) as store:
-        for name in ("good", "bad"):
-            store.submit(CALL.model_copy(update={"question": name}))
-            (claimed,) = store.claim("a", 1)
-            usage = Usage(requests=1, cost_usd=0.25)
-            more: dict[str, Any] = {"usage": usage, "metadata": {"name": name}}
-            value = float(name == "good")
-            store.settle([judged(claimed, value, supported=name == "good", **more)], "a")
-        assert [e.metadata["name"] for e in store.evaluations()] == ["good", "bad"]
-        assert [e.metadata["name"] for e in store.failing(0.0, 5)] == ["bad"]
-        assert store.failing(time.time() + 60, 5) == []
-        assert store.spent(0.0) == 0.5
-        assert store.prune(time.time() - 3_600) == 0
-        assert store.prune(time.time() + 3_600) == 2
-        assert list(store.evaluations()) == []
-        assert store.means(0.0) == []
+    for name in ("good", "bad"):
+        store.submit(CALL.model_copy(update={"question": name}))
+        (claimed,) = store.claim("a", 1)
+        usage = Usage(requests=1, cost_usd=0.25)
+        more: dict[str, Any] = {"usage": usage, "metadata": {"name": name}}
+        value = float(name == "good")
+        store.settle([judged(claimed, value, supported=name == "good", **more)], "a")
+    assert [e.metadata["name"] for e in store.evaluations()] == ["good", "bad"]
+    assert [e.metadata["name"] for e in store.failing(0.0, 5)] == ["bad"]
+    assert store.failing(time.time() + 60, 5) == []
+    assert store.spent(0.0) == 0.5
+    assert store.prune(time.time() - 3_600) == 0
+    assert store.prune(time.time() + 3_600) == 2
+    assert list(store.evaluations()) == []
+    assert store.means(0.0) == []
 
 
 def test_redaction_comes_before_anything_is_written(url: str) -> None:
@@ -202,19 +209,9 @@ def test_a_file_is_private_and_another_kind_of_file_is_refused(tmp_path: Path) -
     assert "secret" not in str(failed.value)
 
 
-def test_all_share_one_limit_per_minute(url: str) -> None:
+def test_all_share_one_limit_per_minute(store: Store, url: str) -> None:
     """Starts of two workers are counted together."""
-    with closing(Store(url)) as store, closing(Store(url)) as other:
+    with closing(Store(url)) as other:
         assert store.take_permit("judge requests", 61.0) == 0.0
         assert 60.0 < other.take_permit("judge requests", 61.0) <= 61.0
         assert other.take_permit("another", 61.0) == 0.0
-
-
-def test_evaluations_read_back_whole(url: str) -> None:
-    """In pages, in the order of their recording."""
-    with closing(Store(url)) as store:
-        for _ in range(3):
-            store.submit(CALL)
-        recorded: list[Evaluation] = store.settle([judged(c) for c in store.claim("a", 3)], "a")
-
-        assert list(store.evaluations()) == recorded
