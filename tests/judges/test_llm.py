@@ -353,8 +353,8 @@ async def test_an_empty_list_says_that_there_is_none() -> None:
     """One request; nothing relevant is a finding, and words such as `none` stand for no sentence."""
     for keys in ([], ["general"], ["none"], [""], ["N/A"]):
         entry = {"supporting_sentence_keys": keys, "fully_supported": False}
-        reply = json.loads(labels_reply(keys, []))
-        reply["sentence_support_information"] = [{"response_sentence_key": k, **entry} for k in "ab"]
+        entries = [{"response_sentence_key": key, **entry} for key in "ab"]
+        reply = {**json.loads(labels_reply(keys, [])), "sentence_support_information": entries}
         model = ScriptedModel([json.dumps(reply)])
 
         evaluation = await RagEvaluator(model).evaluate(CALL.call)

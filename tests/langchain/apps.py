@@ -2,62 +2,40 @@
 
 from __future__ import annotations
 
-import operator
-from typing import Annotated, Any, TypedDict
+from typing import Any, TypedDict
 
-from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain.agents import create_agent
 from langchain_core.documents import Document
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.language_models.fake_chat_models import FakeMessagesListChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.outputs import ChatResult
+from langchain_core.tools import BaseTool, create_retriever_tool
 from langgraph.graph import END, START, StateGraph
-from pydantic import PrivateAttr
 
 from .conftest import ANSWER, Sections, sections
 
 QUESTION = "How fast is the kettle?"
 
 
-class Scripted(BaseChatModel):
-    """Gives its replies one after the other and keeps the prompts it was shown."""
+class Scripted(FakeMessagesListChatModel):
+    """Gives copies of its replies one after the other, and calls tools as they say."""
 
-    replies: list[AIMessage]
-    _shown: list[list[BaseMessage]] = PrivateAttr(default_factory=list)
-
-    @property
-    def _llm_type(self) -> str:
-        return "scripted"
-
-    @property
-    def shown(self) -> list[list[BaseMessage]]:
-        return self._shown
-
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        self._shown.append(messages)
-        reply = self.replies[(len(self._shown) - 1) % len(self.replies)]
-        return ChatResult(generations=[ChatGeneration(message=reply.model_copy(deep=True))])
+    def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
+        return super()._generate(*args, **kwargs).model_copy(deep=True)
 
     def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
         return self
 
 
-def calls_tool(*queries: str, name: str = "search", text: str = "") -> AIMessage:
-    """A model's message that asks for a tool, once for every query."""
-    calls = [
-        {"name": name, "args": {"query": query}, "id": f"{name}-{i}-{query}"}
-        for i, query in enumerate(queries)
-    ]
-    return AIMessage(text, tool_calls=calls)
+def scripted(*replies: AIMessage | str) -> Scripted:
+    messages = [AIMessage(reply) if isinstance(reply, str) else reply for reply in replies]
+    return Scripted(responses=[*messages])
 
 
-def says(text: str = ANSWER) -> AIMessage:
-    return AIMessage(text)
+def calls_tool(query: str, name: str = "search", text: str = "") -> AIMessage:
+    """A model's message that asks for a tool."""
+    call = {"name": name, "args": {"query": query}, "id": f"{name}-{query}"}
+    return AIMessage(text, tool_calls=[call])
 
 
 class State(TypedDict, total=False):
@@ -68,17 +46,7 @@ class State(TypedDict, total=False):
     answer: str
 
 
-class Gathering(TypedDict, total=False):
-    """State of a graph whose branches retrieve side by side."""
-
-    question: str
-    context: Annotated[list[Document], operator.add]
-    answer: str
-
-
-def graph(
-    schema: Any, *, checkpointer: Any = None, interrupt_before: Any = None, **nodes: Any
-) -> Any:
+def graph(schema: Any, checkpointer: Any = None, interrupt_before: Any = None, **nodes: Any) -> Any:
     """A graph of nodes one after the other."""
     made = StateGraph(schema)
     before = START
@@ -107,5 +75,19 @@ class Store:
         return [(document, 0.75) for document in sections()]
 
 
-def ids(documents: Any) -> list[str | None]:
-    return [document.id for document in documents]
+def retriever_tool(
+    retriever: Any = None, name: str = "search", response_format: Any = "content"
+) -> BaseTool:
+    return create_retriever_tool(
+        retriever or Sections(), name, "Searches.", response_format=response_format
+    )
+
+
+def agent(*replies: AIMessage | str, tools: Any = None, **options: Any) -> Any:
+    """An agent that searches once and answers, or says what is given."""
+    model = scripted(*replies or (calls_tool("kettle"), ANSWER))
+    return create_agent(model, [retriever_tool()] if tools is None else tools, **options)
+
+
+def asked(question: str = QUESTION) -> dict[str, Any]:
+    return {"messages": [("user", question)]}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
 import pytest
-from langchain_core.callbacks import CallbackManagerForRetrieverRun
+from by_hand import ScriptedJudge, labels_of
 from langchain_core.documents import Document
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.output_parsers import StrOutputParser
@@ -15,12 +16,12 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableLambda, RunnablePassthrough
 
 from rag_eval_integrations.langchain import RagEvalCallbackHandler
-from rag_eval_integrations.records import Capture, RagCall
+from rag_eval_integrations.records import Capture, Evaluation, RagCall
 
 ANSWER = "The kettle boils in four minutes."
-PROMPT = ChatPromptTemplate.from_messages(
-    [("system", "Use this:\n{context}"), ("human", "{question}")]
-)
+LABELS = labels_of(["0a"], ["0a"], {"a": (["0a"], True)})
+"""One document sentence, relevant and used; one response sentence, supported."""
+PROMPT = ChatPromptTemplate.from_messages([("system", "Use:\n{context}"), ("human", "{question}")])
 
 
 def sections() -> list[Document]:
@@ -37,9 +38,7 @@ class Sections(BaseRetriever):
     found: list[Document] | None = None
     error: str | None = None
 
-    def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
-    ) -> list[Document]:
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
         if self.error is not None:
             raise RuntimeError(self.error)
         return sections() if self.found is None else list(self.found)
@@ -65,40 +64,78 @@ def rag_chain(
     return chain
 
 
+def judge(answer: Any = LABELS) -> ScriptedJudge:
+    return ScriptedJudge(answer)
+
+
+def ids(documents: Any) -> list[str | None]:
+    return [document.id for document in documents]
+
+
+def chat_model(base_url: str, **changes: Any) -> Any:
+    """A model of a server that a test runs."""
+    from langchain_openai import ChatOpenAI
+
+    options: dict[str, Any] = {"model": "m", "api_key": "none", "max_retries": 0, **changes}
+    return ChatOpenAI(base_url=base_url, **options)
+
+
+def capture_of(call: RagCall | Evaluation | None) -> Capture:
+    assert call is not None
+    assert call.capture is not None
+    return call.capture
+
+
 class Captured:
     """A handler and what it delivered."""
 
-    def __init__(self) -> None:
+    def __init__(self, **options: Any) -> None:
         self.calls: list[RagCall] = []
-        self.handler = RagEvalCallbackHandler(self.calls.append)
+        self.handler = RagEvalCallbackHandler(self.calls.append, **options)
 
     @property
     def config(self) -> Any:
         return {"callbacks": [self.handler]}
 
     @property
+    def remembering(self) -> Any:
+        """The config of an app that keeps its state from turn to turn."""
+        return {**self.config, "configurable": {"thread_id": "1"}}
+
+    @property
     def only(self) -> RagCall:
-        assert [call.question for call in self.calls] == [self.calls[0].question]
+        assert self.questions == [self.calls[0].question]
         return self.calls[0]
 
     @property
     def how(self) -> Capture:
-        assert self.only.capture is not None
-        return self.only.capture
+        return capture_of(self.only)
 
     @property
-    def statuses(self) -> list[str | None]:
-        return [None if call.capture is None else call.capture.status for call in self.calls]
+    def statuses(self) -> list[str]:
+        return [capture_of(call).status for call in self.calls]
+
+    @property
+    def questions(self) -> list[str]:
+        return [call.question for call in self.calls]
+
+    @property
+    def ids_by_call(self) -> list[list[str | None]]:
+        return [ids(call.documents) for call in self.calls]
+
+    @property
+    def substances(self) -> list[dict[str, Any]]:
+        return [substance(call) for call in self.calls]
 
     @property
     def ids(self) -> list[str | None]:
         """Ids of the documents."""
-        return [document.id for document in self.only.documents]
+        return ids(self.only.documents)
 
     @property
     def left_out(self) -> list[str | None]:
         """Ids of the documents that did not reach the prompt."""
-        return [document.id for document in self.how.not_in_prompt]
+        return ids(self.how.not_in_prompt)
 
     @property
     def found(self) -> tuple[list[str | None], str, list[str | None]]:
@@ -134,6 +171,15 @@ async def run(graph: Runnable[Any, Any], given: Any, way: str, config: Any = Non
     else:
         items = [item async for item in graph.astream(given, config)]
     return "".join(items) if all(isinstance(item, str) for item in items) else items[-1]
+
+
+async def cancel(running: Coroutine[Any, Any, Any], begun: asyncio.Event) -> None:
+    """Cancel what runs when it has begun."""
+    task = asyncio.create_task(running)
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
 
 
 @pytest.fixture

@@ -7,17 +7,16 @@ import json
 from typing import Any
 
 import pytest
-from langchain.agents import create_agent
 from langchain_core.messages import AIMessage
 from langchain_core.output_parsers import StrOutputParser
-from langchain_core.runnables import RunnableLambda, RunnablePassthrough
-from langchain_core.tools import create_retriever_tool, tool
+from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import MessagesState
 from langgraph.prebuilt import ToolNode
 from pydantic import BaseModel
 
-from .apps import QUESTION, Named, Scripted, State, calls_tool, graph, ids, says
+from .apps import QUESTION, Named, State, agent, asked, calls_tool, graph, retriever_tool, scripted
 from .conftest import ANSWER, PROMPT, Captured, Sections, joined, model, rag_chain, run, sections
 
 
@@ -27,101 +26,76 @@ class Minutes(BaseModel):
     minutes: int
 
 
+STRUCTURED = AIMessage("", tool_calls=[{"name": "Minutes", "args": {"minutes": 4}, "id": "1"}])
+"""A model's answer by a call of a tool."""
+
+
+DRAFT = "A draft about the kettle."
+
+
 class TestWriters:
     @pytest.mark.parametrize(
-        ("answer", "replies"),
+        ("answer", "replies", "shown"),
         [
-            ("Yes", ["Yes", "Yes, that is grounded."]),  # the second model's text holds it, too
-            (ANSWER, [json.dumps({"answer": ANSWER, "sure": True}), "Fine"]),
-            ("Fast.", ["  Fast.\n", "Fine"]),
+            ("Yes", ["Yes", "Yes, that is grounded."], ["a"]),  # the second text holds it, too
+            (ANSWER, [json.dumps({"answer": ANSWER, "sure": True}), "Fine"], ["a"]),
+            ("Fast.", ["  Fast.\n", "Fine"], ["a"]),
+            (f"{DRAFT} And so on.\nEnd.", [DRAFT, f"{DRAFT} And so on."], ["b"]),
+            ("4", ["The answer is 4", "4 is fine"], ["b"]),
         ],
-        ids=["short", "out of json", "stripped"],
+        ids=["short", "out of json", "stripped", "rewritten", "part of both"],
     )
-    def test_answer_before_a_check(
-        self, captured: Captured, answer: str, replies: list[str]
+    def test_document_of_the_writer(
+        self, captured: Captured, answer: str, replies: list[str], shown: list[str]
     ) -> None:
-        """An answer that was taken out of a model's text is that model's, not a later one's."""
-        judge = Scripted(replies=[says(text) for text in replies])
+        """An answer that was taken out of a model's text is that model's, not a later one's.
+
+        A draft that the final text repeats is not what was answered. A short answer that is a part
+        of several texts may be of any: the last is looked at.
+        """
+        writer = scripted(*replies)
 
         def ask(question: str) -> str:
-            first, second, _ = Sections().invoke(question)
-            text = judge.invoke(f"{question} {first.page_content}").text
-            judge.invoke(f"Check it: {second.page_content}")
-            return str(json.loads(text)["answer"]) if text[0] == "{" else text.strip()
+            for document in Sections().invoke(question)[:2]:
+                writer.invoke(f"{question} {document.page_content}")
+            return answer
 
         RunnableLambda(ask).invoke(QUESTION, captured.config)
 
-        assert captured.only.response == answer
-        assert captured.ids == ["a"]
+        assert (captured.only.response, captured.ids) == (answer, shown)
 
-    def test_draft_that_was_rewritten(self, captured: Captured) -> None:
-        """A draft that the final text repeats is not what was answered."""
-        draft, other = "A draft about the kettle.", sections()[1].page_content
-        writer = Scripted(replies=[says(draft), says(f"{draft} And about its lid.")])
 
-        def revise(question: str) -> str:
-            first, second, _ = Sections().invoke(question)
-            writer.invoke(f"Say something about nothing: {second.page_content}")
-            return writer.invoke(f"{question} {first.page_content}").text + "\nEnd."
+class Wider(State, total=False):
+    """State of a graph in which several models write."""
 
-        RunnableLambda(revise).invoke(QUESTION, captured.config)
-
-        assert other == captured.how.not_in_prompt[0].text
-        assert captured.ids == ["a"]
-
-    def test_short_answer_that_cannot_be_told(self, captured: Captured) -> None:
-        """A short answer that is a part of several texts may be of any: the last is looked at."""
-        judge = Scripted(replies=[says("The answer is 4"), says("4 is fine")])
-
-        def ask(question: str) -> str:
-            retrieved = joined(Sections().invoke(question))
-            judge.invoke(f"{question} {retrieved}")
-            judge.invoke("Check it.")
-            return "4"
-
-        RunnableLambda(ask).invoke(QUESTION, captured.config)
-
-        assert captured.only.response == "4"
-        assert captured.ids == ["a", "b", "c"]
+    better: str
+    drafts: list[str]
+    final_report: str
+    final_summary: str
+    final_answer: str
+    final_context: str
+    final_grade: str
 
 
 class TestResponse:
     @pytest.mark.parametrize(
-        "shape",
+        ("shape", "response"),
         [
-            lambda message: message.tool_calls[0]["args"],
-            lambda message: {"kept": message.tool_calls[0]["args"], "n": 1},
-            lambda message: {"kept": Minutes(**message.tool_calls[0]["args"])},
-            lambda message: {
-                "raw": message,
-                "parsed": Minutes(**message.tool_calls[0]["args"]),
-                "parsing_error": None,
-            },
+            (lambda call: call.tool_calls[0]["args"], {"minutes": 4}),
+            (lambda call: {"kept": call.tool_calls[0]["args"], "n": 1}, {"minutes": 4}),
+            (lambda call: {"kept": Minutes(minutes=4)}, {"minutes": 4}),
+            (lambda call: {"raw": call, "parsed": Minutes(minutes=4)}, {"minutes": 4}),
+            (lambda call: {"minutes": 5, "why": {}}, None),
         ],
-        ids=["dict", "in a dict", "object in a dict", "with raw"],
+        ids=["dict", "in a dict", "object in a dict", "with raw", "other values"],
     )
-    def test_structured_by_a_tool_call(self, captured: Captured, shape: Any) -> None:
-        """What the model called its tool with is the answer, as JSON."""
-        call = {"name": "Minutes", "args": {"minutes": 4}, "id": "1"}
-        structured = Scripted(replies=[AIMessage("", tool_calls=[call])])
-        context = Sections() | RunnableLambda(joined)
-        chain = {"context": context, "question": RunnablePassthrough()} | PROMPT | structured
+    def test_structured_by_a_tool_call(self, captured: Captured, shape: Any, response: Any) -> None:
+        """What the model called its tool with is the answer, as JSON; other values are none."""
+        chain = Sections() | RunnableLambda(joined) | scripted(STRUCTURED)
 
         (chain | RunnableLambda(shape)).invoke(QUESTION, captured.config)
 
-        assert json.loads(captured.only.response or "") == {"minutes": 4}
-
-    def test_values_that_are_no_arguments(self, captured: Captured) -> None:
-        """Other values are not taken for an answer: it is said that there is none."""
-        call = {"name": "Minutes", "args": {"minutes": 4}, "id": "1"}
-        structured = Scripted(replies=[AIMessage("", tool_calls=[call])])
-        chain = Sections() | RunnableLambda(joined) | structured
-
-        (chain | RunnableLambda(lambda _: {"minutes": 5, "why": {}})).invoke(
-            QUESTION, captured.config
-        )
-
-        assert captured.only.response is None
+        assert json.loads(captured.only.response or "null") == response
 
     def test_tool_that_answers(self, captured: Captured) -> None:
         """What a tool with `return_direct` gives back is what the user gets."""
@@ -131,19 +105,13 @@ class TestResponse:
             """Searches."""
             return rag_chain().invoke(query)
 
-        agent: Any = create_agent(Scripted(replies=[calls_tool("kettle")]), [search])
-        agent.invoke({"messages": [("user", QUESTION)]}, captured.config)
+        agent(calls_tool("kettle"), tools=[search]).invoke(asked(), captured.config)
 
         assert captured.only.response == ANSWER
         assert captured.ids == ["a", "b", "c"]
 
     def test_query_that_a_model_wrote(self, captured: Captured) -> None:
         """Of two texts in a state without a known key, the retriever's query is no answer."""
-
-        class Wider(State, total=False):
-            better: str
-            final_report: str
-
         app = graph(
             Wider,
             better=lambda s: {"better": model("kettle time").invoke("q").text},
@@ -158,14 +126,6 @@ class TestResponse:
     @pytest.mark.parametrize("key", ["final_summary", "final_answer"])
     def test_final_key(self, captured: Captured, key: str) -> None:
         """Of several texts that models wrote, the one under a `final_…` key is the answer."""
-
-        class Wider(State, total=False):
-            drafts: list[str]
-            final_summary: str
-            final_answer: str
-            final_context: str
-            final_grade: str
-
         app = graph(
             Wider,
             find=lambda s: {"context": Sections().invoke(s["question"])},
@@ -179,20 +139,19 @@ class TestResponse:
         assert captured.ids == ["a", "b", "c"]
 
 
-def agentic(*replies: AIMessage, **options: Any) -> Any:
+def agentic(*replies: AIMessage | str, **options: Any) -> Any:
     """An agent's graph whose last node returns the `str` of a parser, as LangGraph's notebook."""
-    scripted = Scripted(replies=list(replies))
-    search = create_retriever_tool(Sections(), "search", "Searches.")
+    llm = scripted(*replies)
 
     def generate(state: MessagesState) -> Any:
         question, found = state["messages"][0].text, state["messages"][-1].text
-        chain = PROMPT | scripted | StrOutputParser()
+        chain = PROMPT | llm | StrOutputParser()
         return {"messages": [chain.invoke({"context": found, "question": question})]}
 
     return graph(
         MessagesState,
-        agent=lambda state: {"messages": [scripted.invoke(state["messages"])]},
-        search=ToolNode([search]),
+        agent=lambda state: {"messages": [llm.invoke(state["messages"])]},
+        search=ToolNode([retriever_tool()]),
         generate=generate,
         **options,
     )
@@ -202,40 +161,32 @@ class TestLastMessage:
     @pytest.mark.parametrize("thought", ["", "Let me search the manual."])
     @pytest.mark.parametrize("answer", [ANSWER, "Fast."])
     @pytest.mark.parametrize("way", ["invoke", "astream"])
-    async def test_written_as_users(
-        self, captured: Captured, thought: str, answer: str, way: str
-    ) -> None:
+    async def test_as_users(self, captured: Captured, thought: str, answer: str, way: str) -> None:
         """What a model wrote last is the answer, though LangGraph made a user's message of it."""
-        app = agentic(calls_tool("kettle", text=thought), says(answer))
-        await run(app, {"messages": [("user", QUESTION)]}, way, captured.config)
+        app = agentic(calls_tool("kettle", text=thought), answer)
+        await run(app, asked(), way, captured.config)
 
         assert (captured.only.question, captured.only.response) == (QUESTION, answer)
         assert captured.ids == ["a", "b", "c"]
 
     def test_second_turn(self, captured: Captured) -> None:
         """Neither is the answer that of the turn before, nor is the history lost."""
+        opens = "It opens with a hand."
         app = agentic(
-            calls_tool("lid"),
-            says("It opens with a hand."),
-            calls_tool("base"),
-            says("It turns all the way."),
+            calls_tool("lid"), opens, calls_tool("base"), "It turns all the way.",
             checkpointer=InMemorySaver(),
-        )
-        config: Any = {**captured.config, "configurable": {"thread_id": "1"}}
-        app.invoke({"messages": [("user", "And the lid?")]}, config)
-        app.invoke({"messages": [("user", "And the base?")]}, config)
+        )  # fmt: skip
+        app.invoke(asked("And the lid?"), captured.remembering)
+        app.invoke(asked("And the base?"), captured.remembering)
 
         first, second = captured.calls
-        assert (first.response, first.history) == ("It opens with a hand.", ())
+        assert (first.response, first.history) == (opens, ())
         assert (second.question, second.response) == ("And the base?", "It turns all the way.")
-        assert [turn.content for turn in second.history][::2] == [
-            "And the lid?",
-            "It opens with a hand.",
-        ]
+        assert [turn.content for turn in second.history][::2] == ["And the lid?", opens]
 
     def test_call_of_a_tool(self, captured: Captured) -> None:
         """A message that calls a tool and says nothing is no answer."""
-        chain = Sections() | RunnableLambda(joined) | Scripted(replies=[calls_tool("order")])
+        chain = Sections() | RunnableLambda(joined) | scripted(calls_tool("order"))
         chain.invoke(QUESTION, captured.config)
 
         assert captured.only.response is None
@@ -248,6 +199,13 @@ class Graded(BaseModel):
     explanation: str = "It is in the documents."
 
 
+def graded(captured: Captured, asks: dict[str, str], verdict: object) -> None:
+    """Run a chain that shows documents to a model and makes a verdict of what it says."""
+    prompt: Any = RunnableLambda(lambda given: f"Context:\n{joined(given['documents'])}")
+    chain = prompt | model("yes") | RunnableLambda(lambda _: verdict)
+    chain.invoke({"documents": sections(), **asks}, captured.config)
+
+
 class TestGrader:
     @pytest.mark.parametrize("asks", [{}, {"question": QUESTION}])
     @pytest.mark.parametrize(
@@ -258,13 +216,9 @@ class TestGrader:
         ],
         ids=str,
     )  # fmt: skip
-    def test_by_itself_is_no_call(
-        self, captured: Captured, asks: dict[str, str], verdict: object
-    ) -> None:
+    def test_is_no_call(self, captured: Captured, asks: dict[str, str], verdict: object) -> None:
         """Grading a generation against documents, as a test of that step does, answers nobody."""
-        grader = model("yes") | RunnableLambda(lambda _: verdict)
-        prompt: Any = RunnableLambda(lambda given: f"Context:\n{joined(given['documents'])}")
-        (prompt | grader).invoke({"documents": sections(), **asks}, captured.config)
+        graded(captured, asks, verdict)
 
         assert captured.calls == []
         assert captured.handler.uncaptured == 0
@@ -282,9 +236,7 @@ class TestGrader:
     )
     def test_answer_is_one(self, captured: Captured, asks: dict[str, str], verdict: object) -> None:
         """A yes to a question, and a text beside a grade, are answers."""
-        prompt: Any = RunnableLambda(lambda given: joined(given["documents"]))
-        chain = prompt | model("yes") | RunnableLambda(lambda _: verdict)
-        chain.invoke({"documents": sections(), **asks}, captured.config)
+        graded(captured, asks, verdict)
 
         assert captured.ids == ["a", "b", "c"]
 
@@ -292,10 +244,8 @@ class TestGrader:
 def two_turns(captured: Captured, find: Any, write: Any) -> None:
     """Ask a graph that remembers about the lid, then about the base."""
     app = graph(State, find=find, write=write, checkpointer=InMemorySaver())
-    config: Any = {**captured.config, "configurable": {"thread_id": "1"}}
-
-    app.invoke({"question": "lid"}, config)
-    app.invoke({"question": "base"}, config)
+    app.invoke({"question": "lid"}, captured.remembering)
+    app.invoke({"question": "base"}, captured.remembering)
 
 
 class TestTurns:
@@ -303,9 +253,7 @@ class TestTurns:
     @pytest.mark.parametrize(
         "shown", [joined, lambda retrieved: joined(retrieved)[::-1]], ids=["prompt", "dataflow"]
     )
-    def test_documents_of_the_turn_before(
-        self, captured: Captured, shown: Any, retriever: bool
-    ) -> None:
+    def test_documents_of_a_turn(self, captured: Captured, shown: Any, retriever: bool) -> None:
         """What a graph's state still holds from the turn before is no document of this one."""
 
         def find(state: State) -> State:
@@ -318,7 +266,7 @@ class TestTurns:
 
         two_turns(captured, find, write)
 
-        assert [ids(call.documents) for call in captured.calls] == [["lid"], ["base"]]
+        assert captured.ids_by_call == [["lid"], ["base"]]
         assert [call.capture and call.capture.not_in_prompt for call in captured.calls] == [(), ()]
 
     def test_no_retrieval_in_this_turn(self, captured: Captured) -> None:
@@ -332,7 +280,7 @@ class TestTurns:
 
         two_turns(captured, find, write)
 
-        assert [ids(call.documents) for call in captured.calls] == [["a", "b", "c"]] * 2
+        assert captured.ids_by_call == [["a", "b", "c"]] * 2
 
 
 def test_copied_config(captured: Captured) -> None:

@@ -5,25 +5,21 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
+from contextvars import copy_context
 from typing import Any
 
 import pytest
 from langchain_core.callbacks import CallbackManager
-from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
-from langchain_core.tools import create_retriever_tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command, interrupt
 
-from rag_eval_integrations.langchain import (
-    LangChainModel,
-    RagEvalCallbackHandler,
-)
-from rag_eval_integrations.langchain import (
-    handler as attach,
-)
+from rag_eval_integrations.langchain import LangChainModel, RagEvalCallbackHandler
+from rag_eval_integrations.langchain import handler as attach
 from rag_eval_integrations.models.completion import CompletionRequest, Message
 from rag_eval_integrations.records import RagCall
 
-from .apps import QUESTION, Scripted, ids
+from .apps import QUESTION, State, graph, retriever_tool
 from .conftest import ANSWER, PROMPT, Captured, Sections, joined, model, rag_chain
 
 
@@ -48,7 +44,7 @@ class TestGlobally:
         list(chain.stream("5"))
         [chunk async for chunk in chain.astream("6")]
 
-        assert sorted(call.question for call in everywhere.calls) == list("0123456")
+        assert sorted(everywhere.questions) == list("0123456")
 
     def test_given_as_well(self, everywhere: Captured) -> None:
         """A call that is also given the handler, in either way, is observed once."""
@@ -69,7 +65,7 @@ class TestGlobally:
         rag_chain().invoke("attached")
         captured.handler.detach()
 
-        assert [call.question for call in captured.calls] == ["given", "attached"]
+        assert captured.questions == ["given", "attached"]
 
     def test_several(self, everywhere: Captured) -> None:
         """Two handlers each observe every call; slots in LangChain's list are used again."""
@@ -99,23 +95,17 @@ class TestGlobally:
         model().invoke("Hello")
         (PROMPT | model()).invoke({"context": "", "question": QUESTION})
         Sections().invoke(QUESTION)
-        create_retriever_tool(Sections(), "search", "Searches.").invoke(QUESTION)
+        retriever_tool().invoke(QUESTION)
 
         assert everywhere.calls == []
 
     async def test_judge_of_the_same_framework(self, everywhere: Captured) -> None:
         """A judge's own calls, made while a call is evaluated, are not observed."""
-        verdict = Scripted(replies=[AIMessage("yes")])
-
-        async def ask() -> str:
-            judge = LangChainModel(verdict)
-            request = CompletionRequest(messages=(Message(role="user", content="Is it so?"),))
-            return (await judge.complete(request)).text
-
-        answers = []
+        judge, answers = LangChainModel(model("yes")), []
+        request = CompletionRequest(messages=(Message(role="user", content="Is it so?"),))
 
         def evaluate(call: RagCall) -> None:
-            answers.append(asyncio.run(ask()))
+            answers.append(asyncio.run(judge.complete(request)).text)
             rag_chain().invoke("A RAG chain inside of the judge")
 
         handler = RagEvalCallbackHandler(evaluate)
@@ -126,7 +116,7 @@ class TestGlobally:
             handler.detach()
 
         assert answers == ["yes"]
-        assert [call.question for call in everywhere.calls] == [QUESTION]
+        assert everywhere.questions == [QUESTION]
 
 
 class TestGiven:
@@ -148,7 +138,7 @@ class TestGiven:
 
         RunnableLambda(both).invoke("q")
 
-        assert [call.question for call in captured.calls] == ["q0", "q1"]
+        assert captured.questions == ["q0", "q1"]
 
 
 class TestBlock:
@@ -161,12 +151,12 @@ class TestBlock:
 
         record = captured.only
         assert (record.question, record.response) == (QUESTION, ANSWER + " Really.")
-        assert record.app == "app"
-        assert ids(record.documents) == ["a", "b", "c"]
-        assert record.capture is not None
-        assert record.capture.tags == ("t",)
-        assert record.capture.metadata == {"user": 7}
-        assert record.capture.documents_from == "prompt"
+        assert (record.app, captured.how.tags, captured.how.metadata) == (
+            "app",
+            ("t",),
+            {"user": 7},
+        )
+        assert captured.found == (["a", "b", "c"], "prompt", [])
 
     async def test_async_code(self, captured: Captured) -> None:
         """So in async code, several blocks at once; the model's text is the response."""
@@ -189,6 +179,34 @@ class TestBlock:
         Sections().invoke("later, and not in it")
 
         assert (captured.how.status, captured.how.retrievers) == ("error", ("Sections",))
+
+    def test_in_a_node(self, captured: Captured) -> None:
+        """The run around it keeps its settings: its handlers see the block, and a node may pause."""
+        around = Captured()
+
+        def search(state: State) -> State:
+            with captured.handler.call(state["question"]):
+                Sections().invoke(QUESTION)
+                return {"answer": interrupt("Go on?")}
+
+        app = graph(State, search=search, checkpointer=InMemorySaver())
+        app.invoke({"question": QUESTION}, around.remembering)
+
+        assert app.invoke(Command(resume=ANSWER), around.remembering)["answer"] == ANSWER
+        assert around.ids_by_call == captured.ids_by_call == [["a", "b", "c"]] * 2
+
+    def test_generator_in_copied_contexts(self, captured: Captured) -> None:
+        """A block may end in another context than it began in, as in a web server's streams."""
+
+        def answer() -> Iterator[str]:
+            with captured.handler.call(QUESTION):
+                found = joined(Sections().invoke(QUESTION))
+                yield from (chunk.text for chunk in model().stream(found))
+
+        steps = answer()
+
+        assert "".join(iter(lambda: copy_context().run(next, steps, None), None)) == ANSWER
+        assert captured.only.response == ANSWER
 
     def test_langchains_own_way(self, captured: Captured) -> None:
         """A root that plain code makes with LangChain's managers is a call, too."""

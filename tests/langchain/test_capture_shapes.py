@@ -5,22 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from langchain_core.messages import (
-    AIMessage,
-    ChatMessage,
-    FunctionMessage,
-    HumanMessage,
-    ToolMessage,
-)
-from langchain_core.runnables import (
-    RunnableBranch,
-    RunnableLambda,
-    RunnablePassthrough,
-)
+from langchain_core.messages import AIMessage, ChatMessage, FunctionMessage, HumanMessage
+from langchain_core.runnables import RunnableBranch, RunnableLambda, RunnablePassthrough
 from pydantic import BaseModel
 
-from .apps import QUESTION, Scripted, ids, says
-from .conftest import ANSWER, PROMPT, Captured, Sections, joined, model, rag_chain
+from .apps import QUESTION, calls_tool, scripted
+from .conftest import ANSWER, PROMPT, Captured, Sections, ids, joined, model, rag_chain
 
 
 class Ask(BaseModel):
@@ -42,6 +32,17 @@ class Minutes(BaseModel):
     minutes: int
 
 
+BLOCKS: list[Any] = [
+    {"type": "reasoning", "reasoning": "Hm."},
+    {"type": "text", "text": "Four "},
+    {"type": "text", "text": "minutes."},
+]
+
+RETRIEVES = RunnablePassthrough.assign(
+    context=RunnableLambda(lambda given: given["question"]) | Sections()
+)
+
+
 class TestWays:
     def test_one_config_an_item(self, captured: Captured) -> None:
         """Items of a batch keep their own metadata and run id."""
@@ -49,18 +50,18 @@ class TestWays:
 
         rag_chain().batch([f"q{i}" for i in range(3)], configs)
 
-        captures = [call.capture for call in captured.calls if call.capture is not None]
-        users = {call.question: call.capture.metadata for call in captured.calls if call.capture}
+        captures = {call.question: call.capture for call in captured.calls if call.capture}
+        users = {question: capture.metadata for question, capture in captures.items()}
         assert users == {f"q{i}": {"user": i} for i in range(3)}
-        assert len({capture.run_id for capture in captures}) == 3
+        assert len({capture.run_id for capture in captures.values()}) == 3
 
     def test_map_is_one_call(self, captured: Captured) -> None:
         """A mapped chain is one root; its answers are several, so none is given."""
         context = Sections() | RunnableLambda(joined)
         inputs: Any = {"context": context, "question": RunnablePassthrough()}
-        echo = inputs | PROMPT | Scripted(replies=[says("One."), says("Two.")])
+        chain = inputs | PROMPT | scripted("One.", "Two.")
 
-        echo.map().invoke(["first?", "second?"], captured.config)
+        chain.map().invoke(["first?", "second?"], captured.config)
 
         assert captured.only.response is None
 
@@ -97,8 +98,8 @@ class TestShapes:
                     "messages": [
                         ("system", "Be brief."),
                         HumanMessage("Hi"),
-                        AIMessage("", tool_calls=[{"name": "search", "args": {}, "id": "1"}]),
-                        ToolMessage("Found.", tool_call_id="1"),
+                        calls_tool("kettle"),
+                        {"role": "tool", "content": "Found.", "tool_call_id": "1"},
                         FunctionMessage(content="Called.", name="f"),
                         ChatMessage(content="Meanwhile", role="narrator"),
                         AIMessage("Hello"),
@@ -140,17 +141,8 @@ class TestShapes:
         prompt = ChatPromptTemplate.from_messages(
             [("system", "{context}"), MessagesPlaceholder("history"), ("human", "{question}")]
         )
-        asking = (
-            RunnablePassthrough.assign(
-                context=RunnableLambda(lambda given: given["question"])
-                | Sections()
-                | RunnableLambda(joined)
-            )
-            | prompt
-            | model()
-        )
         remembering = RunnableWithMessageHistory(
-            asking,
+            RETRIEVES.assign(context=lambda given: joined(given["context"])) | prompt | model(),
             lambda session_id: kept,
             input_messages_key="question",
             history_messages_key="history",
@@ -162,10 +154,8 @@ class TestShapes:
 
         first, second = captured.calls
         assert first.history == ()
-        assert [(turn.role, turn.content) for turn in second.history] == [
-            ("user", "And the lid?"),
-            ("assistant", ANSWER),
-        ]
+        turns = [("user", "And the lid?"), ("assistant", ANSWER)]
+        assert [(turn.role, turn.content) for turn in second.history] == turns
         # The earlier answer's words are those of a document, which was retrieved again.
         assert ids(second.documents) == ["a", "b", "c"]
 
@@ -175,16 +165,7 @@ class TestShapes:
             (Reply(answer="Four.", confidence=1), "Four."),
             (Minutes(minutes=4), '{"minutes":4}'),
             ({"answer": Reply(answer="Four.", confidence=1)}, "Four."),
-            (
-                AIMessage(
-                    [
-                        {"type": "reasoning", "reasoning": "Hm."},
-                        {"type": "text", "text": "Four "},
-                        {"type": "text", "text": "minutes."},
-                    ]
-                ),
-                "Four minutes.",
-            ),
+            (AIMessage(BLOCKS), "Four minutes."),
             ({"generation": "Four."}, "Four."),
             ({"messages": [HumanMessage("q"), AIMessage("Four.")]}, "Four."),
             ({"result": {"output": "Four."}}, "Four."),
@@ -201,23 +182,9 @@ class TestShapes:
 
     def test_branch_and_assign(self, captured: Captured) -> None:
         """Branches and assignments change nothing."""
-        assigned: Any = (
-            RunnablePassthrough.assign(
-                context=RunnableLambda(lambda given: given["question"]) | Sections()
-            )
-            | RunnablePassthrough.assign(
-                answer=RunnableLambda(  # type: ignore[arg-type]
-                    lambda given: {
-                        "context": joined(given["context"]),
-                        "question": given["question"],
-                    }
-                )
-                | PROMPT
-                | model()
-            )
-            | RunnableLambda(lambda given: {"answer": given["answer"], "context": given["context"]})
-        )
-        branching = RunnableBranch((lambda given: "question" in given, assigned), rag_chain())
+        shown: Any = RunnablePassthrough.assign(context=lambda given: joined(given["context"]))
+        inner: Any = RETRIEVES.assign(answer=shown | PROMPT | model()).pick(["answer", "context"])
+        branching = RunnableBranch((lambda given: "question" in given, inner), rag_chain())
 
         branching.invoke({"question": QUESTION}, captured.config)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -12,8 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from by_hand import ScriptedJudge, labels_of
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langchain_core.runnables import Runnable, RunnableLambda
 from langsmith.schemas import Example as LangSmithExample
 
 from rag_eval_integrations import Evaluation, Evaluations, RagCall, RagEvaluator
@@ -21,18 +19,17 @@ from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.langchain import aevaluate_dataset, evaluate_dataset
 from rag_eval_integrations.records import from_line
 
-from .conftest import ANSWER, rag_chain
+from .conftest import ANSWER, cancel, capture_of, judge, rag_chain
 
-LABELS = labels_of(["0a"], ["0a"], {"a": (["0a"], True)})
 NAME = uuid4()
 
 
 def evaluator() -> RagEvaluator:
-    return RagEvaluator(ScriptedJudge(LABELS))
+    return RagEvaluator(judge())
 
 
-def asked(judge: RagEvaluator) -> list[str]:
-    labeller: Any = judge.judge
+def asked(evaluator: RagEvaluator) -> list[str]:
+    labeller: Any = evaluator.judge
     return sorted(call.call.question for call in labeller.asked)
 
 
@@ -69,32 +66,36 @@ def in_async_code(*args: Any, **options: Any) -> Evaluations:
 
 
 @pytest.fixture(params=[evaluate_dataset, in_async_code], ids=["sync", "async"])
-def run(request: pytest.FixtureRequest) -> Run:
+def run(request: pytest.FixtureRequest) -> Any:
     """Both forms."""
-    form: Run = request.param
-    return form
+    return request.param
 
 
 class TestRows:
-    def test_one_an_example_in_order(self, run: Run) -> None:
-        """Twenty at once, and each row is its example's; progress is told after each."""
+    def test_one_an_example_in_order(self, run: Run, tmp_path: Path) -> None:
+        """Twenty at once, and each row is its example's; progress is told after each.
+
+        The caller's tags and metadata go along. Of the file, nothing is left but the rows.
+        """
         questions = [f"q{number}" for number in range(20)]
-        told: list[tuple[int, int]] = []
+        steps: list[tuple[int, int]] = []
+        config: Any = {"tags": ["nightly"], "metadata": {"commit": "abc"}}
+        out = tmp_path / "o.jsonl"
 
         rows = run(
-            rag_chain(),
-            questions,
-            evaluator(),
-            max_concurrency=20,
-            progress=lambda *n: told.append(n),
-        )
+            rag_chain(), questions, evaluator(), config=config, out=str(out),
+            max_concurrency=20, progress=lambda *n: steps.append(n),
+        )  # fmt: skip
 
-        assert told == [(number, 20) for number in range(1, 21)]
-
+        assert steps == [(number, 20) for number in range(1, 21)]
         assert [row.question for row in rows] == questions
         assert {row.response for row in rows} == {ANSWER}
         assert all(row.scores["adherence"].value == 1.0 for row in rows)
-        assert all(row.capture and row.capture.documents_from == "prompt" for row in rows)
+        captures = [capture_of(row) for row in rows]
+        assert {(how.documents_from, how.tags) for how in captures} == {("prompt", ("nightly",))}
+        assert {how.metadata["commit"] for how in captures} == {"abc"}
+        assert [from_line(Evaluation, line) for line in out.read_bytes().splitlines()] == rows
+        assert [path.name for path in tmp_path.iterdir()] == ["o.jsonl"]
 
     @pytest.mark.parametrize(
         "example",
@@ -104,16 +105,12 @@ class TestRows:
             {"inputs": "How?", "reference_outputs": "So.", "id": 7, "metadata": {"set": "a"}},
             RagCall("How?", ["other"], "other", id=7, reference="So.", metadata={"set": "a"}),
             LangSmithExample(
-                id=NAME,
-                inputs={"question": "How?"},
-                outputs={"answer": "So."},
-                metadata={"set": "a"},
-                dataset_id=NAME,
-                created_at=datetime.now(UTC),
+                id=NAME, inputs={"question": "How?"}, outputs={"answer": "So."},
+                metadata={"set": "a"}, dataset_id=NAME, created_at=datetime.now(UTC),
             ),
         ],
         ids=lambda example: type(example).__name__,
-    )
+    )  # fmt: skip
     def test_examples_of_any_make(self, example: object) -> None:
         """Id, reference and metadata are the example's; the documents are the chain's."""
         chain: Any = rag_chain()
@@ -138,33 +135,21 @@ class TestRows:
 
     def test_a_function_is_a_chain(self) -> None:
         """What it calls is captured as below it."""
-        (row,) = evaluate_dataset(
-            lambda q: {"answer": rag_chain().invoke(q)}, ["How?"], evaluator()
-        )
+        chain = rag_chain()
+        (row,) = evaluate_dataset(lambda q: {"answer": chain.invoke(q)}, ["How?"], evaluator())
 
         assert (row.question, row.response, len(row.document_ids)) == ("How?", ANSWER, 3)
 
     def test_a_chain_without_documents(self) -> None:
         """Is a row without context, said so; so is one whose answer cannot be told."""
-        judge = evaluator()
-        rows = evaluate_dataset(
-            RunnableLambda(lambda q: "yes" if q == "a" else 7), ["a", "b"], judge
-        )
+        scorer = evaluator()
+        chain: Any = RunnableLambda(lambda q: "yes" if q == "a" else 7)
+        rows = evaluate_dataset(chain, ["a", "b"], scorer)
 
         codes = [row.scores["adherence"].unscored for row in rows]
         assert [row.response for row in rows] == ["yes", ""]
         assert codes == ["no_context", "empty_response"]
-        assert asked(judge) == []
-
-    def test_config_goes_along(self, run: Run) -> None:
-        """Tags, metadata and callbacks of the caller."""
-        config: RunnableConfig = {"tags": ["nightly"], "metadata": {"commit": "abc"}}
-
-        (row,) = run(rag_chain(), ["How?"], evaluator(), config=config)
-
-        assert row.capture is not None
-        assert row.capture.tags == ("nightly",)
-        assert row.capture.metadata["commit"] == "abc"
+        assert asked(scorer) == []
 
 
 class TestErrors:
@@ -178,24 +163,22 @@ class TestErrors:
             "c": asyncio.CancelledError(),
             "d": TimeoutError("store is slow"),
         }
-        judge = evaluator()
+        scorer = evaluator()
 
-        rows = run(Counted(errors.get).chain, list("abcde"), judge, timeout=30)
+        rows = run(Counted(errors.get).chain, list("abcde"), scorer, timeout=30)
 
-        assert [row.error and row.error.type for row in rows] == [
-            None, "ValueError", "CancelledError", "TimeoutError", None,
+        failures = [row.error for row in rows[1:4] if row.error]
+        assert [row.error for row in rows] == [None, *failures, None]
+        assert [failure.type for failure in failures] == [
+            "ValueError", "CancelledError", "TimeoutError",
         ]  # fmt: skip
-        assert rows[1].error is not None
-        assert rows[1].error.message == "no such kettle"
-        assert rows[3].error is not None
-        assert rows[3].error.message == "store is slow"
+        assert (failures[0].message, failures[0].stage) == ("no such kettle", "app")
+        assert failures[2].message == "store is slow"
         failed = rows[1]
-        assert failed.error is not None
-        assert (failed.error.type, failed.error.stage) == ("ValueError", "app")
         assert (failed.question, failed.response) == ("b", None)
         assert {score.unscored for score in failed.scores.values()} == {"empty_response"}
         assert failed.flags == ("capture_error",)
-        assert asked(judge) == ["a", "e"]
+        assert asked(scorer) == ["a", "e"]
 
     async def test_a_chain_that_hangs_after_retrieval(self) -> None:
         """`timeout` bounds the chain's own call; the documents that were found are kept."""
@@ -211,8 +194,7 @@ class TestErrors:
         assert row.error is not None
         assert (row.error.type, row.error.message) == ("TimeoutError", "no answer within 2 s")
         assert (len(row.document_ids), row.response) == (3, None)
-        assert row.capture is not None
-        assert row.capture.status == "aborted"
+        assert capture_of(row).status == "aborted"
 
     async def test_cancelling_the_run(self) -> None:
         """Cancels what is under way, and nothing goes on behind the caller's back."""
@@ -226,47 +208,42 @@ class TestErrors:
                 ended.append(question)
             return ""
 
-        task = asyncio.create_task(aevaluate_dataset(RunnableLambda(wait), ["a"], evaluator()))
-        await begun.wait()
-        task.cancel()
+        await cancel(aevaluate_dataset(RunnableLambda(wait), ["a"], evaluator()), begun)
 
-        with pytest.raises(asyncio.CancelledError):
-            await task
         assert ended == ["a"]
 
     @pytest.mark.parametrize(
-        ("arguments", "options", "named"),
+        ("field", "value"),
         [
-            ((rag_chain(), [{"id": 1}]), {}, "examples[0]"),
-            ((rag_chain(), ["a", 7]), {}, "examples[1]"),
-            ((rag_chain(), ["a"]), {"max_concurrency": 0}, "max_concurrency"),
-            ((rag_chain(), ["a"]), {"max_concurrency": "3"}, "max_concurrency"),
-            ((rag_chain(), ["a"]), {"timeout": 0}, "timeout"),
-            ((rag_chain(), ["a"]), {"progress": 3}, "progress"),
-            ((rag_chain(), ["a"]), {"make_input": 3}, "make_input"),
-            ((rag_chain(), ["a"]), {"config": ["tag"]}, "config"),
-            ((rag_chain(), ["a"]), {"out": 3}, "out"),
-            ((rag_chain(), ["a"]), {"resume": True}, "resume"),
-            ((rag_chain(), "How?"), {}, "examples"),
-            ((rag_chain(), {"question": "How?"}), {}, "examples"),
-            ((rag_chain(), ["a"]), {"concurrency": 3}, "concurrency"),
-            (("chain", ["a"]), {}, "chain"),
-            ((rag_chain(), ["a"]), {"evaluator": "embedded"}, "evaluator"),
+            ("examples[0]", [{"id": 1}]),
+            ("examples[1]", ["a", 7]),
+            ("examples", "How?"),
+            ("examples", {"question": "How?"}),
+            ("max_concurrency", 0),
+            ("max_concurrency", "3"),
+            ("config", ["tag"]),
+            ("resume", True),
+            ("timeout", 0),
+            *[(name, 3) for name in ("progress", "make_input", "out", "concurrency")],
+            ("chain", "chain"),
+            ("evaluator", "embedded"),
         ],
     )
-    def test_user_mistakes_are_named(
-        self, run: Run, arguments: Any, options: Any, named: str, tmp_path: Path
-    ) -> None:
+    def test_mistakes_are_named(self, run: Run, field: str, value: Any, tmp_path: Path) -> None:
         """Before anything is run or written."""
-        judge = evaluator()
-        if "resume" not in options:
-            options = {"out": tmp_path / "o.jsonl", **options}
+        scorer = evaluator()
+        options = {
+            "chain": rag_chain(), "examples": ["a"], "evaluator": scorer,
+            "out": tmp_path / "o.jsonl", field.split("[")[0]: value,
+        }  # fmt: skip
+        if field == "resume":  # which needs a file
+            del options["out"]
 
         with pytest.raises(ConfigurationError) as raised:
-            run(*arguments, options.pop("evaluator", judge), **options)
+            run(**options)
 
-        assert raised.value.field == named
-        assert asked(judge) == []
+        assert raised.value.field == field
+        assert asked(scorer) == []
         assert list(tmp_path.iterdir()) == []
 
 
@@ -281,30 +258,20 @@ class TestBounds:
 
 
 class TestFile:
-    def test_is_what_rag_eval_writes(self, run: Run, tmp_path: Path) -> None:
-        """One line an example, in order; nothing is left beside it."""
-        out = tmp_path / "o.jsonl"
-
-        rows = run(rag_chain(), ["a0", "b"], evaluator(), out=str(out))
-
-        assert [from_line(Evaluation, line) for line in out.read_bytes().splitlines()] == rows
-        assert [path.name for path in tmp_path.iterdir()] == ["o.jsonl"]
-
     def test_resume(self, run: Run, tmp_path: Path) -> None:
         """What failed or is new is run; what is there is taken over, and judged no more."""
-        out, judge = tmp_path / "o.jsonl", evaluator()
+        out, scorer = tmp_path / "o.jsonl", evaluator()
         first = Counted(lambda q: ValueError("down") if q == "b" else None)
-        run(first.chain, ["a", "b"], judge, out=out)
+        run(first.chain, ["a", "b"], scorer, out=out)
         second = Counted()
 
-        rows = run(second.chain, ["c", "a", "b", "a"], judge, out=out, resume=True)
+        rows = run(second.chain, ["c", "a", "b", "a"], scorer, out=out, resume=True)
 
         assert sorted(second.questions) == ["a", "b", "c"]  # the second `a` is another row
         assert [row.question for row in rows] == ["c", "a", "b", "a"]
         assert [row.error for row in rows] == [None] * 4
-        assert [json.loads(line)["question"] for line in out.read_bytes().splitlines()] == [
-            "c", "a", "b", "a",
-        ]  # fmt: skip
+        lines = out.read_bytes().splitlines()
+        assert [from_line(Evaluation, line).question for line in lines] == ["c", "a", "b", "a"]
 
     def test_a_file_made_otherwise_is_replaced_on_request(self, run: Run, tmp_path: Path) -> None:
         """By another evaluator, or of a changed example of one id: never silently, by resuming."""

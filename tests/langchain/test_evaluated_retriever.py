@@ -7,7 +7,6 @@ import copy
 from typing import Any
 
 import pytest
-from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.retrievers import BaseRetriever
@@ -21,9 +20,8 @@ from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.langchain import EvaluatedRetriever
 from rag_eval_integrations.records import RagCall
 
-from .conftest import ANSWER, Captured, Sections, rag_chain, sections
-
-QUESTION = "How fast is the kettle?"
+from .apps import QUESTION
+from .conftest import ANSWER, Captured, Sections, capture_of, ids, rag_chain, sections
 
 
 class Numbered(BaseRetriever):
@@ -31,19 +29,12 @@ class Numbered(BaseRetriever):
 
     k: int = 2
 
-    def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **kwargs: Any
-    ) -> list[Document]:
+    def _get_relevant_documents(self, query: str, **kwargs: Any) -> list[Document]:
         return [Document(f"{query} {number}") for number in range(kwargs.get("k", self.k))]
 
 
-class Waiting(BaseRetriever):
+class Waiting(Sections):
     """Never finds anything."""
-
-    def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
-    ) -> list[Document]:
-        raise NotImplementedError("abstract in the base class; only waited for in async code")
 
     async def _aget_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
         await asyncio.Event().wait()
@@ -68,6 +59,9 @@ class TestByLangChainsSuite(RetrieversIntegrationTests):
         return "kettle"
 
 
+Calls = list[RagCall]
+
+
 @pytest.fixture
 def calls() -> list[RagCall]:
     return []
@@ -78,39 +72,30 @@ def retriever(calls: list[RagCall]) -> EvaluatedRetriever:
     return EvaluatedRetriever(Sections(tags=["inner"]), calls.append)
 
 
-def ids(call: RagCall) -> list[str | None]:
-    return [document.id for document in call.documents]
-
-
 class TestAlone:
-    def test_is_a_call_without_a_response(
-        self, retriever: EvaluatedRetriever, calls: list[RagCall]
-    ) -> None:
+    def test_is_a_call_without_response(self, retriever: EvaluatedRetriever, calls: Calls) -> None:
         """Question, documents with id, metadata and score, and how it was observed."""
         retrieved = retriever.invoke(QUESTION, {"tags": ["t"], "metadata": {"user": 7}})
 
         assert retrieved == sections()
         (call,) = calls
-        assert (call.question, call.response, ids(call)) == (QUESTION, None, ["a", "b", "c"])
+        assert (call.question, call.response) == (QUESTION, None)
+        assert ids(call.documents) == ["a", "b", "c"]
         assert call.documents[0].metadata == {"page": 3}
         assert call.documents[1].score == 0.5
         assert call.started_at is not None
-        capture = call.capture
-        assert capture is not None
-        assert (capture.framework, capture.status, capture.documents_from) == (
-            "langchain",
-            "ok",
-            "retriever",
-        )
-        assert capture.tags == ("t",)
-        assert capture.metadata["user"] == 7
-        assert capture.retrievers == ("Sections",)
-        assert capture.run_id
-        assert capture.latency_s is not None
+        how = capture_of(call)
+        assert (how.framework, how.status, how.documents_from) == ("langchain", "ok", "retriever")
+        assert (how.tags, how.metadata["user"], how.retrievers) == (("t",), 7, ("Sections",))
+        assert how.run_id
+        assert how.latency_s is not None
         assert RagCall.model_validate(call.model_dump()) == call
 
-    def test_every_way_to_run_it(self, retriever: EvaluatedRetriever, calls: list[RagCall]) -> None:
-        """`invoke`, `batch`, `stream` and their async forms give one call each."""
+    def test_every_way_to_run_it(self, retriever: EvaluatedRetriever, calls: Calls) -> None:
+        """`invoke`, `batch`, `stream` and their async forms give one call each.
+
+        What an evaluation runs is not captured.
+        """
 
         async def awaited() -> None:
             assert await retriever.ainvoke(QUESTION) == sections()
@@ -120,10 +105,12 @@ class TestAlone:
         assert retriever.batch([QUESTION, "b"]) == [sections(), sections()]
         assert list(retriever.stream(QUESTION)) == [sections()]
         asyncio.run(awaited())
+        with suppress_capture():
+            assert retriever.invoke(QUESTION) == sections()
 
         assert sorted(call.question for call in calls) == [QUESTION] * 5 + ["b"] * 2
 
-    def test_an_error_is_a_call(self, calls: list[RagCall]) -> None:
+    def test_an_error_is_a_call(self, calls: Calls) -> None:
         """It goes on unchanged, and the call has no documents."""
         retriever = EvaluatedRetriever(Sections(error="closed"), calls.append)
 
@@ -131,10 +118,9 @@ class TestAlone:
             retriever.invoke(QUESTION)
 
         (call,) = calls
-        assert call.capture is not None
-        assert (call.capture.status, call.documents, call.response) == ("error", (), None)
+        assert (capture_of(call).status, call.documents, call.response) == ("error", (), None)
 
-    async def test_a_cancellation_is_a_call(self, calls: list[RagCall]) -> None:
+    async def test_a_cancellation_is_a_call(self, calls: Calls) -> None:
         """LangChain fires no event for it, and the wrapper sees it all the same."""
         task = asyncio.create_task(EvaluatedRetriever(Waiting(), calls.append).ainvoke(QUESTION))
         await asyncio.sleep(0.01)
@@ -143,9 +129,9 @@ class TestAlone:
         with pytest.raises(asyncio.CancelledError):
             await task
 
-        assert [call.capture.status for call in calls if call.capture] == ["aborted"]
+        assert [capture_of(call).status for call in calls] == ["aborted"]
 
-    async def test_what_a_call_configures_goes_through(self, calls: list[RagCall]) -> None:
+    async def test_what_a_call_configures_goes_through(self, calls: Calls) -> None:
         """A runnable is a retriever as well, and reads what it needs from the config of the call."""
         runnable = Numbered().configurable_fields(k=ConfigurableField(id="count"))
         retriever = EvaluatedRetriever(runnable, calls.append)
@@ -157,7 +143,7 @@ class TestAlone:
 
         assert [len(call.documents) for call in calls] == [5, 5, 5]
 
-    def test_arguments_go_through(self, calls: list[RagCall]) -> None:
+    def test_arguments_go_through(self, calls: Calls) -> None:
         """Those of the call go before those of the wrapper."""
         retriever = EvaluatedRetriever(Numbered(), calls.append, k=3, name="mine", tags=["t"])
 
@@ -165,19 +151,10 @@ class TestAlone:
         assert len(retriever.invoke("x", k=1)) == 1
 
         assert retriever.get_name() == "mine"
-        assert calls[0].capture is not None
-        assert (calls[0].capture.retrievers, calls[0].capture.tags) == (("mine",), ("t",))
+        how = capture_of(calls[0])
+        assert (how.retrievers, how.tags) == (("mine",), ("t",))
 
-    def test_a_judges_own_retrieval_is_no_call(
-        self, retriever: EvaluatedRetriever, calls: list[RagCall]
-    ) -> None:
-        """What an evaluation runs is not captured."""
-        with suppress_capture():
-            retriever.invoke(QUESTION)
-
-        assert calls == []
-
-    def test_what_is_no_document_costs_the_call_only(self, calls: list[RagCall]) -> None:
+    def test_what_is_no_document_costs_the_call_only(self, calls: Calls) -> None:
         """The app gets what its retriever gave; the capture counts a failure."""
         odd: Any = RunnableLambda(lambda query: [object()])
         retriever = EvaluatedRetriever(odd, calls.append)
@@ -194,7 +171,7 @@ class TestAlone:
 
 class TestInsideOfACall:
     async def test_a_handler_s_call_async(
-        self, retriever: EvaluatedRetriever, calls: list[RagCall], captured: Captured
+        self, retriever: EvaluatedRetriever, calls: Calls, captured: Captured
     ) -> None:
         """The chain's call has the documents, once, also of many at once; there is no other call."""
         chain = rag_chain(retriever)
@@ -203,14 +180,12 @@ class TestInsideOfACall:
         chain.invoke("q10", captured.config)
 
         assert calls == []
-        assert {call.question for call in captured.calls} == {f"q{i}" for i in range(11)}
-        assert all(ids(call) == ["a", "b", "c"] for call in captured.calls)
-        assert {call.capture and call.capture.retrievers for call in captured.calls} == {
-            ("Sections",)
-        }
+        assert set(captured.questions) == {f"q{i}" for i in range(11)}
+        assert captured.ids_by_call == [["a", "b", "c"]] * 11
+        assert {capture_of(call).retrievers for call in captured.calls} == {("Sections",)}
 
     def test_a_process_wide_handler_s_call(
-        self, retriever: EvaluatedRetriever, calls: list[RagCall], captured: Captured
+        self, retriever: EvaluatedRetriever, calls: Calls, captured: Captured
     ) -> None:
         """The handler need not be given with the call."""
         captured.handler.attach_globally()
@@ -220,11 +195,11 @@ class TestInsideOfACall:
         finally:
             captured.handler.detach()
 
-        assert [call.question for call in captured.calls] == [QUESTION]
+        assert captured.questions == [QUESTION]
         assert [call.question for call in calls] == ["alone"]
 
     def test_a_handler_of_the_retriever_alone(
-        self, retriever: EvaluatedRetriever, calls: list[RagCall], captured: Captured
+        self, retriever: EvaluatedRetriever, calls: Calls, captured: Captured
     ) -> None:
         """To that handler a bare retriever is no call, so the wrapper delivers one.
 
@@ -240,7 +215,7 @@ class TestInsideOfACall:
         assert [call.question for call in calls] == [QUESTION, "in a chain"]
         assert around.only.question == "in a call"
 
-    def test_a_plain_block(self, retriever: EvaluatedRetriever, calls: list[RagCall]) -> None:
+    def test_a_plain_block(self, retriever: EvaluatedRetriever, calls: Calls) -> None:
         """What was retrieved inside is the block's, in order, each document once."""
         blocks: list[RagCall] = []
         more = EvaluatedRetriever(Sections(found=[Document("More.", id="d")]), calls.append)
@@ -252,7 +227,7 @@ class TestInsideOfACall:
             call.response = ANSWER
 
         assert calls == []
-        assert [ids(block) for block in blocks] == [["a", "b", "c", "d"]]
+        assert [ids(block.documents) for block in blocks] == [["a", "b", "c", "d"]]
 
     def test_a_block_keeps_what_the_app_sets(self, retriever: EvaluatedRetriever) -> None:
         """Documents that the app sets afterwards go before; what it is reading is not touched."""
@@ -271,9 +246,8 @@ class TestInsideOfACall:
         assert [[d.text for d in block.documents] for block in blocks] == [["Mine."], ["Ranked."]]
 
 
-def test_copied() -> None:
+def test_copied(calls: Calls) -> None:
     """A deep copy retrieves for itself, and delivers to the same target."""
-    calls: list[RagCall] = []
     retriever = EvaluatedRetriever(Numbered(), calls.append, k=1)
 
     copied = copy.deepcopy(retriever)

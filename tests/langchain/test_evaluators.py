@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from by_hand import ScriptedJudge, labels_of
+from by_hand import labels_of
 from langchain_core.documents import Document as LangChainDocument
 from langchain_core.messages import AIMessage, HumanMessage
 
-from rag_eval_integrations import Document, RagCall, RagEvaluator, Score
+from rag_eval_integrations import Document, GEval, RagCall, RagEvaluator
 from rag_eval_integrations.errors import ConfigurationError, JudgeUnavailableError, ReentryError
 from rag_eval_integrations.langchain import (
     GEvalEvaluator,
@@ -20,39 +20,23 @@ from rag_eval_integrations.langchain import (
     TraceEvaluator,
     as_evaluators,
 )
-from rag_eval_integrations.metrics import TRACE_SCORES, Measured, ModelMetric, Trace
-from rag_eval_integrations.models import Model
-from rag_eval_integrations.records import By, SentencizedCall
+from rag_eval_integrations.metrics import TRACE_SCORES, Trace
+from rag_eval_integrations.records import SentencizedCall
 from rag_eval_integrations.testing import ScriptedModel
 
-QUESTION = "How fast is the kettle?"
+from .apps import QUESTION
+from .conftest import judge
+
 DOCUMENT = "The kettle boils in four minutes."
 ANSWER = "Four minutes."
-
-# One document sentence, relevant and used; one response sentence, supported.
-LABELS = labels_of(["0a"], ["0a"], {"a": (["0a"], True)})
+GIVEN = {"inputs": QUESTION, "outputs": ANSWER, "context": DOCUMENT}
 
 
-def judge() -> ScriptedJudge:
-    return ScriptedJudge(LABELS)
+REPLY = '{"reason": "middling", "score": 3}'
 
 
-class Length(ModelMetric):
-    """A metric that asks a model: as simple as the contract allows."""
-
-    names = ("geval:length",)
-
-    def __init__(self, own: Model | None = None) -> None:
-        self.judge = own
-
-    def __repr__(self) -> str:
-        return "Length()"
-
-    async def measure(self, call: RagCall, judge: Model) -> Measured:
-        if call.response is None:
-            return Measured(self.unscored("empty_response", "the call has no response", By()))
-        score = Score(name=self.names[0], status="scored", value=0.5, reason="middling")
-        return Measured((score,))
+def geval(**options: Any) -> GEval:
+    return GEval("length", steps=["Judge it."], estimator="single", **options)
 
 
 class TestForms:
@@ -62,7 +46,7 @@ class TestForms:
         "given",
         [
             {"question": QUESTION, "documents": [DOCUMENT], "response": ANSWER},
-            {"inputs": QUESTION, "outputs": ANSWER, "context": DOCUMENT},
+            GIVEN,
             {
                 "inputs": {"question": QUESTION},
                 "outputs": {"answer": ANSWER},
@@ -80,8 +64,8 @@ class TestForms:
                 "outputs": {"role": "assistant", "content": ANSWER},
                 "context": (LangChainDocument(DOCUMENT),),
             },
-            {"inputs": QUESTION, "outputs": ANSWER, "context": {"text": DOCUMENT}},
-            {"inputs": QUESTION, "outputs": ANSWER, "context": {"source_documents": DOCUMENT}},
+            {**GIVEN, "context": {"text": DOCUMENT}},
+            {**GIVEN, "context": {"source_documents": DOCUMENT}},
             {"question": QUESTION, "documents": [(Document(DOCUMENT), 1)], "response": ANSWER},
             {"run": RagCall(QUESTION, [DOCUMENT], ANSWER, id="7")},
         ],
@@ -124,13 +108,9 @@ class TestForms:
         """The expected answer and the earlier turns go along."""
         asked = judge()
         turns = [("human", "Hello?"), ("ai", "Yes?"), ("human", QUESTION)]
+        given: dict[str, Any] = {**GIVEN, "inputs": {"messages": turns}}
 
-        TraceEvaluator(asked)(
-            inputs={"messages": turns},
-            outputs=ANSWER,
-            context=DOCUMENT,
-            reference_outputs={"reference": "Quick."},
-        )
+        TraceEvaluator(asked)(**given, reference_outputs={"reference": "Quick."})
         TraceEvaluator(asked)(
             question=QUESTION, response=ANSWER, documents=[DOCUMENT], reference="Quick."
         )
@@ -141,13 +121,12 @@ class TestForms:
 
     def test_retrieval_alone(self) -> None:
         """Without outputs there is no answer to miss: the context is scored."""
-        asked = ScriptedJudge(labels_of(["0a"], [], {}))
+        asked = judge(labels_of(["0a"], [], {}))
 
         result = TraceEvaluator(asked)(inputs=QUESTION, context=[DOCUMENT])["results"]
 
-        by_key = {one["key"]: one for one in result}
-        assert by_key["context_relevance"]["score"] == 1.0
-        assert by_key["adherence"]["score"] is None
+        values = {score["key"]: score["score"] for score in result}
+        assert (values["context_relevance"], values["adherence"]) == (1.0, None)
 
     @pytest.mark.parametrize(
         ("given", "named"),
@@ -162,6 +141,7 @@ class TestForms:
             ({"inputs": QUESTION, "outputs": {"documents": [7]}}, "outputs"),
             ({"run": QUESTION, "example": ANSWER}, "run"),
             ({"run": {"question": QUESTION}}, "run"),
+            ({"run": RagCall(QUESTION, [DOCUMENT], ANSWER), "response": "other"}, "run"),
         ],
     )
     def test_user_mistakes_are_named(self, given: dict[str, Any], named: str) -> None:
@@ -174,50 +154,36 @@ class TestForms:
         assert raised.value.field.startswith(named)
         assert asked.asked == []
 
-    def test_a_call_and_values_beside_it(self) -> None:
-        """Which of them is meant cannot be told."""
-        with pytest.raises(ConfigurationError, match="RagCall"):
-            TraceEvaluator(judge())(RagCall(QUESTION, [DOCUMENT], ANSWER), response="other")
-
 
 class TestResult:
     def test_one_score(self) -> None:
         """Key, score, comment as openevals has them, and what else is known."""
-        result = TraceEvaluator(judge(), metric="adherence", threshold=0.8)(
-            inputs=QUESTION, outputs=ANSWER, context=DOCUMENT
-        )
+        result = TraceEvaluator(judge(), metric="adherence", threshold=0.8)(**GIVEN)
 
-        assert result == {
-            "key": "adherence",
-            "score": 1.0,
-            "comment": "The one response sentence is fully supported by the documents.",
-            "metadata": {
-                "status": "scored",
-                "passed": True,
-                "threshold": 0.8,
-                "method": "labels",
-                "judge": "scripted",
-            },
-        }
+        assert result.pop("metadata") == {
+            "status": "scored", "passed": True, "threshold": 0.8,
+            "method": "labels", "judge": "scripted",
+        }  # fmt: skip
+        comment = "The one response sentence is fully supported by the documents."
+        assert result == {"key": "adherence", "score": 1.0, "comment": comment}
 
     @pytest.mark.parametrize(
         ("given", "code"),
         [
-            ({"inputs": QUESTION, "outputs": None, "context": DOCUMENT}, "empty_response"),
-            ({"inputs": QUESTION, "outputs": "", "context": DOCUMENT}, "empty_response"),
+            ({**GIVEN, "outputs": None}, "empty_response"),
+            ({**GIVEN, "outputs": ""}, "empty_response"),
             ({"inputs": QUESTION, "outputs": ANSWER}, "no_context"),
-            ({"inputs": QUESTION, "outputs": ANSWER, "context": []}, "no_context"),
-            ({"inputs": {"k": 3}, "outputs": ANSWER, "context": DOCUMENT}, "no_question"),
+            ({**GIVEN, "context": []}, "no_context"),
+            ({**GIVEN, "inputs": {"k": 3}}, "no_question"),
         ],
     )
     def test_without_a_value(self, given: dict[str, Any], code: str) -> None:
         """Score None, never 0; the comment says why; no judge is asked."""
         asked = judge()
 
-        for one in TraceEvaluator(asked)(**given)["results"]:
-            assert one["score"] is None
-            assert one["comment"].startswith(f"unscored ({code}): the call has ")
-            assert one["metadata"]["unscored"] == code
+        for score in TraceEvaluator(asked)(**given)["results"]:
+            assert (score["score"], score["metadata"]["unscored"]) == (None, code)
+            assert score["comment"].startswith(f"unscored ({code}): the call has ")
         assert asked.asked == []
 
     def test_a_judge_that_fails(self) -> None:
@@ -226,9 +192,7 @@ class TestResult:
         def fail(call: SentencizedCall) -> Any:
             raise JudgeUnavailableError("503 from the judge", status=503)
 
-        result = TraceEvaluator(ScriptedJudge(fail), metric="adherence", threshold=0.5)(
-            inputs=QUESTION, outputs=ANSWER, context=DOCUMENT
-        )
+        result = TraceEvaluator(judge(fail), metric="adherence", threshold=0.5)(**GIVEN)
 
         assert result["score"] is None
         assert result["comment"] == "error: JudgeUnavailableError: 503 from the judge"
@@ -240,11 +204,10 @@ class TestOneRequest:
     def test_views_on_one_evaluator(self) -> None:
         """One object a score, one request a call, from any number of threads at once."""
         asked = judge()
-        views = as_evaluators(RagEvaluator(asked, [Trace(), Length(ScriptedModel([]))]))
-        given = {"inputs": QUESTION, "outputs": ANSWER, "context": DOCUMENT}
+        views = as_evaluators(RagEvaluator(asked, [Trace(), geval(judge=ScriptedModel([REPLY]))]))
 
         with ThreadPoolExecutor(8) as threads:
-            found = list(threads.map(lambda view: view(**given), [*views.values()] * 4))
+            found = list(threads.map(lambda view: view(**GIVEN), [*views.values()] * 4))
         results = dict(zip(views, found, strict=False))
 
         assert list(views) == [*TRACE_SCORES, "geval:length"]
@@ -271,39 +234,32 @@ class TestVerdicts:
         views = as_evaluators(RagEvaluator(judge()))
 
         for view in (views["adherence"], TraceEvaluator(judge(), metric="adherence")):
-            about = view(inputs=QUESTION, outputs=ANSWER, context=DOCUMENT)["metadata"]
+            about = view(**GIVEN)["metadata"]
             assert (about["threshold"], about["passed"]) == (1.0, True)
-        about = views["completeness"](inputs=QUESTION, outputs=ANSWER, context=DOCUMENT)["metadata"]
-        assert "passed" not in about
+        assert "passed" not in views["completeness"](**GIVEN)["metadata"]
 
     def test_a_given_threshold_comes_before_the_metrics_own(self) -> None:
         """And that before the default."""
-        evaluator = RagEvaluator(
-            judge(),
-            [Trace(thresholds={"adherence": 0.5, "completeness": 1}, relevance_baseline=20)],
-        )
+        trace = Trace(thresholds={"adherence": 0.5, "completeness": 1}, relevance_baseline=20)
+        evaluator = RagEvaluator(judge(), [trace])
         views = as_evaluators(evaluator, thresholds={"completeness": 0.25})
-        given = {"inputs": QUESTION, "outputs": ANSWER, "context": DOCUMENT}
 
-        assert views["adherence"](**given)["metadata"]["threshold"] == 0.5
-        assert views["completeness"](**given)["metadata"]["threshold"] == 0.25
-        own = TraceEvaluator(evaluator, metric="context_relevance", threshold=0.5)(**given)
+        assert views["adherence"](**GIVEN)["metadata"]["threshold"] == 0.5
+        assert views["completeness"](**GIVEN)["metadata"]["threshold"] == 0.25
+        own = TraceEvaluator(evaluator, metric="context_relevance", threshold=0.5)(**GIVEN)
         assert (own["score"], own["metadata"]["passed"]) == (0.05, False)
 
 
 class TestGEval:
     def test_a_metric_that_asks_a_model(self) -> None:
         """By the metric's protocol; one score, no labels."""
-        evaluator = GEvalEvaluator(Length(), ScriptedModel([]), threshold=0.6)
+        evaluator = GEvalEvaluator(geval(), ScriptedModel([REPLY]), threshold=0.6)
 
         result = evaluator(inputs=QUESTION, outputs=ANSWER)
 
-        assert (result["key"], result["score"], result["comment"]) == (
-            "geval:length",
-            0.5,
-            "middling",
-        )
-        assert result["metadata"]["passed"] is False
+        passed = result.pop("metadata")["passed"]
+        assert passed is False
+        assert result == {"key": "geval:length", "score": 0.5, "comment": "middling"}
 
 
 class TestConstruction:
@@ -329,10 +285,8 @@ class TestLoops:
         inner = TraceEvaluator(judge(), metric="adherence")
 
         def ask(call: SentencizedCall) -> Any:
-            inner(inputs=QUESTION, outputs=ANSWER, context=DOCUMENT)
+            inner(**GIVEN)
 
-        result = TraceEvaluator(ScriptedJudge(ask), metric="adherence")(
-            inputs=QUESTION, outputs=ANSWER, context=DOCUMENT
-        )
+        result = TraceEvaluator(judge(ask), metric="adherence")(**GIVEN)
 
         assert ReentryError.__name__ in result["comment"]

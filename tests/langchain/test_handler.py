@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from operator import itemgetter
 from typing import Any
 
 import pytest
@@ -15,41 +16,27 @@ from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.langchain import RagEvalCallbackHandler
 from rag_eval_integrations.records import RagCall, from_line, to_line
 
-from .conftest import ANSWER, Captured, Sections, joined, model, rag_chain, run, sections, substance
-
-QUESTION = "How fast is the kettle?"
+from .apps import QUESTION
+from .conftest import ANSWER, Captured, Sections, joined, model, rag_chain, run, sections
 
 
 class TestRecord:
     def test_holds_what_design_says(self, captured: Captured) -> None:
         """Question, documents as the model saw them, answer, and how it was observed."""
-        config: Any = {
-            **captured.config,
-            "tags": ["t"],
-            "metadata": {"user": 7},
-            "run_name": "kettle",
-        }
+        named = rag_chain().with_config(run_name="kettle", tags=["t"], metadata={"user": 7})
 
-        rag_chain().invoke(QUESTION, config)
+        named.invoke(QUESTION, captured.config)
 
-        call = captured.only
-        assert call.question == QUESTION
-        assert captured.ids == ["a", "b", "c"]
-        assert call.documents[0].metadata == {"page": 3}
-        assert call.documents[1].score == 0.5
-        assert call.response == ANSWER
-        assert call.app == "kettle"
+        call, how = captured.only, captured.how
+        assert (call.question, call.response, call.app) == (QUESTION, ANSWER, "kettle")
+        assert captured.found == (["a", "b", "c"], "prompt", [])
+        assert (call.documents[0].metadata, call.documents[1].score) == ({"page": 3}, 0.5)
+        assert (how.framework, how.status, how.retrievers) == ("langchain", "ok", ("Sections",))
+        assert (how.tags, how.metadata) == (("t",), {"user": 7})
         assert call.started_at is not None
-        assert captured.how.framework == "langchain"
-        assert captured.how.status == "ok"
-        assert captured.how.documents_from == "prompt"
-        assert captured.how.tags == ("t",)
-        assert captured.how.metadata == {"user": 7}
-        assert captured.how.retrievers == ("Sections",)
-        assert captured.how.not_in_prompt == ()
-        assert captured.how.run_id
-        assert captured.how.latency_s is not None
-        assert captured.how.latency_s > 0
+        assert how.run_id
+        assert how.latency_s is not None
+        assert how.latency_s > 0
         assert from_line(RagCall, to_line(call)) == call
 
     @pytest.mark.parametrize(
@@ -67,8 +54,8 @@ class TestRecord:
         with suppress_capture():
             assert await run(rag_chain(), QUESTION, way, captured.config) == ANSWER
 
-        first, other = captured.calls
-        assert substance(first) == substance(other)
+        first, other = captured.substances
+        assert first == other
 
     def test_question_falls_back_to_the_query(self, captured: Captured) -> None:
         """An input of an unknown shape is not guessed at: the retriever's query is the question."""
@@ -84,56 +71,40 @@ class TestRecord:
 
         odd = {"day": date(2024, 5, 1), "nan": float("nan"), 3: {"x": object}, "s": {1}}
 
-        rag_chain(Sections(found=[Document(page_content="x", metadata=odd)])).invoke(
-            QUESTION, captured.config
-        )
+        chain = rag_chain(Sections(found=[Document("x", metadata=odd)]))
+        chain.invoke(QUESTION, captured.config)
 
-        metadata = captured.only.documents[0].metadata
-        assert metadata == {
-            "day": "2024-05-01",
-            "nan": "nan",
-            "3": {"x": "<class 'object'>"},
-            "s": [1],
-        }
+        assert captured.only.documents[0].metadata == {
+            "day": "2024-05-01", "nan": "nan", "3": {"x": "<class 'object'>"}, "s": [1],
+        }  # fmt: skip
         assert from_line(RagCall, to_line(captured.only)) == captured.only
 
 
+COUNTED = Sections() | RunnableLambda(len) | RunnableLambda(str)
+RERANKED = Sections() | RunnableLambda(itemgetter(2, 0))
+WORD = Sections(found=[Document("kettle", id="w"), sections()[1]])
+
+
 class TestContext:
-    def test_is_what_a_reranker_left(self, captured: Captured) -> None:
-        """Documents that a lambda drops never reached the prompt: they are listed as such."""
-        reranked = Sections() | RunnableLambda(lambda retrieved: [retrieved[2], retrieved[0]])
+    @pytest.mark.parametrize(
+        ("chain", "expected"),
+        [
+            (rag_chain(RERANKED), (["c", "a"], "prompt", ["b"])),
+            (COUNTED, (["a", "b", "c"], "dataflow", [])),
+            (rag_chain(Sections(found=[])), ([], "retriever", [])),
+            (rag_chain(WORD, fmt=lambda d: joined(d[1:])), (["b"], "prompt", ["w"])),
+        ],
+        ids=["reranked", "without a model", "empty", "a word of the question"],
+    )
+    def test_is_what_reached_the_model(self, captured: Captured, chain: Any, expected: Any) -> None:
+        """Documents that were dropped are listed as such, and so is a word of the question alone.
 
-        rag_chain(reranked).invoke(QUESTION, captured.config)
+        Without a prompt, the retriever's output is the context; it may be empty.
+        """
+        answer = chain.invoke(QUESTION, captured.config)
 
-        assert captured.ids == ["c", "a"]
-        assert captured.how.documents_from == "prompt"
-        assert captured.left_out == ["b"]
-
-    def test_is_the_retriever_without_a_model(self, captured: Captured) -> None:
-        """With no prompt and no list passed on, the retriever's output is the context."""
-        (Sections() | RunnableLambda(len) | RunnableLambda(str)).invoke(QUESTION, captured.config)
-
-        call = captured.only
-        assert call.response == "3"
-        assert captured.ids == ["a", "b", "c"]
-
-    def test_can_be_empty(self, captured: Captured) -> None:
-        """A retriever that finds nothing gives a call without documents, not no call."""
-        rag_chain(Sections(found=[])).invoke(QUESTION, captured.config)
-
-        call = captured.only
-        assert call.documents == ()
-        assert call.response == ANSWER
-        assert captured.how.documents_from == "retriever"
-
-    def test_a_word_of_the_question_is_no_document(self, captured: Captured) -> None:
-        """A short document that only the question contains did not reach the prompt."""
-        retrieved = [Document(page_content="kettle"), *sections()[1:]]
-        chain = rag_chain(Sections(found=retrieved), fmt=lambda documents: joined(documents[1:]))
-
-        chain.invoke(QUESTION, captured.config)
-
-        assert captured.ids == ["b", "c"]
+        assert captured.found == expected
+        assert captured.only.response == answer
 
     def test_is_a_snapshot(self, captured: Captured) -> None:
         """The app may change its documents later; the record does not."""
@@ -156,9 +127,8 @@ class TestTrouble:
             raise RuntimeError("it is gone")
 
         in_retriever = where == "retriever"
-        chain = rag_chain(
-            Sections(error="it is gone" if in_retriever else None), llm=RunnableLambda(fail)
-        )
+        retriever = Sections(error="it is gone" if in_retriever else None)
+        chain = rag_chain(retriever, llm=RunnableLambda(fail))
 
         with pytest.raises(RuntimeError, match="it is gone"):
             await run(chain, QUESTION, way, captured.config)
@@ -182,15 +152,12 @@ class TestTrouble:
             def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
                 return sections()[:1] if not attempts else sections()[1:]
 
-        flaky = rag_chain(Fresh(), fmt=once_wrong).with_retry(
-            stop_after_attempt=2, wait_exponential_jitter=False
-        )
+        flaky = rag_chain(Fresh(), fmt=once_wrong).with_retry(wait_exponential_jitter=False)
 
         flaky.invoke(QUESTION, captured.config)
 
-        assert captured.ids == ["b", "c"]
+        assert captured.found == (["b", "c"], "prompt", [])
         assert captured.how.status == "ok"
-        assert captured.how.not_in_prompt == ()
 
     def test_closed_stream(self, captured: Captured) -> None:
         """A stream closed by the app is aborted, with what the app was given."""
@@ -200,9 +167,8 @@ class TestTrouble:
         stream.close()  # type: ignore[attr-defined]  # it is a generator
 
         call = captured.only
-        assert call.question == QUESTION
+        assert (call.question, call.response, given) == (QUESTION, "The", "The")
         assert len(call.documents) == 3
-        assert call.response == given == "The"
         assert captured.how.status == "aborted"
 
     def test_capture_that_fails(self, caplog: pytest.LogCaptureFixture) -> None:
@@ -214,7 +180,7 @@ class TestTrouble:
                     raise OSError("sour")
                 return super().__getattribute__(name)
 
-        handler = RagEvalCallbackHandler(lambda call: None)
+        handler = RagEvalCallbackHandler(print)
         chain = rag_chain(Sections(found=[Sour.model_construct(page_content="x")]))
 
         assert chain.invoke(QUESTION, {"callbacks": [handler]}) == ANSWER
@@ -234,32 +200,24 @@ class TestTrouble:
             RagEvalCallbackHandler(arguments.pop("target"), **arguments)
 
 
-class TestAttachment:
-    def test_bound_to_the_chain(self, captured: Captured) -> None:
-        """`with_config` is as good as config."""
-        rag_chain().with_config(callbacks=[captured.handler]).invoke(QUESTION)
-
-        assert captured.only.response == ANSWER
+QUESTIONS = [f"Question {i:02}?" for i in range(20)]
 
 
 class TestConcurrency:
     async def test_many_tasks(self, captured: Captured) -> None:
         """20 concurrent calls keep their questions, documents and answers apart."""
-        questions = [f"Question {i:02}?" for i in range(20)]
+        await asyncio.gather(*(echo().ainvoke(q, captured.config) for q in QUESTIONS))
 
-        await asyncio.gather(*(echo().ainvoke(q, captured.config) for q in questions))
-
-        assert_no_cross_talk(captured.calls, questions)
+        assert_no_cross_talk(captured.calls)
 
     def test_many_threads(self, captured: Captured) -> None:
-        """20 batch items in 20 threads, all under way at once, are kept apart."""
-        questions = [f"Question {i:02}?" for i in range(20)]
+        """20 batch items in 20 threads, all at once, are kept apart, by a handler that is bound."""
         together = threading.Barrier(20, timeout=30)
-        config: Any = {**captured.config, "max_concurrency": 20}
 
-        echo(lambda: together.wait()).batch(questions, config)
+        bound = echo(together.wait).with_config(callbacks=[captured.handler], max_concurrency=20)
+        bound.batch(QUESTIONS)
 
-        assert_no_cross_talk(captured.calls, questions)
+        assert_no_cross_talk(captured.calls)
 
 
 def echo(wait: Any = lambda: None) -> Runnable[Any, str]:
@@ -268,48 +226,46 @@ def echo(wait: Any = lambda: None) -> Runnable[Any, str]:
     class Named(Sections):
         def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
             wait()
-            return [Document(page_content=f"About {query} number {i}") for i in range(2)]
+            return [Document(text) for text in about(query)]
 
     return rag_chain(Named()) | RunnableLambda(str) | RunnableLambda(lambda text: text)
 
 
-def assert_no_cross_talk(calls: list[RagCall], questions: list[str]) -> None:
-    assert sorted(call.question for call in calls) == questions
+def about(question: str) -> list[str]:
+    return [f"About {question} number {i}" for i in range(2)]
+
+
+def assert_no_cross_talk(calls: list[RagCall]) -> None:
+    assert sorted(call.question for call in calls) == QUESTIONS
     for call in calls:
-        assert [document.text for document in call.documents] == [
-            f"About {call.question} number {i}" for i in range(2)
-        ]
+        assert [document.text for document in call.documents] == about(call.question)
 
 
 class TestBounds:
     def test_oldest_is_dropped(self) -> None:
         """No more than `max_open` calls are held; a dropped one is counted, not delivered."""
-        calls: list[RagCall] = []
-        handler = RagEvalCallbackHandler(calls.append, max_open=2)
-        streams = [rag_chain().stream(f"q{i}", {"callbacks": [handler]}) for i in range(3)]
+        captured = Captured(max_open=2)
+        handler = captured.handler
+        streams = [rag_chain().stream(f"q{i}", captured.config) for i in range(3)]
         for stream in streams:
             next(stream)
 
-        assert handler.open_calls == 2
-        assert handler.dropped == 1
+        assert (handler.open_calls, handler.dropped) == (2, 1)
 
         for stream in streams:
             list(stream)
 
-        assert [call.question for call in calls] == ["q1", "q2"]
-        assert handler.open_calls == 0
-        assert not handler._runs
+        assert captured.questions == ["q1", "q2"]
+        assert (handler.open_calls, handler._runs) == (0, {})
 
     def test_old_ones_are_dropped(self) -> None:
         """A stream that is kept and never read is forgotten after `ttl` seconds."""
-        handler = RagEvalCallbackHandler(lambda call: None, ttl=0.01)
+        handler = RagEvalCallbackHandler(print, ttl=0.01)
         stream = rag_chain().stream(QUESTION, {"callbacks": [handler]})
         next(stream)
         threading.Event().wait(0.05)
 
-        assert handler.open_calls == 0
-        assert handler.dropped == 1
-        assert not handler._runs
+        assert (handler.open_calls, handler.dropped, handler._runs) == (0, 1, {})
         stream.close()  # type: ignore[attr-defined]  # it is a generator
         assert not handler._late
 
@@ -330,8 +286,8 @@ class TestShortcut:
         assert again.id == call.id == call.row_key[:16]
         assert type(call.documents) is type(again.documents)
         assert set(call.__dict__) - {"row_key"} == set(RagCall.model_fields)
-        assert set(captured.how.__dict__) == set(type(captured.how).model_fields)
-        assert set(call.documents[0].__dict__) == set(type(call.documents[0]).model_fields)
+        for part in (captured.how, call.documents[0]):
+            assert set(part.__dict__) == set(type(part).model_fields)
         assert hash(call.documents[0].text) == hash(again.documents[0].text)
         assert call.model_copy(update={"app": "x"}).app == "x"
 

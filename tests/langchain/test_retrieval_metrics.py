@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
@@ -15,18 +16,14 @@ from langsmith.schemas import Example
 
 from rag_eval_integrations import RagCall, RagEvaluator
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.langchain import (
-    EvaluatedRetriever,
-    as_evaluators,
-    evaluate_dataset,
-)
+from rag_eval_integrations.langchain import EvaluatedRetriever, as_evaluators, evaluate_dataset
 from rag_eval_integrations.metrics import Retrieval
 from rag_eval_integrations.report import Evaluations
 
-from .conftest import Sections, rag_chain, sections
+from .apps import QUESTION
+from .conftest import Sections, ids, rag_chain, sections
 
-QUESTION = "How fast is the kettle?"
-GOLD = {"relevant_ids": ["b", "z"]}
+GOLD: dict[str, Any] = {"relevant_ids": ["b", "z"]}
 """Of the documents a, b, c, in this order."""
 
 
@@ -44,18 +41,15 @@ class TestRetriever:
         retriever.flush()
 
         known, unknown = retriever.evaluations
-        assert known.scores["mrr@1"].value == 0
-        assert known.scores["mrr@3"].value == 1 / 2
-        assert known.scores["recall@3"].value == 1 / 2
+        values = [known.scores[name].value for name in ("mrr@1", "mrr@3", "recall@3")]
+        assert values == [0, 1 / 2, 1 / 2]
         assert (known.relevant_ids, known.document_ids) == (("b", "z"), ("a", "b", "c"))
         assert {score.unscored for score in unknown.scores.values()} == {"missing_param"}
 
     @pytest.mark.parametrize(
-        ("failing", "value", "code"), [(True, None, "no_context"), (False, 0.0, None)]
+        ("failing", "expected"), [(True, (None, "no_context")), (False, (0.0, None))]
     )
-    def test_a_failed_retrieval_is_not_a_bad_one(
-        self, failing: bool, value: float | None, code: str | None
-    ) -> None:
+    def test_a_failed_retrieval_is_not_a_bad_one(self, failing: bool, expected: Any) -> None:
         """Nobody knows what would have been found; one that ran and found nothing is zero."""
         inner = Sections(error="down") if failing else Sections(found=[])
         calls: list[RagCall] = []
@@ -67,38 +61,30 @@ class TestRetriever:
         evaluation = evaluator().evaluate_sync(calls[0])
         assert evaluation.relevant_ids == ("a",)
         found = {(score.value, score.unscored) for score in evaluation.scores.values()}
-        assert found == {(value, code)}
+        assert found == {expected}
 
     async def test_a_real_store_gives_ids(self) -> None:
         """The ranking is the store's, also in async code."""
         calls: list[RagCall] = []
         store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
-        names = store.add_documents(
-            [Document(id=f"n{at}", page_content=f"{at}") for at in range(9)]
-        )
-        retriever = EvaluatedRetriever(
-            store.as_retriever(search_kwargs={"k": 4}), calls.append, relevant_ids={"q": {"n3", "n1"}}
-        )  # fmt: skip
+        names = store.add_documents([Document(f"{n}", id=f"n{n}") for n in range(9)])
+        inner = store.as_retriever(search_kwargs={"k": 4})
+        retriever = EvaluatedRetriever(inner, calls.append, relevant_ids={"q": {"n3", "n1"}})
 
-        retrieved = [document.id for document in await retriever.ainvoke("q")]
+        retrieved = ids(await retriever.ainvoke("q"))
 
         (call,) = calls
-        assert [document.id for document in call.documents] == retrieved
+        assert ids(call.documents) == retrieved
         assert set(retrieved) <= set(names)
         assert call.relevant_ids == ("n1", "n3")
 
     def test_ids_in_metadata(self) -> None:
         """Chunks of one source count as one document."""
-        chunks = [
-            Document(page_content=text, metadata={"source": source})
-            for text, source in [("one", "x.md"), ("two", "x.md"), ("three", "y.md")]
-        ]
-        metric = Retrieval(k=2, id_key="source")
-        wrapped = EvaluatedRetriever(
-            Sections(found=chunks),
-            RagEvaluator(metrics=[metric]),
-            relevant_ids={QUESTION: ["y.md"]},
-        )
+        sources = {"one": "x.md", "two": "x.md", "three": "y.md"}
+        chunks = [Document(text, metadata={"source": name}) for text, name in sources.items()]
+        evaluator = RagEvaluator(metrics=[Retrieval(k=2, id_key="source")])
+        relevant = {QUESTION: ["y.md"]}
+        wrapped = EvaluatedRetriever(Sections(found=chunks), evaluator, relevant_ids=relevant)
 
         wrapped.invoke(QUESTION)
         wrapped.flush()
@@ -164,7 +150,7 @@ class TestDataset:
             return "yes"
 
         def run(*gold: list[str] | None, **options: Any) -> Evaluations:
-            examples = [{"question": QUESTION, "id": "1", "relevant_ids": ids} for ids in gold]
+            examples = [{"question": QUESTION, "id": "1", "relevant_ids": each} for each in gold]
             return evaluate_dataset(chain, examples, evaluator(), out=out, **options)
 
         run(["a"], ["b"], None)
@@ -179,13 +165,11 @@ class TestDataset:
 class TestEvaluatorObjects:
     def test_values_by_name(self) -> None:
         """Gold ids beside the documents, or in the expected outputs."""
-        views = as_evaluators(evaluator())
-        documents = sections()
+        view, documents = as_evaluators(evaluator())["mrr@3"], sections()
 
-        plain = views["mrr@3"](question=QUESTION, documents=documents, relevant_ids=["b", "z"])
-        expected = views["mrr@3"](
-            inputs=QUESTION, outputs={"answer": "yes", "documents": documents}, reference_outputs=GOLD
-        )  # fmt: skip
+        plain = view(question=QUESTION, documents=documents, **GOLD)
+        outputs = {"answer": "yes", "documents": documents}
+        expected = view(inputs=QUESTION, outputs=outputs, reference_outputs=GOLD)
 
         for result in (plain, expected):
             assert (result["key"], result["score"]) == ("mrr@3", 1 / 2)
@@ -195,19 +179,15 @@ class TestEvaluatorObjects:
     def test_without_documents_there_is_no_number(self) -> None:
         """Nobody said what was retrieved."""
         view = as_evaluators(evaluator())["recall@3"]
+        given: list[dict[str, Any]] = [
+            {"inputs": QUESTION, "outputs": "yes"},
+            {"question": QUESTION},
+            {"question": QUESTION, "response": None},
+            {"run": SimpleNamespace(id=uuid4(), inputs=QUESTION, outputs="yes")},
+        ]
 
-        class Run:
-            id = uuid4()
-            inputs = QUESTION
-            outputs = "yes"
-
-        for result in (
-            view(inputs=QUESTION, outputs="yes", relevant_ids=["a"]),
-            view(question=QUESTION, relevant_ids=["a"]),
-            view(question=QUESTION, response=None, relevant_ids=["a"]),
-            view(Run(), relevant_ids=["a"]),
-        ):
+        for values in given:
+            result = view(**values, relevant_ids=["a"])
             assert result["score"] is None
             assert result["comment"].startswith("unscored (no_context)")
-        found = view(question=QUESTION, documents=[], relevant_ids=["a"])
-        assert found["score"] == 0
+        assert view(question=QUESTION, documents=[], relevant_ids=["a"])["score"] == 0

@@ -9,23 +9,20 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from langchain.agents import create_agent
 from langchain.agents.middleware import dynamic_prompt
 from langchain_core.documents import Document
-from langchain_core.messages import HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda
-from langchain_core.tools import BaseTool, create_retriever_tool, tool
+from langchain_core.tools import BaseTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from rag_eval_integrations import capture_call
-from rag_eval_integrations.langchain import EvaluatedRetriever, RagEvalCallbackHandler
+from rag_eval_integrations.langchain import EvaluatedRetriever
 from rag_eval_integrations.records import RagCall
 
-from .apps import QUESTION, Named, Scripted, Store, calls_tool, ids, says
-from .conftest import ANSWER, Captured, Sections, joined, model, rag_chain, sections
-
-MESSAGES = {"messages": [("human", QUESTION)]}
+from .apps import QUESTION, Named, Store, agent, asked, calls_tool, retriever_tool
+from .conftest import ANSWER, Captured, Sections, capture_of, joined, model, rag_chain, sections
 
 
 @tool
@@ -41,16 +38,20 @@ def weather(query: str) -> str:
 
 
 @dynamic_prompt
-def with_context(request: Any) -> str:
+def context(request: Any) -> str:
     """Put documents into the system prompt, which no event shows."""
     retrieved = joined(Store().similarity_search(QUESTION))
     return f"You are helpful. Use the following context in your response:\n\n{retrieved}"
 
 
-def agent(one: BaseTool | None = None, **options: Any) -> Any:
-    called = [] if one is None else [calls_tool("kettle", name=one.name)]
-    tools = [] if one is None else [one]
-    return create_agent(Scripted(replies=[*called, says()]), tools, **options)
+def calling(called: BaseTool) -> Any:
+    """An agent that calls a tool, and answers."""
+    return agent(calls_tool("kettle", called.name), ANSWER, tools=[called])
+
+
+def talking(**options: Any) -> Any:
+    """An agent without tools."""
+    return agent(ANSWER, tools=[], **options)
 
 
 def in_one_function(question: str) -> str:
@@ -58,12 +59,8 @@ def in_one_function(question: str) -> str:
 
 
 LOOKS_LIKE_RAG: dict[str, tuple[Callable[[], Any], Any, str]] = {
-    "a tool": (lambda: agent(search), MESSAGES, "the tool 'search' was called"),
-    "a middleware": (
-        lambda: agent(middleware=[with_context]),
-        MESSAGES,
-        "'context in your response:'",
-    ),
+    "a tool": (lambda: calling(search), asked(), "the tool 'search' was called"),
+    "a middleware": (lambda: talking(middleware=[context]), asked(), "'context in your response:'"),
     "one function": (lambda: RunnableLambda(in_one_function), QUESTION, "'Context:'"),
     "a bare retriever": (Sections, QUESTION, "'Sections' ran by itself"),
     "a bare model": (
@@ -76,9 +73,7 @@ LOOKS_LIKE_RAG: dict[str, tuple[Callable[[], Any], Any, str]] = {
 
 class TestLooksLikeRag:
     @pytest.mark.parametrize("name", LOOKS_LIKE_RAG)
-    def test_is_told_once(
-        self, captured: Captured, caplog: pytest.LogCaptureFixture, name: str
-    ) -> None:
+    def test_is_told(self, captured: Captured, caplog: pytest.LogCaptureFixture, name: str) -> None:
         """One log line for each kind, with the docstring to read; every run is counted."""
         make, given, expected = LOOKS_LIKE_RAG[name]
         for _ in range(3):
@@ -94,8 +89,8 @@ class TestLooksLikeRag:
     @pytest.mark.parametrize(
         ("make", "given"),
         [
-            (lambda: agent(weather), MESSAGES),
-            (lambda: agent(), MESSAGES),
+            (lambda: calling(weather), asked()),
+            (talking, asked()),
             (lambda: ChatPromptTemplate.from_template("Tell me {question}") | model(), QUESTION),
             (model, f"Summarize this document:\n{joined(sections())}"),
             (rag_chain, QUESTION),
@@ -122,47 +117,37 @@ class TestLooksLikeRag:
         assert captured.handler.uncaptured == 0
 
 
-def captured_with(tool_documents: Any, one: BaseTool) -> list[RagCall]:
-    calls: list[RagCall] = []
-    handler = RagEvalCallbackHandler(calls.append, tool_documents=tool_documents)
-    agent(one).invoke(MESSAGES, {"callbacks": [handler]})
-    assert handler.failed == 0
-    return calls
+def captured_with(tool_documents: Any, called: BaseTool) -> Captured:
+    captured = Captured(tool_documents=tool_documents)
+    calling(called).invoke(asked(), captured.config)
+    assert captured.handler.failed == 0
+    return captured
 
 
 class TestToolDocuments:
     @pytest.mark.parametrize("chosen", [("search",), {"search"}, lambda name: name == "search"])
     def test_text_is_a_document(self, chosen: Any) -> None:
-        """The text of a tool that is named, or that a function chooses, is a document."""
-        (call,) = captured_with(chosen, search)
+        """The text of a tool that is named, or that a function chooses, is a document; no other is."""
+        captured = captured_with(chosen, search)
 
+        call, how = captured.only, captured.how
         assert [document.text for document in call.documents] == [joined(sections())]
         assert call.documents[0].metadata == {"tool": "search"}
         assert (call.question, call.response) == (QUESTION, ANSWER)
-        assert call.capture is not None
-        assert call.capture.documents_from == "prompt"
-        assert call.capture.retrievers == ("search",)
-
-    def test_other_tools_are_not_taken(self) -> None:
-        """The text of a tool with another name is none."""
-        assert captured_with(("search",), weather) == []
+        assert (how.documents_from, how.retrievers) == ("prompt", ("search",))
+        assert captured_with(chosen, weather).calls == []
 
     def test_documents_go_before_text(self) -> None:
         """A tool whose retriever was seen gives its documents, not its text."""
-        (call,) = captured_with(("search",), create_retriever_tool(Sections(), "search", "Finds."))
-
-        assert ids(call.documents) == ["a", "b", "c"]
+        assert captured_with(("search",), retriever_tool()).ids == ["a", "b", "c"]
 
 
-def finds_one_more(response_format: Any, name: str = "manual") -> BaseTool:
-    """A retriever's tool that finds the kettle in every turn, and what is asked for."""
-    kettle = sections()[0]
+class Both(Named):
+    """Finds the kettle in every turn, and what is asked for."""
 
-    class Both(Named):
-        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-            return [kettle, *super()._get_relevant_documents(query, run_manager=run_manager)]
-
-    return create_retriever_tool(Both(), name, "Finds.", response_format=response_format)
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        more = super()._get_relevant_documents(query, run_manager=run_manager)
+        return [sections()[0], *more]
 
 
 class TestEarlierTurns:
@@ -176,18 +161,14 @@ class TestEarlierTurns:
         kept_by: str,
     ) -> None:
         """A turn that is answered from what an earlier one found is counted, and told once."""
-        replies = [calls_tool("lid", name="manual"), *(says(text) for text in "123")]
-        options: dict[str, Any] = (
-            {"checkpointer": InMemorySaver()} if kept_by == "checkpointer" else {}
-        )
-        app: Any = create_agent(
-            Scripted(replies=replies), [finds_one_more(response_format)], **options
-        )
-        config = {**captured.config, "configurable": {"thread_id": "1"}}
-        state = app.invoke(MESSAGES, config)
+        saver = InMemorySaver() if kept_by == "checkpointer" else None
+        tools = [retriever_tool(Both(), "manual", response_format)]
+        app = agent(calls_tool("lid", "manual"), *"123", tools=tools, checkpointer=saver)
+        state = app.invoke(asked(), captured.remembering)
         for _ in range(2):
-            before = [] if options else state["messages"]
-            state = app.invoke({"messages": [*before, ("human", "And then?")]}, config)
+            before = [] if saver else state["messages"]
+            given = {"messages": [*before, ("human", "And then?")]}
+            state = app.invoke(given, captured.remembering)
 
         assert len(captured.calls) == 1
         assert captured.handler.uncaptured == 2
@@ -199,28 +180,24 @@ class TestEarlierTurns:
         for name, count in (("weather", 0), ("search", 1)):
             past = [
                 HumanMessage("When?"),
-                calls_tool("k", name=name),
-                ToolMessage("The kettle boils soon.", name=name, tool_call_id=f"{name}-0-k"),
-                says("Soon."),
+                calls_tool("k", name),
+                ToolMessage("The kettle boils soon.", name=name, tool_call_id=f"{name}-k"),
+                AIMessage("Soon."),
             ]
-            agent().invoke({"messages": [*past, HumanMessage("Sure?")]}, captured.config)
+            talking().invoke({"messages": [*past, HumanMessage("Sure?")]}, captured.config)
 
             assert (captured.calls, captured.handler.uncaptured) == ([], count)
 
     @pytest.mark.parametrize("response_format", ["content", "content_and_artifact"])
-    def test_documents_of_earlier_turns_were_seen(
-        self, captured: Captured, response_format: str
-    ) -> None:
+    def test_earlier_documents_were_seen(self, captured: Captured, response_format: str) -> None:
         """They follow those of this turn; what both turns found is there once."""
-        replies = [calls_tool("lid", name="manual"), says("1"), calls_tool("base", name="manual")]
-        app: Any = create_agent(
-            Scripted(replies=[*replies, says("2")]),
-            [finds_one_more(response_format), weather],
+        app = agent(
+            calls_tool("lid", "manual"), "1", calls_tool("base", "manual"), "2",
+            tools=[retriever_tool(Both(), "manual", response_format), weather],
             checkpointer=InMemorySaver(),
-        )
-        config = {**captured.config, "configurable": {"thread_id": "1"}}
-        app.invoke(MESSAGES, config)
-        app.invoke({"messages": [("human", "And the base?")]}, config)
+        )  # fmt: skip
+        app.invoke(asked(), captured.remembering)
+        app.invoke(asked("And the base?"), captured.remembering)
 
         first, second = captured.calls
         lid = "All about lid, and no more."
@@ -229,5 +206,4 @@ class TestEarlierTurns:
             ANSWER, "All about base, and no more.", lid,
         ]  # fmt: skip
         assert second.documents[2].id == (None if response_format == "content" else "lid")
-        assert second.capture is not None
-        assert second.capture.not_in_prompt == ()
+        assert capture_of(second).not_in_prompt == ()

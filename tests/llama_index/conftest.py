@@ -27,7 +27,8 @@ from llama_index.core.llms import (
 from llama_index.core.llms.callbacks import llm_chat_callback, llm_completion_callback
 from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.memory import ChatMemoryBuffer
-from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.query_engine import CustomQueryEngine, RetrieverQueryEngine
 from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.response_synthesizers.no_text import NoText
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
@@ -38,6 +39,7 @@ from rag_eval_integrations.cli.demo.llama_index_app import HashedWords
 from rag_eval_integrations.llama_index import RagEvalHandler
 from rag_eval_integrations.records import Capture, RagCall
 
+QUESTION = "How fast is the kettle?"
 TOKENS = ["The", " kettle", " boils", " in", " four", " minutes."]
 ANSWER = "".join(TOKENS)
 
@@ -84,12 +86,39 @@ class Sections(BaseRetriever):
         return [NodeWithScore(node=node, score=0.5) for node in self._nodes]
 
 
+class Own(CustomQueryEngine):
+    """An app's own engine, which answers by a function of the question."""
+
+    answer: Callable[[str], Any]
+
+    def custom_query(self, query_str: str) -> Any:
+        return self.answer(query_str)
+
+
+class Chooses(BaseNodePostprocessor):
+    """Passes on what a function makes of the nodes."""
+
+    choose: Callable[[list[NodeWithScore]], list[NodeWithScore]]
+
+    def _postprocess_nodes(self, nodes: Any, query_bundle: Any = None) -> list[NodeWithScore]:
+        return self.choose(nodes)
+
+
 def nodes() -> list[TextNode]:
     return [
         TextNode(id_="a", text="The kettle boils in four minutes.", metadata={"page": 3}),
         TextNode(id_="b", text="The lid opens with one hand."),
         TextNode(id_="c", text="The base turns all the way round."),
     ]
+
+
+HELPER = PromptHelper(context_window=4096, num_output=256, tokenizer=str.split)
+
+
+def synthesizer(llm: Any = None, **options: Any) -> Any:
+    return get_response_synthesizer(
+        llm=llm or Model(), prompt_helper=HELPER, callback_manager=CallbackManager([]), **options
+    )
 
 
 def engine(
@@ -103,23 +132,23 @@ def engine(
     if retriever is None:
         index = VectorStoreIndex(nodes(), embed_model=HashedWords(), transformations=[])
         retriever = index.as_retriever(similarity_top_k=3)
-    synthesizer = (
+    writer = (
         NoText(llm=llm or Model())
         if mode == "no_text"
-        else get_response_synthesizer(
-            llm=llm or Model(),
-            prompt_helper=PromptHelper(context_window=4096, num_output=256, tokenizer=str.split),
-            callback_manager=CallbackManager([]),
-            response_mode=mode,
-            streaming=streaming,
-        )
+        else synthesizer(llm, response_mode=mode, streaming=streaming)
     )
     return RetrieverQueryEngine(
         retriever=retriever,
-        response_synthesizer=synthesizer,
+        response_synthesizer=writer,
         node_postprocessors=postprocessors,
         callback_manager=CallbackManager([]),
     )
+
+
+@pytest.fixture
+def calls() -> list[RagCall]:
+    """Where a handler or a wrapper of the test's own delivers."""
+    return []
 
 
 class Captured:
@@ -139,6 +168,11 @@ class Captured:
         return seen(self.only)
 
     @property
+    def statuses(self) -> list[str]:
+        """How the calls ended."""
+        return [seen(call).status for call in self.calls]
+
+    @property
     def ids(self) -> list[str | None]:
         return ids(self.only)
 
@@ -152,12 +186,9 @@ class Captured:
 def _dispatcher_as_before() -> Iterator[None]:
     """The dispatcher belongs to the process: a test leaves nothing on it."""
     root = get_dispatcher()
-    before = (list(root.span_handlers), list(root.event_handlers))
+    before = [id(handler) for handler in [*root.span_handlers, *root.event_handlers]]
     yield
-    assert [id(handler) for handler in root.span_handlers] == [id(handler) for handler in before[0]]
-    assert [id(handler) for handler in root.event_handlers] == [
-        id(handler) for handler in before[1]
-    ]
+    assert [id(handler) for handler in [*root.span_handlers, *root.event_handlers]] == before
 
 
 @pytest.fixture
@@ -217,29 +248,13 @@ class ToolCaller(FunctionCallingLLM):
 
         return replies()
 
-    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
+    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
         raise NotImplementedError("abstract in the base class; agents ask by chat alone")
 
-    async def acomplete(
-        self, prompt: str, formatted: bool = False, **kwargs: Any
-    ) -> CompletionResponse:
-        raise NotImplementedError("abstract in the base class; agents ask by chat alone")
-
-    def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
-        raise NotImplementedError("abstract in the base class; agents ask by chat alone")
-
-    async def astream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
-        raise NotImplementedError("abstract in the base class; agents ask by chat alone")
+    acomplete = stream_complete = astream_complete = complete
 
     def _prepare_chat_with_tools(
-        self,
-        tools: Any,
-        user_msg: Any = None,
-        chat_history: Any = None,
-        verbose: bool = False,
-        allow_parallel_tool_calls: bool = False,
-        tool_required: bool = False,
-        **kwargs: Any,
+        self, tools: Any, user_msg: Any = None, chat_history: Any = None, *args: Any, **kwargs: Any
     ) -> dict[str, Any]:
         return {"messages": [*(chat_history or []), *([user_msg] if user_msg else [])]}
 
@@ -282,8 +297,8 @@ def memory() -> ChatMemoryBuffer:
     return ChatMemoryBuffer.from_defaults(token_limit=3000, tokenizer_fn=str.split)
 
 
-def context(llm: Any = None, retriever: Any = None) -> Any:
-    return ContextChatEngine.from_defaults(
+def context(llm: Any = None, retriever: Any = None, kind: Any = ContextChatEngine) -> Any:
+    return kind.from_defaults(
         retriever=retriever or Sections(nodes()), llm=llm or Model(), memory=memory()
     )
 
@@ -297,9 +312,7 @@ def condense_question(llm: Any = None, retriever: Any = None, **options: Any) ->
 
 
 def condense_plus(llm: Any = None, retriever: Any = None) -> Any:
-    return CondensePlusContextChatEngine.from_defaults(
-        retriever=retriever or Sections(nodes()), llm=llm or Model(), memory=memory()
-    )
+    return context(llm, retriever, CondensePlusContextChatEngine)
 
 
 MODES = [context, condense_question, condense_plus]

@@ -5,31 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from llama_index.core import PromptHelper
-from llama_index.core.callbacks import CallbackManager
 from llama_index.core.llms import CompletionResponse
 from llama_index.core.postprocessor import LLMRerank, SimilarityPostprocessor
-from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.query_engine import CustomQueryEngine
-from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
 from llama_index_instrumentation import get_dispatcher
 
-from .conftest import ANSWER, Captured, Model, Sections, engine, nodes
+from .conftest import ANSWER, Captured, Chooses, Model, Own, Sections, engine, nodes, synthesizer
 
 QUESTION = "How fast is the kettle?"
-HELPER = PromptHelper(context_window=4096, num_output=256, tokenizer=str.split)
 
 
-class Own(CustomQueryEngine):
-    """An app's own engine: the function is given the nodes' texts, and asks a model by itself."""
-
-    answer: Any
-
-    def custom_query(self, query_str: str) -> str:
-        retrieved = Sections(nodes()).retrieve(query_str)
-        return str(self.answer([node.get_content() for node in retrieved]))
+def texts() -> list[str]:
+    """The texts of nodes that are retrieved."""
+    return [node.get_content() for node in Sections(nodes()).retrieve(QUESTION)]
 
 
 def say(prompt: str) -> str:
@@ -39,9 +28,8 @@ def say(prompt: str) -> str:
 class TestNothingLeft:
     def test_after_a_postprocessor(self, captured: Captured) -> None:
         """Where postprocessors drop every node, the answer rests on none."""
-        dropping = engine(
-            Sections(nodes()), postprocessors=[SimilarityPostprocessor(similarity_cutoff=0.9)]
-        )
+        cutoff = SimilarityPostprocessor(similarity_cutoff=0.9)
+        dropping = engine(Sections(nodes()), postprocessors=[cutoff])
         assert str(dropping.query(QUESTION)) == "Empty Response"
 
         assert captured.only.documents == ()
@@ -60,12 +48,11 @@ class TestNothingLeft:
 def test_a_node_put_together_uses_all_its_parts(captured: Captured) -> None:
     """A retrieved node's text counts as shown without the metadata in front of it, too."""
 
-    class Join(BaseNodePostprocessor):
-        def _postprocess_nodes(self, nodes: Any, query_bundle: Any = None) -> Any:
-            text = " ".join(scored.node.get_content() for scored in nodes)
-            return [NodeWithScore(node=TextNode(id_="all", text=text), score=1.0)]
+    def join(retrieved: list[NodeWithScore]) -> list[NodeWithScore]:
+        text = " ".join(scored.node.get_content() for scored in retrieved)
+        return [NodeWithScore(node=TextNode(id_="all", text=text), score=1.0)]
 
-    engine(Sections(nodes()), postprocessors=[Join()]).query(QUESTION)
+    engine(Sections(nodes()), postprocessors=[Chooses(choose=join)]).query(QUESTION)
 
     assert captured.ids == ["all"]
     assert captured.how.not_in_prompt == ()
@@ -75,10 +62,11 @@ class TestOwnPrompts:
     def test_chosen_by_a_model(self, captured: Captured) -> None:
         """An app that asks a model about each document answers from those it shows again."""
 
-        def graded(texts: list[str]) -> str:
-            for text in texts:
+        def graded(question: str) -> str:
+            parts = texts()
+            for text in parts:
                 say(f"Is this of use? {text}")
-            return say(f"Answer from: {texts[1]} {texts[2]}")
+            return say(f"Answer from: {parts[1]} {parts[2]}")
 
         Own(answer=graded).query(QUESTION)
 
@@ -94,13 +82,13 @@ class TestOwnPrompts:
                 super().complete(prompt)
                 return CompletionResponse(text="It says little.")
 
-        def summed(texts: list[str]) -> str:
+        def summed(question: str) -> str:
             if refined:
                 answer = ""
-                for text in texts:
+                for text in texts():
                     answer = say(f"Improve '{answer}' with: {text}")
                 return answer
-            parts = [Echo().complete(f"Sum up: {text}").text for text in texts]
+            parts = [Echo().complete(f"Sum up: {text}").text for text in texts()]
             return say(f"Answer from: {parts}")
 
         Own(answer=summed).query(QUESTION)
@@ -110,16 +98,14 @@ class TestOwnPrompts:
     def test_two_syntheses(self, captured: Captured) -> None:
         """An engine that synthesizes twice answers from both; what came before helped to ask."""
 
-        class Twice(CustomQueryEngine):
-            def custom_query(self, query_str: str) -> str:
-                retrieved = Sections(nodes()).retrieve(query_str)
-                say(f"Which of these? {retrieved[2].get_content()}")
-                parts = get_response_synthesizer(
-                    llm=Model(), prompt_helper=HELPER, callback_manager=CallbackManager([])
-                )
-                return "".join(str(parts.synthesize(query_str, [node])) for node in retrieved[:2])
+        def twice(question: str) -> str:
+            retrieved = Sections(nodes()).retrieve(question)
+            say(f"Which of these? {retrieved[2].get_content()}")
+            return "".join(
+                str(synthesizer().synthesize(question, [node])) for node in retrieved[:2]
+            )
 
-        Twice().query(QUESTION)
+        Own(answer=twice).query(QUESTION)
 
         assert captured.ids == ["a", "b"]
         assert captured.how.documents_from == "prompt"
@@ -157,9 +143,10 @@ def test_the_question_is_found_by_name(captured: Captured, by_name: bool) -> Non
         def chat(self, **kwargs: str) -> str:
             return str(engine(Sections(nodes())).query(kwargs["message"]))
 
-    told = App().chat("bob", QUESTION) if by_name else Takes().chat(user="bob", message=QUESTION)
-
-    assert told == ANSWER
+    if by_name:
+        assert App().chat("bob", QUESTION) == ANSWER
+    else:
+        assert Takes().chat(user="bob", message=QUESTION) == ANSWER
     assert captured.only.question == QUESTION
 
 
@@ -180,6 +167,6 @@ def test_the_prompt_is_found_without_events(captured: Captured, ask: Any, retrie
         def complete(self, *args: Any, **kwargs: Any) -> CompletionResponse:
             return CompletionResponse(text=ANSWER)
 
-    Own(answer=lambda texts: ask(Silent(), f"Use {texts[1]}").text).query(QUESTION)
+    Own(answer=lambda question: ask(Silent(), f"Use {texts()[1]}").text).query(QUESTION)
 
     assert captured.ids == retrieved

@@ -6,9 +6,7 @@ from importlib.metadata import version
 from typing import Any
 
 import pytest
-from llama_index.core import PromptHelper
-from llama_index.core.base.response.schema import Response
-from llama_index.core.callbacks import CallbackManager
+from llama_index.core.base.response.schema import PydanticResponse, Response
 from llama_index.core.indices.query.query_transform import HyDEQueryTransform
 from llama_index.core.llms.mock import MockLLM
 from llama_index.core.node_parser import SentenceSplitter
@@ -16,44 +14,46 @@ from llama_index.core.postprocessor import (
     MetadataReplacementPostProcessor,
     PrevNextNodePostprocessor,
 )
-from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import (
     CitationQueryEngine,
-    CustomQueryEngine,
     RouterQueryEngine,
     SubQuestionQueryEngine,
     TransformQueryEngine,
 )
 from llama_index.core.question_gen.types import BaseQuestionGenerator, SubQuestion
-from llama_index.core.response_synthesizers import TreeSummarize, get_response_synthesizer
+from llama_index.core.response_synthesizers import TreeSummarize
 from llama_index.core.response_synthesizers.no_text import NoText
 from llama_index.core.retrievers import QueryFusionRetriever, RecursiveRetriever
-from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle, TextNode
-from llama_index.core.selectors import (
-    BaseSelector,
-    MultiSelection,
-    SelectorResult,
-    SingleSelection,
+from llama_index.core.schema import (
+    IndexNode,
+    NodeRelationship,
+    NodeWithScore,
+    QueryBundle,
+    RelatedNodeInfo,
+    TextNode,
 )
+from llama_index.core.selectors import BaseSelector, MultiSelection, SelectorResult, SingleSelection
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.tools import QueryEngineTool
 from pydantic import BaseModel
 
 from rag_eval_integrations.records import RagCall
 
-from .conftest import ANSWER, Captured, Model, Sections, engine, ids, nodes, seen
-
-QUESTION = "How fast is the kettle?"
-
-
-def helper() -> PromptHelper:
-    return PromptHelper(context_window=4096, num_output=256, tokenizer=str.split)
-
-
-def synthesizer(**more: Any) -> Any:
-    return get_response_synthesizer(
-        llm=Model(), prompt_helper=helper(), callback_manager=CallbackManager([]), **more
-    )
+from .conftest import (
+    ANSWER,
+    HELPER,
+    QUESTION,
+    Captured,
+    Chooses,
+    Model,
+    Own,
+    Sections,
+    engine,
+    ids,
+    nodes,
+    seen,
+    synthesizer,
+)
 
 
 def tool(name: str, retrieved: list[TextNode], **more: Any) -> QueryEngineTool:
@@ -100,6 +100,16 @@ class Asks(BaseQuestionGenerator):
     def _update_prompts(self, prompts: Any) -> None: ...
 
 
+def sub_questions(speed: Any, lid: Any, use_async: bool) -> Any:
+    return SubQuestionQueryEngine(
+        question_gen=Asks(),
+        response_synthesizer=synthesizer(),
+        query_engine_tools=[tool("speed", speed), tool("lid", lid)],
+        verbose=False,
+        use_async=use_async,
+    )
+
+
 async def ask(query_engine: Any, way: str) -> None:
     await query_engine.aquery(QUESTION) if way == "async" else query_engine.query(QUESTION)
 
@@ -132,7 +142,7 @@ class TestRouter:
             selector=Selects(*chosen),
             llm=Model(),
             query_engine_tools=[tool("speed", nodes()[:1]), tool("lid", nodes()[1:2])],
-            summarizer=TreeSummarize(llm=Model(), prompt_helper=helper()),
+            summarizer=TreeSummarize(llm=Model(), prompt_helper=HELPER),
         )
         await ask(router, way)
 
@@ -152,33 +162,18 @@ class TestSubQuestions:
         self, captured: Captured, way: str, use_async: bool
     ) -> None:
         """The engine wraps the partial answers into nodes: only what was retrieved is listed."""
-        parts = SubQuestionQueryEngine(
-            question_gen=Asks(),
-            response_synthesizer=synthesizer(),
-            query_engine_tools=[tool("speed", nodes()[:1]), tool("lid", nodes()[1:2])],
-            verbose=False,
-            use_async=use_async,
-        )
-        await ask(parts, way)
+        await ask(sub_questions(nodes()[:1], nodes()[1:2], use_async), way)
 
         call = outermost(captured)
         assert call.question == QUESTION
         if not threads_lose_context(captured):
             assert sorted(ids(call)) == ["a", "b"]  # type: ignore[type-var]  # no None here
             assert not any("Sub question" in document.text for document in call.documents)
-            assert seen(call).documents_from == "prompt"
-            assert seen(call).not_in_prompt == ()
+            assert (seen(call).documents_from, seen(call).not_in_prompt) == ("prompt", ())
 
     async def test_nothing_found(self, captured: Captured, way: str) -> None:
         """Partial answers alone make no context."""
-        parts = SubQuestionQueryEngine(
-            question_gen=Asks(),
-            response_synthesizer=synthesizer(),
-            query_engine_tools=[tool("speed", []), tool("lid", [])],
-            verbose=False,
-            use_async=False,
-        )
-        await ask(parts, way)
+        await ask(sub_questions([], [], False), way)
 
         assert captured.only.documents == ()
         assert captured.how.documents_from == "retriever"
@@ -199,14 +194,10 @@ class TestCitation:
         await ask(cited, way)
 
         call = captured.only
-        assert [document.text.split(":")[0] for document in call.documents] == [
-            "Source 1",
-            "Source 2",
-            "Source 3",
-        ]
+        names = [document.text.split(":")[0] for document in call.documents]
+        assert names == ["Source 1", "Source 2", "Source 3"]
         assert "The kettle boils in four minutes." in call.documents[0].text
-        assert captured.how.documents_from == "prompt"
-        assert captured.how.not_in_prompt == ()
+        assert (captured.how.documents_from, captured.how.not_in_prompt) == ("prompt", ())
 
 
 @both_ways
@@ -235,19 +226,16 @@ class TestNestedRetrievers:
                     Model().complete(f"Rewrite {node.get_content()}")
                 return super()._retrieve(query_bundle)
 
-        class First(BaseNodePostprocessor):
-            def _postprocess_nodes(
-                self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
-            ) -> list[NodeWithScore]:
-                Model().complete(f"Rank {nodes[1].get_content()} {nodes[2].get_content()}")
-                return nodes[:1]
+        def first(retrieved: list[NodeWithScore]) -> list[NodeWithScore]:
+            Model().complete(f"Rank {retrieved[1].get_content()} {retrieved[2].get_content()}")
+            return retrieved[:1]
 
-        class Bare(CustomQueryEngine):
-            def custom_query(self, query_str: str) -> str:
-                retrieved = First().postprocess_nodes(Rewrites(nodes()).retrieve(query_str))
-                return str(Model().complete(retrieved[0].get_content()))
+        def answer(question: str) -> str:
+            retrieved = Rewrites(nodes()).retrieve(question)
+            chosen = Chooses(choose=first).postprocess_nodes(retrieved)
+            return str(Model().complete(chosen[0].get_content()))
 
-        await ask(Bare(), way)
+        await ask(Own(answer=answer), way)
 
         assert captured.ids == ["a"]
         assert captured.how.documents_from == "prompt"
@@ -263,8 +251,7 @@ class TestNestedRetrievers:
         await ask(engine(recursive), way)
 
         assert captured.ids == ["b"]
-        assert captured.how.documents_from == "prompt"
-        assert captured.how.not_in_prompt == ()
+        assert (captured.how.documents_from, captured.how.not_in_prompt) == ("prompt", ())
         assert captured.only.response == ANSWER
 
 
@@ -285,32 +272,24 @@ class TestTransforms:
 class TestPostprocessors:
     def test_built_in_window(self, captured: Captured) -> None:
         """A text that a postprocessor takes from the metadata is what the model sees."""
-        node = TextNode(
-            id_="w",
-            text="It boils.",
-            metadata={"window": "The kettle is full. It boils. Steam rises."},
-            excluded_llm_metadata_keys=["window"],
-        )
+        text = "The kettle is full. It boils. Steam rises."
+        node = TextNode(text="It boils.", metadata={"window": text})
+        node.excluded_llm_metadata_keys = ["window"]
         window = MetadataReplacementPostProcessor(target_metadata_key="window")
         engine(Sections([node]), postprocessors=[window]).query(QUESTION)
 
-        assert [document.text for document in captured.only.documents] == [
-            "The kettle is full. It boils. Steam rises."
-        ]
-        assert captured.how.documents_from == "prompt"
-        assert captured.how.not_in_prompt == ()
+        assert [document.text for document in captured.only.documents] == [text]
+        assert (captured.how.documents_from, captured.how.not_in_prompt) == ("prompt", ())
 
     def test_that_adds_neighbours(self, captured: Captured) -> None:
         """Nodes that no retriever gave, but a postprocessor fetched, are documents."""
-        from llama_index.core.schema import NodeRelationship, RelatedNodeInfo
-
-        one, two = nodes()[:2]
-        one.relationships[NodeRelationship.NEXT] = RelatedNodeInfo(node_id="b")
-        two.relationships[NodeRelationship.PREVIOUS] = RelatedNodeInfo(node_id="a")
+        first, second = nodes()[:2]
+        first.relationships[NodeRelationship.NEXT] = RelatedNodeInfo(node_id="b")
+        second.relationships[NodeRelationship.PREVIOUS] = RelatedNodeInfo(node_id="a")
         store = SimpleDocumentStore()
-        store.add_documents([one, two])
+        store.add_documents([first, second])
         neighbours = PrevNextNodePostprocessor(docstore=store, num_nodes=1, mode="next")
-        engine(Sections([one]), postprocessors=[neighbours]).query(QUESTION)
+        engine(Sections([first]), postprocessors=[neighbours]).query(QUESTION)
 
         assert captured.ids == ["a", "b"]
 
@@ -319,29 +298,23 @@ class TestCustomEngines:
     def test_synthesizer_inside(self, captured: Captured) -> None:
         """An engine that returns a bare string after a synthesizer: what was synthesized."""
 
-        class Custom(CustomQueryEngine):
-            def custom_query(self, query_str: str) -> str:
-                retrieved = Sections(nodes()).retrieve(query_str)
-                return str(NoText(llm=Model()).synthesize(query_str, retrieved[1:]))
+        def answer(question: str) -> str:
+            retrieved = Sections(nodes()).retrieve(question)
+            return str(NoText(llm=Model()).synthesize(question, retrieved[1:]))
 
-        Custom().query(QUESTION)
+        Own(answer=answer).query(QUESTION)
 
         assert captured.ids == ["b", "c"]
         assert captured.how.documents_from == "dataflow"
 
     def test_response_with_own_nodes(self, captured: Captured) -> None:
         """Sources that no retriever gave are taken from the response."""
-
-        class Custom(CustomQueryEngine):
-            def custom_query(self, query_str: str) -> Any:
-                return Response("Done", source_nodes=[NodeWithScore(node=nodes()[2], score=1)])
-
-        Custom().query(QUESTION)
+        response = Response("Done", source_nodes=[NodeWithScore(node=nodes()[2], score=1)])
+        Own(answer=lambda question: response).query(QUESTION)
 
         assert captured.ids == ["c"]
         assert captured.only.documents[0].score == 1.0
-        assert captured.how.retrievers == ()
-        assert captured.how.documents_from == "dataflow"
+        assert (captured.how.retrievers, captured.how.documents_from) == ((), "dataflow")
 
     def test_structured_answer(self, captured: Captured) -> None:
         """A pydantic answer is recorded as its JSON, a missing one as none."""
@@ -349,18 +322,12 @@ class TestCustomEngines:
         class Speed(BaseModel):
             answer: str
 
-        class Custom(CustomQueryEngine):
-            nothing: bool = False
+        def answer(question: str) -> PydanticResponse:
+            return PydanticResponse(contents.pop(), Sections(nodes()).retrieve(question))
 
-            def custom_query(self, query_str: str) -> Any:
-                from llama_index.core.base.response.schema import PydanticResponse
-
-                retrieved = Sections(nodes()).retrieve(query_str)
-                answer = None if self.nothing else Speed(answer="4 min")
-                return PydanticResponse(answer, source_nodes=retrieved)
-
-        Custom().query(QUESTION)
-        Custom(nothing=True).query(QUESTION)
+        contents = [None, Speed(answer="4 min")]
+        for _ in range(2):
+            Own(answer=answer).query(QUESTION)
 
         assert [call.response for call in captured.calls] == ['{"answer":"4 min"}', None]
 
@@ -376,14 +343,10 @@ class TestCustomEngines:
 
     def test_two_queries_inside(self, captured: Captured) -> None:
         """Two engines asked by a third one that only returns a string."""
-
-        class Both(CustomQueryEngine):
-            def custom_query(self, query_str: str) -> str:
-                one = engine(Sections(nodes()[:1]), mode="no_text").query(query_str)
-                two = engine(Sections(nodes()[1:2]), mode="no_text").query(query_str)
-                return f"{len(one.source_nodes)} and {len(two.source_nodes)}"
-
-        Both().query(QUESTION)
+        parts = [engine(Sections([node]), mode="no_text") for node in nodes()[:2]]
+        Own(
+            answer=lambda question: f"{[len(part.query(question).source_nodes) for part in parts]}"
+        ).query(QUESTION)
 
         assert captured.ids == ["a", "b"]
         assert captured.how.documents_from == "dataflow"
@@ -391,15 +354,7 @@ class TestCustomEngines:
 
 class TestModes:
     @pytest.mark.parametrize(
-        "mode",
-        [
-            "compact",
-            "refine",
-            "tree_summarize",
-            "accumulate",
-            "compact_accumulate",
-            "simple_summarize",
-        ],
+        "mode", ["compact", "refine", "tree_summarize", "accumulate", "simple_summarize"]
     )
     async def test_all_see_the_nodes(self, captured: Captured, mode: str) -> None:
         """However the answer is put together, all nodes are found in the prompts."""

@@ -12,9 +12,8 @@ from llama_index_instrumentation import get_dispatcher
 
 from rag_eval_integrations.cli.demo.llama_index_app import HashedWords
 
-from .conftest import ANSWER, Captured, Model, Sections, engine, nodes
+from .conftest import ANSWER, QUESTION, Captured, Model, Sections, engine, nodes
 
-QUESTION = "How fast is the kettle?"
 dispatcher = get_dispatcher("an.app")
 
 
@@ -72,18 +71,16 @@ class TestSteps:
         """Whatever the steps are called, the retriever inside and the prompt tell the documents."""
         assert await workflow(*names).run(query=QUESTION) == ANSWER
 
-        call = captured.only
-        assert (call.question, call.response, captured.ids) == (QUESTION, ANSWER, ["a"])
+        assert (captured.only.question, captured.only.response) == (QUESTION, ANSWER)
+        assert (captured.ids, captured.left_out) == (["a"], ["b", "c"])
         assert captured.how.documents_from == "prompt"
         assert captured.how.retrievers == ("Sections",)
-        assert captured.left_out == ["b", "c"]
 
     async def test_ingestion(self, captured: Captured) -> None:
         """An ingestion run, which starts the step `retrieve` as well, is no call."""
         await workflow("retrieve", "rerank", "synthesize").run(dirname="data")
 
-        assert captured.calls == []
-        assert captured.handler.uncaptured == 0
+        assert (captured.calls, captured.handler.uncaptured) == ([], 0)
 
     @pytest.mark.parametrize("name", ["retrieve", "synthesize"])
     async def test_query_inside(self, captured: Captured, name: str) -> None:
@@ -166,5 +163,4 @@ class TestOwnMethods:
 
         Finds().query(QUESTION)
 
-        assert captured.ids == ["b"]
-        assert captured.left_out == ["a", "c"]
+        assert (captured.ids, captured.left_out) == (["b"], ["a", "c"])

@@ -9,12 +9,23 @@ from typing import Any
 
 import pytest
 from llama_index.core.base.response.schema import StreamingResponse
-from llama_index.core.query_engine import CustomQueryEngine
 
 from rag_eval_integrations.llama_index import RagEvalHandler
 from rag_eval_integrations.records import RagCall
 
-from .conftest import ANSWER, TOKENS, Captured, Model, Sections, engine, ids, nodes, seen, substance
+from .conftest import (
+    ANSWER,
+    TOKENS,
+    Captured,
+    Model,
+    Own,
+    Sections,
+    engine,
+    ids,
+    nodes,
+    seen,
+    substance,
+)
 
 QUESTION = "How fast is the kettle?"
 
@@ -47,11 +58,10 @@ class TestSameAsWithout:
             yield ""
             return "end"
 
-        class Custom(CustomQueryEngine):
-            def custom_query(self, query_str: str) -> Any:
-                return StreamingResponse(tokens(), Sections(nodes()).retrieve(query_str))  # type: ignore[arg-type]
+        def answer(question: str) -> Any:
+            return StreamingResponse(tokens(), Sections(nodes()).retrieve(question))  # type: ignore[arg-type]
 
-        response: Any = Custom().query(QUESTION)
+        response: Any = Own(answer=answer).query(QUESTION)
         got = [next(response.response_gen) for _ in range(3)]
         with pytest.raises(StopIteration) as stop:
             next(response.response_gen)
@@ -63,11 +73,10 @@ class TestSameAsWithout:
     def test_list_of_tokens(self, captured: Captured) -> None:
         """A response whose tokens are a list stays as it is, and can be read again."""
 
-        class Custom(CustomQueryEngine):
-            def custom_query(self, query_str: str) -> Any:
-                return StreamingResponse(TOKENS, Sections(nodes()).retrieve(query_str))  # type: ignore[arg-type]  # on purpose
+        def answer(question: str) -> Any:
+            return StreamingResponse(TOKENS, Sections(nodes()).retrieve(question))  # type: ignore[arg-type]  # on purpose
 
-        response: Any = Custom().query(QUESTION)
+        response: Any = Own(answer=answer).query(QUESTION)
 
         assert list(response.response_gen) == list(response.response_gen) == TOKENS
         assert captured.only.response is None
@@ -86,8 +95,7 @@ class TestLeft:
         gc.collect()
         await asyncio.sleep(0.05)
 
-        assert captured.only.response == TOKENS[0]
-        assert captured.how.status == "aborted"
+        assert (captured.only.response, captured.how.status) == (TOKENS[0], "aborted")
 
     async def test_dropped_unread(self, captured: Captured) -> None:
         """A stream that the app drops before it reads a token ends as aborted, without a text."""
@@ -95,13 +103,12 @@ class TestLeft:
         await astream()
         gc.collect()
 
-        assert [call.response for call in captured.calls] == [None, None]
-        assert [seen(call).status for call in captured.calls] == ["aborted", "aborted"]
-        assert [len(call.documents) for call in captured.calls] == [3, 3]
+        assert captured.statuses == ["aborted", "aborted"]
+        fields = [(call.response, len(call.documents)) for call in captured.calls]
+        assert fields == [(None, 3), (None, 3)]
 
-    def test_dropped_after_uninstall(self) -> None:
+    def test_dropped_after_uninstall(self, calls: list[RagCall]) -> None:
         """So does one that outlives the handler's installation; what was read is its text."""
-        calls: list[RagCall] = []
         with RagEvalHandler(calls.append):
             tokens = stream().response_gen
         next(tokens)
@@ -114,19 +121,16 @@ class TestLeft:
         """A reader's cancellation comes through, and aborts the call."""
 
         class Hesitant(Model):
-            async def astream_complete(
-                self, prompt: str, formatted: bool = False, **kw: Any
-            ) -> Any:
+            async def astream_complete(self, prompt: str, *args: Any, **kwargs: Any) -> Any:
                 async def parts() -> Any:
-                    for part in self.stream_complete(prompt, formatted):
+                    for part in self.stream_complete(prompt):
                         yield part
                         await asyncio.sleep(30 if part.delta == " kettle" else 0)
 
                 return parts()
 
-        response: Any = await engine(Sections(nodes()), llm=Hesitant(), streaming=True).aquery(
-            QUESTION
-        )
+        hesitant = engine(Sections(nodes()), llm=Hesitant(), streaming=True)
+        response: Any = await hesitant.aquery(QUESTION)
         got: list[str] = []
 
         async def read() -> None:
@@ -137,12 +141,10 @@ class TestLeft:
             await asyncio.wait_for(read(), 0.1)
 
         assert got == TOKENS[:2]
-        assert captured.only.response == "The kettle"
-        assert captured.how.status == "aborted"
+        assert (captured.only.response, captured.how.status) == ("The kettle", "aborted")
 
-    def test_too_many_open(self) -> None:
+    def test_too_many_open(self, calls: list[RagCall]) -> None:
         """More unread streams than `max_open`: the oldest is dropped, and still works."""
-        calls: list[RagCall] = []
         with RagEvalHandler(calls.append, max_open=2) as handler:
             streams = [stream() for _ in range(3)]
 
@@ -155,53 +157,40 @@ class TestLazyWork:
     def test_retrieval_while_reading(self, captured: Captured) -> None:
         """An engine that starts to work only when its stream is read: that is the call's too."""
 
-        class Lazy(CustomQueryEngine):
-            def custom_query(self, query_str: str) -> Any:
-                def tokens() -> Generator[str, None, None]:
-                    retrieved = Sections(nodes()[:2]).retrieve(query_str)
-                    yield from (  # type: ignore[misc]
-                        engine(Sections(nodes()[:1]), streaming=True)
-                        .query(  # type: ignore[union-attr]  # a stream
-                            query_str
-                        )
-                        .response_gen
-                    )
-                    yield f" ({len(retrieved)})"
+        def answer(question: str) -> Any:
+            def tokens() -> Generator[str, None, None]:
+                retrieved = Sections(nodes()[:2]).retrieve(question)
+                inner: Any = engine(Sections(nodes()[:1]), streaming=True).query(question)
+                yield from inner.response_gen
+                yield f" ({len(retrieved)})"
 
-                return StreamingResponse(tokens())
+            return StreamingResponse(tokens())
 
-        response: Any = Lazy().query(QUESTION)
+        response: Any = Own(answer=answer).query(QUESTION)
         text = "".join(response.response_gen)
 
         assert text == f"{ANSWER} (2)"
-        assert captured.only.app == "Lazy"
-        assert captured.only.response == text
+        assert (captured.only.app, captured.only.response) == ("Own", text)
         assert captured.how.retrievers == ("Sections", "Sections")
 
     def test_read_inside_of_another_query(self, captured: Captured) -> None:
         """A stream that is read inside of somebody else's query keeps its own prompts."""
         response = stream()
 
-        class Reader(CustomQueryEngine):
-            def custom_query(self, query_str: str) -> str:
-                Sections(nodes()[2:]).retrieve(query_str)
-                return "".join(response.response_gen)
+        def answer(question: str) -> str:
+            Sections(nodes()[2:]).retrieve(question)
+            return "".join(response.response_gen)
 
-        Reader().query("Outer?")
+        Own(answer=answer).query("Outer?")
 
-        found = {call.question: (ids(call), seen(call).documents_from) for call in captured.calls}
-        assert found == {
-            QUESTION: (["a", "b", "c"], "prompt"),
-            "Outer?": (["c"], "retriever"),
-        }
+        origins = {call.question: (ids(call), seen(call).documents_from) for call in captured.calls}
+        assert origins == {QUESTION: (["a", "b", "c"], "prompt"), "Outer?": (["c"], "retriever")}
 
 
 class TestTeedTwice:
-    async def test_two_handlers_and_lists(self) -> None:
+    async def test_two_handlers(self, captured: Captured, calls: list[RagCall]) -> None:
         """Two handlers, six ways of reading: both get every record, the app its tokens."""
-        one: list[RagCall] = []
-        two: list[RagCall] = []
-        with RagEvalHandler(one.append), RagEvalHandler(two.append):
+        with RagEvalHandler(calls.append):
             assert list(stream().response_gen) == TOKENS
             assert str(stream()) == ANSWER
             assert stream().get_response().response == ANSWER
@@ -209,6 +198,6 @@ class TestTeedTwice:
             assert [token async for token in (await astream()).async_response_gen()] == TOKENS
             assert (await (await astream()).get_response()).response == ANSWER
 
-            assert [substance(call) for call in one] == [substance(call) for call in two]
-        assert [call.response for call in one] == [ANSWER] * 6
-        assert all(seen(call).documents_from == "prompt" for call in one)
+        assert [substance(call) for call in calls] == [substance(call) for call in captured.calls]
+        assert [call.response for call in calls] == [ANSWER] * 6
+        assert all(seen(call).documents_from == "prompt" for call in calls)

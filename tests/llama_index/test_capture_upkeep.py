@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import gc
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +11,6 @@ from typing import Any
 
 import pytest
 from llama_index.core.base.response.schema import Response
-from llama_index.core.query_engine import CustomQueryEngine
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from llama_index_instrumentation.dispatcher import instrument_tags
 
@@ -19,7 +19,7 @@ from rag_eval_integrations.llama_index._recorder import _MAX_LATE
 from rag_eval_integrations.llama_index._tree import _KNOWN, stage_of
 from rag_eval_integrations.records import RagCall
 
-from .conftest import ANSWER, Captured, Model, Sections, Slow, engine, ids, nodes, seen
+from .conftest import ANSWER, Captured, Model, Own, Sections, Slow, engine, ids, nodes, seen
 
 QUESTION = "How fast is the kettle?"
 
@@ -32,8 +32,9 @@ class TestState:
                 engine(Sections(nodes())).query(QUESTION)
                 with pytest.raises(RuntimeError):
                     engine(Sections([], error="gone")).query(QUESTION)
-                list(engine(Sections(nodes()), streaming=True).query(QUESTION).response_gen)  # type: ignore[union-attr,arg-type]  # a stream
-                closed: Any = engine(Sections(nodes()), streaming=True).query(QUESTION)
+                streaming: Any = engine(Sections(nodes()), streaming=True)
+                list(streaming.query(QUESTION).response_gen)
+                closed = streaming.query(QUESTION)
                 next(closed.response_gen)
                 closed.response_gen.close()
                 task = asyncio.create_task(engine(Slow([])).aquery(QUESTION))
@@ -43,23 +44,20 @@ class TestState:
                 with pytest.raises(asyncio.CancelledError):
                     await task
 
-            assert handler.open_calls == 0
-            assert handler._recorder.spans == {}
-            assert handler._recorder._late == {}
-            assert handler.dropped == 0
-            assert handler.failed == 0
+            assert (handler._recorder.spans, handler._recorder._late) == ({}, {})
+            assert (handler.open_calls, handler.dropped, handler.failed) == (0, 0, 0)
 
     def test_memory_is_flat(self) -> None:
         """Queries leave no objects behind that they would not leave without a handler."""
 
         def left_by(times: int) -> int:
-            one = engine(Sections(nodes()))
+            asked = engine(Sections(nodes()))
             for _ in range(5):
-                one.query(QUESTION)
+                asked.query(QUESTION)
             gc.collect()
             before = len(gc.get_objects())
             for _ in range(times):
-                one.query(QUESTION)
+                asked.query(QUESTION)
             gc.collect()
             return len(gc.get_objects()) - before
 
@@ -85,24 +83,20 @@ class TestLateSpans:
         go = asyncio.Event()
         inner = engine(Sections(nodes()))
 
-        class Waits(CustomQueryEngine):
-            def custom_query(self, query_str: str) -> str:
-                raise NotImplementedError("abstract in the base class; asked in async code alone")
-
+        class Later(Own):
             async def acustom_query(self, query_str: str) -> Any:
-                await go.wait()
-                return await inner.aquery("Late?")
+                return await self.answer(query_str)
 
-        class Starts(CustomQueryEngine):
-            def custom_query(self, query_str: str) -> str:
-                raise NotImplementedError("abstract in the base class; asked in async code alone")
+        async def wait(question: str) -> Any:
+            await go.wait()
+            return await inner.aquery("Late?")
 
-            async def acustom_query(self, query_str: str) -> Any:
-                tasks.append(asyncio.create_task(Waits().aquery("Background?")))
-                await asyncio.sleep(0)
-                return Response("Done", source_nodes=Sections(nodes()).retrieve(query_str))
+        async def start(question: str) -> Any:
+            tasks.append(asyncio.create_task(Later(answer=wait).aquery("Background?")))
+            await asyncio.sleep(0)
+            return Response("Done", source_nodes=Sections(nodes()).retrieve(question))
 
-        await Starts().aquery(QUESTION)
+        await Later(answer=start).aquery(QUESTION)
         assert captured.handler._recorder._late
         go.set()
         await tasks[0]
@@ -110,19 +104,16 @@ class TestLateSpans:
         assert [call.question for call in captured.calls] == [QUESTION]
         assert captured.handler._recorder._late == {}
 
-    async def test_of_a_dropped_call(self) -> None:
+    async def test_of_a_dropped_call(self, calls: list[RagCall]) -> None:
         """A call that took too long is gone; its last spans do no harm."""
-        calls: list[RagCall] = []
         with RagEvalHandler(calls.append, ttl=0.01) as handler:
             task = asyncio.create_task(engine(Slow(nodes(), wait=0.05)).aquery(QUESTION))
             await asyncio.sleep(0.03)
             assert handler.open_calls == 0
             await task
 
-            assert handler._recorder.spans == {}
-            assert handler._recorder._late == {}
-        assert calls == []
-        assert handler.dropped == 1
+            assert (handler._recorder.spans, handler._recorder._late) == ({}, {})
+        assert (calls, handler.dropped) == ([], 1)
 
     def test_are_bounded(self) -> None:
         """Spans that never end are not remembered for ever."""
@@ -132,9 +123,8 @@ class TestLateSpans:
 
         assert len(handler._recorder._late) == _MAX_LATE
 
-    def test_of_calls_in_flight_at_uninstall(self) -> None:
+    def test_of_calls_in_flight_at_uninstall(self, calls: list[RagCall]) -> None:
         """A query in flight when the handler goes is forgotten."""
-        calls: list[RagCall] = []
         handler = RagEvalHandler(calls.append)
         handler.install()
 
@@ -144,28 +134,23 @@ class TestLateSpans:
                 return super()._retrieve(query_bundle)
 
         assert str(engine(Leaves(nodes())).query(QUESTION)) == ANSWER
-        assert handler.open_calls == 0
-        assert handler._recorder.spans == {}
-        assert calls == []
+        assert (handler.open_calls, handler._recorder.spans, calls) == (0, {}, [])
 
 
 class TestFailures:
-    def test_in_every_event(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_in_every_event(self, calls: list[RagCall], caplog: pytest.LogCaptureFixture) -> None:
         """Nodes that break whatever is read from them break neither the app nor the capture."""
 
         class Broken(TextNode):
             def get_content(self, metadata_mode: Any = None) -> str:
                 raise OSError("no text")
 
-        class Custom(CustomQueryEngine):
-            def custom_query(self, query_str: str) -> Any:
-                retrieved = Sections([Broken(text="x")]).retrieve(query_str)
-                return Response("Done", source_nodes=retrieved)
+        def answer(question: str) -> Any:
+            return Response("Done", source_nodes=Sections([Broken(text="x")]).retrieve(question))
 
-        calls: list[RagCall] = []
         with RagEvalHandler(calls.append) as handler:
             for _ in range(3):
-                assert str(Custom().query(QUESTION)) == "Done"
+                assert str(Own(answer=answer).query(QUESTION)) == "Done"
             engine(Sections(nodes())).query(QUESTION)
 
             assert handler.open_calls == 0
@@ -173,7 +158,9 @@ class TestFailures:
         assert "no text" in caplog.text
         assert ids(calls[-1]) == ["a", "b", "c"]
 
-    def test_record_that_cannot_be_made(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_record_that_cannot_be_made(
+        self, calls: list[RagCall], caplog: pytest.LogCaptureFixture
+    ) -> None:
         """A question that cannot be read costs the record, not the app's answer."""
 
         class Odd(QueryBundle):
@@ -185,35 +172,31 @@ class TestFailures:
         armed = False
         bundle = Odd(QUESTION)
 
-        class Custom(CustomQueryEngine):
-            def custom_query(self, query_str: str) -> Any:
-                nonlocal armed
-                retrieved = Sections(nodes()).retrieve(query_str)
-                armed = True
-                return Response("Done", source_nodes=retrieved)
+        def answer(question: str) -> Any:
+            nonlocal armed
+            retrieved = Sections(nodes()).retrieve(question)
+            armed = True
+            return Response("Done", source_nodes=retrieved)
 
-        calls: list[RagCall] = []
         with RagEvalHandler(calls.append) as handler:
-            assert str(Custom().query(bundle)) == "Done"
+            assert str(Own(answer=answer).query(bundle)) == "Done"
 
-        assert handler.failed == 1
-        assert handler.open_calls == 0
+        assert (handler.failed, handler.open_calls) == (1, 0)
         assert "no question" in caplog.text
 
     def test_odd_nodes(self, captured: Captured) -> None:
         """Empty nodes, scores that are no numbers, and things that are no nodes."""
 
-        class Custom(CustomQueryEngine):
-            def custom_query(self, query_str: str) -> Any:
-                Sections(nodes()[:1]).retrieve(query_str)
-                sources: Any = [
-                    NodeWithScore(node=TextNode(id_="e", text=""), score=float("nan")),
-                    NodeWithScore(node=nodes()[1], score=None),
-                    "no node",
-                ]
-                return Response("Done", source_nodes=sources)
+        def answer(question: str) -> Any:
+            Sections(nodes()[:1]).retrieve(question)
+            sources: Any = [
+                NodeWithScore(node=TextNode(id_="e", text=""), score=float("nan")),
+                NodeWithScore(node=nodes()[1], score=None),
+                "no node",
+            ]
+            return Response("Done", source_nodes=sources)
 
-        Custom().query(QUESTION)
+        Own(answer=answer).query(QUESTION)
 
         assert captured.ids == ["e", "b"]
         assert [document.score for document in captured.only.documents] == [None, None]
@@ -226,10 +209,10 @@ class TestTags:
             engine(Sections(nodes())).query(QUESTION)
         engine(Sections(nodes())).query(QUESTION)
 
-        assert seen(captured.calls[0]).tags == ("beta", "eu")
-        assert seen(captured.calls[0]).metadata == {"tags": ["beta", "eu"], "user": {"id": 7}}
-        assert seen(captured.calls[1]).tags == ()
-        assert seen(captured.calls[1]).metadata == {}
+        tagged, plain = map(seen, captured.calls)
+        assert tagged.tags == ("beta", "eu")
+        assert tagged.metadata == {"tags": ["beta", "eu"], "user": {"id": 7}}
+        assert (plain.tags, plain.metadata) == ((), {})
 
 
 class TestPrompts:
@@ -237,13 +220,12 @@ class TestPrompts:
         """Only so much prompt text is held for a call; the latest is kept."""
         monkeypatch.setattr("rag_eval_integrations.llama_index._call._MAX_PROMPT_CHARS", 100)
 
-        class Talks(CustomQueryEngine):
-            def custom_query(self, query_str: str) -> str:
-                retrieved = Sections(nodes()).retrieve(query_str)
-                Model().complete(retrieved[0].node.get_content() + "x" * 90)
-                return str(Model().complete(retrieved[1].node.get_content()))
+        def talk(question: str) -> str:
+            retrieved = Sections(nodes()).retrieve(question)
+            Model().complete(retrieved[0].node.get_content() + "x" * 90)
+            return str(Model().complete(retrieved[1].node.get_content()))
 
-        Talks().query(QUESTION)
+        Own(answer=talk).query(QUESTION)
 
         assert captured.ids == ["b"]
 
@@ -251,18 +233,16 @@ class TestPrompts:
 class TestConcurrency:
     def test_threads_that_share_a_query(self, captured: Captured) -> None:
         """A query whose parts run in threads that know of it is one call."""
-        import contextvars
 
-        class Pooled(CustomQueryEngine):
-            def custom_query(self, query_str: str) -> str:
-                def part(i: int) -> int:
-                    return len(Sections(nodes()[i : i + 1]).retrieve(f"{query_str} {i}"))
+        def answer(question: str) -> str:
+            def part(i: int) -> int:
+                return len(Sections(nodes()[i : i + 1]).retrieve(f"{question} {i}"))
 
-                with ThreadPoolExecutor(3) as pool:
-                    parts = [pool.submit(contextvars.copy_context().run, part, i) for i in range(3)]
-                    return str(sum(part.result() for part in parts))
+            with ThreadPoolExecutor(3) as pool:
+                parts = [pool.submit(contextvars.copy_context().run, part, i) for i in range(3)]
+                return str(sum(part.result() for part in parts))
 
-        Pooled().query(QUESTION)
+        Own(answer=answer).query(QUESTION)
 
         assert captured.only.response == "3"
         assert sorted(captured.ids) == ["a", "b", "c"]  # type: ignore[type-var]  # no None
@@ -272,7 +252,7 @@ class TestConcurrency:
         """Twenty streams read in ten threads keep their questions, nodes and answers apart."""
         ready = threading.Barrier(10)
 
-        def one(i: int) -> str:
+        def read(i: int) -> str:
             node = TextNode(id_=f"n{i}", text=f"Section number {i:02} of the manual.")
             response: Any = engine(Sections([node]), streaming=True).query(f"Q{i}?")
             if i < 10:
@@ -280,9 +260,8 @@ class TestConcurrency:
             return "".join(response.response_gen)
 
         with ThreadPoolExecutor(10) as pool:
-            assert list(pool.map(one, range(20))) == [ANSWER] * 20
+            assert list(pool.map(read, range(20))) == [ANSWER] * 20
 
-        assert {call.question: ids(call) for call in captured.calls} == {
-            f"Q{i}?": [f"n{i}"] for i in range(20)
-        }
+        by_question = {call.question: ids(call) for call in captured.calls}
+        assert by_question == {f"Q{i}?": [f"n{i}"] for i in range(20)}
         assert all(seen(call).documents_from == "prompt" for call in captured.calls)

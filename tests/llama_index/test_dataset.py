@@ -14,16 +14,11 @@ from pydantic import BaseModel
 
 from rag_eval_integrations import Evaluations, RagEvaluator
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.llama_index import (
-    aevaluate_query_engine,
-    evaluate_query_engine,
-)
+from rag_eval_integrations.llama_index import aevaluate_query_engine, evaluate_query_engine
 from rag_eval_integrations.records import Evaluation, RagCall, from_line
 from rag_eval_integrations.testing import ScriptedModel, labels_reply
 
-from .conftest import ANSWER, Model, Sections, engine, nodes
-
-QUESTION = "How fast is the kettle?"
+from .conftest import ANSWER, QUESTION, Model, Sections, engine, nodes
 
 
 def evaluator() -> RagEvaluator:
@@ -89,20 +84,17 @@ async def test_an_engine_error_is_a_row(asynchronously: bool) -> None:
     retriever = Picky("Second?")
     asked = evaluator()
 
-    first, second, third = await run(
-        asynchronously, engine(retriever), ["First?", "Second?", "Third?"], asked
-    )
+    questions = ["First?", "Second?", "Third?"]
+    first, second, third = await run(asynchronously, engine(retriever), questions, asked)
     failing = engine(streaming=True, llm=Model(fail_after=2))
     (broken,) = await run(asynchronously, failing, [QUESTION], asked)
 
     assert broken.error is not None
     assert (broken.error.message, broken.response) == ("connection lost", None)
-
     assert first.error is third.error is None
     assert second.error is not None
     assert (second.error.stage, second.error.type) == ("app", "RuntimeError")
-    assert second.error.message == "index offline"
-    assert second.response is None
+    assert (second.error.message, second.response) == ("index offline", None)
     assert {score.unscored for score in second.scores.values()} == {"empty_response"}
     assert second.capture is not None
     assert second.capture.status == "error"

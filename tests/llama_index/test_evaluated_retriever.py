@@ -14,48 +14,48 @@ from llama_index_instrumentation.dispatcher import instrument_tags
 from rag_eval_integrations import capture_call
 from rag_eval_integrations._suppress import suppress_capture
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.llama_index import (
-    EvaluatedRetriever,
-    RagEvalHandler,
-)
+from rag_eval_integrations.llama_index import EvaluatedRetriever
 from rag_eval_integrations.records import RagCall, from_line, to_line
 
-from .conftest import ANSWER, Sections, Slow, engine, nodes, substance
-
-QUESTION = "How fast is the kettle?"
+from .conftest import (
+    ANSWER,
+    QUESTION,
+    Captured,
+    Sections,
+    Slow,
+    engine,
+    ids,
+    nodes,
+    seen,
+    substance,
+)
 
 
 class TestAlone:
-    async def test_is_a_call_without_response(self) -> None:
+    async def test_is_a_call_without_response(self, calls: list[RagCall]) -> None:
         """Sync and async, by string or bundle: question, documents, no answer asked for."""
-        calls: list[RagCall] = []
         wrapped = EvaluatedRetriever(Sections(nodes()), calls.append)
 
         with instrument_tags({"user": 7}):
             retrieved = wrapped.retrieve(QUESTION)
             again = await wrapped.aretrieve(QueryBundle(QUESTION))
 
-        assert [scored.node.node_id for scored in retrieved] == ["a", "b", "c"]
-        assert [scored.node.node_id for scored in again] == ["a", "b", "c"]
+        assert [scored.node.node_id for scored in (*retrieved, *again)] == [*"abcabc"]
         assert substance(calls[0]) == substance(calls[1])
         call = calls[0]
         assert (call.question, call.response, call.app) == (QUESTION, None, "Sections")
-        assert call.documents[0].text == "The kettle boils in four minutes."
+        assert call.documents[0].shown == "page: 3\n\nThe kettle boils in four minutes."
         assert call.documents[0].header == "page: 3"
-        assert [(document.id, document.score) for document in call.documents] == [
-            (n, 0.5) for n in "abc"
-        ]
-        assert call.capture is not None
-        assert call.capture.framework == "llama_index"
-        assert (call.capture.status, call.capture.documents_from) == ("ok", "retriever")
-        assert call.capture.metadata == {"user": 7}
-        assert call.capture.retrievers == ("Sections",)
-        assert call.capture.run_id
+        scores = [(document.id, document.score) for document in call.documents]
+        assert scores == [("a", 0.5), ("b", 0.5), ("c", 0.5)]
+        how = seen(call)
+        assert (how.framework, how.status, how.documents_from) == ("llama_index", "ok", "retriever")
+        assert (how.metadata, how.retrievers) == ({"user": 7}, ("Sections",))
+        assert how.run_id
         assert from_line(RagCall, to_line(call)) == call
 
-    async def test_says_what_became_of_it(self) -> None:
+    async def test_says_what_became_of_it(self, calls: list[RagCall]) -> None:
         """Errors and cancellations are the app's; the record has the status."""
-        calls: list[RagCall] = []
         slow = Slow([])
 
         with pytest.raises(RuntimeError, match="no index"):
@@ -66,13 +66,11 @@ class TestAlone:
         with pytest.raises(asyncio.CancelledError):
             await waiting
 
-        assert [call.capture.status for call in calls if call.capture] == ["error", "aborted"]
-        assert [call.documents for call in calls] == [(), ()]
+        ends = [(seen(call).status, call.documents) for call in calls]
+        assert ends == [("error", ()), ("aborted", ())]
 
-    def test_is_not_a_judges(self) -> None:
+    def test_is_not_a_judges(self, calls: list[RagCall]) -> None:
         """What a judge retrieves is no call of the app."""
-        calls: list[RagCall] = []
-
         with suppress_capture():
             EvaluatedRetriever(Sections(nodes()), calls.append).retrieve(QUESTION)
 
@@ -91,25 +89,21 @@ class TestAlone:
 
 
 class TestInside:
-    async def test_an_observed_query_is_as_if_not_wrapped(self) -> None:
+    async def test_an_observed_query_is_as_if_not_wrapped(
+        self, calls: list[RagCall], captured: Captured
+    ) -> None:
         """A handler's record is the same, and the wrapper delivers nothing of its own."""
-        own: list[RagCall] = []
-        calls: list[RagCall] = []
-        plain = engine(Sections(nodes()))
-        wrapped = engine(EvaluatedRetriever(Sections(nodes()), own.append))
+        for retriever in (Sections(nodes()), EvaluatedRetriever(Sections(nodes()), calls.append)):
+            engine(retriever).query(QUESTION)
+            await engine(retriever).aquery(QUESTION)
 
-        with RagEvalHandler(calls.append):
-            for one in (plain, wrapped):
-                one.query(QUESTION)
-                await one.aquery(QUESTION)
+        assert calls == []
+        records = [substance(call) for call in captured.calls]
+        assert records == [records[0]] * 4
 
-        assert own == []
-        assert [substance(call) for call in calls] == [substance(calls[0])] * 4
-
-    async def test_a_block_adds_its_documents(self) -> None:
+    async def test_a_block_adds_its_documents(self, calls: list[RagCall]) -> None:
         """Several retrievals add up; a document found twice is there once."""
         own: list[RagCall] = []
-        calls: list[RagCall] = []
         first = EvaluatedRetriever(Sections(nodes()[:2]), own.append)
         second = EvaluatedRetriever(Sections(nodes()[1:]), own.append)
 
@@ -119,13 +113,12 @@ class TestInside:
             call.response = ANSWER
 
         assert own == []
-        assert [document.id for document in calls[0].documents] == ["a", "b", "c"]
+        assert ids(calls[0]) == ["a", "b", "c"]
         assert calls[0].documents[0].metadata == {"page": 3}
         assert calls[0].documents[0].score == 0.5
 
-    def test_a_block_that_sets_its_documents_has_those(self) -> None:
+    def test_a_block_that_sets_its_documents_has_those(self, calls: list[RagCall]) -> None:
         """What the app says goes before what was seen, in either order."""
-        calls: list[RagCall] = []
         wrapped = EvaluatedRetriever(Sections(nodes()), print)
 
         with capture_call(calls.append, QUESTION) as call:
@@ -136,33 +129,21 @@ class TestInside:
             wrapped.retrieve(QUESTION)
             assert call.documents is kept
 
-        assert [document.id for document in calls[0].documents] == ["a"]
+        assert ids(calls[0]) == ["a"]
 
 
 class TestLikeTheRetriever:
-    def test_follows_index_nodes_once(self) -> None:
-        """Objects that index nodes stand for are the wrapped retriever's affair."""
-        calls: list[RagCall] = []
-        target = TextNode(id_="t", text="The target.")
-        index_node = IndexNode(id_="i", text="See the target.", index_id="t", obj=target)
-        inner = Sections([index_node])
-
-        retrieved = EvaluatedRetriever(inner, calls.append).retrieve(QUESTION)
-
-        assert [scored.node.node_id for scored in retrieved] == ["t"]
-        assert [document.id for document in calls[0].documents] == ["t"]
-
-    async def test_passes_private_halves_on(self) -> None:
-        """`_aretrieve` takes `query_bundle` by that name; index nodes stay what they are."""
-        calls: list[RagCall] = []
-        index_node = IndexNode(id_="i", text="See.", index_id="t", obj=nodes()[0])
+    async def test_follows_index_nodes_once(self, calls: list[RagCall]) -> None:
+        """Objects that they stand for are the inner retriever's affair; private halves pass them on."""
+        index_node = IndexNode(id_="i", text="See the lid.", index_id="t", obj=nodes()[1])
         wrapped = EvaluatedRetriever(Sections([index_node]), calls.append)
 
-        sync = wrapped._retrieve(QueryBundle(QUESTION))
-        retrieved = await wrapped._aretrieve(query_bundle=QueryBundle(QUESTION))
+        retrieved = wrapped.retrieve(QUESTION)
+        retrieved += wrapped._retrieve(QueryBundle(QUESTION))
+        retrieved += await wrapped._aretrieve(query_bundle=QueryBundle(QUESTION))
 
-        assert [scored.node.node_id for scored in (*sync, *retrieved)] == ["i", "i"]
-        assert len(calls) == 2
+        assert [scored.node.node_id for scored in retrieved] == ["b", "i", "i"]
+        assert [ids(call) for call in calls] == [["b"], ["i"], ["i"]]
 
     def test_has_its_attributes_and_settings(self) -> None:
         """Attributes, callback manager, object map, prompts."""

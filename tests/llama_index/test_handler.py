@@ -7,8 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.query_engine import CustomQueryEngine
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from llama_index_instrumentation import get_dispatcher
 from llama_index_instrumentation.dispatcher import instrument_tags
@@ -19,18 +17,20 @@ from rag_eval_integrations.records import RagCall, from_line, to_line
 
 from .conftest import (
     ANSWER,
+    QUESTION,
     TOKENS,
     Captured,
+    Chooses,
     Model,
+    Own,
     Sections,
     Slow,
     engine,
+    ids,
     nodes,
     seen,
     substance,
 )
-
-QUESTION = "How fast is the kettle?"
 
 
 class TestRecord:
@@ -39,39 +39,32 @@ class TestRecord:
         with instrument_tags({"user": 7, "odd": object}):
             response = engine().query(QUESTION)
 
-        call = captured.only
-        assert response.response == ANSWER  # type: ignore[union-attr]  # no stream
-        assert call.question == QUESTION
-        assert {document.id for document in call.documents} == {"a", "b", "c"}
-        first = next(document for document in call.documents if document.id == "a")
-        assert first.text == "The kettle boils in four minutes."
-        assert first.header == "page: 3"
+        call, how = captured.only, captured.how
+        assert str(response) == call.response == ANSWER
+        assert (call.question, call.app) == (QUESTION, "RetrieverQueryEngine")
+        documents = {document.id: document for document in call.documents}
+        assert documents.keys() == {"a", "b", "c"}
+        first = documents["a"]
+        assert (first.text, first.header) == ("The kettle boils in four minutes.", "page: 3")
         assert first.shown == "page: 3\n\nThe kettle boils in four minutes."
         assert first.metadata == {"page": 3}
         assert first.score is not None
         assert first.score > 0
-        assert call.response == ANSWER
-        assert call.app == "RetrieverQueryEngine"
-        assert captured.how.framework == "llama_index"
-        assert captured.how.status == "ok"
-        assert captured.how.documents_from == "prompt"
-        assert captured.how.metadata == {"user": 7, "odd": "<class 'object'>"}
-        assert captured.how.retrievers == ("VectorIndexRetriever",)
-        assert captured.how.not_in_prompt == ()
-        assert captured.how.run_id
-        assert captured.how.latency_s is not None
-        assert captured.how.latency_s > 0
+        assert (how.framework, how.status, how.documents_from) == ("llama_index", "ok", "prompt")
+        assert how.metadata == {"user": 7, "odd": "<class 'object'>"}
+        assert (how.retrievers, how.not_in_prompt) == (("VectorIndexRetriever",), ())
+        assert how.run_id
+        assert how.latency_s is not None
+        assert how.latency_s > 0
         assert from_line(RagCall, to_line(call)) == call
 
     async def test_is_the_same_four_ways(self, captured: Captured) -> None:
         """Sync and async, streaming and not, give one record."""
         engine().query(QUESTION)
         await engine().aquery(QueryBundle(QUESTION))
-        streamed = engine(streaming=True).query(QUESTION)
-        list(streamed.response_gen)  # type: ignore[union-attr,arg-type]  # it is a stream
-        astreamed = await engine(streaming=True).aquery(QUESTION)
-        async for _ in astreamed.async_response_gen():  # type: ignore[union-attr]  # the same
-            pass
+        streaming: Any = engine(streaming=True)
+        list(streaming.query(QUESTION).response_gen)
+        [token async for token in (await streaming.aquery(QUESTION)).async_response_gen()]
 
         assert len(captured.calls) == 4
         assert [substance(call) for call in captured.calls] == [substance(captured.calls[0])] * 4
@@ -81,31 +74,25 @@ class TestContext:
     def test_is_what_postprocessors_left(self, captured: Captured) -> None:
         """Nodes that a postprocessor drops are listed as not in the prompt; its scores count."""
 
-        class Second(BaseNodePostprocessor):
-            def _postprocess_nodes(
-                self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
-            ) -> list[NodeWithScore]:
-                return [NodeWithScore(node=nodes[1].node, score=0.9)]
+        def second(retrieved: list[NodeWithScore]) -> list[NodeWithScore]:
+            return [NodeWithScore(node=retrieved[1].node, score=0.9)]
 
-        engine(Sections(nodes()), postprocessors=[Second()]).query(QUESTION)
+        engine(Sections(nodes()), postprocessors=[Chooses(choose=second)]).query(QUESTION)
 
-        call = captured.only
-        assert [(document.id, document.score) for document in call.documents] == [("b", 0.9)]
+        documents = captured.only.documents
+        assert [(document.id, document.score) for document in documents] == [("b", 0.9)]
         assert captured.how.documents_from == "prompt"
         assert captured.left_out == ["a", "c"]
 
     def test_is_what_a_postprocessor_wrote(self, captured: Captured) -> None:
         """A postprocessor that puts another text into a node changes what the model sees."""
 
-        class Shorter(BaseNodePostprocessor):
-            def _postprocess_nodes(
-                self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
-            ) -> list[NodeWithScore]:
-                for scored in nodes:
-                    scored.node.set_content("Replaced.")
-                return nodes
+        def replace(retrieved: list[NodeWithScore]) -> list[NodeWithScore]:
+            for scored in retrieved:
+                scored.node.set_content("Replaced.")
+            return retrieved
 
-        engine(Sections(nodes()[1:2]), postprocessors=[Shorter()]).query(QUESTION)
+        engine(Sections(nodes()[:1]), postprocessors=[Chooses(choose=replace)]).query(QUESTION)
 
         assert [document.text for document in captured.only.documents] == ["Replaced."]
 
@@ -113,9 +100,7 @@ class TestContext:
         """A retriever that finds nothing gives a call without documents, not no call."""
         engine(Sections([])).query(QUESTION)
 
-        call = captured.only
-        assert call.documents == ()
-        assert call.response == "Empty Response"
+        assert (captured.only.documents, captured.only.response) == ((), "Empty Response")
         assert captured.how.documents_from == "retriever"
 
     def test_is_a_snapshot(self, captured: Captured) -> None:
@@ -131,21 +116,11 @@ class TestContext:
 
 
 class TestNoRagCall:
-    def test_bare_retriever_and_model(self, captured: Captured) -> None:
-        """A retriever or a model on its own is no call."""
+    def test_without_a_query_or_retrieval(self, captured: Captured) -> None:
+        """A retriever or a model on its own is no call, nor a query that retrieves nothing."""
         Sections(nodes()).retrieve(QUESTION)
         Model().complete(QUESTION)
-
-        assert captured.calls == []
-
-    def test_engine_without_retrieval(self, captured: Captured) -> None:
-        """A query in which nothing is retrieved is not delivered."""
-
-        class Chat(CustomQueryEngine):
-            def custom_query(self, query_str: str) -> str:
-                return "Hello"
-
-        Chat().query(QUESTION)
+        Own(answer=lambda question: "Hello").query(QUESTION)
 
         assert captured.calls == []
 
@@ -154,8 +129,8 @@ class TestNoRagCall:
         with suppress_capture():
             engine().query(QUESTION)
             await engine().aquery(QUESTION)
-            stream = engine(streaming=True).query(QUESTION)
-            assert list(stream.response_gen) == TOKENS  # type: ignore[union-attr,arg-type]  # a stream
+            stream: Any = engine(streaming=True).query(QUESTION)
+            assert list(stream.response_gen) == TOKENS
 
         assert captured.calls == []
 
@@ -163,11 +138,10 @@ class TestNoRagCall:
 class TestStreams:
     def test_are_never_read_ahead(self, captured: Captured) -> None:
         """Nothing is delivered before the app has read its stream; its tokens are as without."""
-        stream = engine(streaming=True).query(QUESTION)
+        stream: Any = engine(streaming=True).query(QUESTION)
 
-        assert captured.calls == []
-        assert captured.handler.open_calls == 1
-        assert list(stream.response_gen) == TOKENS  # type: ignore[union-attr,arg-type]  # a stream
+        assert (captured.calls, captured.handler.open_calls) == ([], 1)
+        assert list(stream.response_gen) == TOKENS
         assert captured.only.response == ANSWER
 
     async def test_closed(self, captured: Captured) -> None:
@@ -180,7 +154,7 @@ class TestStreams:
         await later.response_gen.aclose()
 
         assert [call.response for call in captured.calls] == [given, then] == ["The kettle", "The"]
-        assert [seen(call).status for call in captured.calls] == ["aborted"] * 2
+        assert captured.statuses == ["aborted"] * 2
 
     def test_that_fails(self, captured: Captured) -> None:
         """The app gets the model's error; the call is an error without a response."""
@@ -189,26 +163,21 @@ class TestStreams:
         with pytest.raises(RuntimeError, match="connection lost"):
             list(stream.response_gen)
 
-        call = captured.only
-        assert call.response is None
-        assert len(call.documents) == 3
-        assert captured.how.status == "error"
+        assert (captured.only.response, captured.how.status) == (None, "error")
+        assert len(captured.only.documents) == 3
 
-    def test_never_read(self) -> None:
+    def test_never_read(self, calls: list[RagCall]) -> None:
         """A stream that nobody reads is forgotten after `ttl` seconds, and still works then."""
-        calls: list[RagCall] = []
         with RagEvalHandler(calls.append, ttl=0.01) as handler:
             stream: Any = engine(streaming=True).query(QUESTION)
             asyncio.run(asyncio.sleep(0.05))
 
-            assert handler.open_calls == 0
-            assert handler.dropped == 1
+            assert (handler.open_calls, handler.dropped) == (0, 1)
             assert list(stream.response_gen) == TOKENS
             assert calls == []
 
-    def test_read_after_uninstall(self) -> None:
+    def test_read_after_uninstall(self, calls: list[RagCall]) -> None:
         """A stream begun while installed is read along to its end."""
-        calls: list[RagCall] = []
         with RagEvalHandler(calls.append):
             stream: Any = engine(streaming=True).query(QUESTION)
 
@@ -217,20 +186,24 @@ class TestStreams:
 
 
 class TestTrouble:
-    @pytest.mark.parametrize("where", ["retriever", "model"])
-    async def test_error(self, captured: Captured, where: str) -> None:
+    @pytest.mark.parametrize(
+        ("asked", "retrieved", "source"),
+        [
+            (engine(Sections([], error="offline")), [], "none"),
+            (engine(Sections(nodes()), llm=Model(error="offline")), ["a", "b", "c"], "prompt"),
+        ],
+    )
+    async def test_error(self, captured: Captured, asked: Any, retrieved: Any, source: str) -> None:
         """The user's own error comes through; what was retrieved until then is on the record."""
-        if where == "retriever":
-            with pytest.raises(RuntimeError, match="index is gone"):
-                engine(Sections([], error="index is gone")).query(QUESTION)
-        else:
-            with pytest.raises(RuntimeError, match="no model"):
-                await engine(Sections(nodes()), llm=Model(error="no model")).aquery(QUESTION)
+        with pytest.raises(RuntimeError, match="offline"):
+            asked.query(QUESTION)
+        with pytest.raises(RuntimeError, match="offline"):
+            await asked.aquery(QUESTION)
 
-        assert captured.only.response is None
-        assert captured.ids == ([] if where == "retriever" else ["a", "b", "c"])
-        assert captured.how.status == "error"
-        assert (captured.how.documents_from == "none") is (where == "retriever")
+        assert captured.statuses == ["error"] * 2
+        for call in captured.calls:
+            assert (call.response, ids(call)) == (None, retrieved)
+            assert seen(call).documents_from == source
 
     async def test_cancelled(self, captured: Captured) -> None:
         """A cancelled task leaves an aborted call, and nothing open."""
@@ -241,14 +214,12 @@ class TestTrouble:
         with pytest.raises(asyncio.CancelledError):
             await task
 
-        assert captured.only.response is None
-        assert captured.how.status == "aborted"
+        assert (captured.only.response, captured.how.status) == (None, "aborted")
 
 
 class TestInstallation:
-    def test_is_idempotent(self) -> None:
+    def test_is_idempotent(self, calls: list[RagCall]) -> None:
         """Installing twice gives one record a call; uninstalling twice is harmless."""
-        calls: list[RagCall] = []
         handler = RagEvalHandler(calls.append)
 
         handler.install()
@@ -259,6 +230,22 @@ class TestInstallation:
         engine().query(QUESTION)
 
         assert len(calls) == 1
+
+    async def test_lasts_until_the_last_block_ends(self, calls: list[RagCall]) -> None:
+        """Of two tasks in `with` blocks of one handler, the first that leaves takes it from neither."""
+        handler, slow = RagEvalHandler(calls.append), Slow(nodes(), wait=0.1)
+
+        async def ask(retriever: Sections) -> None:
+            with handler:
+                await engine(retriever).aquery(QUESTION)
+
+        asking = asyncio.create_task(ask(slow))
+        await slow.begun()
+        await ask(Sections(nodes()))
+        await asking
+        engine().query(QUESTION)
+
+        assert [call.response for call in calls] == [ANSWER] * 2
 
     def test_is_on_the_root_dispatcher(self) -> None:
         """`install` adds one span handler and one event handler, `uninstall` takes them away."""
@@ -273,9 +260,8 @@ class TestInstallation:
         assert during == (before[0] + 1, before[1] + 1)
         assert (len(root.span_handlers), len(root.event_handlers)) == before
 
-    def test_target_may_query(self) -> None:
+    def test_target_may_query(self, calls: list[RagCall]) -> None:
         """A target that runs a query under the same handler does not call itself."""
-        calls: list[RagCall] = []
 
         def target(call: RagCall) -> None:
             calls.append(call)
@@ -303,28 +289,19 @@ class Named(Sections):
 
 
 class TestConcurrency:
-    async def test_many_tasks(self, captured: Captured) -> None:
-        """20 concurrent queries keep their questions and nodes apart."""
+    @pytest.mark.parametrize("threads", [False, True])
+    async def test_many_queries(self, captured: Captured, threads: bool) -> None:
+        """20 queries in as many tasks, or in ten threads, keep their questions and nodes apart."""
         questions = [f"Question {i:02}?" for i in range(20)]
         shared = engine(Named())
 
-        await asyncio.gather(*(shared.aquery(question) for question in questions))
+        if threads:
+            with ThreadPoolExecutor(10) as pool:
+                list(pool.map(shared.query, questions))
+        else:
+            await asyncio.gather(*(shared.aquery(question) for question in questions))
 
-        assert_no_cross_talk(captured.calls, questions)
-
-    def test_many_threads(self, captured: Captured) -> None:
-        """The same of 20 queries in ten threads."""
-        questions = [f"Question {i:02}?" for i in range(20)]
-
-        with ThreadPoolExecutor(10) as pool:
-            list(pool.map(engine(Named()).query, questions))
-
-        assert_no_cross_talk(captured.calls, questions)
-
-
-def assert_no_cross_talk(calls: list[RagCall], questions: list[str]) -> None:
-    assert sorted(call.question for call in calls) == questions
-    for call in calls:
-        assert [document.text for document in call.documents] == [
-            f"About {call.question} number {i}" for i in range(2)
-        ]
+        assert sorted(call.question for call in captured.calls) == questions
+        for call in captured.calls:
+            texts = [document.text for document in call.documents]
+            assert texts == [f"About {call.question} number {i}" for i in range(2)]

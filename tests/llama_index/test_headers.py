@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from llama_index.core import SimpleDirectoryReader, VectorStoreIndex
 from llama_index.core.base.response.schema import Response
-from llama_index.core.query_engine import CustomQueryEngine
 from llama_index.core.schema import MetadataMode, NodeWithScore, TextNode
 
 from rag_eval_integrations import RagEvaluator
@@ -17,9 +16,10 @@ from rag_eval_integrations.llama_index import RagEvalHandler, TraceEvaluator
 from rag_eval_integrations.records import Document, RagCall
 from rag_eval_integrations.testing import ScriptedModel, labels_reply
 
-from .conftest import ANSWER, Captured, Model, Sections, engine, seen
+from .conftest import ANSWER, Captured, Model, Own, Sections, engine, seen
 
 QUESTION = "What does the station run on?"
+HEADER = "file: power.txt\npage: 3"
 POWER = "The station runs on two AA lithium batteries."
 
 
@@ -49,18 +49,10 @@ class TestHeader:
     @pytest.mark.parametrize(
         ("template", "header", "text"),
         [
-            ("{metadata_str}\n\n{content}", "file: power.txt\npage: 3", POWER),
-            (
-                "About {metadata_str}\n---\nSays: {content}",
-                "About file: power.txt\npage: 3\n---\nSays:",
-                POWER,
-            ),
+            ("{metadata_str}\n\n{content}", HEADER, POWER),
+            ("Of {metadata_str}\n--\nSays: {content}", f"Of {HEADER}\n--\nSays:", POWER),
             ("{content}", None, POWER),
-            (
-                "{metadata_str} {content} (end)",
-                None,
-                f"file: power.txt\npage: 3 {POWER} (end)",
-            ),
+            ("{metadata_str} {content} (end)", None, f"{HEADER} {POWER} (end)"),
         ],
     )
     def test_is_what_stands_in_front(
@@ -74,38 +66,35 @@ class TestHeader:
     def test_is_left_out_where_the_prompt_has_none(self, captured: Captured) -> None:
         """An app that shows a node's text alone shows no header."""
 
-        class Bare(CustomQueryEngine):
-            def custom_query(self, query_str: str) -> str:
-                retrieved = Sections([node()]).retrieve(query_str)
-                return str(Model().complete(f"Use {retrieved[0].text} for {query_str}"))
+        def answer(question: str) -> str:
+            retrieved = Sections([node()]).retrieve(question)
+            return str(Model().complete(f"Use {retrieved[0].text} for {question}"))
 
-        Bare().query(QUESTION)
+        Own(answer=answer).query(QUESTION)
 
         assert (captured.only.documents[0].header, captured.only.documents[0].text) == (None, POWER)
 
     def test_of_nodes_left_out(self, captured: Captured) -> None:
         """Nodes that were not shown have theirs as well."""
 
-        class First(CustomQueryEngine):
-            def custom_query(self, query_str: str) -> str:
-                other = TextNode(id_="o", text="The lid opens with one hand.", metadata={"page": 9})
-                retrieved = Sections([node(), other]).retrieve(query_str)
-                shown = retrieved[0].get_content(MetadataMode.LLM)
-                return str(Model().complete(f"{shown} {query_str}"))
+        def answer(question: str) -> str:
+            other = TextNode(id_="o", text="The lid opens with one hand.", metadata={"page": 9})
+            retrieved = Sections([node(), other]).retrieve(question)
+            shown = retrieved[0].get_content(MetadataMode.LLM)
+            return str(Model().complete(f"{shown} {question}"))
 
-        First().query(QUESTION)
+        Own(answer=answer).query(QUESTION)
 
         (left_out,) = captured.how.not_in_prompt
         assert (left_out.header, left_out.text) == ("page: 9", "The lid opens with one hand.")
 
-    def test_of_a_hook(self) -> None:
+    def test_of_a_hook(self, calls: list[RagCall]) -> None:
         """The nodes and documents of a hook have theirs."""
-        calls: list[RagCall] = []
         given = [NodeWithScore(node=node(), score=0.5), Document("x", header="page: 1")]
         with RagEvalHandler(calls.append, documents=lambda result: given):
             engine(Sections([node()])).query(QUESTION)
 
-        assert [one.header for one in calls[0].documents] == ["file: power.txt\npage: 3", "page: 1"]
+        assert [document.header for document in calls[0].documents] == [HEADER, "page: 1"]
 
 
 class TestJudging:

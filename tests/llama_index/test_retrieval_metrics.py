@@ -27,9 +27,8 @@ from rag_eval_integrations.llama_index import (
 )
 from rag_eval_integrations.metrics import Retrieval
 
-from .conftest import Sections, engine, nodes
+from .conftest import QUESTION, Sections, engine, nodes
 
-QUESTION = "How fast is the kettle?"
 GOLD = ["b", "z"]
 """Of the nodes a, b, c, in this order."""
 

@@ -9,14 +9,24 @@ from typing import Any
 
 import pytest
 from llama_index.core.agent.workflow import FunctionAgent
-from llama_index.core.memory import ChatMemoryBuffer
-from llama_index.core.query_engine import CustomQueryEngine
 from llama_index.core.tools import FunctionTool, QueryEngineTool, RetrieverTool
 
 from rag_eval_integrations.llama_index import EvaluatedRetriever, RagEvalHandler
 from rag_eval_integrations.records import RagCall
 
-from .conftest import ANSWER, Captured, Model, Sections, ToolCaller, engine, ids, nodes, seen
+from .conftest import (
+    ANSWER,
+    Captured,
+    Model,
+    Own,
+    Sections,
+    ToolCaller,
+    engine,
+    ids,
+    memory,
+    nodes,
+    seen,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of agents' own
 
@@ -34,17 +44,14 @@ def weather(query: str) -> str:
     return "It is sunny."
 
 
-def agent(tool: Any, name: str) -> FunctionAgent:
-    return FunctionAgent(tools=[tool], llm=ToolCaller(script=[[(name, {"query": "k"})], ANSWER]))
+def agent(tool: Any, name: str, argument: str = "query") -> FunctionAgent:
+    script = [[(name, {argument: "k"})], ANSWER]
+    return FunctionAgent(tools=[tool], llm=ToolCaller(script=script))
 
 
-class Says(CustomQueryEngine):
-    """Asks a model with a prompt of its own."""
-
-    template: str
-
-    def custom_query(self, query_str: str) -> str:
-        return str(Model().complete(self.template.format(query=query_str)))
+def says(template: str) -> Own:
+    """An engine that asks a model with a prompt of its own."""
+    return Own(answer=lambda query: str(Model().complete(template.format(query=query))))
 
 
 def only_warning(caplog: pytest.LogCaptureFixture) -> str:
@@ -61,8 +68,7 @@ class TestLooksLikeRag:
         for _ in range(2):
             await agent(FunctionTool.from_defaults(search_manual), "search_manual").run(QUESTION)
 
-        assert captured.calls == []
-        assert captured.handler.uncaptured == 2
+        assert (captured.calls, captured.handler.uncaptured) == ([], 2)
         warning = only_warning(caplog)
         assert "the tool 'search_manual'" in warning
         (shown,) = re.findall(r"`python -m pydoc (\S+)`", warning)
@@ -70,7 +76,7 @@ class TestLooksLikeRag:
 
     def test_prompt(self, captured: Captured, caplog: pytest.LogCaptureFixture) -> None:
         """A custom engine that searches a store by itself."""
-        Says(template=f"Context information:\n{TEXT}\n{{query}}").query(QUESTION)
+        says(f"Context information:\n{TEXT}\n{{query}}").query(QUESTION)
 
         assert captured.handler.uncaptured == 1
         assert "'Context information:'" in caplog.text
@@ -81,8 +87,7 @@ class TestLooksLikeRag:
         engine()._response_synthesizer.synthesize(QUESTION, nodes=retrieved)
         await Sections(nodes()).aretrieve(QUESTION)
 
-        assert captured.calls == []
-        assert captured.handler.uncaptured == 2
+        assert (captured.calls, captured.handler.uncaptured) == ([], 2)
         assert "'Sections.retrieve' ran by itself" in caplog.text
         assert "capture_call" in caplog.text
 
@@ -94,10 +99,10 @@ class TestLooksLikeRag:
         source = Sections(nodes()) if make.__self__ is RetrieverTool else engine()
         tool = make(source, name="manual", description="Finds.")
         script = [[("manual", {"input": "k"})], ANSWER, "Two.", "Three."]
-        memory = ChatMemoryBuffer.from_defaults(token_limit=10_000)
+        kept = memory()
         asked = FunctionAgent(tools=[tool], llm=ToolCaller(script=script))
         for question in (QUESTION, "And then?", "And then?"):
-            await asked.run(question, memory=memory)
+            await asked.run(question, memory=kept)
 
         assert len(captured.calls) == 1
         assert captured.handler.uncaptured == 2
@@ -105,28 +110,23 @@ class TestLooksLikeRag:
 
     async def test_documents_of_earlier_turns_were_seen(self, captured: Captured) -> None:
         """Where this turn searches as well, what the model was shown again counts, after it."""
-        names = ("manual", "other")
-        retrieved = (nodes()[:2], nodes()[1:])
+        parts = {"manual": nodes()[:2], "other": nodes()[1:]}
         tools: list[Any] = [
             RetrieverTool.from_defaults(Sections(part), name=name, description="Finds.")
-            for name, part in zip(names, retrieved, strict=True)
+            for name, part in parts.items()
         ]
-        calls = [[(name, {"input": "k"})] for name in names]
-        asked = FunctionAgent(
-            tools=tools, llm=ToolCaller(script=[calls[0], ANSWER, calls[1], ANSWER])
-        )
-        memory = ChatMemoryBuffer.from_defaults(token_limit=10_000)
-        await asked.run(QUESTION, memory=memory)
-        await asked.run("And then?", memory=memory)
+        script = [[("manual", {"input": "k"})], ANSWER, [("other", {"input": "k"})], ANSWER]
+        asked, kept = FunctionAgent(tools=tools, llm=ToolCaller(script=script)), memory()
+        await asked.run(QUESTION, memory=kept)
+        await asked.run("And then?", memory=kept)
 
         assert [ids(call) for call in captured.calls] == [["a", "b"], ["b", "c", "a"]]
 
-    async def test_other_runs_are_not(self, captured: Captured) -> None:
+    async def test_other_runs_are_not(self, captured: Captured, calls: list[RagCall]) -> None:
         """A chat, another tool, a captured query and an `EvaluatedRetriever` are no such runs."""
-        Says(template="{query}").query(QUESTION)
+        says("{query}").query(QUESTION)
         await agent(FunctionTool.from_defaults(weather), "weather").run(QUESTION)
         engine().query(QUESTION)
-        calls: list[RagCall] = []
         EvaluatedRetriever(Sections(nodes()), calls.append).retrieve(QUESTION)
         await EvaluatedRetriever(Sections(nodes()), calls.append).aretrieve(QUESTION)
 
@@ -135,27 +135,21 @@ class TestLooksLikeRag:
 
 
 class TestToolDocuments:
-    async def test_text_is_a_document(self) -> None:
+    async def test_text_is_a_document(self, calls: list[RagCall]) -> None:
         """The text of a tool that is named is a document."""
-        calls: list[RagCall] = []
         with RagEvalHandler(calls.append, tool_documents=("search_manual",)):
             await agent(FunctionTool.from_defaults(search_manual), "search_manual").run(QUESTION)
 
         (call,) = calls
-        assert [(document.text, document.metadata) for document in call.documents] == [
-            (TEXT, {"tool": "search_manual"})
-        ]
+        (document,) = call.documents
+        assert (document.text, document.metadata) == (TEXT, {"tool": "search_manual"})
         assert call.response == ANSWER
         assert seen(call).retrievers == ("search_manual",)
 
-    async def test_nodes_go_before_text(self) -> None:
+    async def test_nodes_go_before_text(self, calls: list[RagCall]) -> None:
         """A tool whose nodes were seen gives those, not its text."""
-        calls: list[RagCall] = []
         tool = QueryEngineTool.from_defaults(engine(), name="search", description="Finds.")
-        asking = FunctionAgent(
-            tools=[tool], llm=ToolCaller(script=[[("search", {"input": "k"})], ANSWER])
-        )
         with RagEvalHandler(calls.append, tool_documents=lambda name: True):
-            await asking.run(QUESTION)
+            await agent(tool, "search", "input").run(QUESTION)
 
         assert sorted(map(str, ids(calls[0]))) == ["a", "b", "c"]

@@ -81,7 +81,7 @@ def test_aliases_of_aliases_are_counted_as_often_as_they_repeat() -> None:
         ('a: 1\nb: "\\UFFFFFFFF"', 2),
         ("a: 1\nb: *c", 2),
         ("a: 1\n--- \nb: 1", 2),
-        ("a: 1" + ":59" * 20_000, 1),
+        ("a: " + "9" * 20_000, 1),
     ],
 )
 def test_odd_yaml_names_its_line(text: str, line: int, tmp_path: Path) -> None:

@@ -6,32 +6,28 @@ import re
 from pathlib import Path
 
 import pytest
+from pages import python_of, text_of
 
 from rag_eval_integrations.metrics.geval import read_geval
 
-
-def blocks(root: Path, language: str) -> list[str]:
-    text = (root / "docs" / "g-eval.md").read_text(encoding="utf-8")
-    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+PAGE = "docs/g-eval.md"
+CODE = python_of(PAGE)
 
 
 @pytest.mark.parametrize("number", range(5))
-def test_the_code_runs(root: Path, capsys: pytest.CaptureFixture[str], number: int) -> None:
-    """Each block by itself."""
-    found = blocks(root, "python")
-    assert len(found) == 5
+def test_the_code_runs(capsys: pytest.CaptureFixture[str], number: int) -> None:
+    """Each of the five blocks by itself."""
+    exec(CODE[number], {})
 
-    exec(found[number], {})
-
-    said = capsys.readouterr().out.splitlines()
-    promised = re.findall(r"^print\(.*\)  # (.+)$", found[number], re.MULTILINE)
-    assert said[: len(promised)] == promised
+    promised = re.findall(r"^print\(.*\)  # (.+)$", CODE[number], re.MULTILINE)
+    assert capsys.readouterr().out.splitlines()[: len(promised)] == promised
+    assert len(CODE) == 5
 
 
-def test_the_file_is_a_metric(root: Path, tmp_path: Path) -> None:
+def test_the_file_is_a_metric(tmp_path: Path) -> None:
     """As it stands there."""
     path = tmp_path / "politeness.geval.yaml"
-    path.write_text(blocks(root, "yaml")[0])
+    path.write_text(text_of(PAGE).split("```yaml\n")[1].split("```")[0])
 
     geval = read_geval(path)
 

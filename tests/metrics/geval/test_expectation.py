@@ -36,9 +36,17 @@ def expected(
     return expectation(made, place, scale)
 
 
-def value(found: Expectation | Unusable) -> float:
-    assert isinstance(found, Expectation), found
-    return found.value
+def why(outcome: Expectation | Unusable) -> str:
+    assert isinstance(outcome, Unusable), outcome
+    return outcome.why
+
+
+def token(text: str, *top: tuple[str, float], logprob: float | None = None) -> Token:
+    """A token; its own log-probability is that of the first alternative, if none is given."""
+    return Token(text=text, logprob=top[0][1] if logprob is None else logprob, top=top)
+
+
+SURE_OF_1 = token("1", ("1", math.log(0.9)), ("9", math.log(0.1)))
 
 
 TO_TEN = (0, 10)
@@ -112,83 +120,55 @@ def test_what_may_begin_a_longer_number_is_ambiguous(
     pieces: list[str], at: Mapping[int, Alternatives], scale: tuple[int, int], share: str
 ) -> None:
     """Whether `1` begins 10, or 10 begins 100, was not sampled: declared, not guessed."""
-    found = expected(pieces, at, scale)
+    assert why(expected(pieces, at, scale)).startswith(f"the score is ambiguous: {share}")
 
-    assert isinstance(found, Unusable)
-    assert found.why.startswith(f"the score is ambiguous: {share}")
+
+CLOSING = (('"', -0.1), ("}", -3.0))
 
 
 @pytest.mark.parametrize(
-    "after",
-    [
-        [],
-        [Token(text="0", logprob=-9999.0, top=(('"', -0.1), ("}", -3.0)))],
-        [Token(text="0", logprob=-0.2, top=(('"', -0.1), ("}", -3.0)))],
-    ],
+    "after", [[], [token("0", *CLOSING, logprob=-9999.0)], [token("0", *CLOSING, logprob=-0.2)]]
 )
 def test_a_first_digit_is_not_believed_without_what_follows_it(after: list[Token]) -> None:
     """Sampled `1`, then nothing, or a placeholder: it may be 1 or 10, and not 1 for sure."""
-    made = [
-        Token(text="1", logprob=math.log(0.9), top=(("1", math.log(0.9)), ("9", math.log(0.1)))),
-        *after,
-    ]
+    read = expectation([SURE_OF_1, *after], TokenPosition(0, "1"), TO_TEN)
 
-    found = expectation(made, TokenPosition(0, "1"), TO_TEN)
-
-    assert isinstance(found, Unusable)
-    assert found.why.startswith("the score is ambiguous: 0.9 ")
+    assert why(read).startswith("the score is ambiguous: 0.9 ")
 
 
 @pytest.mark.parametrize(
-    ("made", "why"),
+    ("made", "words"),
     [
-        ([Token(text="4", logprob=-9999.0, top=(("4", -9999.0), ("3", -0.1)))], "placeholder"),
-        ([Token(text="4", logprob=0.0, top=(("4", 0.0),))], "0 throughout"),
-        ([Token(text="4", logprob=0.0, top=(("4", 0.0), ("3", -9999.0)))], "0 throughout"),
-        ([Token(text="4", logprob=0.0, top=(("4", 0.0), ("3", 0.0)))], "0 throughout"),
-        (
-            [Token(text="4", logprob=-1.5, top=(("4", -1.5), ("3", -1.5), ("2", -1.5)))],
-            "all alternatives",
-        ),
-        ([Token(text="4", logprob=-1.0, top=(('":', -0.1), ('"', -3.0)))], "own alternatives"),
-        ([Token(text="4", logprob=-1.0, top=())], "no alternatives"),
-        ([Token(text="4", logprob=-0.1, top=(("4", -0.1), ("5", -0.2)))], "more than 1"),
-        ([Token(text="4", logprob=-1.0, top=(("4", -1.0), ("a", -0.5)))], "only 0.368"),
-        (
-            [Token(text="4", logprob=-0.3, top=(("4", -0.3), ("5", -2.0)))]
-            + [Token(text="x", logprob=-0.3, top=(("x", -0.3), ("y", -2.0)))] * 5,
-            "every token",
-        ),
+        ([token("4", ("4", -9999.0), ("3", -0.1))], "placeholder"),
+        ([token("4", ("4", 0.0))], "0 throughout"),
+        ([token("4", ("4", 0.0), ("3", -9999.0))], "0 throughout"),
+        ([token("4", ("4", 0.0), ("3", 0.0))], "0 throughout"),
+        ([token("4", ("4", -1.5), ("3", -1.5), ("2", -1.5))], "all alternatives"),
+        ([token("4", ('":', -0.1), ('"', -3.0), logprob=-1.0)], "own alternatives"),
+        ([token("4", logprob=-1.0)], "no alternatives"),
+        ([token("4", ("4", -0.1), ("5", -0.2))], "more than 1"),
+        ([token("4", ("4", -1.0), ("a", -0.5))], "only 0.368"),
+        ([token("4", ("4", -0.3), ("5", -2.0)), *[token("x", ("x", -0.3), ("y", -2.0))] * 5],
+         "every token"),
     ],
-)
-def test_placeholders_are_no_log_probabilities(made: list[Token], why: str) -> None:
+)  # fmt: skip
+def test_placeholders_are_no_log_probabilities(made: list[Token], words: str) -> None:
     """What servers fill in where they have none is recognised, and said."""
-    found = expectation(made, TokenPosition(0, "4"), (1, 5))
-
-    assert isinstance(found, Unusable)
-    assert why in found.why
+    assert words in why(expectation(made, TokenPosition(0, "4"), (1, 5)))
 
 
-def test_certainty_is_no_placeholder() -> None:
-    """0.0 beside alternatives of e^-20 is what a sure model gives."""
-    token = Token(text="4", logprob=0.0, top=(("4", 0.0), ("5", -20.0), ("3", -23.5)))
+def test_certainty_and_a_share_without_alternatives_are_no_placeholders() -> None:
+    """0.0 beside e^-20 is what a sure model gives; a second digit's own share is enough."""
+    sure = expectation(
+        [token("4", ("4", 0.0), ("5", -20.0), ("3", -23.5))], TokenPosition(0, "4"), (1, 5)
+    )
+    digits = [SURE_OF_1, token("0", logprob=math.log(0.7))]
 
-    found = expectation([token], TokenPosition(0, "4"), (1, 5))
-
-    assert value(found) == pytest.approx(4.0, abs=1e-6)
-
-
-def test_what_follows_without_alternatives_still_counts() -> None:
-    """The sampled second digit's own log-probability is enough for its share."""
-    made = [
-        Token(text="1", logprob=math.log(0.9), top=(("1", math.log(0.9)), ("9", math.log(0.1)))),
-        Token(text="0", logprob=math.log(0.7)),
-    ]
-
-    found = expectation(made, TokenPosition(0, "1"), TO_TEN)
-
-    assert isinstance(found, Expectation)
-    assert found.distribution == pytest.approx({1: 0.27, 9: 0.1, 10: 0.63})
+    longer = expectation(digits, TokenPosition(0, "1"), TO_TEN)
+    assert isinstance(sure, Expectation)
+    assert sure.value == pytest.approx(4.0, abs=1e-6)
+    assert isinstance(longer, Expectation)
+    assert longer.distribution == pytest.approx({1: 0.27, 9: 0.1, 10: 0.63})
 
 
 _ALIKE = (0, 1, 2, 9, 10, 11, 12, 15, 99, 100, 101, 110, 120, 999, 1000)
@@ -198,14 +178,8 @@ _ALIKE = (0, 1, 2, 9, 10, 11, 12, 15, 99, 100, 101, 110, 120, 999, 1000)
 @given(st.sampled_from([10, 12, 100, 1000]), st.data())
 def test_digit_by_digit_it_is_the_truth_or_ambiguous(highest: int, data: st.DataObject) -> None:
     """What a model that spells numbers in digits means is read within the bound that is stated."""
-    numbers = data.draw(
-        st.lists(
-            st.sampled_from([n for n in _ALIKE if n <= highest]),
-            min_size=2,
-            max_size=6,
-            unique=True,
-        )
-    )
+    alike = st.sampled_from([n for n in _ALIKE if n <= highest])
+    numbers = data.draw(st.lists(alike, min_size=2, max_size=6, unique=True))
     weights = [data.draw(st.sampled_from([0.001, 0.01]) | st.floats(0.05, 1)) for _ in numbers]
     total = math.fsum(weights)
     chances = {f"{n}}}": weight / total for n, weight in zip(numbers, weights, strict=True)}
@@ -230,36 +204,28 @@ def test_digit_by_digit_it_is_the_truth_or_ambiguous(highest: int, data: st.Data
 
 def check_tokens(text: str) -> None:
     """An expectation on the scale, or the reason why there is none."""
-    found = tokens_of(objects_in_list(text), "4.5", 0, "4.5", [])
-    if not found:
+    try:
+        content = loads(text)
+    except (ValueError, RecursionError):
         return
-    for scale in ((1, 5), (0, 10), (0, 100)):
-        place = place_of("4.5", (0, 1), found)
-        if place is None:
-            continue
-        outcome = expectation(found, place, scale)
+    made = tokens_of(content, "4.5", 0, "4.5", [])
+    place = place_of("4.5", (0, 1), made) if made else None
+    if not made or place is None:
+        return
+    for lowest, highest in ((1, 5), (0, 10), (0, 100)):
+        outcome = expectation(made, place, (lowest, highest))
         if isinstance(outcome, Expectation):
-            assert scale[0] <= outcome.value <= scale[1]
+            assert lowest <= outcome.value <= highest
             assert 0.5 <= outcome.mass <= 1.0
             assert math.fsum(outcome.distribution.values()) == pytest.approx(1.0)
 
 
-def objects_in_list(text: str) -> object:
-    """Read the JSON as the model's reader does."""
-    try:
-        return loads(text)
-    except (ValueError, RecursionError):
-        return None
-
-
 def test_fuzz_log_probabilities() -> None:
     """Any list of tokens gives an expectation or a reason."""
-    top = [{"token": "4", "logprob": -0.1}, {"token": "3", "logprob": -2.5}]
-    content = {
-        "content": [
-            {"token": "4", "logprob": -0.1, "top_logprobs": top},
-            {"token": ".", "logprob": -0.2, "top_logprobs": [{"token": ".", "logprob": -0.2}]},
-            {"token": "5", "logprob": -0.3, "top_logprobs": [{"token": "5", "logprob": -0.3}]},
-        ]
-    }
+    four, three, point, five = (
+        {"token": text, "logprob": logprob}
+        for text, logprob in (("4", -0.1), ("3", -2.5), (".", -0.2), ("5", -0.3))
+    )
+    tops = ((four, [four, three]), (point, [point]), (five, [five]))
+    content = {"content": [{**made, "top_logprobs": top} for made, top in tops]}
     fuzz("log-probabilities", lambda rng: written(mangled(rng, content)), check_tokens)

@@ -32,6 +32,7 @@ CALL = RagCall(
 )
 STEPS = ["Read the Response.", "Judge it."]
 HALF = {"3": 0.5, "4": 0.5}
+FOUR = '{"reason": "a", "score": 4}'
 
 
 def metric(**changes: Any) -> GEval:
@@ -53,6 +54,11 @@ async def measured(geval: GEval, judge: ScriptedModel, call: RagCall = CALL) -> 
     return (await geval.measure(call, judge)).scores[0]
 
 
+def evidence(score: Score, *names: str) -> list[object]:
+    assert score.evidence is not None
+    return [score.evidence[name] for name in names]
+
+
 # --- logprobs -----------------------------------------------------------------------------------
 
 
@@ -67,13 +73,10 @@ async def test_the_expectation_takes_one_request() -> None:
     assert score.value == pytest.approx((3.652 - 1) / 4, abs=1e-3)
     assert (score.method, score.n, score.mass) == ("logprobs", 1, pytest.approx(0.92))
     assert score.distribution == pytest.approx({"3": 0.42 / 0.92, "4": 0.4 / 0.92, "5": 0.1 / 0.92})
-    assert score.evidence is not None
-    assert score.evidence["argmax"] == 3
-    assert score.evidence["steps"] == STEPS
-    assert score.evidence["reply"] == '{"reason": "Fine.", "score": 3}'
-    assert isinstance(score.evidence["std"], float)
-    assert score.reason == "Fine."
-    assert score.warnings == ()
+    given = '{"reason": "Fine.", "score": 3}'
+    assert evidence(score, "argmax", "steps", "reply") == [3, STEPS, given]
+    assert isinstance(evidence(score, "std")[0], float)
+    assert (score.reason, score.warnings) == ("Fine.", ())
     assert (score.by.judge, score.by.model, score.by.judge_version) == ("scripted", "m-2026", "1")
     assert score.by.formulas is None
     assert (score.by.prompt_version or "").startswith("geval-1/")
@@ -83,14 +86,13 @@ async def test_the_expectation_takes_one_request() -> None:
 async def test_pinned_logprobs_without_any() -> None:
     """Unscored in an evaluation, raised by `score`: no other estimator takes their place."""
     geval = metric(estimator="logprobs")
-    told = '{"reason": "x", "score": 4}'
 
-    score = await measured(geval, ScriptedModel([told]))
+    score = await measured(geval, ScriptedModel([FOUR]))
 
     assert score.unscored == "judge_incapable"
     assert "estimator='monte_carlo'" in (score.reason or "")
     with pytest.raises(JudgeRejectedError, match="returned no log-probabilities"):
-        await geval.score(CALL, ScriptedModel([told]))
+        await geval.score(CALL, ScriptedModel([FOUR]))
 
 
 # --- the ladder -----------------------------------------------------------------------------------
@@ -98,9 +100,7 @@ async def test_pinned_logprobs_without_any() -> None:
 
 async def test_without_log_probabilities_auto_samples_and_says_so() -> None:
     """One request with n=20; mean, standard error and distribution are those of the samples."""
-    judge = ScriptedModel(
-        sampling(*['{"reason": "a", "score": 4}'] * 3, '{"reason": "b", "score": 2}')
-    )
+    judge = ScriptedModel(sampling(*[FOUR] * 3, '{"reason": "b", "score": 2}'))
 
     score = await measured(metric(), judge)
 
@@ -108,14 +108,10 @@ async def test_without_log_probabilities_auto_samples_and_says_so() -> None:
     assert score.distribution == {"2": 0.25, "4": 0.75}
     std = math.sqrt(20 * 0.75 / 19)
     assert score.std_error == pytest.approx(std / math.sqrt(20))
-    assert score.evidence is not None
-    assert score.evidence["std"] == pytest.approx(std)
-    assert score.evidence["argmax"] == 4
+    assert evidence(score, "std", "argmax") == [pytest.approx(std), 4]
     assert any("samples instead of log-probabilities" in warning for warning in score.warnings)
-    assert [(r.n, r.temperature, r.top_logprobs) for r in judge.requests] == [
-        (1, 0.0, 20),
-        (20, 1.0, None),
-    ]
+    asked = [(r.n, r.temperature, r.top_logprobs) for r in judge.requests]
+    assert asked == [(1, 0.0, 20), (20, 1.0, None)]
     assert judge.requests[1].json_schema is not None
 
 
@@ -156,19 +152,17 @@ async def test_where_samples_fail_the_one_answer_counts_and_says_so(
     sampled: Completion | Exception, why: str
 ) -> None:
     """The last step of the ladder: the answer that is there already."""
-    told = answers('{"reason": "a", "score": 4}')
-    judge = ScriptedModel(lambda request: told if request.top_logprobs else sampled)
+    judge = ScriptedModel(lambda r: answers(FOUR) if r.top_logprobs else sampled)
 
     score = await measured(metric(), judge)
 
-    assert (score.method, score.raw, score.n) == ("single", 4, 1)
-    assert score.std_error is None
+    assert (score.method, score.raw, score.n, score.std_error) == ("single", 4, 1, None)
     assert why in score.warnings[-1]
 
 
 async def test_auto_with_one_sample_is_log_probabilities_or_one_answer() -> None:
     """One request either way."""
-    judge = ScriptedModel(sampling('{"reason": "a", "score": 4}'))
+    judge = ScriptedModel(sampling(FOUR))
     geval = metric(samples=1)
 
     first = await measured(geval, judge)
@@ -241,9 +235,8 @@ async def test_means_of_published_tables_are_added_up_one_by_one() -> None:
 
 
 async def test_samples_that_cannot_be_used_are_dropped_and_counted() -> None:
-    """Neither 0 nor clamped: prose, out of range, refused, cut off."""
-    texts = ['{"reason": "a", "score": 4}'] * 16 + ["garbage", '{"reason": "a", "score": 9}']
-    given = answers(*texts)
+    """Neither 0 nor clamped: prose, out of range, refused, cut off; if all are, by most of them."""
+    given = answers(*[FOUR] * 16, "garbage", '{"reason": "a", "score": 9}')
     refused = Choice(text="", finish_reason="refusal", refusal="I will not.")
     cut = Choice(text='{"reason": "It is', finish_reason="length")
     judge = ScriptedModel([given.model_copy(update={"choices": (*given.choices, refused, cut)})])
@@ -251,21 +244,15 @@ async def test_samples_that_cannot_be_used_are_dropped_and_counted() -> None:
     score = await measured(monte_carlo(), judge)
 
     assert (score.n, score.raw, score.mass) == (16, 4.0, pytest.approx(0.8))
-    assert score.evidence is not None
-    assert score.evidence["samples"] == {
+    [samples] = evidence(score, "samples")
+    assert samples == {
         "asked": 20, "given": 20, "used": 16, "judge_output_invalid": 1, "out_of_range": 1,
         "refusal": 1, "truncated": 1,
     }  # fmt: skip
-
-
-async def test_no_usable_sample_is_unscored() -> None:
-    """By the reason that most of them have."""
-    texts = ["garbage"] * 3 + ["9"] * 17
-
-    score = await measured(monte_carlo(), ScriptedModel([answers(*texts)]))
-
-    assert score.unscored == "out_of_range"
-    assert (score.reason or "").startswith("17 of 20 samples")
+    none = answers(*["garbage"] * 3, *["9"] * 17)
+    unscored = await measured(monte_carlo(), ScriptedModel([none]))
+    assert unscored.unscored == "out_of_range"
+    assert (unscored.reason or "").startswith("17 of 20 samples")
 
 
 # --- what is unscored -----------------------------------------------------------------------------
@@ -316,27 +303,28 @@ async def test_a_number_of_a_cut_off_answer(text: str, raw: int | None, raw_of_t
 
 
 @pytest.mark.parametrize(
-    ("params", "change", "code", "names"),
+    ("params", "change", "code", "why"),
     [
-        (("reference",), {"reference": None}, "missing_param", "reference"),
-        (("metadata.age",), {}, "missing_param", "metadata.age"),
-        (("history",), {}, "missing_param", "history"),
-        (("response",), {"response": None}, "empty_response", "response"),
-        (("question", "response"), {"question": " "}, "no_question", "question"),
-        (("documents",), {"documents": ()}, "no_context", "documents"),
+        (("reference",), {"reference": None}, "missing_param", "params: reference"),
+        (("metadata.age",), {}, "missing_param", "params: metadata.age"),
+        (("history",), {}, "missing_param", "params: history"),
+        (("response",), {"response": None}, "empty_response", "params: response"),
+        (("question", "response"), {"question": " "}, "no_question", "params: question"),
+        (("documents",), {"documents": ()}, "no_context", "params: documents"),
+        (("response",), {"response": "x" * 400_001}, "over_budget", "400,000"),
     ],
 )
 async def test_a_parameter_that_the_call_does_not_have(
-    params: tuple[str, ...], change: dict[str, Any], code: str, names: str
+    params: tuple[str, ...], change: dict[str, Any], code: str, why: str
 ) -> None:
-    """Unscored, saying which, without asking anybody."""
+    """Unscored, saying which, without asking anybody; so is a call that is too long."""
     judge = ScriptedModel([])
     call = RagCall.model_validate({**CALL.model_dump(exclude={"id"}), **change})
 
     score = await measured(metric(params=params), judge, call)
 
     assert score.unscored == code
-    assert f"params: {names}" in (score.reason or "")
+    assert why in (score.reason or "")
     assert judge.requests == []
 
 
@@ -366,8 +354,7 @@ async def test_the_paper_parser_counts_as_the_authors_did() -> None:
 
     score = await measured(geval, ScriptedModel([answers(*texts)]))
 
-    assert score.raw == 4.0
-    assert score.n == 20
+    assert (score.raw, score.n) == (4.0, 20)
     other = monte_carlo(form="paper", paper_parser="chiang-lee")
     assert (await measured(other, ScriptedModel([answers(*texts)]))).raw == 4.5
     below = await measured(metric(paper_parser=True), ScriptedModel([answers(*["none"] * 20)]))
@@ -387,10 +374,9 @@ def test_score_sync_needs_no_evaluator() -> None:
 
 async def test_score_without_a_judge_that_could_answer() -> None:
     """A clear error: none, or the embedded one."""
-    with pytest.raises(ConfigurationError, match="pass a model"):
-        await metric().score(CALL)
-    with pytest.raises(ConfigurationError, match=r"embedded.*openai:gpt-4o-mini"):
-        await metric().score(CALL, "embedded")
+    for judge, why in ((None, "pass a model"), ("embedded", r"embedded.*openai:gpt-4o-mini")):
+        with pytest.raises(ConfigurationError, match=why):
+            await metric().score(CALL, judge)
     with pytest.raises(ConfigurationError, match="is not a model"):
         metric(judge="embedded")
     with pytest.raises(ConfigurationError, match="asks a model"):
@@ -411,10 +397,8 @@ async def test_a_conversation_is_judged_as_a_list_of_turns() -> None:
 
     assert score.raw == pytest.approx(3.5)
     shown = judge.requests[0].messages[-1].content
-    order = [
-        shown.index(text) for text in ("Turn 0, user", "Turn 1, assistant", "Turn 3, assistant")
-    ]
-    assert order == sorted(order)
+    marks = ("Turn 0, user", "Turn 1, assistant", "Turn 3, assistant")
+    assert sorted(marks, key=shown.index) == list(marks)
     only_history = await metric(params=("history", "question")).score(turns[:3], judge)
     assert only_history.status == "scored"
     with pytest.raises(ConfigurationError, match="at least one turn"):
@@ -438,11 +422,10 @@ def test_repr_names_all_that_decides_a_score() -> None:
         {"steps": None, "criteria": "Clearer."},
     ]  # fmt: skip
 
-    shown = [repr(metric(**change)) for change in changes]
+    metrics = [metric(**change) for change in changes]
 
-    assert len(set(shown)) == len(changes)
-    judge = ScriptedModel([])
-    prints = {RagEvaluator(judge, [metric(**change)]).fingerprint for change in changes}
+    assert len(set(map(repr, metrics))) == len(changes)
+    prints = {RagEvaluator(ScriptedModel([]), [made]).fingerprint for made in metrics}
     assert len(prints) == len(changes)
 
 
@@ -486,7 +469,7 @@ def test_repr_names_all_that_decides_a_score() -> None:
         ({"name": ""}, "name"),
         ({"judge": 3}, "judge"),
     ],
-)  # fmt: skip
+)
 def test_mistakes_raise_at_construction(changes: dict[str, Any], field: str) -> None:
     """Naming the argument and the value."""
     with pytest.raises(ConfigurationError) as caught:
@@ -518,8 +501,7 @@ async def test_a_long_reply_is_kept_in_part() -> None:
 
     score = await measured(metric(estimator="single"), ScriptedModel([reply]))
 
-    assert score.evidence is not None
-    assert score.evidence["reply"] == reply[:8_000]
+    assert evidence(score, "reply") == [reply[:8_000]]
     assert score.reason == "x" * 8_000
 
 
@@ -534,19 +516,17 @@ async def test_an_ambiguous_digit_that_cannot_matter_costs_no_samples() -> None:
 
     assert score.method == "logprobs"
     assert score.raw == pytest.approx(9 * 0.69 + 8 * 0.3 + 0.01)
-    assert score.evidence is not None
-    assert score.evidence["shift"] == pytest.approx(0.09)
+    assert evidence(score, "shift") == [pytest.approx(0.09)]
     assert len(judge.requests) == 1
 
 
 MADE_UP = reply(['{"score": ', "4", "}"], {1: {"4": 1.0, "3": 1.0, "5": 1.0}})
-TOLD = '{"reason": "", "score": 4}'
 
 
 @pytest.mark.parametrize(
     ("first", "sizes"),
     [
-        (answers(TOLD), [1, 20, 20]),
+        (answers(FOUR), [1, 20, 20]),
         (MADE_UP, [1, 20, 20]),
         (json_reply({"9": 0.4, "x": 0.6}, "9"), [1, 20, 1, 20]),
     ],
@@ -556,9 +536,7 @@ async def test_a_judge_without_log_probabilities_is_not_asked_for_them_again(
     first: Completion, sizes: list[int]
 ) -> None:
     """The second call goes to the samples at once; a single odd reply says nothing of the judge."""
-    judge = ScriptedModel(
-        lambda request: first if request.top_logprobs else answers(*[TOLD] * request.n)
-    )
+    judge = ScriptedModel(lambda r: first if r.top_logprobs else answers(*[FOUR] * r.n))
     geval = metric(scale=(0, 10))
 
     await measured(geval, judge)
@@ -569,18 +547,17 @@ async def test_a_judge_without_log_probabilities_is_not_asked_for_them_again(
 
 async def test_messages_are_those_that_are_sent() -> None:
     """For the score, and for the steps where the judge writes them."""
-    judge = ScriptedModel(['{"reason": "", "score": 4}'])
+    judge = ScriptedModel([FOUR])
     pinned = metric(estimator="single")
 
     await measured(pinned, judge)
 
     assert pinned.messages(CALL) == judge.requests[0].messages
-    steps = '{"steps": ["Read it.", "Judge it."]}'
-    judge = ScriptedModel([steps, '{"reason": "", "score": 4}'])
+    judge = ScriptedModel([json.dumps({"steps": STEPS}), FOUR])
     written = GEval("tone", "The tone is calm.", estimator="single")
     await measured(written, judge)
     assert written.messages(CALL) == judge.requests[0].messages
-    assert written.messages(CALL, ["Read it.", "Judge it."]) == judge.requests[1].messages
+    assert written.messages(CALL, STEPS) == judge.requests[1].messages
     with pytest.raises(ConfigurationError, match="no response"):
         pinned.messages(CALL.model_copy(update={"response": None}))
 
@@ -639,9 +616,8 @@ def test_a_metric_of_deepeval_can_be_taken_over() -> None:
         scale=(0, 10),
     )
 
-    own = metric(
-        params=("question", "response"), rubric={"0-4": "unclear", "5-10": "clear"}, scale=(0, 10)
-    )
+    rubric = {"0-4": "unclear", "5-10": "clear"}
+    own = metric(params=("question", "response"), rubric=rubric, scale=(0, 10))
     assert repr(taken) == repr(own)
 
 
@@ -658,10 +634,3 @@ def test_what_cannot_be_taken_over_says_what_to_write(given: dict[str, Any], tol
     """Also a misspelled argument."""
     with pytest.raises(ConfigurationError, match=told):
         metric(**given)
-
-
-async def test_a_call_that_is_too_long() -> None:
-    """Is not sent."""
-    call = CALL.model_copy(update={"response": "x" * 400_001})
-
-    assert (await measured(metric(), ScriptedModel([]), call)).unscored == "over_budget"
