@@ -329,12 +329,17 @@ def bare(call: RagCall, metrics: Sequence[Metric], failure: EvaluationError) -> 
     )  # fmt: skip
 
 
-def failure_of(call: RagCall, stage: Stage, error: BaseException) -> EvaluationError:
-    """Describe a failure; never raises, whatever was raised."""
+def failure_of(
+    call: RagCall, stage: Stage, error: BaseException, *, asked: bool = True
+) -> EvaluationError:
+    """Describe a failure; never raises, whatever was raised.
+
+    It has the usage of its requests unless another call asked for it.
+    """
     if isinstance(error, EscapedError):
         error = error.original
     logger.debug("call %s: %s failed", call.id, stage, exc_info=error)
     described = EvaluationError(type=type(error).__name__, message=words_of(error), stage=stage)
-    if not isinstance(error, JudgeError) or error.usage is None:
+    if not isinstance(error, JudgeError) or error.usage is None or not asked:
         return described
     return JudgeFailure(**described.model_dump(), usage=error.usage)

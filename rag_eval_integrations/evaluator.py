@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property, partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations._contain import contained, words_of
@@ -68,8 +68,6 @@ from rag_eval_integrations.sentences import RECORDED, Splitter, sentencize
 
 _BIG_CALL = 50_000
 """Characters above which a call is split in a thread, not on the loop: about 10 ms of work."""
-
-T = TypeVar("T")
 
 
 class RagEvaluator:
@@ -350,14 +348,22 @@ class RagEvaluator:
         nothing = nothing_to_judge(call)
         if nothing is not None:
             return self._unasked(*nothing)
+        asked = False
+
+        async def ask() -> Labelling:
+            """Have the judge label the call, which then bears the usage."""
+            nonlocal asked
+            asked = True
+            return await self._label_once(call)
+
         try:
             # Two calls of the same text may have different recorded sentences, which `row_key` does
             # not cover.
             key = (call.call.row_key, call.splitter, call.call.sentences)
-            labelling, asked = await _shared(self._labellings, key, lambda: self._label_once(call))
+            labelling = await self._labellings.get(key, ask)
             return labelling if asked else labelling.model_copy(update={"usage": Usage()})
         except Exception as error:  # noqa: BLE001 -- the boundary
-            return failure_of(call.call, "judge", error)
+            return failure_of(call.call, "judge", error, asked=asked)
 
     async def _label_reference(
         self, call: SentencizedCall
@@ -420,12 +426,19 @@ class RagEvaluator:
         """Have a metric ask its model, once for equal calls at the same time."""
         # Several evaluator objects of a framework ask once, as for labels.
         key = (metric.names, _content_key(call.call))
+        asked = False
+
+        async def ask() -> Measured:
+            """Have the metric ask for this call, which then bears the usage."""
+            nonlocal asked
+            asked = True
+            return await self._measure_once(call, metric)
+
         try:
-            ask = partial(self._measure_once, call, metric)
-            measured, asked = await _shared(self._measured, key, ask)
+            measured = await self._measured.get(key, ask)
             return measured if asked else measured._replace(usage=Usage())
         except Exception as error:  # noqa: BLE001 -- the boundary
-            return failure_of(call.call, "metrics", error)
+            return failure_of(call.call, "metrics", error, asked=asked)
 
     async def _measure_once(self, call: SentencizedCall, metric: ModelMetric) -> Measured:
         """Ask a metric's model, and check what the metric returned.
@@ -445,21 +458,6 @@ class RagEvaluator:
             raise JudgeError(f"the metric returned {kind} instead of a Measured with its Usage")
         usage = measured.usage if is_own(metric) else sound(measured.usage)
         return Measured(given_by(metric, measured.scores), usage)
-
-
-async def _shared(
-    flights: SingleFlight[T], key: Hashable, make: Callable[[], Awaitable[T]]
-) -> tuple[T, bool]:
-    """Return an answer, and whether this caller asked for it, which then bears its usage."""
-    asked = False
-
-    async def ask() -> T:
-        """Make the answer."""
-        nonlocal asked
-        asked = True
-        return await make()
-
-    return await flights.get(key, ask), asked
 
 
 def call_of(call: RagCall | None, fields: Mapping[str, Any]) -> RagCall:

@@ -53,11 +53,10 @@ def root_of_block(
     from langchain_core.runnables.config import var_child_runnable_config  # noqa: PLC0415
 
     around = var_child_runnable_config.get() or {}
-    manager = CallbackManager.configure(
-        inheritable_callbacks=around.get("callbacks"),
-        inheritable_tags=list(tags),
-        inheritable_metadata=dict(metadata or {}),
-    )
+    manager = CallbackManager.configure(inheritable_callbacks=around.get("callbacks"))
+    # Those of the run around, such as `langgraph_step`, are none of the call's own.
+    manager.tags, manager.inheritable_tags = list(tags), list(tags)
+    manager.metadata, manager.inheritable_metadata = dict(metadata or {}), dict(metadata or {})
     if handler not in manager.handlers:
         manager.add_handler(handler)
     run = manager.on_chain_start({}, {"question": question}, name=name)

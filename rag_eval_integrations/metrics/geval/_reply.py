@@ -227,7 +227,7 @@ def _of_text(text: str, name: str, scale: Scale) -> RatingReply:
         return _unsure(reading) if _is_item(leading, text) else reading
     for pattern in (_LED_TO, _OF_THE_WHOLE):
         matches = list(pattern.finditer(plain))
-        if len({match["n"] for match in matches}) > 1:
+        if len({float(match["n"].translate(_SIGNS)) for match in matches}) > 1:
             return invalid("the reply names several scores")
         if matches:
             return _unsure(checked(matches[-1], scale, text.strip()))
