@@ -274,10 +274,12 @@ def ids_from(value: object, where: str) -> list[Any] | None:
 
 
 def id_from(value: Any) -> Any:
-    """Write a number as an id; a column of pandas with a gap has floats: 1.0 is `1`."""
-    if not _is_number(value):
-        return value
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    """Write a whole number as an id; a column of pandas with a gap has floats: 1.0 is `1`.
+
+    Anything else stays, and is refused unless it is a text.
+    """
+    is_whole = _is_number(value) and is_finite(value) and value == int(value)
+    return str(int(value)) if is_whole else value
 
 
 def metadata_from(value: object, where: str) -> object:
