@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import FunctionType
 
-from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.errors import ConfigurationError, JudgeError
 from rag_eval_integrations.judges import Judge, judge_from
 from rag_eval_integrations.judges.judge import AnyJudge, JudgeBase, judge_base, parts_of
 from rag_eval_integrations.judges.llm import LLMJudge
 from rag_eval_integrations.models import Model, with_retries
-from rag_eval_integrations.records import Labelling, SentencizedCall
+from rag_eval_integrations.records import Labelling, SentencizedCall, Usage
 
 AskWhen = tuple[float, float] | Callable[[SentencizedCall, Labelling], bool]
 
@@ -118,7 +118,11 @@ class CascadeJudge(JudgeBase):
             return labelling.model_copy(update={"flags": (*own, *placed)})
         before = len(judges_of(self._first))
         passed = (*placed[1:], *(f"{PLACES[before - 1]}_{reason}" for reason in why))
-        second = await self.second.label(call)
+        try:
+            second = await self.second.label(call)
+        except JudgeError as error:
+            error.usage = labelling.usage + (error.usage or Usage())
+            raise
         own, placed = _placed(second, self._second, before)
         flags = (*own, placed[0], *passed, *placed[1:])
         usage = labelling.usage + second.usage

@@ -185,9 +185,10 @@ class _Loader(_Base):
     """PyYAML's safe loader with JSON's types only."""
 
     yaml_implicit_resolvers: ClassVar = {  # type: ignore[misc]  # a class variable there, too
-        first: [known for known in every if known[0] not in (f"{_TAG}timestamp", f"{_TAG}value")]
+        first: [known for known in every if known[0].removeprefix(_TAG) in ("null", "merge")]
         for first, every in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
+    # The others are those of YAML 1.2, below: `yes` and `10:30` are texts, `010` is ten.
     yaml_constructors: ClassVar = {
         tag: make
         for tag, make in yaml.SafeLoader.yaml_constructors.items()
@@ -197,6 +198,8 @@ class _Loader(_Base):
     def construct_scalar(self, node: Any) -> Any:
         """Construct a text; refuse a number that is too long."""
         text = super().construct_scalar(node)
+        if node.tag == f"{_TAG}int":  # PyYAML reads one that begins with 0 as octal
+            text = re.sub(r"^([-+]?)0+(?=\d)", r"\1", text)
         if len(text) > _LONGEST_LITERAL and node.tag in (f"{_TAG}int", f"{_TAG}float"):
             why = f"a literal of more than {_LONGEST_LITERAL} characters"
             raise ConstructorError(None, None, why, node.start_mark)
@@ -214,3 +217,13 @@ class _Loader(_Base):
         if isinstance(value, float) and not math.isfinite(value):
             raise ConstructorError(None, None, "not a finite number", node.start_mark)
         return value
+
+
+_FLOAT = r"[-+]?(?:\.\d+|\d+(?:\.\d*)?)(?:[eE][-+]?\d+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
+for _name, _words, _first in (
+    ("bool", "true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("int", r"[-+]?\d+", "-+0123456789"),
+    ("float", _FLOAT, "-+0123456789."),
+):
+    _pattern = re.compile(rf"(?:{_words})\Z", re.ASCII)
+    _Loader.add_implicit_resolver(_TAG + _name, _pattern, list(_first))

@@ -9,7 +9,7 @@ import pytest
 from by_hand import ScriptedJudge, keyed, labels_of
 
 from rag_eval_integrations import CascadeJudge, EmbeddedJudge, RagEvaluator
-from rag_eval_integrations.errors import ConfigurationError, JudgeUnavailableError
+from rag_eval_integrations.errors import ConfigurationError, JudgeOutputError
 from rag_eval_integrations.records import JudgeInfo, Labelling, Labels, SentencizedCall, Usage
 from rag_eval_integrations.testing import ScriptedModel, labels_reply, small_call
 
@@ -112,19 +112,20 @@ async def test_every_score_says_which_judge_gave_it() -> None:
 
 
 async def test_a_second_judge_that_fails_is_an_error() -> None:
-    """The first judge's labels are not passed off for the second's."""
+    """The first judge's labels are not passed off for the second's; the cost is that of both."""
 
     class Down:
         name = "down"
 
         async def label(self, call: SentencizedCall) -> Labelling:
-            raise JudgeUnavailableError("no answer")
+            raise JudgeOutputError("no answer", "", usage=Usage(requests=2))
 
     evaluation = await RagEvaluator(CascadeJudge(Sure(0.5), Down())).evaluate(CALL.call)
 
     assert evaluation.error is not None
     assert evaluation.labels is None
     assert {score.status for score in evaluation.scores.values()} == {"error"}
+    assert evaluation.usage.requests == 1 + 2
 
 
 def test_the_name_and_version_say_what_decides() -> None:

@@ -82,6 +82,19 @@ async def test_a_refusing_answer_is_a_statement_about_the_context(response: str)
     assert "do not tell" in evaluation.labels.sentence_support_information[0].explanation
 
 
+@pytest.mark.parametrize(
+    "response", ["No, it is not available.", "No, it is silent.", "The answer is no."]
+)
+async def test_an_answer_of_no_is_no_refusal(response: str) -> None:
+    """It claims something, which the documents have to support."""
+    call = RagCall("Is it loud and available?", ["It is loud, and available in blue."], response)
+
+    labels = (await RagEvaluator().evaluate(call)).labels
+
+    assert labels is not None
+    assert "do not tell" not in labels.sentence_support_information[0].explanation
+
+
 def test_a_sentence_of_four_hundred_characters_may_still_be_one() -> None:
     """A longer one says more than that nothing is said."""
     said = "The manual does not say so"

@@ -97,6 +97,7 @@ async def test_short_calls_are_scored_in_english_only(remainder: int) -> None:
     ("question", "response"),
     [
         ("Price?", "12 euros."),
+        ("Price?", "10 µg."),
         ("Wie viel?", None),
         ("When?", "Sie fährt um neun ab."),
         ("Когда?", "9:00"),
@@ -105,7 +106,7 @@ async def test_short_calls_are_scored_in_english_only(remainder: int) -> None:
 async def test_the_answer_or_the_question_alone_is_in_another_language(
     question: str, response: str | None
 ) -> None:
-    """Over English documents; a title that a document has is no other language."""
+    """Over English documents; a title that a document has is no other language, nor is a unit."""
     documents = ["The ferry leaves at nine.", "A ticket is 12 euros.", "Wie viel? is a game."]
 
     evaluation = await RagEvaluator().evaluate(RagCall(question, documents, response or "It is."))

@@ -28,6 +28,9 @@ EVERYDAY = [
     ("Madrid is the seat of the government.", "Seville is the seat of the government.",
      "Seville, Madrid"),
     ("The bus to Lugo departs at six.", "The bus to Lugo departs at seven.", "seven, six"),
+    ("The company was sold in March 2019.", "The company was sold in April.", "April, March"),
+    ("Ana wrote the report on the harbour.", "Amanda wrote the report on the harbour.",
+     "Amanda, Ana"),
     ("The pharmacy is not open on Sunday.", "The pharmacy is open on Sunday.", "open, not open"),
     ("Bern is the capital of Switzerland. Zurich is its largest city.",
      "Zurich is the capital of Switzerland.", "Zurich, Bern"),
@@ -109,6 +112,20 @@ TRUTHS = [
     ("Julian Paul Berger founded the club.", "Julian Berger founded the club.", "Who founded it?"),
     ("The shop opens at 9 on weekdays. The shop opens at 10 on Sunday.",
      "The shop opens at 10 on Sunday.", "When does the shop open?"),
+    ("Is the pool heated?\nNo.", "The pool is not heated.", "Is the pool heated?"),
+    ("Does the bus leave at six?\nNo, at seven.", "At seven.", "When does the bus leave?"),
+    ("Oslo's population is 1.2 million.", "Oslo's population is 1,200,000.", "What is it?"),
+    ("The minimum age for drivers is twenty-five.", "The minimum age for drivers is 25.", "Age?"),
+    ("The crew of the ship numbered two hundred.", "The crew of the ship numbered 200.", "Crew?"),
+    ("60 minutes is the limit for a swim.", "One hour is the limit for a swim.", "What limit?"),
+    ("You must not open the lid during a wash.", "You mustn't open the lid during a wash.", "Lid?"),
+    ("Children need not buy a ticket for the museum.",
+     "Children needn't buy a ticket for the museum.", "Do I need a ticket?"),
+    ("No one was injured on the bridge.", "Nobody was injured on the bridge.", "Who was injured?"),
+    ("The lamp is nowhere fixed to the wall.", "The lamp is not fixed to the wall.", "Is it?"),
+    ("The p-value was .05 in the group.", "The p-value was 0.05 in the group.", "What was it?"),
+    ("The kit is sold in the United States.", "The kit is sold in the USA.", "Where?"),
+    ("He was born in St. Petersburg in 1901.", "He was born in Saint Petersburg in 1901.", "Who?"),
 ]  # fmt: skip
 
 
@@ -116,7 +133,10 @@ TRUTHS = [
 def test_the_same_in_other_words_is_not_contradicted(
     document: str, truth: str, question: str
 ) -> None:
-    """Numerals, units, dates in another form, clauses in another order, a part of the sentence."""
+    """Numerals, units, dates, names, negations in another form; another order; a part; a question.
+
+    A question in a document states nothing.
+    """
     assert details(document, truth, question) == []
 
 

@@ -110,6 +110,13 @@ def test_values_are_of_types_of_json() -> None:
     )  # fmt: skip
 
 
+def test_words_and_numbers_are_those_of_yaml_1_2() -> None:
+    """`yes` and `10:30` are texts; a number that begins with 0 has the base ten."""
+    assert read("a: [yes, No, on, 10:30, 1_000, 01234, -010, 1e-3, .5, True]")[0] == {
+        "a": ["yes", "No", "on", "10:30", "1_000", 1234, -10, 0.001, 0.5, True]
+    }
+
+
 @given(st.text(alphabet="ab01:-?*&!|>%@,[]{}#'\"\\~<=.\n\t \0\ud800é"))
 def test_any_text_is_read_or_refused_with_a_line_that_exists(text: str) -> None:
     """Nothing else is raised."""

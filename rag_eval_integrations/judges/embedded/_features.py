@@ -188,16 +188,15 @@ _TURN = re.compile(
 """Words after which a sentence may make a claim after all."""
 _QUESTION = re.compile(r"(?<=know )(?:who|what|when|where|which|whether|how|why)\b[^.,;:\d]*", re.I)
 _REFUSING = listed("""
-know sorry answer answered help assist respond determine determined say tell information n available
-silent
+know sorry answer answered help assist respond determine determined say tell information n
 """)
 _POINTLESS = _REFUSING | listed("""
-a able about above again also am an and any anything are as asked at based be been but by can can't
-cannot context contexts could couldn't data do document documents does don't enough excerpts for
-found from give given has have haven't here i i'm in insufficient is it it's me my no not of on or
-passage passages provide provided query question questions relevant request right so specific
-sufficient that the them there these they this those time to topic unable unfortunately very was we
-what will with won't you your
+a able about above available again also am an and any anything are as asked at based be been but by
+can can't cannot context contexts could couldn't data do document documents does don't enough
+excerpts for found from give given has have haven't here i i'm in insufficient is it it's me my no
+not of on or passage passages provide provided query question questions relevant request right so
+specific sufficient that the them there these they this those time to topic unable unfortunately
+very was we what will with won't you your
 """)
 """A sentence of these words alone, with a word that refuses, claims nothing."""
 _LONGEST = 400  # characters; longer sentences make other claims too
@@ -218,7 +217,7 @@ def says_documents_do_not_tell(sentence: str) -> bool:
         return False
     words = set(written(_QUESTION.sub("", sentence.lower().replace("’", "'"))))
     if words <= _POINTLESS and not words.isdisjoint(_REFUSING):
-        return True
+        return words != {"the", "answer", "is", "no"}
     match = next(filter(None, (pattern.search(sentence) for pattern in _ABSENCES)), None)
     return match is not None and _TURN.search(sentence, match.start("no")) is None
 

@@ -164,7 +164,8 @@ def _is_strange(text: str) -> bool:
     """
     if not _CLEARLY_ENGLISH.isdisjoint(text[:_SAMPLED_OF_ONE].lower().split()):
         return False  # nearly always, and at once
-    words = _WORD.findall(unicodedata.normalize("NFKC", text[:SAMPLED_CHARACTERS]))
+    text = unicodedata.normalize("NFKC", text[:SAMPLED_CHARACTERS]).replace("μ", "")
+    words = _WORD.findall(text)
     if not _CLEARLY_ENGLISH.isdisjoint(map(str.lower, words)):
         return False
     if _OTHER_SCRIPT.search(text) and not re.search("[A-Za-z]", text):

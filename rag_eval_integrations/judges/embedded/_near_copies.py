@@ -122,6 +122,7 @@ _CLOCK = re.compile(r"\b([ap])\.\s?m\b\.?", re.IGNORECASE)
 _HOW = re.compile(r"\bhow (?:long|much|many|far|often|old|tall|big|high|deep|fast|soon)\b", re.I)
 _SIGNS = str.maketrans({"%": " percent ", "$": " dollar ", "€": " euro ", "£": " gbp ", "°": " "})
 _SIGN_BEFORE = re.compile(r"([$€£])\s?(\d[\d.,]*)")
+_BARE_POINT = re.compile(r"(?<![\w.])\.(?=\d)")
 _GLUED = re.compile(r"(?<=\d)(?=[a-zA-Zµ]{1,3}\b)(?!st\b|nd\b|rd\b|th\b)")
 """Between a number and its unit: "5km" is two words."""
 _DIGITS = re.compile(r"(\d[\d,]*(?:\.\d+)?)(?:st|nd|rd|th)?")
@@ -194,6 +195,7 @@ def read(text: str) -> Reading:
     Numbers, dates, names, directions; whether a word is denied; and where a sentence may be turned.
     """
     text = _CLOCK.sub(r"\1m", _DROPPED.sub(" ", text[:_LONGEST]))
+    text = _BARE_POINT.sub("0.", text)
     text = _SIGN_BEFORE.sub(r"\2 \1", text).translate(_SIGNS)
     raw = _TOKEN.findall(_GLUED.sub(" ", text))
     tokens: list[Token] = []
@@ -310,7 +312,12 @@ def _rivals(
         size = len(own)
         if names:
             size = len(list(takewhile(_is_name, other if ends else other[::-1])))
-        other = other[:size] if ends else other[max(0, len(other) - size) :]
+        cut = max(0, len(other) - size)
+        beside = other[size : size + 1] if ends else other[max(0, cut - 1) : cut]
+        halved = beside and beside[0].kind in ("number", "magnitude")
+        if not names and halved and own[0].kind not in _DATE_KINDS:
+            return None
+        other = other[:size] if ends else other[cut:]
     if names and other and all(map(_is_name, other)):
         kind: str | None = "" if _same_name(own, other) else "name"
     else:
@@ -324,9 +331,14 @@ def _is_name(token: Token) -> bool:
 
 def _same_name(own: Sequence[Token], other: Sequence[Token]) -> bool:
     """Tell whether two names may be one: an abbreviation, or another spelling."""
-    a, b = ("".join([token.written for token in name]).lower() for name in (own, other))
+    short, long = sorted(("".join([t.written for t in name]) for name in (own, other)), key=len)
+    shortened = short.isupper() or not re.search("[aeiouy]", short.lower())  # USA, St.
+    a, b = short.lower(), long.lower()
     initials = ["".join([token.written[0] for token in name]).lower() for name in (other, own)]
-    return a == initials[0] or b == initials[1] or SequenceMatcher(None, a, b).ratio() > 0.7
+    if {a, b} & {*initials} or SequenceMatcher(None, a, b).ratio() > 0.7:
+        return True
+    left = iter(b)
+    return shortened and len(a) < 4 and a[0] == b[0] and all(letter in left for letter in a)
 
 
 def _kind(a: Token, b: Token) -> str | None:
@@ -392,11 +404,15 @@ def near_copies(
     def sentence(number: int) -> Reading:
         return read(documents[number])
 
+    def is_asked(number: int) -> bool:
+        return documents[number].rstrip().endswith("?")
+
     asked: Reading | None = None
-    about = _about(o)
+    about = [number for number in _about(o) if not is_asked(number)]
     errors = {}
     for number, text in enumerate(response):
         near = _near(o, number)
+        near = near and [place for place in near if not is_asked(place)]
         short = about and len(o.response[number].bag - o.question.bag) <= _SHORT_ANSWER
         if not text or near is None or not (near or short) or text.rstrip().endswith(":"):
             continue

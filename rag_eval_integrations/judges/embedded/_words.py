@@ -63,6 +63,7 @@ you your yours yourself
 NEGATIONS = listed("""
 no not never none nothing neither nor without cannot can't don't doesn't didn't isn't aren't
 wasn't weren't won't wouldn't shouldn't couldn't hasn't haven't hadn't unable lack
+mustn't needn't nobody nowhere
 """)
 _TO_TWELVE = "zero one two three four five six seven eight nine ten eleven twelve"
 _NUMBER_WORDS = {word: str(value) for value, word in enumerate(_TO_TWELVE.split()) if value != 1}

@@ -25,7 +25,7 @@ VARIABLES = (
     "contexts",
 )  # fmt: skip
 """Variables that a metric file may insert; the first four are PromptPex's."""
-PARSER_VERSION = "1"
+PARSER_VERSION = "2"
 """Version of the reply parser; raise it when any reply is read differently."""
 SCALE = (0.0, 100.0)
 
@@ -126,7 +126,7 @@ class PromptyMetric(ModelMetric):
         values: dict[str, object] = {
             name: _text(call.metadata[name]) if name in VARIABLES else call.metadata[name]
             for name in names
-            if name in call.metadata
+            if call.metadata.get(name) not in (None, "")
         }
         if call.reference is not None:
             values |= {"groundtruth": call.reference, "expected": call.reference}

@@ -92,12 +92,13 @@ _MOST_READ = 200_000
 """Characters that are read; of a longer reply, those at its end."""
 
 _NUMBER = r"[-+]?\d{1,40}(?:\.\d{1,40})?"
-_OF = r"(?:\s*+(?P<of>/|%|out\s+of)\s*+(?P<whole>\d+(?:\.\d+)?)?)?"
+_OF = r"(?:[\s*_`\"']*+(?:points?\s++)?(?P<of>/|%|out\s+of)\s*+(?P<whole>\d+(?:\.\d+)?)?)?"
 _WHOLE_REPLY = re.compile(rf"[\s*_`\"']*+(?P<n>{_NUMBER}){_OF}[\s*_`\"'.]*+\Z")
 _RANGE = re.compile(
-    r"(?<!\d)\d{1,9}(?:\.\d{1,9})?\s{0,3}(?:-|–|—|\bto\b|\band\b|\bthrough\b)\s{0,3}\d{1,9}"
-    r"(?:\.\d{1,9})?(?!\d)"
+    r"(?<!\d)(\d{1,9}(?:\.\d{1,9})?)[ \t]{0,3}(?:-|–|—|\bto\b|\band\b|\bthrough\b)[ \t]{0,3}"
+    r"(\d{1,9}(?:\.\d{1,9})?)(?!\d)"
 )
+_FALLING = re.compile(r"[\d.]++\s++[-–—]\s")  # "85 - 2 rules are broken": a dash, no range
 # "score: **85**", "score of 85", "score is 85"; only if there is none of these, a later number of
 # the same sentence: "the score, on a scale of …, is 85".
 _TIGHT = re.compile(
@@ -174,7 +175,13 @@ def _of_object(content: dict[str, Any]) -> Reading:
 
 def _spoken(text: str) -> re.Match[str] | None:
     """Find the last score that is written in words."""
-    without = _RANGE.sub(" ", text)
+
+    def without_range(found: re.Match[str]) -> str:
+        """Return a space for a range; what only looks like one stays."""
+        falls = float(found[1]) >= float(found[2])
+        return found[0] if falls and _FALLING.match(found[0]) else " "
+
+    without = _RANGE.sub(without_range, text)
     matches = list(_TIGHT.finditer(without)) or list(_LOOSE.finditer(without))
     return matches[-1] if matches else None
 

@@ -66,7 +66,7 @@ async def test_all_variables_of_a_call_can_be_inserted() -> None:
 
 
 async def test_a_missing_variable_is_unscored_and_asks_nobody() -> None:
-    """It is named; another call may have it."""
+    """It is named; another call may have it; null and an empty text are no values."""
     it = metric("{{output}} {{prompt}} {{intent}}")
     judge = ScriptedModel([])
 
@@ -77,6 +77,8 @@ async def test_a_missing_variable_is_unscored_and_asks_nobody() -> None:
     assert "intent, prompt" in (measured.scores[0].reason or "")
     assert judge.requests == []
     assert it.missing(CALL.model_copy(update={"metadata": {"prompt": "p", "intent": "i"}})) == ()
+    empty = {"prompt": None, "intent": ""}
+    assert it.missing(CALL.model_copy(update={"metadata": empty})) == ("intent", "prompt")
 
 
 async def test_verdicts_are_one_and_nothing() -> None:

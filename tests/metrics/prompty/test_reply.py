@@ -31,6 +31,8 @@ from rag_eval_integrations.metrics.prompty import read_score
         ("Score: 40\nafter a second look\nScore: 60", 60),
         ("I give a score of 85. A perfect score would need 2 more rules.", 85),
         ("score: 0", 0),
+        ("Score: 85 - 2 of the rules are broken", 85),
+        ("Score: 85\n- 100% of the rules are met", 85),
     ],
 )
 def test_a_score_is_read(text: str, score: float) -> None:
@@ -53,6 +55,8 @@ def test_a_score_is_read(text: str, score: float) -> None:
         ('{"score": ' + "9" * 400 + "}", "out_of_range"),
         ("-5", "out_of_range"),
         ("Score: 4/5", "out_of_range"),
+        ("Score: **8**/10", "out_of_range"),
+        ("Score: 8 points out of 10", "out_of_range"),
     ],
 )
 def test_what_is_no_score_has_a_problem_and_never_a_value(text: str, problem: str) -> None:
