@@ -274,14 +274,14 @@ def remove_unfinished(path: Path) -> None:
         with suppress(OSError, ConfigurationError):
             file = append(left)
             try:
-                lock(file, wait=False)
-                left.unlink(missing_ok=True)
+                if lock(file, wait=False):
+                    left.unlink(missing_ok=True)
             finally:
                 os.close(file)
 
 
 def lock(file: int, *, wait: bool) -> bool:
-    """Lock an open file; return False on a platform without `flock`.
+    """Lock an open file; return False on a platform or a disk without `flock`.
 
     Raises:
         BlockingIOError: another process has locked it, and `wait` is not set.
@@ -290,7 +290,12 @@ def lock(file: int, *, wait: bool) -> bool:
         import fcntl  # noqa: PLC0415  # not on every platform
     except ImportError:  # pragma: no cover
         return False
-    fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError as error:
+        if error.errno in (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK):
+            return False
+        raise
     return True
 
 

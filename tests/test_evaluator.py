@@ -458,14 +458,16 @@ async def test_whatever_a_metric_raises_leaves_the_others_their_scores(
 
 
 async def test_requests_that_failed_are_counted_once() -> None:
-    """Two metrics read the labels of one failed request; the row reads back as it was."""
+    """Two metrics read the labels of one failed request, and equal calls share it; rows read back."""
     rejecting = RaisingModel(JudgeRejectedError("401: wrong key", status=401), retries=False)
     metrics = [Trace(), RaisingMetric(ValueError()), GEval("tone", steps=["Read it."])]
 
-    evaluation = await RagEvaluator(rejecting, metrics).evaluate(CALL)
+    evaluator = RagEvaluator(rejecting, metrics)
+    evaluation, *others = await asyncio.gather(*(evaluator.evaluate(CALL) for _ in range(3)))
 
-    assert {score.status for score in evaluation.scores.values()} == {"error"}
+    assert {s.status for row in (evaluation, *others) for s in row.scores.values()} == {"error"}
     assert evaluation.usage == Usage(requests=2, failed=2)
+    assert [other.usage for other in others] == [Usage()] * 2
     assert from_line(Evaluation, to_line(evaluation)) == evaluation
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from rag_eval_integrations import _target
+from rag_eval_integrations._lines import LineFile
 from rag_eval_integrations.errors import ConfigurationError
 
 
@@ -211,6 +212,19 @@ def test_a_backup_is_a_copy_where_links_cannot_be_made(
     with pytest.raises(FileExistsError), _target.replacing(path, new=True):
         pass
     assert path.read_text() == "old"
+
+
+@pytest.mark.parametrize("code", [errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK])
+def test_a_disk_without_locks_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    """As some network disks are: whole files and lines, as on a platform that has no locks."""
+    monkeypatch.setattr("fcntl.flock", refuse(code))
+    with _target.replacing(tmp_path / "f") as stream, LineFile(tmp_path / "lines") as lines:
+        stream.write(b"new")
+        lines.append(b"a line")
+
+    assert [path.read_text() for path in sorted(tmp_path.iterdir())] == ["new", "a line\n"]
 
 
 def test_a_page_may_replace_only_its_like(tmp_path: Path) -> None:

@@ -247,7 +247,8 @@ class SinkDelivery:
         failed: Sequence[_Queued] = () if error is None else batch
         if isinstance(error, PartlyWrittenError):
             left = {id(evaluation) for evaluation in error.left}
-            failed = [queued for queued in batch if id(queued.evaluation) in left]
+            known = [queued for queued in batch if id(queued.evaluation) in left]
+            failed = known if len(known) == len(left) else batch  # a sink may name copies
         self._written += len(batch) - len(failed)
         outage = error is not None and not isinstance(error, PartlyWrittenError)
         self._outages = self._outages + 1 if outage else 0

@@ -237,7 +237,8 @@ class CacheFile(_process.ProcessObserver):
 
     Args:
         path: the file; links are followed. It is made for its owner only.
-        most_bytes: size above which the oldest tenth is dropped; None to drop nothing.
+        most_bytes: size above which the oldest tenth is dropped, or what is above it; None to drop
+            nothing.
         strict: raise `OSError` when the file fails, instead of logging it; and create the file and
             its folder with the first line, not before.
 
@@ -284,8 +285,8 @@ class CacheFile(_process.ProcessObserver):
         """Store a line under a key, in place of an earlier one; does nothing after `close`.
 
         A failure is logged; with `strict`, it is raised, and the folder of a new file is made. If
-        the file has grown above `most_bytes`, which is checked once in 256 lines, its oldest tenth
-        is deleted.
+        the file has grown above `most_bytes`, which is checked at the first line and once in 256,
+        its oldest tenth is deleted, or what is above that size.
 
         Raises:
             OSError: the file fails, with `strict`.
@@ -296,12 +297,14 @@ class CacheFile(_process.ProcessObserver):
         if self._most_bytes is None:
             return
         with self._lock:
+            is_due = self._puts % _PUTS_BETWEEN_CHECKS == 0  # at first, too: a run may be short
+            above = 1 - self._most_bytes / max(1, self._size()) if is_due else 0.0
             self._puts += 1
-            full = self._puts % _PUTS_BETWEEN_CHECKS == 0 and self._size() > self._most_bytes
-        if full:
+        if above > 0:
             self._execute(
-                "DELETE FROM completions WHERE rowid IN (SELECT rowid FROM completions "
-                "ORDER BY rowid LIMIT (SELECT 1 + count(*) / 10 FROM completions))"
+                "DELETE FROM completions WHERE rowid IN (SELECT rowid FROM completions ORDER BY "
+                "rowid LIMIT (SELECT 1 + CAST(count(*) * ? AS INTEGER) FROM completions))",
+                max(0.1, above),
             )
 
     def _size(self) -> int:

@@ -76,9 +76,10 @@ class CallableModel(ModelBase):
             JudgeOutputError: when the function does not return text.
             Exception: whatever the function raises.
         """
-        messages = [{"role": m.role, "content": m.content} for m in request.messages]
         choices = []
         for number in range(1, request.n + 1):
+            # Each answer has a list of its own, which the function may change.
+            messages = [{"role": m.role, "content": m.content} for m in request.messages]
             text = await self._answer(messages)
             if not isinstance(text, str):
                 why, usage = f"{self.name} returned {type(text).__name__}", Usage(requests=number)

@@ -29,6 +29,7 @@ _FINISHED: dict[str, FinishReason] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
     "eos_token": "stop",
+    "eos": "stop",
     "length": "length",
     "max_tokens": "length",
     "model_length": "length",

@@ -94,7 +94,7 @@ class TraceSink(ABC):
                 break
             group = traced[start : start + self.group]
             try:
-                self._send(group)
+                self._send_or_divide(group)
             except PartlyWrittenError as error:
                 left += error.left
                 failures.append(error)
@@ -106,6 +106,27 @@ class TraceSink(ABC):
         self.left_out += untraced
         if failures:
             raise PartlyWrittenError(left, failures[0]) from failures[0]
+
+    def _send_or_divide(self, group: Sequence[Traced]) -> None:
+        """Send a group; call by call if the tool refuses it: one of them may be to blame.
+
+        Raises:
+            PartlyWrittenError: some were not taken; it names their evaluations.
+            Exception: none is there.
+        """
+        try:
+            self._send(group)
+        except Exception as refusal:
+            if len(group) == 1 or not self._refused(refusal):
+                raise
+            left = []
+            for traced in group:
+                try:
+                    self._send([traced])
+                except Exception as error:  # noqa: BLE001 -- raised below, after the others
+                    left.append((traced.evaluation, error))
+            if left:
+                raise PartlyWrittenError([each for each, _ in left], left[0][1]) from left[0][1]
 
     def traced(self, evaluation: Evaluation) -> Traced | None:
         """Find the trace of a call by the first source that the tool knows; None without one."""

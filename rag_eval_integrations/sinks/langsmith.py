@@ -98,12 +98,16 @@ class LangSmithSink(TraceSink):
             project = self._project or utils.get_tracer_project()
             self._session_id = self._client.read_project(project_name=project).id
 
+    def _refused(self, error: Exception) -> bool:
+        """Tell whether an error is about the run, which LangSmith does not know (yet)."""
+        return super()._refused(error) or type(error).__name__ == "LangSmithNotFoundError"
+
     def _send(self, group: Sequence[Traced]) -> None:
         """Send the scores of a call; if the first ones all fail, the others are not tried.
 
         Raises:
             PartlyWrittenError: some scores are not posted; it names the evaluation.
-            Exception: the first two failed, and the others were not tried.
+            Exception: all failed, or the first two, and the others were not tried.
         """
         (traced,) = group
         failures: list[Exception] = []
@@ -116,6 +120,8 @@ class LangSmithSink(TraceSink):
                 failures.append(error)
         if self._extend:
             self._client.flush()
+        if failures and len(failures) == len(traced.evaluation.scores):
+            raise failures[0]
         if failures:
             raise PartlyWrittenError([traced.evaluation], failures[0]) from failures[0]
 

@@ -13,7 +13,6 @@ from rag_eval_integrations.sinks._traced import (
     label_of,
     score_id,
 )
-from rag_eval_integrations.sinks.sink import PartlyWrittenError
 
 if TYPE_CHECKING:
     from phoenix.client import Client
@@ -66,23 +65,13 @@ class PhoenixSink(TraceSink):
             provider.force_flush()
 
     def _send(self, group: Sequence[Traced]) -> None:
-        """Send the annotations of a group; call by call if the service misses a span.
-
-        Raises:
-            PartlyWrittenError: sent call by call, some were not taken; it names their evaluations.
-            Exception: none is there.
-        """
+        """Send the annotations of a group, all or none: none if the service misses a span."""
         annotations: list[Any] = [
             self._annotation(traced, score)
             for traced in group
             for score in traced.evaluation.scores.values()
         ]
-        try:
-            self._client.spans.log_span_annotations(span_annotations=annotations, sync=True)
-        except Exception as error:
-            if _status(error) != _NOT_FOUND or len(group) == 1:
-                raise
-            self._send_each(group)
+        self._client.spans.log_span_annotations(span_annotations=annotations, sync=True)
 
     def _refused(self, error: Exception) -> bool:
         """Tell whether an error is about the annotations, so that trying again is in vain.
@@ -90,21 +79,6 @@ class PhoenixSink(TraceSink):
         That is a status of 404 or 422, or a group of which some were not taken.
         """
         return super()._refused(error) or _status(error) in (_NOT_FOUND, _INVALID)
-
-    def _send_each(self, group: Sequence[Traced]) -> None:
-        """Send one by one: Phoenix takes none of a request in which it does not know a span.
-
-        Raises:
-            PartlyWrittenError: some were not taken, all others were.
-        """
-        left = []
-        for traced in group:
-            try:
-                self._send([traced])
-            except Exception as error:  # noqa: BLE001 -- raised below, after the others
-                left.append((traced.evaluation, error))
-        if left:
-            raise PartlyWrittenError([evaluation for evaluation, _ in left], left[0][1])
 
     def _annotation(self, traced: Traced, score: Score) -> dict[str, Any]:
         """Write a score as Phoenix's annotation.

@@ -134,7 +134,10 @@ class StorePermits:
         limits = ("requests", self._rpm, requests), ("tokens", self._tpm, tokens)
         async with self._turn:  # one request of each worker looks at the database
             for unit, limit, weight in limits:
-                args = f"{self._name} {unit}", weight * 61.0 / (limit or 1.0)
+                args = (
+                    f"{self._name} {unit}",
+                    min(weight, max(1.0, limit or weight)) * 61.0 / (limit or 1.0),
+                )
                 pause = limit and 1.0
                 while pause:
                     pause = await asyncio.to_thread(self._store.take_permit, *args)

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rag_eval_integrations import _target
+from rag_eval_integrations import _process, _target
 from rag_eval_integrations._contain import words_of
 from rag_eval_integrations.errors import ConfigurationError, extra, without_secrets
 from rag_eval_integrations.metrics import diagnose
@@ -125,7 +125,7 @@ class MeanOfPeriod(NamedTuple):
     """Calls with the score, with or without a value."""
 
 
-class Store:
+class Store(_process.ProcessObserver):
     """Calls and evaluations in a database, and the queue of any number of workers.
 
     Calls are told apart by the id that `submit` gave them (`call_uid`): two equal calls are two
@@ -161,6 +161,7 @@ class Store:
         except BaseException:
             self.close()
             raise
+        _process.register(self)
 
     def __repr__(self) -> str:
         return f"Store({self.name!r})"
@@ -168,6 +169,14 @@ class Store:
     def close(self) -> None:
         """Close all connections."""
         self._engine.dispose()
+
+    def before_fork(self) -> None:
+        """Close the idle connections: a child that shares one loses calls."""
+        self._engine.dispose()
+
+    def after_fork(self) -> None:
+        """Leave the parent's connections to the parent."""
+        self._engine.dispose(close=False)
 
     def _on_sqlite(self, text: str) -> Engine:
         """Make the engine of an SQLite file; the file is created, for its owner only, if absent."""
@@ -443,7 +452,7 @@ class Store:
             0.0, or the seconds after which to try again, since it is too early.
         """
         with self._running(writing=True) as run:
-            values: dict[str, Any] = {"name": name, "spacing": spacing, "most": max(spacing, 60.0)}
+            values: dict[str, Any] = {"name": name, "spacing": spacing, "most": max(spacing, 62.0)}
             run("INSERT INTO rag_permit VALUES (:name, 0) ON CONFLICT DO NOTHING", name=name)
             taken = run(
                 "UPDATE rag_permit SET next = {now} + :spacing WHERE name = :name "

@@ -81,6 +81,19 @@ def test_one_that_is_never_taken_holds_up_no_other(log: pytest.LogCaptureFixture
 
 
 @pytest.mark.usefixtures("at_once")
+def test_what_a_sink_did_not_write_of_its_copies_is_not_written() -> None:
+    """A sink that redacts hands on copies, and the error names those."""
+
+    class Redacting(Failing):
+        def write(self, batch: Sequence[Evaluation]) -> None:
+            super().write([evaluation.model_copy() for evaluation in batch])
+
+    counts = judged(1, evaluator(), [Redacting("0")]).counters.sinks[0]
+
+    assert (counts.written, counts.failed) == (0, 1)
+
+
+@pytest.mark.usefixtures("at_once")
 def test_an_outage_ends_in_giving_up(
     monkeypatch: pytest.MonkeyPatch, log: pytest.LogCaptureFixture
 ) -> None:

@@ -181,7 +181,7 @@ class TestBlock:
         assert (captured.how.status, captured.how.retrievers) == ("error", ("Sections",))
 
     def test_in_a_node(self, captured: Captured) -> None:
-        """The run around it keeps its settings: its handlers see the block, and a node may pause."""
+        """The run around it keeps its settings to itself; its handlers see the block; a node may pause."""
         around = Captured()
 
         def search(state: State) -> State:
@@ -194,6 +194,9 @@ class TestBlock:
 
         assert app.invoke(Command(resume=ANSWER), around.remembering)["answer"] == ANSWER
         assert around.ids_by_call == captured.ids_by_call == [["a", "b", "c"]] * 2
+        assert [(c.capture.tags, c.capture.metadata) for c in captured.calls if c.capture] == [
+            ((), {})
+        ] * 2
 
     def test_generator_in_copied_contexts(self, captured: Captured) -> None:
         """A block may end in another context than it began in, as in a web server's streams."""

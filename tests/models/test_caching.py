@@ -167,12 +167,14 @@ async def test_a_value_that_does_not_validate_is_asked_again(
     assert caplog.text.count("is asked for again") == 3
 
 
-def test_the_oldest_go_when_the_file_is_full(path: Path) -> None:
-    """The file stays near `max_mb`, and the latest answers are in it."""
+@pytest.mark.parametrize("length", [601, 100])
+def test_the_oldest_go_when_the_file_is_full(path: Path, length: int) -> None:
+    """The file stays near `max_mb`, in one run and in many short ones, with the latest answers."""
     model = Scripted()
     requests = [request(f"{number} " + "x" * 4000) for number in (*range(600), 599)]
 
-    asyncio.run(told(path, model, *requests, max_mb=1))
+    for start in range(0, 601, length):
+        asyncio.run(told(path, model, *requests[start : start + length], max_mb=1))
 
     assert model.asked == 600
     assert len(rows(path)) < 600

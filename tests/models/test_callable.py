@@ -43,18 +43,18 @@ async def test_the_function_gets_role_and_content() -> None:
 
 
 async def test_several_answers_and_what_is_left_out() -> None:
-    """Asked n times; log-probabilities are said to be missing."""
+    """Asked n times, with a list of its own each; log-probabilities are said to be missing."""
     count = 0
 
     async def answer(messages: list[dict[str, str]]) -> str:
         nonlocal count
         count += 1
-        return str(count)
+        return f"{messages.pop()['content']}{count}"
 
     request = REQUEST.model_copy(update={"n": 3, "top_logprobs": 5})
     completion = await CallableModel(answer).complete(request)
 
-    assert [choice.text for choice in completion.choices] == ["1", "2", "3"]
+    assert [choice.text for choice in completion.choices] == ["x1", "x2", "x3"]
     assert completion.usage.requests == 3
     assert "log-probabilities" in completion.warnings[0]
 

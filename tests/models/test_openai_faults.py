@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from loopback import Behaviour, LoopbackServer, Reply
 
-from rag_eval_integrations.errors import JudgeRejectedError, JudgeUnavailableError
+from rag_eval_integrations.errors import JudgeError, JudgeRejectedError, JudgeUnavailableError
 from rag_eval_integrations.models.completion import Completion, CompletionRequest, Message
 from rag_eval_integrations.models.openai import OpenAIModel
 from rag_eval_integrations.records import from_line, to_line
@@ -100,14 +100,23 @@ async def test_a_body_that_ends_early_is_unavailable(fault: str) -> None:
         await ask(Behaviour(faults={fault: 1.0}))
 
 
-async def test_an_error_inside_of_a_200_is_named() -> None:
-    """OpenRouter passes its upstream's errors on like this."""
-    error = {"error": {"message": "upstream is\nbusy", "code": 429}}
+@pytest.mark.parametrize("inside", ["reply", "choice"])
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [(429, JudgeUnavailableError), (502, JudgeUnavailableError), (400, JudgeRejectedError)],
+)
+async def test_an_error_inside_of_a_200_is_named(
+    code: int, kind: type[JudgeError], inside: str
+) -> None:
+    """OpenRouter passes its upstream's errors on like this; a refusal is no outage there, too."""
+    reply: Any = {"error": {"message": "upstream is\nbusy", "code": code}}
+    if inside == "choice":
+        reply = {"choices": [{**reply, "message": {"content": "It br"}, "finish_reason": "error"}]}
 
-    with pytest.raises(JudgeUnavailableError, match="upstream is busy") as caught:
-        await ask(respond=lambda _: Reply.json(error))
+    with pytest.raises(kind, match="upstream is busy") as caught:
+        await ask(respond=lambda _: Reply.json(reply))
 
-    assert caught.value.status == 429
+    assert getattr(caught.value, "status", None) == code
 
 
 @pytest.mark.parametrize("reply", [Reply(delay=30), Reply(body=b"{" + b" " * 999, drip=0.05)])
@@ -123,7 +132,7 @@ async def test_no_answer_in_time_is_unavailable(reply: Reply) -> None:
     ("given", "expected"),
     [
         *((reason, reason) for reason in ("stop", "length", "content_filter")),
-        ("tool_calls", "stop"), ("whatever", "unknown"),
+        ("tool_calls", "stop"), ("eos", "stop"), ("whatever", "unknown"),
     ],
 )  # fmt: skip
 async def test_why_an_answer_ended(given: str, expected: str) -> None:

@@ -79,6 +79,8 @@ TOOL = Capabilities(structured_by="tool")
         ("Unsupported value: 'temperature' does not support 0 with this model.", "temperature", None, ("temperature", None)),
         ("Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.", None, None, ("max_tokens", None)),
         ("max_tokens is too large: 5000. This model supports at most 4096 completion tokens.", "max_tokens", None, ("max_tokens", 4096)),
+        ("`max_tokens` must be less than or equal to `4096`, the maximum value for `max_tokens` is less than the `context_window` for this model", None, None, ("max_tokens", 4096)),
+        ("max_tokens: 5000 > 4096, which is the maximum allowed number of output tokens for claude-3-haiku-20240307", None, None, ("max_tokens", 4096)),
         ("You are not allowed to request logprobs from this model", None, None, ("logprobs", None)),
         ("Requested sample logprobs of 20, which is greater than max allowed: 5", None, None, ("top_logprobs", 5)),
         ("Invalid 'top_logprobs': integer above maximum value. Expected a value <= 5, but got 20 instead.", "top_logprobs", None, ("top_logprobs", 5)),

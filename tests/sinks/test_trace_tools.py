@@ -285,16 +285,19 @@ class TestEveryTool:
         assert len(tool.service.scores) == 3 * len(TRACE_SCORES)
 
     def test_a_service_that_takes_nothing_is_not_asked_for_every_score(self, tool: Tool) -> None:
-        """As with a wrong key: the first failure is that of the whole batch."""
+        """As with a wrong key: the first failure is that of the whole batch, also of single scores."""
         tool.service.status = 401
         batch = evaluated(*[call(number) for number in range(8)])
+        single = [e.model_copy(update={"scores": dict([*e.scores.items()][:1])}) for e in batch]
 
-        with pytest.raises(Exception, match=r"401|Unauthorized|not now") as raised:
-            tool.sink().write(batch)
+        for given in (batch, single):
+            tool.service.requests.clear()
+            with pytest.raises(Exception, match=r"401|Unauthorized|not now") as raised:
+                tool.sink().write(given)
 
-        assert not isinstance(raised.value, PartlyWrittenError)
-        posts = [path for method, path in tool.service.requests if method == "POST"]
-        assert len(posts) <= 6
+            assert not isinstance(raised.value, PartlyWrittenError)
+            posts = [path for method, path in tool.service.requests if method == "POST"]
+            assert len(posts) <= 6
 
     def test_a_call_without_a_trace_is_told_once(
         self, tool: Tool, caplog: pytest.LogCaptureFixture
@@ -353,6 +356,22 @@ def test_langfuse_that_rejects_some_of_a_batch(tool: Tool) -> None:
 
     with pytest.raises(PartlyWrittenError, match="rejected 1 of 6 scores: too long"):
         tool.sink().write(evaluated())
+
+
+@only("langfuse")
+@pytest.mark.parametrize("status", [400, 413, 422])
+def test_langfuse_that_refuses_one_call_has_the_others(tool: Tool, status: int) -> None:
+    """Such as one that is too large: those that were sent with it are sent by themselves."""
+    take, refused = tool.service.answer, "f" * 32
+    tool.service.answer = lambda method, path, body: (
+        (status, {"message": "no"}) if refused in json.dumps(body) else take(method, path, body)
+    )
+    batch = evaluated(call(0), call(1, traces={"openinference": (refused, SPAN)}), call(2))
+    with pytest.raises(PartlyWrittenError) as raised:
+        tool.sink().write(batch)
+
+    assert [one.id for one in raised.value.left] == [batch[1].id]
+    assert len(tool.service.scores) == 2 * len(TRACE_SCORES)
 
 
 @only("phoenix")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import stat
 import time
 from collections.abc import Iterator
@@ -10,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import forked
 from runs import call as evaluation_of
 
 from rag_eval_integrations import RagCall
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import Means, Usage
 from rag_eval_integrations.store import Store, database
+from rag_eval_integrations.store._worker import StorePermits
 from rag_eval_integrations.store.database import ClaimedCall, Outcome
 
 CALL = RagCall("When does the ferry leave?", ["It leaves at nine."], "At nine.")
@@ -215,3 +219,22 @@ def test_all_share_one_limit_per_minute(store: Store, url: str) -> None:
         assert store.take_permit("judge requests", 61.0) == 0.0
         assert 60.0 < other.take_permit("judge requests", 61.0) <= 61.0
         assert other.take_permit("another", 61.0) == 0.0
+
+
+async def test_a_request_above_the_whole_limit_takes_a_minute(store: Store) -> None:
+    """It is started, and the next one waits for that minute to end."""
+    permits = StorePermits(store, "judge", None, 6_000)
+    await permits.take(1, 9_000)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(permits.take(1, 500), 0.5)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python 3.12 warns of any fork
+def test_a_store_made_before_a_fork_loses_no_call_of_the_children(store: Store) -> None:
+    """As with `gunicorn --preload`: each child connects anew, and so does the parent."""
+    children = [forked(lambda: len([store.submit(CALL) for _ in range(9)])) for _ in range(4)]
+    assert [child.printed() for child in children] == ["9"] * 4
+    store.submit(CALL)
+
+    assert store.counts() == [("due", "", 37)]

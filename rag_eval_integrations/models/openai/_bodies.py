@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from rag_eval_integrations.errors import JudgeUnavailableError
+from rag_eval_integrations.errors import JudgeError, JudgeRejectedError, JudgeUnavailableError
 from rag_eval_integrations.models._failures import may_pass, readable
 from rag_eval_integrations.models._reading import answer_in, clean, loads, token_count, tokens_of
 from rag_eval_integrations.models.completion import (
@@ -273,6 +273,8 @@ def completion_of(content: bytes, sent: Sent, requests: int, who: str) -> Comple
     items = reply.get("choices")
     if not isinstance(items, list) or not items or not all(isinstance(i, dict) for i in items):
         raise _without_answer(reply, who)
+    if all(isinstance(item.get("error"), dict) for item in items):  # the provider broke off
+        raise _without_answer(items[0], who)
     warnings: list[str] = []
     choices = tuple(_choice(item, sent, warnings) for item in sorted(items, key=_index))
     wanted = sent.body.get("n", 1)
@@ -335,21 +337,21 @@ def _object(content: bytes, who: str) -> dict[str, Any]:
     return reply
 
 
-def _without_answer(reply: dict[str, Any], who: str) -> JudgeUnavailableError:
+def _without_answer(reply: dict[str, Any], who: str) -> JudgeError:
     """Make the error of a 200 without choices; OpenRouter passes upstream errors that way.
 
-    Its status is the upstream one if that may pass, so that the request is tried again, else 200.
+    Its status is the upstream one if that may pass, so that the request is tried again; a refusal
+    of the request is one here, too; else 200.
     """
     error = reply.get("error")
     words = error.get("message") if isinstance(error, dict) else error
     code = error.get("code") if isinstance(error, dict) else None
     why = f": {readable(words)}" if isinstance(words, str) else ""
+    told = f"{who} replied 200 without an answer{why}"
     passes = isinstance(code, int) and may_pass(code)
-    return JudgeUnavailableError(
-        f"{who} replied 200 without an answer{why}",
-        status=code if passes else 200,
-        connected=passes,
-    )
+    if isinstance(code, int) and 400 <= code < 500 and not passes:
+        return JudgeRejectedError(told, status=code)
+    return JudgeUnavailableError(told, status=code if passes else 200, connected=passes)
 
 
 def _index(item: dict[str, Any]) -> int:

@@ -197,11 +197,13 @@ _WORDS = {
 _PATTERNS = {name: re.compile(words, re.IGNORECASE) for name, words in _WORDS.items()}
 _LIMIT = re.compile(
     r"(?:<=?|≤|at most|max(?:imum)?\b|less than or equal to|no more than|up to"
-    r"|between \d+ and|\[\d+,|limit)[^\d.]{0,24}?(\d+)",
+    r"|between \d+ and|\[\d+,|limit|\d > (?=\d+, which is the max))[^\d.]{0,24}?(\d+)",
     re.IGNORECASE,
 )
 # Such a message names max_tokens and numbers, but the prompt is too long.
-_TOO_LONG = re.compile(r"context[ _](?:length|window|size)|prompt is too long", re.IGNORECASE)
+_TOO_LONG = re.compile(
+    r"(?<!less than the `)context[ _](?:length|window|size)|prompt is too long", re.IGNORECASE
+)
 # An outage may name a parameter in passing: these words say that it is not accepted.
 _REFUSES = re.compile(
     r"\b(?:not|n't|never) (?:be )?(?:\w+ly )?(?:supported|allowed|permitted|implemented|enabled|"
