@@ -17,6 +17,8 @@ from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest, Scenario
 from rag_eval_integrations.prompt_tests.records import PromptTest, Rule, as_text
 from rag_eval_integrations.prompt_tests.upstream import inputs_of, make_test, whole_of, why_not
 
+ESCAPED = re.compile(r"^\\(?=\\*#)")
+"""The backslash in front of a statement that would be a comment."""
 _BULLET = re.compile(r"^\s*(?:(?:\d{1,3}[.)]|[-*•–]|_(?=\s))\s+)+")
 _HEADING = re.compile(r"^[#*_\s]*+(?:[\w ]{0,30})?(?:rules|specification)[*_\s]*:[*_\s]*$", re.I)
 _REFUSAL = re.compile(
@@ -45,7 +47,7 @@ def lines_in(text: str) -> list[str]:
     """
     bare = [_BULLET.sub("", line).strip() for line in unfenced(text).splitlines()]
     return [
-        one_line(line)
+        ESCAPED.sub("", one_line(line))
         for line in bare
         if line and not line.startswith(("#", "```")) and not _HEADING.match(line)
     ]
@@ -316,20 +318,22 @@ def _inputs(
 ) -> dict[str, JsonValue]:
     """Return the inputs of a test; refuse missing and empty ones.
 
-    Inputs that the prompt does not have are dropped. Those with a default or a fixed value may be
-    missing, and are not filled in here; but a row that gives no input at all is refused, even if
-    every input has a default. Empty inputs are refused only outside of an object `inputs`.
+    Inputs that the prompt does not have are dropped, and so are fixed ones. Those with a default or
+    a fixed value may be missing, and are not filled in here; but a row that gives no input at all
+    is refused, even if every input has a default. Empty inputs are refused only outside of an
+    object `inputs`.
 
     Raises:
         InputError: for a missing input, none at all, or inputs that are all empty.
         ConfigurationError: for a text that cannot be divided into several inputs.
     """
     given = inputs_of(row, prompt, fixed)
-    values = {name: value for name, value in given.items() if name in prompt.inputs}
+    named = {name: value for name, value in given.items() if name in prompt.inputs}
+    values = {name: value for name, value in named.items() if name not in fixed}
     needed = (name for name, input_ in prompt.inputs.items() if input_.default is None)
     if absent := [name for name in needed if name not in {**values, **fixed}]:
         raise InputError(f"has no {', '.join(absent)}")
-    if "inputs" not in row and not any(str(value).strip() for value in values.values()):
+    if "inputs" not in row and not any(str(value).strip() for value in named.values()):
         # An empty cell of a table was left out; an empty input in JSON can be an edge case.
         raise InputError("is empty")
     return values

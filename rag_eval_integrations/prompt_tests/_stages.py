@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import fmean
@@ -94,7 +94,8 @@ async def _parsed_reply(
         completion = await answered(model, request)
         text, why = completion.text, f" {lack}"
         reply = text or "(nothing)"
-        if completion.choices[0].refusal or is_refusal(text):
+        refuses = is_refusal(text) and not _PARTED.search(text)  # tests may begin like a refusal
+        if completion.choices[0].refusal or refuses:
             why = f" refused: {shown(text, 100)}"
         elif completion.finish_reason == "length" and chat is None:
             why = "'s reply was cut off"
@@ -111,6 +112,19 @@ async def _parsed_reply(
 
 _TEXT: JsonObject = {"type": "string"}
 _RULE_LIST = json_object(rules={"type": "array", "items": _TEXT})
+
+
+_KINDS = {"float": "number", "number": "number", "int": "integer", "integer": "integer",
+          "bool": "boolean", "boolean": "boolean"}  # fmt: skip
+
+
+def _schema_of(prompt: PromptUnderTest, names: Iterable[str]) -> JsonObject:
+    """Return the schema of inputs: numbers, true or false by their type, and texts."""
+    schemas: dict[str, JsonObject] = {}
+    for name in names:
+        kind = prompt.inputs[name].type if name in prompt.inputs else ""
+        schemas[name] = {"type": _KINDS.get(kind, "string")}
+    return json_object(**schemas)
 
 
 def _described(prompt: PromptUnderTest) -> str:
@@ -405,10 +419,11 @@ async def write_tests(
     written = ParsedTests()
     known: set[str] = set()
     instructions, parts = _question(prompt, spec, group, per_rule)
+    fixed = group.scenario.parameters if group.scenario else {}
     chat: list[Message] = []
     test = json_object(
-        rule={"type": "integer"}, inputs=json_object(**dict.fromkeys(prompt.inputs, _TEXT)),
-        expected=_TEXT, reasoning=_TEXT,
+        rule={"type": "integer"}, expected=_TEXT, reasoning=_TEXT,
+        inputs=_schema_of(prompt, [name for name in prompt.inputs if name not in fixed]),
     )  # fmt: skip
     for generation in range(generations):
 
@@ -499,7 +514,7 @@ async def expand_test(
         version="expand-1", author=prompt.instructions.get("testExpansion"),
         again=f"Reply with one JSON object with the fields {', '.join(test.inputs)}.",
         lack="did not write a longer version of the test",
-        schema=json_object(**dict.fromkeys(test.inputs, _TEXT)),
+        schema=_schema_of(prompt, test.inputs),
     )  # fmt: skip
     uid = make_uid(
         rule=test.rule, inverse=test.inverse, inputs=inputs, scenario=test.scenario,

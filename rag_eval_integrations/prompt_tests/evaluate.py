@@ -386,6 +386,8 @@ class PromptEvaluation:
             compliance.check(self.prompt, spec)
         self.max_concurrency = max_concurrency
         self._done = done or (lambda: None)
+        self.verdicts: list[Judged] = []
+        """Verdicts on tests and rules so far."""
         self.planned = 0
         """Judgements started or waiting so far, including those whose replies are recorded."""
         given = metric_values(self.prompt, spec, PromptTest(uid="", inputs={"input": ""}), "")
@@ -472,6 +474,7 @@ class PromptEvaluation:
             if model is not None:
                 ask = SpecAgreement().judge
                 agreed, output = await ask(self.prompt, self.spec, test, model, judge)
+            self.verdicts += [verdict for verdict in (valid, agreed) if verdict is not None]
             return TestCheck(test=test, validity=valid, agreement=agreed, agreement_output=output)
 
         return await self._run(tests, check)
@@ -489,6 +492,7 @@ class PromptEvaluation:
             It is `unknown` if the judge does not answer.
             """
             grounded = await RuleGroundedness().judge(self.prompt, rule, self.judges[0])
+            self.verdicts.append(grounded)
             return RuleCheck(rule=rule, grounded=grounded)
 
         return await self._run(self.spec.output_rules, check)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,7 +32,7 @@ from rag_eval_integrations.prompt_tests import upstream as files
 from rag_eval_integrations.prompt_tests._contents import PARTS, Contents
 from rag_eval_integrations.prompt_tests._export import Exported, Source, export_tests
 from rag_eval_integrations.prompt_tests._pages import report_pieces, to_csv, to_json, to_markdown
-from rag_eval_integrations.prompt_tests._replies import one_line
+from rag_eval_integrations.prompt_tests._replies import ESCAPED, one_line
 from rag_eval_integrations.prompt_tests._requests import Journal
 from rag_eval_integrations.prompt_tests.evaluate import OWN_METRICS, PromptEvaluation
 from rag_eval_integrations.prompt_tests.prompt import AuthorWords, PromptUnderTest, read_content
@@ -121,19 +122,22 @@ class Workspace:
         """
         text = self.read(name) if self.has(name) else ""
         lines = (line.strip() for line in text.splitlines())
-        return tuple(line for line in lines if line and not line.startswith("#"))
+        statements = (line for line in lines if line and not line.startswith("#"))
+        return tuple(ESCAPED.sub("", line) for line in statements)
 
     def write_lines(self, name: str, lines: Sequence[str], otherwise: str) -> None:
         """Write one statement per line.
 
-        White space inside a statement becomes single spaces.
+        White space inside a statement becomes single spaces; one that begins with #, which would
+        be a comment, gets a backslash in front, which is not read.
 
         Args:
             name: the file.
             lines: the statements.
             otherwise: the comment that is written if there are no statements.
         """
-        written = [one_line(line) for line in lines] or [f"# {otherwise}"]
+        statements = [re.sub(r"^(?=\\*#)", r"\\", one_line(line)) for line in lines]
+        written = statements or [f"# {otherwise}"]
         self.write(name, "\n".join(written) + "\n")
 
     def spec(self) -> Spec:
@@ -405,7 +409,7 @@ class Project:
             models: the models under test; see `run_tests`.
             max_tests: maximum number of tests; None for all.
             baseline: whether to run baseline tests.
-            choice: which tests to run; earlier results of other tests are set aside.
+            choice: which tests to run. Earlier results of tests that are not run are set aside.
             options: `runs`, `parameters`, `max_concurrency` and `done` of `run_tests`.
 
         Raises:
@@ -417,7 +421,8 @@ class Project:
             results = await run_tests(
                 self.prompt, tests, models, journal=journal, tell=self._tell, **options
             )
-        some = None if choice == Choice() else {test.uid for test in tests}
+        every = choice == Choice() and baseline and max_tests is None
+        some = None if every else {test.uid for test in tests}
         self._set_aside({result.model for result in results}, some)
         self.workspace.write_json(files.RESULTS, files.results_to_rows(results))
         return results
@@ -506,6 +511,13 @@ class Project:
                 checks = await evaluation.tests(
                     self.tests(), validity=validity, agreement_model=agreement_model
                 )
+                kept = [] if validity else ["validity"]
+                kept += [] if agreement_model is not None else ["agreement", "agreement_output"]
+                before = {
+                    check.test.uid: {name: getattr(check, name) for name in kept}
+                    for check in self._contents().checks
+                }
+                checks = [c.model_copy(update=before.get(c.test.uid, {})) for c in checks]
                 self.workspace.write_json(files.TEST_EVALS, files.checks_to_rows(checks))
             if groundedness:
                 rule_checks = await evaluation.rules()

@@ -133,12 +133,12 @@ class Report:
             The mean, 0 to 100 (of verdicts, the percentage of ok), and the number of outputs behind
             it; None and 0 without any. Failed outputs, and those without a value, are left out.
         """
-        known = [
-            values[name]
-            for result in self.results
-            if result.model == model and not result.test.baseline
-            if name in (values := values_of(result))
-        ]
+        known = []
+        for result in self.results:
+            if result.model == model and not result.test.baseline and result.error is None:
+                own = {m.key: m.value / 100 for m in result.metrics if m.value is not None}
+                values = own | values_of(result)  # a name with its judge, and the mean of all
+                known += [values[name]] if name in values else []
         return (100 * fmean(known) if known else None), len(known)
 
     def overview(self, *, upstream: bool = False) -> list[Row]:

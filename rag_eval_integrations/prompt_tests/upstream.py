@@ -207,11 +207,19 @@ def from_test_rows(
         lost: receives one sentence per row without a usable input.
     """
     by_id = {rule.id: rule for rule in spec.rules}
-    tests = []
+    tests: list[PromptTest] = []
+    known: set[str] = set()
     for number, row in enumerate(rows, start=1):
         try:
             inputs = inputs_of(row, prompt, prompt.parameters(text_of(row, "scenario")))
-            tests.append(make_test(row, inputs, number, by_id))
+            test = make_test(row, inputs, number, by_id)
+            if test.uid in known:  # the row was copied by hand
+                names = ("rule", "inverse", "inputs", "scenario", "baseline")
+                uid = make_uid(**{name: getattr(test, name) for name in names})
+                uid = f"{uid}-{number}" if uid in known else uid
+                test = test.model_copy(update={"uid": uid})
+            known.add(test.uid)
+            tests.append(test)
         except (ValueError, RecursionError) as error:
             lost.append(f"test {number}: {why_not(error)}")
     return tests
@@ -378,7 +386,8 @@ def _of_test(test: PromptTest) -> dict[str, Any]:
 
 def _verdict_cells(name: str, verdict: Judged) -> dict[str, Any]:
     """Write a verdict's cells: the outcome under the name, and the judge's reply under `…Text`."""
-    why = {} if verdict.raw or not verdict.reason else {f"{name}Reason": verdict.reason}
+    of_reply = read_verdict(verdict.raw).reason if verdict.raw else ""
+    why = {} if verdict.reason == of_reply else {f"{name}Reason": verdict.reason}
     return {name: verdict.outcome, f"{name}Text": verdict.raw, **why}
 
 
@@ -560,6 +569,8 @@ def _result(row: Row, test: PromptTest) -> Result:
     if isinstance(judges, list):
         given = (item for item in judges if isinstance(item, Mapping))
         judged = [judged_from(item, "compliance", text_of(item, "judge") or None) for item in given]
+        if judged and outcome_of(row, "compliance") not in (None, judged[0].outcome):
+            judged[0] = judged_from(row, "compliance", judged[0].judge)  # edited by hand
     elif row.get("compliance") is not None and not text_of(row, "error"):
         judged = [judged_from(row, "compliance")]  # an empty cell: judged, without a verdict
     metrics = row.get("metrics")
@@ -570,7 +581,11 @@ def _result(row: Row, test: PromptTest) -> Result:
         compliance=judged[0] if judged else None,
         others=tuple(judged[1:]),
         metrics=tuple(
-            MetricResult(metric=metric, judge=judge, **_read(cell, _METRIC))
+            MetricResult(
+                metric=text_of(cell, "metric") or metric,
+                judge=text_of(cell, "judge") or judge,
+                **_read(cell, _METRIC),
+            )
             for key, cell in (metrics.items() if isinstance(metrics, Mapping) else ())
             for metric, _, judge in [str(key).partition(" with ")]
             # An average is computed from the others.
@@ -585,8 +600,8 @@ def judged_from(row: Row, name: str, judge: str | None = None) -> Judged:
 
     The recorded verdict counts, even if this version would read the reply differently.
 
-    The outcome is `unknown` without a verdict. The reason is the one in the reply, or else that in
-    the column `…Reason`. A probability outside 0 to 1 is dropped.
+    The outcome is `unknown` without a verdict. The reason is the one in the column
+    `…Reason`, or else in the reply. A probability outside 0 to 1 is dropped.
 
     Args:
         row: the row.
@@ -597,7 +612,7 @@ def judged_from(row: Row, name: str, judge: str | None = None) -> Judged:
     sure = number_of(row, "probability")
     return Judged(
         outcome=outcome_of(row, name) or "unknown",
-        reason=read_verdict(raw).reason if raw else text_of(row, f"{name}Reason"),
+        reason=text_of(row, f"{name}Reason") or (read_verdict(raw).reason if raw else ""),
         raw=raw,
         judge=judge,
         failed=bool(flag_of(row, "failed")),

@@ -273,6 +273,15 @@ def test_a_threshold_says_what_it_leaves_out(
     assert "the report has no results" in nothing.err
 
 
+def test_a_judge_that_fails_on_tests_and_rules_is_told(
+    command: Command, generated: Path, theirs: None
+) -> None:
+    """As on outputs, and the command exits 1: of 4 tests, 4 agreements and 2 rules."""
+    checks = ("--validity", "--agreement", "openai:x", "--groundedness")
+    done = command("evaluate", generated, "--judge", "theirs:fails", *checks, code=1)
+    assert "fails: 10 judgements failed; the first error: JudgeError: model 'fails'" in done.err
+
+
 def test_long_stages_say_how_far_they_are(
     everything: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -488,14 +497,32 @@ def test_a_metric_file_scores_plain_rag_calls(rag_eval: Command, server: Loopbac
     assert "asks a model" in rag_eval(*run, "--overwrite", "--metric-var", "rules=x", code=2).err
 
 
-def test_results_of_other_models_are_set_aside(command: Command, generated: Path) -> None:
-    """Imported ones are nowhere else; the same models' are simply written anew."""
+def test_results_of_other_models_are_set_aside(
+    generate: Command, command: Command, out: Path
+) -> None:
+    """And those of tests that are left out. The same models' are simply written anew."""
+    generate(code=0)
     for model in ("first", "first", "second", "third"):
-        done = command("run", generated, "--mut", f"openai:{model}")
-    aside = sorted(generated.glob("test_results.*.json"))
+        done = command("run", out, "--mut", f"openai:{model}")
+    aside = sorted(out.glob("test_results.*.json"))
     assert [path.name for path in aside] == ["test_results.1.json", "test_results.2.json"]
     assert {row["model"] for row in json.loads(aside[0].read_text())} == {"openai:first"}
     assert "openai:second: earlier results moved to " in done.err
+    for fewer in (["--no-baseline"], ["--max-tests", 1]):
+        assert "other tests: earlier" in command("run", out, "--mut", "openai:third", *fewer).err
+
+
+def test_a_row_copied_by_hand_is_a_test_of_its_own(command: Command, generated: Path) -> None:
+    """With other inputs under the same id, each output stays with its own input."""
+    rows = json.loads((generated / "tests.json").read_text())
+    edited = {**rows[0], "inputs": {"text": "copy"}}
+    rows = [edited, *rows, edited | {"inputs": {"text": "another"}}]
+    (generated / "tests.json").write_text(json.dumps(rows))
+    command("run", generated, "--mut", "openai:x", code=0)
+    command("evaluate", generated, "--judge", "openai:judge", code=0)  # reads the outputs again
+    found = [(row["testinput"], row["output"]) for row in results(generated)]
+    assert found[:2] == [("copy", "COPY"), ("text 1", "TEXT 1")]
+    assert found[-1] == ("another", "ANOTHER")
 
 
 @pytest.mark.parametrize("width", [40, 60, 80])
@@ -731,6 +758,11 @@ def test_some_tests_are_run_and_the_others_results_kept(
     command("run", judged, "--mut", "openai:loud", "--only-valid", "--rule", 1, "--rule", 2)
     assert [row["testuid"] for row in results(judged)] == ["u2"]
 
+    for check in (["--agreement", "openai:loud"], ["--validity"]):  # neither erases the other
+        command("evaluate", judged, "--judge", "openai:strict", *check)
+        rows = json.loads((judged / "test_evals.json").read_text())
+        assert {"validity", "coverage"} <= set(rows[0])
+
 
 def test_reports_and_thresholds_of_some_tests(command: Command, judged: Path) -> None:
     """Of compliance and of any metric; a majority of judges; the free check is a metric too."""
@@ -765,7 +797,7 @@ def test_a_regression_fails_a_build(command: Command, judged: Path, put: Path) -
         {**row, "testuid": f"{row['testuid']}-{n}", "testinput": f"{row['testinput']} {n}"}
         for row in results(judged) if row["model"] == "openai:loud" for n in range(10)
     ]  # fmt: skip
-    worse = [{**row, "judges": [{**row["judges"][0], "compliance": "err"}]} for row in many]
+    worse = [{**row, "compliance": "err"} for row in many]  # as one edits a verdict by hand
     for path, content in ((judged, many), (later, worse)):
         (path / "tests.json").unlink()
         (path / "test_results.json").write_text(json.dumps(content))

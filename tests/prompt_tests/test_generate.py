@@ -146,6 +146,14 @@ def test_rules_edited_by_hand_are_what_counts(generate: Generate, out: Path) -> 
     assert "2 rules but 1 inverse rules" in generate()[1][-1]
 
 
+def test_a_rule_that_begins_like_a_comment_is_one(generate: Generate, out: Path) -> None:
+    """In the file it has a backslash in front, which is no part of it."""
+    rules = ["#tags come last.", "\\# is a heading."]
+    tests, _ = generate(generator(rules=json.dumps({"rules": rules})))
+    assert [test.rule for test in tests[:2]] == rules
+    assert (out / "rules.txt").read_text() == "".join(f"\\{rule}\n" for rule in rules)
+
+
 def test_missing_inverse_rules_are_asked_for_once_more(generate: Generate, out: Path) -> None:
     """Only those; what is then still missing leaves the others with their rules."""
     first = inverse("Opposite of two.", first=2)
@@ -243,19 +251,33 @@ def test_a_generator_that_fails_leaves_what_is_done(generate: Generate) -> None:
 
 
 def test_scenarios_samples_and_the_authors_words_reach_the_generator(tmp_path: Path) -> None:
-    """Each where it belongs; a scenario's fixed inputs need not be written."""
+    """Each where it belongs, and inputs with their types.
+
+    A scenario's fixed inputs are not asked for, and not replaced by what is written all the same.
+    """
     path = tmp_path / "p.prompty"
     path.write_text(
-        "---\ninputs: {text: {type: string, description: what to shout}, tone: {type: string}}\n"
-        "sample: {text: ahoy, tone: kind}\n"
+        "---\ninputs: {text: {type: string, description: what to shout}, tone: {type: string},"
+        " n: {type: number}, loud: {type: boolean}}\nsample: {text: ahoy, tone: kind}\n"
         "instructions: {outputRules: RULE-WORDS}\n"
         "scenarios:\n  - {name: night, instructions: It is night., parameters: {tone: soft}}\n"
-        "  - {name: day}\n---\n{{text}} {{tone}}\n"
+        "  - {name: day}\n---\n{{text}} {{tone}} {{n}} {{loud}}\n"
     )
     options = GenerateOptions(tests_per_rule=1, baseline=False, expansions=1)
-    model = generator(expand='{"text": "longer"}')
+    more = '"inputs": {"tone": "shrill", "n": 2, "loud": false, '
+    model = generator(
+        expand='{"text": "longer", "n": 2, "loud": false}',
+        tests=lambda request: reply_with_tests(request).replace('"inputs": {', more),
+    )
 
     tests = Generation(path, tmp_path / "out", model, options, scenarios=["night"]).run()
+
+    kinds = {"text": "string", "n": "number", "loud": "boolean"}
+    for request in model.requests:
+        if stage_of(request) in ("tests", "expand"):
+            schema = json.dumps(request.json_schema)
+            assert all(f'"{name}": {{"type": "{kind}"}}' in schema for name, kind in kinds.items())
+            assert '"tone"' not in schema
 
     asked = {stage_of(request): str(request.messages) for request in model.requests}
     for stage, words in (
@@ -265,8 +287,9 @@ def test_scenarios_samples_and_the_authors_words_reach_the_generator(tmp_path: P
         assert words in asked[stage]
     assert {test.scenario for test in tests} == {"night"}
     # Two tests expand to the same text; each keeps its first form and its rule.
-    assert all(test.original == {"text": f"text {test.rule_id}"} for test in tests)
-    assert {test.testinput for test in tests} == {"longer"}
+    rest = {"n": 2, "loud": False}
+    assert all(test.original == {"text": f"text {test.rule_id}", **rest} for test in tests)
+    assert all(test.inputs == {"text": "longer", **rest} for test in tests)
 
 
 def test_tests_that_are_not_made_longer_keep_their_form(generate: Generate, out: Path) -> None:
@@ -389,6 +412,13 @@ def test_baseline_tests_lose_their_titles(prompt: PromptUnderTest) -> None:
     two = PromptUnderTest.of(parse_prompty("{{a}}{{b}}", name="p"))
     tests = read_baseline('{"a": "1", "b": "2"}\n===\n{"a": "1"}', two)
     assert [t.inputs for t in tests] == [{"a": "1", "b": "2"}]
+
+
+def test_baseline_tests_that_begin_like_a_refusal_are_kept(generate: Generate) -> None:
+    """A complaint is a test, where others follow it."""
+    texts = ["I can't log in to my account.", "Where is my order?"]
+    tests, _ = generate(generator(baseline="\n===\n".join(texts)), GenerateOptions())
+    assert inputs_of(test for test in tests if test.baseline) == texts
 
 
 def test_tests_can_be_reviewed_and_the_best_kept(generate: Generate, out: Path) -> None:

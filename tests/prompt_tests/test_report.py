@@ -111,7 +111,10 @@ def test_columns_are_the_same_for_every_run() -> None:
 
 
 def test_several_judges_have_an_average() -> None:
-    """Of each output's scores, then over outputs; a judge without a score does not count."""
+    """Of each output's scores, then over outputs; a judge without a score does not count.
+
+    The mean of one judge is that judge's alone, also where it is the only one.
+    """
 
     def result(*scores: float | str | None) -> Result:
         made = make_result("ok").model_dump()
@@ -123,6 +126,9 @@ def test_several_judges_have_an_average() -> None:
     [row] = overview([result(90.0, 70.0), result(50.0, None)])
     assert (row["m with j0"], row["m with j1"]) == (70.0, 70.0)
     assert (row["m with average"], row["m with average n"]) == (65.0, 2)
+    two = Report("p", [result(90.0, 70.0), result(50.0, None)])
+    assert two.means("m with j0", model="m") == (pytest.approx(70), 2)
+    assert report().means("loud with j", model="a") == (pytest.approx(65), 2)
     for without in (result(90.0), result("ok", "err")):
         assert "m with average" not in overview([without])[0]
 

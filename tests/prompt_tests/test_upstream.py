@@ -47,9 +47,9 @@ def test_everything_survives_a_context(prompt: PromptUnderTest, spec: Spec, tmp_
     full = Result(
         test=tests[0], model="m", run=1, prompt_id="p", output="X", contexts=("c",), latency_s=0.5,
         compliance=Judged(outcome="ok", reason="Fine.", raw="Fine.\nOK", judge="j"),
-        others=(Judged(outcome="unknown", reason="the reply does not end in OK or ERR: Hm.", raw="Hm.", judge="k", failed=True),),
+        others=(Judged(outcome="unknown", reason="the reply was cut off", raw="Hm.", judge="k", failed=True),),
         metrics=(
-            MetricResult(metric="a", judge="j", score=5.0, content="5"),
+            MetricResult(metric="a with b", judge="j", score=5.0, content="5"),
             MetricResult(metric="b", judge="j", outcome="unknown", problem="no", failed=True),
             MetricResult(metric="c", judge="j", outcome="ok", content="OK"),
         ),

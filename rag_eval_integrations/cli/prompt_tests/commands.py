@@ -56,7 +56,7 @@ from rag_eval_integrations.prompt_tests.prompt import (
     PromptUnderTest,
     read_samples,
 )
-from rag_eval_integrations.prompt_tests.records import Choice, Result
+from rag_eval_integrations.prompt_tests.records import Choice, Judged, Result
 from rag_eval_integrations.prompt_tests.run import App
 
 _FAILED = 1
@@ -257,15 +257,14 @@ def _evaluate(folder: Path, options: OutputJudging, bill: Bill) -> int:
         f"({counted(evaluation.asked, 'request')})",
         soft_wrap=True,
     )
-    return _FAILED if _print_failed_judges(results) else 0
+    return _FAILED if _print_failed_judges(results, evaluation.verdicts) else 0
 
 
-def _print_failed_judges(results: Sequence[Result]) -> bool:
+def _print_failed_judges(results: Sequence[Result], others: Sequence[Judged]) -> bool:
     """Print the judges that failed; return True when some failed and none answered."""
     replies = [
         (verdict.judge, verdict.failed, verdict.reason)
-        for result in results
-        for verdict in result.verdicts
+        for verdict in (*(v for result in results for v in result.verdicts), *others)
     ] + [
         (metric.judge, metric.failed, metric.problem or "")
         for result in results
