@@ -176,5 +176,8 @@ def curve_json(points: Sequence[CascadePoint]) -> list[JsonValue]:
 
 
 def _third_json(point: CascadePoint) -> dict[str, JsonValue]:
-    """Return the fields of a point that a third judge adds."""
+    """Return the fields of a point that a third judge adds.
+
+    Both are always there; the band may be None.
+    """
     return {"third_share": point.third, "third_band": point.third_band}

@@ -108,7 +108,11 @@ class Tally:
                 self._fates[fate] += 1
 
     def met(self, fate: Fate, calls: int = 1) -> None:
-        """Count the fate of calls that were captured before."""
+        """Count the fate of calls that were captured before.
+
+        Only the count of this fate is raised. The captured calls stay as they are, and the pending
+        ones, which are the difference, become fewer.
+        """
         with self._lock:
             self._fates[fate] += calls
 

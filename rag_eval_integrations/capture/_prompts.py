@@ -347,9 +347,10 @@ def _shapes(text: str) -> Iterable[str]:
 
 
 def _escaped(text: str, prompt: _Prompt, others: Sequence[str]) -> int | None:
-    """Find a text as JSON, HTML or Python literals write it; None when it is not there.
+    """Find where a text starts as JSON, HTML or Python literals write it; None if it is not there.
 
-    None as well for a text that all of them write as it is.
+    None as well for a text that all of them write as it is. A place inside one of the `others`,
+    written in the same way, does not count.
     """
     if _ESCAPABLE.search(text) is None:
         return None  # all of them write it as it is

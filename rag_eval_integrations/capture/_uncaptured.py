@@ -17,7 +17,10 @@ ToolDocuments = Collection[str] | Callable[[str], bool]
 
 
 def takes_text_of(tool_documents: ToolDocuments | None) -> Callable[[str], bool] | None:
-    """Return the function that decides by a tool's name; None if no tool's text is a document.
+    """Return the function that decides by a tool's name whether its text is a document.
+
+    Only None gives None. A function is returned as it is; an empty collection gives one that is
+    always False.
 
     Raises:
         ConfigurationError: `tool_documents` is neither names nor a plain function.

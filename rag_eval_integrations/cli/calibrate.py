@@ -108,7 +108,10 @@ def _judged(options: CalibrateOptions, gold: Path, trace: Trace) -> list[Evaluat
 async def _evaluated(
     calls: Input, evaluator: RagEvaluator, max_concurrency: int, progress: Progress
 ) -> list[Evaluation]:
-    """Evaluate the calls of a file, with a line of progress."""
+    """Evaluate the calls of a file, with a line of progress.
+
+    Lines without a call are skipped. Evaluations that ended in an error are returned, too.
+    """
     lines = (line.value for line in read_calls(calls) if line.value is not None)
     evaluations: list[Evaluation] = []
     async with progress:

@@ -380,7 +380,8 @@ def _count(counter: Counter[K], more: Mapping[K, int], others: K) -> None:
 def _table(by: By, figures: Sequence[ScoreFigures]) -> list[str]:
     """Return the lines of the table of scores that one maker made.
 
-    A score by several methods has a line for each, with the method.
+    The first line is a title with the maker, if known; the last column has the reasons of missing
+    values. A score by several methods has a line for each, with the method where it has values.
     """
     several = Counter(score.name for score in figures if score.scored)
     rows = [("score", "mean", "95 %", "scored")]

@@ -79,7 +79,9 @@ def context_of(
 ) -> Context:
     """Determine the documents that the writers of the answer saw.
 
-    Those of earlier turns that the writers were shown come behind them.
+    Those of earlier turns that the writers were shown come behind them. The context also says where
+    the documents were seen, and which retrieved ones were not used. Runs under a failure from which
+    a run above recovered are left out.
 
     Args:
         call: the call.

@@ -280,7 +280,11 @@ class HooksOfCall:
 
 
 def _response(value: object) -> tuple[str | None]:
-    """Read what a response hook returned; in a tuple, since None is a value."""
+    """Read what a response hook returned; in a tuple, since None is a value.
+
+    Raises:
+        TypeError: it is neither a string nor None.
+    """
     return (text_or_none(value),)
 
 

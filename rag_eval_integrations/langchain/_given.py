@@ -112,7 +112,11 @@ def _named(values: Values) -> RagCall:
 
 
 def _seen_as(documents: object, asked_alone: bool) -> Capture | None:
-    """Say how the documents of a call are known, where this is not as usual."""
+    """Say how the documents of a call are known, where this is not as usual.
+
+    Where no documents were given (None), from nowhere; where no answer was given with them, from
+    the data flow. With both, None is returned.
+    """
     if documents is None:  # nobody said what was retrieved
         return Capture(framework="plain")
     # A call without an answer, where none is missing: a retrieval, to be judged as one.

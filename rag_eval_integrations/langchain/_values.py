@@ -280,7 +280,9 @@ def answer_of(outputs: object, depth: int = 0) -> str | None:
     """Find the answer in a root's outputs; None when none can be identified.
 
     The outputs may be a string, a message, a list whose last AI message is the answer, or an
-    object with one of the usual keys or attributes.
+    object with one of the usual keys or attributes. Keys that begin with `final_` go first. A
+    `structured_response` comes after the usual keys; a pydantic object in which no answer is found
+    is written as JSON. A message that only calls tools gives None.
     """
     if isinstance(outputs, str):
         return plain(outputs)
@@ -375,4 +377,5 @@ def _as_json(value: object) -> str | None:
 
 
 def _field(value: object, key: str) -> object:
+    """Return an item of a dict, or an attribute of an object; None where it is missing."""
     return value.get(key) if isinstance(value, dict) else getattr(value, key, None)

@@ -165,7 +165,10 @@ class FrameworkModel(ModelBase, Generic[M, R]):
         """Return the usage of all answers together."""
 
     def _answered_by(self, reply: R) -> str | None:
-        """Return the name of the model that answered; None if the answer does not have it."""
+        """Return the name of the model that answered; None if the answer does not have it.
+
+        Always None here; a framework whose answers name their model overrides it.
+        """
         return None
 
 

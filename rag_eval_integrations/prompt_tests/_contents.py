@@ -118,11 +118,11 @@ def read_upstream(
             the context are taken only if the prompt is neither passed nor the folder's.
         max_rules: number to which PromptPex cut the rules, and the inverse rules, before it
             numbered them (20 in the data of its paper); by default the context's option, or else
-            what the tests' own directions tell.
+            what the tests' own directions tell. A number that cuts nothing comes back as None.
 
     Raises:
         ConfigurationError: when there is nothing to read, no prompt or several, or a file that
-            cannot be parsed.
+            cannot be parsed; for a negative `max_rules`.
         InputError: when a file is not a list of objects.
         OSError: when a file cannot be read.
     """

@@ -319,9 +319,10 @@ def _inputs(
     """Return the inputs of a test; refuse missing and empty ones.
 
     Inputs that the prompt does not have are dropped, and so are fixed ones. Those with a default or
-    a fixed value may be missing, and are not filled in here; but a row that gives no input at all
-    is refused, even if every input has a default. Empty inputs are refused only outside of an
-    object `inputs`.
+    a fixed value may be missing, and are not filled in here; but a row that gives no input at all,
+    such as `{"inputs": {}}`, is refused, even if every input has a default. Only fixed inputs, or
+    only unknown ones in an object `inputs`, are enough where no other is needed: the result is then
+    empty. Empty inputs are refused only in a row without `inputs`.
 
     Raises:
         InputError: for a missing input, none at all, or inputs that are all empty.

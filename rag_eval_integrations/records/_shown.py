@@ -59,7 +59,10 @@ def score_text(score: Score) -> str:
 
 
 def _figure(score: Score) -> str:
-    """Write a value with two decimals; without one, the status and the code of why."""
+    """Write a value with two decimals; without one, the status and the code of why.
+
+    The status stands alone where there is no code, as for an error.
+    """
     if score.value is not None:
         return f"{score.value:.2f}"
     return f"{score.status} ({score.unscored})" if score.unscored else score.status

@@ -206,7 +206,7 @@ def _note(states: Sequence[str], labelled: bool) -> str:
 def _judged(labels: Labels) -> Iterator[list[str]]:
     """List what the judge said of the whole call, and what was wrong in its answer.
 
-    Empty statements are left out.
+    Yields pairs of a heading and a text, as lists. Empty statements are left out.
     """
     statements = (
         ("The judge on the documents", labels.relevance_explanation),

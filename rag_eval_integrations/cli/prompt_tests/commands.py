@@ -68,7 +68,12 @@ _NOTHING = "Nothing was sent or written."
 def generate_command(options: GenerateOptions | AllOptions, bill: Bill | None = None) -> int:
     """Generate rules and tests, and expected outputs if wanted; return 1 without any test.
 
-    A dry run prints what that would cost, and returns 0. What was made and spent is printed.
+    The estimated cost is printed first; a dry run ends there with 0. What was made is printed, and
+    what was spent, if anything was asked.
+
+    Args:
+        options: the command's options.
+        bill: adds up what the stages spend; by default a new one, with the prices of the options.
 
     Raises:
         RagEvalError: for a user's mistake, or a generator that does not answer.

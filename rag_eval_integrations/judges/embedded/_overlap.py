@@ -197,7 +197,11 @@ class Cover(NamedTuple):
 
 
 def covers(o: Overlap) -> list[Cover]:
-    """Find the cover of each response sentence: document sentences that add most of its words."""
+    """Find the cover of each response sentence: document sentences that add most of its words.
+
+    At most four are chosen greedily, each with the share of the response sentence's weight that it
+    adds; none for a sentence that shares no words.
+    """
     made = []
     for left, mass, matches in zip(o.known, o.response_mass, o.matches, strict=True):
         taken: list[int] = []
