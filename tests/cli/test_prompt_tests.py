@@ -520,9 +520,9 @@ def test_a_row_copied_by_hand_is_a_test_of_its_own(command: Command, generated: 
     (generated / "tests.json").write_text(json.dumps(rows))
     command("run", generated, "--mut", "openai:x", code=0)
     command("evaluate", generated, "--judge", "openai:judge", code=0)  # reads the outputs again
-    found = [(row["testinput"], row["output"]) for row in results(generated)]
-    assert found[:2] == [("copy", "COPY"), ("text 1", "TEXT 1")]
-    assert found[-1] == ("another", "ANOTHER")
+    outputs = [(row["testinput"], row["output"]) for row in results(generated)]
+    assert outputs[:2] == [("copy", "COPY"), ("text 1", "TEXT 1")]
+    assert outputs[-1] == ("another", "ANOTHER")
 
 
 @pytest.mark.parametrize("width", [40, 60, 80])

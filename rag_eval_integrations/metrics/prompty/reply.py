@@ -176,10 +176,10 @@ def _of_object(content: dict[str, Any]) -> Reading:
 def _spoken(text: str) -> re.Match[str] | None:
     """Find the last score that is written in words."""
 
-    def without_range(found: re.Match[str]) -> str:
+    def without_range(match: re.Match[str]) -> str:
         """Return a space for a range; what only looks like one stays."""
-        falls = float(found[1]) >= float(found[2])
-        return found[0] if falls and _FALLING.match(found[0]) else " "
+        falls = float(match[1]) >= float(match[2])
+        return match[0] if falls and _FALLING.match(match[0]) else " "
 
     without = _RANGE.sub(without_range, text)
     matches = list(_TIGHT.finditer(without)) or list(_LOOSE.finditer(without))
