@@ -42,6 +42,7 @@ from rag_eval_integrations.prompt_tests.records import (
     PromptTest,
     Result,
     Spec,
+    TestCheck,
 )
 from rag_eval_integrations.prompt_tests.report import Report
 from rag_eval_integrations.prompt_tests.run import run_tests
@@ -384,9 +385,14 @@ class Project:
             self._tell(f"{files.RESULTS}: {reason}")
         return Contents(
             self.prompt, spec, tests, results,
-            files.checks_from_rows(rows(files.TEST_EVALS), self.prompt, spec, tests),
+            self._checks(tests),
             files.rule_checks_from_rows(rows(files.RULE_EVALS)), self.workspace.cut(),
         )  # fmt: skip
+
+    def _checks(self, tests: Sequence[PromptTest]) -> list[TestCheck]:
+        """Read the checks of tests, without those that cannot be used; empty without a file."""
+        rows = self.workspace.rows(files.TEST_EVALS)
+        return files.checks_from_rows(rows, self.prompt, self.workspace.spec(), tests)
 
     async def run(
         self,
@@ -439,10 +445,7 @@ class Project:
         tests = [test for test in self.tests() if baseline or not test.baseline]
         if not tests:
             raise ConfigurationError("baseline", baseline, "all tests are baseline tests")
-        checks = []
-        if choice.only_valid:
-            rows, spec = self.workspace.rows(files.TEST_EVALS), self.workspace.spec()
-            checks = files.checks_from_rows(rows, self.prompt, spec, tests)
+        checks = self._checks(tests) if choice.only_valid else []
         return choice.of(tests, lambda test: test, checks)[:max_tests]
 
     def _set_aside(self, models: set[str], some: set[str] | None) -> None:
@@ -508,14 +511,15 @@ class Project:
                 results = await evaluation.outputs(self.results())
                 self.workspace.write_json(files.RESULTS, files.results_to_rows(results))
             if validity or agreement_model is not None:
+                tests = self.tests()
                 checks = await evaluation.tests(
-                    self.tests(), validity=validity, agreement_model=agreement_model
+                    tests, validity=validity, agreement_model=agreement_model
                 )
                 kept = [] if validity else ["validity"]
                 kept += [] if agreement_model is not None else ["agreement", "agreement_output"]
                 before = {
                     check.test.uid: {name: getattr(check, name) for name in kept}
-                    for check in self._contents().checks
+                    for check in self._checks(tests)
                 }
                 checks = [c.model_copy(update=before.get(c.test.uid, {})) for c in checks]
                 self.workspace.write_json(files.TEST_EVALS, files.checks_to_rows(checks))
