@@ -13,6 +13,8 @@ import time
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
+from math import inf
 
 from rag_eval_integrations._suppress import suppress_capture
 from rag_eval_integrations.background.counters import FailureLog, SinkCounters
@@ -68,6 +70,8 @@ class _Queued:
     """An evaluation in the queue of a sink."""
 
     evaluation: Evaluation
+    number: int
+    """How many were queued up to and with this one."""
     tries: int = 0
     """Failures by itself."""
     failed_at: float | None = None
@@ -96,6 +100,7 @@ class SinkDelivery:
         self._repeatable = isinstance(sink, RepeatableSink) and sink.repeatable
         self._queue: deque[_Queued] = deque()
         self._again: list[_Queued] = []  # those that failed and are sent again when they are due
+        self._batch: list[_Queued] = []  # those that are being written
         self._outages = 0  # failures in a row of the place itself
         self._resumes = 0.0  # when an outage's pause ends
         self._changed = threading.Condition()
@@ -119,15 +124,16 @@ class SinkDelivery:
                 )
                 thread.start()
                 self._thread = thread
-            self._queue.append(_Queued(evaluation))
             self._accepted += 1
+            self._queue.append(_Queued(evaluation, self._accepted))
             if len(self._queue) in (1, _MAX_BATCH):
                 self._changed.notify_all()
 
     def wait(self, timeout: float) -> bool:
         """Wait until everything queued before now is written or has failed.
 
-        What waits to be sent again is sent again at once.
+        What waits to be sent again is sent again at once, in addition to its tries: an app that
+        calls `flush` after every request would use them up before a trace arrives.
 
         Args:
             timeout: seconds to wait at most.
@@ -140,14 +146,18 @@ class SinkDelivery:
             self._waited_for += 1
             self._resumes = 0.0
             for queued in self._again:
+                queued.tries -= queued.due > time.monotonic()
                 queued.due = 0.0
             self._changed.notify_all()
             try:
-                return self._changed.wait_for(
-                    lambda: self._written + self._failed >= target, max(0.0, timeout)
-                )
+                return self._changed.wait_for(lambda: self._first() > target, max(0.0, timeout))
             finally:
                 self._waited_for -= 1
+
+    def _first(self) -> float:
+        """Return the number of the first that has neither been written nor failed, or infinity."""
+        left = [*self._batch, *self._again, *islice(self._queue, 1)]
+        return min([queued.number for queued in left], default=inf)
 
     def stop(self, timeout: float) -> None:
         """End the thread after its current batch; the rest of the queue is dropped and counted.
@@ -158,7 +168,6 @@ class SinkDelivery:
         with self._changed:
             self._stopping = True
             self._dropped += len(self._queue)
-            self._accepted -= len(self._queue)
             self._queue.clear()
             self._failed += len(self._again)
             self._again.clear()
@@ -178,7 +187,7 @@ class SinkDelivery:
                 written=self._written,
                 failed=self._failed,
                 dropped=self._dropped,
-                pending=self._accepted - self._written - self._failed,
+                pending=len(self._batch) + len(self._again) + len(self._queue),
             )
 
     def _serve(self) -> None:
@@ -190,6 +199,7 @@ class SinkDelivery:
                 error = self._write([queued.evaluation for queued in batch])
                 with self._changed:
                     given_up = self._settle(batch, error)
+                    self._batch = []
                     self._changed.notify_all()
                 if given_up:
                     text = f"sink {self._name} gave up evaluations that it could not write"
@@ -212,6 +222,7 @@ class SinkDelivery:
                 self._again.remove(queued)
             while self._queue and len(batch) < _MAX_BATCH:
                 batch.append(self._queue.popleft())
+            self._batch = batch
             return batch
 
     def _seconds_left(self) -> float | None:

@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from rag_eval_integrations._contain import contained
 from rag_eval_integrations.background.counters import FailureLog, Fate, shown
@@ -187,10 +188,8 @@ def probability_of(call: RagCall | EndedCall, rate: SampleRate) -> float:
     return probability
 
 
-def _is_probability(value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return math.isfinite(value) and 0.0 <= value <= 1.0
+def _is_probability(value: Any) -> bool:
+    return is_amount(value, or_zero=True) and value <= 1.0
 
 
 # --- One evaluation, within the budget and the time limit

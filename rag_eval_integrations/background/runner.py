@@ -352,6 +352,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
 
     def _drain(self, timeout: float) -> bool:
         """Wait for calls and sinks; return whether all are done in time."""
+        timeout = min(timeout, threading.TIMEOUT_MAX)  # locks refuse to wait for longer
         end = time.monotonic() + timeout
         if not self._worker.drain(timeout):
             return False

@@ -65,6 +65,7 @@ _LEFT_OUT = (
     "The documents are longer than the model reads at once: the parts that match a response "
     "sentence least were not read beside it."
 )
+_CUT = "A response sentence is longer than a quarter of what the model reads: its end was not read."
 
 
 # --- Premises: pieces of documents, and windows of them
@@ -303,7 +304,7 @@ class ReaderJudge(JudgeBase):
         if self._second:
             maker = self._second.name
             relevant, used = relevance(self._second, call, self._lines, stop)
-            reads, most, left_out = self._read(call, stop)
+            reads, most, unread = self._read(call, stop)
             for number, p in chain.from_iterable(read.alone for read in reads):
                 used[number] = max(used[number], p)  # what carries another sentence alone was used
             known = {
@@ -321,7 +322,7 @@ class ReaderJudge(JudgeBase):
             maker = f"the embedded judge (version {by_words.judge.version})"
             # What it says of the response is overwritten below.
             known = by_words.labels.model_dump(exclude={"contradictions"})
-            reads, most, left_out = self._read(call, stop)
+            reads, most, unread = self._read(call, stop)
         supported = _rounded(answered, [read.probability for read in reads])
         if supported:
             # Sentences of a response are far from independent: their product would fall with its
@@ -350,7 +351,7 @@ class ReaderJudge(JudgeBase):
             judge=self._info,
             windows=most,
             # Without the number: a summary would list each by itself.
-            warnings=(warning, _LEFT_OUT) if left_out else (warning,),
+            warnings=(warning, *unread),
             flags=(READER,),
         )
 
@@ -373,22 +374,23 @@ class ReaderJudge(JudgeBase):
             fully_supported=supported,
         )
 
-    def _read(self, call: SentencizedCall, stop: Event) -> tuple[list[Read], int, bool]:
+    def _read(self, call: SentencizedCall, stop: Event) -> tuple[list[Read], int, list[str]]:
         """Read the response sentences of a call beside its document sentences.
 
         First beside windows of those that match best, then beside the best few of the best window
         alone. A short sentence is read behind the question.
 
         Returns:
-            What was read of each, the most windows of one, and whether pieces of documents were
-            left out of its windows.
+            What was read of each, the most windows of one, and warnings of what was not read.
 
         Raises:
             JudgeOutputError, JudgeError: as `LocalModel.probabilities`.
         """
         model, count = self._support, len(call.response)
         spoken = (call.call.question, *(sentence.text for sentence in call.response))
-        question, *texts = [self._beginning(model.plain(text)) for text in spoken]
+        whole = [model.plain(text) for text in spoken]
+        question, *texts = map(self._beginning, whole)
+        unread = [_CUT] if texts != whole[1:] else []
         behind, *tokens = [frozenset(text.ids) for text in model.tokens([question, *texts])]
         if model.kind == "pair":
             for number, ids in enumerate(tokens):
@@ -398,7 +400,7 @@ class ReaderJudge(JudgeBase):
         budget = max(1, model.length - fixed - 2)
         pieces = pieces_of(model, [model.plain(each.text) for each in call.documents], budget)
         if not pieces:
-            return [Read()] * count, 1, False
+            return [Read()] * count, 1, unread
         sizes = [piece.size for piece in pieces]
         allowed = max(1, min(self._max_windows, self._max_pairs // max(1, count) - ALONE))
         packed = [windows(order, sizes, budget, allowed) for order in ranked(pieces, tokens)]
@@ -423,8 +425,9 @@ class ReaderJudge(JudgeBase):
             alone = [(piece.sentence, p) for piece, p in carried]
             matched = [piece.sentence for piece in near if piece.ids & ids]
             reads.append(Read(max([*values, *singly]), alone, matched))
-        left_out = any(sum(map(len, own)) < len(pieces) for own in packed)
-        return reads, max(map(len, packed), default=1), left_out
+        if any(sum(map(len, own)) < len(pieces) for own in packed):
+            unread.append(_LEFT_OUT)
+        return reads, max(map(len, packed), default=1), unread
 
     def _beginning(self, text: str) -> str:
         """Cut a question or response sentence to its share of the input."""

@@ -88,6 +88,15 @@ class LabelMetric(Metric):
             One score per name in `names`.
         """
 
+    def _without_labels(
+        self, labelling: Labelling, by: By,
+        code: UnscoredCode = "judge_output_invalid", reason: str = "the judge gave no labels",
+    ) -> tuple[Score, ...]:  # fmt: skip
+        """Return every score without a value, for the judge's reason or else for this one."""
+        scores = self.unscored(labelling.unscored or code, labelling.reason or reason, by)
+        # Why there are no labels may stand there: a schema that the endpoint ignored.
+        return tuple(score.model_copy(update={"warnings": labelling.warnings}) for score in scores)
+
 
 class Measured(NamedTuple):
     """The scores of a metric that asks a model, and the usage of its requests."""

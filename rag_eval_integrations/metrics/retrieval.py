@@ -12,12 +12,11 @@ from pydantic import JsonValue
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.metrics.metric import CallMetric, LabelMetric
-from rag_eval_integrations.metrics.trace.formulas import supported_fraction
+from rag_eval_integrations.metrics.trace.formulas import support_evidence, supported_fraction
 from rag_eval_integrations.records import (
     By,
     Document,
     Labelling,
-    Labels,
     RagCall,
     Score,
     SentencizedCall,
@@ -258,10 +257,7 @@ class _Ranking(NamedTuple):
 
 def _reason(ranks: Sequence[int], total: int, retrieved: int, k: int) -> str:
     """Say how many relevant documents stand at which ranks."""
-    text = f"{len(ranks)} of {total} relevant documents in the first {k}"
-    if ranks:
-        more = ", …" if len(ranks) > _MOST_NAMED else ""
-        text += f", at rank {', '.join(map(str, ranks[:_MOST_NAMED]))}{more}"
+    text = f"{len(ranks)} of {total} relevant documents in the first {k}{_at_ranks(ranks)}"
     return f"{text}; {retrieved} retrieved." if retrieved < k else f"{text}."
 
 
@@ -332,10 +328,9 @@ class LabelRetrieval(LabelMetric):
         """
         labels, total = labelling.labels, len(call.call.documents)
         if labels is None or not total:
-            return _without(self, labelling, by, "no_context", "the call has no documents")
+            return self._without_labels(labelling, by, "no_context", "the call has no documents")
         relevant = {document_number(key) for key in labels.all_relevant_sentence_keys}
-        numbers = [number for number in range(total) if number in relevant]
-        ranks = [number + 1 for number in numbers]
+        ranks = [number + 1 for number in range(total) if number in relevant]
         evidence: dict[str, JsonValue] = {
             "relevant_ranks": list(ranks),
             "documents_without_relevant": [n for n in range(total) if n not in relevant],
@@ -397,9 +392,11 @@ class ContextRecall(LabelMetric):
             return self.unscored("missing_param", f"the call has {what}", by)
         labels = labelling.labels
         if labels is None:
-            return _without(self, labelling, by, "judge_output_invalid", "the judge gave no labels")
+            return self._without_labels(labelling, by)
         supports = [labels.support(sentence.key) for sentence in call.response]
-        made = _Maker(by, labelling.warnings, len(supports), _supports(call, labels))
+        # The labels of the reference, which no other field holds.
+        evidence: dict[str, JsonValue] = {"reference": support_evidence(labels, call.response)}
+        made = _Maker(by, labelling.warnings, len(supports), evidence)
         value = supported_fraction(supports)
         if value is None:
             missing = [s.key for s in call.response if labels.support(s.key) == "unlabelled"]
@@ -437,37 +434,12 @@ class _Maker:
         )
 
 
-def _without(
-    metric: LabelMetric, labelling: Labelling, by: By, code: UnscoredCode, reason: str
-) -> tuple[Score, ...]:
-    """Make the scores of a call without labels, for the judge's reason or else for this one."""
-    scores = metric.unscored(labelling.unscored or code, labelling.reason or reason, by)
-    return tuple(score.model_copy(update={"warnings": labelling.warnings}) for score in scores)
-
-
-def _supports(call: SentencizedCall, labels: Labels) -> dict[str, JsonValue]:
-    """List the sentences of the reference with their labels, which no other field holds."""
-    sentences: list[JsonValue] = []
-    for sentence in call.response:
-        entry = labels.entry(sentence.key)
-        sentences.append(
-            {
-                "key": sentence.key,
-                "text": sentence.text,
-                "support": labels.support(sentence.key),
-                "supporting_sentence_keys": list(entry.supporting_sentence_keys) if entry else [],
-                "explanation": entry.explanation if entry else "",
-            }
-        )
-    return {"reference": sentences}
-
-
-def _at_ranks(ranks: list[int]) -> str:
+def _at_ranks(ranks: Sequence[int]) -> str:
     """Say at which ranks documents stand."""
     return f", at rank {_listed(ranks)}" if ranks else ""
 
 
-def _listed(names: list[Any]) -> str:
+def _listed(names: Sequence[Any]) -> str:
     """List names, the first few only."""
     shown = ", ".join(map(str, names[:_MOST_NAMED]))
     return f"{shown}, …" if len(names) > _MOST_NAMED else shown

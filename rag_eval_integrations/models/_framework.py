@@ -247,10 +247,10 @@ class Extras:
     def learn(self, error: JudgeError, sent: Collection[str]) -> bool:
         """Stop sending what a refusal names, or all that was sent; False if it cannot help.
 
-        False for an outage, when nothing was sent, and for a status other than 400, 403 and 422; an
-        error without a status counts as a refusal.
+        False for an outage, no answer, when nothing was sent, and for a status other than 400, 403
+        and 422; another error without a status counts as a refusal.
         """
-        if isinstance(error, JudgeUnavailableError) or not sent:
+        if isinstance(error, JudgeUnavailableError | JudgeOutputError) or not sent:
             return False
         status = getattr(error, "status", None)
         if status is not None and status not in (400, 403, 422):

@@ -78,8 +78,8 @@ class CachedModel(WrappedModel):
         max_mb: float = 1024.0,
         keep: Keep = "complete",
     ) -> None:
-        if not max_mb >= 1:
-            raise ConfigurationError("max_mb", max_mb, "use a number from 1")
+        if not 1 <= max_mb < float("inf"):
+            raise ConfigurationError("max_mb", max_mb, "use a finite number from 1")
         if keep not in get_args(Keep):
             raise ConfigurationError("keep", keep, "use 'complete' or 'all'")
         super().__init__(model)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from json.encoder import encode_basestring_ascii as _quoted
+from numbers import Integral
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, model_validator
@@ -44,8 +45,8 @@ class Sentences(Record):
 
 def _number_as_text(value: object) -> object:
     # Data sets number their rows; the label is text from here on. bool is an int to Python.
-    """Return an integer as its digits; any other value, also a bool, as it is."""
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    """Return an integer, also NumPy's, as its digits; any other value, also a bool, as it is."""
+    return str(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
 
 
 # --- Documents, also those of LangChain and LlamaIndex, of which neither is imported

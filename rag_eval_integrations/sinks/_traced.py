@@ -63,7 +63,8 @@ class TraceSink(ABC):
     def write(self, batch: Sequence[Evaluation]) -> None:
         """Post the scores of each evaluation; a call without a trace is left out and counted.
 
-        If the first three requests all fail, the rest of the batch is not tried.
+        If the first three requests all fail, the rest of the batch is not tried, unless the tool
+        refused one of them: the others may be known to it.
 
         Args:
             batch: the evaluations.
@@ -86,10 +87,10 @@ class TraceSink(ABC):
             self._told.log("trace", message, type(self).__name__, sources, self.without)
         if traced:
             self._prepare()
-        left: list[Evaluation] = []
-        failures: list[Exception] = []
+        left, failures = list[Evaluation](), list[Exception]()
         for start in range(0, len(traced), self.group):
-            if start == len(left) >= _IN_VAIN * self.group:
+            in_vain = start == len(left) >= _IN_VAIN * self.group
+            if in_vain and not any(map(self._refused, failures)):
                 left += [each.evaluation for each in traced[start:]]
                 break
             group = traced[start : start + self.group]

@@ -233,7 +233,10 @@ class Worker:
                     helper.result()
             room = 0 if self._stopping else self._max_concurrency - len(running)
             claimed = await self._patiently(self._claim, room) if room else []
-            running |= {asyncio.create_task(self._judge(call)) for call in claimed}
+            held = {task.get_name() for task in running}
+            # Those that are held came back, since their leases ran out while the database was away.
+            fresh = [call for call in claimed if str(call.id) not in held]
+            running |= {asyncio.create_task(self._judge(c), name=str(c.id)) for c in fresh}
             if not running:
                 if once or self._stopping:
                     return

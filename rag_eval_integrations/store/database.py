@@ -328,7 +328,8 @@ class Store(_process.ProcessObserver):
     def claim(self, worker: str, most: int) -> list[ClaimedCall]:
         """Give a worker the calls that are due longest, for the time of a lease.
 
-        Calls whose lease has ended are due again. Each claim counts as a try. Empty if none is due.
+        Calls whose lease has ended are due again, also for the worker that held them. Each claim
+        counts as a try. Empty if none is due.
 
         Args:
             worker: id of the worker.

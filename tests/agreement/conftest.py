@@ -5,46 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from by_hand import labels_of
+
 from rag_eval_integrations import Evaluation, Labels, Score
 from rag_eval_integrations.agreement import Matched, Pair, agree
-from rag_eval_integrations.records import By, JudgeInfo, Sentence, Sentences, SentenceSupport
+from rag_eval_integrations.records import By, JudgeInfo, Sentence, Sentences
 
 
-def _score(name: str, value: float | None, probability: float | None, by: By, method: str) -> Score:
+def _score(name: str, value: float | None, by: By, **more: Any) -> Score:
     if value is None:
         return Score(name=name, status="unscored", unscored="refusal", by=by)
-    return Score(
-        name=name, status="scored", value=value, probability=probability, by=by, method=method
-    )
+    return Score(name=name, status="scored", value=value, by=by, **more)
 
 
 def make_evaluation(
-    identity: str = "x",
-    scores: Mapping[str, float | None] | None = None,
-    *,
-    row_key: str | None = None,
-    response: str | None = "Yes.",
-    probability: float | None = None,
-    labels: Labels | None = None,
-    sentences: Sentences | None = None,
-    by: By | None = None,
-    method: str = "labels",
-    model: str | None = None,
-) -> Evaluation:
+    identity: str = "x", scores: Mapping[str, float | None] | None = None, *, by: By | None = None,
+    probability: float | None = None, method: str = "labels", model: str | None = None, **more: Any,
+) -> Evaluation:  # fmt: skip
     made = By(judge="j", formulas="ragbench") if by is None else by
-    return Evaluation(
-        id=identity,
-        row_key=f"key of {identity}" if row_key is None else row_key,
-        question="?",
-        response=response,
-        scores={
-            name: _score(name, value, probability if name == "adherence" else None, made, method)
-            for name, value in (scores or {}).items()
-        },
-        labels=labels,
-        sentences=sentences or Sentences(),
-        judge=JudgeInfo(name="j", model=model),
-    )
+    chances = {"adherence": probability}
+    valued = {
+        name: _score(name, value, made, probability=chances.get(name), method=method)
+        for name, value in (scores or {}).items()
+    }
+    usual: dict[str, Any] = {"row_key": f"key of {identity}", "question": "?", "response": "Yes."}
+    usual |= {"labels": None, "sentences": Sentences(), "judge": JudgeInfo(name="j", model=model)}
+    return Evaluation(id=identity, scores=valued, **{**usual, **more})
 
 
 def make_sentences(documents: str, response: str = "") -> Sentences:
@@ -61,20 +47,8 @@ def make_labels(
     support: Mapping[str, tuple[str, bool | None]] | None = None,
     **probabilities: Mapping[str, float],
 ) -> Labels:
-    chances: Any = {name: dict(values) for name, values in probabilities.items()}
-    return Labels(
-        all_relevant_sentence_keys=tuple(relevant.split()),
-        all_utilized_sentence_keys=tuple(utilized.split()),
-        sentence_support_information=tuple(
-            SentenceSupport(
-                response_sentence_key=key,
-                supporting_sentence_keys=tuple(keys.split()),
-                fully_supported=full,
-            )
-            for key, (keys, full) in (support or {}).items()
-        ),
-        **chances,
-    )
+    entries = {key: (keys.split(), full) for key, (keys, full) in (support or {}).items()}
+    return labels_of(relevant.split(), utilized.split(), entries, **probabilities)
 
 
 def agreed(matched: Matched | Sequence[Pair], **options: Any) -> Any:

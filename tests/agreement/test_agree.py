@@ -2,54 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import random
 
 import pytest
 
 from rag_eval_integrations.agreement import Matched, Pair, agree, agree_with_numbers
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.records import By
+from rag_eval_integrations.records import By, Evaluation, Sentence, Sentences
 
-from .conftest import agreed, make_evaluation
-
-
-def random_pairs(n: int, seed: int = 0) -> list[Pair]:
-    """Rows of two data sets with all scores, drawn with a seed."""
-    generator = random.Random(seed)
-    pairs = []
-    for row in range(n):
-        bad = generator.random() < 0.3
-        doubt = min(1.0, max(0.0, generator.gauss(0.6 if bad else 0.4, 0.2)))
-        truth = {"context_relevance": generator.random(), "adherence": float(not bad)}
-        guess = {
-            "context_relevance": min(1.0, truth["context_relevance"] * generator.random()),
-            "adherence": float(doubt < 0.5),
-        }
-        ours = make_evaluation(str(row), guess, probability=1 - doubt)
-        pairs.append(Pair(ours, make_evaluation(str(row), truth), dataset=f"set {row % 2}"))
-    return pairs
+from .conftest import agreed, make_evaluation, make_labels, make_sentences
 
 
-def test_the_json_has_the_contracted_shape() -> None:
-    """Every contracted field is there, in JSON that holds no NaN; data sets repeat the shape."""
-    content = agreed(Matched(tuple(random_pairs(60)), 1, 2))
+def random_pairs(n: int) -> list[Pair]:
+    """Rows of two data sets, drawn with a seed."""
+    chance = random.Random(0).random
 
-    json.dumps(content, allow_nan=False)
-    assert (content["n"], content["unmatched"]) == (60, 3)
-    relevance = content["scores"]["context_relevance"]
-    statistics = {"rmse", "pearson", "spearman", "kendall"}
-    assert relevance.keys() == {"n", "ci95"} | statistics
-    assert relevance["ci95"].keys() == statistics
-    adherence = {"n", "positives", "rmse", "auroc", "kappa", "ci95"}
-    assert content["scores"]["adherence"].keys() == adherence
-    kinds = {"relevant", "utilized", "supporting", "supported", "unsupported"}
-    assert content["keys"].keys() == kinds
-    assert content["by_dataset"].keys() == {"set 0", "set 1"}
-    for group in content["by_dataset"].values():
-        assert group["n"] == 30
-        assert group["scores"].keys() == content["scores"].keys()
-    assert content["formulas"]["adherence"]["formulas"] == "ragbench"
+    def side(row: int) -> Evaluation:
+        scores = {"context_relevance": chance(), "adherence": float(chance() < 0.7)}
+        return make_evaluation(str(row), scores, probability=chance())
+
+    return [Pair(side(row), side(row), dataset=f"set {row % 2}") for row in range(n)]
 
 
 def test_row_order_changes_nothing() -> None:
@@ -114,17 +86,15 @@ def test_gold_of_several_annotators_is_compared_and_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "column", "by"),
-    [
-        ("context_utilization", "gpt35_utilization", By(formulas="gpt-labeling")),
-        ("context_relevance", "gpt3_context_relevance",
-         By(formulas="gpt-labeling", relevance_baseline=20)),
-    ],
+    ("name", "column", "baseline"),
+    [("context_utilization", "gpt35_utilization", None),
+     ("context_relevance", "gpt3_context_relevance", 20)],
 )  # fmt: skip
 def test_columns_of_another_formula_are_left_out_with_a_note(
-    name: str, column: str, by: By
+    name: str, column: str, baseline: int | None
 ) -> None:
     """The published |U|/T is not a rival of |U|/|R|."""
+    by = By(formulas="gpt-labeling", relevance_baseline=baseline)
     score = make_evaluation("a", {name: 0.5}, by=by)
 
     content = agreed([Pair(score, score, baselines={column: 0.5})], baselines=True)
@@ -144,15 +114,14 @@ def test_a_humans_numbers_are_correlated_on_their_own_scale() -> None:
     assert content == {"n": 2, "pearson": 1.0, "spearman": 1.0, "kendall": 1.0, "ci95": {}}
 
 
+def rated(name: str, value: float | None, human: int, dataset: str | None = None) -> Pair:
+    judged = make_evaluation(name, {"x": value})
+    return Pair(judged, make_evaluation(name), dataset=dataset, human=human)
+
+
 def test_human_numbers_of_pairs_are_in_the_result() -> None:
     """Whether an RMSE makes sense is asked of all rows, not of each data set."""
-    pairs = [
-        Pair(make_evaluation("a", {"x": 0.1}), make_evaluation("a"), dataset="low", human=1),
-        Pair(make_evaluation("b", {"x": 0.9}), make_evaluation("b"), dataset="high", human=5),
-        Pair(make_evaluation("c", {"x": None}), make_evaluation("c"), human=2),
-    ]
-
-    content = agreed(pairs)
+    content = agreed([rated("a", 0.1, 1, "low"), rated("b", 0.9, 5, "high"), rated("c", None, 2)])
 
     assert content["human"]["x"]["n"] == 2
     assert content["human"]["x"]["kendall"] == 1.0
@@ -162,13 +131,8 @@ def test_human_numbers_of_pairs_are_in_the_result() -> None:
 def test_human_numbers_are_not_compared_with_several_judges() -> None:
     """The rule against mixing holds without gold scores too."""
     other = make_evaluation("b", {"x": 0.5}, by=By(judge="other"))
-    pairs = [
-        Pair(make_evaluation("a", {"x": 0.5}), make_evaluation("a"), human=1),
-        Pair(other, make_evaluation("b"), human=2),
-    ]
-
     with pytest.raises(ConfigurationError, match="`judge`"):
-        agree(pairs)
+        agree([rated("a", 0.5, 1), Pair(other, make_evaluation("b"), human=2)])
 
 
 @pytest.mark.parametrize(
@@ -181,3 +145,34 @@ def test_bad_columns_are_refused_by_name(
     """Neither a missing row nor NaN slips into a figure."""
     with pytest.raises(ConfigurationError, match=f"`{field}`"):
         agree_with_numbers({"x": scores}, numbers)
+
+
+# Key by key: which sentences count
+
+
+def test_supporting_pairs_are_worked_by_hand() -> None:
+    """(a,0a) is in both, (b,0c) and (b,1a) in one: F1 2/4; special words are no sentences."""
+    both = make_sentences("0a 0b 0c 1a", "a b")
+    predicted = make_labels(support={"a": ("0a general", True), "b": ("0c", True)})
+    gold = make_labels(support={"a": ("0a", True), "b": ("1a", True), "z": ("0b", True)})
+    ours, theirs = (make_evaluation(labels=side, sentences=both) for side in (predicted, gold))
+
+    supporting = agreed([Pair(ours, theirs)])["keys"]["supporting"]
+
+    assert supporting["f1"] == 0.5
+    assert supporting["kappa"] == pytest.approx((2 * (1 * 5 - 1 * 1)) / (2 * 6 + 2 * 6))
+
+
+def test_rows_without_comparable_sentences_are_skipped_and_counted() -> None:
+    """No labels on a side, other keys or other texts; relevance needs no equal responses."""
+    labels = make_labels("0a", support={"a": ("0a", True)})
+    gold = make_evaluation("g", labels=labels, sentences=make_sentences("0a 0b", "a"))
+    reworded = Sentences(documents=(Sentence("0a", "Other."), Sentence("0b", "0B")))
+    splits = (make_sentences("0a 0b", "a b"), make_sentences("0a"), reworded)
+    rows = [make_evaluation(str(n), labels=labels, sentences=of) for n, of in enumerate(splits)]
+
+    content = agreed([Pair(row, gold) for row in [*rows, make_evaluation("none")]])
+
+    assert content["keys_skipped"] == 3
+    assert (content["keys"]["relevant"]["n"], content["keys"]["relevant"]["f1"]) == (1, 1)
+    assert (content["keys"]["supporting"]["n"], content["keys"]["supporting"]["f1"]) == (0, None)

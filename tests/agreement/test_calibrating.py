@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pages import promised_by, run_python, text_of
 
-from rag_eval_integrations.agreement import Pair, calibrate
+from rag_eval_integrations.agreement import Pair, calibrate, calibrating
 from rag_eval_integrations.agreement.calibrating import RIDGE, isotonic, needed_questions, platt
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.judges.calibration import ScoreMap, log_odds
+from rag_eval_integrations.judges.calibration import EDGE, MOST_KNOTS, log_odds
 from rag_eval_integrations.records import By, Score, ScoreEstimate
 
 from .conftest import make_evaluation, make_labels
@@ -33,12 +34,10 @@ def pair(
     if estimate is not None:
         made = ScoreEstimate(value=estimate, std_error=0.1, method="calibrated")
     score = Score(name=name, status="scored", value=value, method="labels", by=by, estimate=made)
-    asked = {"question": f"{number}?"}
-    predicted = make_evaluation(str(number)).model_copy(
-        update={"scores": {name: score}, "flags": flags, **asked}
-    )
-    labelled = make_evaluation(str(number), {name: gold}, by=GOLD)
-    return Pair(predicted, labelled.model_copy(update=asked))
+    identity, question = str(number), f"{number}?"
+    predicted = make_evaluation(identity, question=question, flags=flags)
+    labelled = make_evaluation(identity, {name: gold}, by=GOLD, question=question)
+    return changed(Pair(predicted, labelled), scores={name: score})
 
 
 def changed(row: Pair, **fields: object) -> Pair:
@@ -53,9 +52,9 @@ def drawn(n: int, truth: Truth, seed: int = 1) -> list[Pair]:
     return [pair(place, p, float(chance.random() < truth(p))) for place, p in enumerate(estimates)]
 
 
-def fit_of(pairs: Sequence[Pair], **options: float) -> ScoreMap:
-    calibration = calibrate(pairs, name="mine", **options)
-    return calibration.judges[0].scores["adherence"]
+def fit_of(pairs: Sequence[Pair], name: str = "adherence", **options: float) -> Any:
+    """The map of a score, which has all of its optional fields where rows were held out."""
+    return calibrate(pairs, name="mine", **options).judges[0].scores[name]
 
 
 def test_a_judge_that_is_too_sure_is_mapped_by_platt() -> None:
@@ -63,8 +62,6 @@ def test_a_judge_that_is_too_sure_is_mapped_by_platt() -> None:
     fitted = fit_of(drawn(199, lambda p: 0.3 + 0.4 * p), target_error=0.1)
 
     assert fitted.method == "platt"
-    assert fitted.rmse is not None
-    assert fitted.calibration_error is not None
     assert fitted.rmse[1] < fitted.rmse[0]
     assert fitted.calibration_error[1] < fitted.calibration_error[0]
     assert fitted(0.95) == pytest.approx(0.68, abs=0.12)
@@ -91,7 +88,6 @@ def test_a_calibrated_judge_is_left_as_it_is() -> None:
 
     assert fitted.method == "identity"
     assert "no map is better on held-out rows: RMSE 0." in fitted.why
-    assert fitted.rmse is not None
     assert fitted.rmse[0] == fitted.rmse[1]
     assert fitted(0.37) == 0.37
 
@@ -121,9 +117,9 @@ def test_empty_cases_of_the_formulas_are_not_fitted() -> None:
         labels = make_labels("" if place < 100 else "0a", "" if place < 100 else "0a")
         rows.append(changed(row, labels=labels))
 
-    calibration = calibrate(rows, name="mine").judges[0].scores["completeness"]
+    fitted = fit_of(rows, "completeness")
 
-    assert (calibration.n, calibration.estimator) == (200, "labels")
+    assert (fitted.n, fitted.estimator) == (200, "labels")
 
 
 def test_repeated_questions_count_once() -> None:
@@ -178,17 +174,14 @@ def test_gold_of_one_value_teaches_nothing() -> None:
 def test_judges_of_a_cascade_have_maps_of_their_own() -> None:
     """Each with its own number of rows; one with too few is left as it is."""
     other = By(judge="second", formulas="gpt-labeling")
+    flags = ("cascade_second",)
     rows = [changed(row, flags=("cascade_first",)) for row in drawn(250, lambda p: 0.5 * p)]
-    rows += [
-        pair(1000 + place, 0.9, float(place % 2), by=other, flags=("cascade_second",))
-        for place in range(20)
-    ]
+    rows += [pair(1000 + n, 0.9, float(n % 2), by=other, flags=flags) for n in range(20)]
 
     calibration = calibrate(rows, name="mine")
 
-    assert [(maps.judge, maps.scores["adherence"].method) for maps in calibration.judges] == [
-        ("j", "platt"), ("second", "identity"),
-    ]  # fmt: skip
+    methods = {maps.judge: maps.scores["adherence"].method for maps in calibration.judges}
+    assert methods == {"j": "platt", "second": "identity"}
     assert "20 questions, and" in calibration.judges[1].scores["adherence"].why
     with pytest.raises(ConfigurationError, match="judge"):  # not a cascade: a mixed file
         calibrate([*drawn(250, lambda p: p), pair(9_999, 0.9, 0.0, by=other)], name="mine")
@@ -218,11 +211,8 @@ def test_other_formulas_than_golds_are_refused() -> None:
 
 
 COARSE = st.integers(0, 8).map(lambda number: number / 8)
-ROWS = st.lists(
-    st.tuples(st.floats(0, 1) | COARSE, st.floats(0, 1) | st.sampled_from([0.0, 1.0])),
-    min_size=1,
-    max_size=40,
-)
+SCORED = st.tuples(st.floats(0, 1) | COARSE, st.floats(0, 1) | st.sampled_from([0.0, 1.0]))
+ROWS = st.lists(SCORED, min_size=1, max_size=40)
 Row = tuple[float, float]
 
 
@@ -239,12 +229,10 @@ def naive_levels(rows: list[Row]) -> list[float]:
         values = [value for group in gold[start : stop + 1] for value in group]
         return math.fsum(values) / len(values)
 
+    places = range(len(scores))
     return [
-        max(
-            min(mean(start, stop) for stop in range(place, len(scores)))
-            for start in range(place + 1)
-        )
-        for place in range(len(scores))
+        max(min(mean(start, stop) for stop in places[place:]) for start in places[: place + 1])
+        for place in places
     ]
 
 
@@ -279,3 +267,19 @@ def test_a_platt_map_is_where_no_step_lowers_the_loss(rows: list[Row]) -> None:
         for across, up in ((step, 0), (-step, 0), (0, step), (0, -step), (step, step)):
             if slope + across >= 0:
                 assert naive_loss(rows, slope + across, intercept + up) >= least - 1e-7
+
+
+def test_the_page_about_calibration_says_what_the_code_does(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Its example prints what its comment says, and its limits are those that a reader plans with."""
+    page = text_of("docs/calibration.md")
+    run_python("docs/calibration.md")
+
+    assert capsys.readouterr().out.splitlines() == promised_by("docs/calibration.md")
+    assert (calibrating.FOLDS, calibrating.LEAST_QUESTIONS) == (5, 30)
+    assert (calibrating.MANY_QUESTIONS, calibrating.TARGET_ERROR) == (200, 0.05)
+    assert (MOST_KNOTS, EDGE) == (6, 0.005)
+    for words in ("five folds", "at least 30", "from 200 questions", "e = .05", "at most 6", ".005",
+                  *(f"`{name}`" for name in calibrating.CALIBRATED)):  # fmt: skip
+        assert words in page

@@ -22,10 +22,8 @@ GOLD = [1.0, 1.0, 0.0, 1.0, 0.0, 0.0]
 
 
 def first(row: int, **fields: object) -> Evaluation:
-    probability = PROBABILITIES[row]
-    made = make_evaluation(
-        str(row), {"adherence": float(probability >= 0.5)}, probability=probability, by=FIRST
-    )
+    p = PROBABILITIES[row]
+    made = make_evaluation(str(row), {"adherence": float(p >= 0.5)}, probability=p, by=FIRST)
     return made.model_copy(update=fields)
 
 
@@ -51,9 +49,9 @@ def auroc(point: CascadePoint) -> float | None:
 
 def test_the_least_sure_rows_are_asked_first() -> None:
     """Every point asks a larger share; agreement and cost rise together until all is asked."""
-    points = cascade_curve(pairs(FIRSTS), SECONDS, steps=3)  # fmt: skip
+    points = cascade_curve(pairs(FIRSTS), SECONDS, steps=3)
 
-    assert [point.share for point in points] == [0, pytest.approx(1 / 3), pytest.approx(2 / 3), 1]
+    assert [point.share for point in points] == pytest.approx([0, 1 / 3, 2 / 3, 1])
     assert [point.usage.requests for point in points] == [0, 2, 4, 6]
     assert points[0].band is None
     assert [point.band for point in points[1:]] == pytest.approx([0.1, 0.4, 0.45])
@@ -133,10 +131,10 @@ def third(row: int) -> Evaluation:
     return made.model_copy(update={"usage": Usage(requests=10)})
 
 
-def reader(row: int, probability: float = 0.5, value: float | None = None) -> Evaluation:
+def reader(row: int, probability: float) -> Evaluation:
     """A second judge that gives probabilities and asks nobody."""
-    value = float(probability >= 0.5) if value is None else value
-    return make_evaluation(str(row), {"adherence": value}, probability=probability, by=SECOND)
+    scores = {"adherence": float(probability >= 0.5)}
+    return make_evaluation(str(row), scores, probability=probability, by=SECOND)
 
 
 def test_three_judges_have_a_point_per_pair_of_shares() -> None:

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from agreement_rows import scored
 from naive import GPT_LABELING, RAGBENCH, estimates
-from naive_agreement import Both, agreement, of_scores
+from naive_agreement import Both, agreement
 from own_rows import made_rows, second_opinion
 
 from rag_eval_integrations import Evaluation
-from rag_eval_integrations.agreement import Gold, Matched, agree, agree_with_numbers, match
+from rag_eval_integrations.agreement import Gold, Matched, agree, match
 
 ROWS = made_rows(64)
 
@@ -41,6 +41,7 @@ def assert_same_figures(
 ) -> int:
     """Every figure and count is the naive one, and there is no other; says how many there were."""
     assert result.keys() - {"ci95"} == expected.keys(), place
+    assert result.get("ci95", {}).keys() <= expected.keys(), place
     checked = 0
     for name, value in expected.items():
         if isinstance(value, Mapping):
@@ -57,19 +58,8 @@ def test_every_figure_is_the_naive_one(formulas: str, probabilities: bool) -> No
     """Scores, sentences, baselines and a human's numbers; pooled, by data set, and their mean."""
     both, matched = judged(formulas, probabilities=probabilities)
 
-    result = agree(matched, baselines=True, resamples=0).to_json()
+    result = agree(matched, baselines=True, resamples=20).to_json()
 
     expected = agreement(both, of_all_sentences=formulas == RAGBENCH, human="rating")
     figures = {name: result[name] for name in expected}
     assert assert_same_figures(figures, expected) > 900
-
-
-def test_numbers_of_ones_own_are_compared_alike() -> None:
-    """`agree_with_numbers`: the same three correlations, and the RMSE on the scale of scores."""
-    both, _ = judged(RAGBENCH, probabilities=False)
-    scores = [row.predicted_scores["trace_average"] for row in both]
-    gold = [row.gold_scores["trace_average"] for row in both]
-
-    (result,) = agree_with_numbers({"x": scores}, gold, resamples=0).values()
-
-    assert_same_figures(result.to_json(), of_scores(both)["trace_average"])

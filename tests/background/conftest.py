@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -10,9 +13,8 @@ from typing import Any
 import pytest
 from by_hand import ScriptedJudge, labels_of
 
-from rag_eval_integrations.background import BackgroundEvaluator
-from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.records import Capture, Evaluation, Labelling, RagCall, SentencizedCall
+from rag_eval_integrations import BackgroundEvaluator, Capture, Evaluation, RagCall, RagEvaluator
+from rag_eval_integrations.records import Labelling, SentencizedCall
 
 LABELS = labels_of(["0a"], ["0a"], {"a": (["0a"], True)})
 WAIT = 20.0
@@ -43,8 +45,6 @@ class Gate:
         self.asked: list[str] = []
 
     async def label(self, call: SentencizedCall) -> Labelling:
-        import asyncio
-
         self.asked.append(call.call.id)
         while not self.open.is_set():  # noqa: ASYNC110 -- set by another thread
             await asyncio.sleep(0.005)
@@ -99,6 +99,12 @@ def busy(**options: Any) -> tuple[Gate, Kept, BackgroundEvaluator]:
     background(call(0))
     until(lambda: gate.asked == ["0"])
     return gate, kept, background
+
+
+def python(code: str, *words: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run code in a process of its own."""
+    command = [sys.executable, "-c", code, *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=200, **options)
 
 
 def until(claim: Callable[[], bool]) -> None:

@@ -17,14 +17,6 @@ from rag_eval_integrations.records import Labelling, SentencizedCall, Usage
 from .conftest import LABELS, WAIT, Kept, judged, submit
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 class Priced(ScriptedJudge):
     """Costs a quarter of a dollar a call, or nobody knows what."""
 
@@ -42,13 +34,13 @@ class Priced(ScriptedJudge):
 )
 def test_no_window_has_more_starts_than_the_limit(limit: float, most: int, window: float) -> None:
     """Asked every second for an hour, every window of that length holds at most that many."""
-    clock = Clock()
-    meter = Meter(Budget(per_minute=limit), monotonic=clock)
+    now = [1_000_000.0]
+    meter = Meter(Budget(per_minute=limit), monotonic=lambda: now[0])
     starts = []
     for _ in range(3600):
         if meter.start() is None:
-            starts.append(clock.now)
-        clock.now += 1.0
+            starts += now
+        now[0] += 1.0
 
     for start in starts:
         assert sum(start <= other < start + window for other in starts) <= most
@@ -57,13 +49,12 @@ def test_no_window_has_more_starts_than_the_limit(limit: float, most: int, windo
 
 def test_a_day_ends_at_midnight_utc() -> None:
     """What was spent yesterday is forgotten."""
-    clock = Clock()
-    meter = Meter(Budget(per_day_usd=1.0), clock=clock)
-    meter.spent(Usage(requests=1, cost_usd=0.6))
-    assert meter.start() is None
-    meter.spent(Usage(requests=1, cost_usd=0.6))
-    assert meter.start() == "the budget of 1 USD per day is spent"
-    clock.now += 86_400
+    now = [1_000_000.0]
+    meter = Meter(Budget(per_day_usd=1.0), clock=lambda: now[0])
+    for over in (None, "the budget of 1 USD per day is spent"):
+        meter.spent(Usage(requests=1, cost_usd=0.6))
+        assert meter.start() == over
+    now[0] += 86_400
 
     assert meter.start() is None
 

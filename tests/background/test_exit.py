@@ -18,7 +18,7 @@ from rag_eval_integrations.background import BackgroundEvaluator
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.testing import labels_reply
 
-from .conftest import busy, evaluator
+from .conftest import busy, evaluator, python
 
 pytestmark = pytest.mark.slow
 
@@ -54,9 +54,6 @@ for number in range(8):
     text = f"The ferry number {number} leaves at nine."
     background(RagCall(question="When?", documents=[text], response=text))
 """
-LABELS = labels_reply(["0a"], ["a"])
-
-
 Leave = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -69,13 +66,8 @@ def out(tmp_path: Path) -> Path:
 def leave(root: Path, out: Path) -> Leave:
     """Runs an app that submits eight calls and ends without a word to the evaluator."""
 
-    def run(
-        judge: str, url: str = "", more: str = "", app: str = APP, **options: Any
-    ) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-c", app + more, judge, str(out), url, json.dumps(options)],
-            capture_output=True, text=True, cwd=root, timeout=60,
-        )  # fmt: skip
+    def run(judge: str, url: str = "", more: str = "", app: str = APP, **options: Any) -> Any:
+        return python(app + more, judge, out, url, json.dumps(options), cwd=root)
 
     return run
 
@@ -83,7 +75,7 @@ def leave(root: Path, out: Path) -> Leave:
 @pytest.mark.parametrize("judge", ["threads", "http"])
 def test_what_is_pending_is_finished(leave: Leave, out: Path, judge: str) -> None:
     """Also with a judge that needs threads or looks up a host; and written, without a word."""
-    with LoopbackServer(Behaviour(latency=0.05, content=LABELS)) as server:
+    with LoopbackServer(Behaviour(latency=0.05, content=labels_reply(["0a"], ["a"]))) as server:
         url = server.base_url.replace("127.0.0.1", "localhost")
         done = leave(judge, url, exit_grace=20)
 

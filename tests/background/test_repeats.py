@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from rag_eval_integrations.background import BackgroundEvaluator
+from rag_eval_integrations import BackgroundEvaluator, Evaluation
 from rag_eval_integrations.background import _sink_delivery as delivery
-from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.sinks import PartlyWrittenError
 
 from .conftest import WAIT, Kept, call, evaluator, judged, submit, until
@@ -45,24 +44,6 @@ class Once(Failing):
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delivery, "_FIRST_PAUSE", 0.0)
-
-
-@pytest.mark.usefixtures("at_once")
-def test_a_place_that_was_down_gets_everything_once() -> None:
-    """In one batch or several; the other sink waits for nothing."""
-    sink, other = Failing(), Kept()
-    sink.down.set()
-    with BackgroundEvaluator(evaluator(), [sink, other]) as background:
-        submit(background, range(10))
-        until(lambda: len(sink.asked) > 3)
-        until(lambda: len(other.ids) == 10)
-        assert background.counters.sinks[0].pending == 10
-        sink.down.clear()
-        assert background.flush(WAIT)
-        counts = background.counters.sinks[0]
-
-    assert sorted(sink.ids, key=int) == [str(number) for number in range(10)]
-    assert (counts.written, counts.failed, counts.dropped, counts.pending) == (10, 0, 0, 0)
 
 
 @pytest.mark.usefixtures("at_once")
@@ -140,25 +121,6 @@ def test_the_queue_of_a_place_that_is_down_is_bounded(monkeypatch: pytest.Monkey
     assert not background.close(0.0)
 
 
-def test_flush_does_not_wait_for_the_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What waits is sent again at once: a service that is back has it before `flush` returns."""
-    monkeypatch.setattr(delivery, "_FIRST_PAUSE", 10_000.0)
-    monkeypatch.setattr(delivery, "_LONGEST_PAUSE", 10_000.0)
-    sink = Failing("1")
-    with BackgroundEvaluator(evaluator(), [sink]) as background:
-        sink.down.set()
-        submit(background, range(2))
-        until(lambda: bool(sink.asked))
-        sink.down.clear()
-        # 0 is written, 1 waits by itself. Under load a short `flush` may end before 0 is sent.
-        until(lambda: not background.flush(0.1) and bool(sink.ids))
-        assert sink.ids == ["0"]
-        sink.refused.clear()
-        assert background.flush(WAIT)
-
-    assert sink.ids == ["0", "1"]
-
-
 def test_pauses_grow_and_are_bounded() -> None:
     """Half a second, doubled each time, a minute at most."""
     assert [delivery.pause_after(n) for n in (1, 2, 3, 8, 10_000)] == [0.5, 1.0, 2.0, 60.0, 60.0]
@@ -176,3 +138,45 @@ def test_what_waits_at_the_end_is_counted_as_failed(log: pytest.LogCaptureFixtur
     counts = background.counters.sinks[0]
     assert (counts.written, counts.failed, counts.pending) == (0, 1, 0)
     assert "1 evaluation not written at close" in log.records[-1].getMessage()
+
+
+def test_flush_waits_for_what_was_there_whatever_is_written_meanwhile() -> None:
+    """Later evaluations that are written do not stand for one that the sink still refuses."""
+    sink = Failing("0")
+    with BackgroundEvaluator(evaluator(), [sink]) as background:
+        submit(background, [0])
+        until(lambda: bool(sink.asked))
+        done: list[bool] = []
+        flushing = threading.Thread(target=lambda: done.append(background.flush(WAIT)))
+        flushing.start()
+        submit(background, range(1, 4))
+        until(lambda: len(sink.ids) == 3)
+        assert not done
+        sink.refused.clear()
+        flushing.join(WAIT)
+
+    assert done == [True]
+    assert "0" in sink.ids
+
+
+def test_flush_uses_up_no_tries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An app may call it after every request: what is not taken yet is given up no earlier.
+
+    Nor does it wait for the pause: what a service that is back takes is written when it returns.
+    """
+    monkeypatch.setattr(delivery, "_FIRST_PAUSE", 10_000.0)
+    monkeypatch.setattr(delivery, "_LONGEST_PAUSE", 10_000.0)
+    sink = Failing("1")
+    sink.down.set()
+    with BackgroundEvaluator(evaluator(), [sink]) as background:
+        submit(background, range(2))
+        for times in range(1, 20):
+            until(lambda: not background.flush(0.01) and len(sink.asked) > times)  # noqa: B023
+            if times == 10:
+                assert sink.ids == []
+                sink.down.clear()
+        assert sink.ids == ["0"]  # 1 waits by itself
+        sink.refused.clear()
+        assert background.flush(WAIT)
+
+    assert sink.ids == ["0", "1"]

@@ -10,7 +10,7 @@ from by_hand import ScriptedJudge, keyed, labels_of
 
 from rag_eval_integrations import CascadeJudge, EmbeddedJudge, RagEvaluator
 from rag_eval_integrations.errors import ConfigurationError, JudgeOutputError
-from rag_eval_integrations.records import JudgeInfo, Labelling, Labels, SentencizedCall, Usage
+from rag_eval_integrations.records import JudgeInfo, Labelling, SentencizedCall, Usage
 from rag_eval_integrations.testing import ScriptedModel, labels_reply, small_call
 
 CALL = keyed([["A colony stays awake all winter."]], ["A colony stays awake all winter."])
@@ -38,8 +38,7 @@ class Sure:
 
 
 @pytest.mark.parametrize(
-    ("probability", "asked"),
-    [(0.29, 0), (0.3, 1), (0.7, 1), (0.71, 0), (None, 1)],
+    ("probability", "asked"), [(0.29, 0), (0.3, 1), (0.7, 1), (0.71, 0), (None, 1)]
 )
 async def test_the_second_is_asked_inside_of_the_band(
     probability: float | None, asked: int
@@ -58,16 +57,10 @@ async def test_the_second_is_asked_inside_of_the_band(
 
 async def test_a_call_that_the_first_cannot_label_goes_to_the_second() -> None:
     """The embedded judge refuses what is not English; the model is asked instead."""
-    german = keyed(
-        [["Der Turm ist dreihundert Meter hoch und steht seit über hundert Jahren in der Stadt."]],
-        ["Der Turm ist nach diesem Text dreihundert Meter hoch und auch sehr alt."],
-        question="Wie hoch ist der Turm, der in dieser Stadt seit hundert Jahren steht?",
-    )
-    second = ScriptedJudge(SECOND)
+    chinese = keyed([["巴黎是法国的首都。"]], ["在法国。"], question="巴黎在哪里？")
 
-    labelling = await CascadeJudge(EmbeddedJudge(), second).label(german)
+    labelling = await CascadeJudge(EmbeddedJudge(), ScriptedJudge(SECOND)).label(chinese)
 
-    assert len(second.asked) == 1
     assert labelling.judge.name == "scripted"
     assert labelling.flags == ("cascade_second", "first_unlabelled")
 
@@ -85,11 +78,13 @@ async def test_a_function_decides_instead_of_the_band() -> None:
         return len(seen) == 2
 
     second = ScriptedJudge(SECOND)
-    judge = CascadeJudge(Sure(0.5), second, ask_when=when, name="every second call")
+    first = Sure(0.5, "doubt_spread")  # doubts are its own then, and ask nobody
+    judge = CascadeJudge(first, second, ask_when=when, name="every second call")
 
     flags = [(await judge.label(CALL)).flags for _ in range(3)]
 
-    assert flags == [("cascade_first",), ("cascade_second", "first_rule"), ("cascade_first",)]
+    kept = ("doubt_spread", "cascade_first")
+    assert flags == [kept, ("cascade_second", "first_rule"), kept]
     assert seen[0] == (CALL.call.question, "sure")
 
 
@@ -100,15 +95,14 @@ async def test_every_score_says_which_judge_gave_it() -> None:
     plain = small_call().call
     other = plain.model_copy(update={"question": "Tell me of the ferry"})
 
-    asked = await RagEvaluator(cascade).evaluate(plain)
-    kept = await RagEvaluator(cascade).evaluate(other)
-
-    assert {score.by.judge for score in asked.scores.values()} == {"model"}
-    assert asked.usage.requests == 1
-    assert "cascade_second" in asked.flags
-    assert {score.by.judge for score in kept.scores.values()} == {"embedded"}
-    assert "cascade_first" in kept.flags
-    assert kept.usage.requests == 0
+    for call, judge, flag, requests in (
+        (plain, "model", "cascade_second", 1),
+        (other, "embedded", "cascade_first", 0),
+    ):
+        evaluation = await RagEvaluator(cascade).evaluate(call)
+        assert {score.by.judge for score in evaluation.scores.values()} == {judge}
+        assert flag in evaluation.flags
+        assert evaluation.usage.requests == requests
 
 
 async def test_a_second_judge_that_fails_is_an_error() -> None:
@@ -148,45 +142,33 @@ def test_a_band_that_is_none_is_refused(band: Any) -> None:
         CascadeJudge("embedded", ScriptedJudge(SECOND), ask_when=band)
 
 
-def test_a_model_cannot_be_first() -> None:
-    """It gives no probabilities, and would cost one request per call."""
-    with pytest.raises(ConfigurationError, match="first"):
-        CascadeJudge(ScriptedModel([]), ScriptedJudge(SECOND))  # type: ignore[arg-type]
-
-
 def test_the_probability_is_the_judges_estimate_or_the_product() -> None:
     """An estimate of the whole response comes before the sentences' probabilities."""
     labels = labels_of([], [], {"a": ([], True), "b": ([], True)})
-    soft = labels.model_copy(update={"supported_probabilities": {"a": 0.5, "b": 0.5}})
-
-    def probability(of: Labels) -> float | None:
-        return of.adherence_probability()
-
-    assert probability(labels) is None
-    assert probability(soft) == 0.25
-    assert probability(soft.model_copy(update={"estimates": {"adherence": (0.9, None)}})) == 0.9
-    assert probability(labels.model_copy(update={"supported_probabilities": {"a": 0.5}})) is None
+    soft = {"supported_probabilities": {"a": 0.5, "b": 0.5}}
+    for fields, probability in (
+        ({}, None),
+        ({"supported_probabilities": {"a": 0.5}}, None),
+        (soft, 0.25),
+        ({**soft, "estimates": {"adherence": (0.9, None)}}, 0.9),
+    ):
+        assert labels.model_copy(update=fields).adherence_probability() == probability
 
 
 def test_a_cascade_shows_both_judges_and_the_band() -> None:
     """Without addresses in memory, so that it is the same in every process."""
     second = ScriptedJudge(SECOND)
+    both = "CascadeJudge(EmbeddedJudge(), ScriptedJudge('scripted'), ask_when="
+    unnamed = CascadeJudge(EmbeddedJudge(), second, lambda call, _: True, name="all")
 
-    assert repr(CascadeJudge(EmbeddedJudge(), second, ask_when=(0.2, 0.5))) == (
-        "CascadeJudge(EmbeddedJudge(), ScriptedJudge('scripted'), ask_when=(0.2, 0.5))"
-    )
+    assert repr(CascadeJudge(EmbeddedJudge(), second, (0.2, 0.5))) == f"{both}(0.2, 0.5))"
+    assert repr(unnamed) == f"{both}all)"
     assert repr(CascadeJudge(Sure(0.5), second, is_question)).endswith("cascade.is_question)")
-    unnamed = CascadeJudge(Sure(0.5), second, lambda call, _: True, name="all")
-    assert repr(unnamed).endswith("ask_when=all)")
 
 
 @pytest.mark.parametrize(
     "when",
-    [
-        lambda call, labelling: True,
-        functools.partial(is_question),
-        Sure(0.5).rule,
-    ],
+    [lambda call, labelling: True, functools.partial(is_question), Sure(0.5).rule],
     ids=["lambda", "partial", "method"],
 )
 def test_a_rule_without_a_name_needs_one(when: Any) -> None:
@@ -220,20 +202,12 @@ async def test_without_a_band_the_first_judge_names_it() -> None:
         (Sure(0.9), Sure(0.5), ("cascade_first",), 1),
         (Sure(0.5), Sure(0.9, "own"), ("own", "cascade_second", "first_unsure"), 2),
         (Sure(0.5), Sure(0.4), ("cascade_third", "first_unsure", "second_unsure"), 3),
-        (
-            Sure(0.9, "doubt_spread"),
-            Sure(None),
-            ("cascade_third", "first_doubt_spread", "second_no_probability"),
-            3,
-        ),
-        (
-            Sure(0.6, "doubt_copied", "doubt_spread"),
-            Sure(0.0),
-            ("cascade_second", "first_unsure", "first_doubt_copied", "first_doubt_spread"),
-            2,
-        ),
+        (Sure(0.9, "doubt_spread"), Sure(None),
+         ("cascade_third", "first_doubt_spread", "second_no_probability"), 3),
+        (Sure(0.6, "doubt_copied", "doubt_spread"), Sure(0.0),
+         ("cascade_second", "first_unsure", "first_doubt_copied", "first_doubt_spread"), 2),
     ],
-)
+)  # fmt: skip
 async def test_three_judges_say_who_labelled_and_why(
     first: Sure, second: Sure, flags: tuple[str, ...], requests: int
 ) -> None:
@@ -262,22 +236,14 @@ async def test_a_judges_own_words_are_not_the_cascades() -> None:
     assert "cascade_third" in deeper.flags
 
 
-def test_more_than_five_judges_are_refused() -> None:
-    """There are no words for their places."""
+def test_more_than_five_judges_are_refused_and_so_is_a_model_in_the_first_place() -> None:
+    """There are no words for their places; a model gives no probabilities, and would cost a request."""
     judge: Any = ScriptedJudge(SECOND)
     for _ in range(4):
         judge = CascadeJudge(Sure(0.5), judge)
-    with pytest.raises(ConfigurationError, match="more than 5"):
-        CascadeJudge(Sure(0.5), judge)
-
-
-async def test_a_function_decides_without_doubts() -> None:
-    """Who gives a rule of their own gets that rule alone."""
-    labelling = await CascadeJudge(
-        Sure(0.5, "doubt_spread"), ScriptedJudge(SECOND), is_question
-    ).label(keyed([["A."]], ["A."], question="Tell me"))
-
-    assert labelling.flags == ("doubt_spread", "cascade_first")
+    for first, why in ((Sure(0.5), "more than 5"), (ScriptedModel([]), "first")):
+        with pytest.raises(ConfigurationError, match=why):
+            CascadeJudge(first, judge)  # type: ignore[arg-type]
 
 
 async def test_the_embedded_judge_says_where_words_end() -> None:
@@ -286,25 +252,19 @@ async def test_the_embedded_judge_says_where_words_end() -> None:
         ["The bridge of Alva was designed by the engineer Maria Bellini in her youth."],
         ["The engineer Giulia Conti was born in the harbour town of Ancona during winter."],
     ]
-    joined = keyed(
-        documents,
-        ["The engineer of the Alva bridge was born in the harbour town of Ancona."],
-        question="Where was the engineer of the Alva bridge born?",
-    )
-    single = keyed(
-        documents,
-        ["Maria Bellini, who was an engineer while young, had designed the bridge at Alva."],
-        question="Who designed the bridge of Alva?",
-    )
-    verbatim = keyed(
-        documents, ["The engineer Giulia Conti was born in the harbour town of Ancona."]
-    )
+    joined, single, verbatim = (
+        keyed(documents, [response], question=question)
+        for question, response in (
+            ("Where was the engineer of the Alva bridge born?",
+             "The engineer of the Alva bridge was born in the harbour town of Ancona."),
+            ("Who designed the bridge of Alva?",
+             "Maria Bellini, who was an engineer while young, had designed the bridge at Alva."),
+            ("Who?", "The engineer Giulia Conti was born in the harbour town of Ancona."),
+        )
+    )  # fmt: skip
 
-    calls = (joined, single, verbatim)
-    flags = [(await EmbeddedJudge().label(call)).flags for call in calls]
-
-    assert "doubt_spread" in flags[0]
-    assert not any(flag.startswith("doubt_") for flag in flags[1])
-    assert not any(flag.startswith("doubt_") for flag in flags[2])
+    for call, doubted in ((joined, True), (single, False), (verbatim, False)):
+        flags = (await EmbeddedJudge().label(call)).flags
+        assert [flag for flag in flags if flag.startswith("doubt_")] == ["doubt_spread"] * doubted
     passed = await CascadeJudge(EmbeddedJudge(), ScriptedJudge(SECOND), (0.0, 0.0)).label(joined)
     assert passed.flags[:2] == ("cascade_second", "first_doubt_spread")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,8 +20,7 @@ def evaluated(document: str, response: str, question: str = QUESTION) -> Evaluat
 
 
 def details(document: str, response: str, question: str = QUESTION) -> list[str]:
-    labels = evaluated(document, response, question).labels
-    assert labels is not None
+    labels: Any = evaluated(document, response, question).labels
     return [detail for found in labels.contradictions.values() for detail in found]
 
 
@@ -48,6 +48,7 @@ EVERYDAY = [
     ("The rehearsal is on Tuesday.", "The rehearsal is on Thursday.", "Thursday, Tuesday"),
     ("The film starts at 7 pm.", "The film starts at 7 am.", "am, pm"),
     ("A day pass costs 18 dollars.", "A day pass costs $20.", "20, 18"),
+    ("A laptop costs US$600 in the shop.", "A laptop costs US$700 in the shop.", "700, 600"),
     ("Ines leads the night shift.", "Oskar leads the night shift.", "Oskar, Ines"),
 ]  # fmt: skip
 """Document, answer, and the two details that the message names."""
@@ -140,9 +141,9 @@ def test_the_same_in_other_words_is_not_contradicted(
     assert details(document, truth, question) == []
 
 
-@pytest.mark.parametrize(
-    ("document", "lie", "question"),
-    [
+def test_answers_of_one_word_and_turned_sentences_are_compared() -> None:
+    """The question completes the answer; parts of a sentence may change places."""
+    lies = [
         ("The bus to Lugo departs at six.", "At seven.", "When does the bus to Lugo depart?"),
         ("Bern is the capital of Switzerland.", "Basel.", "What is the capital of Switzerland?"),
         ("The pharmacy is not open on Sunday.", "Yes, the pharmacy is open on Sunday.",
@@ -150,31 +151,21 @@ def test_the_same_in_other_words_is_not_contradicted(
         ("The pass is closed in January.", "In January, the pass is open.", "Is the pass open?"),
         ("Bern is the capital of Switzerland.", "The capital of Switzerland is Basel.",
          "What is it?"),
-    ],
-)  # fmt: skip
-def test_answers_of_one_word_and_turned_sentences_are_compared(
-    document: str, lie: str, question: str
-) -> None:
-    """The question completes the answer; parts of a sentence may change places."""
-    assert details(document, lie, question) != []
+    ]  # fmt: skip
+
+    assert [lie for document, lie, question in lies if not details(document, lie, question)] == []
 
 
 def test_only_the_contradicted_sentence_loses_its_support() -> None:
     """The others of the response keep theirs; the probability stays below the threshold."""
-    evaluation = evaluated(
-        "The ferry to Kos leaves at nine. Tickets cost 12 euros.",
-        "The ferry to Kos leaves at nine. Tickets cost 19 euros.",
-        "When does the ferry leave?",
-    )
+    said = "The ferry to Kos leaves at nine. Tickets cost"
+    evaluation = evaluated(f"{said} 12 euros.", f"{said} 19 euros.", "When does the ferry leave?")
 
-    labels = evaluation.labels
-    assert labels is not None
+    labels: Any = evaluation.labels
     assert [labels.support(key) for key in "ab"] == ["full", "partial"]
     assert labels.contradictions == {"b": ("19, where the document says 12",)}
-    assert (labels.adherence_probability() or 1) < 0.9
-    entry = labels.entry("b")
-    assert entry is not None
-    assert "conflict: 19, where the document says 12; " in entry.explanation
+    assert labels.adherence_probability() < 0.9
+    assert "conflict: 19, where the document says 12; " in labels.entry("b").explanation
 
 
 def test_a_long_sentence_costs_no_more_than_its_length() -> None:

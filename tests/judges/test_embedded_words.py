@@ -49,20 +49,18 @@ def test_stems_are_forgotten_when_they_are_many(monkeypatch: pytest.MonkeyPatch)
     assert list(map(stem, names)) == first
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
+def test_the_same_words_are_the_same_however_they_are_written() -> None:
+    """Composed or not, with ligatures, hidden hyphens, narrow spaces, zeros that say nothing."""
+    pairs = [
         ("café in Zürich", "cafe\u0301 in Zu\u0308rich"),
         ("efficient", "e\ufb03cient"),
         ("cooperate", "co\u00adop\u200berate"),
         ("12 000", "12\u202f000"),
         ("on the 3rd", "on the 03"),
         ("it costs 1299.00", "it costs 1,299"),
-    ],
-)
-def test_the_same_words_are_the_same_however_they_are_written(one: str, other: str) -> None:
-    """Composed or not, with ligatures, hidden hyphens, narrow spaces, zeros that say nothing."""
-    assert words(one).content == words(other).content
+    ]
+
+    assert [words(one).content for one, _ in pairs] == [words(other).content for _, other in pairs]
 
 
 def test_zeros_that_say_something_stay() -> None:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 import sys
-from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -26,22 +26,15 @@ from rag_eval_integrations.models import ThrottledModel
 from rag_eval_integrations.models.completion import Choice, Completion, CompletionRequest, ModelBase
 from rag_eval_integrations.records import Labelling, RagCall, SentencizedCall, Usage
 from rag_eval_integrations.sentences import Punkt, sentencize
-from rag_eval_integrations.testing import (
-    JudgeContract,
-    ScriptedModel,
-    labels_reply,
-    small_call,
-)
+from rag_eval_integrations.testing import JudgeContract, ScriptedModel, labels_reply, small_call
 
 REPLY = labels_reply(["0a", "0b", "1a"], ["a", "b"])
 CALL = small_call()
 
 
-def ended(reason: str, text: str = "") -> Completion:
-    return Completion(
-        choices=(Choice(text=text, finish_reason=reason),),  # type: ignore[arg-type]
-        usage=Usage(requests=1),
-    )
+def ended(reason: Any, text: str = "") -> Completion:
+    choice = Choice(text=text, finish_reason=reason)
+    return Completion(choices=(choice,), usage=Usage(requests=1))
 
 
 def keys_asked(request: CompletionRequest) -> tuple[list[str], list[str]]:
@@ -55,6 +48,12 @@ def obedient(request: CompletionRequest) -> str:
     return labels_reply(*keys_asked(request))
 
 
+async def evaluated(*replies: Any) -> tuple[ScriptedModel, Any]:
+    """The model that gave these replies, and the evaluation of the call by it."""
+    model = ScriptedModel([*replies])
+    return model, await RagEvaluator(model).evaluate(CALL.call)
+
+
 class TestContract(JudgeContract):
     """The contract that every judge keeps."""
 
@@ -64,17 +63,14 @@ class TestContract(JudgeContract):
 
 async def test_one_request_gives_all_four_scores() -> None:
     """Every TRACe score, from one request, with the prompt's version on it."""
-    model = ScriptedModel([REPLY])
-
-    evaluation = await RagEvaluator(model).evaluate(CALL.call)
+    model, evaluation = await evaluated(REPLY)
 
     assert len(model.requests) == 1
     assert {evaluation.scores[name].status for name in TRACE_SCORES} == {"scored"}
     by = evaluation.scores["adherence"].by
     assert (by.prompt_version, by.judge) == (PROMPT_VERSION, "scripted")
     assert evaluation.usage.requests == 1
-    assert model.requests[0].json_schema is not None
-    assert model.requests[0].temperature == 0.0
+    assert (model.requests[0].json_schema is None, model.requests[0].temperature) == (False, 0.0)
 
 
 async def test_a_reply_that_is_no_json_is_asked_for_once_more() -> None:
@@ -89,23 +85,19 @@ async def test_a_reply_that_is_no_json_is_asked_for_once_more() -> None:
     assert model.requests[1].messages[:2] == model.requests[0].messages
 
 
+REFUSED = Completion(choices=(Choice(text="", refusal="I won't."),))
+
+
 @pytest.mark.parametrize(
-    ("completion", "code"),
-    [
-        (Completion(choices=(Choice(text="", refusal="I won't."),)), "refusal"),
-        (ended("content_filter"), "content_filter"),
-    ],
+    ("reply", "code"), [(REFUSED, "refusal"), (ended("content_filter"), "content_filter")]
 )
 async def test_refusals_and_filters_are_unscored_with_that_reason(
-    completion: Completion, code: str
+    reply: Completion, code: str
 ) -> None:
     """Not zero, not an error, not asked again."""
-    model = ScriptedModel([completion])
-
-    evaluation = await RagEvaluator(model).evaluate(CALL.call)
+    _, evaluation = await evaluated(reply)
 
     assert {score.unscored for score in evaluation.scores.values()} == {code}
-    assert evaluation.usage.requests == completion.usage.requests
     assert evaluation.error is None
 
 
@@ -127,9 +119,8 @@ async def test_an_answer_cut_off_again_is_asked_for_in_halves() -> None:
         documents, response = keys_asked(request)
         return ended("length") if len(documents) > 2 else labels_reply(documents, response)
 
-    labelling = await LLMJudge(ScriptedModel(short_winded)).label(CALL)
+    labelling: Any = await LLMJudge(ScriptedModel(short_winded)).label(CALL)
 
-    assert labelling.labels is not None
     assert labelling.labels.all_relevant_sentence_keys == ("0a", "0b", "1a")
     assert labelling.windows == 2
     assert "several windows" in labelling.warnings[0]
@@ -147,14 +138,12 @@ async def test_answers_that_are_always_cut_off_are_unscored() -> None:
 
 async def test_missing_sentences_are_asked_for_once_and_alone() -> None:
     """One repair question names exactly the sentences that were left out."""
-    repair = json.dumps(
-        {"sentence_support_information": [{"response_sentence_key": "b", "fully_supported": False}]}
-    )
+    entry = {"response_sentence_key": "b", "fully_supported": False}
+    repair = json.dumps({"sentence_support_information": [entry]})
     model = ScriptedModel([labels_reply(["0a"], ["a"]), repair])
 
-    labels = (await LLMJudge(model).label(CALL)).labels
+    labels: Any = (await LLMJudge(model).label(CALL)).labels
 
-    assert labels is not None
     assert [labels.support(key) for key in "ab"] == ["full", "none"]
     assert labels.missing_keys == ()
     assert "response sentences b only" in model.prompts[1]
@@ -163,9 +152,7 @@ async def test_missing_sentences_are_asked_for_once_and_alone() -> None:
 @pytest.mark.parametrize("repair", ["no", ended("refusal"), labels_reply([], ["a"])])
 async def test_what_is_still_missing_is_unlabelled(repair: str | Completion) -> None:
     """No second repair question; the scores that need it say so."""
-    model = ScriptedModel([labels_reply(["0a"], ["a"]), repair])
-
-    evaluation = await RagEvaluator(model).evaluate(CALL.call)
+    model, evaluation = await evaluated(labels_reply(["0a"], ["a"]), repair)
 
     assert len(model.requests) == 2
     assert evaluation.scores["adherence"].unscored == "unlabelled_sentences"
@@ -179,17 +166,14 @@ EMPTY = labels_reply([], [])
 @pytest.mark.parametrize("repair", [EMPTY, "no", ended("refusal")])
 async def test_a_reply_that_labels_nothing_is_not_none(repair: str | Completion) -> None:
     """Empty fields, twice: every score is unscored. Labels that come the second time count."""
-    model = ScriptedModel([EMPTY, repair])
-
-    evaluation = await RagEvaluator(model).evaluate(CALL.call)
+    model, evaluation = await evaluated(EMPTY, repair)
 
     assert len(model.requests) == 2
     assert {score.unscored for score in evaluation.scores.values()} == {"judge_output_invalid"}
     assert "none of the response sentences" in str(evaluation.scores["adherence"].reason)
     assert evaluation.usage.requests == 2
 
-    model = ScriptedModel([EMPTY, labels_reply([], ["a", "b"])])
-    second = await RagEvaluator(model).evaluate(CALL.call)
+    _, second = await evaluated(EMPTY, labels_reply([], ["a", "b"]))
     assert second.scores["context_relevance"].value == 0.0
     assert second.scores["adherence"].status == "scored"
 
@@ -201,13 +185,12 @@ async def test_a_long_call_is_labelled_in_windows() -> None:
     call = sentencize(RagCall("q", documents, response), Punkt())
     model = ScriptedModel(obedient)
 
-    labelling = await LLMJudge(model, window_characters=500).label(call)
+    labelling: Any = await LLMJudge(model, window_characters=500).label(call)
 
     shown = [key for request in model.requests for key in keys_asked(request)[0]]
     assert len(model.requests) > 3
     assert shown == [sentence.key for sentence in call.documents]
     assert all(keys_asked(request)[1] == ["a", "b"] for request in model.requests)
-    assert labelling.labels is not None
     assert set(labelling.labels.all_relevant_sentence_keys) == set(shown)
     assert labelling.windows == len(model.requests)
 
@@ -224,48 +207,33 @@ async def test_too_many_windows_are_over_budget() -> None:
 
 async def test_a_model_is_asked_through_the_one_layer_that_retries() -> None:
     """A passing failure is not the call's failure, and nothing is wrapped twice."""
-    model = ScriptedModel([JudgeUnavailableError("429", retry_after=0.0), REPLY])
-    throttled = ThrottledModel(ScriptedModel([REPLY]))
+    model, evaluation = await evaluated(JudgeUnavailableError("429", retry_after=0.0), REPLY)
+    throttled = ThrottledModel(model)
 
-    evaluation = await RagEvaluator(model).evaluate(CALL.call)
-    wrapped = RagEvaluator(throttled).judge
-
-    assert evaluation.error is None
-    assert len(model.requests) == 2
-    assert isinstance(wrapped, LLMJudge)
+    assert (evaluation.error, len(model.requests)) == (None, 2)
+    wrapped: Any = RagEvaluator(throttled).judge
     assert wrapped.model is throttled
 
 
 async def test_warnings_and_model_of_the_endpoint_are_kept() -> None:
     """Every score has the warnings, and the model that answered."""
-    completion = Completion(
-        choices=(Choice(text=REPLY, finish_reason="stop"),),
-        usage=Usage(requests=2, prompt_tokens=100, completion_tokens=50),
-        model="small-model-2026",
-        warnings=("temperature was refused",),
-    )
+    own = {"model": "small-model-2026", "warnings": ("temperature was refused",)}
 
-    evaluation = await RagEvaluator(ScriptedModel([completion])).evaluate(CALL.call)
+    _, evaluation = await evaluated(ended("stop", REPLY).model_copy(update=own))
 
     assert evaluation.judge.model == "small-model-2026"
     assert evaluation.scores["adherence"].warnings == ("temperature was refused",)
-    assert evaluation.usage.prompt_tokens == 100
 
 
 @pytest.mark.parametrize(
-    "make",
-    [
-        lambda: LLMJudge(object()),  # type: ignore[arg-type]
-        lambda: LLMJudge(ScriptedModel([]), window_characters=0),
-        lambda: LLMJudge(ScriptedModel([]), max_windows=0),
-        lambda: LLMJudge(ScriptedModel([]), temperature=-0.1),
-        lambda: ScriptedModel("one text"),
-    ],
+    "wrong", [{"window_characters": 0}, {"max_windows": 0}, {"temperature": -0.1}, {"model": 5}]
 )
-def test_mistakes_raise_at_construction(make: Callable[[], object]) -> None:
+def test_mistakes_raise_at_construction(wrong: dict[str, Any]) -> None:
     """Naming the argument."""
-    with pytest.raises(ConfigurationError, match=r"`\w+` = "):
-        make()
+    with pytest.raises(ConfigurationError, match=f"`{next(iter(wrong))}` = "):
+        LLMJudge(**{"model": ScriptedModel([]), **wrong})
+    with pytest.raises(ConfigurationError, match="`replies` = "):
+        ScriptedModel("one text")
 
 
 async def test_the_estimate_is_what_labelling_then_takes() -> None:
@@ -318,13 +286,14 @@ def changed(name: str, value: object) -> str:
     return json.dumps({**json.loads(REPLY), name: value})
 
 
-@pytest.mark.parametrize("how", ["null", "unknown"])
+@pytest.mark.parametrize("how", ["null", "missing", "unknown"])
 @pytest.mark.parametrize("name", LISTS)
 async def test_a_list_that_says_nothing_is_asked_for_once_more(name: str, how: str) -> None:
     """The second reply counts, and the request says what was wrong with the first."""
-    model = ScriptedModel([changed(name, LISTS[name] if how == "unknown" else None), REPLY])
-
-    evaluation = await RagEvaluator(model).evaluate(CALL.call)
+    first = changed(name, LISTS[name] if how == "unknown" else None)
+    if how == "missing":
+        first = first.replace(f'"{name}": null', '"other": 1')
+    model, evaluation = await evaluated(first, REPLY)
 
     assert evaluation.scores["context_relevance"].value == 1.0
     assert evaluation.scores["adherence"].value == 1.0
@@ -337,9 +306,7 @@ async def test_a_list_that_says_nothing_is_asked_for_once_more(name: str, how: s
 @pytest.mark.parametrize(("name", "value"), [*LISTS.items(), ("all_utilized_sentence_keys", None)])
 async def test_a_list_that_says_nothing_twice_is_never_0(name: str, value: object) -> None:
     """Every score is unscored, with the list's name in the reason."""
-    reply = changed(name, value)
-
-    evaluation = await RagEvaluator(ScriptedModel([reply, reply])).evaluate(CALL.call)
+    _, evaluation = await evaluated(*[changed(name, value)] * 2)
 
     for score in evaluation.scores.values():
         assert (score.value, score.unscored) == (None, "judge_output_invalid")
@@ -355,9 +322,7 @@ async def test_an_empty_list_says_that_there_is_none() -> None:
         entry = {"supporting_sentence_keys": keys, "fully_supported": False}
         entries = [{"response_sentence_key": key, **entry} for key in "ab"]
         reply = {**json.loads(labels_reply(keys, [])), "sentence_support_information": entries}
-        model = ScriptedModel([json.dumps(reply)])
-
-        evaluation = await RagEvaluator(model).evaluate(CALL.call)
+        model, evaluation = await evaluated(json.dumps(reply))
 
         for name in ("context_relevance", "context_utilization", "adherence"):
             assert evaluation.scores[name].value == 0.0
@@ -378,9 +343,7 @@ async def test_an_entry_that_says_nothing_is_a_missing_one(entry: dict[str, obje
     name = "sentence_support_information"
     entries = [{"response_sentence_key": "a", "fully_supported": True}]
     entries.append({"response_sentence_key": "b", **entry})
-    model = ScriptedModel([changed(name, entries), json.dumps({name: entries[1:]})])
-
-    evaluation = await RagEvaluator(model).evaluate(CALL.call)
+    model, evaluation = await evaluated(changed(name, entries), json.dumps({name: entries[1:]}))
 
     assert "response sentences b only" in model.requests[1].messages[-1].content
     assert evaluation.scores["adherence"].unscored == "unlabelled_sentences"
@@ -388,21 +351,15 @@ async def test_an_entry_that_says_nothing_is_a_missing_one(entry: dict[str, obje
     assert ("unknown_keys" in evaluation.flags) == ("9z" in str(entry))
 
 
+ENTRY = {"response_sentence_key": "a", "supporting_sentence_keys": [], "fully_supported": True}
+MANY = [{**ENTRY, "explanation": f"so {number}"} for number in range(10_000)]
 FLOODS = {
     "spaces": " " * 1_000_000,
-    "braces": "{" * 1_000_000,
     "objects": '{"a": 1} ' * 100_000,
     "keys": changed("all_relevant_sentence_keys", ["9z"] * 100_000),
     "a key": changed("all_relevant_sentence_keys", ["to" * 500_000 + "!"]),
-    "entries": changed(
-        "sentence_support_information",
-        [
-            {"response_sentence_key": "a", "explanation": f"because {n}",
-             "supporting_sentence_keys": [], "fully_supported": True}
-            for n in range(10_000)
-        ],
-    ),
-}  # fmt: skip
+    "entries": changed("sentence_support_information", MANY),
+}
 
 
 @pytest.mark.slow
@@ -428,7 +385,6 @@ async def test_a_window_that_fails_ends_the_requests_of_the_others() -> None:
 
     class Half(ModelBase):
         name = "half"
-        retries = True
 
         async def complete(self, request: CompletionRequest) -> Completion:
             if "0a:" in request.messages[1].content:
@@ -436,9 +392,8 @@ async def test_a_window_that_fails_ends_the_requests_of_the_others() -> None:
                 raise JudgeRejectedError("no")
             try:
                 await asyncio.sleep(30)
-            except asyncio.CancelledError:
+            finally:
                 ended.append("cancelled")
-                raise
             raise AssertionError
 
     judge = LLMJudge(Half(), window_characters=40)
@@ -463,14 +418,11 @@ async def test_requests_of_a_bad_reply_are_counted() -> None:
 
 
 ODD = {
-    "relevance_explanation": "",
     "all_relevant_sentence_keys": ["0A.", "0a", "general", "zz"],
     "sentence_support_information": [
         {"response_sentence_key": "a.", "supporting_sentence_keys": ["[0b]", "0b"]},
-        {"response_sentence_key": "b", "supporting_sentence_keys": [], "fully_supported": True},
         {"response_sentence_key": "b", "supporting_sentence_keys": ["9z"], "fully_supported": None},
     ],
-    "overall_supported": False,
     "all_utilized_sentence_keys": ["0a, 0b"],
 }
 
@@ -480,14 +432,13 @@ async def test_labels_leave_the_judge_reconciled() -> None:
 
     class Own(LLMJudge):
         async def label(self, call: SentencizedCall) -> Labelling:
-            labelling = await super().label(call)
-            assert labelling.labels is not None
-            more = {"all_relevant_sentence_keys": ("0B.", "zz")}
-            return labelling.model_copy(update={"labels": labelling.labels.model_copy(update=more)})
+            labelling: Any = await super().label(call)
+            own = {"all_relevant_sentence_keys": ("0B.", "zz")}
+            labels = labelling.labels.model_copy(update=own)
+            return Labelling(labels=labels, judge=labelling.judge)
 
     judge = LLMJudge(ScriptedModel(lambda _: json.dumps(ODD)))
-    labels = (await judge.label(CALL)).labels
-    assert labels is not None
+    labels: Any = (await judge.label(CALL)).labels
     assert judge.keeps_keys
     assert reconcile(labels, CALL) == labels
     assert labels.all_relevant_sentence_keys == ("0a",)
@@ -495,6 +446,5 @@ async def test_labels_leave_the_judge_reconciled() -> None:
     assert labels.unknown_keys == ("9z", "zz")
 
     own = RagEvaluator(Own(ScriptedModel(lambda _: json.dumps(ODD))))
-    found = (await own.evaluate(CALL.call)).labels
-    assert found is not None
+    found: Any = (await own.evaluate(CALL.call)).labels
     assert found.all_relevant_sentence_keys == ("0b",)

@@ -20,7 +20,7 @@ from rag_eval_integrations import RagCall, RagEvaluator
 from rag_eval_integrations.errors import ConfigurationError, JudgeError, MissingDependencyError
 from rag_eval_integrations.judges import Judge, OnnxJudge, judge_from
 from rag_eval_integrations.judges._local_model import Pooling
-from rag_eval_integrations.records import Labelling, Labels, SentencizedCall
+from rag_eval_integrations.records import Labelling, SentencizedCall
 from rag_eval_integrations.sentences import Punkt, sentencize
 from rag_eval_integrations.testing import JudgeContract
 
@@ -58,8 +58,8 @@ def labelled(judge: Judge, call: SentencizedCall) -> Labelling:
     return asyncio.run(judge.label(call))
 
 
-def labels_of(judge: Judge, call: SentencizedCall) -> Labels:
-    """Label one call that can be labelled."""
+def labels_of(judge: Any, call: SentencizedCall) -> Any:
+    """Label one call that can be labelled: its labels have all of their optional fields."""
     labels = labelled(judge, call).labels
     assert labels is not None
     return labels
@@ -85,10 +85,9 @@ def test_a_sentence_that_the_documents_hold_is_supported_and_another_is_not(nli:
 
     assert [labels.support(key) for key in "ab"] == ["full", "none"]
     assert labels.sentence_support_information[0].supporting_sentence_keys == ("0a",)
-    found = labels.supported_probabilities or {}
+    found = labels.supported_probabilities
     assert found["a"] > 0.9
-    assert found["b"] < 0.1
-    assert (labels.estimates or {})["adherence"][0] == found["b"]
+    assert labels.estimates["adherence"][0] == found["b"] < 0.1
 
 
 @pytest.mark.parametrize(
@@ -113,10 +112,8 @@ def test_the_config_names_the_outputs_in_any_order_and_case(
 
 def test_outputs_without_names_are_refused_unless_they_are_given(tmp_path: Path) -> None:
     """The message has what was found, and the argument to give; nothing is guessed."""
-    folder = tiny.pair_model(
-        tmp_path / "m", WORDS, ("LABEL_0", "LABEL_1"), good=1,
-        config={"problem_type": "single_label_classification"},
-    )  # fmt: skip
+    config = {"problem_type": "single_label_classification"}
+    folder = tiny.pair_model(tmp_path / "m", WORDS, ("LABEL_0", "LABEL_1"), good=1, config=config)
 
     with pytest.raises(ConfigurationError) as error:
         OnnxJudge(folder)
@@ -135,7 +132,7 @@ def test_a_multi_label_model_is_read_output_by_output(tmp_path: Path) -> None:
 
     def p(name: str, **config: str) -> float:
         judge = OnnxJudge(tiny.pair_model(tmp_path / name, WORDS, names, config=config))
-        return (labels_of(judge, half).supported_probabilities or {})["a"]
+        return float(labels_of(judge, half).supported_probabilities["a"])
 
     softmax, sigmoid = p("one"), p("many", problem_type="multi_label_classification")
 
@@ -151,7 +148,7 @@ def test_batches_of_any_size_give_the_same_labels(nli: Path) -> None:
     one, sixteen = (labels_of(OnnxJudge(nli, batch_size=size), of) for size in (1, 16))
 
     assert one == sixteen
-    assert len(set((one.supported_probabilities or {}).values())) > 3
+    assert len(set(one.supported_probabilities.values())) > 3
 
 
 def test_evidence_at_the_end_of_two_thousand_sentences_is_found(tmp_path: Path) -> None:
@@ -162,9 +159,8 @@ def test_evidence_at_the_end_of_two_thousand_sentences_is_found(tmp_path: Path) 
     of = call(GOOD, (filler, "The old bridge was built by Anna Berg."))
     assert len(of.documents) == 2000
 
-    labelling = labelled(judge, of)
+    labelling: Any = labelled(judge, of)
 
-    assert labelling.labels is not None
     [entry] = labelling.labels.sentence_support_information
     assert (entry.fully_supported, entry.supporting_sentence_keys) == (True, ("1a",))
     assert labelling.windows == 4
@@ -238,7 +234,7 @@ def test_a_model_exported_for_one_shape_reads_as_one_that_takes_any(
     def read(folder: Path, longest: int | None = None) -> object:
         if kind == "encoder":  # padding takes no part in the mean of the tokens
             found = labels_of(OnnxJudge(nli, relevance=folder), of).relevant_probabilities
-            return {key: round(p, 5) for key, p in (found or {}).items()}
+            return {key: round(p, 5) for key, p in found.items()}
         return labels_of(OnnxJudge(folder, max_length=longest), of).supported_probabilities
 
     assert read(fixed) == read(free, 48)
@@ -248,33 +244,22 @@ def test_a_model_exported_for_one_shape_reads_as_one_that_takes_any(
 
 
 def test_without_a_model_for_relevance_the_embedded_judges_is_taken_and_named(nli: Path) -> None:
-    """Its probabilities and estimates, and every score says so."""
-    of = call(GOOD)
-    embedded = labels_of(judge_from("embedded"), of)  # type: ignore[arg-type]
+    """Its estimates and probabilities, not what it says of support; every score says so."""
+    of = call("The old bridge was built by Anna Berg in 1890.",
+              ("The old bridge was built by Anna Berg in 1850.",))  # fmt: skip
+    embedded = labels_of(judge_from("embedded"), of)
 
     evaluation = RagEvaluator(OnnxJudge(nli)).evaluate_sync(of.call)
     labels = labels_of(OnnxJudge(nli), of)
 
     assert labels.relevant_probabilities == embedded.relevant_probabilities
     assert labels.utilized_probabilities == embedded.utilized_probabilities
-    relevance = evaluation.scores["context_relevance"]
-    assert (relevance.by.model or "").endswith("+ embedded")
-    assert any("embedded judge" in said for said in relevance.warnings)
-    assert relevance.estimate is not None
-    assert relevance.estimate.std_error is not None
-
-
-def test_the_embedded_judges_view_of_the_response_is_not_taken(nli: Path) -> None:
-    """Contradictions that it sees are about support, which is the model's."""
-    of = call("The old bridge was built by Anna Berg in 1890.",
-              ("The old bridge was built by Anna Berg in 1850.",))  # fmt: skip
-    embedded = labels_of(judge_from("embedded"), of)  # type: ignore[arg-type]
-
-    labels = labels_of(OnnxJudge(nli), of)
-
     assert embedded.contradictions
     assert not labels.contradictions
-    assert labels.relevant_probabilities == embedded.relevant_probabilities
+    relevance: Any = evaluation.scores["context_relevance"]
+    assert relevance.by.model.endswith("+ embedded")
+    assert any("embedded judge" in said for said in relevance.warnings)
+    assert relevance.estimate.std_error is not None
 
 
 @pytest.mark.parametrize("kind", ["cross", "encoder"])
@@ -291,16 +276,15 @@ def test_a_model_for_relevance_ranks_the_sentence_that_answers_first(
     evaluation = RagEvaluator(judge).evaluate_sync(of.call)
 
     for keys, found in (
-        (labels.all_relevant_sentence_keys, labels.relevant_probabilities or {}),
-        (labels.all_utilized_sentence_keys, labels.utilized_probabilities or {}),
+        (labels.all_relevant_sentence_keys, labels.relevant_probabilities),
+        (labels.all_utilized_sentence_keys, labels.utilized_probabilities),
     ):
         best = sorted(found, key=lambda key: -found[key])
         assert best[0] == "0a"
         assert all(0 <= p <= 1 for p in found.values())
         assert set(keys) == set(best[: round(sum(found.values()))])
     assert "0a" in labels.all_relevant_sentence_keys
-    score = evaluation.scores["context_relevance"]
-    assert score.estimate is not None
+    score: Any = evaluation.scores["context_relevance"]
     assert score.estimate.method == "expected"
     assert score.estimate.std_error is not None
     assert not any("embedded" in said for said in score.warnings)
@@ -456,9 +440,8 @@ def test_a_missing_package_names_the_extra(nli: Path, monkeypatch: pytest.Monkey
     """With the command that installs it."""
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
 
-    with pytest.raises(
-        MissingDependencyError, match=r"pip install 'rag-eval-integrations\[onnx\]'"
-    ):
+    command = r"pip install 'rag-eval-integrations\[onnx\]'"
+    with pytest.raises(MissingDependencyError, match=command):
         OnnxJudge(nli)
 
 
@@ -474,12 +457,10 @@ def test_the_version_changes_with_the_files_and_the_options(tmp_path: Path, nli:
 
     assert OnnxJudge(copy).version == first.version
     assert OnnxJudge(nli, batch_size=1, threads=1).version == first.version
-    changed = [
-        OnnxJudge(other), OnnxJudge(token), OnnxJudge(nli, threshold=0.6),
-        OnnxJudge(nli, max_windows=2), OnnxJudge(nli, max_length=48),
-        OnnxJudge(nli, labels=("supported", "unsupported", "unsupported")),
-        OnnxJudge(nli, relevance=tiny.cross_encoder(tmp_path / "r", WORDS)),
-    ]  # fmt: skip
+    same: Any = {"labels": ("supported", "unsupported", "unsupported")}
+    options: list[Any] = [{"threshold": 0.6}, {"max_windows": 2}, {"max_length": 48}, same]
+    options.append({"relevance": tiny.cross_encoder(tmp_path / "r", WORDS)})
+    changed = [OnnxJudge(other), OnnxJudge(token), *(OnnxJudge(nli, **each) for each in options)]
     versions = {judge.version for judge in [first, *changed]}
     assert len(versions) == len(changed)  # names of the same meaning are the same
     assert RagEvaluator(first).fingerprint != RagEvaluator(OnnxJudge(other)).fingerprint
@@ -535,7 +516,6 @@ async def test_a_closed_judge_says_so(nli: Path) -> None:
     """Closing twice does no harm."""
     judge = OnnxJudge(nli)
     await judge.label(call(GOOD))
-
     await judge.aclose()
     await judge.aclose()
 
@@ -575,3 +555,10 @@ def test_another_process_makes_it_anew(nli: Path, monkeypatch: pytest.MonkeyPatc
     made_of = again.__reduce__()[0].keywords
     assert made_of.keys() == inspect.signature(OnnxJudge).parameters.keys()
     assert (made_of["batch_size"], made_of["threads"]) == (3, 1)
+
+
+def test_a_response_sentence_that_is_cut_is_told(nli: Path) -> None:
+    """A warning says that the end of a long response sentence was not read."""
+    for text, told in ((GOOD, False), (" ".join([*FILLER * 100, BAD]), True)):
+        warnings = labelled(OnnxJudge(nli), call(text)).warnings
+        assert ("its end was not read" in " ".join(warnings)) == told

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import ast
-import json
 import math
-import subprocess
-import sys
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from threading import Event
@@ -59,18 +56,15 @@ def test_the_length_is_the_shortest_that_a_file_says() -> None:
     bert: dict[str, object] = {"max_position_embeddings": 512}
     roberta = {"max_position_embeddings": 514, "model_type": "roberta", "pad_token_id": 1}
     long = {"max_position_embeddings": 8192}
-
-    assert input_length({}, None, (), None) == 512
-    assert input_length(bert, None, (1e30, None), None) == 512
-    assert input_length(roberta, None, (), None) == 512
-    assert input_length(bert, None, (None, 256), None) == 256
-    assert input_length(long, None, (), None) == 4096
-    assert input_length(long, 8192, (), None) == 8192
+    deberta: dict[str, object] = {**bert, "position_biased_input": False}
+    for config, wanted, limits, length in (
+        ({}, None, (), 512), (bert, None, (1e30, None), 512), (roberta, None, (), 512),
+        (bert, None, (None, 256), 256), (long, None, (), 4096), (long, 8192, (), 8192),
+        (deberta, None, (), 512), (deberta, 2048, (), 2048),
+    ):  # fmt: skip
+        assert input_length(config, wanted, limits, None) == length
     with pytest.raises(ConfigurationError, match="use tokens from 32 to 512"):
         input_length(bert, 513, (), None)
-    deberta: dict[str, object] = {**bert, "position_biased_input": False}
-    assert input_length(deberta, None, (), None) == 512
-    assert input_length(deberta, 2048, (), None) == 2048
 
 
 # --- Batches and windows
@@ -179,31 +173,14 @@ def test_a_heavy_package_is_imported_in_one_place() -> None:
     """And inside of a function there."""
     source = Path(rag_eval_integrations.__file__).parent
     heavy = {"onnxruntime", "tokenizers", "torch", "transformers"}
-    found = set()
-    for path in source.rglob("*.py"):
-        text = path.read_text(encoding="utf-8")
-        for node in ast.walk(ast.parse(text if any(name in text for name in heavy) else "")):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                names = [node.module]
-            for package in heavy & {name.split(".")[0] for name in names}:
-                assert isinstance(node, ast.stmt)
-                found.add((package, path.name, node.col_offset > 0))
+    pattern = rf"^( *)(?:import|from) ({'|'.join(heavy)})\b"
+    found = {
+        (package, path.name, indented != "")
+        for path in source.rglob("*.py")
+        for indented, package in re.findall(pattern, path.read_text(encoding="utf-8"), re.M)
+    }
 
     assert found == {
         ("onnxruntime", "onnx.py", True), ("tokenizers", "onnx.py", True),
         ("torch", "transformers.py", True), ("transformers", "transformers.py", True),
     }  # fmt: skip
-
-
-def test_importing_the_judges_loads_no_library_of_models() -> None:
-    """Not even the names of their classes do."""
-    code = (
-        "import sys, json, rag_eval_integrations.judges as judges\n"
-        "judges.OnnxJudge, judges.TransformersJudge\n"
-        "print(json.dumps(list(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-
-    tops = {name.split(".")[0] for name in json.loads(done.stdout)}
-    assert tops.isdisjoint({"onnxruntime", "tokenizers", "torch", "transformers", "numpy", "onnx"})

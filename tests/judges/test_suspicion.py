@@ -7,21 +7,20 @@ failures of the first half only: rates on new texts are lower than those on any 
 
 from __future__ import annotations
 
-import itertools
 import json
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from rag_eval_integrations.dataset import call_from, read_lines
-from rag_eval_integrations.judges import speaks_to_a_judge, suspicion
+from rag_eval_integrations.judges import speaks_to_a_judge
 from rag_eval_integrations.judges.suspicion import Pattern, Suspicion, patterns, patterns_in
 from rag_eval_integrations.records import RagCall
 
-CASES: dict[str, list[str]] = json.loads(
-    (Path(__file__).parent / "suspicion_cases.json").read_text(encoding="utf-8")
-)
+from .conftest import rows_of
+
+CASES = json.loads(Path(__file__).with_name("suspicion_cases.json").read_text("utf-8"))
 
 
 def half(kind: str, remainder: int) -> list[str]:
@@ -66,7 +65,6 @@ def test_an_order_ends_with_its_text() -> None:
 @pytest.mark.parametrize(
     "disguise",
     [
-        str,
         str.upper,
         lambda text: "\u200b".join(text),
         lambda text: text.replace(" ", "\u00a0"),
@@ -77,9 +75,8 @@ def test_an_order_ends_with_its_text() -> None:
         lambda text: text[:3] + "-\n" + text[3:],
     ],
 )
-def test_a_disguise_does_not_help(attack: str, disguise: object) -> None:
+def test_a_disguise_does_not_help(attack: str, disguise: Callable[[str], str]) -> None:
     """What a person still reads as the same words is read as the same words."""
-    assert callable(disguise)
     assert speaks_to_a_judge([f"The ferry leaves at nine.\n{disguise(attack)}."])
 
 
@@ -90,36 +87,8 @@ def test_a_call_speaks_to_a_judge_from_any_of_its_texts(place: str) -> None:
     of_call = Suspicion()
     for _ in range(2):
         assert not of_call(RagCall(question=plain, documents=[plain, plain], response=plain))
-        assert of_call(
-            RagCall(
-                question=order if place == "question" else plain,
-                documents=[plain, order if place == "document" else plain],
-                response=order if place == "response" else plain,
-            )
-        )
-
-
-def test_documents_that_come_again_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And no more of them are kept than stated; a question is read for every call."""
-    read: list[str] = []
-
-    def speaks(texts: tuple[str, ...]) -> bool:
-        read.extend(texts)
-        return False
-
-    monkeypatch.setattr(suspicion, "speaks_to_a_judge", speaks)
-    of_call = Suspicion()
-    for number in range(3):
-        of_call(RagCall(question=f"q{number}", documents=["a", "b", "a"], response=None))
-
-    assert read == ["q0", "", "a", "b", "q1", "", "q2", ""]
-
-    for number in range(600):
-        of_call(RagCall(question="q", documents=[f"d{number}"], response=None))
-    read.clear()
-    of_call(RagCall(question="q", documents=["a", "d599"], response=None))
-
-    assert read == ["q", "", "a"]
+        texts = dict.fromkeys(("question", "document", "response"), plain) | {place: order}
+        assert of_call(RagCall(texts["question"], [plain, texts["document"]], texts["response"]))
 
 
 def test_an_order_counts_and_a_report_does_not() -> None:
@@ -133,14 +102,7 @@ def test_an_order_counts_and_a_report_does_not() -> None:
 @pytest.mark.slow
 def test_rows_of_ragbench_are_not_flagged(ragbench: list[Path]) -> None:
     """At most one in a thousand: false alarms would teach people to look away."""
-    flagged = rows = 0
-    for path in ragbench:
-        for line in itertools.islice(read_lines(path, call_from), 150):
-            assert line.value is not None
-            call = line.value
-            rows += 1
-            flagged += speaks_to_a_judge(
-                [call.question, call.response or "", *(d.text for d in call.documents)]
-            )
-    assert rows > 1_000
-    assert flagged <= rows / 1_000
+    rows = [row for path in ragbench for row in rows_of(path, 150)]
+    texts = ([row["question"], row["response"], *row["documents"]] for row in rows)
+    assert len(rows) > 1_000
+    assert sum(map(speaks_to_a_judge, texts)) <= len(rows) / 1_000

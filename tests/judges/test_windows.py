@@ -57,14 +57,10 @@ def test_what_fits_exactly_is_one_window() -> None:
 
 def test_the_best_window_of_a_sentence_counts() -> None:
     """Full support keeps its own keys; support in parts is that of all windows together."""
-    one = labels_of(
-        ["0a"], ["0a"], {"a": (["0a"], False), "b": (["0a"], True), "c": (["0a", "0b"], False)}
-    )
-    two = labels_of(
-        ["1a", "0a"], ["1a"], {"a": (["1a"], True), "b": (["1a"], False), "c": (["1a"], False)}
-    )
+    in_one = {"a": (["0a"], False), "b": (["0a"], True), "c": (["0a", "0b"], False)}
+    in_two = {"a": (["1a"], True), "b": (["1a"], False), "c": (["1a"], False)}
 
-    joined = join([one, two])
+    joined = join([labels_of(["0a"], ["0a"], in_one), labels_of(["1a", "0a"], ["1a"], in_two)])
 
     assert [
         (e.response_sentence_key, e.supporting_sentence_keys, e.fully_supported)

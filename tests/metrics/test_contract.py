@@ -80,12 +80,6 @@ class OfCalls(CallMetric):
         return made(*self.given)
 
 
-class HasMeasure:
-    """The same, for one that asks a model."""
-
-    def measure(self) -> None: ...
-
-
 class Nameless(OfLabels):
     """A metric that forgot its names."""
 
@@ -103,14 +97,10 @@ class OfDocuments(OfLabels):
     judged = "documents"  # type: ignore[assignment]
 
 
-class HasScore:
-    """What a metric was before there were base classes."""
-
-    names = ("x",)
-    needs = "labels"
-
-    def score(self, call: object, labelling: object, by: object) -> tuple[Score, ...]:
-        return ()
+HasScore, HasMeasure = (
+    type(f"Has{name.title()}", (), {name: made}) for name in ("score", "measure")
+)
+"""What metrics were before there were base classes."""
 
 
 @pytest.mark.parametrize(
@@ -144,13 +134,10 @@ async def test_a_metric_of_calls_asks_nobody() -> None:
     """Neither the judge nor a model; and its scores name none."""
     judge = ScriptedJudge(LABELS)
 
-    evaluation = await RagEvaluator(judge, [OfCalls()]).evaluate(CALL)
-    assert (evaluation.scores["five"].value, evaluation.labels) == (0.5, None)
-    assert evaluation.usage == Usage()
-
-    evaluation = await RagEvaluator(judge, [Trace(), OfCalls()]).evaluate(CALL, only=["five"])
-    assert judge.asked == []
-    assert list(evaluation.scores) == ["five"]
+    for metrics in ([OfCalls()], [Trace(), OfCalls()]):
+        evaluation = await RagEvaluator(judge, metrics).evaluate(CALL, only=["five"])
+        assert {name: score.value for name, score in evaluation.scores.items()} == {"five": 0.5}
+        assert (evaluation.labels, evaluation.usage, judge.asked) == (None, Usage(), [])
 
 
 class Unstable(OfLabels):
@@ -217,8 +204,7 @@ async def test_a_metric_that_fails_or_breaks_its_promise_leaves_the_rest(
             assert said in str(score.reason)
             assert score.by.judge == (None if isinstance(broken, OfCalls) else judge.name)
         assert evaluation.scores["adherence"].value == 1.0
-        assert evaluation.error is not None
-        assert evaluation.error.stage == "metrics"
+        assert getattr(evaluation.error, "stage", None) == "metrics"
         assert evaluation.labels is not None
 
 
@@ -236,7 +222,7 @@ async def test_unknown_names_are_refused() -> None:
     """An evaluation without scores and without an error would look like success."""
     evaluator = RagEvaluator(ScriptedJudge(LABELS))
 
-    for only in (["adherance"], ["adherence", "adherance"], "adherence"):
+    for only in (["adherance"], ["adherence", "adherance"]):
         with pytest.raises(ConfigurationError, match="`only` = "):
             await evaluator.evaluate(CALL, only=only)
 
@@ -251,8 +237,7 @@ async def test_metadata_that_is_no_json_does_not_raise(value: Any) -> None:
 
     assert {score.value for score in evaluation.scores.values()} == {0.5}
     assert evaluation.metadata == {}
-    assert evaluation.error is not None
-    assert "put" in evaluation.error.message
+    assert "put" in str(evaluation.error)
 
 
 def test_one_maker_of_evaluations_without_a_result() -> None:

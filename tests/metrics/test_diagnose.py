@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from runs import call
 
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.metrics import diagnose
-from rag_eval_integrations.records import By, Evaluation, JudgeInfo, Score, Sentences
+from rag_eval_integrations.metrics import TRACE_SCORES, diagnose
+from rag_eval_integrations.records import By, Score
 
 OURS = By()
-GOOD = {
-    "context_relevance": 0.75,
-    "context_utilization": 0.80,
-    "completeness": 0.85,
-    "adherence": 1.0,
-}
+GOOD = dict(zip(TRACE_SCORES, (0.75, 0.80, 0.85, 1.0), strict=False))
 
 
 def scores(by: By = OURS, /, **values: float | None) -> dict[str, Score]:
@@ -30,9 +26,9 @@ def patterns(given: dict[str, Score], **cuts: float) -> list[str]:
     return [diagnosis.pattern for diagnosis in diagnose(given, **cuts)]
 
 
-@pytest.mark.parametrize(
-    ("values", "found"),
-    [
+def test_patterns() -> None:
+    """Each row of scores gives its pattern, and only that."""
+    rows: list[tuple[dict[str, float], list[str]]] = [
         ({"context_relevance": 0.85, "context_utilization": 0.40}, ["context_ignored"]),
         ({"context_relevance": 0.85, "context_utilization": 0.41}, []),
         ({"completeness": 0.50, "adherence": 1.0}, ["incomplete"]),
@@ -48,11 +44,9 @@ def patterns(given: dict[str, Score], **cuts: float) -> list[str]:
         ({**dict.fromkeys(GOOD, 0.0), "adherence": 1.0}, ["nothing_relevant_retrieved"]),
         # one finding, one fix: what is ignored is not called incomplete as well
         ({**GOOD, "context_utilization": 0.2, "completeness": 0.2}, ["context_ignored"]),
-    ],
-)
-def test_patterns(values: dict[str, float], found: list[str]) -> None:
-    """Each row of scores gives its pattern, and only that."""
-    assert patterns(scores(**values)) == found
+    ]
+
+    assert [(values, patterns(scores(**values))) for values, _ in rows] == rows
 
 
 def test_under_ragbench_use_is_divided_by_relevance() -> None:
@@ -86,10 +80,7 @@ def test_cut_offs_can_be_set() -> None:
 def test_an_evaluation_is_diagnosed_as_its_scores_are() -> None:
     """Whichever of them is passed, with the same cut-offs."""
     given = scores(**{**GOOD, "context_utilization": 0.3})
-    evaluation = Evaluation(
-        id="1", row_key="k", question="q", response="r", scores=given, labels=None,
-        sentences=Sentences(), judge=JudgeInfo(name="j"),
-    )  # fmt: skip
+    evaluation = call("1", given)
 
     (diagnosis,) = diagnose(evaluation)
     assert diagnosis.pattern == "context_ignored"

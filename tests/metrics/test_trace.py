@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 from by_hand import keyed, labels_of, scored
-from hypothesis import given
-from hypothesis import strategies as st
 
-from rag_eval_integrations import RagEvaluator
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.metrics import TRACE_SCORES, Trace
 from rag_eval_integrations.metrics.trace import formulas
 from rag_eval_integrations.metrics.trace.formulas import Formulas
-from rag_eval_integrations.records import (
-    By,
-    Capture,
-    JudgeInfo,
-    Labelling,
-    Labels,
-    RagCall,
-    Score,
-    SentencizedCall,
-)
+from rag_eval_integrations.records import Labels, Score, SentencizedCall
 
 CALL = keyed([["One.", "Two."], ["Three."]], ["A.", "B."])
 ALL = {"a": (["0a"], True), "b": (["0b"], True)}
@@ -38,20 +27,10 @@ def reasons(labels: Labels, call: SentencizedCall = CALL) -> dict[str, str | Non
 
 
 def evidence(score: Score, name: str) -> Any:
-    assert score.evidence is not None
-    return score.evidence[name]
+    return (score.evidence or {})[name]
 
 
 # --- Worked examples
-
-
-FOUR = ["0a", "0b", "1a", "1b"]
-WINTER = labels_of(
-    FOUR,
-    FOUR,
-    {"a": (["0a", "0b"], True), "b": (["1a"], True), "c": (["1b"], False)},
-)
-WINTER_CALL = keyed([["x", "y", "z"], ["x", "y"], ["x", "y"]], ["A.", "B.", "C."])
 
 
 def test_completeness_is_four_of_seven_and_names_what_is_missing() -> None:
@@ -77,22 +56,20 @@ def test_adherence_is_zero_when_one_sentence_is_not_supported() -> None:
     score = scored(Trace(), call, labels_of(["0a"], ["0a"], support))["adherence"]
 
     assert score.value == 0.0
-    assert evidence(score, "unsupported") == [
-        {
-            "key": "b",
-            "text": invented,
-            "support": "none",
-            "supporting_sentence_keys": [],
-            "explanation": "",
-        }
-    ]
+    none = {"support": "none", "supporting_sentence_keys": [], "explanation": ""}
+    assert evidence(score, "unsupported") == [{"key": "b", "text": invented, **none}]
     assert invented in (score.reason or "")
 
 
 def test_four_relevant_and_all_of_them_used() -> None:
     """0.20, 1.0, 1.0 and 0.0 with the baseline 20; average 0.55; 4/7 of the sentences without it."""
-    scores = scored(Trace(relevance_baseline=20), WINTER_CALL, WINTER)
-    by_sentences = scored(Trace(), WINTER_CALL, WINTER)["context_relevance"]
+    four = ["0a", "0b", "1a", "1b"]
+    support = {"a": (["0a", "0b"], True), "b": (["1a"], True), "c": (["1b"], False)}
+    labels = labels_of(four, four, support)
+    call = keyed([["x", "y", "z"], ["x", "y"], ["x", "y"]], ["A.", "B.", "C."])
+
+    scores = scored(Trace(relevance_baseline=20), call, labels)
+    by_sentences = scored(Trace(), call, labels)["context_relevance"]
 
     assert {name: score.value for name, score in scores.items()} == pytest.approx(
         dict(zip(TRACE_SCORES, (0.20, 1.0, 1.0, 0.0, 2 / 3, 0.55), strict=True))
@@ -108,22 +85,13 @@ def test_four_relevant_and_all_of_them_used() -> None:
 @pytest.mark.parametrize(
     ("relevant", "utilized", "by_labelling", "ragbench", "said"),
     [
-        (
-            [], [], (0.0, 0.0, 1.0), (0.0, 0.0, 1.0),
-            "No document sentence is relevant, so there was nothing to cover.",
-        ),
-        (
-            [], ["0a"], (0.0, 0.0, 0.0), (0.0, 1 / 3, 1.0),
-            "No document sentence is relevant, but the response used 1 (0a).",
-        ),
-        (
-            ["0a"], [], (1 / 3, 0.0, 0.0), (1 / 3, 0.0, 0.0),
-            "0 of 1 relevant sentence was used; relevant but unused: 0a.",
-        ),
-        (
-            ["0a"], ["0a"], (1 / 3, 1.0, 1.0), (1 / 3, 1 / 3, 1.0),
-            "1 of 1 relevant sentence was used.",
-        ),
+        ([], [], (0.0, 0.0, 1.0), (0.0, 0.0, 1.0),
+         "No document sentence is relevant, so there was nothing to cover."),
+        ([], ["0a"], (0.0, 0.0, 0.0), (0.0, 1 / 3, 1.0),
+         "No document sentence is relevant, but the response used 1 (0a)."),
+        (["0a"], [], (1 / 3, 0.0, 0.0), (1 / 3, 0.0, 0.0),
+         "0 of 1 relevant sentence was used; relevant but unused: 0a."),
+        (["0a"], ["0a"], (1 / 3, 1.0, 1.0), (1 / 3, 1 / 3, 1.0), "1 of 1 relevant sentence was used."),
     ],
 )  # fmt: skip
 def test_empty_cases(
@@ -194,12 +162,12 @@ def test_probabilities_are_an_estimate_beside_the_value_of_the_labels() -> None:
 
 def test_a_calibrated_estimate_comes_first() -> None:
     """`estimates` of a judge beat expectations, and never are the value; `@` names formulas."""
-    estimates = {
-        "completeness": (0.25, 0.1),
-        "adherence": (0.3, 0.05),
+    ours: dict[str, Any] = {"completeness": (0.25, 0.1), "adherence": (0.3, 0.05)}
+    utilization = {
         "context_utilization@gpt-labeling": (0.8, 0.3),
         "context_utilization": (0.4, None),
     }
+    estimates = ours | utilization
     labels = labels_of(["0a"], ["0a"], ALL, estimates=estimates, **PROBABILITIES)
 
     scores = scored(Trace(), CALL, labels)
@@ -218,38 +186,10 @@ def test_an_estimated_share_goes_by_the_baseline() -> None:
     """The judge estimates R / T; of 3 sentences, divided by 2 or by 30, it is R / baseline."""
     labels = labels_of(["0a"], ["0a"], ALL, estimates={"context_relevance": (0.4, 0.1)})
 
-    for baseline, value, error in (
-        (None, 0.4, 0.1),
-        (2, 0.6, 0.15),
-        (30, 0.04, 0.01),
-        (1, 1.0, 0.3),
-    ):
+    for baseline, value, error in ((None, 0.4, 0.1), (2, 0.6, 0.15), (30, 0.04, 0.01), (1, 1, 0.3)):
         score = scored(Trace(relevance_baseline=baseline), CALL, labels)["context_relevance"]
         expected = (pytest.approx(value), pytest.approx(error), "calibrated")
         assert estimate(score) == expected
-
-
-def test_a_judge_without_labels_leaves_every_score_unscored_with_its_reason() -> None:
-    """No labels: six unscored scores, none zero."""
-    judge = JudgeInfo(name="x")
-    labelling = Labelling(labels=None, judge=judge, unscored="refusal", reason="would not")
-
-    scores = Trace().score(CALL, labelling, By())
-
-    assert [(score.name, score.value, score.unscored, score.reason) for score in scores] == [
-        (name, None, "refusal", "would not") for name in TRACE_SCORES
-    ]
-
-
-def test_a_retrieval_alone_has_its_relevance() -> None:
-    """Without a response the other scores are unscored, and say why."""
-    capture = Capture(framework="langchain", documents_from="retriever")
-    call = RagCall("How do bees live?", ["Bees live in hives."], None, capture=capture)
-
-    first, *rest = RagEvaluator(metrics=[Trace()]).evaluate_sync(call).scores.values()
-
-    assert (first.name, first.status) == (TRACE_SCORES[0], "scored")
-    assert {score.unscored for score in rest} == {"empty_response"}
 
 
 def test_thresholds_give_a_verdict() -> None:
@@ -275,46 +215,16 @@ def test_thresholds_give_a_verdict() -> None:
 )
 def test_mistakes_raise_at_construction(arguments: dict[str, object], field: str) -> None:
     """A wrong setting raises where it is made and names the field."""
-    with pytest.raises(ConfigurationError) as caught:
+    with pytest.raises(ConfigurationError, match=re.escape(f"`{field}` = ")):
         Trace(**arguments)  # type: ignore[arg-type]
-
-    assert caught.value.field == field
-
-
-KEYS = [f"{number}{letter}" for number in range(3) for letter in "abcd"]
-BIG = keyed([["w", "x", "y", "z"]] * 3, ["A.", "B."])
-subsets = st.lists(st.sampled_from(KEYS), unique=True)
-
-
-@given(relevant=subsets, utilized=subsets)
-def test_completeness_is_at_most_utilization(relevant: list[str], utilized: list[str]) -> None:
-    """With R not empty, C ≤ U under the default formulas, and both sets stay in [0, 1]."""
-    labels = labels_of(relevant, utilized, ALL)
-
-    default = scored(Trace(), BIG, labels)
-    ragbench = scored(Trace("ragbench"), BIG, labels)
-
-    complete, used = default["completeness"].value, default["context_utilization"].value
-    if relevant:
-        assert complete is not None
-        assert used is not None
-        assert complete <= used + 1e-12
-    for scores in (default, ragbench):
-        assert all(score.value is None or 0 <= score.value <= 1 for score in scores.values())
 
 
 def test_reasons_say_in_words_what_was_counted() -> None:
     """How many of how many, which, what was left; a reason's only figures are the value's."""
     labels = labels_of(["0a", "1a"], ["0a", "0b"], {"a": (["0a"], True), "b": ([], False)})
-    soft = labels.model_copy(
-        update={
-            "relevant_probabilities": {"0a": 0.9, "0b": 0.4, "1a": 0.7},
-            "utilized_probabilities": {"0a": 0.8, "0b": 0.6, "1a": 0.2},
-            "supported_probabilities": {"a": 0.9, "b": 0.8},
-        }
-    )
+    supported = {"supported_probabilities": {"a": 0.9, "b": 0.8}}
 
-    assert reasons(labels) == reasons(soft)
+    assert reasons(labels) == reasons(labels.model_copy(update={**PROBABILITIES, **supported}))
     assert reasons(labels) == {
         "context_relevance": "2 of 3 document sentences are relevant to the question (0a, 1a).",
         "context_utilization": "The response used 2 sentences (0a, 0b); 2 are relevant; relevant "

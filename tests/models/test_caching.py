@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,10 @@ from forked import forked
 
 from rag_eval_integrations.errors import ConfigurationError, JudgeUnavailableError
 from rag_eval_integrations.models import Choice, Completion, CompletionRequest, Message, Token
-from rag_eval_integrations.models.caching import CachedModel, CacheFile, Keep
+from rag_eval_integrations.models.caching import CachedModel, Keep
 from rag_eval_integrations.models.completion import FinishReason
 from rag_eval_integrations.records import Usage
+from rag_eval_integrations.testing import ScriptedModel
 
 
 def request(text: str = "?", **fields: object) -> CompletionRequest:
@@ -34,24 +36,17 @@ def answer(text: str = "yes", finish_reason: FinishReason = "stop") -> Completio
     return Completion(choices=(choice,), usage=usage, model="m-2", warnings=warnings)
 
 
-class Scripted:
+class Scripted(ScriptedModel):
     """Answers each request by its own text, unless told what; counts."""
 
-    name: str
-
-    def __init__(self, *answers: Completion | Exception, **fields: str | None) -> None:
-        fields = {"name": "scripted", "model": None, "version": None, "base_url": None} | fields
+    def __init__(self, *answers: Completion | Exception, **fields: str) -> None:
+        given = iter(answers)
+        super().__init__(lambda asked: next(given, None) or answer(asked.messages[0].content))
         vars(self).update(fields)
-        self._answers = list(answers)
-        self.asked = 0
 
-    async def complete(self, request: CompletionRequest) -> Completion:
-        self.asked += 1
-        await asyncio.sleep(0)
-        given = self._answers.pop(0) if self._answers else answer(request.messages[0].content)
-        if isinstance(given, Exception):
-            raise given
-        return given
+    @property
+    def asked(self) -> int:
+        return len(self.requests)
 
 
 @pytest.fixture
@@ -95,28 +90,23 @@ async def test_ten_askers_are_one_request_and_one_charge(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "fields",
+    ("fields", "model"),
     [
-        {"json_schema": {"type": "object"}}, {"schema_name": "labels"}, {"temperature": 0.5}, {"n": 2},
-        {"top_logprobs": 5}, {"max_tokens": 5}, {"seed": 1}, {"prompt_version": "2"},
-        {"messages": (Message(role="system", content="?"),)},
+        *(({name: value}, {}) for name, value in {
+            "json_schema": {"type": "object"}, "schema_name": "labels", "temperature": 0.5, "n": 2,
+            "top_logprobs": 5, "max_tokens": 5, "seed": 1, "prompt_version": "2",
+            "messages": (Message(role="system", content="?"),),
+        }.items()),
+        *(({}, {name: "2"}) for name in ("name", "model", "version", "base_url")),
     ],
 )  # fmt: skip
-async def test_all_of_a_request_is_in_the_key(path: Path, fields: dict[str, Any]) -> None:
-    """Any field that differs is another question."""
-    model = Scripted()
-    await told(path, model, request(), request().model_copy(update=fields))
-    assert model.asked == 2
-
-
-@pytest.mark.parametrize(
-    "fields", [{"name": "x"}, {"model": "m"}, {"version": "2"}, {"base_url": "http://127.0.0.1:1"}]
-)
-async def test_the_model_is_in_the_key(path: Path, fields: dict[str, str]) -> None:
-    """Name, model, version and endpoint: an answer of another model is not an answer of this one."""
-    other = Scripted(**fields)
+async def test_all_of_a_request_and_its_model_is_in_the_key(
+    path: Path, fields: dict[str, Any], model: dict[str, str]
+) -> None:
+    """Any field that differs is another question; an answer of another model is not this one's."""
+    other = Scripted(**model)
     await told(path, Scripted(), request())
-    await told(path, other, request())
+    await told(path, other, request().model_copy(update=fields))
     assert other.asked == 1
 
 
@@ -155,10 +145,9 @@ async def test_a_value_that_does_not_validate_is_asked_again(
 ) -> None:
     """A warning says so, and the new answer takes its place."""
     await told(path, Scripted(), request())
-    for broken in ("{", '{"schema": 1, "choices": []}', '{"schema": 9, "choices": []}', None):
-        with sqlite3.connect(path) as database:
-            database.execute("UPDATE completions SET value = coalesce(?, x'00')", (broken,))
-        database.close()
+    schemas = (f'\'{{"schema": {number}, "choices": []}}\'' for number in (1, 9))
+    for broken in ("'{'", *schemas, "x'00'"):
+        changed(path, f"UPDATE completions SET value = {broken}")
         model = Scripted()
 
         await told(path, model, request(), request())
@@ -201,31 +190,28 @@ async def test_a_forgotten_answer_is_asked_for_again(path: Path) -> None:
     assert model.asked == 3
 
 
+async def until(holds: Callable[[], object]) -> None:
+    for _ in range(1000):
+        if holds():
+            return
+        await asyncio.sleep(0.01)
+
+
 async def test_an_answer_is_stored_although_its_caller_is_cancelled(path: Path) -> None:
-    """It has arrived and is paid for; the caller was cancelled while it was being stored."""
-    asked = asyncio.Event()
-
-    class Telling(Scripted):
-        async def complete(self, request: CompletionRequest) -> Completion:
-            asked.set()
-            return await super().complete(request)
-
+    """It has arrived and is paid for; while another process holds the file, the loop goes on."""
     holder = sqlite3.connect(path, isolation_level=None)
-    model = Telling()
+    model = Scripted()
     with CachedModel(model, path) as cached:
         holder.execute("BEGIN IMMEDIATE")
         task = asyncio.ensure_future(cached.complete(request()))
-        await asked.wait()
+        await until(lambda: model.asked)
         await asyncio.sleep(0.05)  # storing it has begun, and waits for the file
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        holder.execute("COMMIT")
+        holder.execute("COMMIT")  # by the loop: blocked, it would come here too late
         holder.close()
-        for _ in range(1000):
-            if rows(path):
-                break
-            await asyncio.sleep(0.01)
+        await until(lambda: rows(path))
 
         assert (await cached.complete(request())).usage == Usage()
     assert model.asked == 1
@@ -236,14 +222,8 @@ async def test_an_answer_is_stored_although_its_caller_is_cancelled(path: Path) 
 WRITER = """
 import asyncio, sys
 from rag_eval_integrations.models import CachedModel
-from rag_eval_integrations.models.caching import CacheFile
-from rag_eval_integrations.models.completion import *
-
-class Judge:
-    name = "scripted"
-    async def complete(self, request):
-        await asyncio.sleep(0.001)
-        return Completion(choices=(Choice(text=request.messages[0].content, finish_reason="stop"),))
+from rag_eval_integrations.models.completion import CompletionRequest, Message
+from rag_eval_integrations.testing import ScriptedModel
 
 async def one(cached, number):
     text = f"{sys.argv[2]}-{number}"
@@ -251,7 +231,8 @@ async def one(cached, number):
     print(text, flush=True)
 
 async def main():
-    with CachedModel(Judge(), sys.argv[1]) as cached:
+    model = ScriptedModel(lambda request: request.messages[0].content, latency=0.001)
+    with CachedModel(model, sys.argv[1]) as cached:
         for start in range(0, int(sys.argv[3]), 4):
             await asyncio.gather(*(one(cached, number) for number in range(start, start + 4)))
 
@@ -286,9 +267,7 @@ async def test_kill_9_loses_nothing_that_was_answered(path: Path) -> None:
     remembered = await told(path, model, *map(request, answered))
 
     assert [completion.text for completion in remembered] == answered
-    assert spared.returncode == 0
-    assert len(out.split()) == 400
-    assert model.asked == 0
+    assert (spared.returncode, len(out.split()), model.asked) == (0, 400, 0)
     assert len(answered) <= len(rows(path)) <= len(answered) + 4
 
 
@@ -311,29 +290,6 @@ def test_the_child_of_a_fork_opens_its_own_connection(path: Path) -> None:
 
     assert remembered.usage.requests == 0
     assert len(rows(path)) == 3
-
-
-def test_writing_does_not_block_the_loop(path: Path) -> None:
-    """While another process holds the file, the loop goes on with its other work."""
-    cached = CachedModel(Scripted(), path)
-    holder = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    holder.execute("BEGIN IMMEDIATE")
-
-    async def main() -> bool:
-        task = asyncio.ensure_future(cached.complete(request()))
-        for _ in range(10):
-            await asyncio.sleep(0.005)
-        waited = not task.done()
-        holder.execute("COMMIT")  # by the loop: blocked, it would come here too late
-        await task
-        return waited
-
-    waited = asyncio.run(main())
-    holder.close()
-    cached.close()
-
-    assert len(rows(path)) == 1
-    assert waited
 
 
 # --- Files -------------------------------------------------------------------------------------
@@ -375,7 +331,7 @@ def test_a_file_that_is_not_ours_stays_as_it_is(path: Path) -> None:
 
 def changed(path: Path, *commands: str) -> None:
     """Work on a database by other means."""
-    with contextlib.closing(sqlite3.connect(path)) as database:
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as database:
         for command in commands:
             database.execute(command)
 
@@ -386,11 +342,8 @@ def test_a_damaged_file_is_refused_and_not_changed(path: Path) -> None:
     asyncio.run(told(path, Scripted(), *requests))
     whole = path.read_bytes()
 
-    for content in (
-        whole[: len(whole) // 2],
-        whole[:8192] + os.urandom(16384) + whole[24576:],
-        whole[:100] + b"\xff" * 3996 + whole[4096:],
-    ):
+    middle = whole[:8192] + os.urandom(16384) + whole[24576:]
+    for content in (whole[: len(whole) // 2], middle, whole[:100] + b"\xff" * 3996 + whole[4096:]):
         path.write_bytes(content)
         assert "is damaged" in refused(path)
 
@@ -401,8 +354,7 @@ async def test_a_file_damaged_later_does_not_stop_the_run(
     """Answers that were paid for are returned; a warning says that they are not kept."""
     model = Scripted()
     with CachedModel(model, path) as cached:
-        assert isinstance(cached._file, CacheFile)
-        cached._file._execute("DROP TABLE completions")
+        changed(path, "DROP TABLE completions")
         for number in range(3):
             assert (await cached.complete(request(str(number)))).text == str(number)
 
@@ -450,17 +402,13 @@ async def test_an_answer_that_comes_after_closing_is_still_returned(path: Path) 
     cached.close()
 
     assert (await task).text == "?"
-    assert isinstance(cached._file, CacheFile)
-    assert cached._file._connection is None
+    assert rows(path) == []
 
 
 def test_arguments_out_of_range_are_refused(path: Path) -> None:
     """At construction, before a file is made."""
-    for value in (0, -1, float("nan")):
-        with pytest.raises(ConfigurationError, match="`max_mb`"):
-            CachedModel(Scripted(), path, max_mb=value)
-    with pytest.raises(ConfigurationError, match="`keep`"):
-        CachedModel(Scripted(), path, keep="some")  # type: ignore[arg-type]  # the point
-    with pytest.raises(ConfigurationError, match="`path` = None: use the path of a file"):
-        CachedModel(Scripted(), None)  # type: ignore[arg-type]  # a variable that is not set
+    wrong: list[tuple[str, Any]] = [("max_mb", n) for n in (0, -1, float("nan"), float("inf"))]
+    for field, value in (*wrong, ("keep", "some"), ("path", None)):
+        with pytest.raises(ConfigurationError, match=f"`{field}` = {value!r}: use "):
+            CachedModel(**{"model": Scripted(), "path": path, field: value})
     assert not path.exists()

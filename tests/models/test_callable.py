@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from typing import Any
 
 import pytest
 
@@ -21,10 +22,7 @@ class TestContract(ModelContract):
     """The contract that every model keeps."""
 
     def model(self, reply: str) -> Model:
-        async def answer(messages: list[dict[str, str]]) -> str:
-            return reply
-
-        return CallableModel(answer)
+        return CallableModel(lambda messages: reply)
 
 
 async def test_the_function_gets_role_and_content() -> None:
@@ -61,12 +59,8 @@ async def test_several_answers_and_what_is_left_out() -> None:
 
 async def test_something_else_than_text_is_refused() -> None:
     """With what it was."""
-
-    async def answer(messages: list[dict[str, str]]) -> str:
-        return {"a": 1}  # type: ignore[return-value]
-
     with pytest.raises(JudgeOutputError, match="returned dict"):
-        await CallableModel(answer).complete(REQUEST)
+        await CallableModel(lambda messages: {"a": 1}).complete(REQUEST)  # type: ignore[arg-type]
 
 
 async def test_plain_functions_and_objects_are_called_as_well() -> None:
@@ -94,14 +88,13 @@ async def test_plain_functions_and_objects_are_called_as_well() -> None:
 
 def test_mistakes_raise_at_construction() -> None:
     """Naming the argument."""
-    with pytest.raises(ConfigurationError, match="`function` = 'x'"):
-        CallableModel("x")  # type: ignore[arg-type]
-    with pytest.raises(ConfigurationError, match=r"`function` = .*is a class"):
-        CallableModel(dict)  # type: ignore[arg-type]
-    with pytest.raises(ConfigurationError, match="`name` = ''"):
-        CallableModel(lambda messages: "", name="")
-    with pytest.raises(ConfigurationError, match="`max_threads` = 0"):
-        CallableModel(lambda messages: "", max_threads=0)
+    wrong: list[tuple[Any, dict[str, Any], str]] = [
+        ("x", {}, "`function` = 'x'"), (dict, {}, "`function` = .*is a class"),
+        (ascii, {"name": ""}, "`name` = ''"), (ascii, {"max_threads": 0}, "`max_threads` = 0"),
+    ]  # fmt: skip
+    for function, options, said in wrong:
+        with pytest.raises(ConfigurationError, match=said):
+            CallableModel(function, **options)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import openai
 import pytest
-from loopback import Behaviour, LoopbackServer, Reply
+from loopback import LoopbackServer, Reply
 
 from rag_eval_integrations.errors import (
     ConfigurationError,
@@ -15,11 +15,11 @@ from rag_eval_integrations.errors import (
     JudgeUnavailableError,
 )
 from rag_eval_integrations.models import ThrottledModel
-from rag_eval_integrations.models.completion import CompletionRequest, Message
 from rag_eval_integrations.models.openai import OpenAIModel
 from rag_eval_integrations.records import Usage
 
-QUESTION = CompletionRequest(messages=(Message(role="user", content="Is it so?"),))
+from .conftest import QUESTION, Serve
+
 SECRET = "Zq8-planted-Secret-77"
 
 
@@ -40,6 +40,7 @@ def root_of(server: LoopbackServer) -> str:
         ("https://r.openai.azure.com/openai/deployments/d/chat/completions?api-version=1", "deployments/d'"),
         ("http://host/v1/models", "use 'http://host/v1'"),
         ("https://r.openai.azure.com/", "api_version"),
+        ("https://r.services.ai.azure.com/", "a URL that ends in /openai/v1"),
     ],
 )  # fmt: skip
 def test_a_mistaken_url_says_what_to_do(url: str, hint: str) -> None:
@@ -52,50 +53,44 @@ def test_a_mistaken_url_says_what_to_do(url: str, hint: str) -> None:
 
 
 @pytest.mark.parametrize("status", [404, 405])
-async def test_a_missing_v1_is_named(status: int) -> None:
+async def test_a_missing_v1_is_named(serve: Serve, status: int) -> None:
     """With the path that was asked for, and the URL that is probably meant."""
-    missing = Reply(status=status, body=b'{"detail": "Not Found"}')
-    with LoopbackServer(respond=lambda _: missing) as server:
-        root = root_of(server)
-        with pytest.raises(JudgeRejectedError) as without:
-            await OpenAIModel("m", base_url=root).complete(QUESTION)
-        with pytest.raises(JudgeRejectedError) as with_it:
-            await OpenAIModel("m", base_url=f"{root}/v1").complete(QUESTION)
-
-    assert f"should base_url end in /v1, as in {root}/v1?" in str(without.value)
-    assert str(with_it.value).endswith(f"POST {root}/v1/chat/completions was asked")
+    root = root_of(serve(Reply(status=status, body=b'{"detail": "Not Found"}'))[0])
+    for suffix, said in (
+        ("", rf"should base_url end in /v1, as in {root}/v1\?"),
+        ("/v1", f"POST {root}/v1/chat/completions was asked$"),
+    ):
+        with pytest.raises(JudgeRejectedError, match=said):
+            await OpenAIModel("m", base_url=root + suffix).complete(QUESTION)
 
 
-async def test_a_web_page_is_distinguished_from_an_answer() -> None:
+@pytest.mark.parametrize("answers", [0, 1])
+async def test_a_web_page_is_distinguished_from_an_answer(serve: Serve, answers: int) -> None:
     """What a wrong URL often gives: it is asked for once more at most, also where answers were given."""
     page = Reply(body=b"<!doctype html><p>Hi")
-    for answers in (0, 1):
-        replies = iter([None] * answers + [page] * 20)
-        with LoopbackServer(respond=lambda _: next(replies)) as server:  # noqa: B023
-            model = ThrottledModel(OpenAIModel("m", base_url=server.base_url))
-            for _ in range(answers):
-                await model.complete(QUESTION)
-            with pytest.raises(JudgeUnavailableError, match=r"page: is base_url right") as caught:
-                await model.complete(QUESTION)
-            asked = len(server.requests) - answers
+    server, model = serve([None] * answers + [page] * 20)
+    throttled = ThrottledModel(model)
+    for _ in range(answers):
+        await throttled.complete(QUESTION)
+    with pytest.raises(JudgeUnavailableError, match=r"page: is base_url right") as caught:
+        await throttled.complete(QUESTION)
 
-        assert asked in (1, 2)  # a reply that took long is not waited for again
-        assert caught.value.usage == Usage(requests=asked, failed=asked)
+    asked = len(server.requests) - answers
+    assert asked in (1, 2)  # a reply that took long is not waited for again
+    assert caught.value.usage == Usage(requests=asked, failed=asked)
 
 
-async def test_a_query_and_headers_go_along() -> None:
+async def test_a_query_and_headers_go_along(serve: Serve) -> None:
     """With every request, behind the path; `base_url`, which records and keys use, is without."""
-    with LoopbackServer() as server:
-        url, headers = f"{server.base_url}?route=eu&key={SECRET}", {"X-Route": "a b"}
-        model = OpenAIModel("m", base_url=url, default_headers=headers)
-        await model.complete(QUESTION)
+    server, _ = serve()
+    url, headers = f"{server.base_url}?route=eu&key={SECRET}", {"X-Route": "a b"}
+    model = OpenAIModel("m", base_url=url, default_headers=headers)
+    await model.complete(QUESTION)
 
-        path, _, query = server.paths[0].partition("?")
-        assert path.endswith("/v1/chat/completions")
-        assert server.headers[0]["x-route"] == "a b"
-        assert query == f"route=eu&key={SECRET}"
-        assert model.base_url == server.base_url
-        assert SECRET not in repr(vars(model)) + repr(model) + repr(model._address)
+    assert server.paths[0].endswith(f"/v1/chat/completions?route=eu&key={SECRET}")
+    assert server.headers[0]["x-route"] == "a b"
+    assert model.base_url == server.base_url
+    assert SECRET not in repr(vars(model)) + repr(model) + repr(model._address)
 
 
 @pytest.mark.parametrize(
@@ -108,18 +103,16 @@ async def test_a_query_and_headers_go_along() -> None:
         ("/openai/v1?api-version=preview", None, "/openai/v1/chat/completions?api-version=preview"),
     ],
 )  # fmt: skip
-async def test_azure(suffix: str, version: str | None, path: str) -> None:
+async def test_azure(serve: Serve, suffix: str, version: str | None, path: str) -> None:
     """The model is the deployment; the version comes from either place; the key has its header."""
-    with LoopbackServer() as server:
-        url = root_of(server) + suffix
-        model = OpenAIModel("m", base_url=url, api_version=version, api_key="k-1")
-        completion = await model.complete(QUESTION)
+    server, _ = serve()
+    url = root_of(server) + suffix
+    model = OpenAIModel("m", base_url=url, api_version=version, api_key="k-1")
+    await model.complete(QUESTION)
 
-        assert completion.text == '{"ok": true}'
-        assert server.paths == [path]
-        azure = "/openai/v1" not in suffix
-        assert server.headers[0].get("api-key") == ("k-1" if azure else None)
-        assert "api_version=" in model.version
+    assert server.paths == [path]
+    assert server.headers[0].get("api-key") == (None if "/openai/v1" in suffix else "k-1")
+    assert "api_version=" in model.version
 
 
 @pytest.mark.parametrize(
@@ -155,69 +148,63 @@ def test_mistaken_settings_raise_at_construction(field: str, changes: dict[str, 
 # --- A user's client -----------------------------------------------------------------------------
 
 
-async def test_a_given_client_is_used_and_left_open() -> None:
+async def test_a_given_client_is_used_and_left_open(serve: Serve) -> None:
     """Its URL, key and headers; its own retries would multiply with ours and are off."""
-    with LoopbackServer(Behaviour(statuses=(500,))) as server:
-        client = openai.AsyncOpenAI(
-            base_url=server.base_url, api_key=SECRET, default_headers={"X-Own": "1"}
-        )
-        model = OpenAIModel("m", client=client)
-        with pytest.raises(JudgeUnavailableError, match="scripted 500"):
-            await model.complete(QUESTION)
+    server, _ = serve(statuses=(500,))
+    url, headers = server.base_url, {"X-Own": "1"}
+    client = openai.AsyncOpenAI(base_url=url, api_key=SECRET, default_headers=headers)
+    model = OpenAIModel("m", client=client)
+    with pytest.raises(JudgeUnavailableError, match="scripted 500"):
         await model.complete(QUESTION)
-        await model.aclose()
+    await model.complete(QUESTION)
+    await model.aclose()
 
-        assert len(server.requests) == 2
-        assert server.headers[0]["x-own"] == "1"
-        assert server.headers[0]["authorization"] == f"Bearer {SECRET}"
-        assert model.base_url == server.base_url
-        assert not client.is_closed()
-        assert SECRET not in repr(model) + repr(vars(model))
-        await client.close()
+    assert len(server.requests) == 2
+    assert server.headers[0]["x-own"] == "1"
+    assert server.headers[0]["authorization"] == f"Bearer {SECRET}"
+    assert model.base_url == server.base_url
+    assert not client.is_closed()
+    assert SECRET not in repr(model) + repr(vars(model))
+    await client.close()
 
 
-async def test_a_given_azure_client_is_used() -> None:
+async def test_a_given_azure_client_is_used(serve: Serve) -> None:
     """Its deployment is the model; its version is part of the model's."""
-    with LoopbackServer() as server:
-        client = openai.AsyncAzureOpenAI(
-            azure_endpoint=root_of(server), api_key="k", api_version="2024-10-21"
-        )
+    server, _ = serve()
+    azure: Any = {"azure_endpoint": root_of(server), "api_version": "2024-10-21"}
+    async with openai.AsyncAzureOpenAI(api_key="k", **azure) as client:
         model = OpenAIModel("d", client=client)
         await model.complete(QUESTION)
 
-        assert server.paths == ["/openai/deployments/d/chat/completions?api-version=2024-10-21"]
-        assert "api_version=2024-10-21" in model.version
+    assert server.paths == ["/openai/deployments/d/chat/completions?api-version=2024-10-21"]
+    assert "api_version=2024-10-21" in model.version
+
+
+def test_a_given_client_serves_one_loop(serve: Serve) -> None:
+    """Its connections belong to it: on another loop it would fail now and then."""
+    client = openai.AsyncOpenAI(base_url=serve()[0].base_url, api_key="k")
+    model = OpenAIModel("m", client=client)
+
+    async def once() -> None:
+        await model.complete(QUESTION)
         await client.close()
 
+    asyncio.run(once())
 
-def test_a_given_client_serves_one_loop() -> None:
-    """Its connections belong to it: on another loop it would fail now and then."""
-    with LoopbackServer() as server:
-        client = openai.AsyncOpenAI(base_url=server.base_url, api_key="k")
-        model = OpenAIModel("m", client=client)
-
-        async def once() -> None:
-            await model.complete(QUESTION)
-            await client.close()
-
-        asyncio.run(once())
-
-        with pytest.raises(JudgeRejectedError, match=r"event loop.*function that makes a client"):
-            asyncio.run(model.complete(QUESTION))
+    with pytest.raises(JudgeRejectedError, match=r"event loop.*function that makes a client"):
+        asyncio.run(model.complete(QUESTION))
 
 
-def test_a_function_makes_a_client_per_loop() -> None:
+def test_a_function_makes_a_client_per_loop(serve: Serve) -> None:
     """Each is closed with its loop."""
-    made = []
-    with LoopbackServer() as server:
+    url, made = serve()[0].base_url, []
 
-        def make() -> openai.AsyncOpenAI:
-            made.append(openai.AsyncOpenAI(base_url=server.base_url, api_key="k"))
-            return made[-1]
+    def make() -> openai.AsyncOpenAI:
+        made.append(openai.AsyncOpenAI(base_url=url, api_key="k"))
+        return made[-1]
 
-        model = OpenAIModel("m", client=make)
-        for _ in range(2):
-            asyncio.run(model.complete(QUESTION))
+    model = OpenAIModel("m", client=make)
+    for _ in range(2):
+        asyncio.run(model.complete(QUESTION))
 
-        assert len(made) == 2
-        assert [client.is_closed() for client in made] == [True, True]
+    assert [client.is_closed() for client in made] == [True, True]

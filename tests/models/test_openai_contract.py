@@ -3,47 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from loopback import Behaviour, LoopbackServer
 
-from rag_eval_integrations.models import CachedModel, Model, OpenAIModel, ThrottledModel
+from rag_eval_integrations.models import CachedModel, Model, ThrottledModel
 from rag_eval_integrations.testing import ModelContract, ScriptedModel
+
+from .conftest import Serve
 
 
 class _OverHttp(ModelContract):
     @pytest.fixture(autouse=True)
-    def _servers(self, tmp_path: Path) -> Iterator[None]:
-        self.opened: list[LoopbackServer] = []
-        self.caches: list[CachedModel] = []
-        self.folder = tmp_path
-        yield
-        for cache in self.caches:
-            cache.close()
-        for server in self.opened:
-            server.__exit__(None, None, None)
-
-    def openai(self, reply: str) -> OpenAIModel:
-        server = LoopbackServer(Behaviour(content=reply)).__enter__()
-        self.opened.append(server)
-        return OpenAIModel("m", base_url=server.base_url)
+    def _servers(self, serve: Serve, tmp_path: Path) -> Iterator[None]:
+        self.serve, self.folder = serve, tmp_path
+        with ExitStack() as self.opened:
+            yield
 
 
 class TestOpenAI(_OverHttp):
     """The endpoint itself."""
 
     def model(self, reply: str) -> Model:
-        return self.openai(reply)
+        return self.serve(content=reply)[1]
 
 
 class TestCaching(_OverHttp):
     """With a file of answers around that; a second answer would cost no request."""
 
     def model(self, reply: str) -> Model:
-        cached = CachedModel(ThrottledModel(self.openai(reply)), self.folder / "cache.db")
-        self.caches.append(cached)
-        return cached
+        asked = ThrottledModel(self.serve(content=reply)[1])
+        return self.opened.enter_context(CachedModel(asked, self.folder / "cache.db"))
 
 
 class TestScripted(ModelContract):

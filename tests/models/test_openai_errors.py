@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from loopback import Behaviour, LoopbackServer, Reply
+from loopback import Reply
 
 from rag_eval_integrations import RagCall, RagEvaluator, Trace
 from rag_eval_integrations.errors import (
@@ -19,13 +19,12 @@ from rag_eval_integrations.errors import (
 )
 from rag_eval_integrations.metrics.geval import GEval
 from rag_eval_integrations.models._failures import readable
-from rag_eval_integrations.models.completion import CompletionRequest, Message
-from rag_eval_integrations.models.openai import OpenAIModel
+from rag_eval_integrations.models.completion import CompletionRequest
 from rag_eval_integrations.models.throttling import ThrottledModel
 from rag_eval_integrations.testing import small_call
 
-USER = (Message(role="user", content="Is it so?"),)
-SCHEMA: Any = {"type": "object", "properties": {"ok": {"type": "boolean"}}}
+from .conftest import SCHEMA, USER, Serve
+
 JSON = CompletionRequest(messages=USER, json_schema=SCHEMA, temperature=0.5, n=2, max_tokens=9)
 
 FASTAPI = (
@@ -38,13 +37,6 @@ FASTAPI = (
 
 def error(message: str, status: int) -> Reply:
     return Reply.json({"error": {"message": message, "param": None}}, status)
-
-
-async def failure(reply: Reply) -> JudgeError:
-    """What a question raises where every reply is this one."""
-    with LoopbackServer(respond=lambda _: reply) as server, pytest.raises(JudgeError) as caught:
-        await OpenAIModel("m", base_url=server.base_url).complete(JSON)
-    return caught.value
 
 
 # --- Refusals under any status -------------------------------------------------------------------
@@ -61,33 +53,30 @@ async def failure(reply: Reply) -> JudgeError:
         "Failed to initialize samplers: failed to parse grammar",
     ],
 )
-async def test_a_refused_schema_steps_down(message: str) -> None:
+async def test_a_refused_schema_steps_down(serve: Serve, message: str) -> None:
     """By what the endpoint says; the step is remembered, and no path of its disk is."""
 
     def respond(body: Any) -> Reply | None:
         asked = (body.get("response_format") or {}).get("type")
         return error(message, 500) if asked == "json_schema" else None
 
-    with LoopbackServer(respond=respond) as server:
-        model = OpenAIModel("m", base_url=server.base_url)
-        completion = await model.complete(JSON)
+    server, model = serve(respond)
+    completion = await model.complete(JSON)
 
-        assert len(server.requests) == 2
+    assert len(server.requests) == 2
     assert model.capabilities.structured_by == "json_object"
     assert completion.parsed == {"ok": True}
     assert "/opt" not in repr(model.capabilities)
 
 
-async def test_a_printed_validation_error_is_cut_to_its_words() -> None:
+async def test_a_printed_validation_error_is_cut_to_its_words(serve: Serve) -> None:
     """It repeats the request, prompts included; none of that is kept or searched."""
     text = (
         "1 validation error:\n  {'type': 'int_type', 'loc': ('body', 'seed'), 'msg': 'Input should "
         "be an integer', 'input': 'The temperature is 5. My secret prompt.'}"
     )
-    replies = iter([error(text, 500)])
-    with LoopbackServer(respond=lambda _: next(replies, None)) as server:
-        model = OpenAIModel("m", base_url=server.base_url, seed=3)
-        await model.complete(JSON)
+    _, model = serve([error(text, 500)], settings={"seed": 3})
+    await model.complete(JSON)
 
     assert model.capabilities.refused == {"seed": "seed: Input should be an integer"}
 
@@ -113,44 +102,38 @@ OWN_OUTPUT = [
     ],
 )  # fmt: skip
 async def test_a_500_about_the_models_own_output_is_a_bad_reply_and_an_outage_is_not(
-    status: int, message: str, kind: type[JudgeError], words: str, requests: int
+    serve: Serve, status: int, message: str, kind: type[JudgeError], words: str, requests: int
 ) -> None:
     """The one is asked for once more, the other left to who retries; nothing is learned."""
-    with LoopbackServer(respond=lambda _: error(message, status)) as server:
-        model = OpenAIModel("m", base_url=server.base_url)
-        with pytest.raises(kind, match=words) as caught:
-            await model.complete(JSON)
+    server, model = serve(error(message, status))
+    with pytest.raises(kind, match=words) as caught:
+        await model.complete(JSON)
 
-        assert len(server.requests) == requests
+    assert len(server.requests) == requests
     assert getattr(caught.value, "status", status) == status
     assert model.capabilities.refused == {}
 
 
-async def test_a_bad_reply_that_does_not_repeat_is_forgotten() -> None:
+async def test_a_bad_reply_that_does_not_repeat_is_forgotten(serve: Serve) -> None:
     """The second answer counts, and both requests do."""
-    replies = iter([error(OWN_OUTPUT[0], 500)])
-    with LoopbackServer(respond=lambda _: next(replies, None)) as server:
-        completion = await OpenAIModel("m", base_url=server.base_url).complete(JSON)
+    completion = await serve([error(OWN_OUTPUT[0], 500)])[1].complete(JSON)
 
     assert completion.parsed == {"ok": True}
     assert completion.usage.requests == 2
 
 
-async def test_bad_replies_open_no_circuit_and_are_unscored() -> None:
+async def test_bad_replies_open_no_circuit_and_are_unscored(serve: Serve) -> None:
     """Five rows in a row: each TRACe score and each G-Eval score says it, none is retried."""
-    with LoopbackServer(respond=lambda _: error(OWN_OUTPUT[0], 500)) as server:
-        model = ThrottledModel(
-            OpenAIModel("m", base_url=server.base_url), max_failures=2, cool_down=60
-        )
-        evaluator = RagEvaluator(model, metrics=[Trace(), GEval.coherence()])
-        calls = [small_call().call.model_copy(update={"question": f"{n}?"}) for n in range(5)]
-        evaluations = [await evaluator.evaluate(call) for call in calls]
-
-        assert len(server.requests) == 5 * 2 * 2
-    for evaluation in evaluations:
-        for score in evaluation.scores.values():
+    server, model = serve(error(OWN_OUTPUT[0], 500))
+    throttled = ThrottledModel(model, max_failures=2, cool_down=60)
+    evaluator = RagEvaluator(throttled, metrics=[Trace(), GEval.coherence()])
+    for number in range(5):
+        call = small_call().call.model_copy(update={"question": f"{number}?"})
+        for score in (await evaluator.evaluate(call)).scores.values():
             assert (score.status, score.unscored) == ("unscored", "judge_output_invalid")
             assert "does not match the expected" in (score.reason or "")
+
+    assert len(server.requests) == 5 * 2 * 2
 
 
 # --- Accepted, but not given ---------------------------------------------------------------------
@@ -159,17 +142,15 @@ IGNORED = "JSON was asked for by json_schema and accepted, but not given"
 
 
 @pytest.mark.parametrize("finish_reason", ["stop", "length"])
-async def test_an_ignored_schema_stands_on_every_unscored_row(finish_reason: str) -> None:
+async def test_an_ignored_schema_stands_on_every_unscored_row(
+    serve: Serve, finish_reason: str
+) -> None:
     """However the answers end: text that never began as JSON was not held to a schema."""
-    behaviour = Behaviour(content="Well, let me think.", finish_reason=finish_reason)
-    with LoopbackServer(behaviour) as server:
-        model = OpenAIModel("m", base_url=server.base_url)
-        evaluator = RagEvaluator(model)
-        for number in range(3):
-            call = RagCall(question=f"{number}?", documents=("One.",), response="Two.")
-            evaluation = await evaluator.evaluate(call)
-            for score in evaluation.scores.values():
-                assert (score.status, score.warnings) == ("unscored", (IGNORED,))
+    _, model = serve(content="Well, let me think.", finish_reason=finish_reason)
+    for number in range(3):
+        call = RagCall(question=f"{number}?", documents=("One.",), response="Two.")
+        for score in (await RagEvaluator(model).evaluate(call)).scores.values():
+            assert (score.status, score.warnings) == ("unscored", (IGNORED,))
 
     assert model.capabilities.ignored == ("response_format",)
 
@@ -178,32 +159,35 @@ async def test_an_ignored_schema_stands_on_every_unscored_row(finish_reason: str
 
 
 @pytest.mark.parametrize("status", [400, 500])
-async def test_a_huge_error_is_not_kept(status: int) -> None:
+async def test_a_huge_error_is_not_kept(serve: Serve, status: int) -> None:
     """Ten megabytes become a line."""
-    assert len(str(await failure(error("x " * 5 * 2**20, status)))) <= 500
+    _, model = serve(error("x " * 5 * 2**20, status))
+    with pytest.raises(JudgeError) as caught:
+        await model.complete(JSON)
+
+    assert len(str(caught.value)) <= 500
 
 
-async def test_a_huge_answer_is_a_bad_reply() -> None:
+async def test_a_huge_answer_is_a_bad_reply(serve: Serve) -> None:
     """It is cut at 8 MB, and asked for once more."""
-    choice = {"message": {"content": "x" * 10 * 2**20}}
-    reply = Reply.json({"choices": [choice]})
-    with LoopbackServer(respond=lambda _: reply) as server:
-        with pytest.raises(JudgeOutputError, match="more than 8 MB, twice"):
-            await OpenAIModel("m", base_url=server.base_url).complete(JSON)
+    server, model = serve(Reply.json({"choices": [{"message": {"content": "x" * 10 * 2**20}}]}))
+    with pytest.raises(JudgeOutputError, match="more than 8 MB, twice"):
+        await model.complete(JSON)
 
-        assert len(server.requests) == 2
+    assert len(server.requests) == 2
 
 
-async def test_a_traceback_in_an_error_stays_on_the_server() -> None:
+async def test_a_traceback_in_an_error_stays_on_the_server(serve: Serve) -> None:
     """Its last line is the message; files, directories and controls are left out."""
     text = (
         'Traceback (most recent call last):\n  File "/home/bob/app/main.py", line 3, in run\n'
         "    load(path)\nValueError: cannot open /home/bob/models/a.gguf\x1b[31m\u202e"
     )
-    raised = await failure(error(text, 400))
+    _, model = serve(error(text, 400))
+    with pytest.raises(JudgeRejectedError) as caught:
+        await model.complete(JSON)
 
-    assert isinstance(raised, JudgeRejectedError)
-    assert str(raised).endswith("replied 400: ValueError: cannot open …/a.gguf [31m")
+    assert str(caught.value).endswith("replied 400: ValueError: cannot open …/a.gguf [31m")
 
 
 @given(st.text(st.characters(), max_size=2000))

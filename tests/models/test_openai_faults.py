@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any
 
 import pytest
 from loopback import Behaviour, LoopbackServer, Reply
 
 from rag_eval_integrations.errors import JudgeError, JudgeRejectedError, JudgeUnavailableError
-from rag_eval_integrations.models.completion import Completion, CompletionRequest, Message
+from rag_eval_integrations.models.completion import Completion, CompletionRequest
 from rag_eval_integrations.models.openai import OpenAIModel
 from rag_eval_integrations.records import from_line, to_line
 
-USER = (Message(role="user", content="Is it so?"),)
-SCHEMA: Any = {"type": "object", "properties": {"ok": {"type": "boolean"}}}
+from .conftest import QUESTION, SCHEMA, USER, Serve
 
 
 async def ask(
@@ -80,8 +78,8 @@ async def test_the_wait_that_is_asked_for_is_passed_on(
     with pytest.raises(JudgeUnavailableError) as caught:
         await ask(Behaviour(statuses=(429,), headers=headers))
 
-    assert caught.value.retry_after is not None
-    assert least <= caught.value.retry_after <= most
+    wait: Any = caught.value.retry_after
+    assert least <= wait <= most
 
 
 @pytest.mark.parametrize(
@@ -129,34 +127,24 @@ async def test_no_answer_in_time_is_unavailable(reply: Reply) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("how", "expected"),
     [
-        *((reason, reason) for reason in ("stop", "length", "content_filter")),
-        ("tool_calls", "stop"), ("eos", "stop"), ("whatever", "unknown"),
+        *(({"finish_reason": reason}, reason) for reason in ("stop", "length", "content_filter")),
+        *(({"finish_reason": reason}, "stop") for reason in ("tool_calls", "eos")),
+        ({"finish_reason": "whatever"}, "unknown"),
+        ({"refusal": "I cannot help with that."}, "refusal"),
+        # a 400 of Azure's, which must neither fail nor teach
+        ({"blocked": True}, "content_filter"),
     ],
-)  # fmt: skip
-async def test_why_an_answer_ended(given: str, expected: str) -> None:
-    """In our words; what is not known is unknown."""
-    completion = await ask(Behaviour(finish_reason=given))
+)
+async def test_why_an_answer_ended(how: dict[str, Any], expected: str) -> None:
+    """In our words; what is not known is unknown, and a refusal's words are not the text."""
+    completion = await ask(Behaviour(**how), json_schema=SCHEMA, temperature=1.0)
 
     assert completion.finish_reason == expected
-
-
-async def test_a_refusal_is_an_answer() -> None:
-    """Its words are kept apart from the text, which is empty."""
-    completion = await ask(Behaviour(refusal="I cannot help with that."), json_schema=SCHEMA)
-
-    assert (completion.finish_reason, completion.text) == ("refusal", "")
-    assert completion.choices[0].refusal == "I cannot help with that."
-    assert completion.warnings == ()
-
-
-async def test_a_prompt_that_a_filter_stopped_is_an_answer() -> None:
-    """Azure says it with a 400, which must neither fail nor teach."""
-    completion = await ask(Behaviour(blocked=True), temperature=1.0)
-
-    assert (completion.finish_reason, completion.text) == ("content_filter", "")
-    assert completion.usage.requests == 1
+    assert completion.choices[0].refusal == how.get("refusal")
+    assert bool(completion.text) == ("finish_reason" in how)
+    assert (completion.usage.requests, completion.warnings) == (1, ())
 
 
 async def test_reasoning_is_cut_off_with_its_tokens() -> None:
@@ -165,10 +153,10 @@ async def test_reasoning_is_cut_off_with_its_tokens() -> None:
 
     completion = await ask(behaviour, top_logprobs=1)
 
+    spelled = "".join(token.text for token in completion.tokens or ())
     assert completion.text == '{"ok": true}'
-    assert completion.tokens is not None
-    assert [token.text for token in completion.tokens][-1] == " true}"
-    assert "false" not in "".join(token.text for token in completion.tokens)
+    assert spelled.endswith(" true}")
+    assert "false" not in spelled
 
 
 @pytest.mark.parametrize(
@@ -192,26 +180,21 @@ async def test_the_text_of_a_message(
     assert (completion.text, completion.warnings) == (text, warnings)
 
 
-async def test_tool_arguments_in_any_shape() -> None:
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        ([{"function": {"arguments": '{"ok": 1}'}}], '{"ok": 1}'),
+        ([{"function": {"arguments": {"ok": 1}}}], '{"ok": 1}'),
+        *((call, "plain") for call in (
+            [{"function": {"arguments": 5}}], [{"function": None}], [None], [], None)),
+    ],
+)  # fmt: skip
+async def test_tool_arguments_in_any_shape(serve: Serve, call: object, text: str) -> None:
     """A string by the book, an object from some gateways; else the content is the answer."""
+    called = message("plain", tool_calls=call)(None)
+    _, model = serve([None, None, called], refuse=("response_format",))
 
-    def respond(call: object) -> Any:
-        def answer(body: dict[str, Any]) -> Reply:
-            if "response_format" in body:
-                return Reply.json({"error": {"message": "response_format", "param": None}}, 400)
-            return message("plain", tool_calls=call)(body)  # type: ignore[no-any-return]
-
-        return answer
-
-    async def text(call: object) -> str:
-        with LoopbackServer(respond=respond(call)) as server:
-            model = OpenAIModel("m", base_url=server.base_url)
-            return (await model.complete(CompletionRequest(messages=USER, json_schema=SCHEMA))).text
-
-    assert await text([{"function": {"arguments": '{"ok": 1}'}}]) == '{"ok": 1}'
-    assert await text([{"function": {"arguments": {"ok": 1}}}]) == '{"ok": 1}'
-    for call in ([{"function": {"arguments": 5}}], [{"function": None}], [None], [], None):
-        assert await text(call) == "plain"
+    assert (await model.complete(CompletionRequest(messages=USER, json_schema=SCHEMA))).text == text
 
 
 def logprobs(*tokens: object, text: str = "ab") -> Any:
@@ -225,8 +208,7 @@ async def test_placeholder_logprobs_are_passed_on() -> None:
 
     completion = await ask(respond=respond, top_logprobs=5)
 
-    assert completion.tokens is not None
-    assert [token.logprob for token in completion.tokens] == [-9999.0, -9999.0]
+    assert [token.logprob for token in completion.tokens or ()] == [-9999.0, -9999.0]
     assert completion.warnings == ()
 
 
@@ -260,9 +242,8 @@ async def test_tokens_are_lined_up_with_the_answer(
 
     completion = await ask(respond=logprobs(*tokens), top_logprobs=5)
 
-    assert completion.tokens is not None
-    assert [token.text for token in completion.tokens] == kept
-    assert {token.top for token in completion.tokens} == {(("b", -2.0),)}
+    assert [token.text for token in completion.tokens or ()] == kept
+    assert {token.top for token in completion.tokens or ()} == {(("b", -2.0),)}
     assert completion.warnings == warnings
 
 
@@ -275,20 +256,17 @@ async def test_answers_stand_in_the_order_of_their_index() -> None:
     assert [choice.text for choice in completion.choices] == ["0", "1", "2"]
 
 
-async def test_cancelling_closes_the_request() -> None:
+async def test_cancelling_closes_the_request(serve: Serve) -> None:
     """A cancelled question stays cancelled and leaves the model usable."""
-    with LoopbackServer(Behaviour(latency=0.3)) as server:
-        model = OpenAIModel("m", base_url=server.base_url)
-        task = asyncio.ensure_future(model.complete(CompletionRequest(messages=USER)))
-        await asyncio.sleep(0.1)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        server.behave(latency=0.0)
+    server, model = serve(latency=0.3)
+    task = asyncio.ensure_future(model.complete(QUESTION))
+    await asyncio.sleep(0.1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    server.behave(latency=0.0)
 
-        completion = await model.complete(CompletionRequest(messages=USER))
-
-        assert json.loads(completion.text) == {"ok": True}
+    assert (await model.complete(QUESTION)).text == '{"ok": true}'
 
 
 @pytest.mark.parametrize(

@@ -9,17 +9,18 @@ import subprocess
 import sys
 import threading
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback import Behaviour, LoopbackServer, Reply
+from loopback import LoopbackServer, Reply
 
 from rag_eval_integrations.errors import ConfigurationError, JudgeError
-from rag_eval_integrations.models.completion import CompletionRequest, Message
 from rag_eval_integrations.models.openai import OpenAIModel
 
-QUESTION = CompletionRequest(messages=(Message(role="user", content="Is it so?"),))
+from .conftest import QUESTION, Serve
+
 KEY = "sk-very-secret-0123456789"
 
 
@@ -35,35 +36,35 @@ def test_a_missing_key_raises_at_construction() -> None:
         OpenAIModel("gpt-4o-mini")
 
 
-async def test_an_endpoint_of_ones_own_needs_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_endpoint_of_ones_own_needs_no_key(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The client insists on one, so a dummy is sent; the variable's is used where it is set."""
-    with LoopbackServer() as server:
-        await OpenAIModel("m", base_url=server.base_url + "/").complete(QUESTION)
-        monkeypatch.setenv("OPENAI_API_KEY", KEY)
-        await OpenAIModel("m", base_url=server.base_url).complete(QUESTION)
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        await OpenAIModel("m", api_key=" other\n").complete(QUESTION)
+    server, _ = serve()
+    await OpenAIModel("m", base_url=server.base_url + "/").complete(QUESTION)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    await OpenAIModel("m", base_url=server.base_url).complete(QUESTION)
+    monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+    await OpenAIModel("m", api_key=" other\n").complete(QUESTION)
 
-        sent = [headers["authorization"] for headers in server.headers]
-        assert sent == ["Bearer EMPTY", f"Bearer {KEY}", "Bearer other"]
-        assert len(set(server.paths)) == 1
+    sent = [headers["authorization"] for headers in server.headers]
+    assert sent == ["Bearer EMPTY", f"Bearer {KEY}", "Bearer other"]
+    assert len(set(server.paths)) == 1
 
 
-async def test_the_key_appears_nowhere(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_key_appears_nowhere(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
     """Not in repr, attributes, logs, errors, their chains, warnings or the learned record."""
     caplog.set_level(logging.DEBUG)
     echo = {"message": f"temperature: key {KEY} may not", "param": "temperature"}
-    replies = iter([Reply.json({"error": echo}, 400), Reply.json({"error": echo}, 401)])
-    with LoopbackServer(respond=lambda _: next(replies)) as server:
-        model = OpenAIModel("m", base_url=f"{server.base_url}?key={KEY}", api_key=KEY)
-        shown = [repr(model), str(model), model.version, model.name]
-        model = OpenAIModel("m", base_url=server.base_url, api_key=KEY)
-
-        with pytest.raises(JudgeError) as caught:
-            await model.complete(QUESTION.model_copy(update={"temperature": 1.0}))
+    replies = [Reply.json({"error": echo}, status) for status in (400, 401)]
+    server, model = serve(replies, settings={"api_key": KEY})
+    with pytest.raises(JudgeError) as caught:
+        await model.complete(QUESTION.model_copy(update={"temperature": 1.0}))
 
     error = caught.value
-    shown += [repr(model), repr(vars(model)), repr(model.capabilities), str(error), caplog.text]
+    shown = [repr(model), repr(vars(model)), repr(model.capabilities), str(error), caplog.text]
+    model = OpenAIModel("m", base_url=f"{server.base_url}?key={KEY}", api_key=KEY)
+    shown += [repr(model), str(model), model.version, model.name]
     shown += ["".join(traceback.format_exception(error)), repr(vars(error))]
     assert error.__cause__ is None
     assert error.__context__ is None
@@ -83,89 +84,80 @@ def test_the_version_says_what_an_answer_depends_on() -> None:
     assert version(extra_body={"a": 1}) != version(extra_body={"a": 2})
 
 
-async def test_defaults_are_sent_where_the_request_says_nothing() -> None:
+async def test_defaults_are_sent_where_the_request_says_nothing(serve: Serve) -> None:
     """The request's own values win; extra fields go along."""
-    with LoopbackServer() as server:
-        defaults: dict[str, Any] = {"temperature": 0.0, "seed": 3, "max_tokens": 50}
-        extra = {"reasoning_effort": "low"}
-        model = OpenAIModel("m", base_url=server.base_url, extra_body=extra, **defaults)
+    defaults = {"temperature": 0.0, "seed": 3, "max_tokens": 50}
+    extra = {"reasoning_effort": "low"}
+    server, model = serve(settings={**defaults, "extra_body": extra})
 
-        await model.complete(QUESTION)
-        await model.complete(QUESTION.model_copy(update={"temperature": 1.0, "max_tokens": 5}))
+    await model.complete(QUESTION)
+    await model.complete(QUESTION.model_copy(update={"temperature": 1.0, "max_tokens": 5}))
 
-        first, second = server.requests
-        assert first.items() >= {**defaults, **extra}.items()
-        assert (second["temperature"], second["max_tokens"]) == (1.0, 5)
+    first, second = server.requests
+    assert first.items() >= {**defaults, **extra}.items()
+    assert (second["temperature"], second["max_tokens"]) == (1.0, 5)
 
 
-def test_one_model_on_two_loops_at_once() -> None:
+def test_one_model_on_two_loops_at_once(serve: Serve) -> None:
     """The app's loop and the library's own."""
-    with LoopbackServer(Behaviour(latency=0.02)) as server:
-        model = OpenAIModel("m", base_url=server.base_url)
-        answers: list[str] = []
+    server, model = serve(latency=0.02)
 
-        async def many() -> None:
-            for _ in range(5):
-                batch = await asyncio.gather(*[model.complete(QUESTION) for _ in range(4)])
-                answers.extend(completion.text for completion in batch)
+    async def many() -> list[str]:
+        asked = [model.complete(QUESTION) for _ in range(20)]
+        return [completion.text for completion in await asyncio.gather(*asked)]
 
-        threads = [threading.Thread(target=lambda: asyncio.run(many())) for _ in range(3)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+    with ThreadPoolExecutor(3) as pool:
+        answers = [*pool.map(lambda _: asyncio.run(many()), range(3))]
 
-        assert answers == ['{"ok": true}'] * 60
-        _settled(server)
+    assert answers == [['{"ok": true}'] * 20] * 3
+    _settled(server)
 
 
-async def test_connections_are_used_again() -> None:
+async def test_connections_are_used_again(serve: Serve) -> None:
     """Ten questions one after the other take one connection."""
-    with LoopbackServer() as server:
-        model = OpenAIModel("m", base_url=server.base_url)
-
-        for _ in range(10):
-            await model.complete(QUESTION)
-
-        assert server.connected == 1
-        await model.aclose()
-        await model.aclose()
+    server, model = serve()
+    for _ in range(10):
         await model.complete(QUESTION)
-        assert server.connected == 2
+
+    assert server.connected == 1
+    await model.aclose()
+    await model.aclose()
+    await model.complete(QUESTION)
+    assert server.connected == 2
 
 
 async def test_a_dropped_model_closes_its_connections() -> None:
     """While its loop runs on, and also from inside of a reference cycle."""
     with LoopbackServer() as server:
-        model: Any = OpenAIModel("m", base_url=server.base_url)
-        await model.complete(QUESTION)
-        cycle = [model]
+        cycle: list[Any] = [OpenAIModel("m", base_url=server.base_url)]
+        await cycle[0].complete(QUESTION)
         cycle.append(cycle)
 
-        del model, cycle
+        del cycle
         gc.collect()
         await asyncio.sleep(0.1)
 
         assert server.open_connections == 0
 
 
-def test_a_loop_that_was_closed_carelessly_does_no_harm(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_loop_that_was_closed_carelessly_does_no_harm(
+    serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
     """Its client is given up without touching the next loop: nothing fails, nothing is logged."""
-    with LoopbackServer() as server:
-        model = OpenAIModel("m", base_url=server.base_url)
-        loop = asyncio.new_event_loop()
-        loop.run_until_complete(model.complete(QUESTION))
-        loop.close()
+    server, model = serve()
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(model.complete(QUESTION))
+    loop.close()
 
-        def again() -> None:
-            asyncio.run(model.complete(QUESTION))
-            gc.collect()
+    def again() -> None:
+        asyncio.run(model.complete(QUESTION))
+        gc.collect()
 
-        with pytest.warns(ResourceWarning):
-            again()
+    with pytest.warns(ResourceWarning):
+        again()
 
-        assert caplog.text == ""
-        _settled(server)
+    assert caplog.text == ""
+    _settled(server)
 
 
 def test_a_process_ends_without_warnings(root: Path) -> None:

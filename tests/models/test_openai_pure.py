@@ -1,17 +1,19 @@
-"""The pure parts: Retry-After, dialects of errors, strict schemas."""
+"""The pure parts: Retry-After, dialects of errors, strict schemas, exceptions of other clients."""
 
 from __future__ import annotations
 
 import copy
 import json
-from email.utils import formatdate
+import socket
+import ssl
 from typing import Any, Literal
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rag_eval_integrations.models._failures import retry_after
+from rag_eval_integrations.errors import JudgeError, JudgeUnavailableError
+from rag_eval_integrations.models._failures import judge_error, retry_after
 from rag_eval_integrations.models.completion import CompletionRequest, Message
 from rag_eval_integrations.models.openai._bodies import Defaults, Sent, body_of, strict_schema
 from rag_eval_integrations.models.openai._capabilities import (
@@ -24,14 +26,6 @@ from rag_eval_integrations.models.openai._capabilities import (
 from rag_eval_integrations.models.openai._failures import failure_of, lesson_of
 
 # --- Retry-After ---------------------------------------------------------------------------
-
-
-@given(st.integers(min_value=0, max_value=4_000_000_000), st.integers(-10_000, 10_000))
-def test_a_date_is_the_time_until_it(now: int, wait: int) -> None:
-    """Never negative."""
-    date = formatdate(max(0, now + wait), usegmt=True)
-
-    assert retry_after({"retry-after": date}, now=now) == max(0, max(0, now + wait) - now)
 
 
 @given(st.text(max_size=40))
@@ -58,7 +52,7 @@ SCHEMA: dict[str, Any] = {"type": "object", "properties": {"ok": {"type": "boole
 def everything(can: Capabilities | None = None) -> Sent:
     messages = (Message(role="system", content="s"), Message(role="user", content="u"))
     asked = CompletionRequest(
-        messages=messages, json_schema=SCHEMA, top_logprobs=20, n=9, temperature=1, seed=1,
+        messages=messages, json_schema=SCHEMA, top_logprobs=20, n=9, temperature=3, seed=1,
         max_tokens=5000,
     )  # fmt: skip
     return body_of("m", asked, Defaults(), can or Capabilities())
@@ -73,9 +67,9 @@ def learned(message: str, param: str | None = None, can: Capabilities | None = N
 TOOL = Capabilities(structured_by="tool")
 
 
-@pytest.mark.parametrize(
-    ("message", "param", "can", "lesson"),
-    [
+def test_what_a_refusal_teaches() -> None:
+    """Real endpoints' words: what is named first, its limit where there is one."""
+    lessons: list[tuple[Any, ...]] = [
         ("Unsupported value: 'temperature' does not support 0 with this model.", "temperature", None, ("temperature", None)),
         ("Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.", None, None, ("max_tokens", None)),
         ("max_tokens is too large: 5000. This model supports at most 4096 completion tokens.", "max_tokens", None, ("max_tokens", 4096)),
@@ -93,18 +87,17 @@ TOOL = Capabilities(structured_by="tool")
         ("Unsupported value: 'messages[0].role' does not support 'system' with this model.", "messages[0].role", None, ("system", None)),
         ("Conversation roles must alternate user/assistant/user/assistant/...", None, None, ("system", None)),
         ("Developer instruction is not enabled for models/gemma-3-27b-it", None, None, ("system", None)),
-        # Nothing that was sent, or the prompt itself.
+        # Nothing that was sent, the prompt itself, or a temperature above the limit.
+        ("temperature: range: 0..1", None, None, None),
+        ("temperature must be between 0.0 and 2.0", None, None, None),
+        ("It has a temperature value of 3 but the supported range is from 0 (inclusive) to 2.0001 (exclusive).", None, None, None),
         ("Unsupported parameter: 'top_p'", "top_p", None, None),
         ("This model's maximum context length is 4096 tokens, your max_tokens is 5000", None, None, None),
         ("the temperature outside", "messages[1].content", None, None),
         ("Bad request", None, None, None),
-    ],
-)  # fmt: skip
-def test_what_a_refusal_teaches(
-    message: str, param: str | None, can: Capabilities | None, lesson: object
-) -> None:
-    """Real endpoints' words: what is named first, its limit where there is one."""
-    assert learned(message, param, can) == lesson
+    ]  # fmt: skip
+
+    assert [(*given, learned(*given)) for *given, _ in lessons] == lessons
 
 
 @pytest.mark.parametrize(
@@ -120,9 +113,8 @@ def test_what_a_refusal_teaches(
 )
 def test_every_dialect_is_read(body: object) -> None:
     """The name is found, the parameter learned; what is echoed is not searched."""
-    lesson = lesson_of(failure_of(422, {}, json.dumps(body)), everything())
+    lesson: Any = lesson_of(failure_of(422, {}, json.dumps(body)), everything())
 
-    assert lesson is not None
     assert lesson.parameter == "seed"
 
 
@@ -143,17 +135,11 @@ def test_any_error_body_is_survived(text: str, status: int) -> None:
 def test_a_schema_is_made_strict_in_a_copy() -> None:
     """Closed, all required, no defaults, at every depth; the caller's is left as it was."""
     part: Any = {"type": "object", "properties": {"x": {"type": "string", "default": "a"}}}
-    schema: Any = {
-        "type": "object",
-        "properties": {
-            "items": {"type": "array", "items": part},
-            "either": {"anyOf": [part, {"type": "null"}]},
-            "named": {"$ref": "#/$defs/p"},
-            "any": True,
-        },
-        "required": ["named"],
-        "$defs": {"p": part},
-    }
+    fields: Any = {
+        "items": {"type": "array", "items": part}, "either": {"anyOf": [part, {"type": "null"}]},
+        "named": {"$ref": "#/$defs/p"}, "any": True,
+    }  # fmt: skip
+    schema = {"type": "object", "properties": fields, "required": ["named"], "$defs": {"p": part}}
     before = copy.deepcopy(schema)
 
     strict: Any = strict_schema(schema)
@@ -163,52 +149,45 @@ def test_a_schema_is_made_strict_in_a_copy() -> None:
     assert schema == before
     assert strict["required"] == ["items", "either", "named", "any"]
     assert strict["additionalProperties"] is False
-    fields = strict["properties"]
-    assert (
-        fields["items"]["items"] == fields["either"]["anyOf"][0] == strict["$defs"]["p"] == closed
-    )
+    made = strict["properties"]
+    parts = [made["items"]["items"], made["either"]["anyOf"][0], strict["$defs"]["p"]]
+    assert parts == [closed] * 3
     assert strict_schema(strict) == strict
 
 
-@pytest.mark.parametrize(
-    "schema",
-    [
+def test_an_open_object_has_no_strict_form() -> None:
+    """It is sent as it is and not as strict: closing it would change what it describes."""
+    open_ones: list[dict[str, Any]] = [
         {"type": "object"},
         {"type": "object", "additionalProperties": {"type": "string"}},
         {"type": "object", "properties": {"x": {}}, "additionalProperties": True},
+    ]
+
+    assert [strict_schema(schema) for schema in open_ones] == [None] * 3
+
+
+@pytest.mark.parametrize(
+    ("can", "role", "fields", "roles"),
+    [
+        # where the system role is refused and there is no user message to put instructions into
+        (Capabilities(refused={"system": "no"}), "system", {}, ["user"]),
+        # a schema stands in a message of its own where there are no instructions, ahead of the user's
+        (Capabilities(structured_by="text"), "user", {"json_schema": SCHEMA}, ["system", "user"]),
+        # no alternatives ask for the tokens alone: some servers take a `top_logprobs` of 0 for an error
+        (Capabilities(), "user", {"top_logprobs": 0}, ["user"]),
     ],
 )
-def test_an_open_object_has_no_strict_form(schema: dict[str, Any]) -> None:
-    """It is sent as it is and not as strict: closing it would change what it describes."""
-    assert strict_schema(schema) is None
-
-
-def sent_body(can: Capabilities, role: Literal["system", "user"], **fields: Any) -> dict[str, Any]:
-    """What is sent for a single message."""
+def test_what_is_sent_of_a_single_message(
+    can: Capabilities, role: Literal["system", "user"], fields: dict[str, Any], roles: list[str]
+) -> None:
+    """Nothing of it is lost, and nothing is sent that an endpoint refuses."""
     asked = CompletionRequest(messages=(Message(role=role, content="x"),), **fields)
-    return body_of("m", asked, Defaults(), can).body
+    body = body_of("m", asked, Defaults(), can).body
 
-
-def test_instructions_alone_become_a_user_message() -> None:
-    """Where the system role is refused and there is no user message to put them into."""
-    body = sent_body(Capabilities(refused={"system": "no"}), "system")
-
-    assert body["messages"] == [{"role": "user", "content": "x"}]
-
-
-def test_zero_alternatives_ask_for_the_tokens_alone() -> None:
-    """`top_logprobs` 0 is not sent: some servers take it for an error."""
-    body = sent_body(Capabilities(), "user", top_logprobs=0)
-
-    assert body["logprobs"] is True
+    assert [message["role"] for message in body["messages"]] == roles
+    assert body["messages"][-1]["content"] == "x"
+    assert body.get("logprobs", False) is ("top_logprobs" in fields)
     assert "top_logprobs" not in body
-
-
-def test_the_schema_stands_in_a_message_of_its_own_where_there_are_no_instructions() -> None:
-    """Ahead of the user's."""
-    body = sent_body(Capabilities(structured_by="text"), "user", json_schema=SCHEMA)
-
-    assert [message["role"] for message in body["messages"]] == ["system", "user"]
 
 
 # --- The record ----------------------------------------------------------------------------
@@ -234,3 +213,59 @@ def test_records_are_bounded() -> None:
         endpoint_of("http://bound", str(number))
 
     assert len(_endpoints) <= _MOST
+
+
+# --- Exceptions of frameworks' clients: whether a retry may help, and whether anyone was there
+
+
+class ConnectError(Exception):
+    """Named as in `httpx`."""
+
+
+class APIConnectionError(Exception):
+    """Named as in vendors' clients, which raise it for all that brings no reply."""
+
+
+class APITimeoutError(APIConnectionError):
+    """Named likewise."""
+
+
+def raised(outer: Exception, *causes: BaseException) -> Exception:
+    """An exception that is raised from others."""
+    last: BaseException = outer
+    for cause in causes:
+        last.__cause__ = cause
+        last = cause
+    return outer
+
+
+@pytest.mark.parametrize(
+    ("error", "connected"),
+    [
+        (raised(APIConnectionError(), ConnectError(), ConnectionRefusedError(111, "x")), False),
+        (raised(APIConnectionError(), OSError("all"), ExceptionGroup("two addresses", [
+            ConnectionRefusedError(111, "x"), OSError(101, "y")])), False),
+        (raised(APIConnectionError(), socket.gaierror(-2, "unknown")), False),
+        (raised(APIConnectionError(), ssl.SSLCertVerificationError(1, "self-signed")), False),
+        (raised(APIConnectionError(), ConnectError("no route")), False),
+        (raised(APIConnectionError(), ConnectionResetError(104, "x")), True),
+        (raised(APITimeoutError(), ConnectionRefusedError(111, "x")), True),
+        (ConnectionRefusedError(111, "x"), False),
+        (TimeoutError(), True),
+    ],
+)  # fmt: skip
+def test_a_connection_that_was_never_made_is_known(error: Exception, connected: bool) -> None:
+    """By the socket's exception behind the client's own; it says nothing of what was lost later."""
+    failure = judge_error(error, "m")
+
+    assert isinstance(failure, JudgeUnavailableError)
+    assert failure.connected == connected
+
+
+def test_a_circle_of_causes_ends() -> None:
+    """Exceptions may refer to each other."""
+    first, second = APIConnectionError("one"), ValueError("two")
+    first.__cause__, second.__cause__ = second, first
+
+    assert isinstance(judge_error(first, "m"), JudgeUnavailableError)
+    assert type(judge_error(second, "m")) is JudgeError

@@ -57,9 +57,9 @@ def test_reasoning_is_cut_off(written: str, text: str) -> None:
     assert written[answer.start :].startswith(text)
 
 
-@pytest.mark.parametrize(
-    ("written", "text"),
-    [
+def test_quoted_tags_forge_nothing() -> None:
+    """The first end that whole JSON follows, else the last."""
+    answers = [
         # Reasoning that quotes a document that wants to end it.
         (f"<think>It says </think>{FORGED} which is odd.</think>{TRUE}", TRUE),
         (f"It says </think>{FORGED} which is odd.</think>{TRUE}", TRUE),
@@ -68,11 +68,9 @@ def test_reasoning_is_cut_off(written: str, text: str) -> None:
         ('{"e": "it says <think>x</think>"}', '{"e": "it says <think>x</think>"}'),
         ('<think>hm</think>{"e": "it says </think>{}"}', '{"e": "it says </think>{}"}'),
         ('```json\n{"e": "</think>"}\n```', '```json\n{"e": "</think>"}\n```'),
-    ],
-)
-def test_quoted_tags_forge_nothing(written: str, text: str) -> None:
-    """The first end that whole JSON follows, else the last."""
-    assert answer_in(written).text == text
+    ]
+
+    assert [(written, answer_in(written).text) for written, _ in answers] == answers
 
 
 @given(st.text(), st.text())
@@ -107,34 +105,22 @@ def test_every_object_is_read_whatever_stands_around(
     assert all(text[each.start] == "{" for each in objects)
 
 
-@given(OBJECTS, PROSE, PROSE)
-def test_a_fence_around_an_object_is_taken_off(
-    content: dict[str, object], before: str, after: str
-) -> None:
-    """Around the whole text, with the object on the fence's lines or its own, and within prose."""
-    written = json.dumps(content)
-
-    for text in (f"```json\n{written}\n```", f"```{written}```", f" ```\n\n{written}\n  ``` "):
-        assert json_of(unfenced(text)) == content
-    assert unfenced(f"{before}```json\n{written}\n```{after}") == written
-
-
-@pytest.mark.parametrize(
-    ("text", "content"),
-    [
+def test_only_a_fence_that_is_beyond_doubt_is_taken_off() -> None:
+    """Around all of the text, or the only one in it; else the text stays as it is."""
+    contents: list[tuple[str, str | None]] = [
         ("```\na\n```", "a"),
         ("```csv\na  \n  ```\n", "a  "),
+        ('```{"a": 1}```', '{"a": 1}'),
         ("```\na\n```\nand\n```\nb\n```", "a\n```\nand\n```\nb"),
         ("See:\n```text\na\n```\nDone.", "a"),
         ("See ```\na\n``` and ```\nb\n```.", None),
         ("```word```", None),
         ('See ```{"a": 1}```.', None),
         ("```\nthat is never closed", None),
-    ],
-)
-def test_only_a_fence_that_is_beyond_doubt_is_taken_off(text: str, content: str | None) -> None:
-    """Around all of the text, or the only one in it; else the text stays as it is."""
-    assert unfenced(text) == (text if content is None else content)
+    ]
+
+    inside = [(text, unfenced(text)) for text, _ in contents]
+    assert inside == [(text, text if it is None else it) for text, it in contents]
 
 
 def test_no_number_is_made_of_what_is_none() -> None:

@@ -11,8 +11,8 @@ import functools
 import random
 import re
 import threading
-import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
@@ -33,27 +33,29 @@ from rag_eval_integrations.models.throttling import LocalPermits, Permits, Throt
 from rag_eval_integrations.records import Usage
 
 REQUEST = CompletionRequest(messages=(Message(role="user", content="x" * 400),), max_tokens=100)
-ANSWER = Completion(
-    choices=(Choice(text="yes", finish_reason="stop"),),
-    usage=Usage(requests=1, prompt_tokens=100, completion_tokens=10),
-)
+USED = Usage(requests=1, prompt_tokens=100, completion_tokens=10)
+ANSWER = Completion(choices=(Choice(text="yes", finish_reason="stop"),), usage=USED)
 Answers = Callable[[int], Awaitable[Completion]]
 
 
-@pytest.fixture
-def loop() -> Iterator[JumpingLoop]:
-    with contextlib.closing(JumpingLoop()) as made:
-        yield made
-
-
 def on_its_loop(test: Callable[..., Coroutine[None, None, None]]) -> Callable[..., None]:
-    """Run a test on the loop that it gets."""
+    """Run a test on a loop of its own."""
 
     @functools.wraps(test)
-    def run(loop: JumpingLoop, **given: object) -> None:
-        loop.run_until_complete(test(loop, **given))
+    def run(**given: object) -> None:
+        with contextlib.closing(JumpingLoop()) as loop:
+            loop.run_until_complete(test(**given))
 
     return run
+
+
+def clock() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def now() -> float:
+    """Seconds since the loop of a test began."""
+    return clock() - 1000.0
 
 
 class Scripted:
@@ -64,15 +66,15 @@ class Scripted:
     version = "7"
     base_url = "http://127.0.0.1/v1"
 
-    def __init__(self, clock: Callable[[], float], answer: Answers) -> None:
-        self._clock, self._answer = clock, answer
+    def __init__(self, answer: Answers) -> None:
+        self._answer = answer
         self.starts: list[float] = []
         self.requests: list[CompletionRequest] = []
         self.running = 0
         self.most = 0
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        self.starts.append(self._clock() - 1000.0)
+        self.starts.append(now())
         self.requests.append(request)
         self.running += 1
         self.most = max(self.most, self.running)
@@ -83,30 +85,31 @@ class Scripted:
 
 
 def after(
-    seconds: float, failures: Mapping[int, Exception] | None = None, every: Exception | None = None
-) -> Answers:
+    seconds: float, failures: Mapping[int, Exception] | None = None, every: Exception | None = None,
+    answered: Completion = ANSWER,
+) -> Answers:  # fmt: skip
     """Answer after some seconds, but fail the attempts named, or every one."""
 
     async def answer(number: int) -> Completion:
         await asyncio.sleep(seconds)
         if (error := (failures or {}).get(number, every)) is not None:
             raise error
-        return ANSWER
+        return answered
 
     return answer
 
 
 def throttling(
-    loop: JumpingLoop, answer: Answers, chance: random.Random | None = None, **settings: Any
+    answer: Answers, chance: random.Random | None = None, **settings: Any
 ) -> tuple[Scripted, ThrottledModel]:
     """A model that answers so, and the same within limits, with pauses by chance."""
-    model = Scripted(loop.time, answer)
-    throttled = ThrottledModel(model, clock=loop.time, **settings)
+    model = Scripted(answer)
+    throttled = ThrottledModel(model, clock=clock, **settings)
     throttled._random = chance or throttled._random
     return model, throttled
 
 
-async def asked(throttled: ThrottledModel, times: int) -> list[Completion | BaseException]:
+async def asked(throttled: ThrottledModel, times: int) -> list[Any]:
     """Ask at once, so many times."""
     every = (throttled.complete(REQUEST) for _ in range(times))
     return await asyncio.gather(*every, return_exceptions=True)
@@ -117,10 +120,8 @@ def asking(throttled: ThrottledModel) -> asyncio.Future[Completion]:
     return asyncio.ensure_future(throttled.complete(REQUEST))
 
 
-def unavailable(
-    status: int | None = 500, retry_after: float | None = None
-) -> JudgeUnavailableError:
-    return JudgeUnavailableError(f"replied {status}", status=status, retry_after=retry_after)
+def unavailable(status: int | None = 500, wait: float | None = None) -> JudgeUnavailableError:
+    return JudgeUnavailableError(f"replied {status}", status=status, retry_after=wait)
 
 
 def numbered(number: int) -> CompletionRequest:
@@ -149,7 +150,7 @@ def test_no_minute_sees_more_than_the_limit_and_no_time_is_lost(
     """Also when the loop wakes late: lateness does not add up, and no window is overrun."""
     chance = random.Random(seed)
     with contextlib.closing(JumpingLoop(lambda: chance.uniform(0, lateness))) as loop:
-        model, throttled = throttling(loop, after(0.01), rpm=rpm, max_concurrency=64)
+        model, throttled = throttling(after(0.01), rpm=rpm, max_concurrency=64)
         loop.run_until_complete(asked(throttled, count))
     starts = model.starts
 
@@ -160,12 +161,12 @@ def test_no_minute_sees_more_than_the_limit_and_no_time_is_lost(
 
 
 @on_its_loop
-async def test_tokens_are_corrected_by_the_usage_that_comes_back(loop: JumpingLoop) -> None:
+async def test_tokens_are_corrected_by_the_usage_that_comes_back() -> None:
     """Estimated 201 tokens (400 characters, cap 100), used 110: the pace follows what was used.
 
     Only the newest request stands in the window with its estimate, as endpoints count it.
     """
-    model, throttled = throttling(loop, after(0.5), tpm=1100)
+    model, throttled = throttling(after(0.5), tpm=1100)
 
     await asked(throttled, 41)
 
@@ -175,14 +176,10 @@ async def test_tokens_are_corrected_by_the_usage_that_comes_back(loop: JumpingLo
 
 
 @on_its_loop
-async def test_an_answer_that_took_a_minute_corrects_nothing(loop: JumpingLoop) -> None:
+async def test_an_answer_that_took_a_minute_corrects_nothing() -> None:
     """Its estimate no longer counts when a usage of ten thousand tokens comes back."""
-
-    async def answer(number: int) -> Completion:
-        await asyncio.sleep(61)
-        return ANSWER.model_copy(update={"usage": Usage(prompt_tokens=10_000)})
-
-    model, throttled = throttling(loop, answer, tpm=402)
+    late = ANSWER.model_copy(update={"usage": Usage(prompt_tokens=10_000)})
+    model, throttled = throttling(after(61, answered=late), tpm=402)
 
     await asked(throttled, 6)
 
@@ -191,10 +188,10 @@ async def test_an_answer_that_took_a_minute_corrects_nothing(loop: JumpingLoop) 
 
 @on_its_loop
 async def test_a_request_above_the_whole_token_limit_goes_alone(
-    loop: JumpingLoop, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """It waits for an empty minute instead of for ever, is warned about, and is paid for after."""
-    model, throttled = throttling(loop, after(0.5), tpm=150)
+    model, throttled = throttling(after(0.5), tpm=150)
 
     await asked(throttled, 3)
 
@@ -208,10 +205,10 @@ async def test_a_request_above_the_whole_token_limit_goes_alone(
 
 
 @on_its_loop
-async def test_what_may_succeed_is_tried_again(loop: JumpingLoop) -> None:
+async def test_what_may_succeed_is_tried_again() -> None:
     """429, 5xx, timeouts and lost connections are retried until an answer comes, and are counted."""
     failing = {n: unavailable(status) for n, status in enumerate((429, 503, 500, None))}
-    model, throttled = throttling(loop, after(0.1, failing))
+    model, throttled = throttling(after(0.1, failing))
 
     completion = await throttled.complete(REQUEST)
 
@@ -223,9 +220,9 @@ async def test_what_may_succeed_is_tried_again(loop: JumpingLoop) -> None:
     "error", [JudgeRejectedError("401", status=401), JudgeOutputError("no", ""), TimeoutError("x")]
 )
 @on_its_loop
-async def test_all_else_is_final(loop: JumpingLoop, error: Exception) -> None:
+async def test_all_else_is_final(error: Exception) -> None:
     """A rejection, nonsense or a bug is raised as it is, after one attempt, and leaves no place taken."""
-    model, throttled = throttling(loop, after(0.1, {0: error}), max_concurrency=1)
+    model, throttled = throttling(after(0.1, {0: error}), max_concurrency=1)
 
     assert await asked(throttled, 2) == [error, ANSWER]
     assert len(model.starts) == 2
@@ -234,50 +231,46 @@ async def test_all_else_is_final(loop: JumpingLoop, error: Exception) -> None:
 @pytest.mark.parametrize(
     ("answer", "settings", "seconds", "status", "message"),
     [
-        (
-            after(1.0, every=unavailable(502, retry_after=2.0)), {"max_attempts": 3}, 7.0, 502,
-            "3 attempts in 7.0 s, the maximum (`max_attempts`); the last failure: replied 502",
-        ),
-        (  # nobody sleeps only to fail then
-            after(0.0, every=unavailable(429, retry_after=600.0)), {}, 0.0, 429,
-            "1 attempt in 0.0 s, the endpoint asks to wait 600 s, beyond the deadline of 300 s; "
-            "the last failure: replied 429",
-        ),
-        (  # the deadline counts from the first attempt's start
-            after(10_000.0), {"deadline": 20}, 20.0, None,
-            "1 attempt in 20.0 s, the deadline of 20 s passed without an answer",
-        ),
+        (after(1.0, every=unavailable(502, 2.0)), {"max_attempts": 3}, 7.0, 502,
+         "3 attempts in 7.0 s, the maximum (`max_attempts`); the last failure: replied 502"),
+        # nobody sleeps only to fail then
+        (after(0.0, every=unavailable(429, 600.0)), {}, 0.0, 429,
+         "1 attempt in 0.0 s, the endpoint asks to wait 600 s, beyond the deadline of 300 s; "
+         "the last failure: replied 429"),
+        # the deadline counts from the first attempt's start
+        (after(10_000.0), {"deadline": 20}, 20.0, None,
+         "1 attempt in 20.0 s, the deadline of 20 s passed without an answer"),
     ],
     ids=["attempts", "Retry-After", "hangs"],
 )  # fmt: skip
 @on_its_loop
 async def test_the_last_error_says_attempts_seconds_and_cause(
-    loop: JumpingLoop, answer: Any, settings: Any, seconds: float, status: int | None, message: str
+    answer: Any, settings: Any, seconds: float, status: int | None, message: str
 ) -> None:
     """Of the same kind as the last failure, with its status, wait and cause."""
-    _, throttled = throttling(loop, answer, **settings)
+    _, throttled = throttling(answer, **settings)
 
     with pytest.raises(JudgeUnavailableError) as raised:
         await throttled.complete(REQUEST)
 
     error, cause = raised.value, raised.value.__cause__
     assert str(error) == f"scripted did not answer: {message}"
-    assert loop.time() - 1000.0 == pytest.approx(seconds)
+    assert now() == pytest.approx(seconds)
     assert (error.status, isinstance(cause, JudgeUnavailableError)) == (status, status is not None)
     assert error.retry_after == getattr(cause, "retry_after", None)
 
 
 @on_its_loop
-async def test_a_retry_that_finds_no_place_ends_at_the_deadline(loop: JumpingLoop) -> None:
+async def test_a_retry_that_finds_no_place_ends_at_the_deadline() -> None:
     """The error names the reason: all slots are taken by requests that hang."""
 
     async def answer(number: int) -> Completion:
         if number == 0:
-            raise unavailable(500, retry_after=1.0)
+            raise unavailable(500, wait=1.0)
         await asyncio.sleep(50)
         return ANSWER
 
-    _, throttled = throttling(loop, answer, deadline=20, max_concurrency=1)
+    _, throttled = throttling(answer, deadline=20, max_concurrency=1)
 
     first, second = await asked(throttled, 2)
 
@@ -285,18 +278,12 @@ async def test_a_retry_that_finds_no_place_ends_at_the_deadline(loop: JumpingLoo
     assert "waiting (concurrency); the last failure: replied 500" in str(first)
 
 
-class Highest(random.Random):
-    """Always the longest pause."""
-
-    def uniform(self, a: float, b: float) -> float:
-        return b
-
-
 @on_its_loop
-async def test_pauses_double_up_to_thirty_seconds(loop: JumpingLoop) -> None:
+async def test_pauses_double_up_to_thirty_seconds() -> None:
     """And attempts go on until one is answered."""
-    failing = dict.fromkeys(range(7), unavailable(500))
-    model, throttled = throttling(loop, after(0.0, failing), Highest(), max_attempts=8)
+    failing, highest = dict.fromkeys(range(7), unavailable(500)), random.Random()
+    highest.uniform = lambda a, b: b  # type: ignore[method-assign]  # always the longest pause
+    model, throttled = throttling(after(0.0, failing), highest, max_attempts=8)
 
     await throttled.complete(REQUEST)
 
@@ -308,9 +295,9 @@ async def test_pauses_double_up_to_thirty_seconds(loop: JumpingLoop) -> None:
 
 
 @on_its_loop
-async def test_older_requests_go_first(loop: JumpingLoop) -> None:
+async def test_older_requests_go_first() -> None:
     """In the order of asking, and one that is tried again before all that came after it."""
-    model, throttled = throttling(loop, after(1.0, {0: unavailable(500)}), max_concurrency=1)
+    model, throttled = throttling(after(1.0, {0: unavailable(500)}), max_concurrency=1)
     throttled._random = random.Random(1)  # waits 0.13 s, within the second's attempt
 
     await asyncio.gather(*(throttled.complete(numbered(n)) for n in range(6)))
@@ -320,17 +307,17 @@ async def test_older_requests_go_first(loop: JumpingLoop) -> None:
 
 
 @on_its_loop
-async def test_concurrency_is_bounded_and_full(loop: JumpingLoop) -> None:
+async def test_concurrency_is_bounded_and_full() -> None:
     """Never more than `max_concurrency`, and no place is idle while anyone waits."""
-    model, throttled = throttling(loop, after(0.5))
+    model, throttled = throttling(after(0.5))
 
     await asked(throttled, 320)
 
-    assert (model.most, loop.time() - 1000.0) == (32, pytest.approx(5.0))
+    assert (model.most, now()) == (32, pytest.approx(5.0))
 
 
 @on_its_loop
-async def test_the_capacity_of_an_endpoint_is_measured(loop: JumpingLoop) -> None:
+async def test_the_capacity_of_an_endpoint_is_measured() -> None:
     """64 at once against 10 places: all are answered, refusals stay few, the places well used."""
 
     async def answer(number: int) -> Completion:
@@ -340,18 +327,18 @@ async def test_the_capacity_of_an_endpoint_is_measured(loop: JumpingLoop) -> Non
         await asyncio.sleep(0.2)
         return ANSWER
 
-    model, throttled = throttling(loop, answer, random.Random(2), max_concurrency=64)
+    model, throttled = throttling(answer, random.Random(2), max_concurrency=64)
 
     answers = await asked(throttled, 2000)
 
     assert {type(answer) for answer in answers} == {Completion}
     assert len(model.starts) - 2000 < 200  # refused
-    assert 2000 * 0.205 / 10 / (loop.time() - 1000.0) > 0.65
+    assert 2000 * 0.205 / 10 / (now()) > 0.65
 
 
 @pytest.mark.parametrize("share", [0.02, 0.2])
 @on_its_loop
-async def test_refusals_at_random_do_not_starve_the_run(loop: JumpingLoop, share: float) -> None:
+async def test_refusals_at_random_do_not_starve_the_run(share: float) -> None:
     """A constant share of 429s that has nothing to do with load costs its attempts, little more."""
     chance = random.Random(1)
 
@@ -359,14 +346,14 @@ async def test_refusals_at_random_do_not_starve_the_run(loop: JumpingLoop, share
         refused = chance.random() < share
         await asyncio.sleep(0.01 if refused else 0.5)
         if refused:
-            raise unavailable(429, retry_after=1.0)
+            raise unavailable(429, wait=1.0)
         return ANSWER
 
-    _, throttled = throttling(loop, answer, random.Random(1))
+    _, throttled = throttling(answer, random.Random(1))
 
     await asked(throttled, 2000)
 
-    assert loop.time() - 1000.0 < 2.0 * 2000 * 0.5 / 32
+    assert now() < 2.0 * 2000 * 0.5 / 32
 
 
 # --- Circuit -----------------------------------------------------------------------------------
@@ -374,12 +361,10 @@ async def test_refusals_at_random_do_not_starve_the_run(loop: JumpingLoop, share
 
 @pytest.mark.parametrize("status", [None, 503])
 @on_its_loop
-async def test_an_endpoint_that_is_down_becomes_quick_stated_errors(
-    loop: JumpingLoop, status: int | None
-) -> None:
+async def test_an_endpoint_that_is_down_becomes_quick_stated_errors(status: int | None) -> None:
     """2,000 requests to an endpoint that is not there end in a minute or so, each with its error."""
     answer = after(0.01, every=unavailable(status))
-    model, throttled = throttling(loop, answer, random.Random(1))
+    model, throttled = throttling(answer, random.Random(1))
 
     results = await asked(throttled, 2_000)
 
@@ -387,14 +372,14 @@ async def test_an_endpoint_that_is_down_becomes_quick_stated_errors(
     why = r"scripted was not asked: \d requests in a row failed, it is tried again in"
     assert re.match(why, str(results[-1]))
     assert len(model.starts) < 2000
-    assert loop.time() - 1000.0 < 90
+    assert now() < 90
 
 
 @on_its_loop
-async def test_after_the_cool_down_one_probe_decides(loop: JumpingLoop) -> None:
+async def test_after_the_cool_down_one_probe_decides() -> None:
     """A single request goes; others fail at once until it is answered, then all go again."""
     answer = after(1.0, every=unavailable(500))
-    model, throttled = throttling(loop, answer, max_attempts=1, max_failures=2)
+    model, throttled = throttling(answer, max_attempts=1, max_failures=2)
 
     async def fails(why: str) -> None:
         with pytest.raises(JudgeUnavailableError, match=why):
@@ -420,12 +405,10 @@ async def test_after_the_cool_down_one_probe_decides(loop: JumpingLoop) -> None:
 
 
 @on_its_loop
-async def test_a_request_between_attempts_learns_at_once_that_the_circuit_opened(
-    loop: JumpingLoop,
-) -> None:
+async def test_a_request_between_attempts_learns_at_once_that_the_circuit_opened() -> None:
     """It does not sleep on: the error names its own attempts and why there is none more."""
-    answer = after(0.0, {0: unavailable(503, retry_after=200.0)}, every=unavailable(500))
-    _, throttled = throttling(loop, answer, max_attempts=2, max_failures=1)
+    answer = after(0.0, {0: unavailable(503, wait=200.0)}, every=unavailable(500))
+    _, throttled = throttling(answer, max_attempts=2, max_failures=1)
     resting = asking(throttled)
     await asyncio.sleep(0.1)
 
@@ -435,50 +418,12 @@ async def test_a_request_between_attempts_learns_at_once_that_the_circuit_opened
         await resting
 
     assert "none is sent for 30 s; the last failure: replied 503" in str(e.value)
-    assert loop.time() - 1000.0 < 10
-
-
-# --- What is waited for ------------------------------------------------------------------------
-
-
-@on_its_loop
-async def test_waiting_says_what_for(loop: JumpingLoop) -> None:
-    """Each reason with its seconds and how many wait; None when nobody does."""
-    waits: list[Waiting] = []
-    _, throttled = throttling(loop, after(1.0), rpm=6, on_wait=waits.append)
-    assert throttled.waiting() is None
-    all_of_them = asyncio.ensure_future(asked(throttled, 4))
-    await asyncio.sleep(4)
-    assert throttled.waiting() == Waiting("rate limit", 6.0, 3)
-    assert str(throttled.waiting()) == "3 waiting for 6.0 s: rate limit"
-    await all_of_them
-    assert [waiting.reason for waiting in waits] == ["rate limit"] * 3
-
-    _, throttled = throttling(loop, after(1.0), max_concurrency=1)
-    all_of_them = asyncio.ensure_future(asked(throttled, 3))
-    await asyncio.sleep(0.5)
-    assert throttled.waiting() == Waiting("concurrency", None, 2)
-    await all_of_them
-
-    waits.clear()
-    failing: dict[int, Exception] = {0: unavailable(429, retry_after=9.0)}
-    _, throttled = throttling(loop, after(0.0, failing), on_wait=waits.append)
-    task = asking(throttled)
-    await asyncio.sleep(1)
-    assert throttled.waiting() == Waiting("Retry-After", pytest.approx(8.0), 1)  # type: ignore[arg-type]
-    await task
-    assert waits == [Waiting("Retry-After", 9.0, 1)]
-
-    down = after(0.0, every=unavailable())
-    _, throttled = throttling(loop, down, max_attempts=1, max_failures=1)
-    with pytest.raises(JudgeUnavailableError):
-        await throttled.complete(REQUEST)
-    assert throttled.waiting() == Waiting("circuit open", 30.0, 0)
+    assert now() < 10
 
 
 @on_its_loop
 async def test_a_progress_line_that_fails_does_not_fail_the_run(
-    loop: JumpingLoop, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """It is logged once and left alone."""
     calls: list[Waiting] = []
@@ -487,7 +432,7 @@ async def test_a_progress_line_that_fails_does_not_fail_the_run(
         calls.append(waiting)
         raise ValueError("no terminal")
 
-    _, throttled = throttling(loop, after(0.1), rpm=60, on_wait=broken)
+    _, throttled = throttling(after(0.1), rpm=60, on_wait=broken)
 
     assert await asked(throttled, 5) == [ANSWER] * 5
     assert len(calls) == 1
@@ -506,7 +451,8 @@ def test_no_cancellation_leaks_a_place(seed: int) -> None:
     """
     chance = random.Random(seed)
 
-    async def main(loop: JumpingLoop) -> None:
+    @on_its_loop
+    async def main() -> None:
         async def answer(number: int) -> Completion:
             await asyncio.sleep(chance.choice([0.0, 0.1, 1.0]))
             kind = chance.random()
@@ -517,8 +463,7 @@ def test_no_cancellation_leaks_a_place(seed: int) -> None:
             return ANSWER
 
         model, throttled = throttling(
-            loop, answer, chance,
-            rpm=chance.choice([None, 600]), tpm=chance.choice([None, 100_000]),
+            answer, chance, rpm=chance.choice([None, 600]), tpm=chance.choice([None, 100_000]),
             max_concurrency=chance.choice([1, 2, 5]), max_failures=3, cool_down=2,
         )  # fmt: skip
         tasks = [asking(throttled) for _ in range(40)]
@@ -535,41 +480,13 @@ def test_no_cancellation_leaks_a_place(seed: int) -> None:
         assert (queue._concurrency.in_flight, queue._queued, queue._backing_off) == (0, 0, set())
         assert queue._head() is None
 
-    with contextlib.closing(JumpingLoop()) as loop:
-        loop.run_until_complete(main(loop))
-
-
-def test_a_throttled_model_outlives_its_loops() -> None:
-    """One loop after another, the first abandoned with requests in the air and in the line."""
-    # Shares the clock of real loops, as it does in use.
-    alive = True
-
-    async def answer(number: int) -> Completion:
-        if not alive:
-            await asyncio.Event().wait()
-        return ANSWER
-
-    throttled = ThrottledModel(Scripted(time.monotonic, answer), max_concurrency=2)
-    assert asyncio.run(throttled.complete(REQUEST)) == ANSWER
-
-    async def abandon() -> None:
-        tasks = [asking(throttled) for _ in range(5)]
-        await asyncio.sleep(0)
-        assert throttled.waiting() == Waiting("concurrency", None, 3)
-        del tasks
-
-    alive = False
-    asyncio.run(abandon())
-    alive = True
-
-    assert asyncio.run(throttled.complete(REQUEST)) == ANSWER
-    assert throttled.waiting() is None
+    main()
 
 
 @on_its_loop
-async def test_a_loop_that_was_closed_under_its_requests_holds_nobody_up(loop: JumpingLoop) -> None:
+async def test_a_loop_that_was_closed_under_its_requests_holds_nobody_up() -> None:
     """Closed without cancelling, its tasks still referred to: others pass those in the line."""
-    _, throttled = throttling(loop, after(1.0), max_concurrency=1)
+    _, throttled = throttling(after(1.0), max_concurrency=1)
     running = asking(throttled)
     await asyncio.sleep(0)
     abandoned = asyncio.new_event_loop()
@@ -589,9 +506,9 @@ async def test_a_loop_that_was_closed_under_its_requests_holds_nobody_up(loop: J
 
 
 @on_its_loop
-async def test_after_a_fork_nobody_waits_for_the_parents_requests(loop: JumpingLoop) -> None:
+async def test_after_a_fork_nobody_waits_for_the_parents_requests() -> None:
     """The child begins with all places free (here it is only told of a fork)."""
-    _, throttled = throttling(loop, after(100.0), max_concurrency=1)
+    _, throttled = throttling(after(100.0), max_concurrency=1)
     parents = asking(throttled)
     await asyncio.sleep(1)
     throttled.after_fork()
@@ -615,19 +532,11 @@ def test_two_threads_share_the_places() -> None:
         running.pop()
         return ANSWER
 
-    throttled = ThrottledModel(Scripted(time.monotonic, answer), max_concurrency=3)
-    answers: list[object] = []
+    throttled = ThrottledModel(Scripted(answer), max_concurrency=3)
+    with ThreadPoolExecutor(3) as pool:
+        answers = pool.map(lambda _: asyncio.run(asked(throttled, 50)), range(3))
 
-    async def ask() -> None:
-        answers.extend(await asked(throttled, 50))
-
-    threads = [threading.Thread(target=lambda: asyncio.run(ask())) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(20)
-
-    assert answers == [ANSWER] * 150
+    assert [*answers] == [[ANSWER] * 50] * 3
     assert max(most) <= 3
 
 
@@ -635,9 +544,9 @@ def test_two_threads_share_the_places() -> None:
 
 
 @on_its_loop
-async def test_it_is_a_model_with_the_same_identity(loop: JumpingLoop) -> None:
+async def test_it_is_a_model_with_the_same_identity() -> None:
     """Throttling changes nothing that a score or a cache key is made of."""
-    model, throttled = throttling(loop, after(0))
+    model, throttled = throttling(after(0))
     assert isinstance(throttled, Model)
     assert (throttled.name, throttled.model, throttled.version) == ("scripted", "m", "7")
     assert throttled.base_url == "http://127.0.0.1/v1"
@@ -650,14 +559,11 @@ async def test_it_is_a_model_with_the_same_identity(loop: JumpingLoop) -> None:
      ("max_concurrency", 2.5), ("max_attempts", True), ("max_failures", 0), ("cool_down", -1),
      ("permits", 30)],
 )  # fmt: skip
-@on_its_loop
-async def test_arguments_out_of_range_are_refused(
-    loop: JumpingLoop, field: str, value: object
-) -> None:
+def test_arguments_out_of_range_are_refused(field: str, value: object) -> None:
     """At construction, with the field's name."""
     limits: Any = {field: value}
     with pytest.raises(ConfigurationError, match=f"`{field}`"):
-        throttling(loop, after(0), **limits)
+        throttling(after(0), **limits)
     if field in ("rpm", "tpm"):
         with pytest.raises(ConfigurationError, match=f"`{field}`"):
             LocalPermits(**limits)
@@ -683,11 +589,11 @@ class Shared:
 
 
 @on_its_loop
-async def test_every_attempt_takes_a_shared_permit(loop: JumpingLoop) -> None:
+async def test_every_attempt_takes_a_shared_permit() -> None:
     """One request and its estimated tokens, retries included, in the order of the requests."""
     shared = Shared(10.0)
-    failing: dict[int, Exception] = {0: unavailable(429, retry_after=1.0)}
-    model, throttled = throttling(loop, after(0.0, failing), permits=shared)
+    failing: dict[int, Exception] = {0: unavailable(429, wait=1.0)}
+    model, throttled = throttling(after(0.0, failing), permits=shared)
 
     await asyncio.gather(*(throttled.complete(numbered(number)) for number in range(3)))
 
@@ -702,13 +608,11 @@ async def test_every_attempt_takes_a_shared_permit(loop: JumpingLoop) -> None:
     [({"rpm": 6}, 10.0), ({"rpm": 600, "tpm": 402}, 30.0)],  # two of 201 tokens per minute
 )
 @on_its_loop
-async def test_two_models_share_one_quota(
-    loop: JumpingLoop, limits: dict[str, float], seconds: float
-) -> None:
+async def test_two_models_share_one_quota(limits: dict[str, float], seconds: float) -> None:
     """What both start in any minute is within the limits, on requests and on tokens."""
-    quota = LocalPermits(**limits, clock=loop.time)
+    quota = LocalPermits(**limits, clock=clock)
     assert isinstance(quota, Permits)
-    both = [throttling(loop, after(1.0), permits=quota) for _ in range(2)]
+    both = [throttling(after(1.0), permits=quota) for _ in range(2)]
 
     await asyncio.gather(*(asked(throttled, 5) for _, throttled in both))
 
@@ -717,10 +621,10 @@ async def test_two_models_share_one_quota(
 
 
 @on_its_loop
-async def test_a_retry_waits_for_shared_permits_until_the_deadline(loop: JumpingLoop) -> None:
+async def test_a_retry_waits_for_shared_permits_until_the_deadline() -> None:
     """The time before the first attempt does not count, as in the queue."""
-    answer = after(0.0, every=unavailable(429, retry_after=1.0))
-    model, throttled = throttling(loop, answer, permits=Shared(50.0), deadline=20.0)
+    answer = after(0.0, every=unavailable(429, wait=1.0))
+    model, throttled = throttling(answer, permits=Shared(50.0), deadline=20.0)
 
     with pytest.raises(JudgeUnavailableError, match=r"1 attempt in 20.0 s.*\(rate limit\)"):
         await throttled.complete(REQUEST)
@@ -731,32 +635,62 @@ async def test_a_retry_waits_for_shared_permits_until_the_deadline(loop: Jumping
 
 @pytest.mark.parametrize("failure", [ConnectionError("store is down"), TimeoutError("slow")])
 @on_its_loop
-async def test_permits_that_fail_end_the_request(loop: JumpingLoop, failure: Exception) -> None:
+async def test_permits_that_fail_end_the_request(failure: Exception) -> None:
     """It is not sent, and its place is free again."""
     shared = Shared(failure=failure)
-    model, throttled = throttling(loop, after(0.0), permits=shared, max_concurrency=1)
+    model, throttled = throttling(after(0.0), permits=shared, max_concurrency=1)
 
-    for _ in range(2):
-        with pytest.raises((ConnectionError, RuntimeError), match=r"store is down|shared permits"):
-            await throttled.complete(REQUEST)
+    with pytest.raises((ConnectionError, RuntimeError), match=r"store is down|shared permits"):
+        await throttled.complete(REQUEST)
     assert model.starts == []
     shared.failure = None
     assert (await throttled.complete(REQUEST)).text == "yes"
 
 
 @on_its_loop
-async def test_waiting_tells_of_shared_permits_and_nothing_leaks(loop: JumpingLoop) -> None:
-    """Their end is unknown; a cancelled request gives its place back and is not sent."""
-    model, throttled = throttling(loop, after(0.0), permits=Shared(5.0), max_concurrency=1)
+async def test_a_request_cancelled_while_it_waits_for_permits_leaks_nothing() -> None:
+    """It gives its place back and is not sent."""
+    model, throttled = throttling(after(0.0), permits=Shared(5.0), max_concurrency=1)
     first, second = (asking(throttled) for _ in range(2))
     await asyncio.sleep(1.0)
-    assert throttled.waiting() == Waiting("rate limit", None, 2)
 
     first.cancel()
     assert (await second).text == "yes"
 
     assert throttled.waiting() is None
     assert model.starts == [6.0]
+
+
+# --- What is waited for ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("answer", "settings", "seconds", "waiting", "told"),
+    [
+        (after(1.0), {"rpm": 6}, 4.0, Waiting("rate limit", 6.0, 2), [10.0, 10.0]),
+        (after(9.0), {"max_concurrency": 1}, 1.0, Waiting("concurrency", None, 2), []),
+        (after(0.0, {0: unavailable(429, 9.0)}), {}, 1.0, Waiting("Retry-After", 8.0, 1), [9.0]),
+        (after(0.0, every=unavailable()), {"max_attempts": 1, "max_failures": 1}, 1.0,
+         Waiting("circuit open", 29.0, 0), [30.0]),
+        # how long others make it wait is unknown
+        (after(0.0), {"permits": Shared(5.0)}, 1.0, Waiting("rate limit", None, 3), []),
+    ],
+    ids=["rate", "places", "Retry-After", "circuit", "shared permits"],
+)  # fmt: skip
+@on_its_loop
+async def test_waiting_says_what_for(
+    answer: Any, settings: Any, seconds: float, waiting: Waiting, told: list[float]
+) -> None:
+    """Each reason with its seconds and how many wait, while it lasts; None when nobody does."""
+    waits: list[Waiting] = []
+    _, throttled = throttling(answer, on_wait=waits.append, **settings)
+    before, all_of_them = throttled.waiting(), asyncio.ensure_future(asked(throttled, 3))
+    await asyncio.sleep(seconds)
+
+    assert (before, throttled.waiting()) == (None, waiting)
+    await all_of_them
+    assert [(w.reason, w.seconds) for w in waits] == [(waiting.reason, s) for s in told]
+    assert str(Waiting("rate limit", 6.0, 3)) == "3 waiting for 6.0 s: rate limit"
 
 
 # --- Nobody there ------------------------------------------------------------------------------
@@ -767,18 +701,17 @@ def refused() -> JudgeUnavailableError:
 
 
 @on_its_loop
-async def test_an_endpoint_that_is_not_there_is_reported_at_once(loop: JumpingLoop) -> None:
+async def test_an_endpoint_that_is_not_there_is_reported_at_once() -> None:
     """1,000 requests end within a second, after two attempts each of those under way."""
     waits: list[Waiting] = []
-    model, throttled = throttling(loop, after(0.01, every=refused()), on_wait=waits.append)
+    model, throttled = throttling(after(0.01, every=refused()), on_wait=waits.append)
     results = await asked(throttled, 1_000)
 
-    assert loop.time() - 1000.0 < 1.0
+    assert now() < 1.0
     assert len(model.starts) <= 2 * 32
-    for error in results:
-        assert isinstance(error, JudgeUnavailableError)
-        assert not error.connected
-        assert str(error).startswith("m at host cannot be reached: refused")
+    assert {type(error) for error in results} == {JudgeUnavailableError}
+    assert not any(error.connected for error in results)
+    assert all(str(error).startswith("m at host cannot be reached: refused") for error in results)
     assert str(results[0]) == "m at host cannot be reached: refused (2 attempts in 0.3 s)"
     assert str(results[-1]).endswith("refused; it is tried again in 30 s")
     opened = [waiting.why for waiting in waits if waiting.reason == "circuit open"]
@@ -793,12 +726,10 @@ async def test_an_endpoint_that_is_not_there_is_reported_at_once(loop: JumpingLo
     "first", [None, JudgeRejectedError("400", status=400), JudgeOutputError("nonsense", "")]
 )
 @on_its_loop
-async def test_an_endpoint_that_was_up_is_tried_again(
-    loop: JumpingLoop, first: Exception | None
-) -> None:
+async def test_an_endpoint_that_was_up_is_tried_again(first: Exception | None) -> None:
     """It may be restarting: refused connections are then as temporary as a 503."""
     failing = {} if first is None else {0: first}
-    model, throttled = throttling(loop, after(0.1, failing | {n: refused() for n in range(1, 6)}))
+    model, throttled = throttling(after(0.1, failing | {n: refused() for n in range(1, 6)}))
     await asked(throttled, 1)
     assert await throttled.complete(REQUEST) == ANSWER
     assert len(model.starts) == 7
@@ -807,10 +738,10 @@ async def test_an_endpoint_that_was_up_is_tried_again(
 @pytest.mark.parametrize("retry_after", [None, 20.0])
 @on_its_loop
 async def test_a_single_request_that_keeps_failing_is_seen_within_5_seconds(
-    loop: JumpingLoop, caplog: pytest.LogCaptureFixture, retry_after: float | None
+    caplog: pytest.LogCaptureFixture, retry_after: float | None
 ) -> None:
     """Its pauses grow, so that a fifth failure may take a minute; a retry or two tell nobody."""
-    _, throttled = throttling(loop, after(0.0, every=unavailable(500, retry_after)))
+    _, throttled = throttling(after(0.0, every=unavailable(500, retry_after)))
     task = asking(throttled)
     await asyncio.sleep(5)  # after the first failure
     assert len(caplog.records) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import statistics
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -20,6 +21,17 @@ def mean_of(*values: float) -> RunningMean:
     return mean
 
 
+def interval_of(*values: float) -> Interval:
+    interval = mean_of(*values).interval
+    assert interval is not None
+    return interval
+
+
+def bounds(*values: float) -> tuple[float, float]:
+    interval = interval_of(*values)
+    return interval.low, interval.high
+
+
 def test_a_small_sample_has_students_interval() -> None:
     """By hand: 0.2, 0.4, 0.9: mean 0.5, s² = 0.13, t(2) = 4.3027, half width 0.8957: all of [0, 1].
 
@@ -28,18 +40,13 @@ def test_a_small_sample_has_students_interval() -> None:
     wide = mean_of(0.2, 0.4, 0.9)
     assert wide.deviation == pytest.approx(0.13**0.5)
     assert wide.interval == Interval(0.0, 1.0, "Student's t")
-    narrow = mean_of(0.4, 0.5, 0.5, 0.6).interval
-    assert narrow is not None
-    assert narrow.method == "Student's t"
-    assert (narrow.low, narrow.high) == pytest.approx((0.37008, 0.62992), abs=1e-5)
+    assert bounds(0.4, 0.5, 0.5, 0.6) == pytest.approx((0.37008, 0.62992), abs=1e-5)
 
 
 def test_0_and_1_have_wilsons_interval() -> None:
     """9 of 10: (0.5958, 0.9821), a published example."""
-    interval = mean_of(*[1.0] * 9, 0.0).interval
-    assert interval == wilson(0.9, 10)
-    assert interval is not None
-    assert (interval.low, interval.high) == pytest.approx((0.5958, 0.9821), abs=1e-4)
+    assert interval_of(*[1.0] * 9, 0.0) == wilson(0.9, 10)
+    assert bounds(*[1.0] * 9, 0.0) == pytest.approx((0.5958, 0.9821), abs=1e-4)
 
 
 @pytest.mark.parametrize("value", [0.3, 0.75, 1 / 3])
@@ -49,30 +56,24 @@ def test_equal_values_have_an_interval_with_a_width(value: float) -> None:
 
     assert mean.mean == value
     assert mean.deviation == 0
-    assert mean.interval is not None
-    assert mean.interval.method == "Wilson, one value seen"
-    assert mean.interval.high - mean.interval.low == pytest.approx(0.27753, abs=1e-5)
-    assert mean.interval.low < value < mean.interval.high
-    wide, narrow = mean_of(*[value] * 2).interval, mean_of(*[value] * 1000).interval
-    assert wide is not None
-    assert narrow is not None
-    assert wide.high - wide.low > 0.5
-    assert narrow.high - narrow.low < 0.004
+    assert interval_of(*[value] * 10).method == "Wilson, one value seen"
+    (low, high), (wide_low, wide_high), (narrow_low, narrow_high) = (
+        bounds(*[value] * n) for n in (10, 2, 1000)
+    )
+    assert high - low == pytest.approx(0.27753, abs=1e-5)
+    assert low < value < high
+    assert wide_high - wide_low > 0.5
+    assert narrow_high - narrow_low < 0.004
 
 
 def test_equal_values_near_1_have_nearly_the_interval_of_1() -> None:
     """One rule passes into the other: 0.999999 ten times is hardly another finding than 1."""
-    ones, nearly = mean_of(*[1.0] * 10).interval, mean_of(*[0.999999] * 10).interval
-    assert ones is not None
-    assert nearly is not None
-    assert (nearly.low, nearly.high) == pytest.approx((ones.low, ones.high), abs=1e-5)
+    assert bounds(*[0.999999] * 10) == pytest.approx(bounds(*[1.0] * 10), abs=1e-5)
 
 
 def test_values_that_differ_in_their_last_bits_are_equal() -> None:
     """0.1 + 0.2 is not 0.3 to a computer, which is no spread."""
-    interval = mean_of(0.3, 0.1 + 0.2, 0.3).interval
-    assert interval is not None
-    assert interval.method == "Wilson, one value seen"
+    assert interval_of(0.3, 0.1 + 0.2, 0.3).method == "Wilson, one value seen"
 
 
 def test_one_value_has_neither_interval_nor_deviation() -> None:
@@ -84,15 +85,14 @@ def test_one_value_has_neither_interval_nor_deviation() -> None:
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=50))
 def test_any_values_have_their_mean_inside_an_interval_inside_0_and_1(values: list[float]) -> None:
     """Mean and deviation are those of the statistics module."""
-    mean = mean_of(*values)
+    mean, middle = mean_of(*values), statistics.fmean(values)
 
-    assert mean.mean == pytest.approx(statistics.fmean(values), abs=1e-12)
+    assert mean.mean == pytest.approx(middle, abs=1e-12)
     assert mean.deviation == pytest.approx(statistics.stdev(values), abs=1e-7)
-    assert mean.interval is not None
-    assert mean.mean is not None
-    assert 0 <= mean.interval.low <= mean.mean + 1e-12
-    assert mean.mean - 1e-12 <= mean.interval.high <= 1
-    assert mean.interval.low < mean.interval.high
+    low, high = bounds(*values)
+    assert 0 <= low <= middle + 1e-12
+    assert middle - 1e-12 <= high <= 1
+    assert low < high
 
 
 def test_the_mean_of_many_values_is_exact_to_nine_digits() -> None:
@@ -109,24 +109,17 @@ def test_the_mean_of_many_values_is_exact_to_nine_digits() -> None:
 def test_intervals_of_small_samples_cover(n: int, good: float) -> None:
     """Shares, continuous scores, and scores that are nearly always the same."""
     chance = random.Random(7)
-    covered = {"share": 0, "score": 0, "mostly one value": 0}
-    truths = {"share": good, "score": 0.5, "mostly one value": 0.8 * good}
-    for _ in range(400):
-        for kind in covered:
-            values = []
-            for _ in range(n):
-                value = float(chance.random() < good)
-                if kind == "score":
-                    value = chance.random()
-                values.append(0.8 * value if kind == "mostly one value" else value)
-            interval = mean_of(*values).interval
-            assert interval is not None
-            covered[kind] += interval.low <= truths[kind] <= interval.high
-
     # Two values of which one is rare are what t is bad at; a width of 0 would cover 65 %.
-    assert covered["share"] / 400 > 0.9
-    assert covered["score"] / 400 > 0.9
-    assert covered["mostly one value"] / 400 > 0.85
+    kinds: list[tuple[Callable[[float], float], float, float]] = [
+        (lambda value: value, 0.5, 0.9), (lambda value: value < good, good, 0.9),
+        (lambda value: 0.8 * (value < good), 0.8 * good, 0.85),
+    ]  # fmt: skip
+    for made_of, truth, least in kinds:
+        covered = 0
+        for _ in range(400):
+            low, high = bounds(*(made_of(chance.random()) for _ in range(n)))
+            covered += low <= truth <= high
+        assert covered / 400 > least
 
 
 @given(st.lists(st.lists(st.tuples(st.floats(0, 1), st.floats(0.1, 10)), max_size=20), max_size=5))
@@ -163,12 +156,8 @@ def test_students_t_has_its_published_points(freedom: float, point: float) -> No
 
 
 def test_students_t_falls_steadily() -> None:
-    """Also between whole numbers, which effective sizes are."""
+    """Also between whole numbers, which effective sizes are; a sample of one has no freedom left."""
     points = [t_975(number / 7) for number in range(2, 3000)]
     assert points == sorted(points, reverse=True)
-
-
-def test_a_sample_of_one_has_none() -> None:
-    """It has no freedom left."""
     with pytest.raises(ValueError, match="= 0: use a number above 0"):
         t_975(0)

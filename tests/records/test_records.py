@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
 import pickle
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from any_records import records
 from by_hand import labels_of
@@ -16,19 +16,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from rag_eval_integrations import Evaluation, RagEvaluator
-from rag_eval_integrations.errors import InputError
-from rag_eval_integrations.metrics import Retrieval
-from rag_eval_integrations.records import (
+from rag_eval_integrations import (
     Capture,
     Document,
+    Evaluation,
     Labels,
     RagCall,
+    RagEvaluator,
     Score,
-    Usage,
-    from_line,
-    to_line,
 )
+from rag_eval_integrations.errors import InputError
+from rag_eval_integrations.metrics import Retrieval
+from rag_eval_integrations.records import Usage, from_line, to_line
 from rag_eval_integrations.records.score import EVALS_SCHEMA_FILE
 
 GOLD = st.none() | st.lists(st.sampled_from(["a", "b", "1"]), max_size=2)
@@ -60,9 +59,8 @@ def test_records_can_be_made_by_position() -> None:
 
 def test_metadata_is_a_copy() -> None:
     """What the app does to its dict later does not change the record."""
-    source: dict[str, list[int]] = {"a": [1]}
-    document = Document(text="x", metadata=source)  # type: ignore[arg-type]
-
+    source: Any = {"a": [1]}
+    document = Document(text="x", metadata=source)
     source["a"].append(2)
 
     assert document.metadata == {"a": [1]}
@@ -159,14 +157,11 @@ def test_metadata_that_json_cannot_hold_is_refused_by_name(value: object) -> Non
 @pytest.mark.parametrize(
     "fields",
     [
-        {"status": "scored"},
-        {"status": "unscored", "value": 0.5, "unscored": "refusal"},
-        {"status": "unscored"},
-        {"status": "error", "unscored": "refusal"},
-        {"status": "scored", "value": 1.5},
-        {"status": "scored", "value": float("nan")},
+        {"status": "unscored", "value": 0.5, "unscored": "refusal"}, {"status": "unscored"},
+        {"status": "error", "unscored": "refusal"}, {"status": "scored", "value": 1.5},
+        {"status": "scored"}, {"status": "scored", "value": float("nan")},
     ],
-)
+)  # fmt: skip
 def test_a_score_is_in_exactly_one_of_three_states(fields: dict[str, object]) -> None:
     """A value, or unscored with a code, or an error: anything between is refused."""
     with pytest.raises(InputError):
@@ -175,30 +170,24 @@ def test_a_score_is_in_exactly_one_of_three_states(fields: dict[str, object]) ->
 
 def test_unknown_cost_stays_unknown_in_a_sum() -> None:
     """A price that is not known is never counted as 0."""
-    known = Usage(requests=1, cost_usd=0.5)
-    unknown = Usage(requests=1)
+    known, unknown, free = Usage(requests=1, cost_usd=0.5), Usage(requests=1), Usage(cost_usd=0)
+    sums = [known + known, known + unknown, Usage() + known, free + unknown, unknown + free]
 
-    assert (known + known).cost_usd == 1.0
-    assert (known + unknown).cost_usd is None
-    assert (Usage() + known).cost_usd == 0.5
-    assert (Usage(cost_usd=0) + unknown).cost_usd is None
-    assert (unknown + Usage(cost_usd=0)).cost_usd is None
-    assert (known + unknown).requests == 2
+    assert [each.cost_usd for each in sums] == [1.0, None, 0.5, None, None]
+    assert sums[1].requests == 2
 
 
 def test_support_has_four_answers() -> None:
     """full, partial, none, unlabelled."""
+    support = [
+        {"response_sentence_key": "a", "fully_supported": True},
+        {"response_sentence_key": "b", "fully_supported": False, "supporting_sentence_keys": ["0a"]},
+        {"response_sentence_key": "c", "fully_supported": False, "explanation": None},
+        {"response_sentence_key": "d", "note": "judges add fields"},
+    ]  # fmt: skip
     labels = Labels.model_validate(
-        {
-            "all_relevant_sentence_keys": None,
-            "all_utilized_sentence_keys": "0a",
-            "sentence_support_information": [
-                {"response_sentence_key": "a", "fully_supported": True},
-                {"response_sentence_key": "b", "fully_supported": False, "supporting_sentence_keys": ["0a"]},
-                {"response_sentence_key": "c", "fully_supported": False, "explanation": None},
-                {"response_sentence_key": "d", "note": "judges add fields"},
-            ],
-        }
+        {"all_relevant_sentence_keys": None, "all_utilized_sentence_keys": "0a",
+         "sentence_support_information": support}
     )  # fmt: skip
 
     answers = ["full", "partial", "none", "unlabelled", "unlabelled"]
@@ -207,17 +196,10 @@ def test_support_has_four_answers() -> None:
     assert labels.all_utilized_sentence_keys == ("0a",)
 
 
-def test_a_header_is_part_of_the_row_key() -> None:
-    """A header changes what is judged; without one, the key is what it was before headers."""
-    plain = RagCall("How fast?", ["Four minutes."], "Four.")
-    headed = RagCall("How fast?", [Document("Four minutes.", header="page: 3")], "Four.")
-    other = RagCall("How fast?", [Document("Four minutes.", header="page: 4")], "Four.")
-
-    assert plain.row_key == "95edbba37a7479d3df9488e5fec2dbdd5e49dfee4964a2a9d1baab04d1663966"
-    assert len({plain.row_key, headed.row_key, other.row_key}) == 3
-    assert from_line(RagCall, to_line(headed)) == headed
-    assert headed.documents[0].shown == "page: 3\n\nFour minutes."
-    assert plain.documents[0].shown == "Four minutes."
+def test_a_header_is_shown_above_its_document() -> None:
+    """Without one, the text alone."""
+    assert Document("Four minutes.", header="page: 3").shown == "page: 3\n\nFour minutes."
+    assert Document("Four minutes.").shown == "Four minutes."
 
 
 def test_traces() -> None:
@@ -253,11 +235,9 @@ def unset(call: RagCall) -> dict[str, Any]:
     [
         lambda call: call.id,
         lambda call: RagCall("How fast?", ["Four minutes."], "Four.", id="").id,
-        lambda call: call.model_dump()["id"],
         lambda call: RagCall.model_validate_json(call.model_dump_json()).__dict__["id"],
         lambda call: RagCall.model_construct(**unset(call)).id,
         lambda call: from_line(RagCall, to_line(call)).__dict__["id"],
-        lambda call: copy.deepcopy(call).__dict__["id"],
         lambda call: pickle.loads(pickle.dumps(call)).__dict__["id"],
         lambda call: call.model_copy(update={"response": "Five."}).id,
         lambda call: repr(call).split(", id=")[1].split("'")[1],
@@ -333,16 +313,11 @@ def with_gold(gold: Any) -> RagCall:
 @pytest.mark.parametrize(
     ("given", "kept"),
     [
-        (None, None),
-        ([], ()),
-        (["b", "a", "b"], ("b", "a", "b")),
-        ({"b", "a", "c"}, ("a", "b", "c")),
-        (iter(["x"]), ("x",)),
-        ([1, "a"], ("1", "a")),
-        ({"a", 1}, ("1", "a")),
-        (["\ud800"], ("\ufffd",)),
+        (None, None), ([], ()), (["b", "a", "b"], ("b", "a", "b")), (["\ud800"], ("\ufffd",)),
+        ({"b", "a", "c"}, ("a", "b", "c")), (iter(["x"]), ("x",)), ([1, "a"], ("1", "a")),
+        ({"a", 1}, ("1", "a")), (np.array([3, 1]), ("3", "1")),
     ],
-)
+)  # fmt: skip
 def test_a_list_of_ids_is_kept(given: Any, kept: Any) -> None:
     """In its order; a set, which has none, in the same one everywhere. Numbers become text."""
     assert with_gold(given).relevant_ids == kept

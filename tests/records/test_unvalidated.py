@@ -9,11 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_eval_integrations import Document, RagCall
-from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations import Document, RagCall, RagEvaluator, Trace
 from rag_eval_integrations.judges import reconcile
 from rag_eval_integrations.judges.embedded import label_call
-from rag_eval_integrations.metrics import Trace
 from rag_eval_integrations.records import SCHEMA, Record, Turn, Usage, from_object, to_line
 from rag_eval_integrations.sentences import Punkt, sentencize
 
@@ -21,13 +19,9 @@ TEXTS = st.text(max_size=40) | st.lists(
     st.sampled_from(["The tower", "is", "not", "in", "Paris", "1889", "two", ". It", "!", "– no"]),
     max_size=30,
 ).map(" ".join)
-CALLS = st.builds(
-    RagCall,
-    question=TEXTS,
-    documents=st.lists(st.builds(Document, text=TEXTS), max_size=3),
-    response=TEXTS,
-    metadata=st.just({"a": [1, {"b": None}]}),
-)
+DOCUMENTS = st.lists(st.builds(Document, text=TEXTS), max_size=3)
+META = st.just({"a": [1, {"b": None}]})
+CALLS = st.builds(RagCall, question=TEXTS, documents=DOCUMENTS, response=TEXTS, metadata=META)
 METRICS = (
     Trace(),
     Trace(formulas="ragbench", thresholds={"adherence": 1, "completeness": 0.5}),

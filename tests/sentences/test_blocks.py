@@ -1,7 +1,5 @@
 """The block pass, by cases marked by hand and by properties."""
 
-import itertools
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -146,18 +144,3 @@ def test_every_character_lies_in_exactly_one_block(text: str) -> None:
     pieces = [*blocks(text)]
     assert_whole(text, ((start, end) for start, _, end, _ in pieces))
     assert all(start <= body <= end for start, body, end, _ in pieces)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "\n" * 50_000, ">\n" * 20_000, "```\n~~~\n" * 10_000, "|-" * 200_000 + "x",
-        "word word\n" * 20_000, ("word " * 5_000 + "\n") * 3,
-    ],
-    ids=["newlines", "quotes", "fences", "bars", "lines", "wide lines"],
-)  # fmt: skip
-def test_hostile_texts_come_to_an_end(text: str) -> None:
-    """Each takes a fraction of a second; with anything quadratic the suite would stand still."""
-    found = list(blocks(text))
-
-    assert all(left[2] <= right[0] for left, right in itertools.pairwise(found))

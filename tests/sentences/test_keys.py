@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval_integrations.records import RagCall
-from rag_eval_integrations.sentences import Punkt, sentencize
-from rag_eval_integrations.sentences._sentencize import document_number, letters, position
+from rag_eval_integrations import RagCall
+from rag_eval_integrations.sentences import Punkt, letters, position, sentencize
 
 
 @pytest.mark.parametrize(
@@ -44,10 +43,3 @@ def test_what_is_no_key_and_no_index_is_refused(text: str) -> None:
         position(text)
     with pytest.raises(ValueError, match="use a number from 0"):
         letters(-1)
-
-
-def test_document_number() -> None:
-    """The number before the letters; None for a response key or anything else."""
-    assert document_number("12ab") == 12
-    assert document_number("ab") is None
-    assert document_number("12") is None

@@ -9,47 +9,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.records import RagCall, Sentence, Sentences
+from rag_eval_integrations.records import RagCall, Sentence
 from rag_eval_integrations.sentences import Punkt, locate, sentencize
 
 SPLITTER = Punkt()
 
 
 def test_documents_are_numbered_and_sentences_lettered() -> None:
-    """Letters begin anew in each document; those of the response have no number."""
-    response = "Bees live in hives, wasps in paper nests. Each summer they build it again."
-    documents = [
-        "Bees live in hives. Some live in hollow trees.",
-        "Wasps build paper nests. A nest lasts one summer.",
-    ]
+    """Letters begin anew in each document; those of the response have no number.
 
-    made = sentencize(RagCall("Where do bees live?", documents, response), SPLITTER)
+    The document after an empty one does not move up; nothing without text has a sentence.
+    """
+    documents = ["Bees live in hives. Some live in trees.", "", " \n ", "Wasps build. They sting."]
 
-    assert [s.key for s in made.documents] == ["0a", "0b", "1a", "1b"]
-    assert [s.key for s in made.response] == ["a", "b"]
-    assert made.response[0].text == response[: made.response[0].end]
+    made = sentencize(RagCall("q", documents, "In hives. In trees."), SPLITTER)
+
+    assert [s.key for s in made.documents] == ["0a", "0b", "3a", "3b"]
+    assert made.response == (Sentence("a", "In hives.", 0, 9), Sentence("b", "In trees.", 10, 19))
     assert made.splitter == "punkt-en@1"
-
-
-def test_an_empty_document_keeps_its_number() -> None:
-    """The next document does not move up; nothing without text has a sentence."""
-    made = sentencize(RagCall("q", ["One.", "", " \n ", "Two."], None), SPLITTER)
-
-    assert [s.key for s in made.documents] == ["0a", "3a"]
-    assert made.response == ()
-
-
-def test_recorded_sentences_are_used_as_they_are() -> None:
-    """And the record says so."""
-    recorded = Sentences(
-        documents=(Sentence("0a", "Both. Of them."),), response=(Sentence("a", "x"),)
-    )
-    call = RagCall(question="q", documents=["Both. Of them."], response="x", sentences=recorded)
-
-    made = sentencize(call, SPLITTER)
-
-    assert made.sentences == recorded
-    assert made.splitter == "recorded"
+    assert sentencize(RagCall("q", [], None), SPLITTER).response == ()
 
 
 @given(texts=st.lists(st.text(st.characters(exclude_categories=()), max_size=80), max_size=4), response=st.text(max_size=80))  # fmt: skip
@@ -72,11 +50,9 @@ def test_locate_finds_repeated_sentences_one_after_another() -> None:
     texts = [("0a", "So."), ("0b", "So."), ("0c", "Not there."), ("0d", "End.")]
 
     assert locate(texts, "So. So. End.") == (
-        Sentence("0a", "So.", 0, 3),
-        Sentence("0b", "So.", 4, 7),
-        Sentence("0c", "Not there."),
+        Sentence("0a", "So.", 0, 3), Sentence("0b", "So.", 4, 7), Sentence("0c", "Not there."),
         Sentence("0d", "End.", 8, 12),
-    )
+    )  # fmt: skip
 
 
 class Given:

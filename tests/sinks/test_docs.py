@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
+
+from pages import DOCS, run_python, text_of
 
 from rag_eval_integrations import sinks
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
-TEXT = (DOCS / "tracing.md").read_text(encoding="utf-8")
+TEXT = text_of("docs/tracing.md")
 
 
 def test_the_example_runs() -> None:
     """Offline, without an SDK that is set up."""
-    (code,) = re.findall(r"```python\n(.*?)```", TEXT, re.S)
-    exec(compile(code, "tracing.md", "exec"), {"__name__": "page"})
+    run_python("docs/tracing.md")
 
 
 def test_every_sink_of_a_tool_has_its_section() -> None:
@@ -31,9 +30,8 @@ def test_dashboard_and_alerts_ask_for_metrics_that_exist() -> None:
     """By the names that Prometheus gives them; each expression was run in a real one."""
     board = json.loads((DOCS / "grafana/dashboard.json").read_text())
     expressions = [one["expr"] for panel in board["panels"] for one in panel["targets"]]
-    expressions += re.findall(
-        r"expr: >\n((?: {10}.*\n)+)", (DOCS / "grafana/alerts.yml").read_text()
-    )
+    alerts = text_of("docs/grafana/alerts.yml")
+    expressions += re.findall(r"expr: >\n((?: {10}.*\n)+)", alerts)
 
     assert len(expressions) == 8 + 2
     asked = {name for one in expressions for name in re.findall(r"rag_eval_\w+(?=[\[{])", one)}

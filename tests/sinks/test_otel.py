@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from by_hand import ScriptedJudge, labels_of
 from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.sdk._logs import LoggerProvider
@@ -16,7 +15,7 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from trace_tools import OtlpService, running
 
-from rag_eval_integrations import BackgroundEvaluator, RagCall, RagEvaluator
+from rag_eval_integrations import BackgroundEvaluator, RagCall
 from rag_eval_integrations.metrics import TRACE_SCORES
 from rag_eval_integrations.records import Evaluation, EvaluationError
 from rag_eval_integrations.sinks import OpenTelemetrySink
@@ -192,14 +191,3 @@ def test_calls_that_are_not_judged_are_a_metric(receiver: Receiver) -> None:
 def test_without_an_sdk_nothing_happens() -> None:
     """The api alone has no exporter: emitting is silent."""
     OpenTelemetrySink().write(evaluated())
-
-
-def test_scores_of_the_background_arrive(receiver: Receiver) -> None:
-    """From the call to the receiver."""
-    judge = ScriptedJudge(labels_of(["0a"], ["0a"], {"a": (["0a"], True), "b": (["0a"], True)}))
-    with BackgroundEvaluator(RagEvaluator(judge), [receiver.sink()]) as background:
-        background(call())
-        assert background.flush(WAIT)
-        assert background.counters.sinks[0].written == 1
-
-    assert receiver.events()["adherence"]["gen_ai.evaluation.score.value"] == 1.0

@@ -15,12 +15,14 @@ import pytest
 from forked import forked
 from runs import call as evaluation_of
 
-from rag_eval_integrations import RagCall
+from rag_eval_integrations import RagCall, RagEvaluator
 from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.models.completion import Completion, CompletionRequest
 from rag_eval_integrations.records import Means, Usage
 from rag_eval_integrations.store import Store, database
-from rag_eval_integrations.store._worker import StorePermits
+from rag_eval_integrations.store._worker import StorePermits, Worker
 from rag_eval_integrations.store.database import ClaimedCall, Outcome
+from rag_eval_integrations.testing import ScriptedModel, labels_reply
 
 CALL = RagCall("When does the ferry leave?", ["It leaves at nine."], "At nine.")
 
@@ -36,6 +38,13 @@ def judged(claimed: ClaimedCall, value: float | str | None = 1.0, **more: Any) -
     fields = {"fingerprint": "f1", **more}
     evaluation = evaluation_of(claimed.call().id, {"adherence": value, "mrr@3": 0.5}, **fields)
     return Outcome(claimed, "judged", evaluation=evaluation, seconds=0.5)
+
+
+def claimed_one(store: Store) -> ClaimedCall:
+    """A call that was submitted, and that the worker `a` has claimed."""
+    store.submit(CALL)
+    (claimed,) = store.claim("a", 1)
+    return claimed
 
 
 def test_equal_calls_are_two_rows_each_claimed_by_one_worker(store: Store, url: str) -> None:
@@ -74,8 +83,7 @@ def test_a_lease_that_ran_out_is_another_workers(
 
 def test_what_is_tried_in_vain_is_parked_until_it_is_brought_back(store: Store) -> None:
     """With its error; one that is to be tried again is not due before."""
-    store.submit(CALL)
-    (claimed,) = store.claim("a", 1)
+    claimed = claimed_one(store)
     store.settle([Outcome(claimed, "due", "judge: down", wait=1_800.0)], "a")
     assert store.claim("a", 1) == []
     assert store.counts() == [("due", "judge: down", 1)]
@@ -121,10 +129,8 @@ def test_means_are_those_of_the_evaluations(store: Store) -> None:
     assert list(store.evaluations()) == recorded
     assert {period.made.name for period in means} == {"adherence", "mrr@3"}
     for period in means:
-        mean = by_hand.mean(period.made.name)
-        assert mean is not None
-        assert period.made in by_hand.made
-        assert period.total == len(values)
+        mean: Any = by_hand.mean(period.made.name)
+        assert (period.made in by_hand.made, period.total) == (True, len(values))
         assert (period.mean.n, period.mean.mean) == (mean.n, pytest.approx(mean.mean))
         assert period.mean.ci95 == pytest.approx(mean.ci95)
         assert str(period.mean.interval)[12:] == str(mean.interval)[12:]
@@ -135,34 +141,18 @@ def test_means_are_those_of_the_evaluations(store: Store) -> None:
 
 def test_two_evaluators_are_kept_apart(store: Store) -> None:
     """An evaluation stands once per call and fingerprint, and no mean is of both."""
-    store.submit(CALL)
-    (claimed,) = store.claim("a", 1)
-    store.settle([judged(claimed)], "a")
-    by = evaluation_of("x", {}).judge
+    claimed = claimed_one(store)
+    recorded = store.settle([judged(claimed)], "a")
     second = judged(claimed, 0.0, fingerprint="f2", method="other")
     ((left, latest),) = store.without("f2")
 
-    assert left.call_uid == claimed.call_uid
-    assert latest is not None
-    assert latest.scores["adherence"].value == 1.0
+    assert (left.call_uid, [latest]) == (claimed.call_uid, recorded)
     assert len(store.settle([second])) == 1
     assert store.settle([second]) == []
     assert list(store.without("f2")) == []
-    assert [(row[0], row[2]) for row in store.evaluators()] == [(by.name, 1)] * 2
+    assert [(row[0], row[2]) for row in store.evaluators()] == [("by hand", 1)] * 2
     values = [p.mean.mean for p in store.means(0.0) if p.made.name == "adherence"]
     assert sorted(values) == [0.0, 1.0]  # type: ignore[type-var]
-
-
-def test_a_call_left_out_can_be_judged_afterwards(store: Store) -> None:
-    """It is judged then; one that is still waiting stays the workers'."""
-    store.submit(CALL)
-    (claimed,) = store.claim("a", 1)
-    store.settle([Outcome(claimed, "left_out", "not in the sample of 0.1")], "a")
-    store.submit(CALL)
-    store.settle([judged(left) for left, _ in store.without("f1")])
-
-    assert store.counts() == [("due", "", 1), ("judged", "", 1)]
-    assert len(store.claim("a", 5)) == 1
 
 
 def test_failing_calls_costs_and_old_ones(store: Store) -> None:
@@ -170,10 +160,9 @@ def test_failing_calls_costs_and_old_ones(store: Store) -> None:
     for name in ("good", "bad"):
         store.submit(CALL.model_copy(update={"question": name}))
         (claimed,) = store.claim("a", 1)
-        usage = Usage(requests=1, cost_usd=0.25)
-        more: dict[str, Any] = {"usage": usage, "metadata": {"name": name}}
-        value = float(name == "good")
-        store.settle([judged(claimed, value, supported=name == "good", **more)], "a")
+        more: Any = {"usage": Usage(requests=1, cost_usd=0.25), "metadata": {"name": name}}
+        good = name == "good"
+        store.settle([judged(claimed, float(good), supported=good, **more)], "a")
     assert [e.metadata["name"] for e in store.evaluations()] == ["good", "bad"]
     assert [e.metadata["name"] for e in store.failing(0.0, 5)] == ["bad"]
     assert store.failing(time.time() + 60, 5) == []
@@ -186,11 +175,8 @@ def test_failing_calls_costs_and_old_ones(store: Store) -> None:
 
 def test_redaction_comes_before_anything_is_written(url: str) -> None:
     """As in a spool."""
-
-    def redact(call: RagCall) -> RagCall:
-        return call.model_copy(update={"question": "***"})
-
-    with closing(Store(url, redact=redact)) as store:
+    hidden = CALL.model_copy(update={"question": "***"})
+    with closing(Store(url, redact=lambda call: hidden)) as store:
         store(CALL)
 
         assert store.claim("a", 1)[0].call().question == "***"
@@ -238,3 +224,25 @@ def test_a_store_made_before_a_fork_loses_no_call_of_the_children(store: Store) 
     store.submit(CALL)
 
     assert store.counts() == [("due", "", 37)]
+
+
+async def test_a_worker_judges_a_call_whose_lease_ran_out_once(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The call that it still judges comes back to it, as after a long outage, and is left alone."""
+    monkeypatch.setattr(database, "LEASE", 0.0)
+    store.submit(CALL)
+
+    def wait_for_the_second_claim() -> None:
+        while store._read("SELECT max(tries) FROM rag_call")[0][0] < 2:
+            time.sleep(0.05)
+
+    class Slow(ScriptedModel):
+        async def complete(self, request: CompletionRequest) -> Completion:
+            await asyncio.to_thread(wait_for_the_second_claim)
+            return await super().complete(request)
+
+    worker = Worker(store, RagEvaluator(Slow(lambda _: labels_reply(["0a"], ["a"]))))
+    await worker.run(once=True)
+
+    assert worker.counts == {"judged": 1}

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+from by_hand import labels_of
 from own_rows import made_rows, second_opinion
 
 from rag_eval_integrations import Evaluation, Trace
 from rag_eval_integrations.agreement import Curves, Gold, Matched, Pair, curves, match
 from rag_eval_integrations.dataset import labelled_from, score_labelled
-from rag_eval_integrations.records import JudgeInfo, Labels, Sentence, Sentences
+from rag_eval_integrations.records import JudgeInfo, Sentence, Sentences
 from rag_eval_integrations.sentences import Punkt
 
 
@@ -39,14 +40,8 @@ def curve_of(items: Sequence[tuple[float, bool]]) -> Curves:
     sides: list[Evaluation] = []
     for of_judge in (True, False):
         chances = {key: chance for key, (chance, _) in zip(keys, items, strict=True)}
-        labels = Labels(
-            all_relevant_sentence_keys=tuple(
-                key for key, (_, yes) in zip(keys, items, strict=True) if yes
-            ),
-            all_utilized_sentence_keys=(),
-            sentence_support_information=(),
-            relevant_probabilities=chances if of_judge else None,
-        )
+        relevant = [key for key, (_, yes) in zip(keys, items, strict=True) if yes]
+        labels = labels_of(relevant, [], {}, relevant_probabilities=chances if of_judge else None)
         sides.append(
             Evaluation(
                 id="x", row_key="x", question="?", response="", scores={}, labels=labels,

@@ -34,16 +34,12 @@ def chromium() -> Iterator[Browser]:
     # As root, chromium has no sandbox of its own.
     root = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
     with sync_api.sync_playwright() as playwright:
-        arguments = [*_FLAGS, *root]
         try:
             browser = playwright.chromium.launch(
-                executable_path=path, args=arguments, timeout=30_000
+                executable_path=path, args=[*_FLAGS, *root], timeout=30_000
             )
         except sync_api.Error as error:
-            why = error.message.splitlines()[0]
-            browser = None
-        if browser is None:
-            pytest.fail(f"{path} does not start: {why}", pytrace=False)
+            pytest.fail(f"{path} does not start: {error.message.splitlines()[0]}", pytrace=False)
         try:
             yield browser
         finally:

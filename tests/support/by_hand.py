@@ -64,10 +64,10 @@ class ScriptedJudge:
 def labels_of(
     relevant: list[str],
     utilized: list[str],
-    support: Mapping[str, tuple[list[str], bool | None]],
+    support: Mapping[str, tuple[list[str], bool | None] | tuple[list[str], bool | None, str]],
     **more: object,
 ) -> Labels:
-    """Labels by hand: response key → (supporting keys, fully supported)."""
+    """Labels by hand: response key → (supporting keys, fully supported), or with an explanation."""
     return Labels.model_validate(
         {
             "all_relevant_sentence_keys": relevant,
@@ -77,8 +77,9 @@ def labels_of(
                     "response_sentence_key": key,
                     "supporting_sentence_keys": keys,
                     "fully_supported": verdict,
+                    "explanation": "".join(why),
                 }
-                for key, (keys, verdict) in support.items()
+                for key, (keys, verdict, *why) in support.items()
             ],
             **more,
         }

@@ -36,23 +36,10 @@ HOSTILE = (
 )
 """Values that are somewhere of the wrong kind, size or depth."""
 
-_MARKS: tuple[str, ...] = (
-    '"',
-    "'",
-    "{",
-    "}",
-    "[",
-    "]",
-    ",",
-    ":",
-    "\\",
-    "\\ud800",
-    "\ud800",
-    "`",
-    "```",
-    "\n",
-)
-_MARKS += ("\x00", "9" * 50, "²", "null", "NaN", "<think>", "</think>", "score: 4", "OK", " " * 99)
+_MARKS = (
+    *"\"'{}[],:\\", "\\ud800", "\ud800", "`", "```", "\n",
+    "\x00", "9" * 50, "²", "null", "NaN", "<think>", "</think>", "score: 4", "OK", " " * 99,
+)  # fmt: skip
 
 
 def written(value: object) -> str:

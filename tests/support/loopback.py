@@ -62,8 +62,6 @@ class Behaviour:
     content: str = '{"ok": true}'
     reasoning: str = ""
     """Put before the content, such as `<think>…</think>`."""
-    model: str | None = None
-    """Name of the model in the reply; None echoes the request's."""
     refuse: tuple[str, ...] = ()
     """What gets a 4xx: names of parameters, `system`, `json_schema`, `json_object`."""
     refuse_status: int = 400
@@ -73,8 +71,6 @@ class Behaviour:
     """Largest values accepted, such as `{"top_logprobs": 5}`."""
     ignore: tuple[str, ...] = ()
     """What is accepted and not done: `logprobs`, `n`, `json_schema`."""
-    prose: str = "It looks fine to me."
-    """The answer when a schema is ignored."""
     statuses: tuple[int, ...] = ()
     """Statuses of the first replies, in order; afterwards all is well."""
     headers: dict[str, str] = field(default_factory=dict)
@@ -82,16 +78,10 @@ class Behaviour:
     faults: dict[str, float] = field(default_factory=dict)
     """Share of requests that fail: a status, `truncate` (a body that ends early), `cut`, `hang`."""
     hang: float = 30.0
-    seed: int = 0
-    slots: int | None = None
-    """Requests in flight above which the reply is 429."""
     finish_reason: str = "stop"
     refusal: str | None = None
     blocked: bool = False
     """Reply 400 with the code `content_filter`, as Azure does."""
-    logprob: float | None = -0.25
-    """Log-probability of every token; None leaves the list of tokens empty."""
-    usage: bool = True
 
 
 def tokens_of(text: str) -> list[str]:
@@ -105,16 +95,12 @@ class Endpoint:
 
     def __init__(self, behaviour: Behaviour) -> None:
         self.behaviour = behaviour
-        self.in_flight = 0
-        self.most_in_flight = 0
         self._statuses = list(behaviour.statuses)
-        self._random = random.Random(behaviour.seed)
+        self._random = random.Random(0)
 
     def reply(self, body: Body) -> Reply:
         """Answer one request."""
         how = self.behaviour
-        if how.slots is not None and self.in_flight > how.slots:
-            return self._error(429, "too many requests in flight", None)
         if self._statuses and (status := self._statuses.pop(0)) != 200:
             return self._error(status, f"scripted {status}", None)
         fault = self._fault()
@@ -152,7 +138,7 @@ class Endpoint:
             where = {"system": "messages[0].role"}.get(name, name)
             return self._error(how.refuse_status, words, where if known else None)
         for name, most in how.limits.items():
-            if isinstance(given := body.get(name), int) and given > most:
+            if isinstance(given := body.get(name), int | float) and given > most:
                 words = f"Invalid '{name}': expected a value <= {most}, but got {given} instead."
                 return self._error(how.refuse_status, words, name)
         return None
@@ -171,7 +157,7 @@ class Endpoint:
         how = self.behaviour
         n = 1 if "n" in how.ignore else body.get("n", 1)
         asked = "json_schema" in str(body.get("response_format"))
-        answer = how.prose if asked and "json_schema" in how.ignore else how.content
+        answer = "It is fine." if asked and "json_schema" in how.ignore else how.content
         message: Body = {"role": "assistant", "content": how.reasoning + answer, "refusal": None}
         if how.refusal is not None:
             message.update(content=None, refusal=how.refusal)
@@ -184,36 +170,30 @@ class Endpoint:
             choice["logprobs"] = {"content": self._tokens(message["content"] or "", body)}
         words = sum(len(str(item["content"]).split()) for item in body["messages"])
         made = len(answer.split()) * n
-        usage = {"prompt_tokens": words, "completion_tokens": made, "total_tokens": words + made}
         content: Body = {
             "id": "chatcmpl-1",
             "object": "chat.completion",
             "created": 0,
-            "model": how.model or body["model"],
+            "model": body["model"],
             "choices": [{"index": i, **choice} for i in range(n)],
-            "usage": usage if how.usage else None,
+            "usage": {
+                "prompt_tokens": words,
+                "completion_tokens": made,
+                "total_tokens": words + made,
+            },
         }
         return json.dumps(content).encode()
 
     def _tokens(self, text: str, body: Body) -> list[Body]:
-        logprob = self.behaviour.logprob
-        if logprob is None:
-            return []
-        others = [
-            {"token": f"{i}", "logprob": logprob - i, "bytes": None}
-            for i in range(1, body.get("top_logprobs", 0))
-        ]
-        return [
-            {
-                "token": token,
-                "logprob": logprob,
-                "bytes": list(token.encode()),
-                "top_logprobs": [{"token": token, "logprob": logprob, "bytes": None}, *others]
-                if body.get("top_logprobs")
-                else [],
-            }
-            for token in tokens_of(text)
-        ]
+        most = body.get("top_logprobs", 0)
+
+        def scored(token: str, place: int) -> Body:
+            return {"token": token, "logprob": -0.25 - place, "bytes": list(token.encode())}
+
+        def top(token: str) -> list[Body]:
+            return [scored(str(place) if place else token, place) for place in range(most)]
+
+        return [{**scored(token, 0), "top_logprobs": top(token)} for token in tokens_of(text)]
 
 
 def sent_names(body: Body) -> set[str]:
@@ -269,12 +249,11 @@ class _Connection(asyncio.Protocol):
             if len(self._buffer) < size:
                 return
             content, self._buffer = self._buffer[end + 4 : size], self._buffer[size:]
-            reply = self._server.receive(lines[0].split(" ")[1], headers, content)
-            loop = asyncio.get_running_loop()
-            loop.call_later(reply.delay, self._send, reply)
+            body = json.loads(content or b"{}")
+            reply = self._server.receive(lines[0].split(" ")[1], headers, body)
+            asyncio.get_running_loop().call_later(reply.delay, self._send, reply)
 
     def _send(self, reply: Reply) -> None:
-        self._server.endpoint.in_flight -= 1
         if self._transport is None or self._transport.is_closing():
             return
         head = [f"HTTP/1.1 {reply.status} -", "content-type: application/json"]
@@ -300,44 +279,25 @@ Respond = Callable[[Body], Reply | None]
 
 
 class _Server:
-    def __init__(self, behaviour: Behaviour, respond: Respond | None, record: bool) -> None:
+    def __init__(self, behaviour: Behaviour) -> None:
         self.endpoint = Endpoint(behaviour)
-        self.respond = respond
-        self.record = record
-        self.requests: list[Body] = []
-        self.times: list[float] = []
-        self.headers: list[dict[str, str]] = []
-        self.paths: list[str] = []
         self.connections: set[_Connection] = set()
+        """Those that are open now."""
         self.connected = 0
+        """How many were accepted so far."""
 
-    def receive(self, path: str, headers: dict[str, str], content: bytes) -> Reply:
-        body = json.loads(content) if content else {}
-        if self.record:
-            self.requests.append(body)
-            self.times.append(time.monotonic())
-            self.headers.append(headers)
-            self.paths.append(path)
-        self.endpoint.in_flight += 1
-        self.endpoint.most_in_flight = max(self.endpoint.most_in_flight, self.endpoint.in_flight)
-        own = self.respond(body) if self.respond is not None else None
-        return own if own is not None else self.endpoint.reply(body)
+    def receive(self, path: str, headers: dict[str, str], body: Body) -> Reply:
+        return self.endpoint.reply(body)
 
     async def serve(self, port: int = 0) -> asyncio.Server:
         loop = asyncio.get_running_loop()
         return await loop.create_server(lambda: _Connection(self), "127.0.0.1", port, backlog=512)
 
-    async def stop(self, listener: asyncio.Server) -> None:
-        listener.close()
-        for connection in list(self.connections):
-            connection.close()
-        await asyncio.sleep(0)  # lets the transports call connection_lost
-
 
 _numbers = itertools.count(1)
 
 
-class LoopbackServer:
+class LoopbackServer(_Server):
     """The endpoint on a thread of this process.
 
     Args:
@@ -346,11 +306,19 @@ class LoopbackServer:
     """
 
     def __init__(self, behaviour: Behaviour | None = None, respond: Respond | None = None) -> None:
-        self._server = _Server(behaviour or Behaviour(), respond, record=True)
+        super().__init__(behaviour or Behaviour())
+        self.requests: list[Body] = []
+        """Bodies of the requests so far, in order of arrival."""
+        self.times: list[float] = []
+        """Seconds of a clock at which they arrived."""
+        self.headers: list[dict[str, str]] = []
+        """Their headers, names in lower case."""
+        self.paths: list[str] = []
+        self._respond = respond
         self._ready = threading.Event()
-        self._stop: asyncio.Event | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread = threading.Thread(target=self._run, name="loopback", daemon=True)
+        self._thread = threading.Thread(
+            target=lambda: asyncio.run(self._serve()), name="loopback", daemon=True
+        )
         self._number = next(_numbers)
         self.port = 0
 
@@ -360,8 +328,6 @@ class LoopbackServer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        assert self._loop is not None
-        assert self._stop is not None
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(10)
 
@@ -374,66 +340,39 @@ class LoopbackServer:
         return f"http://127.0.0.1:{self.port}/{self._number}/v1"
 
     @property
-    def requests(self) -> list[Body]:
-        """Bodies of the requests so far, in order of arrival."""
-        return self._server.requests
-
-    @property
-    def times(self) -> list[float]:
-        """Seconds of a clock at which the requests arrived, in order."""
-        return list(self._server.times)
-
-    @property
-    def headers(self) -> list[dict[str, str]]:
-        """Headers of the requests so far, names in lower case."""
-        return self._server.headers
-
-    @property
-    def paths(self) -> list[str]:
-        """Paths of the requests so far."""
-        return self._server.paths
-
-    @property
-    def connected(self) -> int:
-        """Connections accepted so far."""
-        return self._server.connected
-
-    @property
     def open_connections(self) -> int:
-        """Connections that are open now."""
-        return len(self._server.connections)
+        return len(self.connections)
 
-    @property
-    def most_in_flight(self) -> int:
-        """The most requests that were being answered at one time."""
-        return self._server.endpoint.most_in_flight
+    def receive(self, path: str, headers: dict[str, str], body: Body) -> Reply:
+        self.requests.append(body)
+        self.times.append(time.monotonic())
+        self.headers.append(headers)
+        self.paths.append(path)
+        own = self._respond(body) if self._respond is not None else None
+        return own if own is not None else super().receive(path, headers, body)
 
     def behave(self, **changes: Any) -> None:
         """Change how it behaves from the next request on."""
-        changed = dataclasses.replace(self._server.endpoint.behaviour, **changes)
-        self._server.endpoint = Endpoint(changed)
-
-    def _run(self) -> None:
-        asyncio.run(self._serve())
+        self.endpoint = Endpoint(dataclasses.replace(self.endpoint.behaviour, **changes))
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
-        listener = await self._server.serve()
+        listener = await self.serve()
         self.port = listener.sockets[0].getsockname()[1]
         self._ready.set()
         await self._stop.wait()
-        await self._server.stop(listener)
+        listener.close()
+        for connection in list(self.connections):
+            connection.close()
+        await asyncio.sleep(0)  # lets the transports call connection_lost
 
 
 @contextmanager
 def spawned(behaviour: Behaviour) -> Iterator[str]:
     """Run the endpoint in a process of its own; gives its base URL."""
-    command = [
-        sys.executable,
-        str(Path(__file__).resolve()),
-        json.dumps(dataclasses.asdict(behaviour)),
-    ]
+    file, how = str(Path(__file__).resolve()), json.dumps(dataclasses.asdict(behaviour))
+    command = [sys.executable, file, how]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True
     ) as child:
@@ -445,7 +384,7 @@ def spawned(behaviour: Behaviour) -> Iterator[str]:
 
 
 async def _main(behaviour: Behaviour, port: int) -> None:
-    listener = await _Server(behaviour, None, record=False).serve(port)
+    listener = await _Server(behaviour).serve(port)
     print(listener.sockets[0].getsockname()[1], flush=True)
     await listener.serve_forever()
 

@@ -22,12 +22,8 @@ Worth = Fraction | str
 
 FOUR = ("context_relevance", "context_utilization", "completeness", "adherence")
 SIX = (*FOUR, "supported_fraction", "trace_average")
-COLUMNS = {
-    "context_relevance": "relevance_score",
-    "context_utilization": "utilization_score",
-    "completeness": "completeness_score",
-    "adherence": "adherence_score",
-}
+_SCORES = ("relevance_score", "utilization_score", "completeness_score", "adherence_score")
+COLUMNS = dict(zip(FOUR, _SCORES, strict=True))
 
 SPECIAL_WORDS = [
     "general",

@@ -106,13 +106,7 @@ def auroc(scores: Sequence[float], positive: Sequence[bool]) -> Number:
     halves = 0
     for positive_score in ones:
         for negative_score in zeros:
-            halves += (
-                2
-                if positive_score > negative_score
-                else 1
-                if positive_score == negative_score
-                else 0
-            )
+            halves += (positive_score > negative_score) + (positive_score >= negative_score)
     return halves / 2 / len(ones) / len(zeros)
 
 
@@ -364,32 +358,25 @@ def of_human(rows: Sequence[Both], number: str) -> dict[str, Any]:
         documents = _groups(rated, "doc_id")
         if documents:
             varied = [
-                group
-                for group in documents
-                if len({x for x, _ in group}) > 1 and len({y for _, y in group}) > 1
+                g for g in documents if all(len(set(side)) > 1 for side in zip(*g, strict=True))
             ]
+            within = [correlations(*zip(*group, strict=True)) for group in varied]
             table["human_by_document"][name] = {
                 "n": sum(len(group) for group in documents),
                 "documents": len(varied),
                 "skipped": len(documents) - len(varied),
-                **_mean_of_each(
-                    [correlations([x for x, _ in g], [y for _, y in g]) for g in varied],
-                    CORRELATIONS,
-                ),
+                **{each: _mean([of[each] for of in within]) for each in CORRELATIONS},
             }
         systems = _groups(rated, "system_id")
         if systems:
+            columns = [[[pair[side] for pair in group] for group in systems] for side in (0, 1)]
             means = [
-                [
-                    float(sum(map(Fraction, side), Fraction(0))) / len(group)
-                    for side in zip(*group, strict=True)
-                ]
-                for group in systems
+                [float(sum(map(Fraction, own)) / len(own)) for own in side] for side in columns
             ]
             table["human_by_system"][name] = {
                 "n": sum(len(group) for group in systems),
                 "systems": len(systems),
-                **correlations([x for x, _ in means], [y for _, y in means]),
+                **correlations(*means),
             }
     return {level: figures for level, figures in table.items() if figures}
 
@@ -454,17 +441,11 @@ def _mean_over(groups: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         if isinstance(present[0], Mapping):
             means[name] = _mean_over(present)
         elif name not in COUNTS:
-            known = [value for value in present if value is not None]
-            means[name] = sum(known) / len(known) if known else None
-            means.setdefault("sets", {})[name] = len(known)
+            means[name] = _mean(present)
+            means.setdefault("sets", {})[name] = sum(value is not None for value in present)
     return means
 
 
-def _mean_of_each(
-    figures: Sequence[Mapping[str, Number]], names: Mapping[str, object]
-) -> dict[str, Number]:
-    means: dict[str, Number] = {}
-    for name in names:
-        known = [value for group in figures if (value := group[name]) is not None]
-        means[name] = sum(known) / len(known) if known else None
-    return means
+def _mean(values: Sequence[Number]) -> Number:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None

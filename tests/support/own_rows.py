@@ -18,8 +18,6 @@ from hypothesis import strategies as st
 from naive import COLUMNS, SPECIAL_WORDS, Row, cleaned, document_keys, published, response_keys
 
 Json = dict[str, Any]
-Support = Sequence[tuple[str, str, bool | None]]
-"""Of each entry: response key, supporting keys (separated by spaces), verdict."""
 
 
 def letters(number: int) -> str:
@@ -43,60 +41,71 @@ class HandMade:
     """Whether its sentences are what any splitter finds in its texts."""
 
 
+def _texts(documents: Sequence[Sequence[str]], response: Sequence[str]) -> Json:
+    """The part of a row that holds its sentences, keyed."""
+    keyed = [
+        [[f"{number}{letters(place)}", text] for place, text in enumerate(document)]
+        for number, document in enumerate(documents)
+    ]
+    return {
+        "documents": [" ".join(document) for document in documents],
+        "response": " ".join(response),
+        "documents_sentences": keyed,
+        "response_sentences": [[letters(place), text] for place, text in enumerate(response)],
+    }
+
+
 def row_of(
     shows: str,
     documents: Sequence[str],
     response: str,
-    *,
-    relevant: Sequence[str],
-    utilized: Sequence[str],
-    support: Support,
-    unsupported: Sequence[str] | None = (),
-    columns: str = "",
+    relevant: str,
+    utilized: str,
+    support: str,
     by_labels: str,
+    columns: str = "",
+    *,
+    unsupported: str | None = "",
     question: str = "What should I know about it?",
     dataset: str | None = "workshop_test",
     plain: bool = True,
     **more: object,
 ) -> HandMade:
-    """A row from short notes: sentences between bars, columns as four fractions."""
-    keyed = [
-        [[f"{number}{letters(place)}", text] for place, text in enumerate(_cut(document))]
-        for number, document in enumerate(documents)
-    ]
+    """A row from short notes: sentences and keys between bars, columns as four fractions.
+
+    Of each entry of `support`: response key, supporting keys, verdict.
+    """
     row: Json = {
         "id": shows.replace(" ", "-"),
         "question": question,
-        "documents": [" ".join(text for _, text in document) for document in keyed],
-        "response": " ".join(_cut(response)),
         "generation_model_name": "by hand",
         "annotating_model_name": "by hand",
-        "documents_sentences": keyed,
-        "response_sentences": [[letters(place), text] for place, text in enumerate(_cut(response))],
-        "sentence_support_information": [
-            {
-                "response_sentence_key": key,
-                "explanation": f"Looked at {key}.",
-                "supporting_sentence_keys": keys.split(),
-                "fully_supported": verdict,
-            }
-            for key, keys, verdict in support
-        ],
-        "all_relevant_sentence_keys": list(relevant),
-        "all_utilized_sentence_keys": list(utilized),
-        "relevance_explanation": "",
-        "overall_supported_explanation": "",
+        **_texts([_cut(document) for document in documents], _cut(response)),
+        "sentence_support_information": [_entry(note) for note in _cut(support)],
+        "all_relevant_sentence_keys": _cut(relevant),
+        "all_utilized_sentence_keys": _cut(utilized),
         **more,
     }
     if dataset is not None:
         row["dataset_name"] = dataset
     if unsupported is not None:
-        row["unsupported_response_sentence_keys"] = list(unsupported)
+        row["unsupported_response_sentence_keys"] = _cut(unsupported)
     if columns:
         *shares, adherent = columns.split()
         worked = [float(Fraction(share)) for share in shares]
         row |= dict(zip(COLUMNS.values(), [*worked, adherent == "yes"], strict=True))
     return HandMade(shows, row, tuple(by_labels.split()), plain)
+
+
+def _entry(note: str) -> Json:
+    key, rest = note.split(":")
+    *keys, verdict = rest.split()
+    return {
+        "response_sentence_key": key,
+        "explanation": f"Looked at {key}.",
+        "supporting_sentence_keys": keys,
+        "fully_supported": {"yes": True, "no": False, "-": None}[verdict],
+    }
 
 
 def _cut(text: str) -> list[str]:
@@ -113,409 +122,112 @@ TIDES = [
     "Harbours print tables of it. | A strong wind can delay it. | Fishermen know the tables well.",
 ]
 WATER = "Wells reach the water below. | Pumps lift it. | Sand keeps it clean."
-ONE_YES = [("a", "0a", True)]
 
+# What a row shows, documents, response; relevant, utilized, support, worth by labels, columns.
 HAND_MADE: tuple[HandMade, ...] = (
-    row_of(
-        "everything relevant is used",
-        BREAD,
-        "Yeast makes gas. | That gas lifts the dough.",
-        relevant=["0a", "0b"],
-        utilized=["0a", "0b"],
-        support=[("a", "0a", True), ("b", "0b", True)],
-        columns="2/4 2/4 2/2 yes",
-        by_labels="1/2 1 1 1 1",
-    ),
-    row_of(
-        "nothing relevant and nothing used",
-        BREAD,
-        "Paris is the capital of France.",
-        relevant=[],
-        utilized=[],
-        support=[("a", "general", None)],
-        columns="0/4 0/4 1 yes",
-        by_labels="0 0 1 1 1",
-        dataset="kitchen_test",
-    ),
-    row_of(
-        "nothing relevant but one sentence used",
-        CHAIN,
-        "A dry chain squeaks.",
-        relevant=[],
-        utilized=["0a"],
-        support=ONE_YES,
-        columns="0/3 1/3 1 yes",
-        by_labels="0 0 0 1 1",
-    ),
-    row_of(
-        "relevant sentences and nothing used",
-        CHAIN,
-        "I would buy a new bicycle.",
-        relevant=["0a", "0b"],
-        utilized=[],
-        support=[("a", "", None)],
-        unsupported=["a"],
-        columns="2/3 0/3 0/2 no",
-        by_labels="2/3 0 0 0 0",
-    ),
-    row_of(
-        "what is used is not what is relevant",
-        CHAIN,
-        "Oil stops the squeak. | Grit wears the teeth down.",
-        relevant=["0a"],
-        utilized=["0b", "0c"],
-        support=[("a", "0b", True), ("b", "0c", True)],
-        columns="1/3 2/3 0/1 yes",
-        by_labels="1/3 1 0 1 1",
-    ),
-    row_of(
-        "every sentence is relevant and used",
-        CHAIN,
-        "Oil the chain and keep it free of grit.",
-        relevant=["0a", "0b", "0c"],
-        utilized=["0a", "0b", "0c"],
-        support=[("a", "0a 0b 0c", True)],
-        columns="1 1 1 yes",
-        by_labels="1 1 1 1 1",
-        overall_supported=True,
-    ),
-    row_of(
-        "one of two sentences is unsupported",
-        TIDES,
-        "The moon pulls the sea up. | Whales push it down.",
-        relevant=["0a", "0b"],
-        utilized=["0a"],
-        support=[("a", "0a", True), ("b", "", False)],
-        unsupported=["b"],
-        columns="2/5 1/5 1/2 no",
-        by_labels="2/5 1/2 1/2 0 1/2",
-        dataset="coast_validation",
-        overall_supported=True,
-    ),
-    row_of(
-        "one of three sentences is supported in part",
-        TIDES,
-        "The moon pulls the sea up. | Wind never delays it. | Harbours print tables of it.",
-        relevant=["0a", "1a", "1b"],
-        utilized=["0a", "1a", "1b"],
-        support=[("a", "0a", True), ("b", "1b", False), ("c", "1a", True)],
-        unsupported=["b"],
-        columns="3/5 3/5 3/3 no",
-        by_labels="3/5 1 1 0 2/3",
-        dataset="coast_validation",
-    ),
-    row_of(
-        "keys with a dot behind",
-        BREAD,
-        "Yeast makes gas. | Gas smells of roses.",
-        relevant=["0a.", "0b"],
-        utilized=["0b."],
-        support=[("a.", "0a.", None), ("b.", "", None)],
-        unsupported=["b."],
-        columns="2/4 1/4 0/2 no",
-        by_labels="1/2 1/2 1/2 0 1/2",
-        dataset="kitchen_test",
-    ),
-    row_of(
-        "keys of sentences that do not exist",
-        BREAD,
-        "Yeast makes gas.",
-        relevant=["0a", "9z"],
-        utilized=["0a", "0q"],
-        support=[("a", "0a 5c", True), ("k", "0b", False)],
-        columns="2/4 2/4 1/2 yes",
-        by_labels="1/4 1 1 1 1",
-        dataset="kitchen_test",
-    ),
-    row_of(
-        "keys that stand twice",
-        TIDES,
-        "The moon pulls the sea up.",
-        relevant=["0a", "0a", "0b"],
-        utilized=["0a", "0a"],
-        support=[("a", "0a 0a", True)],
-        columns="3/5 2/5 1/3 yes",
-        by_labels="2/5 1/2 1/2 1 1",
-        dataset="coast_validation",
-    ),
-    row_of(
-        "two keys in one string",
-        BREAD,
-        "Yeast makes gas. | That gas lifts the dough.",
-        relevant=["0a, 0b"],
-        utilized=["0a, 0b"],
-        support=[("a and b", "0a", True), ("a, b", "0a", True)],
-        columns="1/4 1/4 1/1 yes",
-        by_labels="2/4 1 1 1 1",
-        dataset="kitchen_test",
-    ),
-    row_of(
-        "a range of keys",
-        ["Glue sets slowly. | Clamps hold the boards. | Dowels line them up. | Wax resists glue."],
-        "Clamp the boards. | Wait a day. | Then sand them.",
-        relevant=["0b through 0d"],
-        utilized=["0b", "0c"],
-        support=[("a through c", "0b", True)],
-        columns="1/4 2/4 0/1 yes",
-        by_labels="3/4 2/3 2/3 1 1",
-    ),
-    row_of(
-        "capital and bracketed keys",
-        CHAIN,
-        "A dry chain squeaks.",
-        relevant=["[0A]", "`0b`"],
-        utilized=["(0a)"],
-        support=[("A", "0A", True)],
-        columns="2/3 1/3 0/2 yes",
-        by_labels="2/3 1/2 1/2 1 1",
-    ),
-    row_of(
-        "keys of the other side",
-        CHAIN,
-        "A dry chain squeaks.",
-        relevant=["a", "0a"],
-        utilized=["0a"],
-        support=[("a", "a", None), ("0a", "0b", False)],
-        unsupported=None,
-        by_labels="1/3 1 1 0 0",
-    ),
-    row_of(
-        "special words are support where no list says otherwise",
-        CHAIN,
-        "Machines wear. | Water is wet. | Two and two are four. | So it goes. | And on.",
-        relevant=["0c"],
-        utilized=[],
-        support=[
-            ("a", "general", None),
-            ("b", "well_known_fact", None),
-            ("c", "numerical_reasoning", None),
-            ("d", "supported_without_sentence", None),
-            ("e", "support_without_sentence", None),
-        ],
-        unsupported=None,
-        by_labels="1/3 0 0 1 1",
-    ),
-    row_of(
-        "a special word beside a real key",
-        CHAIN,
-        "A dry chain squeaks.",
-        relevant=["0a"],
-        utilized=["0a", "general"],
-        support=[("a", "0a General.", None)],
-        columns="1/3 2/3 1/1 yes",
-        by_labels="1/3 1 1 1 1",
-    ),
-    row_of(
-        "no verdict and no support",
-        CHAIN,
-        "A dry chain squeaks. | Chains are made of gold.",
-        relevant=["0a"],
-        utilized=["0a"],
-        support=[("a", "0a", None), ("b", "", None)],
-        unsupported=None,
-        by_labels="1/3 1 1 0 1/2",
-    ),
-    row_of(
-        "no verdict and a key that does not exist",
-        CHAIN,
-        "A dry chain squeaks. | Chains are made of gold.",
-        relevant=["0a"],
-        utilized=["0a"],
-        support=[("a", "0a", None), ("b", "4c", None)],
-        unsupported=None,
-        by_labels="1/3 1 1 0 1/2",
-    ),
-    row_of(
-        "no support but not listed as unsupported",
-        BREAD,
-        "Yeast makes gas. | Bakers rise early.",
-        relevant=["0a"],
-        utilized=["0a"],
-        support=[("a", "0a", None), ("b", "", None)],
-        columns="1/4 1/4 1/1 yes",
-        by_labels="1/4 1 1 1 1",
-        dataset="kitchen_test",
-    ),
-    row_of(
-        "the list and the verdict disagree",
-        BREAD,
-        "Yeast makes gas. | Bakers rise early.",
-        relevant=["0a"],
-        utilized=["0a"],
-        support=[("a", "0a", True), ("b", "", False)],
-        columns="1/4 1/4 1/1 yes",
-        by_labels="1/4 1 1 0 1/2",
-        dataset="kitchen_test",
-        overall_supported=False,
-        question="When do bakers rise?",
-    ),
-    row_of(
-        "the list names a sentence that does not exist",
-        BREAD,
-        "Yeast makes gas.",
-        relevant=["0a"],
-        utilized=["0a"],
-        support=ONE_YES,
-        unsupported=["z"],
-        columns="1/4 1/4 1/1 no",
-        by_labels="1/4 1 1 1 1",
-        dataset="kitchen_test",
-        question="Where does the gas come from?",
-    ),
-    row_of(
-        "a sentence without an entry",
-        TIDES,
-        "The moon pulls the sea up. | So they say.",
-        relevant=["0a"],
-        utilized=["0a"],
-        support=ONE_YES,
-        columns="1/5 1/5 1/1 yes",
-        by_labels="1/5 1 1 unlabelled_sentences unlabelled_sentences",
-        dataset="coast_validation",
-    ),
-    row_of(
-        "a sentence without an entry beside an unsupported one",
-        TIDES,
-        "Whales push the sea down. | So they say.",
-        relevant=["0a"],
-        utilized=["0a"],
-        support=[("a", "", False)],
-        unsupported=["a"],
-        columns="1/5 1/5 1/1 no",
-        by_labels="1/5 1 1 0 unlabelled_sentences",
-        dataset="coast_validation",
-    ),
-    row_of(
-        "two entries of one sentence",
-        TIDES,
-        "The moon pulls the sea up. | Twice a day it comes in.",
-        relevant=["0a", "0b"],
-        utilized=["0a", "0b"],
-        support=[("a", "0a", True), ("b", "0b", True), ("a", "1b", False)],
-        unsupported=["a"],
-        columns="2/5 2/5 2/2 no",
-        by_labels="2/5 1 1 0 1/2",
-        dataset="coast_validation",
-    ),
-    row_of(
-        "one document of one sentence",
-        ["Bees dance to point at flowers."],
-        "They dance.",
-        relevant=["0a"],
-        utilized=["0a"],
-        support=ONE_YES,
-        columns="1 1 1 yes",
-        by_labels="1 1 1 1 1",
-        dataset="garden_train",
-    ),
-    row_of(
-        "many documents",
-        [f"Shelf {number} holds the volumes on letter {number}." for number in range(12)],
-        "Look on shelf three and shelf eleven.",
-        relevant=["3a", "11a", "1a"],
-        utilized=["3a", "11a"],
-        support=[("a", "3a 11a", True)],
-        columns="3/12 2/12 2/3 yes",
-        by_labels="1/4 2/3 2/3 1 1",
-        dataset="garden_train",
-    ),
-    row_of(
-        "document keys past z",
-        [" | ".join(f"Bed {number} grows beans." for number in range(30)), "Beans like sun."],
-        "Beds near the end grow beans. | Beans like sun.",
-        relevant=["0z", "0aa", "0ad", "1a", "0ae"],
-        utilized=["0aa", "1a"],
-        support=[("a", "0z 0aa", True), ("b", "1a", True)],
-        columns="5/31 2/31 2/5 yes",
-        by_labels="4/31 1/2 1/2 1 1",
-        dataset="garden_train",
-    ),
-    row_of(
-        "response keys past z",
-        ["Bed six grows beans. | Bed seven lies fallow."],
-        " | ".join(f"Row {number} is full." for number in range(28)),
-        relevant=["0a"],
-        utilized=["0a"],
-        support=[(letters(place), "0a", place != 27) for place in range(28)],
-        unsupported=["ab"],
-        columns="1/2 1/2 1/1 no",
-        by_labels="1/2 1 1 0 27/28",
-        dataset="garden_train",
-    ),
-    row_of(
-        "an empty document keeps its number",
-        ["Bees dance.", "", "Drones do not. | Queens lay eggs."],
-        "Bees dance but drones do not.",
-        relevant=["0a", "2a"],
-        utilized=["2a", "1a"],
-        support=[("a", "0a 2a", True)],
-        columns="2/3 2/3 1/2 yes",
-        by_labels="2/3 1/2 1/2 1 1",
-        dataset="garden_train",
-    ),
-    row_of(
-        "one document given twice",
-        [WATER, WATER],
-        "Pumps lift the water.",
-        relevant=["0a", "0b", "1a", "1b"],
-        utilized=["0b"],
-        support=[("a", "0b", True)],
-        columns="4/6 1/6 1/4 yes",
-        by_labels="2/3 1/4 1/4 1 1",
-        dataset="garden_train",
-    ),
-    row_of(
-        "a recorded response sentence without text",
-        [WATER],
-        "Pumps lift the water. | ",
-        relevant=["0b"],
-        utilized=["0b"],
-        support=[("a", "0b", True), ("b", "", None)],
-        columns="1/3 1/3 1/1 yes",
-        by_labels="1/3 1 1 1 1",
-        plain=False,
-        dataset=None,
-    ),
-    row_of(
-        "recorded sentences that no English splitter finds",
-        ["水は低い所へ流れる | 砂は水をきれいにする"],
-        "水は流れる",
-        relevant=["0a"],
-        utilized=["0a"],
-        support=ONE_YES,
-        columns="1/2 1/2 1/1 yes",
-        by_labels="1/2 1 1 1 1",
-        plain=False,
-        dataset=None,
-    ),
-    row_of(
-        "an empty response",
-        [WATER],
-        "",
-        relevant=["0a"],
-        utilized=[],
-        support=[],
-        by_labels=" ".join(["empty_response"] * 5),
-    ),
-    row_of(
-        "no documents",
-        [],
-        "Pumps lift the water.",
-        relevant=[],
-        utilized=[],
-        support=[("a", "general", None)],
-        by_labels=" ".join(["no_context"] * 5),
-    ),
-    row_of(
-        "no question",
-        [WATER],
-        "Pumps lift the water.",
-        question=" ",
-        relevant=["0b"],
-        utilized=["0b"],
-        support=[("a", "0b", True)],
-        by_labels=" ".join(["no_question"] * 5),
-    ),
+    row_of("everything relevant is used", BREAD, "Yeast makes gas. | That gas lifts the dough.",
+           "0a | 0b", "0a | 0b", "a: 0a yes | b: 0b yes", "1/2 1 1 1 1", "2/4 2/4 2/2 yes"),
+    row_of("nothing relevant and nothing used", BREAD, "Paris is the capital of France.",
+           "", "", "a: general -", "0 0 1 1 1", "0/4 0/4 1 yes"),
+    row_of("nothing relevant but one sentence used", CHAIN, "A dry chain squeaks.",
+           "", "0a", "a: 0a yes", "0 0 0 1 1", "0/3 1/3 1 yes"),
+    row_of("relevant sentences and nothing used", CHAIN, "I would buy a new bicycle.",
+           "0a | 0b", "", "a: -", "2/3 0 0 0 0", "2/3 0/3 0/2 no", unsupported="a"),
+    row_of("what is used is not what is relevant", CHAIN,
+           "Oil stops the squeak. | Grit wears the teeth down.",
+           "0a", "0b | 0c", "a: 0b yes | b: 0c yes", "1/3 1 0 1 1", "1/3 2/3 0/1 yes"),
+    row_of("every sentence is relevant and used", CHAIN, "Oil the chain and keep it free of grit.",
+           "0a | 0b | 0c", "0a | 0b | 0c", "a: 0a 0b 0c yes", "1 1 1 1 1", "1 1 1 yes"),
+    row_of("one of two sentences is unsupported", TIDES,
+           "The moon pulls the sea up. | Whales push it down.",
+           "0a | 0b", "0a", "a: 0a yes | b: no", "2/5 1/2 1/2 0 1/2", "2/5 1/5 1/2 no",
+           unsupported="b", overall_supported=True),
+    row_of("one of three sentences is supported in part", TIDES,
+           "The moon pulls the sea up. | Wind never delays it. | Harbours print tables of it.",
+           "0a | 1a | 1b", "0a | 1a | 1b", "a: 0a yes | b: 1b no | c: 1a yes", "3/5 1 1 0 2/3",
+           "3/5 3/5 3/3 no", unsupported="b"),
+    row_of("keys with a dot behind", BREAD, "Yeast makes gas. | Gas smells of roses.",
+           "0a. | 0b", "0b.", "a.: 0a. - | b.: -", "1/2 1/2 1/2 0 1/2", "2/4 1/4 0/2 no",
+           unsupported="b."),
+    row_of("keys of sentences that do not exist", BREAD, "Yeast makes gas.",
+           "0a | 9z", "0a | 0q", "a: 0a 5c yes | k: 0b no", "1/4 1 1 1 1", "2/4 2/4 1/2 yes"),
+    row_of("keys that stand twice", TIDES, "The moon pulls the sea up.",
+           "0a | 0a | 0b", "0a | 0a", "a: 0a 0a yes", "2/5 1/2 1/2 1 1", "3/5 2/5 1/3 yes"),
+    row_of("two keys in one string", BREAD, "Yeast makes gas. | That gas lifts the dough.",
+           "0a, 0b", "0a, 0b", "a and b: 0a yes | a, b: 0a yes", "2/4 1 1 1 1", "1/4 1/4 1/1 yes"),
+    row_of("a range of keys",
+           ["Glue sets slowly. | Clamps hold the boards. | Dowels line them up. | Wax resists glue."],
+           "Clamp the boards. | Wait a day. | Then sand them.",
+           "0b through 0d", "0b | 0c", "a through c: 0b yes", "3/4 2/3 2/3 1 1", "1/4 2/4 0/1 yes"),
+    row_of("capital and bracketed keys", CHAIN, "A dry chain squeaks.",
+           "[0A] | `0b`", "(0a)", "A: 0A yes", "2/3 1/2 1/2 1 1", "2/3 1/3 0/2 yes"),
+    row_of("keys of the other side", CHAIN, "A dry chain squeaks.",
+           "a | 0a", "0a", "a: a - | 0a: 0b no", "1/3 1 1 0 0", unsupported=None),
+    row_of("special words are support where no list says otherwise", CHAIN,
+           "Machines wear. | Water is wet. | Two and two are four. | So it goes. | And on.",
+           "0c", "",
+           " | ".join(f"{key}: {word} -" for key, word in zip("abcde", SPECIAL_WORDS, strict=True)),
+           "1/3 0 0 1 1", unsupported=None),
+    row_of("a special word beside a real key", CHAIN, "A dry chain squeaks.",
+           "0a", "0a | general", "a: 0a General. -", "1/3 1 1 1 1", "1/3 2/3 1/1 yes"),
+    row_of("no verdict and no support", CHAIN, "A dry chain squeaks. | Chains are made of gold.",
+           "0a", "0a", "a: 0a - | b: -", "1/3 1 1 0 1/2", unsupported=None),
+    row_of("no verdict and a key that does not exist", CHAIN,
+           "A dry chain squeaks. | Chains are made of gold.",
+           "0a", "0a", "a: 0a - | b: 4c -", "1/3 1 1 0 1/2", unsupported=None),
+    row_of("no support but not listed as unsupported", BREAD,
+           "Yeast makes gas. | Bakers rise early.",
+           "0a", "0a", "a: 0a - | b: -", "1/4 1 1 1 1", "1/4 1/4 1/1 yes"),
+    row_of("the list and the verdict disagree", BREAD, "Yeast makes gas. | Bakers rise early.",
+           "0a", "0a", "a: 0a yes | b: no", "1/4 1 1 0 1/2", "1/4 1/4 1/1 yes",
+           question="When do bakers rise?"),
+    row_of("the list names a sentence that does not exist", BREAD, "Yeast makes gas.",
+           "0a", "0a", "a: 0a yes", "1/4 1 1 1 1", "1/4 1/4 1/1 no", unsupported="z",
+           question="Where does the gas come from?"),
+    row_of("a sentence without an entry", TIDES, "The moon pulls the sea up. | So they say.",
+           "0a", "0a", "a: 0a yes", "1/5 1 1 unlabelled_sentences unlabelled_sentences",
+           "1/5 1/5 1/1 yes"),
+    row_of("a sentence without an entry beside an unsupported one", TIDES,
+           "Whales push the sea down. | So they say.",
+           "0a", "0a", "a: no", "1/5 1 1 0 unlabelled_sentences", "1/5 1/5 1/1 no",
+           unsupported="a"),
+    row_of("two entries of one sentence", TIDES,
+           "The moon pulls the sea up. | Twice a day it comes in.",
+           "0a | 0b", "0a | 0b", "a: 0a yes | b: 0b yes | a: 1b no", "2/5 1 1 0 1/2",
+           "2/5 2/5 2/2 no", unsupported="a"),
+    row_of("one document of one sentence", ["Bees dance to point at flowers."], "They dance.",
+           "0a", "0a", "a: 0a yes", "1 1 1 1 1", "1 1 1 yes"),
+    row_of("many documents",
+           [f"Shelf {number} holds the volumes on letter {number}." for number in range(12)],
+           "Look on shelf three and shelf eleven.",
+           "3a | 11a | 1a", "3a | 11a", "a: 3a 11a yes", "1/4 2/3 2/3 1 1", "3/12 2/12 2/3 yes"),
+    row_of("document keys past z",
+           [" | ".join(f"Bed {number} grows beans." for number in range(30)), "Beans like sun."],
+           "Beds near the end grow beans. | Beans like sun.",
+           "0z | 0aa | 0ad | 1a | 0ae", "0aa | 1a", "a: 0z 0aa yes | b: 1a yes", "4/31 1/2 1/2 1 1",
+           "5/31 2/31 2/5 yes"),
+    row_of("response keys past z", ["Bed six grows beans. | Bed seven lies fallow."],
+           " | ".join(f"Row {number} is full." for number in range(28)),
+           "0a", "0a",
+           " | ".join(f"{letters(at)}: 0a {'no' if at == 27 else 'yes'}" for at in range(28)),
+           "1/2 1 1 0 27/28", "1/2 1/2 1/1 no", unsupported="ab"),
+    row_of("an empty document keeps its number",
+           ["Bees dance.", "", "Drones do not. | Queens lay eggs."],
+           "Bees dance but drones do not.",
+           "0a | 2a", "2a | 1a", "a: 0a 2a yes", "2/3 1/2 1/2 1 1", "2/3 2/3 1/2 yes"),
+    row_of("one document given twice", [WATER, WATER], "Pumps lift the water.",
+           "0a | 0b | 1a | 1b", "0b", "a: 0b yes", "2/3 1/4 1/4 1 1", "4/6 1/6 1/4 yes"),
+    row_of("a recorded response sentence without text", [WATER], "Pumps lift the water. | ",
+           "0b", "0b", "a: 0b yes | b: -", "1/3 1 1 1 1", "1/3 1/3 1/1 yes", dataset=None,
+           plain=False),
+    row_of("recorded sentences that no English splitter finds", ["水は低い所へ流れる | 砂は水をきれいにする"], "水は流れる",
+           "0a", "0a", "a: 0a yes", "1/2 1 1 1 1", "1/2 1/2 1/1 yes", dataset=None, plain=False),
+    row_of("an empty response", [WATER], "",
+           "0a", "", "", " ".join(["empty_response"] * 5)),
+    row_of("no documents", [], "Pumps lift the water.",
+           "", "", "a: general -", " ".join(["no_context"] * 5)),
+    row_of("no question", [WATER], "Pumps lift the water.",
+           "0b", "0b", "a: 0b yes", " ".join(["no_question"] * 5), question=" "),
 )  # fmt: skip
 
 
@@ -566,22 +278,16 @@ def made_row(random: random.Random, number: int = 0) -> Json:
         sizes[-1] = 29
     if random.random() < 0.05:
         sizes.append(0)
-    documents = [
-        [[f"{place}{letters(inner)}", _sentence(random, who)] for inner in range(size)]
-        for place, size in enumerate(sizes)
-    ]
+    documents = [[_sentence(random, who) for _ in range(size)] for size in sizes]
     answers = 28 if random.random() < 0.02 else random.choice((1, 1, 2, 3, 4))
-    response = [[letters(place), _sentence(random, who)] for place in range(answers)]
+    response = [_sentence(random, who) for _ in range(answers)]
     row: Json = {
         "id": str(number),
         "dataset_name": dataset,
         "question": f"What about the {random.choice(who)} ({number})?",
-        "documents": [" ".join(text for _, text in document) for document in documents],
-        "response": " ".join(text for _, text in response),
         "generation_model_name": "made",
         "annotating_model_name": "made",
-        "documents_sentences": documents,
-        "response_sentences": response,
+        **_texts(documents, response),
     }
     keys = document_keys(row)
     relevant = _some(random, keys, random.choice((0.0, 0.2, 0.5, 0.9)))
@@ -651,12 +357,8 @@ def second_opinion(random: random.Random, row: Row, *, probabilities: bool) -> J
     One in twenty splits the documents otherwise, and one in twenty the response.
     """
     keys, answers = document_keys(row), response_keys(row)
-    copy: Json = {
-        name: row[name]
-        for name in ("id", "question", "documents", "response", "documents_sentences",
-                     "response_sentences", "dataset_name")
-        if name in row
-    }  # fmt: skip
+    names = "id question documents response documents_sentences response_sentences dataset_name"
+    copy: Json = {name: row[name] for name in names.split()}
     labels: Json = {}
     for kind in ("relevant", "utilized"):
         gold = cleaned(row[f"all_{kind}_sentence_keys"], keys)
@@ -701,11 +403,9 @@ def any_rows(draw: st.DrawFn) -> Json:
     """Small rows whose lists hold any strings that look like keys, in any number."""
     sizes = draw(st.lists(st.integers(0, 4), max_size=3))
     answers = [letters(place) for place in range(draw(st.integers(0, 3)))]
-    documents = [
-        [[f"{place}{letters(inner)}", f"Line {inner}."] for inner in range(size)]
-        for place, size in enumerate(sizes)
-    ]
-    keys = [key for document in documents for key, _ in document]
+    documents = [[f"Line {inner}." for inner in range(size)] for size in sizes]
+    texts = _texts(documents, [f"Answer {key}." for key in answers])
+    keys = document_keys(texts)
     odd = ["0a, 0b", "1a;1b & 1c", "0a through c", "1b-1d", "0d to 0a", "0a–1a", "a, b", "a to c",
            "9z", "Aa", "", "0a9z", "a 0a", *SPECIAL_WORDS, "General."]  # fmt: skip
     decorated = [f"[{key.upper()}]." for key in (*keys, *answers)]
@@ -720,10 +420,7 @@ def any_rows(draw: st.DrawFn) -> Json:
     )
     row = {
         "question": draw(st.sampled_from(["What is on the lines?", " "])),
-        "documents": [" ".join(text for _, text in document) for document in documents],
-        "response": " ".join(f"Answer {key}." for key in answers),
-        "documents_sentences": documents,
-        "response_sentences": [[key, f"Answer {key}."] for key in answers],
+        **texts,
         "all_relevant_sentence_keys": draw(st.none() | lists),
         "all_utilized_sentence_keys": draw(lists),
         "sentence_support_information": draw(st.lists(entry, max_size=4)),

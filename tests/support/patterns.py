@@ -155,26 +155,7 @@ CATEGORIES = {
     "CATEGORY_DIGIT": "1", "CATEGORY_NOT_DIGIT": "a", "CATEGORY_SPACE": " \n\t",
     "CATEGORY_NOT_SPACE": "a", "CATEGORY_WORD": "a", "CATEGORY_NOT_WORD": " -",
 }  # fmt: skip
-COMMON = (
-    "\n",
-    " ",
-    "\t",
-    "a",
-    "1",
-    "-",
-    "*",
-    '"',
-    "'",
-    "<",
-    "[",
-    "{",
-    "(",
-    "\\",
-    "`",
-    "_",
-    "a ",
-    "1,",
-)
+COMMON = (*"\n \ta1-*\"'<[{(\\`_", "a ", "1,")
 
 
 def units(pattern: re.Pattern[str], chance: random.Random) -> list[tuple[str, str]]:

@@ -23,6 +23,12 @@ def programs() -> Path | None:
     return None if path is None else Path(path).resolve().parent
 
 
+def _bin() -> Path:
+    folder = programs()
+    assert folder is not None
+    return folder
+
+
 class Cluster:
     """A running server, which can be killed and started again."""
 
@@ -32,10 +38,8 @@ class Cluster:
         self.start()
 
     def _run(self, program: str, *words: str) -> None:
-        bin_ = programs()
-        assert bin_ is not None
         subprocess.run(
-            [bin_ / program, "-D", self._folder / "data", *words],
+            [_bin() / program, "-D", self._folder / "data", *words],
             check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, user=self._user, cwd=self._folder,
         )  # fmt: skip
 
@@ -61,11 +65,8 @@ class Cluster:
 
     def database(self, name: str) -> str:
         """Make an empty database and return its URL."""
-        bin_ = programs()
-        assert bin_ is not None
-        subprocess.run(
-            [bin_ / "createdb", "-h", self._folder, "-U", "tester", name], check=True, cwd="/"
-        )
+        createdb = _bin() / "createdb"
+        subprocess.run([createdb, "-h", self._folder, "-U", "tester", name], check=True, cwd="/")
         return f"postgresql://tester@/{name}?host={self._folder}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from typing import Any
 
 from rag_eval_integrations.models.completion import CompletionRequest
 from rag_eval_integrations.prompt_tests import (
@@ -33,14 +34,8 @@ def generator(**replies: Reply | Callable[[CompletionRequest], Reply]) -> Script
         "intent": "Repeats text in capitals.",
         "input_spec": '{"rules": ["The input is any text."]}',
         "rules": '{"rules": ["The output is in capitals.", "The output repeats the input."]}',
-        "inverse_rules": json.dumps(
-            {
-                "inverse": [
-                    {"number": 1, "text": "The output is in small letters."},
-                    {"number": 2, "text": "The output is something new."},
-                ]
-            }
-        ),
+        "inverse_rules": '{"inverse": [{"number": 1, "text": "The output is in small letters."}, '
+        '{"number": 2, "text": "The output is something new."}]}',
         "tests": reply_with_tests,
         "baseline": "one\n===\ntwo\n===\nthree\n===\nfour",
     }
@@ -56,15 +51,11 @@ def reply_with_tests(request: CompletionRequest) -> str:
     """One test for every rule that is asked about."""
     section = request.messages[1].content.split("<<<rules ")[1].split(">>>")[0]
     numbers = [int(number) for number in re.findall(r"^(\d+)\. ", section, re.MULTILINE)]
-    return json.dumps(
-        {
-            "tests": [
-                {"rule": n, "inputs": {"text": f"text {n}"}, "expected": f"TEXT {n}",
-                 "reasoning": "plain"}
-                for n in numbers
-            ]
-        }
-    )  # fmt: skip
+    tests = [
+        {"rule": n, "inputs": {"text": f"text {n}"}, "expected": f"TEXT {n}", "reasoning": "plain"}
+        for n in numbers
+    ]
+    return json.dumps({"tests": tests})
 
 
 def make_result(
@@ -81,17 +72,13 @@ def make_result(
 
 def planted(text: str) -> Report:
     """A report with the text in every place where users' text enters."""
-    made = make_result("err", model=text, rule=text)
-    test = made.test.model_copy(
-        update={
-            "uid": text, "inputs": {text: text}, "scenario": text, "expected": text,
-            "reasoning": text, "groundtruth": text,
-        }
-    )  # fmt: skip
+    names = ("uid", "rule", "scenario", "expected", "reasoning", "groundtruth")
+    fields: dict[str, Any] = dict.fromkeys(names, text)
+    made = make_result("err", model=text, inputs={text: text}, **fields)
     judged = Judged(outcome="err", reason=text, raw=f"{text}.", judge=text)
     result = made.model_copy(
         update={
-            "test": test, "output": text, "compliance": judged, "contexts": (text,),
+            "output": text, "compliance": judged, "contexts": (text,),
             "others": (judged.model_copy(update={"judge": f"{text}2"}),), "prompt_id": text,
             "metrics": (
                 MetricResult(metric=text, judge=text, score=50),

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from functools import cache
 
-from hostile import HOSTILE
+from by_hand import labels_of
+from hostile import HOSTILE, MARKUP
 from own_rows import HAND_MADE, made_rows
 
-from rag_eval_integrations import Evaluation, Labels, RagCall, Score, Trace
+from rag_eval_integrations import Evaluation, RagCall, Score, Trace
 from rag_eval_integrations.dataset import Labelled, labelled_from, score_labelled
 from rag_eval_integrations.records import By, Capture, Document, EvaluationError, JudgeInfo, Turn
 from rag_eval_integrations.sentences import Punkt
 
 LONG_WORD = "w" * 100_000
 """A word that no line holds."""
+SCORE_NAMES = (MARKUP[6], "constructor", "__proto__", "a,b<=0.5=c&s=a", "-minus", ":id")
+"""Texts that name a score, too; the first is one of `HOSTILE`."""
 ATTACKS = (
     *HOSTILE,
     "</style><b>bold</b>",
@@ -23,23 +26,9 @@ ATTACKS = (
     '" onmouseover="document.title=1" x="',
     "{{ 7 * 7 }} {% raw %}",
     "&s=a&sort=-adherence#row=2",
-    "constructor",
-    "__proto__",
-    "a,b<=0.5=c&s=a",
-    "-minus",
-    ":id",
+    *SCORE_NAMES[1:],
 )
 """Texts that want to act in a page, its script or its address."""
-
-SCORE_NAMES = (
-    "constructor",
-    "__proto__",
-    "a,b<=0.5=c&s=a",
-    "</title></svg><b>bold</b>",
-    "-minus",
-    ":id",
-)
-"""Those that name a score, too."""
 
 
 def labelled(
@@ -55,22 +44,8 @@ def labelled(
 ) -> Evaluation:
     """Score a call with labels from short notes: keys are separated by spaces."""
     call = RagCall(question=question, documents=documents, response=response, id=name)
-    labels = Labels.model_validate(
-        {
-            "all_relevant_sentence_keys": relevant.split(),
-            "all_utilized_sentence_keys": used.split(),
-            "sentence_support_information": [
-                {
-                    "response_sentence_key": key,
-                    "supporting_sentence_keys": keys.split(),
-                    "fully_supported": full,
-                    "explanation": why,
-                }
-                for key, keys, full, why in support
-            ],
-            "contradictions": against or {},
-        }
-    )
+    by_key = {key: (keys.split(), full, why) for key, keys, full, why in support}
+    labels = labels_of(relevant.split(), used.split(), by_key, contradictions=against or {})
     content = {**call.model_dump(mode="json"), "labels": labels.model_dump(mode="json")}
     row: Labelled = labelled_from(content, Punkt())
     return score_labelled(row, [Trace()])
@@ -98,25 +73,14 @@ def oven() -> Evaluation:
         against={"a": ("number nine (documents: four)",), "c": ("number five (documents: three)",)},
     )
     capture = Capture(
-        framework="langchain",
-        documents_from="prompt",
-        latency_s=0.25,
-        retrievers=("Shelf",),
-        metadata={"thread": "t-7"},
-        not_in_prompt=(Document("The grill is sold apart.", id="grill"),),
-    )
-    return made.model_copy(
-        update={
-            "capture": capture,
-            "metadata": {"team": "kitchen"},
-            "document_ids": ("manual-1", "manual-2"),
-            "history": (
-                Turn(role="user", content="Which oven do I have?"),
-                Turn(role="assistant", content="The small one."),
-            ),
-            "reference": "It heats up in four minutes.",
-        }
-    )
+        framework="langchain", documents_from="prompt", latency_s=0.25, retrievers=("Shelf",),
+        metadata={"thread": "t-7"}, not_in_prompt=(Document("The grill is sold apart.", id="grill"),),
+    )  # fmt: skip
+    asked = Turn(role="user", content="Which oven do I have?")
+    told = Turn(role="assistant", content="The small one.")
+    more = {"document_ids": ("manual-1", "manual-2"), "history": (asked, told)}
+    words = {"metadata": {"team": "kitchen"}, "reference": "It heats up in four minutes."}
+    return made.model_copy(update={"capture": capture, **more, **words})
 
 
 def graded() -> Evaluation:

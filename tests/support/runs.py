@@ -7,16 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rag_eval_integrations.records import (
-    By,
-    Evaluation,
-    JudgeInfo,
-    Labels,
-    Score,
-    Sentence,
-    Sentences,
-    SentenceSupport,
-)
+from by_hand import labels_of
+
+from rag_eval_integrations.records import By, Evaluation, JudgeInfo, Score, Sentence, Sentences
 from rag_eval_integrations.sentences import letters
 
 Given = Score | float | str | None
@@ -53,18 +46,7 @@ def call(
         more: further fields.
     """
     keyed = tuple(Sentence(letters(place), text) for place, text in enumerate(response))
-    labels = Labels(
-        all_relevant_sentence_keys=(),
-        all_utilized_sentence_keys=(),
-        sentence_support_information=tuple(
-            SentenceSupport(
-                response_sentence_key=sentence.key,
-                fully_supported=supported,
-                explanation=explanation,
-            )
-            for sentence in keyed
-        ),
-    )
+    labels = labels_of([], [], {key: ([], supported, explanation) for key, *_ in keyed})
     fields: dict[str, Any] = {
         "id": name,
         "row_key": hashlib.sha256(f"{name} {response}".encode()).hexdigest(),

@@ -53,6 +53,10 @@ def answers(*texts: str, finish_reason: FinishReason = "stop") -> Completion:
     return Completion(choices=choices, usage=Usage(requests=1))
 
 
+def _body(text: str, logprob: float) -> dict[str, object]:
+    return {"token": text, "logprob": logprob, "bytes": list(text.encode())}
+
+
 def chat_body(
     *answers_pieces: Sequence[str], at: Mapping[int, Alternatives] | None = None
 ) -> dict[str, object]:
@@ -65,20 +69,14 @@ def chat_body(
             "message": {"role": "assistant", "content": "".join(pieces), "refusal": None},
         }
         if at is not None:
-            choice["logprobs"] = {
-                "content": [
-                    {
-                        "token": token.text,
-                        "logprob": token.logprob,
-                        "bytes": list(token.text.encode()),
-                        "top_logprobs": [
-                            {"token": text, "logprob": logprob, "bytes": list(text.encode())}
-                            for text, logprob in token.top
-                        ],
-                    }
-                    for token in tokens(pieces, at)
-                ]
-            }
+            content = [
+                {
+                    **_body(token.text, token.logprob),
+                    "top_logprobs": [_body(*one) for one in token.top],
+                }
+                for token in tokens(pieces, at)
+            ]
+            choice["logprobs"] = {"content": content}
         choices.append(choice)
     return {
         "id": "c", "object": "chat.completion", "created": 0, "model": "m-2026",

@@ -78,8 +78,8 @@ def write_gguf(path: Path) -> None:
         ones(f"{layer_name}.ffn_norm.weight")
         for part in ("attn_q", "attn_k", "attn_v", "attn_output"):
             weight(f"{layer_name}.{part}.weight", _WIDTH, _WIDTH)
-        weight(f"{layer_name}.ffn_gate.weight", _INNER, _WIDTH)
-        weight(f"{layer_name}.ffn_up.weight", _INNER, _WIDTH)
+        for part in ("ffn_gate", "ffn_up"):
+            weight(f"{layer_name}.{part}.weight", _INNER, _WIDTH)
         weight(f"{layer_name}.ffn_down.weight", _WIDTH, _INNER)
     ones("output_norm.weight")
     weight("output.weight", len(tokens), _WIDTH)

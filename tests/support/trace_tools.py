@@ -23,17 +23,20 @@ class Service(ThreadingHTTPServer):
     """A service on a thread of this process.
 
     `lose` is the number of posts whose answer is lost after they have been kept; `status` is
-    answered to all posts while it is not 0, and they are not kept.
+    answered to all posts while it is not 0, and they are not kept; `unknown` are spans or traces that
+    it does not have.
     """
 
     daemon_threads = True
     posts: ClassVar[str]
     """Beginning of the paths at which scores are posted."""
+    name_in = "name"
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.kept: dict[tuple[str, ...], dict[str, Any]] = {}
         self.requests: list[tuple[str, str]] = []
+        self.unknown: set[str] = set()
         self.lose = 0
         self.status = 0
         self.lock = threading.Lock()
@@ -53,7 +56,7 @@ class Service(ThreadingHTTPServer):
         return score
 
     def name_of(self, score: dict[str, Any]) -> str:
-        return str(score["name"])
+        return str(score[self.name_in])
 
     def answer(self, method: str, path: str, body: Any) -> Answer:
         """Answer a request that is not lost."""
@@ -115,18 +118,12 @@ class PhoenixService(Service):
 
     posts = "/v1/span_annotations"
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.unknown: set[str] = set()
-
     def answer(self, method: str, path: str, body: Any) -> Answer:
         assert path.endswith("?sync=true"), "otherwise it would be accepted in silence and lost"
         if missing := {annotation["span_id"] for annotation in body["data"]} & self.unknown:
             return 404, f"Spans with IDs {', '.join(missing)} do not exist."
-        for annotation in body["data"]:
-            self.kept[annotation["span_id"], annotation["name"], annotation["identifier"]] = (
-                annotation
-            )
+        for given in body["data"]:
+            self.kept[given["span_id"], given["name"], given["identifier"]] = given
         return 200, {"data": [{"id": str(number)} for number in range(len(body["data"]))]}
 
 
@@ -134,13 +131,7 @@ class MLflowService(Service):
     """Refuses an assessment of an id that is there with 500, as its database does."""
 
     posts = "/api/3.0/mlflow/traces/"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.unknown: set[str] = set()
-
-    def name_of(self, score: dict[str, Any]) -> str:
-        return str(score["assessment_name"])
+    name_in = "assessment_name"
 
     def answer(self, method: str, path: str, body: Any) -> Answer:
         match = re.fullmatch(r"/api/3.0/mlflow/traces/([^/]+)/assessments/?([^?]*).*", path)
@@ -167,14 +158,12 @@ class LangSmithService(Service):
     """Replaces feedback of the same id."""
 
     posts = "/feedback"
+    name_in = "key"
 
     def __init__(self) -> None:
         super().__init__()
         self.project = uuid4()
         self.multipart = 0
-
-    def name_of(self, score: dict[str, Any]) -> str:
-        return str(score["key"])
 
     def answer(self, method: str, path: str, body: Any) -> Answer:
         if path.startswith("/sessions"):

@@ -134,20 +134,19 @@ def _otel(attach: Callable[[Any], object]) -> Callable[[], Roots]:
     return roots
 
 
-def openinference(framework: str, handlers: list[Any]) -> Callable[[], Roots]:
-    instrumentation: Any = import_module(f"openinference.instrumentation.{framework}")
-    name = "LangChain" if framework == "langchain" else "LlamaIndex"
-    instrumentor = getattr(instrumentation, f"{name}Instrumentor")
+def _instrumented(module: str, name: str) -> Callable[[], Roots]:
+    instrumentor = getattr(import_module(module), f"{name}Instrumentor")
     return _otel(lambda provider: instrumentor().instrument(tracer_provider=provider))
+
+
+def openinference(framework: str, handlers: list[Any]) -> Callable[[], Roots]:
+    name = "LangChain" if framework == "langchain" else "LlamaIndex"
+    return _instrumented(f"openinference.instrumentation.{framework}", name)
 
 
 def openllmetry(framework: str, handlers: list[Any]) -> Callable[[], Roots]:
-    instrumentation: Any = import_module(
-        f"opentelemetry.instrumentation.{framework.replace('_', '')}"
-    )
     name = "Langchain" if framework == "langchain" else "LlamaIndex"
-    instrumentor = getattr(instrumentation, f"{name}Instrumentor")
-    return _otel(lambda provider: instrumentor().instrument(tracer_provider=provider))
+    return _instrumented(f"opentelemetry.instrumentation.{framework.replace('_', '')}", name)
 
 
 def langfuse(framework: str, handlers: list[Any]) -> Callable[[], Roots]:

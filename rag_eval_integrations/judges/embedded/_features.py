@@ -217,7 +217,7 @@ def says_documents_do_not_tell(sentence: str) -> bool:
         return False
     words = set(written(_QUESTION.sub("", sentence.lower().replace("’", "'"))))
     if words <= _POINTLESS and not words.isdisjoint(_REFUSING):
-        return words != {"the", "answer", "is", "no"}
+        return re.search(r"\bis no\W*$", sentence, re.IGNORECASE) is None  # "So the answer is no."
     match = next(filter(None, (pattern.search(sentence) for pattern in _ABSENCES)), None)
     return match is not None and _TURN.search(sentence, match.start("no")) is None
 

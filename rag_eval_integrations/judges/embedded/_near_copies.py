@@ -121,7 +121,7 @@ _DROPPED = re.compile(
 _CLOCK = re.compile(r"\b([ap])\.\s?m\b\.?", re.IGNORECASE)
 _HOW = re.compile(r"\bhow (?:long|much|many|far|often|old|tall|big|high|deep|fast|soon)\b", re.I)
 _SIGNS = str.maketrans({"%": " percent ", "$": " dollar ", "€": " euro ", "£": " gbp ", "°": " "})
-_SIGN_BEFORE = re.compile(r"([$€£])\s?(\d[\d.,]*)")
+_SIGN_BEFORE = re.compile(r"(?:\b[A-Z]{1,2})?([$€£])\s?(\d[\d.,]*)")
 _BARE_POINT = re.compile(r"(?<![\w.])\.(?=\d)")
 _GLUED = re.compile(r"(?<=\d)(?=[a-zA-Zµ]{1,3}\b)(?!st\b|nd\b|rd\b|th\b)")
 """Between a number and its unit: "5km" is two words."""

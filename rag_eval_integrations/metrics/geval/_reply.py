@@ -67,7 +67,7 @@ def checked(
         offset: position of the matched text in the reply.
     """
     low, high = scale
-    words, whole = match["n"], match["whole"]
+    words, whole = match["n"], "100" if match["of"] == "%" else match["whole"]
     if match["of"] and not (whole is not None and int(whole[:_MOST_DIGITS]) == high):
         return _outside(f"the score is {match[0].strip()[:40]!r}, not out of {high}")
     sign_and_digits = words.translate(_SIGNS).partition(".")[0]
@@ -98,7 +98,8 @@ _REASON_KEYS = ("reason", "reasoning", "reasons", "explanation", "rationale", "a
 # In a broken object: `"score": 4` without a closing brace.
 _BARE_FIELD = re.compile(rf"[\"']score[\"']\s*:\s*[\"']?(?P<n>{NUMBER}){OUT_OF}", re.IGNORECASE)
 _RANGE = re.compile(
-    r"(?:\b(?:from|between)\s++)?(?<!\d)\d++\s*+(?:-|–|—|\bto\b|\band\b|\bthrough\b)\s*+\d++",
+    r"(?:\b(?:from|between)\s++)?(?<!\d)\d++[^\S\n]*+"  # `- 2 gaps` on the next line ends no range
+    r"(?:[-\u2010-\u2015\u2212]|\bto\b|\band\b|\bthrough\b)\s*+\d++",
     re.IGNORECASE,
 )
 # `\s` without the line feed, for a set of which more is part.
@@ -216,8 +217,7 @@ def _of_text(text: str, name: str, scale: Scale) -> RatingReply:
         return _unsure(checked(short, scale, _before(text, short)))
     # Reasoning first and then the score alone, as the paper's prompt asks for it.
     last = text.rstrip().rfind("\n") + 1
-    alone = number_alone(text[last:]) if last else None
-    if alone is not None:
+    if last and (alone := number_alone(text[last:])) is not None:
         return _unsure(checked(alone, scale, text[:last].strip(), last))
     leading = _LEADING.match(plain)
     of_list = leading is not None and _is_item(leading, text) and _NEXT_ITEM.search(text)

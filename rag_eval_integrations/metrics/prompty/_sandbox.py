@@ -67,6 +67,9 @@ _TESTS = (
     "undefined", "upper",
 )  # fmt: skip
 
+_ASKING = ("d", "default", "defined", "undefined")
+"""The filters and tests that take a variable without a value."""
+
 
 class PromptTemplateError(ValueError):
     """A template that is not valid Jinja or uses something not allowed; `line` says where."""
@@ -132,6 +135,10 @@ class CompiledTemplate:
             tracker.visit(tree)
             self.variables: frozenset[str] = frozenset(tracker.undeclared_identifiers)
             """Names of the variables that the template inserts or tests."""
+            asked = (n for n in tree.find_all((nodes.Filter, nodes.Test)) if n.name in _ASKING)
+            optional = {n.node.name for n in asked if isinstance(n.node, nodes.Name)}
+            self.needed = self.variables - optional
+            """Those without `default` and `is defined`, which have to have a value."""
             _bound(tree)
             code = environment.compile(tree)
         except TemplateSyntaxError as error:

@@ -54,12 +54,14 @@ def split_front_matter(text: str) -> tuple[str | None, str, int]:
         FrontMatterError: the front matter is not closed.
     """
     lines = text.split("\n")
-    if lines[0].rstrip() != "---":
+    start = next((number for number, line in enumerate(lines) if line.strip()), 0)
+    if lines[start].rstrip() != "---":
         return None, text, 1
-    for number, line in enumerate(lines[1:], start=1):
+    for number, line in enumerate(lines[start + 1 :], start=start + 1):
         if line.rstrip() == "---":
+            # After blank lines, the YAML begins with the first `---`: its lines are the file's.
             return "\n".join(lines[1:number]), "\n".join(lines[number + 1 :]), number + 2
-    raise FrontMatterError("the front matter begins with --- and has no closing ---", 1)
+    raise FrontMatterError("the front matter begins with --- and has no closing ---", start + 1)
 
 
 def read_yaml(text: str, first_line: int = 1) -> YamlText:
@@ -247,10 +249,14 @@ class Prompty:
         return frozenset().union(*(message.variables for message in self.messages))
 
     def missing(self, values: Mapping[str, object]) -> tuple[str, ...]:
-        """List the variables that have neither a value nor a default, in alphabetical order."""
+        """List the variables that have neither a value nor a default, in alphabetical order.
+
+        A message that inserts a variable with `default`, or asks if it `is defined`, needs none.
+        """
+        needed = (m.compiled.needed if m.compiled else m.variables for m in self.messages)
         return tuple(
             name
-            for name in sorted(self.variables)
+            for name in sorted(frozenset().union(*needed))
             if name not in values and (name not in self.inputs or self.inputs[name].default is None)
         )
 

@@ -128,7 +128,7 @@ class PromptyMetric(ModelMetric):
             for name in names
             if call.metadata.get(name) not in (None, "")
         }
-        if call.reference is not None:
+        if (call.reference or "").strip():
             values |= {"groundtruth": call.reference, "expected": call.reference}
         contexts = Texts(document.shown for document in call.documents)
         given = {"input": call.question, "output": call.response or "", "contexts": contexts}

@@ -92,17 +92,19 @@ _MOST_READ = 200_000
 """Characters that are read; of a longer reply, those at its end."""
 
 _NUMBER = r"[-+]?\d{1,40}(?:\.\d{1,40})?"
+_DASH = r"[-\u2010-\u2015\u2212]"  # models write every kind, also the hyphen that breaks no line
 _OF = r"(?:[\s*_`\"']*+(?:points?\s++)?(?P<of>/|%|out\s+of)\s*+(?P<whole>\d+(?:\.\d+)?)?)?"
 _WHOLE_REPLY = re.compile(rf"[\s*_`\"']*+(?P<n>{_NUMBER}){_OF}[\s*_`\"'.]*+\Z")
 _RANGE = re.compile(
-    r"(?<!\d)(\d{1,9}(?:\.\d{1,9})?)[ \t]{0,3}(?:-|–|—|\bto\b|\band\b|\bthrough\b)[ \t]{0,3}"
+    rf"(?<!\d)(\d{{1,9}}(?:\.\d{{1,9}})?)[^\S\n]{{0,3}}(?:{_DASH}|\bto\b|\band\b|\bthrough\b)\s{{0,3}}"
     r"(\d{1,9}(?:\.\d{1,9})?)(?!\d)"
 )
-_FALLING = re.compile(r"[\d.]++\s++[-–—]\s")  # "85 - 2 rules are broken": a dash, no range
-# "score: **85**", "score of 85", "score is 85"; only if there is none of these, a later number of
-# the same sentence: "the score, on a scale of …, is 85".
+_FALLING = re.compile(rf"[\d.]++\s++{_DASH}\s")  # "85 - 2 rules are broken": a dash, no range
+# "score: **85**", "score of 85", "score (out of 100): 85"; only if there is none of these, a later
+# number of the same sentence: "the score, on a scale of …, is 85".
 _TIGHT = re.compile(
-    rf"\bscore\b[\s*_`\"':=()|>-]*(?:(?:is|of|was|value|as|at|be)\b[\s*_`\"':=()-]*)?(?P<n>{_NUMBER})(?!\.?\d){_OF}",
+    r"\bscore\b(?:[\s*_]*+(?:\((?!\d)[^()\n]{0,40}\)|out of 100)(?=[\s*_]*+[:=]))?"
+    rf"[\s*_`\"':=()|>-]*(?:(?:is|of|was|value|as|at|be)\b[\s*_`\"':=()-]*)?(?P<n>{_NUMBER})(?!\.?\d){_OF}",
     re.IGNORECASE,
 )
 _LOOSE = re.compile(
@@ -140,11 +142,10 @@ def read_score(text: str) -> Reading:
     if spoken is not None:
         return _checked(spoken, whole)
     verdict = read_verdict(whole)
-    outcome: Outcome = verdict.outcome
-    if outcome == "unknown":
+    if verdict.outcome == "unknown":
         why = f"neither a score nor OK or ERR: {verdict.reason.partition(': ')[2] or 'no words'}"
         return Reading(problem="judge_output_invalid", reason=why)
-    return Reading(outcome=outcome, reason=verdict.reason)
+    return Reading(outcome=verdict.outcome, reason=verdict.reason)
 
 
 def _object_with_score(text: str) -> tuple[dict[str, Any] | None, bool]:

@@ -291,20 +291,24 @@ def adherence_evidence(
     labels: Labels, call: SentencizedCall, formulas: Formulas
 ) -> dict[str, JsonValue]:
     """Build the evidence of adherence: each `unsupported` sentence with its labels."""
-    against: list[JsonValue] = []
-    for sentence in unsupported(labels, call, formulas):
-        entry = labels.entry(sentence.key)
-        against.append(
-            {
-                "key": sentence.key,
-                "text": sentence.text,
-                "support": labels.support(sentence.key),
-                "supporting_sentence_keys": list(entry.supporting_sentence_keys) if entry else [],
-                "explanation": entry.explanation if entry else "",
-                **_conflicts(labels, sentence.key),
-            }
-        )
+    against = support_evidence(labels, unsupported(labels, call, formulas))
     return {"unsupported": against, "explanation": labels.overall_supported_explanation}
+
+
+def support_evidence(labels: Labels, sentences: Sequence[Sentence]) -> list[JsonValue]:
+    """List response sentences with their labels."""
+    return [
+        {
+            "key": sentence.key,
+            "text": sentence.text,
+            "support": labels.support(sentence.key),
+            "supporting_sentence_keys": list(entry.supporting_sentence_keys) if entry else [],
+            "explanation": entry.explanation if entry else "",
+            **_conflicts(labels, sentence.key),
+        }
+        for sentence in sentences
+        for entry in [labels.entry(sentence.key)]
+    ]
 
 
 def _conflicts(labels: Labels, key: str) -> dict[str, JsonValue]:

@@ -161,14 +161,7 @@ class Trace(LabelMetric):
         """
         labels = labelling.labels
         if labels is None:
-            unscored = self.unscored(
-                labelling.unscored or "judge_output_invalid",
-                labelling.reason or "the judge gave no labels",
-                by,
-            )
-            # Why there are no labels may stand there: a schema that the endpoint ignored.
-            warned = {"warnings": labelling.warnings}
-            return tuple(score.model_copy(update=warned) for score in unscored)
+            return self._without_labels(labelling, by)
         made = _CallScorer(self, call, labels, self._stamp(by), labelling.warnings)
         made.threshold = labelling.adherence_threshold
         return self._scored(made)

@@ -21,7 +21,7 @@ from rag_eval_integrations.models._failures import causes_of, readable
 
 _OPERATION = re.compile(r"(?:/chat)?/(?:completions|responses|embeddings|models)/*$")
 _VERSIONED = re.compile(r"/v\d\w*(?:/|$)")
-_AZURE_HOST = re.compile(r"\.(?:openai|cognitiveservices)\.azure\.(?:com|us|cn)$")
+_AZURE_HOST = re.compile(r"\.(?:openai|cognitiveservices|services\.ai)\.azure\.(?:com|us|cn)$")
 
 
 @dataclass(frozen=True, slots=True)

@@ -273,7 +273,7 @@ def completion_of(content: bytes, sent: Sent, requests: int, who: str) -> Comple
     items = reply.get("choices")
     if not isinstance(items, list) or not items or not all(isinstance(i, dict) for i in items):
         raise _without_answer(reply, who)
-    if all(isinstance(item.get("error"), dict) for item in items):  # the provider broke off
+    if all(item.get("error") for item in items):  # the provider broke off
         raise _without_answer(items[0], who)
     warnings: list[str] = []
     choices = tuple(_choice(item, sent, warnings) for item in sorted(items, key=_index))

@@ -395,7 +395,8 @@ def _begin(
 _LONG = 8
 """Characters from which a value is replaced wherever it stands."""
 _MARK = "***"
-_SECRET_NAME = re.compile(r"key|token|secret|passw|auth|credential|cookie", re.IGNORECASE)
+_SECRET_NAME = re.compile(r"(?i)key(?!w)|token(?!iz)|secret|passw|auth(?!or(?!i))|credent|cookie")
+"""Not the words keyword, tokenizer and author, whose values stand in answers."""
 _WORDS = re.compile(r"[a-z]+(?:[ _-][a-z]+)*")
 """An ordinary word, or several: as an extra field it is a setting, such as `json_object`."""
 

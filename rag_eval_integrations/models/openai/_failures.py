@@ -196,8 +196,9 @@ _WORDS = {
 }
 _PATTERNS = {name: re.compile(words, re.IGNORECASE) for name, words in _WORDS.items()}
 _LIMIT = re.compile(
-    r"(?:<=?|≤|at most|max(?:imum)?\b|less than or equal to|no more than|up to"
-    r"|between \d+ and|\[\d+,|limit|\d > (?=\d+, which is the max))[^\d.]{0,24}?(\d+)",
+    r"(?:<=?|≤|at most|max(?:imum)?\b|less than or equal to|no more than|up to|between [\d.]+ and"
+    r"|range\D{0,9}\d(?:\.\.| \(\w+\) to)|\[[\d.]+,|limit|\d > (?=\d+, which is the max))"
+    r"[^\d.]{0,24}?(\d+)",
     re.IGNORECASE,
 )
 # Such a message names max_tokens and numbers, but the prompt is too long.
@@ -222,9 +223,9 @@ def lesson_of(failure: ErrorReply, sent: Sent) -> Lesson | None:
     """Return the lesson of a failure; None when it names no parameter that was sent.
 
     None as well for a reply about the key, money, time, size or load, for a prompt that is too
-    long, for a bad reply, and for a 5xx whose words do not say that something is not accepted. For
-    a refused schema, the lesson names the way in which JSON was asked for. A lesson has a limit
-    where the message names a lower value.
+    long, for a bad reply, for a temperature above the limit that the message names, and for a 5xx
+    whose words do not say that something is not accepted. For a refused schema, the lesson names
+    the way in which JSON was asked for. A lesson has a limit where the message names a lower value.
     """
     if failure.status in _NEVER_TEACHING or failure.bad_reply:
         return None
@@ -240,6 +241,8 @@ def lesson_of(failure: ErrorReply, sent: Sent) -> Lesson | None:
             return None
     if name is None:
         return None
+    if name == "temperature" and _limit_in(failure.message, sent.body[name]) is not None:
+        return None  # too high a value; others are taken
     if name in sent.parameters and sent.structured_by is None:
         limit = _limit_in(failure.message, sent.body[name]) if name in _LIMITED else None
         return Lesson(name, failure.message, limit)
@@ -287,7 +290,7 @@ def _first_named(message: str, present: set[str]) -> str | None:
     return min(named)[1] if named else None
 
 
-def _limit_in(message: str, sent: int) -> int | None:
+def _limit_in(message: str, sent: float) -> int | None:
     """Return the largest value below the sent one that a message names as a limit.
 
     None if it names none; 0 and numbers of ten digits or more do not count.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from fuzz import fuzz, mangled, written
@@ -25,18 +26,16 @@ from rag_eval_integrations.models.completion import Token
 
 def expected(
     pieces: list[str], at: Mapping[int, Alternatives], scale: tuple[int, int] = (1, 5)
-) -> Expectation | Unusable:
+) -> Any:
     """What is read from a reply, from its text on."""
     text = "".join(pieces)
-    reading = read_reply(text, "coherence", scale)
-    assert reading.span is not None, reading
+    span: Any = read_reply(text, "coherence", scale).span
     made = tokens(pieces, at)
-    place = place_of(text, reading.span, made)
-    assert place is not None
+    place: Any = place_of(text, span, made)
     return expectation(made, place, scale)
 
 
-def why(outcome: Expectation | Unusable) -> str:
+def why(outcome: Any) -> str:
     assert isinstance(outcome, Unusable), outcome
     return outcome.why
 
@@ -103,7 +102,6 @@ def test_the_distribution_over_scores(
     """Worked out by hand: where the score stands, how it is cut, what else might have stood there."""
     found = expected(pieces, at, scale)
 
-    assert isinstance(found, Expectation)
     assert found.distribution == pytest.approx(distribution)
     assert found.value == pytest.approx(sum(k * p for k, p in distribution.items()))
 
@@ -159,15 +157,13 @@ def test_placeholders_are_no_log_probabilities(made: list[Token], words: str) ->
 
 def test_certainty_and_a_share_without_alternatives_are_no_placeholders() -> None:
     """0.0 beside e^-20 is what a sure model gives; a second digit's own share is enough."""
-    sure = expectation(
-        [token("4", ("4", 0.0), ("5", -20.0), ("3", -23.5))], TokenPosition(0, "4"), (1, 5)
-    )
+    four = [token("4", ("4", 0.0), ("5", -20.0), ("3", -23.5))]
     digits = [SURE_OF_1, token("0", logprob=math.log(0.7))]
 
-    longer = expectation(digits, TokenPosition(0, "1"), TO_TEN)
-    assert isinstance(sure, Expectation)
+    sure: Any = expectation(four, TokenPosition(0, "4"), (1, 5))
+    longer: Any = expectation(digits, TokenPosition(0, "1"), TO_TEN)
+
     assert sure.value == pytest.approx(4.0, abs=1e-6)
-    assert isinstance(longer, Expectation)
     assert longer.distribution == pytest.approx({1: 0.27, 9: 0.1, 10: 0.63})
 
 
@@ -229,3 +225,55 @@ def test_fuzz_log_probabilities() -> None:
     tops = ((four, [four, three]), (point, [point]), (five, [five]))
     content = {"content": [{**made, "top_logprobs": top} for made, top in tops]}
     fuzz("log-probabilities", lambda rng: written(mangled(rng, content)), check_tokens)
+
+
+# --- From the score's characters to its token, whatever stands before, after or in pieces
+
+
+def spelled(pieces: list[str]) -> list[Token]:
+    return [Token(text=piece, logprob=-0.1) for piece in pieces]
+
+
+def test_the_token_is_found() -> None:
+    """By bytes, from the end or from the beginning."""
+    rows = [
+        ("Score: 4", ["Score", ":", " 4"], TokenPosition(2, "4")),
+        ("Score: 4", ["<think>", "hm", "</think>", "Score", ":", " 4"], TokenPosition(5, "4")),
+        ("Score: 4", ["Score", ":", " 4", "<|im_end|>"], TokenPosition(2, "4")),
+        ("ünïcodé 4 end", ["ün", "ïco", "dé", " 4", " end"], TokenPosition(3, "4")),
+        ("🙂 4", ["bytes:\\xf0\\x9f", "bytes:\\x99\\x82", " ", "4"], TokenPosition(3, "4")),
+        ("4 🙂", ["4", " ", "\ufffd", "\ufffd"], TokenPosition(0, "4")),
+        ("score 10.", ["score", " 1", "0", "."], TokenPosition(1, "1")),
+        ('{"score": 4}', ['{"score', '":', " 4}"], TokenPosition(2, "4}")),
+    ]
+
+    for text, pieces, place in rows:
+        score = "10" if "10" in text else "4"
+        span = (text.index(score), text.index(score) + len(score))
+        assert (text, place_of(text, span, spelled(pieces))) == (text, place)
+
+
+def test_tokens_that_spell_something_else_give_no_place() -> None:
+    """Rather none than that of another token."""
+    others: list[list[str]] = [
+        [],
+        ["Score: 5"],
+        ["\ufffd", " 4 ", "\ufffd"],  # unknown on both sides
+        ["Score", ": 4", " and", " so", " much", " more"],
+    ]
+
+    assert [place_of("é 4 é", (2, 3), spelled(pieces)) for pieces in others] == [None] * 4
+
+
+@given(st.text(max_size=20), st.text(max_size=20), st.integers(1, 4), st.text(max_size=8))
+def test_any_cut_finds_the_digit(before: str, after: str, size: int, reasoning: str) -> None:
+    """However the text is cut into pieces, and whatever reasoning is left before it."""
+    text = f"{before}7{after}"
+    pieces = [text[i : i + size] for i in range(0, len(text), size)]
+
+    found = place_of(text, (len(before), len(before) + 1), spelled([*reasoning, *pieces]))
+
+    assert found
+    index = found.index - len(reasoning)
+    assert index * size <= len(before) < (index + 1) * size
+    assert found.rest.startswith("7")

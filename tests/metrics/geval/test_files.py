@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,34 +21,15 @@ def write(folder: Path, text: str, name: str = "politeness.geval.yaml") -> Path:
 
 def test_a_metric_is_read(tmp_path: Path) -> None:
     """Every field means what the argument of its name means."""
-    path = write(
-        tmp_path,
-        """\
-name: politeness
-criteria: >
-  The response is polite, also where it has to refuse.
-params: [question, response, metadata.audience]
-scale: [1, 3]
-rubric:
-  1: rude
-  2-3: polite
-threshold: 0.6
-strict: true
-estimator: monte_carlo
-samples: 10
-temperature: 0.7
-form: paper
-""",
-    )
+    fields: dict[str, Any] = {
+        "name": "politeness", "criteria": "The response is polite, also where it has to refuse.",
+        "params": ["question", "response", "metadata.audience"], "scale": [1, 3],
+        "rubric": {"1": "rude", "2-3": "polite"}, "threshold": 0.6, "strict": True,
+        "estimator": "monte_carlo", "samples": 10, "temperature": 0.7, "form": "paper",
+    }  # fmt: skip
+    path = write(tmp_path, "\n".join(f"{name}: {json.dumps(it)}" for name, it in fields.items()))
 
-    assert repr(read_geval(path)) == repr(
-        GEval(
-            "politeness", "The response is polite, also where it has to refuse.",
-            params=("question", "response", "metadata.audience"), scale=(1, 3),
-            rubric={1: "rude", "2-3": "polite"}, threshold=0.6, strict=True,
-            estimator="monte_carlo", samples=10, temperature=0.7, form="paper",
-        )
-    )  # fmt: skip
+    assert repr(read_geval(path)) == repr(GEval(**fields))
 
 
 def test_a_file_without_a_name_gives_its_own(tmp_path: Path) -> None:
@@ -113,8 +96,7 @@ def test_a_file_may_start_from_a_preset(tmp_path: Path) -> None:
     """Its fields replace the preset's; the metric is named after the file, or by `name`."""
     path = write(tmp_path, "preset: coherence\ntask: summary\nsamples: 5\nthreshold: 0.7\n")
 
-    assert repr(read_geval(path)) == repr(
-        GEval.coherence("summary", name="politeness", samples=5, threshold=0.7)
-    )
+    made = GEval.coherence("summary", name="politeness", samples=5, threshold=0.7)
+    assert repr(read_geval(path)) == repr(made)
     named = write(tmp_path, "preset: fluency\nname: style\n", "other.geval.yaml")
     assert read_geval(named).names == ("geval:style",)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,14 +20,11 @@ from rag_eval_integrations.metrics.geval._settings import (
 )
 from rag_eval_integrations.records import RagCall
 
+HI: Any = {"role": "user", "content": "Hi"}
 CALL = RagCall(
-    question="When?",
-    documents=["At nine.", "", "It is green."],
-    response="At nine.\n\n- green",
-    reference="Nine.",
-    metadata={"audience": "children", "tags": ["a"]},
-    history=[{"role": "user", "content": "Hi"}],  # type: ignore[list-item]
-)
+    "When?", ["At nine.", "", "It is green."], "At nine.\n\n- green", reference="Nine.",
+    metadata={"audience": "children", "tags": ["a"]}, history=[HI],
+)  # fmt: skip
 
 
 def sections(call: RagCall, *params: str) -> tuple[Section, ...]:
@@ -152,15 +150,11 @@ def test_presets_have_methods_and_take_other_arguments() -> None:
 
 def test_rubrics_are_read_in_every_form() -> None:
     """Numbers, ranges, deepeval's fields, and levels read back."""
-    forms = [
-        {1: "a", "2-4": "b", 5: "c"},
-        {"5": "c", (2, 4): "b", "1": "a"},
-        [
-            {"range": [1, 1], "description": "a"},
-            {"score_range": (2, 4), "expected_outcome": "b"},
-            {"score": 5, "description": "c"},
-        ],
-    ]
+    deepevals = [
+        {"range": [1, 1], "description": "a"}, {"score_range": (2, 4), "expected_outcome": "b"},
+        {"score": 5, "description": "c"},
+    ]  # fmt: skip
+    forms = [{1: "a", "2-4": "b", 5: "c"}, {"5": "c", (2, 4): "b", "1": "a"}, deepevals]
 
     read = [checked_rubric(form, (1, 5)) for form in forms]
 

@@ -14,29 +14,10 @@ from fuzz import disturbed, fuzz, mangled, written
 
 from rag_eval_integrations.metrics.geval._reply import paper_score, read_reply
 
-WRAPPED = '''{
-  "reason": "Both answers let a passenger move the ticket once to a later ferry, free of 
-            charge. Though the response begins with a plain yes and says the rest in 
-            another order, nothing that the reference demands is left out, and only its 
-            word for the fare is looser.",
-  "score": 9
-}'''  # fmt: skip  # noqa: W291
 
-
-def test_a_reply_with_line_breaks_in_its_string_parses() -> None:
-    """JSON forbids them; models that wrap their lines write them."""
-    reading = read_reply(WRAPPED, "correctness", (0, 10))
-
-    assert reading.score == 9
-    assert reading.span is not None
-    assert WRAPPED[slice(*reading.span)] == "9"
-    assert reading.reason.startswith("Both answers let a passenger")
-    assert "to a later ferry, free of charge. Though" in reading.reason
-
-
-@pytest.mark.parametrize(
-    ("text", "score", "digits"),
-    [
+def test_shapes_with_a_score() -> None:
+    """Bare, labelled, in a list, decorated, in prose, as JSON of all kinds."""
+    shapes: list[tuple[str, float, str | None]] = [
         ('{"reason": "Good.", "score": 4}', 4, "4"),
         ('{"score": 4, "reason": "5 of 5 facts, 3 late"}', 4, "4"),
         ('{"reason": "He said \\"score\\": 1.", "score": 4}', 4, "4"),
@@ -52,6 +33,7 @@ def test_a_reply_with_line_breaks_in_its_string_parses() -> None:
         ('{"reason": "The "best" of 3", "score": 4}', 4, "4"),
         ('Format: {"reason": "…", "score": 1}. Mine: {"reason": "Good.", "score": 4}', 4, "4"),
         ('<think>{"score": 1}</think>{"reason": "Good.", "score": 4}', 4, "4"),
+        ('{\n "reason": "Free of\n   charge, "score": 9 aside.",\n "score": 4\n}', 4, "4"),
         ("4", 4, "4"),
         ("4/5", 4, "4"),
         ("4 out of 5", 4, "4"),
@@ -70,15 +52,11 @@ def test_a_reply_with_line_breaks_in_its_string_parses() -> None:
         ('{"score": 4, "details": {"grammar": {"score": 2}}}', 4, "4"),
         ('{"Coherence": {"reason": "x", "score": 4}}', 4, "4"),
         ('{"reason": "x", "coherence_score": 4}', 4, "4"),
-    ],
-)
-def test_shapes_with_a_score(text: str, score: float, digits: str | None) -> None:
-    """Bare, labelled, in a list, decorated, in prose, as JSON of all kinds."""
-    reading = read_reply(text, "coherence", (1, 5))
+    ]
 
-    assert reading.score == score, reading
-    assert reading.problem is None
-    assert (None if reading.span is None else text[slice(*reading.span)]) == digits
+    found = [(text, read_reply(text, "coherence", (1, 5))) for text, *_ in shapes]
+    spans = [None if it.span is None else text[slice(*it.span)] for text, it in found]
+    assert [(text, it.score, at) for (text, it), at in zip(found, spans, strict=True)] == shapes
 
 
 @pytest.mark.parametrize("text", ["0", "Groundedness: 0", '{"reason": "None.", "score": 0}', "0/1"])
@@ -162,13 +140,9 @@ def test_recorded_replies(data: Path) -> None:
 
     assert sorted(without.values(), reverse=True) == [135, 103, 62, 46, 2, 0]
     assert read == {
-        "gpt-4-0613": 200,
-        "gpt-4.1-2025-04-14": 198,
-        "gpt-4.1-mini-2025-04-14": 163,
-        "gpt-4.1-nano-2025-04-14": 110,
-        "gpt-4o-2024-08-06": 68,
-        "gpt-4o-mini-2024-07-18": 171,
-    }
+        "gpt-4-0613": 200, "gpt-4.1-2025-04-14": 198, "gpt-4.1-mini-2025-04-14": 163,
+        "gpt-4.1-nano-2025-04-14": 110, "gpt-4o-2024-08-06": 68, "gpt-4o-mini-2024-07-18": 171,
+    }  # fmt: skip
 
 
 def check_reply(text: str) -> None:
@@ -192,3 +166,20 @@ def test_fuzz_replies() -> None:
         return disturbed(rng, rng.choice((*replies, *hostile)))
 
     fuzz("geval", reply, check_reply)
+
+
+def test_percent_are_points_of_a_scale_to_a_hundred() -> None:
+    """And of no other scale."""
+    assert read_reply("Reasons: fine.\nTone: 85%", "tone", (0, 100)).score == 85
+    assert read_reply("Reasons: fine.\nTone: 85%", "tone", (1, 5)).problem == "out_of_range"
+
+
+def test_a_list_below_a_score_is_no_range_and_a_scale_with_any_dash_is_one() -> None:
+    """Reasons often follow as a list, and models write hyphens that break no line."""
+    for reply in (
+        "Score: 4\n- 2 gaps",
+        "I rate it 4\n\u2013 2 gaps",
+        "1\u20115 scale: 4",
+        "1 to\n5: 4",
+    ):
+        assert read_reply(reply, "tone", (1, 5)).score == 4, reply

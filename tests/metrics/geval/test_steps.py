@@ -72,14 +72,11 @@ async def test_the_prompt_names_the_parameters(params: tuple[str, ...]) -> None:
 
 async def test_a_cache_shares_them_between_processes(tmp_path: Path) -> None:
     """A new metric object, a new judge object, the same file: no request for steps."""
-    first, second = ScriptedModel(writing), ScriptedModel(writing)
-    with CachedModel(first, tmp_path / "c.db") as cached:
-        await helpful().score(call(1), cached)
-    with CachedModel(second, tmp_path / "c.db") as cached:
-        await helpful().score(call(2), cached)
-
-    assert [is_for_steps(request) for request in first.requests] == [True, False]
-    assert [is_for_steps(request) for request in second.requests] == [False]
+    for number, asked in enumerate(([True, False], [False])):
+        judge = ScriptedModel(writing)
+        with CachedModel(judge, tmp_path / "c.db") as cached:
+            await helpful().score(call(number), cached)
+        assert [is_for_steps(request) for request in judge.requests] == asked
 
 
 async def test_samples_are_not_one_cached_answer(tmp_path: Path) -> None:
@@ -100,12 +97,9 @@ async def test_each_judge_writes_its_own() -> None:
     """Steps are the judge's: two judges, two requests; scores by other steps are told apart."""
     geval = helpful()
     one = ScriptedModel(writing, name="one")
-    other = ScriptedModel(
-        lambda r: json.dumps({"steps": ["Other."]}) if is_for_steps(r) else writing(r), name="other"
-    )
+    other = ScriptedModel(['{"steps": ["Other."]}', json_reply({"3": 1.0}, "3")], name="other")
 
-    first = await geval.score(call(1), one)
-    second = await geval.score(call(1), other)
+    first, second = [await geval.score(call(1), judge) for judge in (one, other)]
 
     assert (second.evidence or {})["steps"] == ["Other."]
     assert first.by.prompt_version != second.by.prompt_version
@@ -146,16 +140,11 @@ async def test_a_judge_that_refuses_to_write_steps(reason: Any) -> None:
 
 async def test_a_judge_that_does_not_answer_is_an_error_and_is_asked_again() -> None:
     """An outage is not a missing step."""
-    up = False
-
-    def answer(request: CompletionRequest) -> Any:
-        return writing(request) if up else JudgeUnavailableError("down")
-
-    judge = ScriptedModel(answer)
+    down = iter([JudgeUnavailableError("down")])
+    judge = ScriptedModel(lambda request: next(down, None) or writing(request))
     geval = helpful()
     with pytest.raises(JudgeUnavailableError):
         await geval.measure(call(1), judge)
-    up = True
 
     assert (await geval.measure(call(1), judge)).scores[0].status == "scored"
 

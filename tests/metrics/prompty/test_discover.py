@@ -74,9 +74,9 @@ def test_nothing_is_odd_about_the_examples_metric(root: Path) -> None:
     assert lint(load_prompty(folder / "keeps_rules.metric.prompty")) == []
 
 
-@pytest.mark.parametrize(
-    ("text", "odd"),
-    [
+def test_odd_metric_files_are_told() -> None:
+    """Declared or mentioned and unused, blind to the output, or in need of what nobody gives."""
+    told: list[tuple[str, list[str]]] = [
         ("{{output}}", []),
         ("system:\nWhere a rule needs it, look into <INPUT>.\nuser:\n{{output}}",
          ["mentions <INPUT> and never inserts {{input}}"]),
@@ -85,8 +85,6 @@ def test_nothing_is_odd_about_the_examples_metric(root: Path) -> None:
          ["declares `rules` and never inserts it"]),
         ("{{output}}{{customer}}",
          ["inserts {{customer}}, which has a value only if the call or the user provides one"]),
-    ],
-)  # fmt: skip
-def test_odd_metric_files_are_told(text: str, odd: list[str]) -> None:
-    """Declared or mentioned and unused, blind to the output, or in need of what nobody gives."""
-    assert lint(parse_prompty(text, name="m")) == odd
+    ]  # fmt: skip
+
+    assert [(text, lint(parse_prompty(text, name="m"))) for text, _ in told] == told

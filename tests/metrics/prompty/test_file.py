@@ -17,16 +17,12 @@ FILE = """\
 name: Lengths
 description: measures words
 tags: [scorer, 3]
-model:
-  api: chat
+model: {api: chat}
 inputs:
-  sentence:
-    type: string
-    description: a sentence
+  sentence: {type: string, description: a sentence}
   word: {kind: string, default: cat}
   n: 3
-sample:
-  sentence: The cat sleeps.
+sample: {sentence: The cat sleeps.}
 ---
 You measure words.
 system:
@@ -135,7 +131,7 @@ def test_what_is_no_jinja_is_replaced_literally_with_a_warning() -> None:
 
 def test_a_variable_that_is_not_given_is_an_error() -> None:
     """Never an empty text; named, with the file."""
-    prompt: Prompty = parse_prompty("user:\n{{x}}", name="p", source="p.prompty")
+    prompt = parse_prompty("user:\n{{x}}", name="p", source="p.prompty")
 
     with pytest.raises(ConfigurationError, match=r"p\.prompty.*user message: 'x' is undefined"):
         prompt.render({})
@@ -146,3 +142,10 @@ def test_runaway_files_are_read_or_refused(part: str) -> None:
     """A hundred thousand characters of anything; patterns that go back and forth would hang."""
     with contextlib.suppress(ConfigurationError):
         assert parse_prompty(part * (100_000 // len(part)), name="p", strict=False).messages
+
+
+def test_front_matter_may_follow_blank_lines() -> None:
+    """Also behind a mark of the byte order; the lines of mistakes are the file's."""
+    assert parse_prompty("\ufeff\n\n---\ntags: [scorer]\n---\n{{x}}", name="p").tags == ("scorer",)
+    with pytest.raises(ConfigurationError, match="line 4: `inputs`"):
+        parse_prompty("\n---\ntags: []\ninputs: 3\n---\n{{x}}", name="p")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
 from rag_eval_integrations.errors import ConfigurationError
@@ -39,29 +41,17 @@ def test_values_that_are_no_text_are_written_as_json() -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        "{{ x.__class__ }}",
-        "{{ x ~ y }}",
-        "{{ x.format(1) }}",
-        "{% include 'x' %}",
-        "{% for a in x recursive %}{% endfor %}",
-        "{% macro f() %}{% endmacro %}",
-        "{% set x %}a{% endset %}",
-        "{% for i in range(3) %}{% endfor %}",
-        "{{ x | attr('upper') }}",
-        "{{ [x, x] }}",
-        "{{ 'a' * 10 }}",
-        "{{ 10 ** 10 }}",
-        "{{ 1 / 0 }}",
-        "{% if x %}",
+        "{{ x.__class__ }}", "{{ x ~ y }}", "{{ x.format(1) }}", "{{ x | attr('upper') }}", "{{ [x, x] }}",
+        "{{ 'a' * 10 }}", "{{ 10 ** 10 }}", "{{ 1 / 0 }}", "{{ y }}", "{% include 'x' %}", "{% if x %}",
+        "{% macro f() %}{% endmacro %}", "{% set x %}a{% endset %}",
+        "{% for a in x recursive %}{% endfor %}", "{% for i in range(3) %}{% endfor %}",
         "{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}",
-        "{{ y }}",
     ],
-)
+)  # fmt: skip
 def test_what_a_prompt_may_not_do_is_refused(source: str) -> None:
     """Python's insides, calls, other files, names that are not there: an error that says so."""
-    with pytest.raises(ConfigurationError) as raised:
+    with pytest.raises(ConfigurationError, match=r"\w"):
         render(source, x="text")
-    assert str(raised.value)
 
 
 def test_a_mistake_names_its_line() -> None:
@@ -91,51 +81,28 @@ def test_a_text_may_be_as_long_as_the_bound() -> None:
 
 
 VALUES: dict[str, object] = {
-    "x": "a b" * 500_000,
-    "y": "ab" * 700_000,
-    "z": "ab" * 700_000 + "c",
-    "s": "abc",
-    "big": int("9" * 4_000),
-    "inf": float("inf"),
-    "f": 1.5,
-    "l": ["x" * 100] * 20_000,
-    "ll": [["p" * 50] * 100] * 200,
+    "x": "a b" * 500_000, "y": "ab" * 700_000, "z": "ab" * 700_000 + "c", "s": "abc",
+    "big": int("9" * 4_000), "inf": float("inf"), "f": 1.5, "r": list(range(20_000)),
+    "l": ["x" * 100] * 20_000, "ll": [["p" * 50] * 100] * 200,
     "d": {f"k{number}": "v" * 10 for number in range(20_000)},
     "dl": [{"a": {"b": "q" * 1_000 + str(number)}} for number in range(5_000)],
-    "r": list(range(20_000)),
-}
+}  # fmt: skip
 IN_LOOPS = (
-    "{% if x[1:] %}{% endif %}",
-    "{% if y == z %}{% endif %}",
-    "{% if y[:14000] in y[:29000] %}{% endif %}",
-    "{% if l == l[:] %}{% endif %}",
-    "{% if 'z' in l %}{% endif %}",
-    "{% if y is in x %}{% endif %}",
-    "{% if dl | sort(attribute='a.b') %}{% endif %}",
-    "{% if d | items | list %}{% endif %}",
-    "{% if x | trim('ab ') %}{% endif %}",
-    "{% if x | list %}{% endif %}",
-    "{% set q = x ~ x %}",
-    "{% for b in r %}{% endfor %}",
-    "{{ " + "a + " * 50 + "a }}",
-)
+    *(f"{{% if {test} %}}{{% endif %}}" for test in (
+        "x[1:]", "y == z", "y[:14000] in y[:29000]", "l == l[:]", "'z' in l", "y is in x",
+        "dl | sort(attribute='a.b')", "d | items | list", "x | trim('ab ')", "x | list",
+    )),
+    "{% set q = x ~ x %}", "{% for b in r %}{% endfor %}", "{{ " + "a + " * 50 + "a }}",
+)  # fmt: skip
 DEAR = (
-    "{{ 1 | round(-100000000) }}",
-    "{{ big // 3 }}",
-    "{{ ('inf' | float) | int }}",
-    "{{ " + "1" * 5_000 + " }}",
-    "{{ 1" + "_1" * 100_000 + " }}",
-    "{{ " + " ~ ".join(["x"] * 3_000) + " }}",
-    "{{ x | unique | length }}",
-    "{{ x | trim(x) }}",
-    "{{ dl | sort(attribute='" + "a." * 500 + "b') }}",
-    "{{ " + "-" * 900 + "1 }}",
-    "{{ " + "[" * 5_000 + "]" * 5_000 + " }}",
-    "{{ x" + ".a" * 3_000 + " }}",
-    "{% if x %}" * 300 + "{% endif %}" * 300,
-    "{% for a in s %}" * 25 + "{% endfor %}" * 25,
-    "{{ [" + "1," * 20_000 + "] }}",
-)
+    *(f"{{{{ {value} }}}}" for value in (
+        "1 | round(-100000000)", "big // 3", "('inf' | float) | int", "1" * 5_000,
+        "1" + "_1" * 100_000, " ~ ".join(["x"] * 3_000), "x | unique | length", "x | trim(x)",
+        "dl | sort(attribute='" + "a." * 500 + "b')", "-" * 900 + "1", "[" * 5_000 + "]" * 5_000,
+        "x" + ".a" * 3_000, "[" + "1," * 20_000 + "]",
+    )),
+    "{% if x %}" * 300 + "{% endif %}" * 300, "{% for a in s %}" * 25 + "{% endfor %}" * 25,
+)  # fmt: skip
 
 
 @pytest.mark.slow
@@ -155,35 +122,24 @@ def test_whatever_takes_long_is_refused_in_a_short_time(source: str) -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        "{{ x.format | tojson }}",
-        "{{ x['format'] }}",
-        "{{ d.items | tojson }}",
-        "{{ o }}",
-        "{{ o | tojson }}",
-        "{{ g | tojson }}",
-        "{{ f }}",
+        "{{ x.format | tojson }}", "{{ x['format'] }}", "{{ d.items | tojson }}", "{{ o }}",
+        "{{ o | tojson }}", "{{ g | tojson }}", "{{ f }}", "{{ self }}", "{{ x | unique | tojson }}",
         "{% for a in x %}{{ loop | tojson }}{% endfor %}",
-        "{{ self }}",
-        "{{ x | unique | tojson }}",
     ],
-)
+)  # fmt: skip
 def test_no_address_in_memory_shows(source: str) -> None:
     """Methods and objects are not data; what filters make is a list."""
     values = {"x": "text", "d": {"a": 1}, "o": object(), "f": render, "g": iter("ab")}
-    try:
-        text = render(source, **values)
-    except ConfigurationError:
-        return
-    assert "0x" not in text.lower()
-    assert "object" not in text.lower()
+    with contextlib.suppress(ConfigurationError):
+        text = render(source, **values).lower()
+        assert "0x" not in text
+        assert "object" not in text
 
 
 def test_comparisons_and_slices_mean_what_they_mean() -> None:
     """They are replaced by operations that are charged."""
-    source = (
-        "{{ 1 < n <= 3 }} {{ 'b' in s }} {{ 'z' not in s }} {{ s[1:] }} {{ s[::-1] }} {{ s[0] }}"
-    )
-    assert render(source, n=2, s="abc") == "true true true bc cba a"
+    source = "{{ 1 < n <= 3 }} {{ 'b' in s }} {{ 'z' not in s }} {{ s[1:] ~ s[::-1] ~ s[0] }}"
+    assert render(source, n=2, s="abc") == "true true true bccbaa"
     source = "{{ n == 2 and s != 'x' }} {{ l[:2] }} {{ l[-1] }}"
     assert render(source, n=2, s="a", l=[1, 2, 3]) == "true [1, 2] 3"
     source = "{{ 'a' in d }} {{ 4 in l }} {{ d.items }}"

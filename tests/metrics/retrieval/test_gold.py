@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 import pytrec_eval
-from hypothesis import given
-from hypothesis import strategies as st
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
@@ -44,10 +42,8 @@ def by_trec(
 
     def run(k: int | None) -> dict[str, dict[str, float]]:
         # trec_eval sorts by score; ties would be sorted by id.
-        return {
-            str(at): {name: float(-rank) for rank, name in enumerate(ranking[:k])}
-            for at, ranking in enumerate(rankings)
-        }
+        ranked = [{name: float(-rank) for rank, name in enumerate(of[:k])} for of in rankings]
+        return {str(at): ranks for at, ranks in enumerate(ranked)}
 
     measures = {f"{theirs}.{cuts}" for theirs in TREC.values()}
     whole = pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(run(None))
@@ -73,11 +69,8 @@ def test_equal_to_trec_eval_on_random_rankings() -> None:
 
     for ranking, gold, theirs in zip(rankings, golds, by_trec(rankings, golds, ks), strict=True):
         ours = values(Retrieval(k=ks), call_of(ranking, gold))
-        assert ours.keys() == theirs.keys()
-        for name, value in ours.items():
-            assert value is not None
-            assert abs(value - theirs[name]) <= 1e-12, (name, ranking, gold)
-            between[name.partition("@")[0]] += 0 < value < 1
+        assert ours == {name: pytest.approx(value, abs=1e-12) for name, value in theirs.items()}
+        between.update(name.partition("@")[0] for name, value in theirs.items() if 0 < value < 1)
 
     assert all(between[measure] > 60 for measure in set(MEASURES) - {"hit_rate"})
 
@@ -86,9 +79,8 @@ def test_the_facts_stand_beside_the_value() -> None:
     """Ranks, ids, numbers, and the same in words; the way of matching is the method."""
     score = scores_of(Retrieval(k=5), call_of(["x", "a", "y", "b"], ["a", "b", "c"]))["recall@5"]
 
-    assert score.evidence == {
-        "relevant_ranks": [2, 4], "found": ["a", "b"], "relevant": 3, "retrieved": 4,
-    }  # fmt: skip
+    places = {"relevant_ranks": [2, 4], "found": ["a", "b"]}
+    assert score.evidence == {**places, "relevant": 3, "retrieved": 4}
     assert score.reason == "2 of 3 relevant documents in the first 5, at rank 2, 4; 4 retrieved."
     assert (score.method, score.by, score.raw) == ("gold_ids", By(), score.value)
 
@@ -113,17 +105,16 @@ def test_nothing_retrieved_is_zero() -> None:
         assert set(values(Retrieval(k=3), call).values()) == {0.0}
 
 
+FAILED = Capture(framework="plain", documents_from="retriever", status="error")
+
+
 @pytest.mark.parametrize(
     ("call", "code", "reason"),
     [
         (call_of(["a"], None), "missing_param", "the call has no relevant_ids"),
         (call_of(["a"], []), "no_relevant", "relevant_ids names no document"),
         (call_of([], ["a"], capture=Capture(framework="plain")), "no_context", "did not see"),
-        (
-            call_of([], ["a"], capture=Capture(framework="plain", documents_from="retriever", status="error")),
-            "no_context",
-            "did not see",
-        ),
+        (call_of([], ["a"], capture=FAILED), "no_context", "did not see"),
         (RagCall("q", ["text"], "r", relevant_ids=["a"]), "missing_param", "document 0 has no id"),
     ],
     ids=["no gold", "nothing relevant", "not seen", "failed", "no id"],
@@ -223,24 +214,6 @@ def test_ids_in_metadata(held: Any, found: float | None) -> None:
         assert score.method == "gold_ids:source"
 
 
-# --- Properties
-
-
-NAMES = st.lists(st.sampled_from([f"d{number}" for number in range(8)]), max_size=10)
-
-
-@given(NAMES, NAMES.filter(bool))
-def test_bounds_and_growth(ranking: list[str], gold: list[str]) -> None:
-    """In [0, 1]; a longer cut loses no hit, no recall, no first rank, and nothing found so far."""
-    found = values(Retrieval(k=range(1, 12)), call_of(ranking, gold))
-
-    for measure in MEASURES:
-        column = [found[f"{measure}@{k}"] for k in range(1, 12)]
-        assert all(value is not None and 0 <= value <= 1 for value in column)
-        if measure not in ("precision", "ndcg"):
-            assert column == sorted(column)  # type: ignore[type-var]  # no value is None, see above
-
-
 # --- Settings
 
 
@@ -256,10 +229,8 @@ def test_bounds_and_growth(ranking: list[str], gold: list[str]) -> None:
 )  # fmt: skip
 def test_unusable_settings_are_refused(settings: dict[str, Any], field: str) -> None:
     """At construction, with the field's name."""
-    with pytest.raises(ConfigurationError) as refused:
+    with pytest.raises(ConfigurationError, match=f"`{field}` = "):
         Retrieval(**settings)
-
-    assert refused.value.field == field
 
 
 def test_names_and_identity_say_the_settings() -> None:

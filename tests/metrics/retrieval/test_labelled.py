@@ -134,7 +134,6 @@ def test_beside_other_metrics_it_costs_one_request() -> None:
     alone = RagEvaluator(ScriptedJudge(about)).evaluate_sync(bees())
 
     metrics = [Trace(), ContextRecall(), LabelRetrieval(), Retrieval(k=1)]
-
     evaluation = RagEvaluator(judge, metrics).evaluate_sync(bees(relevant_ids=["x"]))
 
     assert len(judge.asked) == evaluation.usage.requests == 2
@@ -158,10 +157,11 @@ def test_calls_with_one_reference_share_the_request() -> None:
 
 def test_recorded_sentences_keep_their_keys() -> None:
     """Document sentences as they were recorded; the reference is split."""
+    keys = {"0a": "Bees live", "0b": "in hives.", "1a": "Snow is cold."}
+    said = Sentence("a", "In hives, they say.")
     recorded = Sentences(
-        documents=(Sentence("0a", "Bees live"), Sentence("0b", "in hives."), Sentence("1a", "Snow is cold.")),
-        response=(Sentence("a", "In hives, they say."),),
-    )  # fmt: skip
+        documents=tuple(Sentence(*pair) for pair in keys.items()), response=(said,)
+    )
     judge = ScriptedJudge(about)
 
     evaluator = RagEvaluator(judge, [Trace(), ContextRecall()])
@@ -217,8 +217,7 @@ def test_a_judge_that_fails_for_the_reference_leaves_the_rest() -> None:
 
     assert evaluation.scores["adherence"].value == 1.0
     assert evaluation.scores["context_recall"].status == "error"
-    assert evaluation.error is not None
-    assert evaluation.error.stage == "judge"
+    assert getattr(evaluation.error, "stage", None) == "judge"
 
 
 def test_the_embedded_judge_needs_no_key() -> None:
