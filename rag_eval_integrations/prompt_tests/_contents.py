@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +132,8 @@ def read_upstream(
     path = Path(path)
     if is_github_file(path.name):
         return _read_github(path)
-    content = _folder(path) if path.is_dir() else _context(path)
+    lost: list[str] = []
+    content = (_folder if path.is_dir() else _context)(path, lost)
     folder = path if path.is_dir() else path.parent
     prompts = _prompts_in(folder)
     of_folder = prompt is None and path.is_dir() and len(prompts) == 1
@@ -146,12 +148,11 @@ def read_upstream(
         why = f"contains {len(prompts)} prompts; pass the prompt under test with `prompt`"
         raise ConfigurationError("path", str(folder), why)
     under_test = PromptUnderTest.of(prompt)
-    lost: list[str] = []
     if max_rules is None:
         options = content.get("options")
         given = files.whole_of(options, "maxRules") if isinstance(options, dict) else None
         max_rules = None if given is None or given < 0 else given
-    rows = _rows(content, "tests") or _rows(content, "promptPexTests")
+    rows = _rows(content, "tests", lost) or _rows(content, "promptPexTests", lost)
     direct, inverse = _lines(content, "rules"), _inverse(content)
     if max_rules is None:
         max_rules = _cut_of(rows, len(direct))
@@ -163,10 +164,10 @@ def read_upstream(
     )  # fmt: skip
     tests = files.from_test_rows(rows, under_test, spec, lost)
     # Expected outputs are listed with the results, but their model is not under test.
-    outputs = [row for row in _rows(content, "testOutputs") if not row.get("isGroundtruth")]
+    outputs = [row for row in _rows(content, "testOutputs", lost) if not row.get("isGroundtruth")]
     results = files.results_from_rows(outputs, under_test, spec, tests, lost)
-    checks = files.checks_from_rows(_rows(content, "testEvals"), under_test, spec, tests)
-    rules = files.rule_checks_from_rows(_rows(content, "ruleEvals"))
+    checks = files.checks_from_rows(_rows(content, "testEvals", lost), under_test, spec, tests)
+    rules = files.rule_checks_from_rows(_rows(content, "ruleEvals", lost))
     metrics = _metric_files(content, lost) if whole else {}
     return Contents(
         under_test, spec, tests, results, checks, rules, max_rules, prompt_file, metrics, lost
@@ -227,7 +228,7 @@ def _cut_of(rows: Sequence[files.Row], rules: int) -> int | None:
     return min(max(half, least), most)
 
 
-def _folder(path: Path) -> dict[str, Any]:
+def _folder(path: Path, lost: list[str]) -> dict[str, Any]:
     """Read the files of a PromptPex folder, as a context: its context file, and the separate files.
 
     A separate file replaces the same part of the context. Of several forms of a file, the first of
@@ -237,20 +238,20 @@ def _folder(path: Path) -> dict[str, Any]:
         ConfigurationError: for a folder without any of the files, or a file that cannot be parsed.
     """
     context = path / files.CONTEXT
-    content = dict(_context(context)) if context.is_file() else {}
+    content = dict(_context(context, lost)) if context.is_file() else {}
     for key, (name, _) in PARTS.items():
         stem = name.removesuffix(".json")
         for suffix in ("",) if stem == name else (".json", ".json.gz", ".csv", ".csv.gz"):
             file = path / f"{stem}{suffix}"
             if file.is_file():
-                content[key] = _read(file)
+                content[key] = _read(file, lost)
                 break
     if not content:
         raise ConfigurationError("path", str(path), "contains none of PromptPex's files")
     return content
 
 
-def _context(path: Path) -> dict[str, Any]:
+def _context(path: Path, lost: list[str]) -> dict[str, Any]:
     """Read a context file, or a file of tests or results alone, as a context with one part.
 
     A list is of results if its first row has an `output`, else of tests.
@@ -259,7 +260,7 @@ def _context(path: Path) -> dict[str, Any]:
         ConfigurationError: for a file that is neither an object nor a list, or cannot be parsed.
         InputError: for a list with anything but objects.
     """
-    content = _read(path)
+    content = _read(path, lost)
     if isinstance(content, list):  # a tests or results file alone
         rows = files.rows_of(content, str(path))
         return {"testOutputs" if rows and "output" in rows[0] else "tests": rows}
@@ -268,21 +269,24 @@ def _context(path: Path) -> dict[str, Any]:
     return content
 
 
-def _read(path: Path) -> Any:
+def _read(path: Path, lost: list[str]) -> Any:
     """Read a file by its suffix, as `read_content`; CSV also as a model writes it."""
-    return read_content(path, "path", csv_rows=_csv)
+    return read_content(path, "path", csv_rows=partial(_csv, lost=lost))
 
 
-def _csv(text: str) -> list[dict[str, str]]:
-    """Read CSV rows, also as a model writes them.
-
-    Rows of such a table of tests, which begins with `ruleid,testid`, are dropped without notice if
-    their cells do not fit the columns.
-    """
+def _csv(text: str, lost: list[str]) -> list[dict[str, str]]:
+    """Read CSV rows, also as a model writes them in a table that begins with `ruleid,testid`."""
     first = text.lstrip().partition("\n")[0]
     if first.replace(" ", "").startswith(("ruleid,testid", '"ruleid","testid"')):
-        return read_tests_csv(text).rows
+        return _table(text, lost)
     return csv_rows_of(text)
+
+
+def _table(text: str, lost: list[str]) -> list[dict[str, str]]:
+    """Read a table of tests; a row whose cells do not fit the columns is lost."""
+    table = read_tests_csv(text)
+    lost += table.lost
+    return table.rows
 
 
 def _unwrapped(value: Any) -> Any:
@@ -294,7 +298,7 @@ def _unwrapped(value: Any) -> Any:
     return value.get("content") if is_file else value
 
 
-def _rows(content: dict[str, Any], key: str) -> list[dict[str, Any]]:
+def _rows(content: dict[str, Any], key: str, lost: list[str]) -> list[dict[str, Any]]:
     """Return the rows of a part of the context; empty if it is missing or blank.
 
     Raises:
@@ -303,20 +307,18 @@ def _rows(content: dict[str, Any], key: str) -> list[dict[str, Any]]:
     """
     value = _unwrapped(content.get(key))
     if isinstance(value, str):
-        value = _parsed(value, key) if value.strip() else None
+        value = _parsed(value, key, lost) if value.strip() else None
     return [] if value is None else files.rows_of(value, key)
 
 
-def _parsed(text: str, key: str) -> Any:
-    """Parse a text that holds JSON, or tests as CSV.
-
-    Only the part `tests` can be CSV; its rows that cannot be read are dropped without notice.
+def _parsed(text: str, key: str, lost: list[str]) -> Any:
+    """Parse a text that holds JSON, or tests as CSV, which only the part `tests` can be.
 
     Raises:
         ConfigurationError: for a text that is not JSON.
     """
     if key == "tests" and text.lstrip()[:1] not in ("[", "{"):
-        return read_tests_csv(text).rows
+        return _table(text, lost)
     try:
         return loads(text)
     except (ValueError, RecursionError) as error:

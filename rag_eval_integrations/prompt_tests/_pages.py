@@ -18,6 +18,7 @@ from rag_eval_integrations.prompt_tests.rates import (
     KINDS,
     Rate,
     Row,
+    of_judges,
     rate_of,
     share_of,
     without_empty_columns,
@@ -153,14 +154,13 @@ def _without_tests(rule: Rule) -> PromptTest:
 def _matrix_cell(report: Report, outputs: Sequence[Result]) -> dict[str, str]:
     """Return the cell of a rule and a model, as texts.
 
-    The state is empty without any failure, `err` if no output that counts complies and all of them
-    have a verdict, and `some` otherwise.
+    The state is empty without any failure, `err` if no output complies, and `some` otherwise.
     """
     rate = rate_of(outputs, unknown_as=report.unknown_as)
     without = {"without verdict": rate.unknown, "without output": rate.errors}
     failed = rate.err + rate.unknown + rate.errors
     return {
-        "state": "" if not failed else "err" if rate.err == rate.n else "some",
+        "state": "" if not failed else "some" if rate.ok else "err",
         "compliant": _percent(rate.compliant, 0),
         "counts": f"{rate.ok:,} of {rate.n:,}" if rate.n else "",
         "width": drawn(rate.compliant, 80),
@@ -182,11 +182,8 @@ def _by_judge(report: Report) -> Iterator[dict[str, Any]]:
     for result in report.results:
         if result.test.baseline or result.error is not None:
             continue
-        given = [
-            ("", verdict.judge, _times(100, share_of(verdict.outcome, report.unknown_as)))
-            for verdict in result.verdicts
-            if verdict.judge not in (None, "majority")
-        ]
+        shares = [(v.judge, share_of(v.outcome, report.unknown_as)) for v in of_judges(result)]
+        given = [("", judge, share and 100 * share) for judge, share in shares if judge]
         given += [(metric.metric, metric.judge, metric.value) for metric in result.metrics]
         for name, judge, value in given:
             of_judge = values[name].setdefault(judge or "", defaultdict(list))
@@ -211,11 +208,6 @@ def _by_judge(report: Report) -> Iterator[dict[str, Any]]:
                 cells.append(("–" if mean is None else f"{mean:.1f}", f"{n}{of} {unit}"))
             name = shown(metric) or "compliance"
             yield {"metric": name, "judge": judge, "cells": cells, "mean": unit == "judges"}
-
-
-def _times(factor: float, value: float | None) -> float | None:
-    """Multiply a value that may be unknown; None if it is."""
-    return None if value is None else factor * value
 
 
 def _mean(values: Iterable[float | None]) -> tuple[float | None, int]:
@@ -249,7 +241,7 @@ def _makers(report: Report) -> dict[str, list[str]]:
         return [f"{known.count('ok'):,} of {len(known):,}"] if known else []
 
     judges = Counter(
-        verdict.judge for result in report.results for verdict in result.verdicts if verdict.judge
+        verdict.judge for result in report.results for verdict in of_judges(result) if verdict.judge
     )
     asked: dict[str, None] = {}
     for result in report.results:

@@ -115,8 +115,6 @@ class ParsedTable:
 
     rows: list[dict[str, str]] = field(default_factory=list)
     """Cells by column: `ruleid, testid, testinput, expectedoutput, reasoning`, or an input."""
-    columns: tuple[str, ...] = ()
-    """The columns in the table's order."""
     lost: list[str] = field(default_factory=list)
     """Reasons why rows were left out, one sentence per row."""
 
@@ -135,17 +133,18 @@ def read_tests_csv(text: str, inputs: Sequence[str] = ()) -> ParsedTable:
     """
     if is_refusal(text):
         return ParsedTable(lost=[f"the reply is a refusal: {' '.join(text.split())[:80]}"])
-    lines = unfenced(text.removeprefix("\ufeff")).splitlines()
+    # Not `splitlines`: a form feed or U+2028 within a cell ends no line.
+    lines = re.split(r"\r\n?|\n", unfenced(text.removeprefix("\ufeff")))
     headers = [number for number, line in enumerate(lines) if _HEADER.match(line)]
     rows = [number for number, line in enumerate(lines) if _ROW.match(line)]
     if not headers and not rows:
         why = "there is no header and no row with a rule, a test and an input"
-        return ParsedTable(lost=[why] if lines else [])
+        return ParsedTable(lost=[why] if text else [])
     start = (headers or rows)[0]
     records = _records("\n".join(lines[start:]).replace('\\"', '""'))
     own = {input_.lower(): input_ for input_ in inputs}
     columns = _columns(records.pop(0)[1], own) if headers else _HEADERLESS
-    table = ParsedTable(columns=columns)
+    table = ParsedTable()
     for line, row, raw in records:
         if not any(cell.strip() for cell in row):
             continue
@@ -164,7 +163,7 @@ def _records(source: str) -> list[tuple[int, list[str], str]]:
     of cells is raised to 10,000,000 characters for the whole process.
     """
     csv.field_size_limit(max(csv.field_size_limit(), 10_000_000))
-    lines = source.splitlines()
+    lines = source.split("\n")
     reader = csv.reader(io.StringIO(source, newline=""), skipinitialspace=True)
     records: list[tuple[int, list[str], str]] = []
     begins = 0
@@ -181,7 +180,7 @@ def _columns(names: list[str], own: dict[str, str]) -> tuple[str, ...]:
     """Return the known names of a table's columns.
 
     A prompt's input gets the prompt's spelling, unless it is named like the number of a rule or
-    test. A second column of rules is `ruletext`. Unknown names stay as they are.
+    test. A second column of rules holds their texts. Unknown names stay as they are.
     """
     columns: list[str] = []
     for name in names:
@@ -189,7 +188,7 @@ def _columns(names: list[str], own: dict[str, str]) -> tuple[str, ...]:
         known = _NAMES.get(re.sub(r"[\W_]", "", bare.lower()), bare)
         if bare.lower() in own and known not in ("ruleid", "testid"):
             known = own[bare.lower()]
-        columns.append("ruletext" if known in columns and known == "ruleid" else known)
+        columns.append("rule" if known in columns and known == "ruleid" else known)
     return tuple(columns)
 
 

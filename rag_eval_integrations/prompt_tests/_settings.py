@@ -492,7 +492,11 @@ def _kinds(value: JsonValue) -> list[str]:
 
 
 def _equal(value: JsonValue, other: JsonValue) -> bool:
-    """Compare JSON values; true is not 1."""
+    """Compare JSON values; true is not 1, at any depth."""
+    if isinstance(value, list) and isinstance(other, list):
+        return len(value) == len(other) and all(map(_equal, value, other))
+    if isinstance(value, dict) and isinstance(other, dict):
+        return value.keys() == other.keys() and all(_equal(value[n], other[n]) for n in value)
     return value == other and isinstance(value, bool) == isinstance(other, bool)
 
 

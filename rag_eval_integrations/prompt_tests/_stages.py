@@ -14,7 +14,7 @@ from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations._visible import one_line as shown
 from rag_eval_integrations.errors import JudgeError, JudgeOutputError
 from rag_eval_integrations.judges._prompt import json_object
-from rag_eval_integrations.metrics.prompty import PromptyMetric
+from rag_eval_integrations.metrics.prompty import Input, PromptyMetric
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.models._reading import unfenced
 from rag_eval_integrations.models.completion import CompletionRequest, Message
@@ -120,10 +120,8 @@ _KINDS = {"float": "number", "number": "number", "int": "integer", "integer": "i
 
 def _schema_of(prompt: PromptUnderTest, names: Iterable[str]) -> JsonObject:
     """Return the schema of inputs: numbers, true or false by their type, and texts."""
-    schemas: dict[str, JsonObject] = {}
-    for name in names:
-        kind = prompt.inputs[name].type if name in prompt.inputs else ""
-        schemas[name] = {"type": _KINDS.get(kind, "string")}
+    kinds = {name: prompt.inputs.get(name, Input(name)).type for name in names}
+    schemas: dict[str, JsonObject] = {n: {"type": _KINDS.get(kinds[n], "string")} for n in kinds}
     return json_object(**schemas)
 
 
@@ -421,10 +419,9 @@ async def write_tests(
     instructions, parts = _question(prompt, spec, group, per_rule)
     fixed = group.scenario.parameters if group.scenario else {}
     chat: list[Message] = []
-    test = json_object(
-        rule={"type": "integer"}, expected=_TEXT, reasoning=_TEXT,
-        inputs=_schema_of(prompt, [name for name in prompt.inputs if name not in fixed]),
-    )  # fmt: skip
+    inputs = _schema_of(prompt, [name for name in prompt.inputs if name not in fixed])
+    # An endpoint writes the fields in this order: what is expected depends on the inputs.
+    test = json_object(rule={"type": "integer"}, inputs=inputs, expected=_TEXT, reasoning=_TEXT)
     for generation in range(generations):
 
         def read(text: str, generation: int = generation) -> list[PromptTest] | None:
@@ -567,15 +564,20 @@ def read_baseline(text: str, prompt: PromptUnderTest) -> list[PromptTest]:
     Titles such as "Test 1:" are dropped, and so are repeated tests and, without notice, parts that
     are not a test of the prompt's inputs. Empty if there is no test.
     """
-    content = json_in(text)
+    content = None if _PARTED.search(text) else json_in(text)
     if isinstance(content, dict) and not any(isinstance(item, list) for item in content.values()):
         content = None
     parts = [text]
     if content is None:
-        titled = (part.strip() for part in _PARTED.split(unfenced(text)))
-        parts = [bare for part in titled if (bare := _TITLE.sub("", part).strip())]
+        first, *others = _PARTED.split(text)
+        # A fence is of the reply if it encloses every test; else tests have fences of their own.
+        body = text if others and first.count("```") % 2 == 0 else unfenced(text)
+        titled = (_TITLE.sub("", part.strip()).strip() for part in _PARTED.split(body))
+        parts = [unfenced(p) if p[:3] == p[-3:] == "```" else p for p in titled if p]
         if len(prompt.inputs) == 1:
             parts = [json.dumps([{"testinput": part}]) for part in parts]
+        else:  # so that a list among the inputs is not taken for the tests
+            parts = [f"[{part}]" if part[:1] == "{" else part for part in parts]
     tests = [test for part in parts for test in read_tests(part, prompt).tests]
     return list({test.uid: test for test in tests}.values())
 

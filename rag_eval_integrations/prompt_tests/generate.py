@@ -310,7 +310,8 @@ class Generation:
 
         Raises:
             ConfigurationError: for no judges, or a model that does not answer messages.
-            JudgeError: when a model does not answer.
+            JudgeError: when a model is not available, or does not answer for any test; after
+                another failure, a test stays without, with a notice.
 
         Returns:
             All tests, in their order.
@@ -325,11 +326,20 @@ class Generation:
             metric = next(iter(discover_metrics(self.prompt.folder, groundtruth=True)), None)
         measure = metric or PromptyMetric(OWN_METRICS / "groundtruth_eval.metric.prompty")
 
+        failed: list[JudgeError] = []
+
         async def answered(test: PromptTest) -> PromptTest:
             """Add the answer of the strong model to a test without one; others stay as they are."""
             if test.groundtruth is not None:
                 return test
-            return await add_groundtruth(test, self.prompt, spec, strong, asked, measure)
+            try:
+                return await add_groundtruth(test, self.prompt, spec, strong, asked, measure)
+            except JudgeError as error:
+                failed.append(error)
+                if isinstance(error, JudgeUnavailableError) or len(failed) == len(tests):
+                    raise  # the next run goes on from here
+                self._tell(f"{self.prompt.name}: {test.uid} gets no expected output: {error}")
+                return test
 
         with journal:
             done = await run_jobs(tests, answered, max_concurrency=self.max_concurrency)

@@ -249,9 +249,9 @@ class Project:
             author: the author's words, which the folder keeps; None for those that it has.
 
         Raises:
-            ConfigurationError: for a file that is not a prompt or has the name of a report or
-                review, a folder of another prompt or with another file of this name, or words of
-                the author that a finished stage was made without.
+            ConfigurationError: for a file that is not a prompt or has the name of a file of the
+                folder's own, a folder of another prompt or with another file of this name, or words
+                of the author that a finished stage was made without.
             OSError: when the prompt cannot be read or the folder cannot be written.
         """
         path = Path(prompt)
@@ -265,7 +265,8 @@ class Project:
         words = _stored_words(workspace)
         added = words if author is None else words.continued(author)
         _refuse_changed(workspace, words, added)
-        if path.name in (files.REVIEW, REPORT_MD):
+        own_files = {name for name, _ in PARTS.values()}
+        if path.name in own_files | {files.BASELINE, files.REVIEW, REPORT_MD}:
             why = "has the name of a file that the folder is going to hold; rename it"
             raise ConfigurationError("prompt", str(prompt), why)
         copy = workspace.path(path.name)
@@ -390,8 +391,16 @@ class Project:
         )  # fmt: skip
 
     def _checks(self, tests: Sequence[PromptTest]) -> list[TestCheck]:
-        """Read the checks of tests, without those that cannot be used; empty without a file."""
-        rows = self.workspace.rows(files.TEST_EVALS)
+        """Read the checks of tests, without those that cannot be used; empty without a file.
+
+        Verdicts on an input that was edited since are left out.
+        """
+        now = {test.uid: test.testinput for test in tests}
+        rows = [
+            row
+            for row in self.workspace.rows(files.TEST_EVALS)
+            if (was := row.get("testinput")) in (None, now.get(files.text_of(row, "testuid"), was))
+        ]
         return files.checks_from_rows(rows, self.prompt, self.workspace.spec(), tests)
 
     async def run(

@@ -196,7 +196,8 @@ def parse_github_prompt(text: str, source: str) -> Prompty:
 
 
 _Renderer = Callable[[Mapping[str, object]], tuple[Message, ...]]
-_DEFAULT_INPUT = "input_text"
+_DEFAULT_INPUTS = {"input_text": Input("input_text")}
+_STRUCTURED = ("array", "list", "object", "dict")
 
 
 @dataclass(frozen=True)
@@ -280,7 +281,7 @@ class PromptUnderTest:
     ) -> PromptUnderTest:
         """Make a prompt under test from a text.
 
-        A text without a variable gets its input at the end, unless it is `in_app`. Without any
+        A text without a variable gets its inputs at the end, unless it is `in_app`. Without any
         input, the input is `input_text`.
 
         Args:
@@ -295,9 +296,11 @@ class PromptUnderTest:
             ConfigurationError: for a text that is not a prompt.
         """
         prompty = parse_prompty(text, name=name, strict=False)
+        given = {input_: Input(input_) for input_ in inputs}
+        if not prompty.variables:
+            prompty = replace(prompty, inputs=given | dict(prompty.inputs))
         made = _of_prompty(prompty, name, None, append=not in_app)
-        more = {input_: Input(input_) for input_ in inputs if input_ not in made.inputs}
-        all_inputs = {**made.inputs, **more} or {_DEFAULT_INPUT: Input(_DEFAULT_INPUT)}
+        all_inputs = {**made.inputs, **given, **made.inputs} or _DEFAULT_INPUTS
         return replace(made, inputs=all_inputs, renderer=None if in_app else made.renderer)
 
     def with_author(self, words: AuthorWords) -> PromptUnderTest:
@@ -319,11 +322,14 @@ class PromptUnderTest:
     ) -> dict[str, JsonValue]:
         """Merge the defaults of inputs, a scenario's parameters and a test's inputs; later win.
 
-        Inputs without a value in any of them are left out.
+        Inputs without a value in any of them are left out. A list or an object that is written as
+        text, as generators and tables do, is read for an input of such a type.
         """
         all_inputs = self.inputs.items()
         defaults = {name: given.default for name, given in all_inputs if given.default is not None}
-        return {**defaults, **(parameters or {}), **inputs}
+        read = {name for name, given in all_inputs if given.type in _STRUCTURED}
+        values = {**defaults, **(parameters or {}), **inputs}
+        return {name: _json_in(value) if name in read else value for name, value in values.items()}
 
     def render(self, values: Mapping[str, object]) -> tuple[Message, ...]:
         """Insert values into every message.
@@ -359,14 +365,14 @@ class PromptUnderTest:
         """
         needed = [name for name, input_ in self.inputs.items() if input_.default is None]
         names = [name for name in needed if name not in (fixed or {})]
-        content = _json_object(testinput)
+        content = _json_in(testinput)
         if len(names) > 1:
-            if content is None:
+            if not isinstance(content, dict):
                 why = f"should be an object with {', '.join(names)}"
                 raise ConfigurationError("testinput", testinput[:60], why)
             return content
         name = names[0] if names else next(iter(self.inputs))
-        if content is not None and set(content) == {name}:
+        if isinstance(content, dict) and set(content) == {name}:
             return content
         return {name: testinput}
 
@@ -406,7 +412,7 @@ def _of_prompty(
 ) -> PromptUnderTest:
     """Make a prompt under test of a parsed file; add an input if it has none.
 
-    A message with the input is added at the end, unless `append` is off, if the prompt has no
+    A message with the inputs is added at the end, unless `append` is off, if the prompt has no
     variable. Variables that are not declared become inputs. Declared inputs that are not used are
     left out of a prompt with variables. There are warnings of added and unused inputs.
     """
@@ -416,12 +422,11 @@ def _of_prompty(
     template = prompt
     if not prompt.variables and append:
         # Without a variable all tests would be the same: add the input at the end, like PromptPex.
-        if len(inputs) != 1:
-            inputs = {_DEFAULT_INPUT: Input(_DEFAULT_INPUT)}
-        [last] = inputs
-        added = MessageTemplate("user", f"{{{{{last}}}}}", 1, None)
+        inputs = inputs or _DEFAULT_INPUTS
+        places = [f"{{{{{input_}}}}}" for input_ in inputs]
+        added = MessageTemplate("user", "\n\n".join(places), 1, None)
         template = replace(prompt, messages=(*prompt.messages, added))
-        warnings.append(f"{prompt.source} has no variable; {{{{{last}}}}} was added at its end")
+        warnings.append(f"{prompt.source} has no variable; {' '.join(places)} was added at its end")
     unused = [
         input_ for input_ in prompt.inputs if prompt.variables and input_ not in prompt.variables
     ]
@@ -495,10 +500,10 @@ def adapter_of(framework: str) -> Any:
     return import_module(f"rag_eval_integrations.{framework}.model")
 
 
-def _json_object(text: str) -> dict[str, JsonValue] | None:
-    """Parse a JSON object; None for anything else."""
+def _json_in(value: JsonValue) -> JsonValue:
+    """Return the list or object that a text holds; anything else is returned as it is."""
     try:
-        value = json.loads(text)
+        content = json.loads(value) if isinstance(value, str) else value
     except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
+        return value
+    return content if isinstance(content, list | dict) else value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -102,14 +103,8 @@ def rate_of(results: Iterable[Result], *, unknown_as: UnknownAs = None) -> Rate:
         results: the results.
         unknown_as: `err` counts unknown verdicts as not compliant; None leaves them out.
     """
-    counts = {"ok": 0, "err": 0, "unknown": 0}
-    errors = 0
-    for result in results:
-        if result.error is not None:
-            errors += 1
-        elif result.compliance is not None:
-            counts[result.compliance.outcome] += 1
-    return Rate(counts["ok"], counts["err"], counts["unknown"], errors, unknown_as)
+    states = Counter(result.state for result in results)
+    return Rate(states["ok"], states["err"], states["unknown"], states["error"], unknown_as)
 
 
 # --- Kinds of tests
@@ -153,6 +148,11 @@ def by_majority(results: Iterable[Result]) -> list[Result]:
     return [_with_majority(result) if result.others else result for result in results]
 
 
+def of_judges(result: Result) -> list[Judged]:
+    """Return the judges' own verdicts on compliance, without that of their majority."""
+    return [verdict for verdict in result.verdicts if verdict.judge != "majority"]
+
+
 def share_of(outcome: Outcome, unknown_as: UnknownAs = None) -> float | None:
     """Return what a verdict counts, 0 or 1; None for one that is left out.
 
@@ -168,7 +168,7 @@ def _with_majority(result: Result) -> Result:
 
     It is `unknown` if as many say ok as err. The probability is the mean, if every judge has one.
     """
-    verdicts = result.verdicts
+    verdicts = of_judges(result)
     ok, err = (sum(verdict.outcome == outcome for verdict in verdicts) for outcome in ("ok", "err"))
     outcome: Outcome = "ok" if ok > err else "err" if err > ok else "unknown"
     of_it = [verdict for verdict in verdicts if verdict.outcome == outcome]
@@ -204,11 +204,7 @@ def judges_agreement(results: Iterable[Result]) -> list[JudgesAgreement]:
     Pairs are in the order in which the judges appear. The majority is not a judge.
     """
     rows: list[dict[str, str]] = [
-        {
-            verdict.judge or "": verdict.outcome
-            for verdict in result.verdicts
-            if verdict.judge != "majority"
-        }
+        {verdict.judge or "": verdict.outcome for verdict in of_judges(result)}
         for result in results
         if result.error is None and not result.test.baseline
     ]

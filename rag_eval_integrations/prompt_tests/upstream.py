@@ -77,12 +77,9 @@ def text_of(row: Row, name: str) -> str:
 
     Another value is written as by `str`. Lone surrogates are replaced.
     """
-    value = row.get(name)
-    return (
-        ""
-        if value is None
-        else whole_text(value if isinstance(value, str) else written(value, str))
-    )
+    value = row.get(name, "")
+    text = value if isinstance(value, str) else written(value, str)
+    return "" if value is None else whole_text(text)
 
 
 def flag_of(row: Row, name: str) -> bool | None:

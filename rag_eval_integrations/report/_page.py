@@ -103,7 +103,7 @@ def write(
         mode: of a new page; `_target.PUBLIC` for one without texts of calls.
 
     Returns:
-        The file that was written.
+        The path.
 
     Raises:
         ConfigurationError: there is a file that this program did not make, or no regular file; the

@@ -24,15 +24,9 @@ def test_lines_lose_their_bullets_numbers_headings_and_fences() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        '{"rules": ["a", " b\\n c ", ""]}',
-        '{"items": ["a", "b c"]}',
-        '["a", "b c"]',
-        '```json\n["a", "b c"]\n```',
-        "- a\n- b c",
-        'Here it is:\n```\n{"rules": ["a", "b c",]}\n```\n',
-    ],
-)
+    ['{"rules": ["a", " b\\n c ", ""]}', '{"items": ["a", "b c"]}', '```json\n["a", "b c"]\n```',
+     "- a\n- b c", 'Here it is:\n```\n{"rules": ["a", "b c",]}\n```\n'],
+)  # fmt: skip
 def test_statements_come_as_json_or_lines(text: str) -> None:
     """Whatever the model made of the schema."""
     assert statements_in(text, "rules") == ["a", "b c"]
@@ -49,16 +43,11 @@ def test_json_that_was_cut_off_is_none(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "refusal"),
     [
-        ("I'm sorry, I can't assist with that.", True),
-        ("Sorry, but I cannot do this.", True),
-        ("I can’t help with this request.", True),
-        ("As an AI, I cannot assist with that.", True),
-        ('The output begins with "I\'m sorry" when the input is empty.', False),
-        ("1. The output must not say sorry.", False),
-        ("I'm sorry " + "x" * 700, False),
-        ("", False),
+        ("Sorry, but I cannot do this.", True), ("I can’t help with this request.", True),
+        ("As an AI, I cannot assist with that.", True), ("I'm sorry " + "x" * 700, False),
+        ('The output begins with "I\'m sorry" when the input is empty.', False), ("", False),
     ],
-)
+)  # fmt: skip
 def test_refusals_are_known_from_rules_that_quote_them(text: str, refusal: bool) -> None:
     """A whole short reply that begins as refusals do."""
     assert is_refusal(text) == refusal
@@ -91,7 +80,7 @@ def test_tables_without_a_header_or_with_other_names_are_read() -> None:
         "ruleid": "2", "testid": "1", "testinput": "d", "expectedoutput": "E", "reasoning": "f",
     }  # fmt: skip
     old = read_tests_csv('"rule id","test type","rule","test case"\n"ab12","negative","No.","x"')
-    row = {"ruleid": "ab12", "test type": "negative", "ruletext": "No.", "testinput": "x"}
+    row = {"ruleid": "ab12", "test type": "negative", "rule": "No.", "testinput": "x"}
     assert old.rows == [row]
     own = read_tests_csv("ruleid,testid,expectedoutput,reasoning,Word\n1,1,a,b,c", ["word"])
     assert own.rows[0]["word"] == "c"

@@ -13,19 +13,20 @@ import pytest
 
 from rag_eval_integrations.prompt_tests import Report
 
+Example = Callable[..., dict[str, Any]]
+
 
 @pytest.fixture
-def example(root: Path) -> Iterator[Callable[[str], dict[str, Any]]]:
+def example(root: Path) -> Iterator[Example]:
     """Runs an example's file as a module; its folder is not left on the path."""
     before = list(sys.path)
-    yield lambda name: runpy.run_path(str(root / "examples" / "prompt_tests" / name))
+    folder = root / "examples" / "prompt_tests"
+    yield lambda name, **more: runpy.run_path(str(folder / name), **more)
     sys.path[:] = before
     sys.modules.pop("scripted", None)
 
 
-def test_the_help_desk_prompt_end_to_end(
-    example: Callable[[str], dict[str, Any]], tmp_path: Path
-) -> None:
+def test_the_help_desk_prompt_end_to_end(example: Example, tmp_path: Path) -> None:
     """Input specification, rules, inverse rules and nine tests with their rules; both judgements."""
     module = example("help_desk/run.py")
     report: Report = module["main"](tmp_path)
@@ -45,31 +46,26 @@ def test_the_help_desk_prompt_end_to_end(
     assert [row["inverse"] for row in rows] == [False] * 5 + [True] * 4
 
     assert report.models == ("terse", "talkative")
-    assert report.tnc(model="terse").ok == 9
-    assert report.tnc(model="talkative").err == 9
-    first, second = report.overview()
-    assert (first["keeps_rules with judge"], second["keeps_rules with judge"]) == (100, 20)
+    assert (report.tnc(model="terse").ok, report.tnc(model="talkative").err) == (9, 9)
+    assert [row["keeps_rules with judge"] for row in report.overview()] == [100, 20]
     assert len(report.failures()) == 9
 
 
-def test_a_rag_chain_is_the_app_under_test(example: Callable[[str], dict[str, Any]]) -> None:
+def test_a_rag_chain_is_the_app_under_test(example: Example) -> None:
     """What it retrieved comes back with each answer, and a metric sees it."""
     report: Report = example("rag_chain.py")["main"]()
 
     assert [len(result.contexts) for result in report.results] == [1, 1]
-    assert report.tnc(model="short").ok == 1
-    assert report.tnc(model="long").err == 1
+    assert (report.tnc(model="short").ok, report.tnc(model="long").err) == (1, 1)
     assert [row["grounded with judge"] for row in report.overview()] == [100, 40]
 
 
 @pytest.mark.parametrize("name", ["help_desk/run.py", "rag_chain.py"])
 def test_what_an_example_prints(
-    root: Path, name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    example: Example, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A reader who runs it sees the overview."""
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    runpy.run_path(str(root / "examples" / "prompt_tests" / name), run_name="__main__")
-    sys.modules.pop("scripted", None)
+    example(name, run_name="__main__")
 
     out, err = capsys.readouterr()
     assert "'tests compliant': '100%'" in out

@@ -21,7 +21,6 @@ from pydantic import TypeAdapter
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.prompt_tests import Project, PromptTest, PromptUnderTest, read_upstream
 from rag_eval_integrations.prompt_tests._contents import Contents
-from rag_eval_integrations.prompt_tests.project import write_imported
 from rag_eval_integrations.prompt_tests.records import make_uid
 from rag_eval_integrations.prompt_tests.upstream import to_test_rows
 
@@ -43,10 +42,6 @@ TESTS = [
 ]  # fmt: skip
 
 
-def contents(messages: list[dict[str, str]]) -> list[str]:
-    return [message["content"] for message in messages]
-
-
 @pytest.fixture
 def project(put: Path, tmp_path: Path) -> Project:
     """Two rules, their contradictions, three tests; one is hostile, one has a checked output."""
@@ -55,38 +50,6 @@ def project(put: Path, tmp_path: Path) -> Project:
     made.workspace.write_lines("inverse_rules.txt", ["Small letters.", "Not two."], "")
     made.workspace.write_json("tests.json", to_test_rows(TESTS))
     return made
-
-
-@pytest.fixture(params=["art-prompt", "extract-names", "speech-tag"])
-def recorded(request: pytest.FixtureRequest, data: Path, tmp_path: Path) -> Project:
-    """A recorded run of PromptPex, imported."""
-    read = read_upstream(data / "promptpex" / "paper_2025" / request.param, max_rules=20)
-    write_imported(read, tmp_path / request.param, print)
-    return Project(tmp_path / request.param, print)
-
-
-def test_a_context_comes_back_equal(recorded: Project, tmp_path: Path) -> None:
-    """Tests, rules, results with their verdicts and metrics, checks; twice through the file."""
-    exported = recorded.export("context")
-    [text] = exported.files.values()
-    context = json.loads(text)
-    columns = {"id", "promptid", "ruleid", "rule", "testinput", "model", "input", "output"}
-    for row in json.loads(context["testOutputs"]["content"]):
-        assert row.keys() >= columns
-        assert row.get("compliance", "ok") in ("ok", "err", "unknown")
-        assert all("content" in cell for cell in row["metrics"].values())
-    path = tmp_path / "promptpex_context.json"
-    path.write_text(text)
-
-    back = read_upstream(path)
-
-    report = recorded.report()
-    assert (back.lost, back.tests) == ([], recorded.tests())
-    for name in ("results", "spec", "checks", "rule_checks"):
-        assert getattr(back, name) == getattr(report, name)
-    assert (back.prompt.text, back.prompt.inputs) == (recorded.prompt.text, recorded.prompt.inputs)
-    write_imported(back, tmp_path / "second", print)
-    assert Project(tmp_path / "second", print).export("context").files == exported.files
 
 
 def test_promptpexs_own_prompt_yml_is_read(data: Path) -> None:
@@ -103,25 +66,25 @@ def test_promptpexs_own_prompt_yml_is_read(data: Path) -> None:
 
 def test_openais_types_accept_both_requests(project: Project) -> None:
     """The evaluation with its graders, and the run with every test; Azure's likewise."""
-    for azure, names in (
-        (False, ["evals.create.json", "evals.run.json"]),
-        (True, ["evals.azure.create.json", "evals.azure.run.json"]),
-    ):
+    for azure, kind in ((False, "evals"), (True, "evals.azure")):
         exported = project.export("openai", model="judge-1", azure=azure)
-        assert list(exported.files) == names
+        assert list(exported.files) == [f"{kind}.create.json", f"{kind}.run.json"]
         create, run = (json.loads(text) for text in exported.files.values())
         TypeAdapter(EvalCreateParams).validate_python(create)
         TypeAdapter(RunCreateParams).validate_python(run)
-        criteria = create["testing_criteria"]
-        assert {criterion["model"] for criterion in criteria} == {"judge-1"}
-        kinds = {criterion["name"]: criterion["type"] for criterion in criteria}
-        assert kinds == {"compliance": "label_model", "loud": "score_model"}
+        criteria = [
+            " ".join((c["name"], c["type"], c["model"])) for c in create["testing_criteria"]
+        ]
+        assert criteria == ["compliance label_model judge-1", "loud score_model judge-1"]
         items = [entry["item"] for entry in run["data_source"]["source"]["content"]]
         for item in items:
             jsonschema.validate(item, create["data_source_config"]["item_schema"])
         assert [item["text"] for item in items] == [test.testinput for test in TESTS]
-        template = contents(run["data_source"]["input_messages"]["template"])
-        assert template == ["Repeat the text in capitals.", "{{item.text}}"]
+        template = run["data_source"]["input_messages"]["template"]
+        assert [message["content"] for message in template] == [
+            "Repeat the text in capitals.",
+            "{{item.text}}",
+        ]
     nameless = project.export("openai", azure=True)
     assert "Azure needs the name" in " ".join(nameless.notes)
 
@@ -130,10 +93,9 @@ def test_langsmith_takes_every_example(project: Project) -> None:
     """Its own class validates them; the output is the checked one where there is one."""
     exported = project.export("langsmith")
     rows = [json.loads(line) for line in exported.files["langsmith.jsonl"].splitlines()]
-    outputs = [row.pop("outputs") for row in rows]
     examples = [
-        ExampleCreate(**row, reference_outputs=of_row)  # type: ignore[no-untyped-call]
-        for row, of_row in zip(rows, outputs, strict=True)
+        ExampleCreate(reference_outputs=row.pop("outputs"), **row)  # type: ignore[no-untyped-call]
+        for row in rows
     ]
 
     assert [example.inputs for example in examples] == [test.inputs for test in TESTS]
@@ -280,10 +242,24 @@ def test_a_prompt_that_branches_is_exported_as_it_is_rendered(tmp_path: Path) ->
     exported = project.export("openai")
 
     run = json.loads(exported.files["evals.run.json"])["data_source"]
-    template = contents(run["input_messages"]["template"])
+    template = [message["content"] for message in run["input_messages"]["template"]]
     assert template == ["{{item.message_1}}", "{{item.message_2}}"]
     [item] = [entry["item"] for entry in run["source"]["content"]]
     assert (item["message_1"], item["message_2"], item["rule"]) == ("A", "mine", "mine")
     for words in ("does more than insert names", "inputs named rule stand in place"):
         assert words in " ".join(exported.notes)
     assert "Say { {text} } and { {item.text} }." in exported.files["evals.create.json"]
+
+
+def test_an_exported_table_is_read_back_with_the_rules_of_its_tests(
+    project: Project, put: Path, tmp_path: Path
+) -> None:
+    """Also with a form feed or U+2028 within a cell, as texts of PDFs have them."""
+    table = tmp_path / "tests.csv"
+    table.write_text(project.export("csv").files["tests.csv"], encoding="utf-8", newline="")
+
+    read = read_upstream(table, prompt=put)
+    back, of_table = (
+        [(t.uid, t.rule, t.inputs, t.expected) for t in ts] for ts in (read.tests, TESTS)
+    )
+    assert (back, read.lost) == (of_table, [])

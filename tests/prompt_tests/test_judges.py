@@ -34,15 +34,11 @@ from rag_eval_integrations.testing import ScriptedModel
 
 def reply(text: str, *tokens: tuple[str, dict[str, float]]) -> Completion:
     """A reply whose tokens have alternatives with these probabilities."""
-    made = tuple(
-        Token(
-            text=word,
-            logprob=math.log(shares[word]),
-            top=tuple((other, math.log(share)) for other, share in shares.items()),
-        )
-        for word, shares in tokens
-    )
-    return Completion(choices=(Answer(text=text, finish_reason="stop", tokens=made),))
+    made = []
+    for word, shares in tokens:
+        top = {other: math.log(share) for other, share in shares.items()}
+        made.append(Token(text=word, logprob=top[word], top=tuple(top.items())))
+    return Completion(choices=(Answer(text=text, finish_reason="stop", tokens=tuple(made)),))
 
 
 # --- Probability of a verdict
@@ -119,27 +115,25 @@ def judged(*rows: str) -> list[Result]:
 
 @pytest.mark.parametrize(
     ("row", "outcome"),
-    [("ooe", "ok"), ("eeo", "err"), ("oe", "unknown"), ("oeu", "unknown"), ("uuo", "ok"),
-     ("uu", "unknown"), ("e", "err"), ("eo", "unknown")],
-)  # fmt: skip
+    [("ooe", "ok"), ("eeo", "err"), ("oeu", "unknown"), ("uuo", "ok"), ("uu", "unknown")],
+)
 def test_the_majority_decides(row: str, outcome: str) -> None:
     """Of the judges with a verdict; as many of both give none."""
     assert [result.state for result in by_majority(judged(row))] == [outcome]
-    assert bool(Report("p", judged(row)).majority().failures()) == (outcome != "ok")
+    report = Report("p", judged(row)).majority()
+    assert bool(report.failures()) == (outcome != "ok")
+    assert report.majority().results == report.results  # the majority is not a judge
 
 
 def test_kappa_of_two_judges_is_cohens() -> None:
-    """Worked out by hand: agreement 7 of 10, by chance .5."""
+    """Worked out by hand: agreement 7 of 10, by chance .5; each judge is compared with each.
+
+    One judge and no result give no pair, and equal verdicts no kappa.
+    """
     rows = ["oo"] * 4 + ["ee"] * 3 + ["oe"] * 1 + ["eo"] * 2 + ["ou", "uo", "uu"]
     [pair] = judges_agreement(judged(*rows))
     assert (pair.judges, pair.n) == (("j0", "j1"), 10)
-    assert pair.agree == pytest.approx(0.7)
-    by_chance = 0.5 * 0.6 + 0.5 * 0.4
-    assert pair.kappa == pytest.approx((0.7 - by_chance) / (1 - by_chance))
-
-
-def test_of_three_judges_all_pairs_are_compared() -> None:
-    """Each with each; one judge and no result give none, and equal verdicts no kappa."""
+    assert (pair.agree, pair.kappa) == pytest.approx((0.7, (0.7 - 0.5) / (1 - 0.5)))
     pairs = judges_agreement(judged("ooo", "eee", "ooe", "oeo"))
     assert [pair.judges for pair in pairs] == [("j0", "j1"), ("j0", "j2"), ("j1", "j2")]
     assert [pair.kappa for pair in judges_agreement(judged("oo"))] == [None]
@@ -166,10 +160,7 @@ def some() -> tuple[list[Result], list[TestCheck]]:
     [
         (Choice(), range(8)),
         (Choice(rules=(2,)), range(4, 8)),
-        (Choice(scenarios=("night",)), (1, 3, 5, 7)),
-        (Choice(direction="negative"), (2, 3, 6, 7)),
         (Choice(direction="positive", scenarios=("day",)), (0, 4)),
-        (Choice(only_valid=True), (0, 1, 2)),
         (Choice(only_valid=True, direction="negative"), (2,)),
     ],
 )
@@ -240,16 +231,3 @@ def test_unknown_verdicts_are_in_no_difference() -> None:
     for unknown_as, n in ((None, 2), ("err", 3)):
         [comparison] = compare(before, after, unknown_as=unknown_as)  # type: ignore[arg-type]
         assert comparison.scores["compliance"].n == n
-
-
-def test_a_metric_is_averaged_over_judges_for_each_output() -> None:
-    """And each judge's own mean has its own name."""
-    [result] = judged("o")
-    metrics = (
-        MetricResult(metric="loud", judge="a", score=90),
-        MetricResult(metric="loud", judge="b", score=70),
-        MetricResult(metric="form", judge="a", outcome="ok"),
-    )
-    report = Report("p", [result.model_copy(update={"metrics": metrics})])
-    means = {"loud": (80, 1), "loud with b": (70, 1), "form": (100, 1), "absent": (None, 0)}
-    assert {name: report.means(name, model="m") for name in means} == means

@@ -27,12 +27,6 @@ class Manual(BaseRetriever):
         return [NodeWithScore(node=TextNode(text="Page one."), score=0.5)]
 
 
-def engine() -> RetrieverQueryEngine:
-    llm = MockLLM(max_tokens=4)
-    synthesizer = get_response_synthesizer(llm=llm)
-    return RetrieverQueryEngine(retriever=Manual(), response_synthesizer=synthesizer)
-
-
 class Broken(CustomQueryEngine):
     def custom_query(self, query_str: str) -> str:
         raise ZeroDivisionError("in the engine")
@@ -61,7 +55,10 @@ async def test_an_llm_gets_the_rendered_prompt() -> None:
 
 async def test_a_query_engine_is_an_app_whose_source_nodes_are_contexts() -> None:
     """A failing one stops nobody."""
-    results = await run_tests(PUT, [TEST], {"engine": engine(), "broken": Broken()})
+    synthesizer = get_response_synthesizer(llm=MockLLM(max_tokens=4))
+    engine = RetrieverQueryEngine(retriever=Manual(), response_synthesizer=synthesizer)
+
+    results = await run_tests(PUT, [TEST], {"engine": engine, "broken": Broken()})
 
     assert (results[0].error, results[0].contexts) == (None, ("Page one.",))
     assert results[0].output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ def test_inputs_are_declared_or_found_in_the_text() -> None:
 
 
 def test_a_prompt_without_variables_gets_its_input_at_the_end() -> None:
-    """Otherwise all tests would be the same; the declared input, or `input_text`."""
+    """Otherwise all tests would be the same; the declared inputs, or `input_text`."""
     under_test = put("Say hello.")
     assert list(under_test.inputs) == ["input_text"]
     assert under_test.text == "Say hello.\n\n{{input_text}}"
@@ -36,6 +37,8 @@ def test_a_prompt_without_variables_gets_its_input_at_the_end() -> None:
     declared = put("---\ninputs: {q: {type: string}}\n---\nSay hello.")
     assert list(declared.inputs) == ["q"]
     assert declared.render({"q": [1]})[-1].content == "[1]"
+    of_text = PromptUnderTest.from_text("Say hello.", inputs=["q", "r"])
+    assert of_text.render({"q": "1", "r": "2"})[-1].content == "1\n\n2"
 
 
 def test_values_are_filled_in_order() -> None:
@@ -55,14 +58,12 @@ def test_values_are_filled_in_order() -> None:
 @pytest.mark.parametrize(
     ("text", "testinput", "inputs"),
     [
-        ("{{a}}", "plain", {"a": "plain"}),
-        ("{{a}}", '{"a": "x"}', {"a": "x"}),
-        ("{{a}}", '{"b": "x"}', {"a": '{"b": "x"}'}),
-        ("{{a}}", "[1]", {"a": "[1]"}),
+        ("{{a}}", "plain", {"a": "plain"}), ("{{a}}", '{"a": "x"}', {"a": "x"}),
+        ("{{a}}", '{"b": "x"}', {"a": '{"b": "x"}'}), ("{{a}}", "[1]", {"a": "[1]"}),
         ("{{a}}{{b}}", '{"a": "x", "b": 1}', {"a": "x", "b": 1}),
         ("---\ninputs: {a: {default: 1}}\n---\n{{a}}", "x", {"a": "x"}),
     ],
-)
+)  # fmt: skip
 def test_a_tests_one_text_is_read_as_inputs(text: str, testinput: str, inputs: object) -> None:
     """As upstream fills a prompt: by the number of inputs that are left."""
     assert put(text).inputs_from(testinput) == inputs
@@ -105,16 +106,12 @@ def test_samples_come_from_files_beside_the_prompt(tmp_path: Path) -> None:
         path.write_text(f"---\nsample: {{text: zero}}\ntestSamples: {samples}\n---\n{{{{text}}}}")
         return PromptUnderTest.of(path)
 
-    under_test = load("[a.csv, b.json, c.yaml, {text: five}]")
-    texts = [sample["text"] for sample in under_test.samples]
+    texts = [sample["text"] for sample in load("[a.csv, b.json, c.yaml, {text: five}]").samples]
     assert texts == ["zero", "one", "two", "three", "four", "five"]
     for name, why in {
-        "../secret.csv": "is outside the folder of ",
-        "nowhere.csv": "cannot be read",
-        "d.txt": "use a .csv",
-        "e.json": "should be a list of objects",
-        "f.json": "larger than",
-    }.items():
+        "../secret.csv": "is outside the folder of ", "nowhere.csv": "cannot be read",
+        "d.txt": "use a .csv", "e.json": "should be a list of objects", "f.json": "larger than",
+    }.items():  # fmt: skip
         with pytest.raises(ConfigurationError, match=why):
             load(f"[{name}]")
 
@@ -157,11 +154,7 @@ def test_the_authors_instructions_are_read() -> None:
         ("a.prompty", "---\na: 1\na: 2\n---\n{{x}}", "line 3: not YAML: the key 'a'"),
         ("a.prompty", "---\na: 1\ninputs: 5\n---\n{{x}}", "line 3: `inputs` should map"),
         ("a.prompty", "---\nscenarios: 3\n---\n{{x}}", "line 2: `scenarios` should be a list"),
-        (
-            "a.md",
-            "---\n\nscenarios: [{name: s, parameters: a}]\n---\n{{x}}",
-            "line 3: `scenarios` sh",
-        ),
+        ("a.md", "---\n\nscenarios: [{name: s, parameters: a}]\n---\n{{x}}", "line 3: `scenarios`"),
         ("a.prompty", "user:\nx\n" * 1_001, "more than 1,000 messages"),
         ("a.prompty", ("user:\n{{ [" + "1," * 9_900 + "] }}\n") * 3, "20,000 parts of templates"),
         ("a.prompt.yml", "messages: x", "line 1: has no list of `messages`"),
@@ -181,10 +174,9 @@ def test_odd_files_name_the_file_and_the_line(
     path = tmp_path / name
     path.write_text(text, encoding="utf-8", errors="surrogateescape")
 
-    with pytest.raises(ConfigurationError) as raised:
+    with pytest.raises(ConfigurationError, match=re.escape(str(path))) as raised:
         PromptUnderTest.of(path)
     assert place in str(raised.value)
-    assert str(path) in str(raised.value)
 
 
 def test_names_with_hyphens_are_taken_literally(tmp_path: Path) -> None:

@@ -31,8 +31,7 @@ def test_ok_err_and_unknown_stay_apart() -> None:
 
     rate = rate_of(results)
     assert (rate.ok, rate.err, rate.unknown, rate.errors, rate.n) == (2, 1, 1, 1, 3)
-    assert rate.compliant == pytest.approx(2 / 3)
-    assert rate.non_compliant == pytest.approx(1 / 3)
+    assert (rate.compliant, rate.non_compliant) == pytest.approx((2 / 3, 1 / 3))
     assert rate.percent == 67
     parity = rate_of(results, unknown_as="err")
     assert (parity.n, parity.compliant, parity.percent) == (4, 0.5, 50)
@@ -65,12 +64,11 @@ def some_results() -> list[Result]:
 
 
 def checks() -> list[TestCheck]:
-    outcomes = {"1": "ok", "2": "err", "3": "unknown"}
-    rows = [
-        {"test": {"uid": uid, "inputs": {}}, "validity": {"outcome": outcome}}
-        for uid, outcome in outcomes.items()
+    judged = [
+        make_result(outcome, uid=uid)
+        for uid, outcome in zip("123", ("ok", "err", "unknown"), strict=True)
     ]
-    return [TestCheck.model_validate(row) for row in rows]
+    return [TestCheck(test=result.test, validity=result.compliance) for result in judged]
 
 
 def test_the_overview_has_upstreams_columns() -> None:
@@ -128,7 +126,10 @@ def test_several_judges_have_an_average() -> None:
     assert (row["m with average"], row["m with average n"]) == (65.0, 2)
     two = Report("p", [result(90.0, 70.0), result(50.0, None)])
     assert two.means("m with j0", model="m") == (pytest.approx(70), 2)
-    assert report().means("loud with j", model="a") == (pytest.approx(65), 2)
+    assert two.means("m", model="m") == (pytest.approx(65), 2)
+    assert two.means("absent", model="m") == (None, 0)
+    assert report().means("loud", model="a") == (pytest.approx(65), 2)
+    assert report().means("loud", model="b") == (pytest.approx(50), 2)  # of verdicts
     for without in (result(90.0), result("ok", "err")):
         assert "m with average" not in overview([without])[0]
 
@@ -141,12 +142,9 @@ def test_compliance_can_be_counted_by_kind() -> None:
     """Rules, inverse rules, valid inputs, baseline; by model, rule and scenario."""
     it = report()
     assert (it.tnc().ok, it.tnc().err, it.tnc().unknown, it.tnc().errors) == (3, 1, 1, 1)
-    assert it.tnc(model="a", by="rule").ok == 1
-    assert it.tnc(model="a", by="inverse").err == 1
-    assert it.tnc(by="baseline").n == 2
-    assert it.tnc(by="valid").ok == 2
-    assert it.tnc(model="b", rule_id=2).ok == 1
-    assert it.tnc(scenario="none").n == 0
+    assert (it.tnc(model="a", by="rule").ok, it.tnc(model="a", by="inverse").err) == (1, 1)
+    assert (it.tnc(by="baseline").n, it.tnc(by="valid").ok) == (2, 2)
+    assert (it.tnc(model="b", rule_id=2).ok, it.tnc(scenario="none").n) == (1, 0)
     with pytest.raises(ConfigurationError, match="has no results; the models are: a, b"):
         it.tnc(model="c")
     assert [(row["ruleid"], row["model"], row["ok"]) for row in it.by_rule()] == [
@@ -178,9 +176,8 @@ def test_two_runs_are_compared_test_by_test() -> None:
     before = judged("ok", "ok", "ok", "err", "ok", "ok", "ok")
     after = judged("ok", "err", "err", "ok", "unknown", None)
     after += [make_result(None, uid="6", error="down"), make_result("ok", uid="9")]
-    again = {"run": 2}
-    before.append(make_result("ok").model_copy(update=again))
-    after.append(make_result("err").model_copy(update=again))
+    for results, outcome in ((before, "ok"), (after, "err")):
+        results.append(make_result(outcome).model_copy(update={"run": 2}))
 
     [comparison] = Report("p", after).compare(Report("p", before))
 
@@ -200,17 +197,13 @@ def test_a_test_can_demand_compliance() -> None:
     assert_compliance(report(), 0.5)
     with pytest.raises(ComplianceError) as raised:
         assert_compliance(report(), 0.9)
-    assert (
-        "a: 50% of 2 outputs comply, below 90% (1 output complies, 1 does not, 1 without a verdict, 0 failed)\n"
-    ) in str(raised.value)
+    counts = "(1 output complies, 1 does not, 1 without a verdict, 0 failed)\n"
+    assert f"a: 50% of 2 outputs comply, below 90% {counts}" in str(raised.value)
     assert "err: 'x' → 'out'" in str(raised.value)
     assert_compliance(report(), 0.9, model="b")
-    with_baseline = [
-        make_result("err", baseline=True, inputs={"text": "plain"}),
-        make_result("err"),
-    ]
+    baseline = make_result("err", baseline=True, inputs={"text": "plain"})
     with pytest.raises(ComplianceError) as raised:
-        assert_compliance(Report("p", with_baseline))
+        assert_compliance(Report("p", [baseline, make_result("err")]))
     assert "plain" not in str(raised.value)
     with pytest.raises(ComplianceError, match="no output has a verdict"):
         assert_compliance(Report("p", [make_result("unknown")]), 0)

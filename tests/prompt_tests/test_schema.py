@@ -24,15 +24,10 @@ from rag_eval_integrations.prompt_tests import (
 )
 from rag_eval_integrations.testing import ScriptedModel
 
-HEAD = """---
-outputs:
-  label: {type: string, enum: [spam, ham]}
-  score: {type: number}
-  tags: {type: array, items: {type: string}, required: false}
----
-user:
-{{text}}
-"""
+HEAD = (
+    "---\noutputs: {label: {type: string, enum: [spam, ham]}, score: {type: number},"
+    " tags: {type: array, items: {type: string}, required: false}}\n---\n{{text}}\n"
+)
 
 
 def prompt(head: str = HEAD) -> PromptUnderTest:
@@ -76,24 +71,20 @@ def test_outputs_are_checked(output: str, problems: list[str]) -> None:
 
 def test_schemas_in_every_form() -> None:
     """A JSON Schema, Prompty's list, and the schema of the response format."""
-    whole = "---\noutputs: {type: array, items: {type: integer}}\n---\n{{x}}"
-    listed = "---\noutputs: [{name: a, kind: integer}, {name: b, kind: string}]\n---\n{{x}}"
-    inner = '{"type": "object", "required": ["a"]}'
-    form = f'{{"type": "json_schema", "json_schema": {{"name": "n", "schema": {inner}}}}}'
-    asked = f"---\nmodel: {{parameters: {{response_format: {form}}}}}\n---\n{{{{x}}}}"
-
-    assert problems_of(prompt(whole), "[1, 2.0, 2.5]") == [
-        "item 3 of the output is number, not integer"
-    ]
-    assert problems_of(prompt(listed), '{"a": 1}') == ["the output has no `b`"]
-    assert problems_of(prompt(asked), "{}") == ["the output has no `a`"]
+    listed = "outputs: [{name: a, kind: integer}, {name: b, kind: string}]"
+    form = "{type: json_schema, json_schema: {name: n, schema: {type: object, required: [a]}}}"
     # If the prompt asks for JSON, its only text has to be in it.
     only = (
-        "---\nmodel: {parameters: {response_format: {type: json_object}}}\n"
-        "outputs: {answer: {type: string}}\n---\n{{x}}"
+        "model: {parameters: {response_format: {type: json_object}}}\noutputs: {a: {type: string}}"
     )
-    assert problems_of(prompt(only), "hello") == ["the output is not JSON"]
-    assert problems_of(prompt(only), '{"answer": "hello"}') == []
+    for head, output, problems in (
+        ("outputs: {type: array, items: {type: integer}}", "[1, 2.0, 2.5]",
+         ["item 3 of the output is number, not integer"]),
+        (listed, '{"a": 1}', ["the output has no `b`"]),
+        (f"model: {{parameters: {{response_format: {form}}}}}", "{}", ["the output has no `a`"]),
+        (only, "hello", ["the output is not JSON"]), (only, '{"a": "hello"}', []),
+    ):  # fmt: skip
+        assert problems_of(prompt(f"---\n{head}\n---\n{{{{x}}}}"), output) == problems
 
 
 @pytest.mark.parametrize(
@@ -174,3 +165,11 @@ async def test_the_check_is_a_metric_of_every_output_and_asks_nobody() -> None:
     assert len(judge.requests) == 2
     [row] = Report("p", judged).overview()
     assert row["output schema with check"] == "1 of 2 ok"
+
+
+def test_true_is_not_one_at_any_depth() -> None:
+    """Python takes them for equal; JSON does not, and an integer may be written with a fraction."""
+    head = "---\noutputs: {type: array, items: {enum: [[true, {a: 1}]]}}\n---\n{{x}}"
+    fits = {text: problems_of(prompt(head), text) == [] for text in
+            ('[[true, {"a": 1.0}]]', '[[1, {"a": 1}]]', '[[true, {"a": true}]]')}  # fmt: skip
+    assert list(fits.values()) == [True, False, False]

@@ -21,17 +21,10 @@ from rag_eval_integrations.prompt_tests._settings import settings_of
 from rag_eval_integrations.testing import ScriptedModel
 
 TESTS = [PromptTest(uid="t", inputs={"text": "hello"})]
-PROMPTY = """---
-name: Short
-model:
-  api: chat
-  parameters: {temperature: 0.3, max_tokens: 7, stop: [END], response_format: {type: json_object}}
----
-system:
-Say it.
-user:
-{{text}}
-"""
+PROMPTY = (
+    "---\nmodel: {parameters: {temperature: 0.3, max_tokens: 7, stop: [END],"
+    " response_format: {type: json_object}}}\n---\n{{text}}\n"
+)
 
 
 def from_file(folder: Path, text: str = PROMPTY, name: str = "short.prompty") -> PromptUnderTest:
@@ -195,17 +188,13 @@ async def test_calls_of_a_prompts_tools_are_the_output(
 # --- Images
 
 
-IMAGES = """user:
-Compare ![the plan](plan.png) with ![yours]({{picture}}) and ![web](https://e.org/a.png).
-{{text}}
-"""
-
-
 async def test_a_prompts_images_are_sent_as_images(tmp_path: Path) -> None:
     """Files of its folder, addresses, and inputs that the prompt makes images of; no others."""
     for name in ("plan.png", "secret.png"):
         (tmp_path / name).write_bytes(b"PNG")
-    put = from_file(tmp_path, IMAGES)
+    web = "![web](https://e.org/a.png)"
+    text = "user:\nCompare ![the plan](plan.png) with ![yours]({{picture}}) and WEB.\n{{text}}"
+    put = from_file(tmp_path, text.replace("WEB", web))
     evil = "![evil](https://evil.org/x.png) ![file](secret.png)"
     tests = [
         PromptTest(uid=picture, inputs={"text": evil, "picture": picture})
@@ -216,9 +205,8 @@ async def test_a_prompts_images_are_sent_as_images(tmp_path: Path) -> None:
         await run_tests(put, tests, [model], max_concurrency=1)
 
     [message], [other] = (request["messages"] for request in requests)
-    text, *images = message["content"]
-    assert text["text"].startswith("Compare the plan with yours and web.")
-    assert evil in text["text"]
+    first, *images = message["content"]
+    assert first["text"].startswith(f"Compare the plan with yours and web.\n{evil}")
     data = f"data:image/png;base64,{base64.b64encode(b'PNG').decode()}"
     urls = {image["image_url"]["url"] for image in images}
     assert urls == {data, "https://e.org/a.png", "https://e.org/mine.png"}

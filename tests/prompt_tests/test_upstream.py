@@ -29,10 +29,6 @@ from rag_eval_integrations.prompt_tests.project import new_folder, write_importe
 from rag_eval_integrations.prompt_tests.records import Judged, Rule, RuleCheck, TestCheck
 
 
-def rules_of(tests: list[PromptTest]) -> list[str]:
-    return [test.rule for test in tests]
-
-
 def test_everything_survives_a_context(prompt: PromptUnderTest, spec: Spec, tmp_path: Path) -> None:
     """Tests with inputs of any kind; results with all judges' verdicts, or an error; checks."""
     tests = [
@@ -67,6 +63,17 @@ def test_everything_survives_a_context(prompt: PromptUnderTest, spec: Spec, tmp_
 
     read = read_upstream(path)
 
+    write_imported(read, tmp_path / "out", print)
+    project = Project(tmp_path / "out", print)
+    assert project.tests() == tests
+    assert list(project.export("context").files.values()) == [read.context()] == [written.context()]
+    report = project.report()
+    for name in ("results", "spec", "checks", "rule_checks"):
+        assert getattr(report, name) == getattr(written, name)
+    columns = "id promptid ruleid rule testinput model input output metrics"
+    first, second = json.loads(json.loads(written.context())["testOutputs"]["content"])
+    assert first.keys() & second.keys() >= {*columns.split()}
+    assert all("content" in cell for cell in first["metrics"].values())
     for name in ("spec", "tests", "results", "checks", "rule_checks", "prompt_file", "lost"):
         assert getattr(read, name) == getattr(written, name)
     without_test = {"validity": "ok", "validityText": "OK", "input": "x"}
@@ -211,7 +218,7 @@ def test_the_cut_is_told_from_the_tests_directions(tmp_path: Path, put: Path) ->
     assert project.workspace.spec() == read.spec
     rows[2]["inverse"] = True  # 1 and 2 direct, 3 to 6 inverse: these are no halves
     read = read_upstream(context_file(tmp_path, **rules, tests=rows), put)
-    assert rules_of(read.tests)[2:4] == ["Not 1.", "Not 2."]
+    assert [test.rule for test in read.tests[2:4]] == ["Not 1.", "Not 2."]
 
 
 def test_files_that_a_context_only_names_are_absent(tmp_path: Path) -> None:
@@ -231,7 +238,7 @@ def test_files_that_a_context_only_names_are_absent(tmp_path: Path) -> None:
 
     for source in (path, tmp_path):
         read = read_upstream(source)
-        assert (rules_of(read.tests), read.results) == (["One."], [])
+        assert ([test.rule for test in read.tests], read.results) == (["One."], [])
         assert list(read.metric_files) == ["good.metric.prompty"]
         assert read.lost == ["metric 'evil.txt': its name does not end in .metric.prompty"]
     (tmp_path / "rules.txt").write_text("Two.\n")
@@ -261,21 +268,15 @@ def test_a_folder_whose_prompt_is_nowhere_is_refused(tmp_path: Path, put: Path) 
     assert "does not exist; using the copy in" in notices[0]
 
 
-@pytest.mark.parametrize(
-    ("name", "kept"),
-    [
+def test_the_name_of_an_imported_prompt_stays_in_the_folder(tmp_path: Path) -> None:
+    """A context is somebody else's file."""
+    for name, kept in (
         ("../../up.prompty", "up.prompty"), ("a\0b", "a_b.prompty"), ("..", "prompt.prompty"),
         (".hidden", "hidden.prompty"), ("x" * 300, "x" * 100 + ".prompty"),
         ("a/b\nc.prompty", "b_c.prompty"),
-    ],
-)  # fmt: skip
-def test_the_name_of_an_imported_prompt_stays_in_the_folder(
-    tmp_path: Path, name: str, kept: str
-) -> None:
-    """A context is somebody else's file."""
-    context = context_file(tmp_path, prompt={"filename": name, "content": "Hi {{text}}"})
-
-    assert read_upstream(context).prompt_file == (kept, "Hi {{text}}")
+    ):  # fmt: skip
+        context = context_file(tmp_path, prompt={"filename": name, "content": "Hi {{text}}"})
+        assert read_upstream(context).prompt_file == (kept, "Hi {{text}}")
 
 
 def test_a_folder_that_cannot_be_written_whole_is_as_it_was(tmp_path: Path) -> None:
@@ -312,12 +313,9 @@ RESULT_ROW = {
 
 @pytest.mark.parametrize(
     "number",
-    ["²", "--5", "-", "", "9" * 5_000, "1.5", "٣", "five", 10**400, -(10**4_000), 1e308,
-     float("nan"), float("inf"), True],
-)  # fmt: skip
-def test_a_number_that_is_none_is_not_known(
-    number: object, prompt: PromptUnderTest, spec: Spec
-) -> None:
+    ["²", "--5", "", "9" * 5_000, "1.5", "٣", 10**400, 1e308, float("nan"), float("inf"), True],
+)
+def test_what_is_no_number_is_unknown(number: Any, prompt: PromptUnderTest, spec: Spec) -> None:
     """Rule, round, score and seconds; digits that `int` does not read included."""
     row = {**RESULT_ROW, "testuid": "", "ruleid": number, "generation": number, "run": number,
            "groundtruthScore": number, "latencySeconds": number}  # fmt: skip
@@ -419,9 +417,19 @@ def test_the_copy_of_a_prompt_replaces_nothing_of_somebody_else(tmp_path: Path) 
     assert copy.read_text() == "Hello {{text}}"
 
 
-@pytest.mark.parametrize("name", ["README.md", "test_collection_review.md"])
+@pytest.mark.parametrize("name", ["README.md", "test_collection_review.md", "rules.txt"])
 def test_a_prompt_is_not_named_like_a_result(tmp_path: Path, name: str) -> None:
-    """Its copy would stand where the report or the review goes."""
+    """Its copy would stand where the report, the review or a stage's result goes."""
     (tmp_path / name).write_text("Hi {{text}}")
     with pytest.raises(ConfigurationError, match="rename it"):
         Project.create(tmp_path / name, tmp_path / "out", print)
+
+
+def test_a_row_of_a_table_that_does_not_fit_is_counted(tmp_path: Path, put: Path) -> None:
+    """Both of a file and of a text inside a context."""
+    table = "ruleid,testid,testinput\n1,1,a\n1,2\n"
+    (tmp_path / "tests.csv").write_text(table)
+    (tmp_path / "c.json").write_text(json.dumps({"tests": {"content": table}}))
+    for source in (tmp_path, tmp_path / "c.json"):
+        read = read_upstream(source, put)
+        assert (len(read.tests), read.lost) == (1, ["line 3: 2 cells instead of 3"])

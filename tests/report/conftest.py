@@ -33,13 +33,13 @@ Open = Callable[..., "Page"]
 
 def result(number: int, model: str, outcome: str = "err", text: str = "") -> Result:
     """A result of a prompt test, with other people's text in every field."""
+    rule = 1 + number % 3
     made = make_result(
-        outcome, model=f"{model}{text}", uid=f"t{number}", rule_id=1 + number % 3,
-        rule=f"Rule text {1 + number % 3}. {text}", inputs={"text": f"Input {number} {text}"},
+        outcome, model=f"{model}{text}", uid=f"t{number}", rule_id=rule,
+        rule=f"Rule text {rule}. {text}", inputs={"text": f"Input {number} {text}"},
     )  # fmt: skip
-    said = Judged.model_validate(
-        {"outcome": outcome, "reason": f"Why {number} {text}", "judge": f"j{text}"}
-    )
+    reason = {"reason": f"Why {number} {text}", "judge": f"j{text}"}
+    said = Judged.model_validate({"outcome": outcome, **reason})
     return made.model_copy(update={"output": f"Output {number} {text}", "compliance": said})
 
 
@@ -81,10 +81,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     results += [result(number, "a", "ok") for number in range(60, 66)]
     write(folder / "prompts.html", report_pieces(Report("prompts", results)))
     every = "".join(HOSTILE) + "W" * 5_000
-    texts = [
-        result(at, "m", text=text) for at, text in enumerate((*HOSTILE[1::9], MARKUP[4], every))
-    ]
-    write(folder / "hostile.html", report_pieces(Report(every, texts)))
+    texts = enumerate((*HOSTILE[1::9], MARKUP[4], every))
+    hostile = Report(every, [result(at, "m", text=text) for at, text in texts])
+    write(folder / "hostile.html", report_pieces(hostile))
     cell = Evaluations(evaluations()[3:6])._repr_html_()
     cell = f"<!doctype html><meta charset='utf-8'><body>{cell}</body>"
     (folder / "cell.html").write_text(cell, "utf-8")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from io import StringIO
+from typing import Any
 
 import pytest
 from agreement_rows import judged
@@ -17,27 +18,15 @@ from rich.console import Console
 
 from rag_eval_integrations import Evaluation
 from rag_eval_integrations._visible import visible
-from rag_eval_integrations.agreement import (
-    Agreement,
-    CascadePoint,
-    Curves,
-    Pair,
-    agree,
-    cascade_curve,
-    curves,
-)
+from rag_eval_integrations.agreement import Agreement, Pair, agree, cascade_curve, curves
 from rag_eval_integrations.cli import agreement as command
 from rag_eval_integrations.records import JudgeInfo
 from rag_eval_integrations.report._agreement_page import agreement_pieces
 
 
-def page(
-    found: Agreement,
-    drawn: Mapping[str, Mapping[str, Curves]],
-    cascade: tuple[CascadePoint, ...] = (),
-    title: str = "Agreement",
-) -> str:
-    return "".join(agreement_pieces(found, title=title, curves=drawn, cascade=cascade))
+def page(found: Agreement, **options: Any) -> str:
+    options = {"title": "Agreement", "curves": {}, "cascade": (), **options}
+    return "".join(agreement_pieces(found, **options))
 
 
 def text_of(html: str) -> str:
@@ -45,12 +34,13 @@ def text_of(html: str) -> str:
 
 
 @cache
-def whole() -> tuple[Agreement, tuple[CascadePoint, ...], str]:
+def whole() -> tuple[Agreement, Any, str]:
     """An agreement with all that there can be, and its page."""
     matched, second = judged()
     found = agree(matched, baselines=True, resamples=20)
     curve = cascade_curve(matched.pairs, second, steps=4)
-    return found, curve, page(found, {"all 40 rows": curves(matched.pairs)}, curve)
+    drawn = {"all 40 rows": curves(matched.pairs)}
+    return found, curve, page(found, curves=drawn, cascade=curve)
 
 
 def test_every_figure_that_is_printed_is_on_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,14 +58,8 @@ def test_every_figure_that_is_printed_is_on_the_page(monkeypatch: pytest.MonkeyP
     assert len(intervals) > 50
     assert printed <= set(re.findall(r"-?\d\.\d{3}", shown))
     assert [one for one in intervals if "".join(one) not in shown] == []
-    for words in (
-        "gpt3_adherence",
-        "response_length",
-        "constant",
-        "human ratings within",
-        "ask_when",
-    ):
-        assert words in text
+    rest = ("gpt3_adherence", "response_length", "constant", "human ratings within", "ask_when")
+    assert [words for words in rest if words not in text] == []
 
 
 def test_the_card_says_who_judged_and_what_was_left_out() -> None:
@@ -83,7 +67,7 @@ def test_the_card_says_who_judged_and_what_was_left_out() -> None:
     matched, _ = judged()
     joined = replace(matched, unmatched_gold=7, joined_by_id=3, ambiguous=2)
     found = agree(joined, resamples=0)
-    text = text_of(page(found, {}))
+    text = text_of(page(found))
 
     judge = matched.pairs[0].predicted.judge
     for words in (judge.name, "gpt-labeling", "40 compared", "7 of gold's have no partner",
@@ -118,7 +102,7 @@ def test_the_page_fetches_nothing_and_each_plot_has_a_title_and_a_table() -> Non
 def test_a_judge_without_probabilities_has_no_curves() -> None:
     """It is said where the plots would be."""
     matched, _ = judged(probabilities=False)
-    text = page(agree(matched, resamples=0), {"all rows": {}})
+    text = page(agree(matched, resamples=0), curves={"all rows": {}})
 
     assert "The judge gave no probabilities here." in text
     assert 'class="plot"' not in text
@@ -130,7 +114,7 @@ def test_rows_of_one_set_show_no_mean_over_sets() -> None:
     matched, _ = judged()
     for name in (None, "harbour"):
         pairs = [replace(pair, dataset=name) for pair in matched.pairs]
-        text = page(agree(pairs, resamples=50), {})
+        text = page(agree(pairs, resamples=50))
         main = text[text.index("<main") : text.index('id="all-heading"')]
         shown = Parsed(main).texts("main")[0].lower()
 
@@ -150,9 +134,7 @@ def test_a_page_of_hostile_names_holds_no_controls() -> None:
     def named(evaluation: Evaluation, text: str) -> Evaluation:
         judge = JudgeInfo(name=text, model=text, version=text)
         by = next(iter(evaluation.scores.values())).by.model_copy(update={"prompt_version": text})
-        scores = {
-            name: score.model_copy(update={"by": by}) for name, score in evaluation.scores.items()
-        }
+        scores = {k: v.model_copy(update={"by": by}) for k, v in evaluation.scores.items()}
         return evaluation.model_copy(update={"judge": judge, "scores": scores})
 
     def planted(words: Sequence[str]) -> str:
@@ -163,7 +145,7 @@ def test_a_page_of_hostile_names_holds_no_controls() -> None:
         ]
         curve = next(iter(curves(pairs).values()))
         drawn = {word: {word: curve} for word in words}
-        return page(agree(pairs, baselines=True, resamples=0), drawn, title=every)
+        return page(agree(pairs, baselines=True, resamples=0), curves=drawn, title=every)
 
     text = planted(texts)
 

@@ -34,10 +34,8 @@ def rows(page: Page) -> list[list[str]]:
 
 def lit(page: Page) -> list[str]:
     """The keys of the sentences that are lit."""
-    keys: list[str] = page.locator("#one .s.lit").evaluate_all(
-        "(all) => all.map((one) => one.dataset.key)"
-    )
-    return sorted(keys)
+    keys = "(all) => all.map((one) => one.dataset.key)"
+    return sorted(page.locator("#one .s.lit").evaluate_all(keys))
 
 
 def column(page: Page, name: str) -> int:
@@ -50,12 +48,6 @@ def column(page: Page, name: str) -> int:
 def count(page: Page) -> str:
     """What the live region says."""
     return page.locator("#count").inner_text()
-
-
-def fits(page: Page) -> bool:
-    """Whether the window need not be scrolled sideways."""
-    found: bool = page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    return found
 
 
 def press(page: Page, *keys: str) -> None:
@@ -89,12 +81,10 @@ def test_the_table_holds_every_call_with_its_figures(opened: Open) -> None:
     assert count(page) == f"{len(evaluations())} calls"
     first = column(page, names[0])
     for evaluation, cells in zip(evaluations(), shown, strict=True):
-        for at, name in enumerate(names):
-            score = evaluation.scores[name]
-            expected = f"– ({(score.unscored or score.status).replace('_', ' ')})"
-            if score.value is not None:
-                expected = f"{score.value:.2f}"
-            assert cells[first + at].rstrip(" ✗◐") == expected
+        for at, score in enumerate(map(evaluation.scores.__getitem__, names), first):
+            why = (score.unscored or score.status).replace("_", " ")
+            expected = f"– ({why})" if score.value is None else f"{score.value:.2f}"
+            assert cells[at].rstrip(" ✗◐") == expected
 
 
 def test_sorting_says_so_and_puts_calls_without_a_value_last_both_ways(opened: Open) -> None:
@@ -102,12 +92,10 @@ def test_sorting_says_so_and_puts_calls_without_a_value_last_both_ways(opened: O
     page = opened(REPORT)
     place = column(page, "completeness")
     button = page.locator("[role=columnheader] button").nth(place)
-    before = rows(page)
-    orders: list[list[str]] = []
+    before, orders = rows(page), list[list[str]]()
     for order in ("ascending", "descending"):
         button.click()
-        heading = page.locator(f"[aria-sort={order}]").inner_text()
-        assert heading.startswith("completeness")
+        assert page.locator(f"[aria-sort={order}]").inner_text().startswith("completeness")
         orders.append([cells[place].rstrip(" ✗◐") for cells in rows(page)])
     assert address(page) == "sort=-completeness"
     button.click()
@@ -150,14 +138,10 @@ def test_calls_are_filtered_by_score_by_pattern_and_by_reason(opened: Open) -> N
 def test_search_finds_questions_and_ids_and_where_asked_all_texts(opened: Open) -> None:
     """A sentence of a document is found only with the box ticked."""
     page = opened(REPORT)
-    search = page.get_by_label("Search questions and ids")
-    search.fill("OVEN")
-    page.get_by_text(f"1 of {len(evaluations())} calls").wait_for()
-    search.fill("turin")
-    page.get_by_text(f"0 of {len(evaluations())} calls").wait_for()
-
-    page.get_by_label("also documents").check()
-    page.get_by_text(f"1 of {len(evaluations())} calls").wait_for()
+    for words, box, found in (("OVEN", False, 1), ("turin", False, 0), ("turin", True, 1)):
+        page.get_by_label("Search questions and ids").fill(words)
+        page.get_by_label("also documents").set_checked(box)
+        page.get_by_text(f"{found} of {len(evaluations())} calls").wait_for()
 
     assert rows(page)[0][-1] == "oven"
     assert address(page) == "q=turin&full=1"
@@ -426,12 +410,13 @@ def test_hostile_texts_stay_text(opened: Open) -> None:
 def test_a_word_of_100_kb_does_not_make_the_page_wide(opened: Open) -> None:
     """It breaks anywhere, in the table and in the call."""
     page = opened("attacks.html", viewport={"width": 360, "height": 800})
-    assert fits(page)
+    width = "document.documentElement.scrollWidth"
+    assert page.evaluate(width) <= 360
 
     page.evaluate("() => { location.hash = '#row=long'; }")
     page.locator("#one article").wait_for()
     assert LONG_WORD[:1000] in page.locator("#one .answer").inner_text()
-    assert fits(page)
+    assert page.evaluate(width) <= 360
 
 
 # --- Other ways to look at it
@@ -448,10 +433,10 @@ def test_without_a_script_the_figures_and_the_worst_calls_are_there(opened: Open
     first = page.locator("details.worst").first
     assert first.get_attribute("open") is not None
     assert first.locator(".support").is_visible()
-    evidence = page.locator("details.worst[open] a.evidence")
-    if evidence.count():
-        evidence.first.click()
-        assert page.locator(".s:target").count() == 1
+    other = page.locator("details.worst", has=page.locator("a.evidence")).first
+    other.locator("summary").first.click()
+    other.locator("a.evidence").first.click()
+    assert page.locator(".s:target").count() == 1
 
 
 @pytest.mark.slow

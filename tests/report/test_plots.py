@@ -43,11 +43,10 @@ def test_a_long_curve_is_thinned_out_and_keeps_its_ends() -> None:
     """Of 10,000 items some hundred points are drawn and eleven are listed."""
     found = roc(curve_of([(i / 10_000, i % 3 == 0) for i in range(10_000)]), "t")
 
-    assert found["path"].startswith("M34.0 294.0L")
-    assert found["path"].endswith("L294.0 34.0")
-    assert found["path"].count("L") <= 400
-    assert len(found["table"]) == 11
-    assert found["table"][-1] == ("1.000", "1.000")
+    points = found["path"].split("L")
+    assert (points[0], points[-1]) == ("M34.0 294.0", "294.0 34.0")
+    assert len(points) <= 400
+    assert (len(found["table"]), found["table"][-1]) == (11, ("1.000", "1.000"))
 
 
 def test_a_course_leaves_out_what_is_undefined() -> None:
@@ -67,6 +66,5 @@ def test_no_course_leaves_its_plot(values: list[float]) -> None:
     found = course(points, "t", "share", "RMSE")
 
     assert found is not None
-    for dot in found["dots"]:
-        assert EDGE - 0.1 <= float(dot["x"]) <= EDGE + SIDE + 0.1
-        assert EDGE - 0.1 <= float(dot["y"]) <= EDGE + SIDE + 0.1
+    places = [float(dot[axis]) for dot in found["dots"] for axis in "xy"]
+    assert EDGE - 0.1 <= min(places) <= max(places) <= EDGE + SIDE + 0.1

@@ -27,8 +27,6 @@ def marked(before: str, after: str) -> str:
         ("One. Two. Three.", "One. Three.", "One. [-Two. -]Three."),
         ("It leaves at 9.", "It leaves at 9. Really!", "It leaves at 9. [+Really!+]"),
         ("an old grey ferry", "a new train", "[-an old grey ferry-][+a new train+]"),
-        ("", "new", "[+new+]"),
-        ("old", "", "[-old-]"),
         ("船は九時に出る。青い。", "船は九時に出る。赤い。", "船は九時に出る。[-青い-][+赤い+]。"),
     ],
 )
@@ -55,19 +53,13 @@ def test_the_pieces_make_up_both_texts(before: str, after: str) -> None:
     assert all(piece.text for piece in pieces)
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("a b " * 50_000, "b a " * 50_000),
-        (" " * 200_000, "\n" * 200_000),
-        ("a. " * 60_000, "b. " * 60_000),
-    ],
-)
+@pytest.mark.parametrize(("before", "after"), [("a b ", "b a "), (" ", "\n"), ("a. ", "b. ")])
 def test_a_hostile_text_is_cut(before: str, after: str) -> None:
     """Only its beginning is compared."""
-    pieces = word_diff(before, after)
+    pieces = word_diff(before * 60_000, after * 60_000)
 
-    assert "".join(text for kind, text in pieces if kind != "gone") == after[:MOST_CHARACTERS]
+    whole = (after * 60_000)[:MOST_CHARACTERS]
+    assert "".join(text for kind, text in pieces if kind != "gone") == whole
 
 
 @pytest.mark.parametrize(("words", "whole"), [(200, False), (900, True)])

@@ -49,6 +49,8 @@ def report_command(options: ReportOptions) -> int:
         changes = report.compare(_report_of(options.before, options, options.choice()))
         for change in changes:
             _print_comparison(change, to_stderr=options.form is not None)
+        if not changes:
+            print_stderr(f"{options.before} has no model of this run: nothing is compared")
         code = _regressed(changes, gates, unclear=options.fail_on_unclear)
     return max(code, check_thresholds(report, thresholds))
 

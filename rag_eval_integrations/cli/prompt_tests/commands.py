@@ -73,14 +73,15 @@ def generate_command(options: GenerateOptions | AllOptions, bill: Bill | None = 
 
     Args:
         options: the command's options.
-        bill: adds up what the stages spend; by default a new one, with the prices of the options.
+        bill: adds up what the stages spend, of a command that has printed the estimate; by default
+            a new one, with the prices of the options.
 
     Raises:
         RagEvalError: for a user's mistake, or a generator that does not answer.
         OSError: when a file cannot be read or written.
     """
     PromptUnderTest.of(options.prompt_file)  # a wrong file is reported before a missing key
-    bill = bill or Bill(options.prices)
+    printed, bill = bill is not None, bill or Bill(options.prices)
     strong = None
     if options.groundtruth is not None:
         strong = model_from_option(options.groundtruth, "--groundtruth", options)
@@ -89,7 +90,8 @@ def generate_command(options: GenerateOptions | AllOptions, bill: Bill | None = 
     if project is None:
         stdout().print(f"{words}. {_NOTHING}", soft_wrap=True)
         return 0
-    print_stderr(words)
+    if not printed:
+        print_stderr(words)
     spent = generation.workspace.journal().spent
     generation.model.on_reply = progress(
         f"replies from {generation.model.name}", spent=lambda: bill.words(spent)
