@@ -61,9 +61,7 @@ def json_value(value: object, depth: int = 0) -> JsonValue:
         if isinstance(value, list | tuple | set | frozenset):
             return [json_value(item, depth + 1) for item in value]
     isoformat = getattr(value, "isoformat", None)
-    if callable(isoformat):
-        return _shown(value, isoformat)
-    return _shown(value)
+    return _shown(value, isoformat if callable(isoformat) else None)
 
 
 def json_object(mapping: Mapping[Any, object], depth: int = 0) -> dict[str, JsonValue]:
@@ -117,7 +115,10 @@ def finite(value: object) -> float | None:
 
 
 class Snapshot(NamedTuple):
-    """A snapshot of a framework's document, which the app may change afterwards."""
+    """A snapshot of a framework's document, which the app may change afterwards.
+
+    Its fields are those of `Document`.
+    """
 
     text: str
     id: str | None
@@ -242,17 +243,7 @@ _DOCUMENT_FIELDS = set(Document.model_fields)
 
 def _documents(snapshots: Sequence[Snapshot]) -> tuple[Document, ...]:
     """Make documents of snapshots, without validating them again."""
-    documents = []
-    for text, name, metadata, score, header in snapshots:
-        fields = {
-            "text": text,
-            "id": name,
-            "metadata": metadata,
-            "score": score,
-            "header": header,
-        }
-        documents.append(trusted(Document, fields, _DOCUMENT_FIELDS))
-    return tuple(documents)
+    return tuple([trusted(Document, seen._asdict(), _DOCUMENT_FIELDS) for seen in snapshots])
 
 
 def distinct(documents: Iterable[Snapshot]) -> list[Snapshot]:

@@ -106,18 +106,11 @@ def in_order(texts: Iterable[str], prompt: str, question: str) -> bool:
 
     False as well for a text of fewer than 16 characters, for which `reached` has to decide.
     """
-    end = 0
-    for text in texts:
-        # A short text might be part of a word: `reached` looks closer.
-        start = prompt.find(text, end) if len(text) >= _WORDY and text not in question else -1
-        if start < 0:
-            return False
-        end = start + len(text)
-    return True
+    return _in_order(texts, prompt, (question,)) is not None
 
 
 def _in_order(
-    texts: Sequence[str], prompt: str, others: Sequence[str]
+    texts: Iterable[str], prompt: str, others: Sequence[str]
 ) -> list[PromptPlace | None] | None:
     """Find the texts one after the other, the usual case; None when they are not in order.
 
@@ -126,6 +119,7 @@ def _in_order(
     places: list[PromptPlace | None] = []
     end = 0
     for text in texts:
+        # A short text might be part of a word: `_find` looks closer.
         if len(text) < _WORDY or any(text in other for other in others):
             return None
         start = prompt.find(text, end)

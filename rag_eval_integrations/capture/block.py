@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import sys
 import time
@@ -15,7 +16,7 @@ from collections.abc import (
     Mapping,
 )
 from functools import wraps
-from types import TracebackType
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any, ParamSpec, TypeVar, cast
 
 from rag_eval_integrations._suppress import suppressed
@@ -69,9 +70,9 @@ def question_reader(
     if callable(question):
         ask: Callable[..., object] = question
         return lambda args, kwargs: ask(*args, **kwargs)
-    parameters = list(inspect.signature(function).parameters.values())
-    names = [parameter.name for parameter in parameters]
-    takes_any = bool(parameters) and parameters[-1].kind is inspect.Parameter.VAR_KEYWORD
+    parameters = inspect.signature(function).parameters
+    names = list(parameters)
+    takes_any = bool(names) and parameters[names[-1]].kind is inspect.Parameter.VAR_KEYWORD
     if question is None:
         own = 1 if names[:1] in (["self"], ["cls"]) else 0
         if own < len(names) - takes_any:
@@ -79,12 +80,11 @@ def question_reader(
     if not isinstance(question, str) or (question not in names and not takes_any):
         why = f"name the parameter of {function!r} that holds the question, or pass a function"
         raise ConfigurationError("question", question, why)
-    if question not in names:
-        return lambda args, kwargs: kwargs.get(question)
-    position = names.index(question)
-    default = parameters[position].default
-    if default is inspect.Parameter.empty:
-        default = None  # the call of the function itself will raise
+    asked = parameters.get(question)
+    named = asked is None or asked.kind is asked.KEYWORD_ONLY
+    position = sys.maxsize if named else names.index(question)
+    # Without its argument, the call of the function itself will raise.
+    default = None if asked is None or asked.default is asked.empty else asked.default
 
     def read(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the argument that holds the question."""
@@ -134,13 +134,15 @@ class capture_call:  # in lower case, as in contextlib: it is read as a verb
     `answer` (or `response`) and `documents`; for anything else pass `response` and `documents`.
     Fields that the function sets on `current_call()` take precedence. If the function is a
     generator, or returns one, every item is passed on unchanged, and the joined texts are the
-    response.
+    response. If a plain function returns a coroutine, a task or a future, the call ends with that.
 
     An exception gives the status `error` without a response, and is raised unchanged. A
     cancellation, or a stream that is closed early, gives `aborted` with the text so far. A call
     inside a call is a separate call: both are delivered, the inner one first, and neither takes
     documents from the other. Calls that a judge makes are not captured. One object may be used any
-    number of times, and concurrently.
+    number of times, and concurrently; but where a block is left in another context than it was
+    entered in (by hand, in two threads or tasks), use an object per block, since which of the open
+    blocks is meant cannot be told there.
     """
 
     def __init__(
@@ -193,13 +195,8 @@ class capture_call:  # in lower case, as in contextlib: it is read as a verb
         call._enter()
         return call
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        # The call of this context; the last one if the block was entered in another context.
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        # The call of this context; else the last one, as documented.
         call = CURRENT.get()
         while call is not None and call not in self._blocks:
             call = call._outer
@@ -210,13 +207,8 @@ class capture_call:  # in lower case, as in contextlib: it is read as a verb
     async def __aenter__(self) -> CallInProgress:
         return self.__enter__()
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.__exit__(kind, error, traceback)
+    async def __aexit__(self, *exception: Any) -> None:
+        self.__exit__(*exception)
 
     # --- as a decorator
 
@@ -288,31 +280,46 @@ class capture_call:  # in lower case, as in contextlib: it is read as a verb
         return captured
 
     def _returned(self, call: CallInProgress, result: Any) -> Any:
-        """End the call with the function's result; for a generator, once it was read or dropped.
+        """End the call with the function's result; for one that is still to come, when it came.
 
+        A generator or coroutine ends the call once it was run or dropped, a future once it is done.
         What the app has set on the call stays; failures of the user's readers are counted.
         """
-        if inspect.isgenerator(result) or inspect.isasyncgen(result):
+        wrap: Any = {
+            GeneratorType: self._stream,
+            AsyncGeneratorType: self._async_stream,
+            CoroutineType: self._coroutine,
+        }.get(type(result))
+        if wrap is not None:
             call._leave()
-            tee: Any = self._stream if inspect.isgenerator(result) else self._async_stream
-            stream = tee(lambda: result, lambda args, kwargs: call)()
-            # A generator that is dropped before its first item never runs its own code.
-            weakref.finalize(stream, self._end, call, GeneratorExit()).atexit = False
-            return stream
+            later = wrap(lambda: result, lambda args, kwargs: call)()
+            # One that is dropped before its first step never runs its own code.
+            weakref.finalize(later, self._end, call, GeneratorExit()).atexit = False
+            return later
+        if asyncio.isfuture(result):
+            call._leave()
+            result.add_done_callback(lambda done: self._done(call, done))
+            return result
         if not call._ended:
-            try:
-                if call.response is None:
-                    call.response = cast("str | None", (self._response or answer_in)(result))
-            except Exception as error:  # noqa: BLE001 -- the app's call goes on
-                self._delivery.failure("capture (response)", error)
-            try:
-                if call.documents is None:
-                    documents = (self._documents or documents_in)(result)
-                    call.documents = cast("Iterable[object] | None", documents)
-            except Exception as error:  # noqa: BLE001 -- the app's call goes on
-                self._delivery.failure("capture (documents)", error)
+            readers = {"response": self._response or answer_in}
+            readers["documents"] = self._documents or documents_in
+            for field, reader in readers.items():
+                try:
+                    if getattr(call, field) is None:
+                        setattr(call, field, reader(result))
+                except Exception as error:  # noqa: BLE001 -- the app's call goes on
+                    self._delivery.failure(f"capture ({field})", error)
         self._end(call, None)
         return result
+
+    def _done(self, call: CallInProgress, future: Any) -> None:
+        """End the call with a future that is done."""
+        # `exception()` would mark it as seen, and the app's loop would not log it.
+        error = asyncio.CancelledError() if future.cancelled() else future._exception
+        if error is None:
+            self._returned(call, future.result())
+        else:
+            self._end(call, error)
 
     # --- streams: the call is current only while an item is produced, not while the app has it
 
@@ -392,8 +399,7 @@ class capture_call:  # in lower case, as in contextlib: it is read as a verb
         """Keep the text and the documents of an item of a stream."""
         if call._ended:
             return
-        if call._items is None:
-            call._items = []
+        call._items = call._items or []
         try:
             text = item if self._response is None else self._response(item)
             if text is not None:

@@ -14,8 +14,7 @@ from collections.abc import (
 )
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from functools import partial
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel
@@ -221,10 +220,8 @@ def made_record(
             delivery.failure(f"capture ({field})", error)
             return default
 
-    if vars(call).keys() != FIELDS:
-        for name in vars(call).keys() - FIELDS:
-            missing = AttributeError(f"a call has no field {name!r}")
-            delivery.failure(f"capture ({name})", missing)
+    for name in vars(call).keys() - FIELDS:
+        delivery.failure(f"capture ({name})", AttributeError(f"a call has no field {name!r}"))
     shown = read("documents", lambda given: _documents(given, delivery), call.documents, None)
     return to_call(
         Context(shown or (), "none" if shown is None else "dataflow", ()),
@@ -260,8 +257,8 @@ def as_text(given: object) -> str:
 
 
 def _label(given: object) -> str:
-    """Return an id as text."""
-    return str(given) if type(given) is int else as_text(given)
+    """Return an id as text; an integer may be NumPy's."""
+    return str(given) if type(given) is not bool and isinstance(given, Integral) else as_text(given)
 
 
 def _seconds(given: object) -> float:
@@ -331,10 +328,6 @@ _TEXTS = ("text", "page_content", "content")
 _NAMES = ("id", "node_id", "id_")
 
 
-def _attribute(item: object, name: str) -> object:
-    return getattr(item, name, None)
-
-
 def _seen(item: object, score: object = None) -> Snapshot:
     """Copy a document of any class, by its attributes or keys.
 
@@ -346,7 +339,9 @@ def _seen(item: object, score: object = None) -> Snapshot:
         return _seen(*item)
 
     is_dict = type(item) is dict or isinstance(item, Mapping)  # the second takes 1 µs
-    get: Callable[[str], Any] = cast(Any, item).get if is_dict else partial(_attribute, item)
+    get: Callable[[str], Any] = (
+        cast(Any, item).get if is_dict else lambda name: getattr(item, name, None)
+    )
     content = None if is_dict else get("get_content")
     # LlamaIndex's method before `text`, which raises for a node that is not a text.
     texts = (content(),) if callable(content) else map(get, _TEXTS)

@@ -28,6 +28,7 @@ from rag_eval_integrations.records import DocumentsFrom
 _GRADE = re.compile("score|grad|relevan|ground", re.IGNORECASE)
 _WHY = re.compile("expla|reason", re.IGNORECASE)
 _MIN_TELLING = 16  # characters from which a generated text does not occur elsewhere by chance
+_LABEL = r"(?:.*[:.)\]*|-][ \t]|.*>)?"  # in a line: "Summary: ", "1. ", "- ", "<summary>"
 
 
 def writers_of(
@@ -54,19 +55,31 @@ def writers_of(
         for request, text in reversed(texts):
             if text == plain:
                 return (request,), True
-        telling = [(request, text) for request, text in texts if len(text) >= _MIN_TELLING]
-        inside = [(request, text) for request, text in telling if text in plain]
+        inside = [(request, text) for request, text in texts if _holds(plain, text)]
         if inside:
             return [
                 request
                 for position, (request, text) in enumerate(inside)
                 # A draft that a later text repeats is not what was answered.
-                if not any(text in later for _, later in inside[position + 1 :])
+                if plain.count(text) > sum(later.count(text) for _, later in inside[position + 1 :])
             ], True
         around = [request for request, text in texts if plain in text]
         if around and (len(plain) >= _MIN_TELLING or len(around) == 1):
             return around[-1:], True
     return asked[-1:], False
+
+
+def _holds(message: str, text: str) -> bool:
+    """Return whether a message holds a generated text, and not by chance.
+
+    A short text has to be a line by itself or, unless it is "yes" or the like, what follows a
+    label. A number may be a page's.
+    """
+    if len(text) >= _MIN_TELLING or text not in message:
+        return text in message
+    label = "" if " " not in text and is_no_answer("", text) else _LABEL
+    line = rf"(?m)^{label}[ \t]*{re.escape(text)}[ \t]*(?:$|<)"
+    return any(map(str.isalpha, text)) and re.search(line, message) is not None
 
 
 def context_of(
@@ -392,9 +405,9 @@ def _feeding(
     feeding: list[ModelRequest] = []
     for request in reversed(asked):
         text = (request.written() or "").strip()
-        if request in writers or request.is_open or len(text) < _MIN_TELLING:
+        if request in writers or request.is_open or not text:
             continue
-        if any(request.ended < begun and text in prompt for prompt, begun in prompts):
+        if any(request.ended < begun and _holds(prompt, text) for prompt, begun in prompts):
             # What a prompt said before a model wrote it, an example's words for instance, stands in
             # the writers' prompts for its own sake; but not the words of a document that does not.
             quoted = any(
@@ -403,7 +416,7 @@ def _feeding(
             )
             first = min(other.ended for other in asked if (other.written() or "").strip() == text)
             if not quoted and any(
-                text in message
+                _holds(message, text)
                 for other in asked
                 if other.begun < first
                 for message in other.prompt
@@ -411,7 +424,9 @@ def _feeding(
                 continue
             feeding.insert(0, request)
             prompts += [(message, request.begun) for message in request.prompt]
-    return feeding
+    # Short texts by themselves may be a router's: they count beside a summary.
+    known = any(len((request.written() or "").strip()) >= _MIN_TELLING for request in feeding)
+    return feeding if known else []
 
 
 def _flow(

@@ -15,6 +15,7 @@ from asyncio import CancelledError
 from collections.abc import Iterable, Iterator, Mapping
 from contextvars import Context
 from datetime import UTC, datetime
+from numbers import Real
 from types import SimpleNamespace
 from typing import Any, TypedDict
 from uuid import UUID, uuid4
@@ -22,7 +23,15 @@ from uuid import UUID, uuid4
 from rag_eval_integrations.capture._calls import finite, json_object
 from rag_eval_integrations.capture._retrieval import gold_ids
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.langchain._values import answer_of, history_of, question_of
+from rag_eval_integrations.langchain._documents import documents_of
+from rag_eval_integrations.langchain._values import (
+    HUMAN,
+    LISTS,
+    answer_of,
+    history_of,
+    message_of,
+    question_of,
+)
 from rag_eval_integrations.langchain.handler import RagEvalCallbackHandler
 from rag_eval_integrations.records import Capture, Document, RagCall
 
@@ -47,7 +56,7 @@ class Values(TypedDict, total=False):
     """The app's input: a string, messages, or a dict with `question`, `query`, `input` …"""
     outputs: object
     """The app's output: a string, messages, or a dict with `answer`, `result`, `output` …; it may
-    hold the documents as well (`documents`, `context` …)."""
+    hold the documents as well (`documents`, `context` …, or messages of tools)."""
     context: object
     """The documents: a string, a list, or a dict with `documents` or `context`."""
     reference_outputs: object
@@ -186,7 +195,23 @@ def _documents_given(values: Values) -> tuple[Document, ...] | None:
     if given is not None:
         return _all([given] if isinstance(given, str) else given, "context")
     documents = documents_in(values.get("outputs"), "outputs")
-    return documents_in(values.get("inputs"), "inputs") if documents is None else documents
+    documents = documents_in(values.get("inputs"), "inputs") if documents is None else documents
+    return _found_by_tools(values.get("outputs")) if documents is None else documents
+
+
+def _found_by_tools(outputs: object) -> tuple[Document, ...] | None:
+    """Find what tools returned to the last question: their documents, else their texts."""
+    messages = outputs.get("messages") if isinstance(outputs, Mapping) else outputs
+    found: list[object] = []
+    for item in messages if isinstance(messages, LISTS) else ():
+        message = message_of(item)
+        if message is not None and message.role in HUMAN:
+            found = []
+        elif message is not None and message.role == "tool":
+            is_dict = isinstance(item, dict)
+            artifact = item.get("artifact") if is_dict else getattr(item, "artifact", None)
+            found += documents_of(artifact) or filter(None, [message.text])
+    return _all(found, "outputs['messages']") if found else None
 
 
 def reference_in(outputs: object) -> str | None:
@@ -228,7 +253,7 @@ def _document(item: Any, field: str, score: object = None) -> Document:
         return Document(item, score=finite(score))
     if isinstance(item, Document):
         return item
-    if isinstance(item, tuple) and len(item) == 2:
+    if isinstance(item, list | tuple) and len(item) == 2 and isinstance(item[1], Real | None):
         return _document(item[0], field, item[1])
     is_dict = isinstance(item, Mapping)
     read = item.get if is_dict else lambda key: getattr(item, key, None)

@@ -20,6 +20,7 @@ from langchain_core.runnables.config import merge_configs
 from rag_eval_integrations import _loop
 from rag_eval_integrations.capture._calls import json_object, json_value
 from rag_eval_integrations.capture._retrieval import gold_ids
+from rag_eval_integrations.capture._uncaptured import ToolDocuments
 from rag_eval_integrations.dataset._asking import (
     Answered,
     AskingOptions,
@@ -29,12 +30,17 @@ from rag_eval_integrations.dataset._asking import (
     evaluate_asked,
     threads_for,
 )
+from rag_eval_integrations.dataset._values import id_from, plain
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations import Evaluations
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.langchain._given import reference_in, relevant_ids_in
 from rag_eval_integrations.langchain._values import answer_of, question_of
-from rag_eval_integrations.langchain.handler import RagEvalCallbackHandler
+from rag_eval_integrations.langchain.handler import (
+    DocumentsHook,
+    RagEvalCallbackHandler,
+    ResponseHook,
+)
 from rag_eval_integrations.records import RagCall
 
 # --- Examples, read from any of the accepted forms
@@ -76,14 +82,14 @@ def example_from(
     gold = fields["relevant_ids"] if "relevant_ids" in fields else relevant_ids_in(outputs)
     asked = fields.get("question")
     metadata = fields.get("metadata")
-    label = fields.get("id")
+    label = plain(fields.get("id"))  # pandas has NaN where a value is missing
     return Example(
         given=given,
         text=asked if isinstance(asked, str) else question_of(given),
         reference=reference,
-        label=_digest(given, reference) if label in (None, "") else str(label),
+        label=_digest(given, reference) if label in (None, "") else str(id_from(label)),
         metadata=json_object(metadata) if isinstance(metadata, Mapping) else {},
-        relevant_ids=gold_ids(gold, f"{place}.relevant_ids"),
+        relevant_ids=gold_ids(plain(gold), f"{place}.relevant_ids"),
     )
 
 
@@ -106,7 +112,10 @@ def _fields(item: object, place: str) -> Mapping[str, Any]:
 
 def _digest(given: object, reference: str | None) -> str:
     """Return an id made of a question's input and reference."""
-    text = json.dumps([json_value(given), reference], sort_keys=True)
+    try:
+        text = json.dumps([given, reference], sort_keys=True, default=str)
+    except Exception:  # noqa: BLE001 -- keys that cannot be sorted, or an object's own `__str__`
+        text = json.dumps([json_value(given), reference], sort_keys=True)
     return hashlib.sha256(text.encode("ascii")).hexdigest()[:16]
 
 
@@ -125,6 +134,10 @@ class Options(AskingOptions, total=False):
     `question`."""
     config: RunnableConfig
     """Config of every call of the chain; its callbacks are kept."""
+    documents: DocumentsHook
+    response: ResponseHook
+    tool_documents: ToolDocuments
+    """These three are those of `RagEvalCallbackHandler`."""
 
 
 def evaluate_dataset(
@@ -136,6 +149,8 @@ def evaluate_dataset(
     async client might not belong. Arguments, result and errors are those of `aevaluate_dataset`.
     """
     runnable, read = _read(chain, examples, evaluator, options)
+    if isinstance(runnable, RunnableLambda) and not hasattr(runnable, "func"):
+        raise ConfigurationError("chain", chain, "is async: use `await aevaluate_dataset(...)`")
     with threads_for(_asking_options(options)) as in_thread:
 
         def ask(given: object, config: RunnableConfig) -> Awaitable[object]:
@@ -164,7 +179,8 @@ async def aevaluate_dataset(
         examples: the examples; all of them are read before the first one is run.
         evaluator: evaluates the calls.
         **options: see `Options`: `make_input`, `config`, `max_concurrency`, `timeout`, `out`,
-            `resume`, `overwrite`, `progress`.
+            `resume`, `overwrite`, `progress`; and `documents`, `response` and `tool_documents` of
+            `RagEvalCallbackHandler`, for what the usual capture cannot find.
 
     Returns:
         `Evaluations`: one per example, in the examples' order; `id`, `reference`, `relevant_ids`
@@ -179,7 +195,8 @@ async def aevaluate_dataset(
     return await _evaluated(runnable.ainvoke, read, evaluator, options)
 
 
-_OWN = ("make_input", "config")  # the options of a chain that are not in `AskingOptions`
+_HOOKS = ("documents", "response", "tool_documents")
+_OWN = ("make_input", "config", *_HOOKS)  # the options that are not in `AskingOptions`
 _Ask = Callable[[Any, RunnableConfig], Awaitable[object]]
 
 
@@ -205,6 +222,7 @@ def _read(
         raise ConfigurationError("chain", chain, "should be a runnable or a function of the input")
     if isinstance(examples, str | Mapping):
         raise ConfigurationError("examples", examples, "should be a list of examples")
+    _handler(print, options)  # refuses hooks that cannot be used
     runnable = chain if isinstance(chain, Runnable) else RunnableLambda(chain)
     read = [
         example_from(item, f"examples[{number}]", make_input)
@@ -216,6 +234,12 @@ def _read(
 def _asking_options(options: Options) -> AskingOptions:
     """Return the options that are not for the chain."""
     return cast("AskingOptions", {k: v for k, v in options.items() if k not in _OWN})
+
+
+def _handler(target: Callable[[RagCall], object], options: Options) -> RagEvalCallbackHandler:
+    """Make a handler with the hooks of the options."""
+    hooks: dict[str, Any] = {name: hook for name, hook in options.items() if name in _HOOKS}
+    return RagEvalCallbackHandler(target, **hooks)
 
 
 async def _evaluated(
@@ -230,7 +254,7 @@ async def _evaluated(
 
         def watched(target: Callable[[RagCall], object]) -> Awaitable[object]:
             """Ask the chain with a handler that captures the call."""
-            handler = RagEvalCallbackHandler(target)
+            handler = _handler(target, options)
             return ask(given, merge_configs(config, {"callbacks": [handler]}))
 
         return await captured(

@@ -180,7 +180,7 @@ def _document(node: Any, score: object, mode: MetadataMode) -> Document:
     """Make a document of a node, with its metadata as the header if they stand before the text."""
     shown = node.get_content(metadata_mode=mode)
     body = body_of(node, shown)
-    header = "" if body is None else shown[: -len(body)].strip()
+    header = "" if body is None else shown.rstrip()[: -len(body)].strip()
     return Document(
         text=body if body is not None and header else shown,
         header=header or None,

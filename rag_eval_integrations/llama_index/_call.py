@@ -11,12 +11,13 @@ from pydantic import JsonValue
 
 from rag_eval_integrations.capture._calls import Context, Snapshot, distinct, json_object, to_call
 from rag_eval_integrations.capture._traces import CallTraces
-from rag_eval_integrations.llama_index._context import FoundNodes, context
+from rag_eval_integrations.llama_index._context import RETRIEVED_IN, FoundNodes, context
 from rag_eval_integrations.llama_index._tree import CHATS, HELPERS, Span, Stage, Writing
 from rag_eval_integrations.llama_index._values import (
     LlamaIndexHooks,
     answer_of,
     body_of,
+    cited,
     earlier_messages,
     headed,
     model_arguments,
@@ -84,6 +85,8 @@ class RootSpan:
     _sources: tuple[Snapshot, ...] = ()
     _none_left = False
     """Whether the result is an empty list."""
+    _shows_none = False
+    """Whether the root's synthesizer shows the model only the question (`"generation"`)."""
     _from_hook: list[Snapshot] | None = None
     _prompt_chars = 0
 
@@ -140,6 +143,8 @@ class RootSpan:
                     request for request in self._prompts if not _prepares(request[0], span)
                 ]
             self._sightings.append(FoundNodes(span, list(nodes) if isinstance(nodes, list) else ()))
+            if span.scope is self.root:
+                self._shows_none = type(instance).__name__ == "Generation"
             if self._earlier is None and span.scope is self.root:
                 self._messages = template_messages(instance) or self._messages
         elif stage == "write":
@@ -276,8 +281,10 @@ class RootSpan:
             else:
                 seen = snapshot(node, score)
                 snapshots[id(node)] = (node, raw, seen)
-                if seen.text is not raw and (body := body_of(node, seen.text)) is not None:
-                    self._bodies[seen.text] = body
+                if seen.text is not raw or seen.text.startswith("Source "):
+                    body = body_of(node, seen.text)
+                    if body is not None:
+                        self._bodies[seen.text] = body
             taken.append(seen)
         return tuple(taken)
 
@@ -354,10 +361,17 @@ class RootSpan:
         chosen = context(
             self._sources, sightings, prompts, question, bodies, self._from_hook, last=last
         )
+        if self._shows_none and self._from_hook is None and chosen.source == "dataflow":
+            chosen = Context((), "retriever", [*chosen.documents, *chosen.unused])
         older = [seen for _, nodes in self.earlier for seen in nodes if self._from_hook is None]
         if not bodies and not older:
             return chosen
-        documents = [headed(seen, bodies.get(seen.text)) for seen in chosen.documents]
+        retrieved = [
+            seen for each in sightings if each.span.stage in RETRIEVED_IN for seen in each.nodes
+        ]
+        documents = [
+            cited(headed(seen, bodies.get(seen.text)), retrieved) for seen in chosen.documents
+        ]
         return chosen._replace(
             documents=distinct([*documents, *older]) if older else documents,
             source="prompt" if older and not documents else chosen.source,

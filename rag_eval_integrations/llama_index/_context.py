@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from rag_eval_integrations.capture._calls import Context, Snapshot, distinct
 from rag_eval_integrations.capture._prompts import in_order, reached
 from rag_eval_integrations.llama_index._tree import Span, Stage
-from rag_eval_integrations.llama_index._values import same_text
+from rag_eval_integrations.llama_index._values import part_of, same_text
 from rag_eval_integrations.records import DocumentsFrom
 
 # Within one query, chat or tool, a later stage holds what is left of an earlier one.
@@ -26,6 +26,8 @@ _RANKS: dict[Stage, int] = {
     "tool": 4,
     "answer": 4,
 }
+RETRIEVED_IN = frozenset({"retrieve", "own"})
+"""Stages in which nodes are found."""
 _MAY_EMPTY = frozenset({"postprocess", "synthesize"})
 """Stages in which an empty list means that no node is left; an answer or a tool may omit it."""
 _NODE_MAKERS = frozenset({"retrieve", "own", "postprocess"})
@@ -71,7 +73,7 @@ def context(
         [
             seen
             for sighting in sightings
-            if sighting.span.stage in ("retrieve", "own")
+            if sighting.span.stage in RETRIEVED_IN
             for seen in sighting.nodes
             if seen not in answers
         ]
@@ -190,7 +192,7 @@ def _without_answers(
         for node in nodes
         if node.id in known
         or not any(answer in node.text for answer in answers)
-        or same_text(node, retrieved)
+        or part_of(node.text, retrieved) is not None
     ]
 
 

@@ -7,6 +7,7 @@ needed. A response is never turned into a string: `str()` of a streaming respons
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
@@ -28,6 +29,7 @@ _QUESTIONS = (
     "prompt",
 )
 _ANSWERS = ("response", "answer", "result", "output", "text", "content", "message")
+_NUMBER = re.compile(r"^Source \d+:\n", re.MULTILINE)  # in a citation engine's nodes
 _MAX_DEPTH = 4  # a workflow's result may hold a response that holds a message
 _TURNS: Mapping[str, Literal["user", "assistant"]] = {
     "user": "user",
@@ -231,17 +233,22 @@ def snapshot(node: Any, score: float | None) -> Snapshot:
 
 
 def body_of(node: Any, shown: str) -> str | None:
-    """Return a node's own text where metadata stands before it in the text as shown, else None."""
+    """Return a node's own text where the text as shown has more before it, else None.
+
+    Before it are metadata, or the number that a citation engine writes into the node.
+    """
     raw = getattr(node, "text", None)
     body = raw.strip() if isinstance(raw, str) else ""
+    if number := _NUMBER.match(body):
+        body, shown = body[number.end() :].lstrip(), shown.rstrip()
     return body if body and body != shown and shown.endswith(body) else None
 
 
 def headed(seen: Snapshot, body: str | None) -> Snapshot:
-    """Part a node's text as shown into its header, the metadata, and its own text."""
+    """Part a node's text as shown into its header, what stands before its own text, and that."""
     if body is None:
         return seen
-    return seen._replace(text=body, header=seen.text[: -len(body)].strip() or None)
+    return seen._replace(text=body, header=seen.text.rstrip()[: -len(body)].strip() or None)
 
 
 def document_snapshot(node: Any, score: float | None) -> Snapshot:
@@ -256,6 +263,20 @@ def same_text(node: Snapshot, retrieved: Sequence[Snapshot]) -> bool:
     return any(
         longest in source.text or (source.text and source.text in node.text) for source in retrieved
     )
+
+
+def part_of(text: str, nodes: Sequence[Snapshot]) -> Snapshot | None:
+    """Return the node that has all lines of a text but a citation's number; None without one."""
+    lines = [line.strip() for line in _NUMBER.sub("", text, count=1).split("\n")]
+    return next((node for node in nodes if all(line in node.text for line in lines)), None)
+
+
+def cited(seen: Snapshot, retrieved: Sequence[Snapshot]) -> Snapshot:
+    """Give a citation engine's node the id of the retrieved node of which it is a part."""
+    if not _NUMBER.search(f"{seen.header}\n"):
+        return seen
+    whole = part_of(seen.text, retrieved)
+    return seen if whole is None else seen._replace(id=whole.id)
 
 
 # --- Earlier turns of a chat engine

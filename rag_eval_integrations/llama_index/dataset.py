@@ -22,6 +22,7 @@ from rag_eval_integrations.dataset._asking import (
     evaluate_asked,
     threads_for,
 )
+from rag_eval_integrations.dataset._values import id_from, plain
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations import Evaluations
 from rag_eval_integrations.evaluator import RagEvaluator
@@ -157,7 +158,8 @@ def _question(item: object, place: str) -> Question:
         return Question(item)
     if isinstance(item, QueryBundle):
         return Question(item.query_str)
-    fields = item if isinstance(item, Mapping) else {n: getattr(item, n, None) for n in _NAMES}
+    is_row = isinstance(item, Mapping)  # perhaps of pandas, which has NaN where a value is missing
+    fields = plain(item) if is_row else {n: getattr(item, n, None) for n in _NAMES}
     text = next((fields[n] for n in _NAMES[:3] if isinstance(fields.get(n), str)), None)
     if text is None:
         raise ConfigurationError(place, item, "should be a string or have a `question`")
@@ -169,7 +171,7 @@ def _question(item: object, place: str) -> Question:
     return Question(
         text,
         reference,
-        label="" if label is None else str(label),
+        label="" if label is None else str(id_from(label)),
         metadata=json_object(metadata) if isinstance(metadata, Mapping) else {},
         relevant_ids=gold_ids(fields.get("relevant_ids"), f"{place}.relevant_ids"),
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from contextvars import copy_context
@@ -12,6 +11,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
+import numpy as np
 import pytest
 
 from rag_eval_integrations._suppress import suppress_capture, suppressed
@@ -43,12 +43,10 @@ class TestRecord:
         assert call.documents == (Document(text=ANSWER),)
         assert (call.id, call.reference) == ("row-1", "Four minutes.")
         assert [turn.role for turn in call.history] == ["user", "assistant"]
-        assert call.started_at is not None
-        assert call.started_at.tzinfo is UTC
+        assert getattr(call.started_at, "tzinfo", None) is UTC
         assert (how.framework, how.status, how.documents_from) == ("plain", "ok", "dataflow")
         assert (how.metadata, how.tags) == ({"user": 7}, ("t",))
-        assert how.latency_s is not None
-        assert how.latency_s >= 0
+        assert isinstance(how.latency_s, float)
         assert from_line(RagCall, to_line(call)) == call
         assert RagCall.model_validate(call.model_dump()) == call
 
@@ -88,8 +86,7 @@ class TestRecord:
         """It returns what it delivers."""
         began = datetime.now(UTC)
 
-        fields: Any = {"id": 7, "metadata": {"user": 7}, "latency_s": 0.5, "started_at": began}
-
+        fields: Any = {"id": 7, "latency_s": 0.5, "started_at": began}
         record = record_call(captured, documents=[ANSWER], **ANSWERED, **fields)
 
         assert captured.only is record
@@ -173,26 +170,16 @@ class TestWhatCannotBeUsed:
     @pytest.mark.parametrize(
         ("field", "value", "kept"),
         [
-            ("question", 42, ""),
-            ("question", None, ""),
-            ("documents", "one text", ()),
-            ("documents", {"text": "one"}, ()),
-            ("documents", Document(text="one"), ()),
+            ("question", 42, ""), ("question", None, ""), ("documents", "one text", ()),
+            ("documents", {"text": "one"}, ()), ("documents", Document(text="one"), ()),
             ("documents", (text for text in ["a stream of the app"]), ()),
             ("documents", [object(), "kept", None, ("a", "b")], (Document(text="kept"),)),
-            ("response", ["no", "text"], None),
-            ("id", 1.5, None),
-            ("id", True, None),
-            ("reference", b"bytes", None),
-            ("history", [{"role": "nobody", "content": "x"}], ()),
-            ("history", "Hi", ()),
-            ("app", 3, None),
-            ("metadata", [1], {}),
-            ("tags", "one", ()),
-            ("tags", [1], ()),
-            ("dokuments", ["a typing error"], None),
+            ("response", ["no", "text"], None), ("id", 1.5, None), ("id", True, None),
+            ("reference", b"bytes", None), ("history", [{"role": "nobody", "content": "x"}], ()),
+            ("history", "Hi", ()), ("app", 3, None), ("metadata", [1], {}), ("tags", "one", ()),
+            ("tags", [1], ()), ("dokuments", ["a typing error"], None),
         ],
-    )
+    )  # fmt: skip
     def test_costs_only_itself(
         self, captured: Captured, log: pytest.LogCaptureFixture, field: str, value: Any, kept: Any
     ) -> None:
@@ -203,12 +190,9 @@ class TestWhatCannotBeUsed:
             setattr(call, field, value)
 
         record = captured.only
-        if field in ("metadata", "tags"):
-            assert getattr(captured.how, field) == kept
-        elif field == "id":
-            assert record.id == record.row_key[:16]
-        elif field != "dokuments":
-            assert getattr(record, field) == kept
+        holder = captured.how if field in ("metadata", "tags") else record
+        expected = record.row_key[:16] if field == "id" else kept
+        assert getattr(holder, field, None) == expected
         assert record.response == (None if field == "response" else ANSWER)
         failed = 0 if value is None else 3 if isinstance(kept, tuple) and len(kept) == 1 else 1
         assert capture_failures() == failed
@@ -216,13 +200,15 @@ class TestWhatCannotBeUsed:
         assert from_line(RagCall, to_line(record)) == record
 
     def test_any_collection_will_do(self, captured: Captured) -> None:
-        """Only what can be read once is refused."""
+        """Only what can be read once is refused; as an id, also a number of NumPy's, of a frame."""
         with capture_call(captured, QUESTION) as call:
             call.documents = {"first": "a", "second": "b"}.values()
             call.history = [("user", "Hi")]
+            call.id = np.int64(7)  # type: ignore[assignment]
 
         assert captured.only.documents == (Document(text="a"), Document(text="b"))
         assert captured.only.history == (Turn(role="user", content="Hi"),)
+        assert captured.only.id == "7"
         assert capture_failures() == 0
 
     @pytest.mark.parametrize(("latency", "started"), [(-1.0, None), (None, "now"), ("1", None)])
@@ -243,7 +229,7 @@ class TestWhatCannotBeUsed:
 
         async def later(call: RagCall) -> None: ...
 
-        for target in (None, later, RagEvaluator):
+        for target in (None, later, RagEvaluator, RagEvaluator(), "embedded"):
             with pytest.raises(ConfigurationError, match="target"):
                 capture_call(target, QUESTION)  # type: ignore[arg-type]
             with pytest.raises(ConfigurationError, match="target"):
@@ -299,23 +285,6 @@ class TestEnds:
 
         assert (captured.how.status, captured.only.response) == ("aborted", "half")
 
-    def test_a_generator_around_the_block_that_is_closed_is_aborted(
-        self, captured: Captured
-    ) -> None:
-        """A block in the app's own generator sees the close."""
-
-        def stream() -> Generator[str, None, None]:
-            with capture_call(captured, QUESTION) as call:
-                for token in ("a", "b"):
-                    call.response = (call.response or "") + token
-                    yield token
-
-        tokens = stream()
-        assert next(tokens) == "a"
-        tokens.close()
-
-        assert (captured.how.status, captured.only.response) == ("aborted", "a")
-
     def test_a_block_may_end_in_another_context(self, captured: Captured) -> None:
         """As generator dependencies of web frameworks do, whose halves run in two threads."""
         block = capture_call(captured, QUESTION)
@@ -359,8 +328,7 @@ class TestTarget:
         record, _ = log.records
         assert record.name == "rag_eval_integrations.capture"
         assert "broken" in record.getMessage()
-        assert record.exc_info is not None
-        assert "the target is down" in str(record.exc_info[1])
+        assert "the target is down" in str(record.exc_info)
 
     def test_is_called_in_the_thread_of_the_end_and_is_not_captured(self) -> None:
         """Calls that the target itself makes are not captured, in any framework."""
@@ -389,19 +357,6 @@ class TestTarget:
 
 
 class TestAtOnce:
-    def test_a_call_inside_of_a_call_is_its_own(self, captured: Captured) -> None:
-        """The inner one is delivered first, and neither has the other's documents."""
-        with capture_call(captured, "outer") as outer:
-            assert current_call() is outer
-            with capture_call(captured, "inner") as inner:
-                assert current_call() is inner
-                current_call().documents = ["inner"]
-            current_call().response = "outer"
-
-        assert [call.question for call in captured.calls] == ["inner", "outer"]
-        assert [len(call.documents) for call in captured.calls] == [1, 0]
-        assert [call.response for call in captured.calls] == [None, "outer"]
-
     def test_many_threads_with_one_object(self, captured: Captured) -> None:
         """No cross-talk: each record holds what its own thread set."""
         block = capture_call(captured)
@@ -450,9 +405,8 @@ class TestAtOnce:
 
 
 def assert_own(captured: Captured) -> None:
-    assert len(captured.calls) == 20
+    assert sorted(call.question for call in captured.calls) == sorted(map(str, range(20)))
     for call in captured.calls:
         assert call.documents == (Document(text=call.question),)
         assert call.response == call.question
-    assert len({call.question for call in captured.calls}) == 20
     assert capture_failures() == 0

@@ -124,6 +124,20 @@ class Captured:
         return [ids(call.documents) for call in self.calls]
 
     @property
+    def responses(self) -> list[str | None]:
+        return [call.response for call in self.calls]
+
+    @property
+    def ended(self) -> tuple[str | None, str]:
+        """The answer, and what became of the call."""
+        return self.only.response, self.how.status
+
+    @property
+    def exchange(self) -> tuple[str, str | None]:
+        """The question and the answer."""
+        return self.only.question, self.only.response
+
+    @property
     def substances(self) -> list[dict[str, Any]]:
         return [substance(call) for call in self.calls]
 

@@ -118,10 +118,9 @@ class TestResponse:
             find=lambda s: {"context": Sections().invoke(s["better"])},
             write=lambda s: {"final_report": model().invoke(joined(s["context"])).text},
         )
-
         app.invoke({"question": QUESTION}, captured.config)
 
-        assert captured.only.response == ANSWER
+        assert captured.responses == [ANSWER]
 
     @pytest.mark.parametrize("key", ["final_summary", "final_answer"])
     def test_final_key(self, captured: Captured, key: str) -> None:
@@ -166,7 +165,7 @@ class TestLastMessage:
         app = agentic(calls_tool("kettle", text=thought), answer)
         await run(app, asked(), way, captured.config)
 
-        assert (captured.only.question, captured.only.response) == (QUESTION, answer)
+        assert captured.exchange == (QUESTION, answer)
         assert captured.ids == ["a", "b", "c"]
 
     def test_second_turn(self, captured: Captured) -> None:
@@ -180,8 +179,9 @@ class TestLastMessage:
         app.invoke(asked("And the base?"), captured.remembering)
 
         first, second = captured.calls
-        assert (first.response, first.history) == (opens, ())
-        assert (second.question, second.response) == ("And the base?", "It turns all the way.")
+        assert captured.questions == ["And the lid?", "And the base?"]
+        assert captured.responses == [opens, "It turns all the way."]
+        assert first.history == ()
         assert [turn.content for turn in second.history][::2] == ["And the lid?", opens]
 
     def test_call_of_a_tool(self, captured: Captured) -> None:
@@ -241,8 +241,12 @@ class TestGrader:
         assert captured.ids == ["a", "b", "c"]
 
 
-def two_turns(captured: Captured, find: Any, write: Any) -> None:
+def two_turns(captured: Captured, find: Any, shown: Any = joined) -> None:
     """Ask a graph that remembers about the lid, then about the base."""
+
+    def write(state: State) -> State:
+        return {"answer": model().invoke(shown(state["context"]) + state["question"]).text}
+
     app = graph(State, find=find, write=write, checkpointer=InMemorySaver())
     app.invoke({"question": "lid"}, captured.remembering)
     app.invoke({"question": "base"}, captured.remembering)
@@ -261,13 +265,10 @@ class TestTurns:
                 return {"context": Named().invoke(state["question"])}
             return {"context": Named()._get_relevant_documents(state["question"], run_manager=None)}
 
-        def write(state: State) -> State:
-            return {"answer": model().invoke(shown(state["context"]) + state["question"]).text}
-
-        two_turns(captured, find, write)
+        two_turns(captured, find, shown)
 
         assert captured.ids_by_call == [["lid"], ["base"]]
-        assert [call.capture and call.capture.not_in_prompt for call in captured.calls] == [(), ()]
+        assert not any(call.capture and call.capture.not_in_prompt for call in captured.calls)
 
     def test_no_retrieval_in_this_turn(self, captured: Captured) -> None:
         """A turn that answers from what the state holds: these are its documents."""
@@ -275,10 +276,7 @@ class TestTurns:
         def find(state: State) -> State:
             return {} if state.get("context") else {"context": sections()}
 
-        def write(state: State) -> State:
-            return {"answer": model().invoke(joined(state["context"]) + state["question"]).text}
-
-        two_turns(captured, find, write)
+        two_turns(captured, find)
 
         assert captured.ids_by_call == [["a", "b", "c"]] * 2
 

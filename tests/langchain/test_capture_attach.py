@@ -14,13 +14,10 @@ from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
-from rag_eval_integrations.langchain import LangChainModel, RagEvalCallbackHandler
 from rag_eval_integrations.langchain import handler as attach
-from rag_eval_integrations.models.completion import CompletionRequest, Message
-from rag_eval_integrations.records import RagCall
 
 from .apps import QUESTION, State, graph, retriever_tool
-from .conftest import ANSWER, PROMPT, Captured, Sections, joined, model, rag_chain
+from .conftest import ANSWER, PROMPT, Captured, Sections, capture_of, joined, model, rag_chain
 
 
 @pytest.fixture
@@ -69,14 +66,14 @@ class TestGlobally:
 
     def test_several(self, everywhere: Captured) -> None:
         """Two handlers each observe every call; slots in LangChain's list are used again."""
-        calls: list[RagCall] = []
         for _ in range(10):
-            other = RagEvalCallbackHandler(calls.append)
-            other.attach_globally()
+            other = Captured()
+            other.handler.attach_globally()
             rag_chain().invoke(QUESTION)
-            other.detach()
+            other.handler.detach()
+            assert other.substances == everywhere.substances[-1:]
 
-        assert len(calls) == len(everywhere.calls) == 10
+        assert len(everywhere.calls) == 10
         assert len(attach._SLOTS) <= 2
 
     def test_detached_in_the_middle(self, everywhere: Captured) -> None:
@@ -92,31 +89,10 @@ class TestGlobally:
 
     def test_app_without_rag(self, everywhere: Captured) -> None:
         """Models, tools and chains without documents are no RAG calls."""
-        model().invoke("Hello")
         (PROMPT | model()).invoke({"context": "", "question": QUESTION})
-        Sections().invoke(QUESTION)
         retriever_tool().invoke(QUESTION)
 
         assert everywhere.calls == []
-
-    async def test_judge_of_the_same_framework(self, everywhere: Captured) -> None:
-        """A judge's own calls, made while a call is evaluated, are not observed."""
-        judge, answers = LangChainModel(model("yes")), []
-        request = CompletionRequest(messages=(Message(role="user", content="Is it so?"),))
-
-        def evaluate(call: RagCall) -> None:
-            answers.append(asyncio.run(judge.complete(request)).text)
-            rag_chain().invoke("A RAG chain inside of the judge")
-
-        handler = RagEvalCallbackHandler(evaluate)
-        handler.attach_globally()
-        try:
-            await asyncio.to_thread(rag_chain().invoke, QUESTION)
-        finally:
-            handler.detach()
-
-        assert answers == ["yes"]
-        assert everywhere.questions == [QUESTION]
 
 
 class TestGiven:
@@ -149,14 +125,10 @@ class TestBlock:
             filled = PROMPT.invoke({"context": joined(retrieved), "question": QUESTION})
             call.response = model().invoke(filled).text + " Really."
 
-        record = captured.only
-        assert (record.question, record.response) == (QUESTION, ANSWER + " Really.")
-        assert (record.app, captured.how.tags, captured.how.metadata) == (
-            "app",
-            ("t",),
-            {"user": 7},
-        )
+        assert captured.exchange == (QUESTION, ANSWER + " Really.")
         assert captured.found == (["a", "b", "c"], "prompt", [])
+        how = captured.how
+        assert (captured.only.app, how.tags, how.metadata) == ("app", ("t",), {"user": 7})
 
     async def test_async_code(self, captured: Captured) -> None:
         """So in async code, several blocks at once; the model's text is the response."""
@@ -168,9 +140,8 @@ class TestBlock:
 
         await asyncio.gather(*(ask(f"q{i}") for i in range(10)))
 
-        assert {call.question: call.response for call in captured.calls} == {
-            f"q{i}": f"Re: q{i}" for i in range(10)
-        }
+        assert {*captured.questions} == {f"q{i}" for i in range(10)}
+        assert captured.responses == [f"Re: {question}" for question in captured.questions]
 
     def test_error(self, captured: Captured) -> None:
         """What the block raises comes through, and the call is an error."""
@@ -194,9 +165,8 @@ class TestBlock:
 
         assert app.invoke(Command(resume=ANSWER), around.remembering)["answer"] == ANSWER
         assert around.ids_by_call == captured.ids_by_call == [["a", "b", "c"]] * 2
-        assert [(c.capture.tags, c.capture.metadata) for c in captured.calls if c.capture] == [
-            ((), {})
-        ] * 2
+        kept = [(how.tags, how.metadata) for how in map(capture_of, captured.calls)]
+        assert kept == [((), {})] * 2
 
     def test_generator_in_copied_contexts(self, captured: Captured) -> None:
         """A block may end in another context than it began in, as in a web server's streams."""
@@ -216,9 +186,7 @@ class TestBlock:
         manager = CallbackManager.configure(inheritable_callbacks=[captured.handler])
         root = manager.on_chain_start({}, {"question": QUESTION}, name="rag")
         config: Any = {"callbacks": root.get_child()}
-        retrieved = Sections().invoke(QUESTION, config)
-        answer = model().invoke(joined(retrieved), config).text
+        answer = model().invoke(joined(Sections().invoke(QUESTION, config)), config).text
         root.on_chain_end({"answer": answer})
 
-        assert captured.only.response == ANSWER
-        assert captured.ids == ["a", "b", "c"]
+        assert (captured.responses, captured.ids) == ([ANSWER], ["a", "b", "c"])

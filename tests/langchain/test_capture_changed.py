@@ -9,12 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
-
-from rag_eval_integrations.capture._prompts import Unclaimed
 
 from .apps import QUESTION
 from .conftest import Captured, Sections, joined, model, rag_chain
@@ -44,8 +40,13 @@ class TestChanged:
         ],
         ids=["tags", "cut", "case", "spaces", "head"],
     )
-    def test_is_not_left_out(self, captured: Captured, change: Callable[[str], str]) -> None:
+    @pytest.mark.parametrize("searched", [4_000_000, -1], ids=["searched", "looked up"])
+    def test_is_not_left_out(
+        self, captured: Captured, change: Any, searched: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """Beside a document that stays as it is, changed ones are not said to be left out."""
+        most = "rag_eval_integrations.capture._prompts._PIECES_BY_SEARCHING"
+        monkeypatch.setattr(most, searched)
         shown = "\n".join([PAGES[1], change(PAGES[0]), change(PAGES[2])])
 
         assert run(captured, PAGES, lambda _: shown) == (["1", "0", "2"], "dataflow", [])
@@ -60,7 +61,7 @@ class TestChanged:
     def test_other_alphabets(self, captured: Captured) -> None:
         """Letters that are written as several characters are the same letters."""
         texts = [
-            "Die Größe der Tür beträgt genau zwei Meter.",
+            "Die Größe der Tür ist genau zwei Meter.",
             "鍋は四分で沸騰し、蓋は片手で開きます。",
         ]
         shown = unicodedata.normalize("NFD", "\n\n".join(texts))
@@ -69,10 +70,8 @@ class TestChanged:
 
     def test_many_in_a_long_prompt(self, captured: Captured) -> None:
         """A few changed documents out of hundreds are found as well."""
-        texts = [
-            "".join(f"Fact {i} of part {part} is {i * part}. " for part in range(40))
-            for i in range(200)
-        ]
+        parts = range(40)
+        texts = ["".join(f"Fact {i} of {n} is {i * n}. " for n in parts) for i in range(200)]
 
         shown = html.escape("\n".join(texts[i].upper() for i in (150, 7, 33)))
 
@@ -130,9 +129,8 @@ class TestSingleDocuments:
     @pytest.mark.parametrize("bare", [True, False], ids=["bare", "dict"])
     def test_indexing(self, captured: Captured, bare: bool) -> None:
         """One document and no question is no RAG call: so an index is filled."""
-        chain: Any = RunnableLambda(lambda given: {"page": PAGE, "n": 1}) | RunnableLambda(
-            lambda given: model().invoke(given["page"].page_content).text
-        )
+        given: Any = RunnableLambda(lambda _: {"page": PAGE, "n": 1})
+        chain = given | (lambda state: model().invoke(state["page"].page_content).text)
 
         chain.invoke(PAGE if bare else {"page": PAGE}, captured.config)
 
@@ -147,15 +145,3 @@ class TestSingleDocuments:
         chain.invoke(QUESTION, captured.config)
 
         assert captured.found == (["a", "b", "c"], "dataflow", [])
-
-
-class TestReached:
-    @given(st.lists(st.text(min_size=1, max_size=400), max_size=5), st.text(max_size=2_000))
-    def test_lookup_is_search(self, texts: list[str], prompt: str) -> None:
-        """Pieces that are looked up in a set are those that a search finds."""
-        numbered = dict(enumerate([*texts, prompt[3:200]]))
-        searched = Unclaimed(prompt, ()).traces(numbered, changed=True)
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("rag_eval_integrations.capture._prompts._PIECES_BY_SEARCHING", -1)
-            assert Unclaimed(prompt, ()).traces(numbered, changed=True) == searched

@@ -57,15 +57,13 @@ class TestNestedRetrievers:
         """A reranker's score is kept, whether beside the document or in its metadata."""
 
         def rerank(retrieved: list[Document]) -> list[Document]:
-            return [
-                Document(d.page_content, metadata={"relevance_score": 0.25 + i})
-                for i, d in enumerate(retrieved[:2])
-            ]
+            score = {"relevance_score": 0.25}
+            return [Document(document.page_content, metadata=score) for document in retrieved[::2]]
 
         rag_chain(Sections() | RunnableLambda(rerank)).invoke(QUESTION, captured.config)
 
-        assert [document.score for document in captured.only.documents] == [0.25, 0.5]
-        assert captured.ids == ["a", "b"]
+        scores = [(document.id, document.score) for document in captured.only.documents]
+        assert scores == [("a", 0.25), ("c", 0.25)]
 
     def test_duplicates_count_once(self, captured: Captured) -> None:
         """A text that two retrievers found is one document; one without text reaches no prompt."""
@@ -99,17 +97,13 @@ class TestOtherSources:
         chain.invoke(QUESTION, captured.config)
 
         assert captured.found == (["a", "b", "c"], "prompt", [])
-        assert captured.how.retrievers == ()
         first = captured.only.documents[0]
-        assert first.metadata == {"page": 3}
+        assert (captured.how.retrievers, first.metadata) == ((), {"page": 3})
         assert first.score == (0.25 if isinstance(give()[0], tuple) else None)
 
     @pytest.mark.parametrize(
         ("chain", "source"),
-        [
-            (FROM_INPUT | PROMPT | model(), "prompt"),
-            (RunnableLambda(lambda given: ANSWER), "dataflow"),
-        ],
+        [(FROM_INPUT | PROMPT | model(), "prompt"), (RunnableLambda(lambda _: ANSWER), "dataflow")],
         ids=["model", "no model"],
     )
     def test_documents_in_the_input(self, captured: Captured, chain: Any, source: str) -> None:
@@ -120,17 +114,18 @@ class TestOtherSources:
         assert captured.only.question == QUESTION
 
 
+def text(said: str) -> dict[str, str]:
+    return {"type": "text", "text": said}
+
+
 class TestPrompt:
     @pytest.mark.parametrize(
         "blocks",
         [
-            lambda first, second: [
-                {"type": "text", "text": f"{first}\n\n{second}"},
-                {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}},
-            ],
-            lambda first, second: [
-                {"type": "document", "source": {"type": "text", "data": first}},
-                {"type": "search_result", "content": [{"type": "text", "text": second}]},
+            lambda a, b: [text(f"{a}\n\n{b}"), {"type": "image_url", "image_url": {"url": "x"}}],
+            lambda a, b: [
+                {"type": "document", "source": {"type": "text", "data": a}},
+                {"type": "search_result", "content": [text(b)]},
             ],
         ],
         ids=["text and image", "attachments"],
@@ -140,7 +135,7 @@ class TestPrompt:
 
         def prompt(retrieved: list[Document]) -> list[Any]:
             shown = blocks(retrieved[0].page_content, retrieved[1].page_content)
-            return [HumanMessage([*shown, {"type": "text", "text": QUESTION}])]
+            return [HumanMessage([*shown, text(QUESTION)])]
 
         (Sections() | RunnableLambda(prompt) | model()).invoke(QUESTION, captured.config)
 
@@ -192,21 +187,17 @@ class TestPrompt:
     def test_text_of_the_history(self, captured: Captured) -> None:
         """A short document that only an earlier turn contains did not reach the prompt."""
         retrieved = Sections(found=[Document("boils", id="yes"), *sections()[1:]])
-        history = [HumanMessage("When?"), AIMessage("It boils soon.")]
+        given = {"question": QUESTION, "chat_history": [("When?", "It boils soon.")]}
 
         def prompt(state: Any) -> list[Any]:
-            shown = SystemMessage(joined(retrieved.invoke("q")[1:]))
-            return [shown, *state["chat_history"], HumanMessage(state["question"])]
+            ((asked, answered),) = state["chat_history"]
+            turns = [HumanMessage(asked), AIMessage(answered), HumanMessage(state["question"])]
+            return [SystemMessage(joined(retrieved.invoke("q")[1:])), *turns]
 
-        (RunnableLambda(prompt) | model()).invoke(
-            {"question": QUESTION, "chat_history": history}, captured.config
-        )
+        (RunnableLambda(prompt) | model()).invoke(given, captured.config)
 
         assert captured.ids == ["b", "c"]
-        assert [(turn.role, turn.content) for turn in captured.only.history] == [
-            ("user", "When?"),
-            ("assistant", "It boils soon."),
-        ]
+        assert [turn.content for turn in captured.only.history] == ["When?", "It boils soon."]
 
     def test_changed_after_retrieval(self, captured: Captured) -> None:
         """Documents that the app overwrites in place count as the model saw them."""
@@ -257,6 +248,45 @@ class TestManyModels:
 
         assert captured.found == (["1", "2", "3"], "prompt", [])
         assert captured.only.response == (summaries[2] if refine else "All in all, fruit.")
+
+    @pytest.mark.parametrize(
+        ("said", "label", "shown"),
+        [
+            ("Nothing.", "", ["a", "b", "c"]),
+            ("NOT RELEVANT", "Summary: ", ["a", "b", "c"]),
+            ("no", "A: ", ["a"]),
+        ],
+    )
+    def test_short_summaries(
+        self, captured: Captured, said: str, label: str, shown: list[str]
+    ) -> None:
+        """A short text of another model counts as a line of the prompt; "no" may be an example's."""
+        writer = scripted("It boils in four minutes.", said, said, "Four minutes.")
+
+        def answer(question: str) -> str:
+            parts = [
+                writer.invoke(f'Sum up, or say "{said}": {document.page_content}').text
+                for document in Sections().invoke(question)
+            ]
+            return writer.invoke("\n".join(label + part for part in parts)).text
+
+        RunnableLambda(answer).invoke(QUESTION, captured.config)
+
+        assert captured.ids == shown
+
+    @pytest.mark.parametrize("said", ["I do not know.", "The manual does not say."])
+    def test_two_parts_with_the_same_text(self, captured: Captured, said: str) -> None:
+        """Of an answer that says the same twice, the documents of both parts count."""
+        first, second = (
+            rag_chain(Sections(found=[found]), llm=model(said)) for found in sections()[:2]
+        )
+
+        def both(question: str) -> str:
+            return "\n".join([first.invoke(question), second.invoke(question)])
+
+        RunnableLambda(both).invoke(QUESTION, captured.config)
+
+        assert captured.ids == ["a", "b"]
 
     def test_choice_by_a_quote(self, captured: Captured) -> None:
         """A document that a model was asked about, and that was not chosen, was not shown."""

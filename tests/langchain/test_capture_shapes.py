@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from langchain_core.chat_history import InMemoryChatMessageHistory
 from langchain_core.messages import AIMessage, ChatMessage, FunctionMessage, HumanMessage
+from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.runnables import RunnableBranch, RunnableLambda, RunnablePassthrough
+from langchain_core.runnables.history import RunnableWithMessageHistory
 from pydantic import BaseModel
 
 from .apps import QUESTION, calls_tool, scripted
-from .conftest import ANSWER, PROMPT, Captured, Sections, ids, joined, model, rag_chain
+from .conftest import ANSWER, PROMPT, Captured, Sections, capture_of, joined, model, rag_chain
 
 
 class Ask(BaseModel):
@@ -32,11 +35,20 @@ class Minutes(BaseModel):
     minutes: int
 
 
-BLOCKS: list[Any] = [
-    {"type": "reasoning", "reasoning": "Hm."},
-    {"type": "text", "text": "Four "},
-    {"type": "text", "text": "minutes."},
+PARTS = [{"type": "text", "text": text} for text in ("Four ", "minutes.")]
+BLOCKS: list[Any] = [{"type": "reasoning", "reasoning": "Hm."}, *PARTS]
+
+SAID: list[tuple[Any, tuple[str, str] | None]] = [
+    (("system", "Be brief."), ("system", "Be brief.")),
+    (HumanMessage("Hi"), ("user", "Hi")),
+    (calls_tool("kettle"), None),
+    ({"role": "tool", "content": "Found.", "tool_call_id": "1"}, ("tool", "Found.")),
+    (FunctionMessage(content="Called.", name="f"), ("tool", "Called.")),
+    (ChatMessage(content="Meanwhile", role="narrator"), None),
+    (AIMessage("Hello"), ("assistant", "Hello")),
+    ({"role": "user", "content": QUESTION}, None),
 ]
+"""Messages, and the turns that they are."""
 
 RETRIEVES = RunnablePassthrough.assign(
     context=RunnableLambda(lambda given: given["question"]) | Sections()
@@ -50,10 +62,10 @@ class TestWays:
 
         rag_chain().batch([f"q{i}" for i in range(3)], configs)
 
-        captures = {call.question: call.capture for call in captured.calls if call.capture}
-        users = {question: capture.metadata for question, capture in captures.items()}
-        assert users == {f"q{i}": {"user": i} for i in range(3)}
-        assert len({capture.run_id for capture in captures.values()}) == 3
+        captures = [*map(capture_of, captured.calls)]
+        users = {f"q{how.metadata['user']}": how.run_id for how in captures}
+        assert [*users] == captured.questions
+        assert len({*users.values()}) == 3
 
     def test_map_is_one_call(self, captured: Captured) -> None:
         """A mapped chain is one root; its answers are several, so none is given."""
@@ -93,27 +105,7 @@ class TestShapes:
     @pytest.mark.parametrize(
         ("given", "turns"),
         [
-            (
-                {
-                    "messages": [
-                        ("system", "Be brief."),
-                        HumanMessage("Hi"),
-                        calls_tool("kettle"),
-                        {"role": "tool", "content": "Found.", "tool_call_id": "1"},
-                        FunctionMessage(content="Called.", name="f"),
-                        ChatMessage(content="Meanwhile", role="narrator"),
-                        AIMessage("Hello"),
-                        {"role": "user", "content": QUESTION},
-                    ]
-                },
-                [
-                    ("system", "Be brief."),
-                    ("user", "Hi"),
-                    ("tool", "Found."),
-                    ("tool", "Called."),
-                    ("assistant", "Hello"),
-                ],
-            ),
+            ({"messages": [message for message, _ in SAID]}, [turn for _, turn in SAID if turn]),
             (
                 {"question": QUESTION, "chat_history": [("Hi", "Hello"), ("a", "b", "c"), 7]},
                 [("user", "Hi"), ("assistant", "Hello")],
@@ -133,31 +125,22 @@ class TestShapes:
     @pytest.mark.filterwarnings("ignore:.*deprecated")
     def test_history_that_a_wrapper_keeps(self, captured: Captured) -> None:
         """Turns that a wrapper puts in, below the root, are the history, too."""
-        from langchain_core.chat_history import InMemoryChatMessageHistory
-        from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
-        from langchain_core.runnables.history import RunnableWithMessageHistory
-
         kept = InMemoryChatMessageHistory()
-        prompt = ChatPromptTemplate.from_messages(
-            [("system", "{context}"), MessagesPlaceholder("history"), ("human", "{question}")]
-        )
-        remembering = RunnableWithMessageHistory(
-            RETRIEVES.assign(context=lambda given: joined(given["context"])) | prompt | model(),
-            lambda session_id: kept,
-            input_messages_key="question",
-            history_messages_key="history",
-        )
+        turns = MessagesPlaceholder("history")
+        prompt = ChatPromptTemplate([("system", "{context}"), turns, ("human", "{question}")])
+        chain = RETRIEVES.assign(context=lambda given: joined(given["context"])) | prompt | model()
+        keys = {"input_messages_key": "question", "history_messages_key": "history"}
+        remembering = RunnableWithMessageHistory(chain, lambda session_id: kept, **keys)  # type: ignore[arg-type]  # by name
         config: Any = {**captured.config, "configurable": {"session_id": "1"}}
 
         remembering.invoke({"question": "And the lid?"}, config)
         remembering.invoke({"question": QUESTION}, config)
 
-        first, second = captured.calls
-        assert first.history == ()
-        turns = [("user", "And the lid?"), ("assistant", ANSWER)]
-        assert [(turn.role, turn.content) for turn in second.history] == turns
+        assert captured.calls.pop(0).history == ()
+        said = [("user", "And the lid?"), ("assistant", ANSWER)]
+        assert [(turn.role, turn.content) for turn in captured.only.history] == said
         # The earlier answer's words are those of a document, which was retrieved again.
-        assert ids(second.documents) == ["a", "b", "c"]
+        assert captured.ids == ["a", "b", "c"]
 
     @pytest.mark.parametrize(
         ("output", "response"),
@@ -188,5 +171,4 @@ class TestShapes:
 
         branching.invoke({"question": QUESTION}, captured.config)
 
-        assert captured.only.response == ANSWER
-        assert captured.ids == ["a", "b", "c"]
+        assert (captured.responses, captured.ids) == ([ANSWER], ["a", "b", "c"])

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
+from math import nan
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -22,6 +23,7 @@ from rag_eval_integrations.records import from_line
 from .conftest import ANSWER, cancel, capture_of, judge, rag_chain
 
 NAME = uuid4()
+SET: Any = {"metadata": {"set": "a"}}
 
 
 def evaluator() -> RagEvaluator:
@@ -100,13 +102,13 @@ class TestRows:
     @pytest.mark.parametrize(
         "example",
         [
-            {"question": "How?", "reference": "So.", "id": 7, "metadata": {"set": "a"}},
-            {"inputs": "How?", "outputs": {"answer": "So."}, "id": "7", "metadata": {"set": "a"}},
-            {"inputs": "How?", "reference_outputs": "So.", "id": 7, "metadata": {"set": "a"}},
-            RagCall("How?", ["other"], "other", id=7, reference="So.", metadata={"set": "a"}),
+            {"question": "How?", "reference": "So.", "id": 7, **SET},
+            {"inputs": "How?", "outputs": {"answer": "So."}, "id": "7", **SET},
+            {"inputs": "How?", "reference_outputs": "So.", "id": 7.0, "relevant_ids": nan, **SET},  # of pandas
+            RagCall("How?", ["other"], "other", id=7, reference="So.", **SET),
             LangSmithExample(
-                id=NAME, inputs={"question": "How?"}, outputs={"answer": "So."},
-                metadata={"set": "a"}, dataset_id=NAME, created_at=datetime.now(UTC),
+                id=NAME, inputs={"question": "How?"}, outputs={"answer": "So."}, **SET,
+                dataset_id=NAME, created_at=datetime.now(UTC),
             ),
         ],
         ids=lambda example: type(example).__name__,
@@ -126,12 +128,26 @@ class TestRows:
 
     def test_ids_are_made_of_the_example(self) -> None:
         """The same for the same example, so that a run can be resumed."""
-        first = evaluate_dataset(rag_chain(), ["a", {"question": "a"}], evaluator())
+        asked = ["a", {"question": "a"}, {"question": "a", "id": nan}]
+        first = evaluate_dataset(rag_chain(), asked, evaluator())
         assert isinstance(first, Evaluations)
         other = evaluate_dataset(rag_chain(), [{"question": "a", "reference": "b"}], evaluator())
 
-        assert first[0].id == first[1].id != other[0].id
+        assert first[0].id == first[1].id == first[2].id != other[0].id
         assert len(first[0].id) == 16
+
+    def test_hooks_find_what_the_usual_capture_does_not(self, run: Run) -> None:
+        """They are the handler's, beside the example's own question."""
+        chain: Any = RunnableLambda(lambda question: {"read": ["Press it."], "said": question})
+        hooks: Any = {
+            "documents": lambda given, out: out["read"],
+            "response": lambda out: out["said"],
+        }
+
+        (row,) = run(chain, ["How?"], evaluator(), **hooks)
+
+        assert (row.question, row.response, len(row.document_ids)) == ("How?", "How?", 1)
+        assert row.scores["adherence"].value is not None
 
     def test_a_function_is_a_chain(self) -> None:
         """What it calls is captured as below it."""
@@ -146,9 +162,8 @@ class TestRows:
         chain: Any = RunnableLambda(lambda q: "yes" if q == "a" else 7)
         rows = evaluate_dataset(chain, ["a", "b"], scorer)
 
-        codes = [row.scores["adherence"].unscored for row in rows]
-        assert [row.response for row in rows] == ["yes", ""]
-        assert codes == ["no_context", "empty_response"]
+        said = [(row.response, row.scores["adherence"].unscored) for row in rows]
+        assert said == [("yes", "no_context"), ("", "empty_response")]
         assert asked(scorer) == []
 
 
@@ -158,26 +173,20 @@ class TestErrors:
 
         A chain that cancels itself does not cancel the run; a timeout of its own is told as that.
         """
-        errors: dict[str, BaseException] = {
-            "b": ValueError("no such kettle"),
-            "c": asyncio.CancelledError(),
-            "d": TimeoutError("store is slow"),
-        }
+        slow = TimeoutError("store is slow")
+        errors = {"b": ValueError("no kettle"), "c": asyncio.CancelledError(), "d": slow}
         scorer = evaluator()
 
         rows = run(Counted(errors.get).chain, list("abcde"), scorer, timeout=30)
 
-        failures = [row.error for row in rows[1:4] if row.error]
-        assert [row.error for row in rows] == [None, *failures, None]
-        assert [failure.type for failure in failures] == [
-            "ValueError", "CancelledError", "TimeoutError",
-        ]  # fmt: skip
-        assert (failures[0].message, failures[0].stage) == ("no such kettle", "app")
-        assert failures[2].message == "store is slow"
+        failures = [row.error and (row.error.stage, row.error.type) for row in rows]
+        types = ("ValueError", "CancelledError", "TimeoutError")
+        assert failures == [None, *(("app", name) for name in types), None]
+        messages = [row.error.message for row in rows if row.error]
+        assert messages[::2] == ["no kettle", "store is slow"]
         failed = rows[1]
-        assert (failed.question, failed.response) == ("b", None)
+        assert (failed.question, failed.response, failed.flags) == ("b", None, ("capture_error",))
         assert {score.unscored for score in failed.scores.values()} == {"empty_response"}
-        assert failed.flags == ("capture_error",)
         assert asked(scorer) == ["a", "e"]
 
     async def test_a_chain_that_hangs_after_retrieval(self) -> None:
@@ -195,6 +204,15 @@ class TestErrors:
         assert (row.error.type, row.error.message) == ("TimeoutError", "no answer within 2 s")
         assert (len(row.document_ids), row.response) == (3, None)
         assert capture_of(row).status == "aborted"
+
+    def test_an_async_function_is_refused_by_the_sync_form(self) -> None:
+        """Every example would fail, and name a method that the user never called."""
+
+        async def answer(question: str) -> str:
+            return question
+
+        with pytest.raises(ConfigurationError, match="use `await aevaluate_dataset"):
+            evaluate_dataset(answer, ["a"], evaluator())
 
     async def test_cancelling_the_run(self) -> None:
         """Cancels what is under way, and nothing goes on behind the caller's back."""
@@ -274,18 +292,12 @@ class TestFile:
         assert [from_line(Evaluation, line).question for line in lines] == ["c", "a", "b", "a"]
 
     def test_a_file_made_otherwise_is_replaced_on_request(self, run: Run, tmp_path: Path) -> None:
-        """By another evaluator, or of a changed example of one id: never silently, by resuming."""
-        out = tmp_path / "o.jsonl"
-        example = {"id": 1, "question": "a", "reference": "x"}
-        run(rag_chain(), [example], evaluator(), out=out)
-        other, changed = Counted(), Counted()
+        """Of a changed example of one id: never silently, by resuming."""
+        out, changed = tmp_path / "o.jsonl", Counted()
+        run(rag_chain(), [{"id": 1, "question": "a"}], evaluator(), out=out)
 
-        def both(chain: Any, example: dict[str, Any], why: str) -> None:
-            with pytest.raises(ConfigurationError, match=why):
-                run(chain, [example], RagEvaluator(), out=out, resume=True)
-            run(chain, [example], RagEvaluator(), out=out, overwrite=True)
+        with pytest.raises(ConfigurationError, match="of other questions"):
+            run(changed.chain, [{"id": 1, "question": "b"}], evaluator(), out=out, resume=True)
+        run(changed.chain, [{"id": 1, "question": "b"}], evaluator(), out=out, overwrite=True)
 
-        both(other.chain, example, "was made by another evaluator")
-        both(changed.chain, {**example, "question": "b"}, "of other questions")
-
-        assert (other.questions, changed.questions) == (["a"], ["b"])
+        assert changed.questions == ["b"]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 from by_hand import labels_of
@@ -22,19 +22,12 @@ from langsmith.evaluation import EvaluationResult
 from langsmith.schemas import Example
 from trace_tools import LangSmithService, running
 
-from rag_eval_integrations import BackgroundEvaluator, RagCall, RagEvaluator, capture_call
+from rag_eval_integrations import BackgroundEvaluator, Evaluation, RagEvaluator
 from rag_eval_integrations._suppress import suppress_capture
-from rag_eval_integrations.errors import ConfigurationError, JudgeUnavailableError
-from rag_eval_integrations.langchain import (
-    EvaluatedRetriever,
-    LangSmithFeedback,
-    TraceEvaluator,
-    as_evaluators,
-    evaluated,
-)
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.langchain import LangSmithFeedback, TraceEvaluator, as_evaluators
 from rag_eval_integrations.langchain._given import captured_in
 from rag_eval_integrations.metrics import TRACE_SCORES
-from rag_eval_integrations.records import SentencizedCall
 from rag_eval_integrations.sinks import LangSmithSink, PartlyWrittenError
 
 from .apps import QUESTION, agent, asked, graph, retriever_tool, scripted
@@ -147,9 +140,8 @@ class TestRuns:
         assert here is not None
         assert there is not None
         assert [substance(here), substance(there)] == captured.substances * 2
-        assert capture_of(here).run_id == str(run.id)
-        assert capture_of(here).latency_s == (run.end_time - run.start_time).total_seconds()
-        assert here.started_at == run.start_time
+        how, taken = capture_of(here), (run.end_time - run.start_time).total_seconds()
+        assert (how.run_id, how.latency_s, here.started_at) == (str(run.id), taken, run.start_time)
 
     @pytest.mark.parametrize(
         ("error", "status"),
@@ -184,26 +176,21 @@ class TestRuns:
 
     def test_without_documents(self) -> None:
         """No context is said, none is invented; outputs may hold texts as documents."""
-        run = traced(RunnableLambda(lambda given: {"answer": ANSWER}), {"question": QUESTION})
-        texts = traced(
-            RunnableLambda(lambda given: {"answer": ANSWER, "context": ["One.", "Two."]}),
-            {"question": QUESTION},
-        )
-        labeller = judge()
+        labeller, bare = judge(), {"answer": ANSWER}
         evaluator = TraceEvaluator(labeller, metric="adherence")
 
+        run = traced(RunnableLambda(lambda _: bare), {"question": QUESTION})
         assert "no_context" in evaluator(run)["comment"]
-        assert evaluator(texts)["score"] == 1.0
+        texts: Any = RunnableLambda(lambda _: {**bare, "context": ["One.", "Two."]})
+        assert evaluator(traced(texts, {"question": QUESTION}))["score"] == 1.0
         assert [document.text for document in labeller.asked[0].call.documents] == ["One.", "Two."]
 
     def test_odd_values_are_left_out(self) -> None:
         """A run of other makers, with messages and values of other shapes, is still read."""
 
         def run(run_type: str, inputs: Any, outputs: Any, child_runs: Any = ()) -> Any:
-            return SimpleNamespace(
-                id=uuid4(), name="r", run_type=run_type, error=None, child_runs=child_runs,
-                inputs=inputs, outputs=outputs,
-            )  # fmt: skip
+            fields: Any = {"inputs": inputs, "outputs": outputs, "child_runs": child_runs}
+            return SimpleNamespace(id=uuid4(), name="r", run_type=run_type, error=None, **fields)
 
         messages = {"messages": [{"role": "user", "content": "Use One."}]}
         llm = run("llm", messages, {"generations": [[{"text": ANSWER}, None]]}, None)
@@ -239,17 +226,13 @@ class TestRuns:
 # --- LangSmith's runners -----------------------------------------------------------------------
 
 
-def examples(*questions: str) -> list[Example]:
-    fields: dict[str, Any] = {"outputs": {"answer": "Quick."}, "created_at": datetime.now(UTC)}
-    return [
-        Example(id=uuid4(), inputs={"question": question}, dataset_id=uuid4(), **fields)
-        for question in questions
-    ]
+def example() -> Example:
+    known: Any = {"id": uuid4(), "dataset_id": uuid4(), "created_at": datetime.now(UTC)}
+    return Example(inputs={"question": QUESTION}, outputs={"answer": "Quick."}, **known)
 
 
-def scores_of(row: Any) -> dict[str, tuple[Any, Any]]:
-    results = row["evaluation_results"]["results"]
-    return {result.key: (result.score, result.comment) for result in results}
+def scores_of(row: Any) -> dict[str, Any]:
+    return {result.key: result.score for result in row["evaluation_results"]["results"]}
 
 
 @pytest.mark.filterwarnings("ignore:'upload_(results|runs)' parameter is in beta")
@@ -258,35 +241,25 @@ class TestRunners:
         """`langsmith.evaluate` over a LangChain target: the tree has the documents.
 
         Six objects, which LangSmith calls from threads, ask once a run; a user's own function can
-        pass LangSmith's named arguments on. Where the judge fails the score is None.
+        pass LangSmith's named arguments on.
         """
-
-        def answer(call: SentencizedCall) -> Any:
-            if call.call.question == "And the lid?":
-                raise JudgeUnavailableError("503 from the judge", status=503)
-            return labels_of(["0a"], ["0a"], {"a": (["0a"], True)})
-
-        chain, labeller = rag_chain(), judge(answer)
+        chain, labeller = rag_chain(), judge()
         trace = TraceEvaluator(labeller, metric="adherence")
 
         def mine(inputs: Any, outputs: Any, reference_outputs: Any) -> dict[str, Any]:
             given = {"inputs": inputs, "outputs": outputs, "reference_outputs": reference_outputs}
             return {**trace(context=["Mine."], **given), "key": "mine"}
 
-        rows = evaluate(
+        evaluators: Any = [*as_evaluators(RagEvaluator(labeller)).values(), mine]
+        (row,) = evaluate(
             lambda inputs: {"answer": chain.invoke(inputs["question"])},
-            data=examples(QUESTION, "And the lid?"),
-            evaluators=[*as_evaluators(RagEvaluator(labeller)).values(), mine],
-            upload_results=False,
-            client=client,
-        )
+            data=[example()], evaluators=evaluators, upload_results=False, client=client,
+        )  # fmt: skip
 
-        found = {row["example"].inputs["question"]: scores_of(row) for row in rows}  # type: ignore[index]
-        assert sorted(found[QUESTION]) == sorted([*TRACE_SCORES, "mine"])
-        assert (found[QUESTION]["adherence"][0], found[QUESTION]["mine"][0]) == (1.0, 1.0)
-        failed = (None, "error: JudgeUnavailableError: 503 from the judge")
-        assert found["And the lid?"]["adherence"] == failed
-        judged = [asking.call for asking in labeller.asked if asking.call.question == QUESTION]
+        found = scores_of(row)
+        assert found.keys() == {*TRACE_SCORES, "mine"}
+        assert (found["adherence"], found["mine"]) == (1.0, 1.0)
+        judged = [asking.call for asking in labeller.asked]
         assert sorted(len(call.documents) for call in judged) == [1, 3]
         assert {call.reference for call in judged} == {"Quick."}
         assert server.scores == []
@@ -300,10 +273,10 @@ class TestRunners:
 
         for form in (evaluator, evaluator.acall):
             rows = await aevaluate(
-                answer, data=examples(QUESTION), evaluators=[form],  # type: ignore[list-item]
+                answer, data=[example()], evaluators=[form],  # type: ignore[list-item]
                 upload_results=False, client=client,
             )  # fmt: skip
-            assert [scores_of(row)["completeness"][0] async for row in rows] == [1.0]
+            assert [scores_of(row)["completeness"] async for row in rows] == [1.0]
 
     async def test_as_a_run_evaluator(self) -> None:
         """`evaluate_run` gives LangSmith's own result objects."""
@@ -314,9 +287,8 @@ class TestRunners:
 
         assert isinstance(single, EvaluationResult)
         assert (single.key, single.score, single.source_run_id) == ("adherence", 1.0, maker)
-        assert [result.key for result in several["results"]] == TraceEvaluator(
-            labeller
-        ).feedback_keys
+        keys = [result.key for result in several["results"]]
+        assert keys == TraceEvaluator(labeller).feedback_keys
 
 
 # --- feedback ----------------------------------------------------------------------------------
@@ -324,40 +296,23 @@ class TestRunners:
 
 @pytest.mark.filterwarnings("error")
 class TestFeedback:
-    def test_scores_land_on_the_run(self, client: Client, server: LangSmithService) -> None:
-        """By the id of the run that was captured, with key, score, comment and who made it."""
+    def test_scores_land_on_the_run(
+        self, client: Client, server: LangSmithService, captured: Captured
+    ) -> None:
+        """By the id of the run that was captured, and of the project, which is looked up once."""
         collector = Runs()
-        sink = LangSmithFeedback(client, project="kettles", texts=True)
+        sink = LangSmithFeedback(client, project="kettles")
         with BackgroundEvaluator(RagEvaluator(judge()), [sink]) as background:
-            evaluated(rag_chain(), background).invoke(QUESTION, {"callbacks": [collector]})
+            rag_chain().invoke(QUESTION, {"callbacks": [collector, captured.handler]})
+            background(captured.only)
             assert background.flush()
 
-        assert [score["key"] for score in server.scores] == list(TRACE_SCORES)
         adherence = server.of("adherence")
-        assert adherence["run_id"] == str(collector.traced_runs[0].id)
+        assert (adherence["run_id"], adherence["score"]) == (str(collector.traced_runs[0].id), 1.0)
+        assert adherence["feedback_source"]["type"] == "model"
         if "session_id" in inspect.signature(client.create_feedback).parameters:  # not in 0.3.45
             assert adherence["session_id"] == str(server.project)
             assert sum("sessions" in path for _, path in server.requests) == 1
-        assert adherence["score"] == 1.0
-        assert "fully supported" in adherence["comment"]
-        source = adherence["feedback_source"]
-        assert (source["type"], source["metadata"]["judge"]) == ("model", "scripted")
-
-    def test_posted_twice_is_one_feedback(self, client: Client, server: LangSmithService) -> None:
-        """The id follows from run, score and evaluator. A call that is no run is left out."""
-        calls = [_captured(), RagCall(QUESTION, ["One."], ANSWER)]
-        with capture_call(calls.append, QUESTION) as call:
-            call.response = ANSWER
-        evaluations = [RagEvaluator().evaluate_sync(call) for call in calls]
-        sink = LangSmithFeedback(client, session_id=server.project)
-
-        sink.write(evaluations)
-        assert sink.left_out == 2
-        sink.write(evaluations)
-
-        assert server.requests.count(("POST", "/feedback")) == 2 * len(TRACE_SCORES)
-        assert len(server.scores) == len(TRACE_SCORES)
-        assert UUID(server.scores[0]["id"]).version == 5
 
     @pytest.mark.parametrize("server", [Refusing], indirect=True)
     def test_a_refusal_costs_no_other(self, client: Client, server: LangSmithService) -> None:
@@ -365,31 +320,28 @@ class TestFeedback:
         sink = LangSmithFeedback(client, session_id=server.project)
 
         with pytest.raises(PartlyWrittenError, match="1 not written") as raised:
-            sink.write([RagEvaluator().evaluate_sync(_captured())])
+            sink.write([_evaluated()])
 
         assert len(raised.value.left) == 1
         assert {score["key"] for score in server.scores} == {*TRACE_SCORES} - {"adherence"}
 
     def test_a_project_that_is_not_there(self) -> None:
         """Is one failure of the whole batch, not one for each score."""
+        asked: list[str] = []
 
         class Lost:
-            asked = 0
-
             def create_feedback(self, run_id: str, key: str, session_id: object = None) -> None:
                 raise NotImplementedError("without a project nothing may be posted")
 
             def read_project(self, project_name: str) -> None:
-                self.asked += 1
+                asked.append(project_name)
                 raise LookupError(project_name)
 
         client: Any = Lost()
-        evaluation = RagEvaluator().evaluate_sync(_captured())
-
         with pytest.raises(LookupError, match="default"):
-            LangSmithFeedback(client).write([evaluation, evaluation])
+            LangSmithFeedback(client).write([_evaluated()] * 2)
 
-        assert client.asked == 1
+        assert asked == ["default"]
 
     def test_an_older_client(self) -> None:
         """Is not told what it does not know: it would warn of it."""
@@ -400,7 +352,7 @@ class TestFeedback:
                 told.append(fields)
 
         client: Any = Older()
-        LangSmithFeedback(client).write([RagEvaluator().evaluate_sync(_captured())])
+        LangSmithFeedback(client).write([_evaluated()])
 
         assert len(told) == len(TRACE_SCORES)
         assert "session_id" not in told[0]
@@ -412,7 +364,7 @@ class TestFeedback:
             LangSmithFeedback("https://example.org")  # type: ignore[arg-type]
 
 
-def _captured() -> RagCall:
-    calls: list[RagCall] = []
-    EvaluatedRetriever(Sections(), calls.append).invoke(QUESTION)
-    return calls[0].model_copy(update={"response": ANSWER})
+def _evaluated() -> Evaluation:
+    captured = Captured()
+    rag_chain().invoke(QUESTION, captured.config)
+    return RagEvaluator().evaluate_sync(captured.only)

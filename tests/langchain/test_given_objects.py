@@ -13,6 +13,7 @@ from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from rag_eval_integrations import RagCall, RagEvaluator
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.langchain import RagEvalCallbackHandler, as_evaluators
+from rag_eval_integrations.llama_index import RagEvalHandler
 from rag_eval_integrations.records import to_line
 from rag_eval_integrations.testing import labels_reply
 
@@ -56,11 +57,11 @@ def test_documents_are_taken_as_they_are() -> None:
 
 
 def test_handlers_and_evaluators_say_what_they_hold() -> None:
-    """One line each: judge, scores, and what came of it."""
+    """One line each: judge, scores, and what came of it; in LlamaIndex as well."""
     evaluator = RagEvaluator()
-    handler = RagEvalCallbackHandler(evaluator)
     (first, *_) = as_evaluators(evaluator).values()
 
-    assert repr(handler) == f"RagEvalCallbackHandler({evaluator!r}, 0 failed)"
+    for kind in (RagEvalCallbackHandler, RagEvalHandler):
+        assert repr(kind(evaluator)) == f"{kind.__name__}({evaluator!r}, 0 failed)"
     assert repr(RagEvalCallbackHandler(print)) == "RagEvalCallbackHandler(print, 0 failed)"
     assert repr(first) == f"MetricEvaluator('context_relevance', {evaluator!r})"

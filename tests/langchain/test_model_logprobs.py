@@ -120,10 +120,8 @@ class Picky(Plain):
     broken: bool = False
 
     def _call(self, *args: Any, **kwargs: Any) -> str:
-        if self.broken:
-            raise PermissionError("no")
-        if "n" in kwargs:
-            raise TypeError("unexpected keyword argument")
+        if self.broken or "n" in kwargs:
+            raise PermissionError("no") if self.broken else TypeError("unexpected argument")
         return super()._call(*args, **kwargs)
 
 

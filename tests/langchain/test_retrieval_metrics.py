@@ -9,10 +9,6 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from langchain_core.documents import Document
-from langchain_core.embeddings import DeterministicFakeEmbedding
-from langchain_core.vectorstores import InMemoryVectorStore
-from langsmith.schemas import Example
 
 from rag_eval_integrations import RagCall, RagEvaluator
 from rag_eval_integrations.errors import ConfigurationError
@@ -21,7 +17,7 @@ from rag_eval_integrations.metrics import Retrieval
 from rag_eval_integrations.report import Evaluations
 
 from .apps import QUESTION
-from .conftest import Sections, ids, rag_chain, sections
+from .conftest import Sections, rag_chain, sections
 
 GOLD: dict[str, Any] = {"relevant_ids": ["b", "z"]}
 """Of the documents a, b, c, in this order."""
@@ -63,34 +59,6 @@ class TestRetriever:
         found = {(score.value, score.unscored) for score in evaluation.scores.values()}
         assert found == {expected}
 
-    async def test_a_real_store_gives_ids(self) -> None:
-        """The ranking is the store's, also in async code."""
-        calls: list[RagCall] = []
-        store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
-        names = store.add_documents([Document(f"{n}", id=f"n{n}") for n in range(9)])
-        inner = store.as_retriever(search_kwargs={"k": 4})
-        retriever = EvaluatedRetriever(inner, calls.append, relevant_ids={"q": {"n3", "n1"}})
-
-        retrieved = ids(await retriever.ainvoke("q"))
-
-        (call,) = calls
-        assert ids(call.documents) == retrieved
-        assert set(retrieved) <= set(names)
-        assert call.relevant_ids == ("n1", "n3")
-
-    def test_ids_in_metadata(self) -> None:
-        """Chunks of one source count as one document."""
-        sources = {"one": "x.md", "two": "x.md", "three": "y.md"}
-        chunks = [Document(text, metadata={"source": name}) for text, name in sources.items()]
-        evaluator = RagEvaluator(metrics=[Retrieval(k=2, id_key="source")])
-        relevant = {QUESTION: ["y.md"]}
-        wrapped = EvaluatedRetriever(Sections(found=chunks), evaluator, relevant_ids=relevant)
-
-        wrapped.invoke(QUESTION)
-        wrapped.flush()
-
-        assert wrapped.evaluations[0].scores["mrr@2"].value == 1 / 2
-
     @pytest.mark.parametrize(
         ("given", "field"),
         [
@@ -111,12 +79,10 @@ class TestRetriever:
     def test_unusable_gold_of_an_example_or_by_name_is_refused(self) -> None:
         """Before anything is run."""
         examples = [QUESTION, {"question": "q", "relevant_ids": "a"}]
-        with pytest.raises(ConfigurationError) as refused:
+        with pytest.raises(ConfigurationError, match=r"`examples\[1\].relevant_ids`"):
             evaluate_dataset(rag_chain(), examples, evaluator())
-        assert refused.value.field == "examples[1].relevant_ids"
-        with pytest.raises(ConfigurationError) as refused:
+        with pytest.raises(ConfigurationError, match="`relevant_ids`"):
             as_evaluators(evaluator())["mrr@3"](question="q", documents=["a"], relevant_ids="a")
-        assert refused.value.field == "relevant_ids"
 
 
 class TestDataset:
@@ -127,15 +93,12 @@ class TestDataset:
             {"inputs": QUESTION, "outputs": GOLD},
             {"inputs": QUESTION, "reference_outputs": GOLD},
             RagCall(QUESTION, [], None, relevant_ids=["b", "z"]),
-            Example(id=uuid4(), dataset_id=uuid4(), inputs={"question": QUESTION}, outputs=GOLD),
         ],
-        ids=["row", "outputs", "reference outputs", "call", "langsmith"],
+        ids=["row", "outputs", "reference outputs", "call"],
     )
     def test_examples_bring_gold(self, example: Any) -> None:
         """In each of the accepted forms; ids alone are not taken for an answer."""
-        make = {"make_input": lambda _: QUESTION}
-
-        (evaluation,) = evaluate_dataset(rag_chain(), [example], evaluator(), **make)  # type: ignore[arg-type]
+        (evaluation,) = evaluate_dataset(rag_chain(), [example], evaluator())
 
         assert evaluation.scores["mrr@3"].value == 1 / 2
         assert (evaluation.relevant_ids, evaluation.reference) == (("b", "z"), None)
@@ -174,7 +137,6 @@ class TestEvaluatorObjects:
         for result in (plain, expected):
             assert (result["key"], result["score"]) == ("mrr@3", 1 / 2)
             assert result["metadata"]["method"] == "gold_ids"
-            assert "judge" not in result["metadata"] or result["metadata"]["judge"] == "embedded"
 
     def test_without_documents_there_is_no_number(self) -> None:
         """Nobody said what was retrieved."""

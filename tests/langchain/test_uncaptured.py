@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from langchain.agents.middleware import dynamic_prompt
 from langchain_core.documents import Document
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import ToolMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import BaseTool, tool
@@ -79,8 +79,7 @@ class TestLooksLikeRag:
         for _ in range(3):
             make().invoke(given, captured.config)
 
-        assert captured.calls == []
-        assert captured.handler.uncaptured == 3
+        assert (captured.calls, captured.handler.uncaptured) == ([], 3)
         assert [record.levelno for record in caplog.records] == [logging.WARNING]
         assert expected in caplog.text
         (shown,) = re.findall(r"`python -m pydoc (\S+)`", caplog.text)
@@ -103,8 +102,7 @@ class TestLooksLikeRag:
         """A chat, another tool, a summary and a captured call are no such runs."""
         make().invoke({"question": given} if "Prompt" in repr(make) else given, captured.config)
 
-        assert captured.handler.uncaptured == 0
-        assert caplog.text == ""
+        assert (captured.handler.uncaptured, caplog.text) == (0, "")
 
     def test_what_is_captured_otherwise_is_not(self, captured: Captured) -> None:
         """Neither is the retriever of an `EvaluatedRetriever` or of a `capture_call` block."""
@@ -113,8 +111,7 @@ class TestLooksLikeRag:
         with capture_call(calls.append, QUESTION):
             Sections().invoke(QUESTION, captured.config)
 
-        assert len(calls) == 2
-        assert captured.handler.uncaptured == 0
+        assert (len(calls), captured.handler.uncaptured) == (2, 0)
 
 
 def captured_with(tool_documents: Any, called: BaseTool) -> Captured:
@@ -130,11 +127,10 @@ class TestToolDocuments:
         """The text of a tool that is named, or that a function chooses, is a document; no other is."""
         captured = captured_with(chosen, search)
 
-        call, how = captured.only, captured.how
-        assert [document.text for document in call.documents] == [joined(sections())]
-        assert call.documents[0].metadata == {"tool": "search"}
-        assert (call.question, call.response) == (QUESTION, ANSWER)
-        assert (how.documents_from, how.retrievers) == ("prompt", ("search",))
+        (document,) = captured.only.documents
+        assert (document.text, document.metadata) == (joined(sections()), {"tool": "search"})
+        assert (captured.exchange, captured.how.retrievers) == ((QUESTION, ANSWER), ("search",))
+        assert captured.how.documents_from == "prompt"
         assert captured_with(chosen, weather).calls == []
 
     def test_documents_go_before_text(self) -> None:
@@ -152,16 +148,12 @@ class Both(Named):
 
 class TestEarlierTurns:
     @pytest.mark.parametrize("response_format", ["content", "content_and_artifact"])
-    @pytest.mark.parametrize("kept_by", ["checkpointer", "app"])
+    @pytest.mark.parametrize("kept", [True, False], ids=["checkpointer", "app"])
     def test_follow_up_without_a_search(
-        self,
-        captured: Captured,
-        caplog: pytest.LogCaptureFixture,
-        response_format: str,
-        kept_by: str,
+        self, captured: Captured, caplog: pytest.LogCaptureFixture, response_format: str, kept: bool
     ) -> None:
         """A turn that is answered from what an earlier one found is counted, and told once."""
-        saver = InMemorySaver() if kept_by == "checkpointer" else None
+        saver = InMemorySaver() if kept else None
         tools = [retriever_tool(Both(), "manual", response_format)]
         app = agent(calls_tool("lid", "manual"), *"123", tools=tools, checkpointer=saver)
         state = app.invoke(asked(), captured.remembering)
@@ -170,21 +162,16 @@ class TestEarlierTurns:
             given = {"messages": [*before, ("human", "And then?")]}
             state = app.invoke(given, captured.remembering)
 
-        assert len(captured.calls) == 1
-        assert captured.handler.uncaptured == 2
+        assert (len(captured.calls), captured.handler.uncaptured) == (1, 2)
         assert [record.levelno for record in caplog.records] == [logging.WARNING]
         assert "the tool 'manual' had found in an earlier turn" in caplog.text
 
     def test_by_the_name_of_the_tool(self, captured: Captured) -> None:
         """What another process found is known by its tool's name; the weather is no document."""
         for name, count in (("weather", 0), ("search", 1)):
-            past = [
-                HumanMessage("When?"),
-                calls_tool("k", name),
-                ToolMessage("The kettle boils soon.", name=name, tool_call_id=f"{name}-k"),
-                AIMessage("Soon."),
-            ]
-            talking().invoke({"messages": [*past, HumanMessage("Sure?")]}, captured.config)
+            told = ToolMessage("The kettle boils soon.", name=name, tool_call_id=f"{name}-k")
+            said = [("human", "When?"), calls_tool("k", name), told, ("ai", "Soon.")]
+            talking().invoke({"messages": [*said, ("human", "Sure?")]}, captured.config)
 
             assert (captured.calls, captured.handler.uncaptured) == ([], count)
 
@@ -199,11 +186,8 @@ class TestEarlierTurns:
         app.invoke(asked(), captured.remembering)
         app.invoke(asked("And the base?"), captured.remembering)
 
-        first, second = captured.calls
-        lid = "All about lid, and no more."
-        assert [document.text for document in first.documents] == [ANSWER, lid]
-        assert [document.text for document in second.documents] == [
-            ANSWER, "All about base, and no more.", lid,
-        ]  # fmt: skip
-        assert second.documents[2].id == (None if response_format == "content" else "lid")
+        second = captured.calls[1]
+        lid = None if response_format == "content" else "lid"
+        assert captured.ids_by_call == [["a", "lid"], ["a", "base", lid]]
+        assert second.documents[2].text == "All about lid, and no more."
         assert capture_of(second).not_in_prompt == ()

@@ -2,37 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from llama_index.core import PromptHelper, VectorStoreIndex
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager
-from llama_index.core.chat_engine import (
-    CondensePlusContextChatEngine,
-    CondenseQuestionChatEngine,
-    ContextChatEngine,
-)
-from llama_index.core.llms import (
-    ChatMessage,
-    ChatResponse,
-    CompletionResponse,
-    CompletionResponseGen,
-    CustomLLM,
-    LLMMetadata,
-)
-from llama_index.core.llms.callbacks import llm_chat_callback, llm_completion_callback
-from llama_index.core.llms.function_calling import FunctionCallingLLM
-from llama_index.core.memory import ChatMemoryBuffer
-from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.query_engine import CustomQueryEngine, RetrieverQueryEngine
+from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
+from llama_index.core.llms.callbacks import llm_completion_callback
+from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import get_response_synthesizer
-from llama_index.core.response_synthesizers.no_text import NoText
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
-from llama_index.core.tools import ToolSelection
 from llama_index_instrumentation import get_dispatcher
 
 from rag_eval_integrations.cli.demo.llama_index_app import HashedWords
@@ -61,9 +43,7 @@ class Model(CustomLLM):
         return CompletionResponse(text=ANSWER)
 
     @llm_completion_callback()
-    def stream_complete(
-        self, prompt: str, formatted: bool = False, **kwargs: Any
-    ) -> CompletionResponseGen:
+    def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
         text = ""
         for i, token in enumerate(TOKENS):
             if i == self.fail_after:
@@ -73,35 +53,17 @@ class Model(CustomLLM):
 
 
 class Sections(BaseRetriever):
-    """Finds the given nodes whatever is asked; fails where `error` is set."""
+    """Finds the given nodes, or `nodes()`, whatever is asked; fails where `error` is set."""
 
-    def __init__(self, nodes: list[TextNode], error: str | None = None) -> None:
+    def __init__(self, found: list[TextNode] | None = None, error: str | None = None) -> None:
         super().__init__(callback_manager=CallbackManager([]))
-        self._nodes = nodes
+        self._nodes = nodes() if found is None else found
         self._error = error
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         if self._error is not None:
             raise RuntimeError(self._error)
-        return [NodeWithScore(node=node, score=0.5) for node in self._nodes]
-
-
-class Own(CustomQueryEngine):
-    """An app's own engine, which answers by a function of the question."""
-
-    answer: Callable[[str], Any]
-
-    def custom_query(self, query_str: str) -> Any:
-        return self.answer(query_str)
-
-
-class Chooses(BaseNodePostprocessor):
-    """Passes on what a function makes of the nodes."""
-
-    choose: Callable[[list[NodeWithScore]], list[NodeWithScore]]
-
-    def _postprocess_nodes(self, nodes: Any, query_bundle: Any = None) -> list[NodeWithScore]:
-        return self.choose(nodes)
+        return scored(self._nodes)
 
 
 def nodes() -> list[TextNode]:
@@ -110,6 +72,14 @@ def nodes() -> list[TextNode]:
         TextNode(id_="b", text="The lid opens with one hand."),
         TextNode(id_="c", text="The base turns all the way round."),
     ]
+
+
+def scored(some: list[TextNode] | None = None) -> list[NodeWithScore]:
+    return [NodeWithScore(node=node, score=0.5) for node in (nodes() if some is None else some)]
+
+
+def index() -> VectorStoreIndex:
+    return VectorStoreIndex(nodes(), embed_model=HashedWords(), transformations=[])
 
 
 HELPER = PromptHelper(context_window=4096, num_output=256, tokenizer=str.split)
@@ -124,24 +94,13 @@ def synthesizer(llm: Any = None, **options: Any) -> Any:
 def engine(
     retriever: BaseRetriever | None = None,
     *,
-    llm: CustomLLM | None = None,
-    streaming: bool = False,
+    llm: Any = None,
     postprocessors: Any = None,
-    mode: Any = "compact",
+    **more: Any,
 ) -> RetrieverQueryEngine:
-    if retriever is None:
-        index = VectorStoreIndex(nodes(), embed_model=HashedWords(), transformations=[])
-        retriever = index.as_retriever(similarity_top_k=3)
-    writer = (
-        NoText(llm=llm or Model())
-        if mode == "no_text"
-        else synthesizer(llm, response_mode=mode, streaming=streaming)
-    )
+    retriever = retriever or index().as_retriever(similarity_top_k=3)
     return RetrieverQueryEngine(
-        retriever=retriever,
-        response_synthesizer=writer,
-        node_postprocessors=postprocessors,
-        callback_manager=CallbackManager([]),
+        retriever, synthesizer(llm, **more), postprocessors, CallbackManager([])
     )
 
 
@@ -152,11 +111,11 @@ def calls() -> list[RagCall]:
 
 
 class Captured:
-    """An installed handler and what it delivered."""
+    """A handler and what it delivered."""
 
-    def __init__(self) -> None:
+    def __init__(self, **options: Any) -> None:
         self.calls: list[RagCall] = []
-        self.handler = RagEvalHandler(self.calls.append)
+        self.handler = RagEvalHandler(self.calls.append, **options)
 
     @property
     def only(self) -> RagCall:
@@ -173,6 +132,18 @@ class Captured:
         return [seen(call).status for call in self.calls]
 
     @property
+    def questions(self) -> list[str]:
+        return [call.question for call in self.calls]
+
+    @property
+    def responses(self) -> list[str | None]:
+        return [call.response for call in self.calls]
+
+    @property
+    def substances(self) -> list[dict[str, Any]]:
+        return [substance(call) for call in self.calls]
+
+    @property
     def ids(self) -> list[str | None]:
         return ids(self.only)
 
@@ -180,6 +151,15 @@ class Captured:
     def left_out(self) -> list[str | None]:
         """Ids of the nodes that did not reach the prompt."""
         return [document.id for document in self.how.not_in_prompt]
+
+    @property
+    def found(self) -> tuple[list[str | None], str, list[str | None]]:
+        return self.ids, self.how.documents_from, self.left_out
+
+    @property
+    def ended(self) -> tuple[str | None, str]:
+        """The answer, and what became of the call."""
+        return self.only.response, self.how.status
 
 
 @pytest.fixture(autouse=True)
@@ -200,90 +180,7 @@ def captured() -> Iterator[Captured]:
     assert captured.handler.open_calls == 0
     assert captured.handler.failed == 0
     assert not captured.handler._recorder.spans
-
-
-class ToolCaller(FunctionCallingLLM):
-    """An agent's model that follows a script: a step is an answer, or (tool, arguments) pairs."""
-
-    script: list[Any]
-    step: int = 0
-    wait: float = 0.0
-
-    @property
-    def metadata(self) -> LLMMetadata:
-        return LLMMetadata(
-            model_name="scripted", is_chat_model=True, is_function_calling_model=True
-        )
-
-    def _reply(self) -> ChatResponse:
-        said = self.script[self.step % len(self.script)]
-        self.step += 1
-        if isinstance(said, str):
-            return ChatResponse(message=ChatMessage(role="assistant", content=said), delta=said)
-        return ChatResponse(
-            message=ChatMessage(role="assistant", content="", additional_kwargs={"calls": said})
-        )
-
-    @llm_chat_callback()
-    def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
-        return self._reply()
-
-    @llm_chat_callback()
-    async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
-        await asyncio.sleep(self.wait)
-        return self._reply()
-
-    @llm_chat_callback()
-    def stream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> Any:
-        def replies() -> Iterator[ChatResponse]:
-            yield self._reply()
-
-        return replies()
-
-    @llm_chat_callback()
-    async def astream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> Any:
-        async def replies() -> AsyncIterator[ChatResponse]:
-            await asyncio.sleep(self.wait)
-            yield self._reply()
-
-        return replies()
-
-    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
-        raise NotImplementedError("abstract in the base class; agents ask by chat alone")
-
-    acomplete = stream_complete = astream_complete = complete
-
-    def _prepare_chat_with_tools(
-        self, tools: Any, user_msg: Any = None, chat_history: Any = None, *args: Any, **kwargs: Any
-    ) -> dict[str, Any]:
-        return {"messages": [*(chat_history or []), *([user_msg] if user_msg else [])]}
-
-    def get_tool_calls_from_response(
-        self, response: ChatResponse, error_on_no_tool_call: bool = True, **kwargs: Any
-    ) -> list[ToolSelection]:
-        calls = response.message.additional_kwargs.get("calls", [])
-        return [
-            ToolSelection(tool_id=str(i), tool_name=name, tool_kwargs=arguments)
-            for i, (name, arguments) in enumerate(calls)
-        ]
-
-
-class Slow(Sections):
-    """Finds its nodes only after `wait` seconds."""
-
-    def __init__(self, nodes: list[TextNode], wait: float = 30.0) -> None:
-        super().__init__(nodes)
-        self._wait = wait
-        self._begun = asyncio.Event()
-
-    async def begun(self) -> None:
-        """Wait until it has been asked: how long an agent takes to do so depends on the machine."""
-        await asyncio.wait_for(self._begun.wait(), 20)
-
-    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        self._begun.set()
-        await asyncio.sleep(self._wait)
-        return self._retrieve(query_bundle)
+    assert not captured.handler._recorder._late
 
 
 def substance(call: RagCall) -> dict[str, Any]:
@@ -291,31 +188,6 @@ def substance(call: RagCall) -> dict[str, Any]:
     content = call.model_dump(exclude={"started_at"})
     del content["capture"]["run_id"], content["capture"]["latency_s"]
     return content
-
-
-def memory() -> ChatMemoryBuffer:
-    return ChatMemoryBuffer.from_defaults(token_limit=3000, tokenizer_fn=str.split)
-
-
-def context(llm: Any = None, retriever: Any = None, kind: Any = ContextChatEngine) -> Any:
-    return kind.from_defaults(
-        retriever=retriever or Sections(nodes()), llm=llm or Model(), memory=memory()
-    )
-
-
-def condense_question(llm: Any = None, retriever: Any = None, **options: Any) -> Any:
-    return CondenseQuestionChatEngine.from_defaults(
-        query_engine=engine(retriever or Sections(nodes()), llm=llm, **options),
-        llm=Model(),
-        memory=memory(),
-    )
-
-
-def condense_plus(llm: Any = None, retriever: Any = None) -> Any:
-    return context(llm, retriever, CondensePlusContextChatEngine)
-
-
-MODES = [context, condense_question, condense_plus]
 
 
 def wait_for(condition: Callable[[], object]) -> None:

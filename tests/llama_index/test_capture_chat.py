@@ -11,43 +11,20 @@ from typing import Any
 
 import pytest
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, LLMMetadata, MessageRole
-from llama_index.core.chat_engine import (
-    CondensePlusContextChatEngine,
-    ContextChatEngine,
-    SimpleChatEngine,
-)
+from llama_index.core.chat_engine import ContextChatEngine, SimpleChatEngine
 from llama_index.core.chat_engine.types import StreamingAgentChatResponse
 from llama_index.core.memory import BaseMemory
 from llama_index.core.types import Thread
-from pydantic import Field
 
 from rag_eval_integrations.llama_index import RagEvalHandler
 from rag_eval_integrations.records import RagCall, Turn
 
-from .conftest import (
-    ANSWER,
-    MODES,
-    QUESTION,
-    TOKENS,
-    Captured,
-    Model,
-    Sections,
-    ToolCaller,
-    context,
-    ids,
-    memory,
-    nodes,
-    seen,
-    wait_for,
-)
+from .apps import MODES, ToolCaller, condense_plus, context, memory
+from .conftest import ANSWER, QUESTION, TOKENS, Captured, Model, Sections, wait_for
 
-EARLIER = [
-    ChatMessage(role="system", content="Be brief."),
-    ChatMessage(role="user", content="Do you know kettles?"),
-    ChatMessage(role="assistant", content="I do."),
-    ChatMessage(role="assistant", content=""),
-]
-TURNS = (Turn(role="user", content="Do you know kettles?"), Turn(role="assistant", content="I do."))
+FIRST = "Do you know kettles?"
+SAID = [("system", "Be brief."), ("user", FIRST), ("assistant", "I do."), ("assistant", "")]
+TURNS = (Turn(role="user", content=FIRST), Turn(role="assistant", content="I do."))
 
 
 async def read(chat: Any, way: str) -> list[str]:
@@ -64,23 +41,19 @@ async def read(chat: Any, way: str) -> list[str]:
 class Writes(ContextChatEngine):
     """Writes its streams itself, in all versions: some of LlamaIndex's own engines did not."""
 
-    def _parts(self, message: str) -> dict[str, Any]:
-        return {"source_nodes": self._retriever.retrieve(message)}
-
     def stream_chat(self, message: str, chat_history: Any = None) -> Any:
-        parts = self._parts(message)
+        retrieved = self._retriever.retrieve(message)
         stream = self._llm.stream_chat([ChatMessage(role="user", content=message)])
-        response = StreamingAgentChatResponse(chat_stream=stream, **parts)
+        response = StreamingAgentChatResponse(chat_stream=stream, source_nodes=retrieved)
         Thread(target=response.write_response_to_history, args=(self._memory,)).start()
         return response
 
     async def astream_chat(self, message: str, chat_history: Any = None) -> Any:
-        parts = self._parts(message)
+        retrieved = self._retriever.retrieve(message)
         stream = await self._llm.astream_chat([ChatMessage(role="user", content=message)])
-        response = StreamingAgentChatResponse(achat_stream=stream, **parts)
-        response.awrite_response_to_history_task = asyncio.create_task(
-            response.awrite_response_to_history(self._memory)
-        )
+        response = StreamingAgentChatResponse(achat_stream=stream, source_nodes=retrieved)
+        writing = response.awrite_response_to_history(self._memory)
+        response.awrite_response_to_history_task = asyncio.create_task(writing)
         return response
 
 
@@ -91,30 +64,18 @@ def writes(llm: Any = None) -> Any:
 class Database(BaseMemory):
     """A memory that is no plain store, as the one that an engine makes for itself."""
 
-    rows: list[ChatMessage] = Field(default_factory=list)
-
-    @classmethod
-    def from_defaults(cls, **kwargs: Any) -> Database:
-        return cls()
+    rows: list[ChatMessage] = []  # noqa: RUF012  # pydantic copies it
 
     def get(self, input: str | None = None, **kwargs: Any) -> list[ChatMessage]:
         return list(self.rows)
 
-    def get_all(self) -> list[ChatMessage]:
-        raise AssertionError("asked")
-
     def put(self, message: ChatMessage) -> None:
         self.rows.append(message)
 
-    def set(self, messages: list[ChatMessage]) -> None:
-        self.rows = list(messages)
+    def get_all(self, *args: Any, **kwargs: Any) -> Any:
+        raise AssertionError("asked")
 
-    def reset(self) -> None:
-        self.rows = []
-
-
-def with_database(llm: Any, kind: Any = ContextChatEngine) -> Any:
-    return kind.from_defaults(retriever=Sections(nodes()), llm=llm, memory=Database())
+    from_defaults = set = reset = get_all  # abstract in the base class, and not asked either
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -122,20 +83,18 @@ def with_database(llm: Any, kind: Any = ContextChatEngine) -> Any:
 async def test_give_one_record_a_turn(captured: Captured, mode: Any, way: str) -> None:
     """The user's question, not the condensed one; nodes, turns, answer; the model's own tokens."""
     chat = mode()
-    chat.chat("Do you know kettles?")
+    chat.chat(FIRST)
     tokens = await read(chat, way)
     await asyncio.to_thread(wait_for, lambda: len(captured.calls) == 2)
 
     assert tokens == ([ANSWER] if "stream" not in way else TOKENS)
-    first, call = captured.calls
-    assert first.history == ()
-    assert (call.question, call.response) == (QUESTION, ANSWER)
-    scores = [(document.id, document.score) for document in call.documents]
-    assert scores == [("a", 0.5), ("b", 0.5), ("c", 0.5)]
+    assert captured.calls.pop(0).history == ()
+    call = captured.only
+    assert (call.question, call.response, call.app) == (QUESTION, ANSWER, type(chat).__name__)
+    assert [document.score for document in call.documents] == [0.5] * 3
     assert call.history == (TURNS[0], Turn(role="assistant", content=ANSWER))
-    assert call.app == type(chat).__name__
-    assert (seen(call).status, seen(call).documents_from) == ("ok", "prompt")
-    assert seen(call).retrievers == ("Sections",)
+    assert captured.found == (["a", "b", "c"], "prompt", [])
+    assert (captured.how.status, captured.how.retrievers) == ("ok", ("Sections",))
 
 
 async def test_without_retrieval_is_no_call(captured: Captured) -> None:
@@ -155,33 +114,33 @@ class TestHistory:
     @pytest.mark.parametrize("mode", MODES)
     def test_may_be_given(self, captured: Captured, mode: Any) -> None:
         """What users and assistants said before; system and empty messages are no turns."""
-        mode().chat(QUESTION, chat_history=list(EARLIER))
+        history = [ChatMessage(role=role, content=text) for role, text in SAID]
+        mode().chat(QUESTION, chat_history=history)
 
         assert (captured.only.question, captured.only.history) == (QUESTION, TURNS)
 
     def test_of_a_memory_that_is_not_asked(self, captured: Captured) -> None:
         """A memory in a database is left alone: the turns are those that the model was shown."""
-        chat = with_database(ToolCaller(script=["I do.", ANSWER]))
-        chat.chat("Do you know kettles?")
+        chat = context(ToolCaller(script=["I do.", ANSWER]), kept=Database())
+        chat.chat(FIRST)
         chat.chat(QUESTION)
 
         turns = [(call.history, call.response) for call in captured.calls]
         assert turns == [((), "I do."), (TURNS, ANSWER)]
 
-    @pytest.mark.parametrize("kind", [ContextChatEngine, CondensePlusContextChatEngine])
+    @pytest.mark.parametrize("mode", [context, condense_plus])
     @pytest.mark.parametrize("way", ["chat", "astream_chat"])
-    async def test_of_a_model_of_texts(self, captured: Captured, kind: Any, way: str) -> None:
+    async def test_of_a_model_of_texts(self, captured: Captured, mode: Any, way: str) -> None:
         """Such a model gets no messages: the turns are those of the template, braces and all."""
-        chat = with_database(Model(), kind)
+        chat = mode(kept=Database())
         await chat.achat("Do you {know} kettles?")
         await read(chat, way)
         await asyncio.to_thread(wait_for, lambda: len(captured.calls) == 2)
 
-        first, second = captured.calls
-        assert first.history == ()
-        assert [turn.content for turn in second.history] == ["Do you {know} kettles?", ANSWER]
-        assert ids(second) == ["a", "b", "c"]
-        assert seen(second).documents_from == "prompt"
+        assert captured.calls.pop(0).history == ()
+        said = [turn.content for turn in captured.only.history]
+        assert said == ["Do you {know} kettles?", ANSWER]
+        assert captured.found == (["a", "b", "c"], "prompt", [])
 
     def test_of_a_model_without_a_system_role(self, captured: Captured) -> None:
         """The message that holds the nodes is no turn, whatever its role."""
@@ -191,8 +150,8 @@ class TestHistory:
             def metadata(self) -> LLMMetadata:
                 return LLMMetadata(model_name="scripted", system_role=MessageRole.USER)
 
-        chat = with_database(Plain())
-        chat.chat("Do you know kettles?")
+        chat = context(Plain(), kept=Database())
+        chat.chat(FIRST)
         chat.chat(QUESTION)
 
         assert [len(call.history) for call in captured.calls] == [0, 2]
@@ -202,15 +161,13 @@ class TestStreams:
     def test_left_in_the_middle(self, captured: Captured) -> None:
         """A reader that stops early, or none, does not stop the engine: the answer is whole."""
         writes().stream_chat(QUESTION)
-        wait_for(lambda: captured.calls)
-        assert captured.calls.pop().response == ANSWER
         chat = writes()
         tokens = chat.stream_chat(QUESTION).response_gen
         assert next(tokens) == TOKENS[0]
         tokens.close()
+        wait_for(lambda: len(captured.calls) == 2)
 
-        wait_for(lambda: captured.calls)
-        assert captured.only.response == ANSWER
+        assert captured.responses == [ANSWER] * 2
         assert chat.chat_history[-1].content == ANSWER
 
     async def test_cancelled(self, captured: Captured) -> None:
@@ -234,7 +191,7 @@ class TestStreams:
         with pytest.raises(asyncio.CancelledError):
             await response.awrite_response_to_history_task
 
-        assert (captured.only.response, captured.how.status) == ("The kettle", "aborted")
+        assert captured.ended == ("The kettle", "aborted")
 
     @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
     def test_that_fail(self, captured: Captured) -> None:
@@ -245,7 +202,7 @@ class TestStreams:
             list(response.response_gen)
 
         wait_for(lambda: captured.calls)
-        assert (captured.only.response, captured.how.status) == (None, "error")
+        assert captured.ended == (None, "error")
         assert captured.ids == ["a", "b", "c"]
 
     def test_without_memory(self, captured: Captured) -> None:
@@ -253,11 +210,10 @@ class TestStreams:
 
         class Direct(ContextChatEngine):
             def stream_chat(self, message: str, chat_history: Any = None) -> Any:
-                retrieved = self._retriever.retrieve(message)
+                left: Any = {"source_nodes": self._retriever.retrieve(message)}
+                stream = self._llm.stream_chat([ChatMessage(role="user", content=message)])
                 return StreamingAgentChatResponse(
-                    chat_stream=self._llm.stream_chat([ChatMessage(role="user", content=message)]),
-                    source_nodes=retrieved,
-                    is_writing_to_memory=False,
+                    chat_stream=stream, is_writing_to_memory=False, **left
                 )
 
         response = context(kind=Direct).stream_chat(QUESTION)
@@ -271,7 +227,7 @@ class TestStreams:
         go = threading.Event()
 
         class Waiting(ToolCaller):
-            def stream_chat(self, messages: Any, **kwargs: Any) -> Any:
+            def stream_chat(self, messages: Any, **kwargs: Any) -> Any:  # type: ignore[override]
                 go.wait(10)
                 yield self._reply()
 
@@ -289,10 +245,9 @@ class TestTrouble:
     async def test_retriever(self, captured: Captured, mode: Any, way: str) -> None:
         """A failing retriever is the app's error, and an error on the record."""
         with pytest.raises(RuntimeError, match="index is gone"):
-            await read(mode(retriever=Sections([], error="index is gone")), way)
+            await read(mode(retriever=Sections(error="index is gone")), way)
 
-        assert (captured.only.question, captured.only.response) == (QUESTION, None)
-        assert captured.how.status == "error"
+        assert (captured.questions, captured.ended) == ([QUESTION], (None, "error"))
 
     def test_leaves_no_response_behind(self, captured: Captured) -> None:
         """A finished chat keeps none of the app's objects alive."""

@@ -5,14 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import NodeWithScore
 from llama_index.core.workflow import Context, Event, StartEvent, StopEvent, Workflow, step
 from llama_index_instrumentation import get_dispatcher
 
-from rag_eval_integrations.cli.demo.llama_index_app import HashedWords
-
-from .conftest import ANSWER, QUESTION, Captured, Model, Sections, engine, nodes
+from .conftest import ANSWER, QUESTION, Captured, Model, Sections, engine, index, nodes, scored
 
 dispatcher = get_dispatcher("an.app")
 
@@ -33,7 +30,7 @@ def workflow(first: str, second: str, third: str, *, result: Any = None) -> Work
         question = ev.get("query")
         if question is None:
             return None
-        return Found(nodes=await Sections(nodes()).aretrieve(question), question=question)
+        return Found(nodes=await Sections().aretrieve(question), question=question)
 
     async def choose(self: Any, ctx: Context, ev: Found) -> Chosen:
         return Chosen(nodes=ev.nodes[:1], question=ev.question)
@@ -47,8 +44,7 @@ def workflow(first: str, second: str, third: str, *, result: Any = None) -> Work
     async def ingest(self: Any, ctx: Context, ev: StartEvent) -> StopEvent | None:
         if ev.get("dirname") is None:
             return None
-        made = VectorStoreIndex(nodes(), embed_model=HashedWords(), transformations=[])
-        return StopEvent(result=made)
+        return StopEvent(result=index())
 
     steps = {first: find, second: choose, third: answer, "ingest": ingest}
     for name, function in steps.items():
@@ -71,9 +67,8 @@ class TestSteps:
         """Whatever the steps are called, the retriever inside and the prompt tell the documents."""
         assert await workflow(*names).run(query=QUESTION) == ANSWER
 
-        assert (captured.only.question, captured.only.response) == (QUESTION, ANSWER)
-        assert (captured.ids, captured.left_out) == (["a"], ["b", "c"])
-        assert captured.how.documents_from == "prompt"
+        assert (captured.questions, captured.responses) == ([QUESTION], [ANSWER])
+        assert captured.found == (["a"], "prompt", ["b", "c"])
         assert captured.how.retrievers == ("Sections",)
 
     async def test_ingestion(self, captured: Captured) -> None:
@@ -87,28 +82,28 @@ class TestSteps:
         """A query engine that is asked inside of such a step keeps its evidence."""
 
         async def ask(self: Any, ctx: Context, ev: StartEvent) -> StopEvent:
-            return StopEvent(result=await engine(Sections(nodes())).aquery(ev.query))
+            return StopEvent(result=await engine(Sections()).aquery(ev.query))
 
         ask.__name__, ask.__qualname__ = name, f"Asks.{name}"
         asks: Any = type("Asks", (Workflow,), {name: step(ask)})(timeout=20)
         await asks.run(query=QUESTION)
 
-        assert captured.ids == ["a", "b", "c"]
-        assert captured.how.documents_from == "prompt"
+        assert captured.found == (["a", "b", "c"], "prompt", [])
 
-    @pytest.mark.parametrize("kept", [["a"], []])
-    async def test_that_only_retrieves(self, captured: Captured, kept: list[str]) -> None:
+    @pytest.mark.parametrize(
+        "found", [(["a"], "dataflow", ["b", "c"]), ([], "retriever", ["a", "b", "c"])]
+    )
+    async def test_that_only_retrieves(self, captured: Captured, found: Any) -> None:
         """A workflow that returns nodes, or none, has no answer, whatever a grader was shown."""
 
         def grade(retrieved: list[NodeWithScore]) -> list[NodeWithScore]:
             Model().complete(f"Relevant? {nodes()[1].text} {retrieved[0].text}")
-            return retrieved if kept else []
+            return retrieved if found[0] else []
 
         await workflow("retrieve", "rerank", "grade", result=grade).run(query=QUESTION)
 
-        assert (captured.only.response, captured.ids) == (None, kept)
-        assert captured.how.documents_from == ("dataflow" if kept else "retriever")
-        assert len(captured.left_out) == 3 - len(kept)
+        assert captured.responses == [None]
+        assert captured.found == found
 
 
 class App:
@@ -120,7 +115,7 @@ class App:
 
     @dispatcher.span
     def retrieve(self, question: str) -> list[NodeWithScore]:
-        return Sections(nodes()).retrieve(question)
+        return Sections().retrieve(question)
 
     @dispatcher.span
     def postprocess_nodes(self, retrieved: list[NodeWithScore]) -> list[NodeWithScore]:
@@ -136,8 +131,7 @@ class TestOwnMethods:
         """Retrievers and models inside of them are seen."""
         App().query(QUESTION)
 
-        assert captured.ids == ["b"]
-        assert captured.how.documents_from == "prompt"
+        assert captured.found == (["b"], "prompt", ["a", "c"])
         assert captured.how.retrievers == ("Sections",)
 
     def test_pass_nodes_on(self, captured: Captured) -> None:
@@ -150,8 +144,7 @@ class TestOwnMethods:
 
         Silent().query(QUESTION)
 
-        assert captured.ids == ["a", "b"]
-        assert captured.how.documents_from == "dataflow"
+        assert captured.found == (["a", "b"], "dataflow", ["c"])
 
     def test_may_find_nodes_themselves(self, captured: Captured) -> None:
         """A class without LlamaIndex's base class finds nodes as well."""
@@ -159,8 +152,8 @@ class TestOwnMethods:
         class Finds(App):
             @dispatcher.span
             def retrieve(self, question: str) -> list[NodeWithScore]:
-                return [NodeWithScore(node=node, score=0.5) for node in nodes()]
+                return scored()
 
         Finds().query(QUESTION)
 
-        assert (captured.ids, captured.left_out) == (["b"], ["a", "c"])
+        assert captured.found == (["b"], "prompt", ["a", "c"])

@@ -10,32 +10,21 @@ from typing import Any
 import pytest
 from llama_index.core.base.response.schema import StreamingResponse
 
-from rag_eval_integrations.llama_index import RagEvalHandler
-from rag_eval_integrations.records import RagCall
-
-from .conftest import (
-    ANSWER,
-    TOKENS,
-    Captured,
-    Model,
-    Own,
-    Sections,
-    engine,
-    ids,
-    nodes,
-    seen,
-    substance,
-)
-
-QUESTION = "How fast is the kettle?"
+from .apps import Own
+from .conftest import ANSWER, QUESTION, TOKENS, Captured, Model, Sections, engine, ids, nodes, seen
 
 
 def stream() -> Any:
-    return engine(Sections(nodes()), streaming=True).query(QUESTION)
+    return engine(Sections(), streaming=True).query(QUESTION)
+
+
+def of_its_own(tokens: Any) -> Any:
+    """A response that an engine makes of tokens and retrieved nodes."""
+    return Own(answer=lambda q: StreamingResponse(tokens, Sections().retrieve(q))).query(QUESTION)
 
 
 async def astream() -> Any:
-    return await engine(Sections(nodes()), streaming=True).aquery(QUESTION)
+    return await engine(Sections(), streaming=True).aquery(QUESTION)
 
 
 class TestSameAsWithout:
@@ -47,7 +36,7 @@ class TestSameAsWithout:
 
         assert (first, second) == (TOKENS, [])
         assert texts == [ANSWER] * 3
-        assert [call.response for call in captured.calls] == [ANSWER] * 2
+        assert captured.responses == [ANSWER] * 2
 
     def test_return_value_and_odd_tokens(self, captured: Captured) -> None:
         """Tokens that are no strings, and a generator's return value, pass through."""
@@ -58,10 +47,7 @@ class TestSameAsWithout:
             yield ""
             return "end"
 
-        def answer(question: str) -> Any:
-            return StreamingResponse(tokens(), Sections(nodes()).retrieve(question))  # type: ignore[arg-type]
-
-        response: Any = Own(answer=answer).query(QUESTION)
+        response: Any = of_its_own(tokens())
         got = [next(response.response_gen) for _ in range(3)]
         with pytest.raises(StopIteration) as stop:
             next(response.response_gen)
@@ -72,50 +58,36 @@ class TestSameAsWithout:
 
     def test_list_of_tokens(self, captured: Captured) -> None:
         """A response whose tokens are a list stays as it is, and can be read again."""
-
-        def answer(question: str) -> Any:
-            return StreamingResponse(TOKENS, Sections(nodes()).retrieve(question))  # type: ignore[arg-type]  # on purpose
-
-        response: Any = Own(answer=answer).query(QUESTION)
+        response = of_its_own(TOKENS)
 
         assert list(response.response_gen) == list(response.response_gen) == TOKENS
         assert captured.only.response is None
 
 
 class TestLeft:
-    @pytest.mark.parametrize("way", ["sync", "async"])
-    async def test_dropped_in_the_middle(self, captured: Captured, way: str) -> None:
-        """A stream that is let go in the middle is aborted, with what was read."""
-        response = await astream() if way == "async" else stream()
-        if way == "async":
-            assert await anext(response.async_response_gen()) == TOKENS[0]
-        else:
-            assert next(response.response_gen) == TOKENS[0]
-        del response
+    async def test_dropped(self, captured: Captured) -> None:
+        """A stream that is let go in the middle, or unread, is aborted, with what was read."""
+        stream()
+        await astream()
+        assert next(stream().response_gen) == TOKENS[0]
+        assert await anext((await astream()).async_response_gen()) == TOKENS[0]
         gc.collect()
         await asyncio.sleep(0.05)
 
-        assert (captured.only.response, captured.how.status) == (TOKENS[0], "aborted")
+        assert captured.statuses == ["aborted"] * 4
+        assert captured.responses == [None, None, TOKENS[0], TOKENS[0]]
+        assert [len(call.documents) for call in captured.calls] == [3] * 4
 
-    async def test_dropped_unread(self, captured: Captured) -> None:
-        """A stream that the app drops before it reads a token ends as aborted, without a text."""
-        stream()
-        await astream()
-        gc.collect()
-
-        assert captured.statuses == ["aborted", "aborted"]
-        fields = [(call.response, len(call.documents)) for call in captured.calls]
-        assert fields == [(None, 3), (None, 3)]
-
-    def test_dropped_after_uninstall(self, calls: list[RagCall]) -> None:
-        """So does one that outlives the handler's installation; what was read is its text."""
-        with RagEvalHandler(calls.append):
+    def test_dropped_after_uninstall(self) -> None:
+        """So is one that outlives the handler's installation; what was read is its text."""
+        captured = Captured()
+        with captured.handler:
             tokens = stream().response_gen
         next(tokens)
         del tokens
         gc.collect()
 
-        assert [(seen(call).status, call.response) for call in calls] == [("aborted", TOKENS[0])]
+        assert captured.ended == (TOKENS[0], "aborted")
 
     async def test_reader_cancelled(self, captured: Captured) -> None:
         """A reader's cancellation comes through, and aborts the call."""
@@ -129,44 +101,36 @@ class TestLeft:
 
                 return parts()
 
-        hesitant = engine(Sections(nodes()), llm=Hesitant(), streaming=True)
+        hesitant = engine(Sections(), llm=Hesitant(), streaming=True)
         response: Any = await hesitant.aquery(QUESTION)
-        got: list[str] = []
-
-        async def read() -> None:
-            async for token in response.response_gen:
-                got.append(token)  # noqa: PERF401 -- what it got before it is cancelled counts
-
+        tokens = response.response_gen
+        assert [await anext(tokens), await anext(tokens)] == TOKENS[:2]
         with pytest.raises(asyncio.TimeoutError):
-            await asyncio.wait_for(read(), 0.1)
+            await asyncio.wait_for(anext(tokens), 0.1)
 
-        assert got == TOKENS[:2]
-        assert (captured.only.response, captured.how.status) == ("The kettle", "aborted")
+        assert captured.ended == ("The kettle", "aborted")
 
-    def test_too_many_open(self, calls: list[RagCall]) -> None:
+    def test_too_many_open(self) -> None:
         """More unread streams than `max_open`: the oldest is dropped, and still works."""
-        with RagEvalHandler(calls.append, max_open=2) as handler:
+        captured = Captured(max_open=2)
+        with captured.handler as handler:
             streams = [stream() for _ in range(3)]
 
             assert (handler.open_calls, handler.dropped) == (2, 1)
             assert [list(stream.response_gen) for stream in streams] == [TOKENS] * 3
-        assert len(calls) == 2
+        assert captured.responses == [ANSWER] * 2
 
 
 class TestLazyWork:
     def test_retrieval_while_reading(self, captured: Captured) -> None:
         """An engine that starts to work only when its stream is read: that is the call's too."""
 
-        def answer(question: str) -> Any:
-            def tokens() -> Generator[str, None, None]:
-                retrieved = Sections(nodes()[:2]).retrieve(question)
-                inner: Any = engine(Sections(nodes()[:1]), streaming=True).query(question)
-                yield from inner.response_gen
-                yield f" ({len(retrieved)})"
+        def tokens() -> Generator[str, None, None]:
+            retrieved = Sections(nodes()[:2]).retrieve(QUESTION)
+            yield from stream().response_gen
+            yield f" ({len(retrieved)})"
 
-            return StreamingResponse(tokens())
-
-        response: Any = Own(answer=answer).query(QUESTION)
+        response: Any = Own(answer=lambda question: StreamingResponse(tokens())).query(QUESTION)
         text = "".join(response.response_gen)
 
         assert text == f"{ANSWER} (2)"
@@ -188,9 +152,10 @@ class TestLazyWork:
 
 
 class TestTeedTwice:
-    async def test_two_handlers(self, captured: Captured, calls: list[RagCall]) -> None:
+    async def test_two_handlers(self, captured: Captured) -> None:
         """Two handlers, six ways of reading: both get every record, the app its tokens."""
-        with RagEvalHandler(calls.append):
+        other = Captured()
+        with other.handler:
             assert list(stream().response_gen) == TOKENS
             assert str(stream()) == ANSWER
             assert stream().get_response().response == ANSWER
@@ -198,6 +163,5 @@ class TestTeedTwice:
             assert [token async for token in (await astream()).async_response_gen()] == TOKENS
             assert (await (await astream()).get_response()).response == ANSWER
 
-        assert [substance(call) for call in calls] == [substance(call) for call in captured.calls]
-        assert [call.response for call in calls] == [ANSWER] * 6
-        assert all(seen(call).documents_from == "prompt" for call in calls)
+        assert other.substances == captured.substances == [captured.substances[0]] * 6
+        assert (other.responses[0], seen(other.calls[0]).documents_from) == (ANSWER, "prompt")

@@ -13,14 +13,13 @@ from llama_index.core.schema import NodeWithScore, TextNode
 from rag_eval_integrations import RagCall, RagEvaluator
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.judges import judge_from
-from rag_eval_integrations.llama_index import LlamaIndexModel, RagEvalHandler, as_evaluators
+from rag_eval_integrations.llama_index import LlamaIndexModel
 
 
 def test_an_llm_is_a_judge() -> None:
     """It is asked with the labelling prompt; MockLLM repeats it, and so gives no labels."""
-    evaluation = RagEvaluator(judge=MockLLM(max_tokens=3)).evaluate_sync(
-        RagCall("When?", ["At nine."], "At nine.")
-    )
+    call = RagCall("When?", ["At nine."], "At nine.")
+    evaluation = RagEvaluator(judge=MockLLM(max_tokens=3)).evaluate_sync(call)
 
     assert isinstance(judge_from(MockLLM()), LlamaIndexModel)
     assert evaluation.judge.name == "llama_index:MockLLM:unknown"
@@ -38,31 +37,16 @@ def test_another_object_of_llama_index_is_refused() -> None:
 def test_nodes_are_taken_as_they_are() -> None:
     """Nodes, nodes with scores and whole documents: text, id, score, metadata as JSON values."""
     node = TextNode(id_="t1", text="At nine.")
+    when = {"at": datetime(2026, 1, 2, tzinfo=UTC)}
     dated = LlamaIndexDocument(
-        id_="t2",
-        text="At ten.",
-        metadata={"at": datetime(2026, 1, 2, tzinfo=UTC)},
-        excluded_llm_metadata_keys=["at"],
+        id_="t2", text="At ten.", metadata=when, excluded_llm_metadata_keys=["at"]
     )
-    call = RagCall(
-        "When?", [NodeWithScore(node=node, score=0.5), node, dated, "At eleven."], "Nine."
-    )
+    scored = NodeWithScore(node=node, score=0.5)
+    call = RagCall("When?", [scored, node, dated, "At eleven."], "Nine.")
 
     assert [(document.id, document.text, document.score) for document in call.documents] == [
-        ("t1", "At nine.", 0.5),
-        ("t1", "At nine.", None),
-        ("t2", "At ten.", None),
-        (None, "At eleven.", None),
-    ]
+        ("t1", "At nine.", 0.5), ("t1", "At nine.", None),
+        ("t2", "At ten.", None), (None, "At eleven.", None),
+    ]  # fmt: skip
     assert call.documents[2].metadata == {"at": "2026-01-02T00:00:00+00:00"}
     assert RagCall.model_validate_json(call.model_dump_json()) == call
-
-
-def test_handlers_and_evaluators_say_what_they_hold() -> None:
-    """One line each: judge, scores, and what came of it."""
-    evaluator = RagEvaluator()
-    (first, *_) = as_evaluators(evaluator).values()
-
-    assert repr(RagEvalHandler(evaluator)) == f"RagEvalHandler({evaluator!r}, 0 failed)"
-    assert repr(RagEvalHandler(print)) == "RagEvalHandler(print, 0 failed)"
-    assert repr(first) == f"ScoreEvaluator('context_relevance', {evaluator!r})"

@@ -7,16 +7,12 @@ from typing import Any
 
 import pytest
 from llama_index.core import SimpleDirectoryReader, VectorStoreIndex
-from llama_index.core.base.response.schema import Response
-from llama_index.core.schema import MetadataMode, NodeWithScore, TextNode
+from llama_index.core.schema import MetadataMode, TextNode
 
-from rag_eval_integrations import RagEvaluator
 from rag_eval_integrations.cli.demo.llama_index_app import HashedWords
-from rag_eval_integrations.llama_index import RagEvalHandler, TraceEvaluator
-from rag_eval_integrations.records import Document, RagCall
-from rag_eval_integrations.testing import ScriptedModel, labels_reply
 
-from .conftest import ANSWER, Captured, Model, Own, Sections, engine, seen
+from .apps import Own
+from .conftest import Captured, Model, Sections, engine
 
 QUESTION = "What does the station run on?"
 HEADER = "file: power.txt\npage: 3"
@@ -27,12 +23,6 @@ def node(**options: Any) -> TextNode:
     return TextNode(id_="p", text=POWER, metadata={"file": "power.txt", "page": 3}, **options)
 
 
-def captured_document(captured: Captured, one: TextNode) -> Document:
-    engine(Sections([one])).query(QUESTION)
-    assert seen(captured.only).documents_from == "prompt"
-    return captured.only.documents[0]
-
-
 class TestHeader:
     def test_of_files(self, captured: Captured, tmp_path: Path) -> None:
         """The default reader's `file_path` is a header, so that the text alone has sentences."""
@@ -41,9 +31,9 @@ class TestHeader:
         index = VectorStoreIndex.from_documents(loaded, embed_model=HashedWords())
         index.as_query_engine(llm=Model()).query(QUESTION)
 
-        document = captured.only.documents[0]
-        assert document.text == POWER
-        assert document.header == f"file_path: {tmp_path / 'power.txt'}"
+        (document,) = captured.only.documents
+        header = f"file_path: {tmp_path / 'power.txt'}"
+        assert (document.text, document.header) == (POWER, header)
         assert captured.how.documents_from == "prompt"
 
     @pytest.mark.parametrize(
@@ -59,9 +49,11 @@ class TestHeader:
         self, captured: Captured, template: str, header: str | None, text: str
     ) -> None:
         """Whatever the template; where it puts something behind the text, nothing is parted."""
-        document = captured_document(captured, node(text_template=template))
+        engine(Sections([node(text_template=template)])).query(QUESTION)
 
+        (document,) = captured.only.documents
         assert (document.header, document.text) == (header, text)
+        assert captured.how.documents_from == "prompt"
 
     def test_is_left_out_where_the_prompt_has_none(self, captured: Captured) -> None:
         """An app that shows a node's text alone shows no header."""
@@ -87,32 +79,3 @@ class TestHeader:
 
         (left_out,) = captured.how.not_in_prompt
         assert (left_out.header, left_out.text) == ("page: 9", "The lid opens with one hand.")
-
-    def test_of_a_hook(self, calls: list[RagCall]) -> None:
-        """The nodes and documents of a hook have theirs."""
-        given = [NodeWithScore(node=node(), score=0.5), Document("x", header="page: 1")]
-        with RagEvalHandler(calls.append, documents=lambda result: given):
-            engine(Sections([node()])).query(QUESTION)
-
-        assert [document.header for document in calls[0].documents] == [HEADER, "page: 1"]
-
-
-class TestJudging:
-    def test_header_has_no_key(self, captured: Captured) -> None:
-        """A document of one sentence has one key, whatever its metadata."""
-        engine(Sections([node()])).query(QUESTION)
-        evaluation = RagEvaluator().evaluate_sync(captured.only)
-
-        assert evaluation.sentences is not None
-        assert [sentence.key for sentence in evaluation.sentences.documents] == ["0a"]
-
-    @pytest.mark.parametrize("mode", [MetadataMode.LLM, MetadataMode.NONE])
-    def test_evaluators_show_it(self, mode: MetadataMode) -> None:
-        """The judge is shown it without a key; not with `MetadataMode.NONE`."""
-        asked = ScriptedModel([labels_reply(documents=["0a"], response=["a"])])
-        response = Response(ANSWER, [NodeWithScore(node=node(), score=0.5)])
-        TraceEvaluator(asked, metadata_mode=mode).evaluate_response(QUESTION, response)
-
-        shown = asked.requests[0].messages[1].content
-        assert f"0a: {POWER}" in shown
-        assert ("[0] file: power.txt\n[0] page: 3\n0a: " in shown) is (mode is MetadataMode.LLM)

@@ -3,72 +3,44 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from llama_index.core.base.llms.types import (
-    ChatMessage,
-    ChatResponse,
-    CompletionResponse,
-    CompletionResponseGen,
-    LLMMetadata,
-    MessageRole,
-)
-from llama_index.core.llms import CustomLLM
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse, MessageRole
 
-from rag_eval_integrations.errors import ConfigurationError, JudgeUnavailableError
+from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.llama_index import LlamaIndexModel
-from rag_eval_integrations.models import Model
 from rag_eval_integrations.models.completion import CompletionRequest, Message
 from rag_eval_integrations.testing import ModelContract, labels_reply, small_call
 
-from .conftest import Captured
+from .conftest import Captured, Model
 
-ASKED = CompletionRequest(
-    messages=(Message(role="system", content="s"), Message(role="user", content="x"))
-)
+ASKED = CompletionRequest(messages=(Message(role="user", content="x"),))
 REPLY = labels_reply(["0a", "0b", "1a"], ["a", "b"])
 
 
-class Written(CustomLLM):
+class Written(Model):
     """Answers what it is told, and remembers how it was called."""
 
     reply: str = REPLY
     raw: Any = None
-    fail: bool = False
     ways: list[str] = []  # noqa: RUF012  # pydantic copies it
-
-    @property
-    def metadata(self) -> LLMMetadata:
-        return LLMMetadata(model_name="small-1")
-
-    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
-        return CompletionResponse(text=self.reply)
-
-    def stream_complete(
-        self, prompt: str, formatted: bool = False, **kwargs: Any
-    ) -> CompletionResponseGen:
-        yield CompletionResponse(text=self.reply, delta=self.reply)
 
     def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
         self.ways.append(threading.current_thread().name)
-        if self.fail:
-            raise ConnectionError("no route")
         message = ChatMessage(role=MessageRole.ASSISTANT, content=self.reply)
         return ChatResponse(message=message, raw=self.raw)
 
     async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
-        self.ways.append("async")
-        message = ChatMessage(role=MessageRole.ASSISTANT, content=self.reply)
-        return ChatResponse(message=message, raw=self.raw)
+        return self.chat(messages)
 
 
 class TestContract(ModelContract):
     """The contract that every model keeps, here where a model is made on each loop."""
 
-    def model(self, reply: str) -> Model:
+    def model(self, reply: str) -> LlamaIndexModel:
         return LlamaIndexModel(make_llm=lambda: Written(reply=reply))
 
 
@@ -80,18 +52,12 @@ async def test_a_model_labels_a_call() -> None:
 
     assert evaluation.scores["adherence"].value == 1.0
     judge = evaluation.judge
-    assert (judge.name, judge.model) == ("llama_index:custom_llm:small-1", "small-1")
-    (thread,) = model.ways
-    assert thread.startswith("rag-eval-model")
+    assert (judge.name, judge.model) == ("llama_index:custom_llm:scripted", "scripted")
+    assert [way[:14] for way in model.ways] == ["rag-eval-model"]
 
 
 @pytest.mark.parametrize(
-    "ended",
-    [
-        {"choices": [{"finish_reason": "length"}]},
-        {"done_reason": "length"},
-        {"stopReason": "max_tokens"},
-    ],
+    "ended", [{"choices": [{"finish_reason": "length"}]}, {"done_reason": "length"}]
 )
 async def test_usage_and_finish_reason_are_read_from_the_raw_reply(ended: dict[str, Any]) -> None:
     """Where integrations keep what their vendor said, under the vendor's name."""
@@ -103,12 +69,6 @@ async def test_usage_and_finish_reason_are_read_from_the_raw_reply(ended: dict[s
     assert (completion.usage.prompt_tokens, completion.usage.completion_tokens) == (7, 3)
 
 
-async def test_a_failure_that_may_pass() -> None:
-    """Is one that is retried."""
-    with pytest.raises(JudgeUnavailableError, match="no route"):
-        await LlamaIndexModel(Written(fail=True)).complete(ASKED)
-
-
 async def test_the_judges_calls_are_never_captured(captured: Captured) -> None:
     """The handler is on the root dispatcher, which sees every call of the process."""
     for model in (LlamaIndexModel(Written()), LlamaIndexModel(make_llm=Written)):
@@ -117,16 +77,8 @@ async def test_the_judges_calls_are_never_captured(captured: Captured) -> None:
     assert (captured.calls, captured.handler.open_calls) == ([], 0)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: LlamaIndexModel(),
-        lambda: LlamaIndexModel(Written(), make_llm=Written),
-        lambda: LlamaIndexModel("gpt"),  # type: ignore[arg-type]
-        lambda: LlamaIndexModel(Written(), timeout=-1),
-    ],
-)
-def test_mistakes_raise_at_construction(make: Callable[[], object]) -> None:
+@pytest.mark.parametrize("arguments", [{}, {"llm": "gpt"}])
+def test_mistakes_raise_at_construction(arguments: Any) -> None:
     """Naming the argument."""
-    with pytest.raises(ConfigurationError):
-        make()
+    with pytest.raises(ConfigurationError, match="`llm`" if arguments else "`model`"):
+        LlamaIndexModel(**arguments)

@@ -6,76 +6,40 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from llama_index.core.base.llms.types import (
-    ChatMessage,
-    ChatResponse,
-    CompletionResponse,
-    CompletionResponseGen,
-    LLMMetadata,
-    LogProb,
-    MessageRole,
-)
-from llama_index.core.llms import CustomLLM
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse, LogProb, MessageRole
 from scored_tokens import chat_body, tokens
 
 from rag_eval_integrations import GEval, RagCall
 from rag_eval_integrations.llama_index import LlamaIndexModel
 from rag_eval_integrations.models.completion import CompletionRequest, Message
 
+from .conftest import Model
+
 CALL = RagCall(question="When?", documents=[], response="At nine.")
 PIECES = ['{"reason": "', "Fine", '.", "', "score", '": ', "3", "}"]
 EVEN = {5: {"3": 0.6, "4": 0.4}}
-ASKED = CompletionRequest(
-    messages=(Message(role="user", content="x"),), top_logprobs=5, n=2, seed=3, temperature=0.0
-)
+MESSAGES = (Message(role="user", content="x"),)
+ASKED = CompletionRequest(messages=MESSAGES, top_logprobs=5, n=2, seed=3, temperature=0.0)
 
 
-class Plain(CustomLLM):
-    """A model without settings of these names."""
-
-    raw: Any = None
-    listed: Any = None
-    refuse: tuple[str, ...] = ()
-    sent: list[dict[str, Any]] = []  # noqa: RUF012  # pydantic copies it
-
-    @property
-    def metadata(self) -> LLMMetadata:
-        return LLMMetadata(model_name="small-1")
-
-    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
-        return CompletionResponse(text="".join(PIECES))
-
-    def stream_complete(
-        self, prompt: str, formatted: bool = False, **kwargs: Any
-    ) -> CompletionResponseGen:
-        yield CompletionResponse(text="".join(PIECES))
-
-    def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
-        for name in self.refuse:
-            if name in kwargs:
-                raise _RefusedError(name)
-        self.sent.append(kwargs)
-        message = ChatMessage(role=MessageRole.ASSISTANT, content="".join(PIECES))
-        return ChatResponse(message=message, raw=self.raw, logprobs=self.listed)
-
-    async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
-        return self.chat(messages, **kwargs)
-
-
-class OpenAILike(Plain):
+class OpenAILike(Model):
     """Declares what LlamaIndex's OpenAI declares."""
 
     temperature: float = 0.1
     logprobs: bool | None = None
     top_logprobs: int = 0
     n: int = 1
+    raw: Any = None
+    listed: Any = None
+    sent: list[dict[str, Any]] = []  # noqa: RUF012  # pydantic copies it
 
+    def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+        self.sent.append(kwargs)
+        message = ChatMessage(role=MessageRole.ASSISTANT, content="".join(PIECES))
+        return ChatResponse(message=message, raw=self.raw, logprobs=self.listed)
 
-class _RefusedError(Exception):
-    status_code = 400
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"Unsupported parameter: {name}")
+    async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+        return self.chat(messages, **kwargs)
 
 
 @pytest.mark.parametrize("made", [False, True], ids=["the app's model", "a made model"])
@@ -93,14 +57,10 @@ async def test_an_expectation_from_the_raw_reply(made: bool) -> None:
 
 async def test_an_expectation_from_llama_indexs_own_list() -> None:
     """Where an integration fills in `logprobs` and keeps no raw reply."""
-    listed = [
-        [LogProb(token=text, logprob=logprob) for text, logprob in token.top]
-        for token in tokens(PIECES, EVEN)
-    ]
+    listed = [[LogProb(token=a, logprob=b) for a, b in token.top] for token in tokens(PIECES, EVEN)]
+    judge = LlamaIndexModel(OpenAILike(listed=listed))
 
-    score = await GEval("clarity", steps=["Judge it."]).score(
-        CALL, LlamaIndexModel(OpenAILike(listed=listed))
-    )
+    score = await GEval("clarity", steps=["Judge it."]).score(CALL, judge)
 
     assert (score.method, score.raw) == ("logprobs", pytest.approx(3.4))
 
@@ -113,15 +73,3 @@ async def test_log_probabilities_that_do_not_come_are_said(listed: Any) -> None:
     assert completion.tokens is None
     assert len(completion.choices) == 2
     assert "log-probabilities were asked for and accepted, but not given" in completion.warnings
-
-
-async def test_what_the_model_refuses_is_left_out_from_then_on() -> None:
-    """By its name in the refusal."""
-    model = OpenAILike(refuse=("top_logprobs",))
-    judge = LlamaIndexModel(model)
-
-    first = await judge.complete(ASKED)
-    await judge.complete(ASKED)
-
-    assert model.sent == [{"temperature": 0.0}] * 4
-    assert "the LlamaIndex model was not asked for log-probabilities" in first.warnings

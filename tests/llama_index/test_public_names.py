@@ -5,8 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
-
 from rag_eval_integrations import llama_index
 
 
@@ -18,12 +16,6 @@ def test_are_sorted_and_resolve() -> None:
     for name in names:
         assert getattr(llama_index, name).__name__ == name
     assert set(names) <= set(dir(llama_index))
-
-
-def test_that_do_not_exist_are_an_attribute_error() -> None:
-    """As of any module."""
-    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
-        _ = llama_index.Nothing
 
 
 def test_of_capture_do_not_load_the_framework() -> None:

@@ -5,48 +5,36 @@ from __future__ import annotations
 import logging
 import pydoc
 import re
+from functools import partial
 from typing import Any
 
 import pytest
-from llama_index.core.agent.workflow import FunctionAgent
-from llama_index.core.tools import FunctionTool, QueryEngineTool, RetrieverTool
+from llama_index.core.tools import QueryEngineTool, RetrieverTool
 
-from rag_eval_integrations.llama_index import EvaluatedRetriever, RagEvalHandler
+from rag_eval_integrations.llama_index import EvaluatedRetriever
 from rag_eval_integrations.records import RagCall
 
-from .conftest import (
-    ANSWER,
-    Captured,
-    Model,
-    Own,
-    Sections,
-    ToolCaller,
-    engine,
-    ids,
-    memory,
-    nodes,
-    seen,
-)
+from .apps import Own, agent, memory
+from .conftest import ANSWER, QUESTION, Captured, Model, Sections, engine, ids, nodes
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of agents' own
 
-QUESTION = "How fast is the kettle?"
 TEXT = "The kettle boils in four minutes. The lid opens with one hand."
 
 
-def search_manual(query: str) -> str:
+def search_manual(input: str) -> str:
     """Search the manual."""
     return TEXT
 
 
-def weather(query: str) -> str:
+def weather(input: str) -> str:
     """Tell the weather."""
     return "It is sunny."
 
 
-def agent(tool: Any, name: str, argument: str = "query") -> FunctionAgent:
-    script = [[(name, {argument: "k"})], ANSWER]
-    return FunctionAgent(tools=[tool], llm=ToolCaller(script=script))
+def using(tool: Any, name: str) -> Any:
+    """An agent that asks a tool and answers."""
+    return agent([(name, {"input": "k"})], ANSWER, tools=[tool])
 
 
 def says(template: str) -> Own:
@@ -66,7 +54,7 @@ class TestLooksLikeRag:
     async def test_tool(self, captured: Captured, caplog: pytest.LogCaptureFixture) -> None:
         """An agent whose search returns text: one log line, and every run is counted."""
         for _ in range(2):
-            await agent(FunctionTool.from_defaults(search_manual), "search_manual").run(QUESTION)
+            await using(search_manual, "search_manual").run(QUESTION)
 
         assert (captured.calls, captured.handler.uncaptured) == ([], 2)
         warning = only_warning(caplog)
@@ -83,9 +71,9 @@ class TestLooksLikeRag:
 
     async def test_plain_code(self, captured: Captured, caplog: pytest.LogCaptureFixture) -> None:
         """`retrieve` and then `synthesize` in plain code is no call, which is said."""
-        retrieved = Sections(nodes()).retrieve(QUESTION)
+        retrieved = Sections().retrieve(QUESTION)
         engine()._response_synthesizer.synthesize(QUESTION, nodes=retrieved)
-        await Sections(nodes()).aretrieve(QUESTION)
+        await Sections().aretrieve(QUESTION)
 
         assert (captured.calls, captured.handler.uncaptured) == ([], 2)
         assert "'Sections.retrieve' ran by itself" in caplog.text
@@ -96,11 +84,10 @@ class TestLooksLikeRag:
         self, captured: Captured, caplog: pytest.LogCaptureFixture, make: Any
     ) -> None:
         """A follow-up that an agent answers from what a tool found before is counted, told once."""
-        source = Sections(nodes()) if make.__self__ is RetrieverTool else engine()
+        source = Sections() if make.__self__ is RetrieverTool else engine()
         tool = make(source, name="manual", description="Finds.")
-        script = [[("manual", {"input": "k"})], ANSWER, "Two.", "Three."]
+        asked = agent([("manual", {"input": "k"})], ANSWER, "Two.", "Three.", tools=[tool])
         kept = memory()
-        asked = FunctionAgent(tools=[tool], llm=ToolCaller(script=script))
         for question in (QUESTION, "And then?", "And then?"):
             await asked.run(question, memory=kept)
 
@@ -110,13 +97,11 @@ class TestLooksLikeRag:
 
     async def test_documents_of_earlier_turns_were_seen(self, captured: Captured) -> None:
         """Where this turn searches as well, what the model was shown again counts, after it."""
-        parts = {"manual": nodes()[:2], "other": nodes()[1:]}
-        tools: list[Any] = [
-            RetrieverTool.from_defaults(Sections(part), name=name, description="Finds.")
-            for name, part in parts.items()
-        ]
-        script = [[("manual", {"input": "k"})], ANSWER, [("other", {"input": "k"})], ANSWER]
-        asked, kept = FunctionAgent(tools=tools, llm=ToolCaller(script=script)), memory()
+        parts = {"manual": Sections(nodes()[:2]), "other": Sections(nodes()[1:])}
+        make = partial(RetrieverTool.from_defaults, description="Finds.")
+        tools = [make(part, name=name) for name, part in parts.items()]
+        script = [[(name, {"input": "k"})] for name in parts]
+        asked, kept = agent(script[0], ANSWER, script[1], ANSWER, tools=tools), memory()
         await asked.run(QUESTION, memory=kept)
         await asked.run("And then?", memory=kept)
 
@@ -125,31 +110,33 @@ class TestLooksLikeRag:
     async def test_other_runs_are_not(self, captured: Captured, calls: list[RagCall]) -> None:
         """A chat, another tool, a captured query and an `EvaluatedRetriever` are no such runs."""
         says("{query}").query(QUESTION)
-        await agent(FunctionTool.from_defaults(weather), "weather").run(QUESTION)
+        await using(weather, "weather").run(QUESTION)
         engine().query(QUESTION)
-        EvaluatedRetriever(Sections(nodes()), calls.append).retrieve(QUESTION)
-        await EvaluatedRetriever(Sections(nodes()), calls.append).aretrieve(QUESTION)
+        EvaluatedRetriever(Sections(), calls.append).retrieve(QUESTION)
+        await EvaluatedRetriever(Sections(), calls.append).aretrieve(QUESTION)
 
         assert (len(calls), len(captured.calls)) == (2, 1)
         assert captured.handler.uncaptured == 0
 
 
 class TestToolDocuments:
-    async def test_text_is_a_document(self, calls: list[RagCall]) -> None:
+    async def test_text_is_a_document(self) -> None:
         """The text of a tool that is named is a document."""
-        with RagEvalHandler(calls.append, tool_documents=("search_manual",)):
-            await agent(FunctionTool.from_defaults(search_manual), "search_manual").run(QUESTION)
+        captured = Captured(tool_documents=("search_manual",))
+        with captured.handler:
+            await using(search_manual, "search_manual").run(QUESTION)
 
-        (call,) = calls
-        (document,) = call.documents
+        (document,) = captured.only.documents
         assert (document.text, document.metadata) == (TEXT, {"tool": "search_manual"})
-        assert call.response == ANSWER
-        assert seen(call).retrievers == ("search_manual",)
+        assert (captured.responses, captured.how.retrievers) == ([ANSWER], ("search_manual",))
 
-    async def test_nodes_go_before_text(self, calls: list[RagCall]) -> None:
+    async def test_nodes_go_before_text(self) -> None:
         """A tool whose nodes were seen gives those, not its text."""
-        tool = QueryEngineTool.from_defaults(engine(), name="search", description="Finds.")
-        with RagEvalHandler(calls.append, tool_documents=lambda name: True):
-            await agent(tool, "search", "input").run(QUESTION)
+        tool = QueryEngineTool.from_defaults(
+            engine(Sections()), name="search", description="Finds."
+        )
+        captured = Captured(tool_documents=lambda name: True)
+        with captured.handler:
+            await using(tool, "search").run(QUESTION)
 
-        assert sorted(map(str, ids(calls[0]))) == ["a", "b", "c"]
+        assert captured.ids == ["a", "b", "c"]
