@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 import csv
 import gzip
+import io
 import json
 import os
 import re
@@ -370,12 +371,24 @@ def rows_of(
         return _table(stream, longest, tell)
     if form == "parquet":
         return _parquet([stream], parse, evaluations)
-    return _json(stream) if form == "json" else _objects(stream, longest, parse or parse_object)
+    return _json(stream) if form == "json" else _objects(stream, longest, parse or _object)
 
 
 def unit_of(form: Format) -> str:
     """Return what the numbers of rows count."""
     return "line" if form in ("jsonl", "csv") else "row"
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    """Read a line as `parse_object` does, but NaN of a field as null."""
+    try:
+        return parse_object(line)
+    except InputError:
+        is_object = b"NaN" in line and not line.lstrip().startswith(b"[")
+        rows = [row for _, row in _json(io.BytesIO(line))] if is_object else []
+        if len(rows) == 1 and isinstance(rows[0], dict):
+            return rows[0]
+        raise
 
 
 def _objects(stream: BinaryIO, longest: int, parse: Callable[[bytes], Any]) -> Numbered:
@@ -444,8 +457,8 @@ def _values(text: str) -> Iterator[Any]:
     while more:
         try:
             row, end = _STRICT.raw_decode(text, place)
-        except InputError as error:  # NaN, which spoils this row alone
-            row, end = error, json.JSONDecoder().raw_decode(text, place)[1]
+        except InputError as error:  # a constant, which spoils this row alone
+            row, end = _without_nan(text, place, error)
         if not isinstance(row, dict | InputError):
             row = InputError(f"not a JSON object, but {shown(row)}")
         yield row
@@ -456,6 +469,23 @@ def _values(text: str) -> Iterator[Any]:
         raise json.JSONDecodeError("Expecting ',' delimiter", text, place)
     if behind_space(place + in_array) < len(text):
         raise json.JSONDecodeError("Extra data", text, place + in_array)
+
+
+def _without_nan(text: str, place: int, error: InputError) -> tuple[Any, int]:
+    """Decode an object, with null for a field that is NaN, as in a frame; and return its end.
+
+    The error stands for one with another constant, or with NaN further inside.
+    """
+    constants: list[float] = []
+
+    def constant(name: str) -> float:
+        constants.append(float(name))
+        return constants[-1]
+
+    row, end = json.JSONDecoder(parse_constant=constant).raw_decode(text, place)
+    missing = [name for name in row if row[name] != row[name]] if isinstance(row, dict) else []
+    is_row = len(missing) == len(constants)
+    return {**row, **dict.fromkeys(missing)} if is_row else error, end
 
 
 # --- Tables
@@ -603,7 +633,7 @@ _NO_LINES = (
 @contextmanager
 def opened_rows(
     path: str | os.PathLike[str],
-    parse: Callable[[bytes], Any] = parse_object,
+    parse: Callable[[bytes], Any] = _object,
     *,
     evaluations: bool = False,
 ) -> Iterator[tuple[str, Numbered]]:

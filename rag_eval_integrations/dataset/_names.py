@@ -205,9 +205,15 @@ class Naming:
         return self._ways({ours: NAMES[ours] for ours in OPTIONAL if ours not in ways})
 
     def _ways(self, names: Mapping[str, Sequence[str]]) -> Ways:
-        """Map the fields of which the row has one of their names."""
+        """Map the fields of which the row has one of their names; no text to a mere object."""
         fitting = {ours: self._only(ours, some) for ours, some in names.items()}
-        return {ours: (theirs,) for ours, theirs in fitting.items() if theirs}
+        known = {ours: (self.row[name], name) for ours, name in fitting.items() if name}
+        texts = ("question", "response", "reference")
+        return {
+            ours: (name,)
+            for ours, (value, name) in known.items()
+            if ours not in texts or not isinstance(value, Mapping) or holds_text(value)
+        }
 
     def _way_named(self, ours: str, name: str) -> Way:
         """Return the path to a field that the user named; refuse a name the row lacks."""
@@ -226,10 +232,6 @@ class Naming:
         """
         no_name = "context" if self._has_gold_context() else None
         ways = self._ways({o: [name for name in NAMES[o] if name != no_name] for o in needed})
-        for ours in {"question", "response"} & ways.keys():
-            value = self.row[ways[ours][0]]
-            if isinstance(value, Mapping) and not holds_text(value):
-                del ways[ours]  # a name inside of it is proposed
         if "question" in needed and "question" not in ways and messages_in(self.row.get(_TURNS)):
             ways["question"] = (_TURNS,)
         asked: Any = self.row

@@ -55,6 +55,12 @@ def text_from(value: object, where: str) -> str | None:
     raise InputError(f"should be text, not {shown(value)}", field=where)
 
 
+def said_from(value: Any, where: str) -> str | None:
+    """Read a text as `text_from` does; a finite number becomes its digits."""
+    is_digits = _is_number(value) and is_finite(value)
+    return str(id_from(value)) if is_digits else text_from(value, where)
+
+
 def holds_text(value: object) -> bool:
     """Tell whether `text_from` reads a value, or a conversation is in it."""
     try:
@@ -171,18 +177,6 @@ def _items(value: object, where: str, kind: str) -> list[Any]:
     if isinstance(value, Mapping | str | bytes) or not isinstance(value, Iterable):
         raise InputError(f"should be a list of {kind}, not {shown(value)}", field=where)
     return list(value)
-
-
-_FOREIGN = {*_TEXTS[1:], "node", "text_resource", "kwargs"}
-
-
-def is_foreign(document: object) -> bool:
-    """Whether a document is as another tool writes it: an object, a pair, with a float as id."""
-    if not isinstance(document, dict):
-        return isinstance(document, list)
-    if "text" in document:
-        return isinstance(document.get("id"), float)
-    return not _FOREIGN.isdisjoint(document)
 
 
 def _document(item: Any, where: str, score: Any = None) -> Any:

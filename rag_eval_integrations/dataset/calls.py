@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
@@ -34,7 +35,6 @@ from rag_eval_integrations.dataset._values import (
     fields_of,
     id_from,
     ids_from,
-    is_foreign,
     items_in,
     json_part,
     list_in,
@@ -43,6 +43,7 @@ from rag_eval_integrations.dataset._values import (
     named_ids,
     object_in,
     plain,
+    said_from,
     text_from,
     turns_from,
 )
@@ -53,6 +54,8 @@ from rag_eval_integrations.records._json import NAMES, shown
 
 _CHUNK = 512
 """Rows of a data frame that are objects at one time."""
+_WHOLE = re.compile(r"\A(-?[0-9]+)\.0\Z")
+"""A whole number as pandas writes it into CSV, of a column with a gap."""
 
 
 def read_calls(
@@ -111,6 +114,7 @@ def _of_file(name: str, opened: Callable[[], BinaryIO], reader: _Reader) -> Iter
         form = _input.format_of(name, stream, chain(*given))
         rows = _input.rows_of(stream, form, _input.LONGEST_CALL, reader.tell)
         unit = _input.unit_of(form)
+        reader.is_csv = form == "csv"
         reader.cells = form in ("csv", "parquet")
         first = list(islice(rows, 2))
         is_mapped = any(way_to(row, name) for _, row in first for name in chain(*given))
@@ -179,8 +183,9 @@ def _rows_inside(item: Any, tell: Callable[[str], object]) -> list[Any] | None:
     only = [name for name in lists if len(lists) == 1 and not holds_documents(name)]
     if not (known or only):
         return None
-    name = (known or only)[0]
-    tell(f"rows are read from `{name}`")
+    name, *others = known or only
+    left = " and ".join(f"{len(lists[other])} of `{other}`" for other in others if lists[other])
+    tell(f"rows are read from `{name}`" + (f"; left out: {left}" if left else ""))
     return lists[name]
 
 
@@ -273,6 +278,8 @@ class _Reader:
 
     cells = True
     """Whether values may be texts of a table's cells, which hold lists as JSON, or objects."""
+    is_csv = False
+    """Whether numbers are texts."""
 
     def __init__(
         self, given: Mapping[str, tuple[str, ...]], option: str, tell: Callable[[str], object]
@@ -311,16 +318,12 @@ class _Reader:
                 self._tell_names(more, later=True)
             self._watch()
         shape = self._shape
-        documents = row.get("documents")
-        foreign = not isinstance(documents, list) or any(map(is_foreign, documents))
-        if shape.name == "calls" and not self.cells and not foreign:
-            # pandas writes a null for what a row lacks; other fields keep theirs as metadata.
-            known = {name: v for name, v in row.items() if v is not None or name not in OPTIONAL}
-            ids = {name: _READERS[name](known[name], name) for name in _IDS if name in known}
-            return call_from(known | ids)
         if shape.name == "deepeval" and "documents" not in self.given:
             row = self._split(row, shape.ways["documents"][0])
-        return call_from(_read(row, shape, self.cells))
+        content = _read(row, shape, self.cells)
+        if self.is_csv and isinstance(label := content.get("id"), str):
+            content["id"] = _WHOLE.sub(r"\1", label)
+        return call_from(content)
 
     def _split(self, row: Mapping[str, Any], name: str) -> Mapping[str, Any]:
         """Split documents that are one text, as deepeval writes them into CSV and JSONL."""
@@ -390,8 +393,7 @@ def _read(row: Mapping[str, Any], shape: Shape, cells: bool) -> dict[str, Any]:
         call["documents"] = named_ids(call["documents"], values["document_ids"], where)
     if shape.name == "langsmith":
         rest = {name: value for name, value in rest.items() if name not in _NOISE}
-    kept = {ours: value for ours, value in call.items() if value is not None or ours in REQUIRED}
-    return {**(json_part(rest) if cells else rest), **kept}
+    return {**(json_part(rest) if cells else rest), **call}
 
 
 def _taken(
@@ -420,24 +422,25 @@ def _taken(
 
 
 def _reference_from(value: object, where: str) -> str | None:
-    """Read a reference as any text, an empty one as None; a list of texts becomes its lines."""
-    texts = items_in(value) if where in _PLURAL or not isinstance(value, str) else None
+    """Read a reference as any text, an empty one as None; a list of texts becomes its lines.
+
+    A number becomes its digits.
+    """
+    if isinstance(value, int | float):
+        return str(id_from(value))
+    is_several = not isinstance(value, str) or folded(where) == "groundtruths"  # also in a cell
+    texts = items_in(value) if is_several else None
     if texts is not None and all(isinstance(text, str) for text in texts):
         return "\n".join(texts) or None
     return text_from(value, where) or None
 
 
-_IDS = ("id", "relevant_ids")
-"""Fields in which numbers are ids."""
-_PLURAL = ("ground_truths",)
-"""Names of fields that hold several references, also in a cell."""
-
 _READERS: Mapping[str, Callable[[object, str], object]] = {
-    "question": lambda value, where: text_from(value, where) or "",
+    "question": lambda value, where: said_from(value, where) or "",
     "documents": documents_from,
-    "response": text_from,
+    "response": said_from,
     "reference": _reference_from,
-    "id": lambda value, where: None if value == "" else id_from(value),
+    "id": lambda value, where: None if value == "" else value,
     "history": turns_from,
     "relevant_ids": ids_from,
     "metadata": metadata_from,

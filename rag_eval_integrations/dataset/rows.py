@@ -15,6 +15,8 @@ from typing import Any
 from pydantic import JsonValue
 
 from rag_eval_integrations._scoring import by_of, nothing_to_judge, score_labelling
+from rag_eval_integrations.dataset._names import REQUIRED
+from rag_eval_integrations.dataset._values import id_from
 from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.judges import reconcile
 from rag_eval_integrations.judges.suspicion import Suspicion
@@ -113,9 +115,13 @@ def row_from(content: dict[str, Any]) -> Row:
     recorded = {name: rest.pop(name, None) for name in _SENTENCE_FIELDS}
     published = {name: _number(name, rest.pop(name)) for name in _PUBLISHED if name in rest}
     labels, labeller = _labels(rest)
-    call = {name: rest.pop(name) for name in list(rest) if name in _CALL_FIELDS}
+    fields = {name: rest.pop(name) for name in list(rest) if name in _CALL_FIELDS}
+    # pandas writes a null for what a row lacks.
+    call = {name: value for name, value in fields.items() if value is not None or name in REQUIRED}
+    if "id" in call:
+        call["id"] = id_from(call["id"])
     call["metadata"] = _with_unknown(call.get("metadata", {}), rest)
-    if missing := [name for name in ("question", "documents", "response") if name not in call]:
+    if missing := [name for name in REQUIRED if name not in call]:
         hint = f"; the line has {', '.join(sorted(rest))}" if rest else ""
         rename = rename_hint(rest, missing)
         raise InputError(f"is missing{hint}{': ' + rename if rename else ''}", field=missing[0])

@@ -383,8 +383,10 @@ class Processes:
 
         Raises:
             ConfigurationError: the processes cannot start.
+            Exception: what the iterable of calls raised, after the rows of the calls before it.
         """
-        remaining = iter(calls)
+        failures: list[Exception] = []
+        remaining = _until_failure(calls, failures)
         batches = iter(lambda: list(islice(remaining, _BATCH)), [])
         spent = 0.0
         for batch in islice(batches, -(-self.alone // _BATCH)):
@@ -401,7 +403,7 @@ class Processes:
                 for batch in islice(batches, _BATCHES_AHEAD * self.workers - len(given)):
                     given.append((batch, await self._send(batch)))
                 if not given:
-                    return
+                    break
                 try:
                     rows = await given[0][1]
                 except BrokenProcessPool:
@@ -418,6 +420,8 @@ class Processes:
         finally:
             for _, other in given:
                 other.cancel()
+        for failure in failures:
+            raise failure
 
     def close(self) -> None:
         """End the processes, each after the batch that it is evaluating."""
@@ -467,6 +471,14 @@ class Processes:
             assert call is not None  # a bad row is not sent
             return self.evaluator.without_result(call, DIED)
         return from_line(Evaluation, rows.lines[0])
+
+
+def _until_failure(items: Iterable[T], failures: list[Exception]) -> Iterator[T]:
+    """Yield the items; what their iterable raises ends them, and is added to the failures."""
+    try:
+        yield from items
+    except Exception as error:  # noqa: BLE001 -- raised by the caller, later
+        failures.append(error)
 
 
 def _in_process(

@@ -116,13 +116,13 @@ def test_only_a_line_with_a_known_name_is_the_head_of_a_table(content: bytes) ->
         (f'[1, "x", [2], null, {CALL}]', ["row 1: not a JSON object, but 1",
          "row 2: not a JSON object, but 'x'", "row 3: not a JSON object, but [2]",
          "row 4: not a JSON object, but None", "r"]),
-        (f'[{CALL[:-1]}, "n": NaN}}, {CALL}]', ["row 1: not JSON: NaN is not a number", "r"]),
+        (f'[{CALL[:-1]}, "n": [NaN]}}, {CALL}]', ["row 1: not JSON: NaN is not a number", "r"]),
+        (f'[{CALL[:-1]}, "n": -Infinity}}]', ["row 1: not JSON: -Infinity is not a number"]),
         (f'[{CALL}, {{"a" 1}}, {CALL}]',
          ["r", "row 2: not JSON: Expecting ':' delimiter at line 1 column 63; what follows is lost"]),
         (f"[{CALL} {CALL}]",
          ["r", "row 2: not JSON: Expecting ',' delimiter at line 1 column 57; what follows is lost"]),
         (f"[{CALL},]", ["r", "row 2: not JSON: Expecting value at line 1 column 57; what follows is lost"]),
-        (f"[{CALL}", ["r", "row 2: not JSON: Expecting ',' delimiter at line 1 column 56; what follows is lost"]),
         (f"[{CALL}] x", ["r", "row 2: not JSON: Extra data at line 1 column 57; what follows is lost"]),
         (f"[\n{CALL},\n{CALL[:30]}",
          ["r", "row 2: not JSON: Expecting value at line 3 column 31; what follows is lost"]),
@@ -144,6 +144,16 @@ def test_a_bad_row_is_one_and_what_is_not_json_is_told_with_its_place(
     for line, expected in zip(lines, rows, strict=True):
         text = str(line.value.response if line.value else line.error)
         assert text == expected if "usable" not in expected else text.startswith(expected)
+
+
+@pytest.mark.parametrize("form", ["[{},\n{}]", "{}\n{}\n"])
+def test_nan_of_a_field_is_null(form: str) -> None:
+    """`json.dumps` of a frame's records writes it; inside of a value, it spoils its row."""
+    row = CALL[:-1] + ', "reference": NaN, "n": '
+    first, second = read_calls(io.BytesIO(form.format(row + "NaN}", row + "[NaN]}").encode()))
+    assert first.value is not None
+    assert (first.value.reference, first.value.metadata) == (None, {"n": None})
+    assert str(second.error).endswith("2: not JSON: NaN is not a number")
 
 
 def test_an_array_beyond_the_limit_names_json_lines(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,8 +240,7 @@ def test_the_limit_of_cells_is_only_our_own() -> None:
     """Python's is of the whole process; documents are longer than it is."""
     before = csv.field_size_limit()
     (line,) = read_calls(io.BytesIO(HEAD + b"q,d,r," + b"x" * 200_000 + b"\n"))
-    assert line.value is not None
-    assert len(str(line.value.metadata["x"])) == 200_000
+    assert len(str(line.value and line.value.metadata["x"])) == 200_000
     assert csv.field_size_limit() == before
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import os
 import subprocess
 import sys
@@ -63,7 +62,6 @@ FULL = (row(1).strip() + b" " * 100)[:99] + b"\n" + (row(2).strip() + b" " * 100
         (b"\xef\xbb\xbf\n" + row(1), [(2, "1")]),
         (b"\xef\xbb\xbf", []),
     ],
-    ids=["as long as may be", "blank lines", "byte order mark", "blank with a mark", "mark alone"],
 )  # fmt: skip
 def test_lines_have_their_numbers(
     tmp_path: Path, content: bytes, rows: list[tuple[int, str]], pack: Callable[[bytes], bytes]
@@ -81,7 +79,7 @@ def test_lines_have_their_numbers(
         ("{}\n{}\n".encode("utf-16"), "line 1: not UTF-8, but probably UTF-16; convert the file"),
         (b'{"a": "\xe4"}\n', "line 1: not UTF-8 at byte 7"),
         (b"\0\0\0\n", "line 1: not JSON"),
-        (b"PK\x03\x04\n", "line 1: not text, but probably a spreadsheet"),
+        (b"PK\x03\x04\n", "line 1: not text, but probably a spreadsheet; save it as CSV"),
         (b'{"a": ' + b"9" * 5000 + b"}\n", "line 1: not usable"),
         (b"[" * 9_000, "line 1: not "),
     ],
@@ -136,13 +134,6 @@ def test_files_below_a_gzip_file_are_closed(tmp_path: Path) -> None:
 # --- FIFOs and standard input
 
 
-@pytest.fixture
-def fifo(tmp_path: Path) -> Path:
-    path = tmp_path / "fifo"
-    os.mkfifo(path)
-    return path
-
-
 def writing(path: Path, *parts: bytes) -> threading.Thread:
     """Write to a FIFO in a thread, with a pause before each part."""
 
@@ -159,58 +150,35 @@ def writing(path: Path, *parts: bytes) -> threading.Thread:
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
-def test_a_fifo_is_read_to_its_end(fifo: Path, pack: Callable[[bytes], bytes]) -> None:
+def test_a_fifo_is_read_to_its_end(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
     """However late and slowly it is written."""
-    content = pack(ROW * 3000)
+    content, fifo = pack(ROW * 3000), tmp_path / "fifo"
+    os.mkfifo(fifo)
     thread = writing(fifo, content[:5], content[5:-3], content[-3:])
 
     assert sum(line.value is not None for line in read_calls(fifo)) == 3000
     thread.join()
 
 
-def test_a_fifo_that_is_input_may_be_read_again(fifo: Path) -> None:
-    """From a private copy, which goes with its object."""
-    thread = writing(fifo, ROW * 3)
-    given = Input(fifo)
-    given.check()
-    thread.join()
-    copy = Path(given)
+def test_a_file_that_is_standard_input_is_known(tmp_path: Path) -> None:
+    """By whatever name, so that it is not written as it is read."""
+    for name in ("a", "b"):
+        (tmp_path / name).write_bytes(ROW)
+    code = (
+        "from pathlib import Path; from rag_eval_integrations.dataset._input import Input\n"
+        "print([Input('-').is_file(Path(name)) for name in 'ab'])"
+    )
+    with (tmp_path / "a").open("rb") as stdin:
+        command = [sys.executable, "-c", code]
+        printed = subprocess.check_output(command, stdin=stdin, text=True, cwd=tmp_path)
+    assert printed == "[True, False]\n"
 
-    assert [len(list(read_calls(given))) for _ in range(2)] == [3, 3]
-    assert str(given) == str(fifo)
-    assert copy.stat().st_mode & 0o777 == 0o600
-    del given
-    assert not copy.exists()
 
-
-def test_standard_input_is_an_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read once, when it is needed; the same file by name is known."""
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(ROW * 2))))
-    given = Input("-")
-    assert str(given) == "standard input"
-    assert [len(list(read_calls(given))) for _ in range(2)] == [2, 2]
-
+def test_input_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In words."""
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(ConfigurationError, match="there is no standard input"):
         Input("-").check()
-    command = [sys.executable, "-c", SAME, str(tmp_path / "a"), str(tmp_path / "b")]
-    (tmp_path / "a").write_bytes(ROW)
-    (tmp_path / "b").write_bytes(ROW)
-    with (tmp_path / "a").open("rb") as stdin:
-        done = subprocess.run(command, stdin=stdin, capture_output=True, text=True, check=True)
-    assert done.stdout == "True False\n"
-
-
-SAME = """
-import sys
-from pathlib import Path
-from rag_eval_integrations.dataset._input import Input
-print(*(Input("-").is_file(Path(name)) for name in sys.argv[1:]))
-"""
-
-
-def test_input_that_is_not_there(tmp_path: Path) -> None:
-    """In words."""
     for name, why in (("none", "no such file"), ("no/ne", "the folder .*no does not exist")):
         with pytest.raises(FileNotFoundError, match=why):
             next(read_calls(tmp_path / name))

@@ -13,6 +13,7 @@ import pytest
 from fuzz import disturbed, fuzz, mangled, written
 from own_rows import made_rows
 
+from rag_eval_integrations import Evaluation, RagCall, RagEvaluator, Trace
 from rag_eval_integrations.dataset import (
     EvaluationFile,
     call_from,
@@ -22,9 +23,7 @@ from rag_eval_integrations.dataset import (
     score_labelled,
 )
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.metrics import Trace
-from rag_eval_integrations.records import Evaluation, RagCall, from_line, from_object, to_line
+from rag_eval_integrations.records import from_line, from_object, to_line
 from rag_eval_integrations.sentences import Punkt
 
 CALL: dict[str, Any] = {
