@@ -14,9 +14,8 @@ from rag_eval_integrations.judges import JudgeBase
 from rag_eval_integrations.models import ModelBase
 from rag_eval_integrations.testing import JudgeContract, ModelContract
 
-BLOCKS = dict(
-    zip(("metric", "judge", "model", "sink"), python_of("docs/extending.md"), strict=True)
-)
+NAMES = ("metric", "judge", "model", "sink")
+BLOCKS = dict(zip(NAMES, python_of("docs/extending.md"), strict=True))
 
 
 def run(block: str) -> dict[str, object]:
@@ -62,6 +61,4 @@ def test_every_optional_member_has_its_line(
     rows = re.findall(r"^\| `(\w+)` \| (.+?) \|", section, re.MULTILINE)
 
     members = {name for name in base.__annotations__ if hasattr(base, name)}
-    assert {name: default for name, default in rows} == {
-        name: str(getattr(base, name)) for name in members
-    }
+    assert dict(rows) == {name: str(getattr(base, name)) for name in members}

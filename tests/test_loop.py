@@ -20,22 +20,6 @@ async def double(number: int) -> int:
     return 2 * number
 
 
-def test_it_runs_a_coroutine_from_plain_code() -> None:
-    """Twice, on the same loop: clients that live on it stay usable."""
-    assert _loop.run(double(2)) == 4
-    assert _loop.run(double(3)) == 6
-
-
-def test_exceptions_reach_the_caller() -> None:
-    """Whatever the coroutine raises is raised in the calling thread."""
-
-    async def fail() -> None:
-        raise ValueError("no")
-
-    with pytest.raises(ValueError, match="no"):
-        _loop.run(fail())
-
-
 def test_many_threads_share_it() -> None:
     """Concurrent callers each get their own result."""
     with ThreadPoolExecutor(20) as threads:
@@ -138,9 +122,7 @@ def greenlets(root: Path, code: str, *options: str) -> str:
 @pytest.mark.slow
 def test_greenlets_are_refused_where_they_would_freeze_the_app(root: Path) -> None:
     """A BackgroundEvaluator says what to do instead; that works, from twenty greenlets at once."""
-    logged = greenlets(
-        root,
-        """
+    code = """
 instead = "gevent.spawn(evaluator.evaluate_sync, call)"
 refused(BackgroundEvaluator, evaluator, ConfigurationError, instead)
 jobs = []
@@ -151,20 +133,14 @@ jobs += [gevent.spawn(evaluator.evaluate_sync, CALL) for _ in range(20)]
 gevent.joinall(jobs)
 assert len(jobs) == 21 and all(job.value.error is None for job in jobs)
 stays_alive()
-""",
-        "early",
-        "threads",
-    )
-
-    assert logged == ""
+"""
+    assert greenlets(root, code, "early", "threads") == ""
 
 
 @pytest.mark.slow
 def test_greenlets_with_a_loop_of_the_apps_get_an_error(root: Path) -> None:
     """Never a hang: one thread runs one loop, and `evaluate` may be awaited on that one."""
-    greenlets(
-        root,
-        """
+    code = """
 async def app():
     await asyncio.sleep(0.1)
     return await evaluator.evaluate(CALL)
@@ -176,10 +152,8 @@ for _ in range(2):
 assert running.get().error is None
 assert evaluator.evaluate_sync(CALL).error is None  # the app's loop has ended
 stays_alive()
-""",
-        "early",
-        "threads",
-    )
+"""
+    greenlets(root, code, "early", "threads")
 
 
 @pytest.mark.slow
@@ -192,16 +166,13 @@ def test_a_loop_of_half_patched_modules_gets_an_error(root: Path) -> None:
 @pytest.mark.slow
 def test_greenlets_that_come_late_do_not_freeze_the_app(root: Path) -> None:
     """Patched after the evaluator was made: its loop cannot run beside another, and says so once."""
-    logged = greenlets(
-        root,
-        """
+    code = """
 assert evaluator.evaluate_sync(CALL).error is None
 for _ in range(5):
     background.submit(CALL)
     stays_alive()
 assert not background.flush(0.1)
-""",
-        "threads",
-    )
+"""
+    logged = greenlets(root, code, "threads")
 
     assert logged.count("RuntimeError: another event loop runs in this thread") == 1

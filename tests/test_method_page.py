@@ -52,9 +52,8 @@ def test_the_overview_has_every_score() -> None:
 
 def test_every_unscored_code_is_explained() -> None:
     """All of them, and no other."""
-    assert sorted(rows("docs/metrics.md", "Scores without a value")) == sorted(
-        get_args(UnscoredCode)
-    )
+    codes = rows("docs/metrics.md", "Scores without a value")
+    assert sorted(codes) == sorted(get_args(UnscoredCode))
 
 
 def test_every_pattern_is_explained() -> None:

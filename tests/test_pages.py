@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from pages import DOCS, ROOT, run_page, text_of
 
-PAGES = sorted(
-    path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md"), *DOCS.glob("*.md")]
-)
+FILES = [*ROOT.glob("*.md"), *DOCS.glob("*.md")]
+PAGES = sorted(path.relative_to(ROOT).as_posix() for path in FILES)
 
 
 def prose_of(path: Path) -> str:

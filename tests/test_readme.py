@@ -9,15 +9,14 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from pages import python_of, run_python, text_of
+from pages import ROOT, python_of, run_python, text_of
 from rich.console import Console
 
 from rag_eval_integrations.cli import app, main
 from rag_eval_integrations.cli.demo import run_demo
 
-ROOT = Path(__file__).resolve().parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.S)
+README = text_of("README.md")
+EXAMPLES = python_of("README.md")
 
 
 @pytest.mark.parametrize("code", EXAMPLES, ids=["langchain", "llama_index"])
@@ -52,10 +51,9 @@ def test_pictures_are_small_and_said_in_words() -> None:
         picture = (ROOT / name).read_bytes()
         assert picture.startswith(b"\x89PNG"), name
         assert len(picture) <= 150_000, name
-    dark = re.findall(r'dark\)" srcset="([^"]+)"', README)
-    assert [name.replace("-dark", "-light") for name in dark] == re.findall(
-        r' src="([^"]+)"', README
-    )
+    places = (r'dark\)" srcset', " src")
+    dark, light = (re.findall(f'{where}="([^"]+)"', README) for where in places)
+    assert [name.replace("-dark", "-light") for name in dark] == light
 
 
 def test_the_pages_code_runs(
@@ -90,12 +88,11 @@ def test_cli_page_names_every_command() -> None:
     assert named == {command.name for command in app.registered_commands} | groups
 
 
-def test_the_commands_are_the_gates(root: Path) -> None:
+def test_the_commands_are_the_gates() -> None:
     """CI takes both from this page, each a line that needs nothing but Python."""
-    gate = (root / ".ci" / "run").read_text()
+    gate = text_of(".ci/run")
 
     for end in ("rag-eval demo", "uv run pytest"):
-        lines = [line for line in README.splitlines() if line.endswith(end)]
-        assert len(lines) == 1
-        assert lines[0].startswith("python3 -m venv .venv && ")
+        (line,) = [line for line in README.splitlines() if line.endswith(end)]
+        assert line.startswith("python3 -m venv .venv && ")
         assert f'readme_line "{end}"' in gate

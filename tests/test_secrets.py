@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import sys
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -45,12 +47,15 @@ def _planted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 Serve = Callable[[int], LoopbackServer]
+Shell = Callable[..., str]
+Logged = Callable[[], list[str]]
+Words = list[object]
 
 
 @pytest.fixture
 def echo() -> Iterator[Serve]:
     """Makes a server that repeats all of a request, in an error or, with 200, in its answer."""
-    running = []
+    running = ExitStack()
 
     def serve(status: int) -> LoopbackServer:
         def respond(body: Body) -> Reply:
@@ -65,12 +70,10 @@ def echo() -> Iterator[Serve]:
             return Reply.json({"choices": choices, "model": f"m {KEY}"})
 
         server = LoopbackServer(respond=respond)
-        running.append(server.__enter__())
-        return server
+        return running.enter_context(server)
 
-    yield serve
-    for server in running:
-        server.__exit__()
+    with running:
+        yield serve
 
 
 def planted(server: LoopbackServer, **changes: Any) -> OpenAIModel:
@@ -103,16 +106,14 @@ def clean_error(error: BaseException) -> None:
 
 
 @pytest.fixture
-def logged(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
+def logged(caplog: pytest.LogCaptureFixture) -> Logged:
     """What the library has logged."""
     caplog.set_level(logging.DEBUG, logger="rag_eval_integrations")
     return lambda: [r.getMessage() for r in caplog.records if r.name.startswith("rag_eval")]
 
 
 @pytest.fixture
-def command(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., str]:
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
     """Runs a command; what it prints on both streams."""
 
     def run(*words: object) -> str:
@@ -125,7 +126,7 @@ def command(
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> list[object]:
+def run(tmp_path: Path) -> Words:
     """The words that evaluate a small call."""
     (tmp_path / "calls.jsonl").write_text(small_call().call.model_dump_json() + "\n")
     return ["run", tmp_path / "calls.jsonl", "-o", tmp_path / "e.jsonl"]
@@ -134,20 +135,14 @@ def run(tmp_path: Path) -> list[object]:
 @pytest.mark.parametrize("status", [200, 400, 401, 404])
 @pytest.mark.parametrize("stage", ["run", "doctor", "generate"])
 def test_no_command_shows_or_stores_one(
-    echo: Serve,
-    tmp_path: Path,
-    run: list[object],
-    command: Callable[..., str],
-    logged: Callable[[], list[str]],
-    status: int,
-    stage: str,
+    echo: Serve, tmp_path: Path, run: Words, command: Shell, logged: Logged, status: int, stage: str
 ) -> None:
     """Key, query and proxy password: not on the screen, in rows, caches, folders or our logs."""
     server = echo(status)
     prompt = tmp_path / "p.prompty"
     prompt.write_text(PROMPT)
     cache = tmp_path / "cache.sqlite"
-    words: dict[str, list[object]] = {
+    words: dict[str, Words] = {
         "run": [*run, "--judge", "openai:m", "--cache", cache, "--metrics", "trace,geval:coherence"],
         "doctor": ["doctor", "--judge", "openai:m"],
         "generate": ["prompt-tests", "generate", prompt, "-o", tmp_path / "out", "--model", "openai:m"],
@@ -165,15 +160,13 @@ def test_no_command_shows_or_stores_one(
 @pytest.mark.parametrize(
     "url",
     [
-        f"host/v1?key={QUERY}",
-        f"me:{KEY}@host/v1",
-        f"http://me:{KEY}@host/v1",
+        f"host/v1?key={QUERY}", f"me:{KEY}@host/v1", f"http://me:{KEY}@host/v1",
         f"http://host/v1/chat/completions?key={QUERY}",
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("judge", ["openai:m", "embedded"])
 def test_a_mistaken_url_is_shown_without_it(
-    run: list[object], command: Callable[..., str], url: str, judge: str
+    run: Words, command: Shell, url: str, judge: str
 ) -> None:
     """Whichever part of the program complains."""
     shown = command(*run, "--judge", judge, "--base-url", url)
@@ -196,7 +189,7 @@ def test_a_mistaken_url_is_shown_without_it(
     ],
 )
 def test_a_mistaken_extra_field_is_named_by_its_place(
-    run: list[object], command: Callable[..., str], judge: str, body: str, place: str
+    run: Words, command: Shell, judge: str, body: str, place: str
 ) -> None:
     """Not by its text, which a log of a build would keep."""
     shown = command(*run, "--judge", judge, "--extra-body", body)
@@ -206,19 +199,22 @@ def test_a_mistaken_extra_field_is_named_by_its_place(
     clean(shown)
 
 
-@pytest.mark.parametrize("make", [EvaluatorConfig, judge_from])
-def test_extra_fields_of_another_judge_are_named(make: Callable[..., object]) -> None:
+def test_extra_fields_of_another_judge_are_named() -> None:
     """They are refused without their values."""
-    with pytest.raises(ConfigurationError, match=r"`extra_body` = \['api_key'\]") as caught:
-        make("embedded", extra_body={"api_key": TOKEN})
-    clean_error(caught.value)
+    for make in (judge_from, EvaluatorConfig):
+        with pytest.raises(ConfigurationError, match=r"`extra_body` = \['api_key'\]") as caught:
+            make("embedded", extra_body={"api_key": TOKEN})
+        clean_error(caught.value)
 
 
 @pytest.mark.parametrize("status", [200, 400, 403])
 async def test_no_record_log_or_error_holds_one(
-    echo: Serve, tmp_path: Path, logged: Callable[[], list[str]], status: int
+    echo: Serve, tmp_path: Path, logged: Logged, status: int
 ) -> None:
-    """Headers and extra fields as well: scores, errors with their chains, what was learned."""
+    """Headers and extra fields as well: scores, errors with their chains, what was learned.
+
+    Nor what a background evaluator, to which handlers hand their calls, writes with its sink.
+    """
     model = planted(echo(status), extra_body={"gateway": [{"token": TOKEN}]})
     cached = CachedModel(ThrottledModel(model), tmp_path / "cache.sqlite")
     evaluator = RagEvaluator(cached, metrics=[Trace(), GEval.coherence()])
@@ -228,51 +224,16 @@ async def test_no_record_log_or_error_holds_one(
         clean(await model.complete(question))
     except JudgeError as error:
         clean_error(error)
+    with BackgroundEvaluator(evaluator, [JsonlSink(tmp_path / "e.jsonl")]) as background:
+        background.submit(small_call().call)
+        assert await asyncio.to_thread(background.flush, 30)
+        clean(repr(background), background.counters)
+    assert (tmp_path / "e.jsonl").read_text()
     await model.aclose()
     cached.close()
 
     clean(evaluation.model_dump_json(), repr(evaluation), repr(model.capabilities), *logged())
     clean_files(tmp_path)
-
-
-def test_a_background_evaluation_writes_none(echo: Serve, tmp_path: Path) -> None:
-    """What both handlers hand their calls to, with its sink."""
-    for status in (200, 400):
-        sink = JsonlSink(tmp_path / f"{status}.jsonl")
-        # A setting that is not named as a secret may be a model's name: it stays in answers.
-        changes = {"extra_body": {"gateway": [{"token": TOKEN}]}} if status == 200 else {}
-        model = planted(echo(status), **changes)
-        background = BackgroundEvaluator(RagEvaluator(model), sinks=[sink])
-        background.submit(small_call().call)
-        assert background.flush(timeout=30)
-        background.close()
-
-        assert (tmp_path / f"{status}.jsonl").read_text()
-        clean(repr(background), background.counters)
-    clean_files(tmp_path)
-
-
-def test_a_chain_with_a_handler_shows_none(echo: Serve, logged: Callable[[], list[str]]) -> None:
-    """Nor does the app's result or its log."""
-    pytest.importorskip("langchain_core")
-    from langchain_core.documents import Document
-    from langchain_core.language_models import FakeListChatModel
-    from langchain_core.retrievers import BaseRetriever
-    from langchain_core.runnables import RunnableLambda
-
-    from rag_eval_integrations.langchain import RagEvalCallbackHandler
-
-    class FerryRetriever(BaseRetriever):
-        def _get_relevant_documents(self, query: str, *, run_manager: object) -> list[Document]:
-            return [Document(page_content="The ferry leaves at nine.")]
-
-    handler = RagEvalCallbackHandler(RagEvaluator(planted(echo(403))))
-    chain = FerryRetriever() | RunnableLambda(str) | FakeListChatModel(responses=["At nine."])
-    chain.invoke("When?", {"callbacks": [handler]})
-    assert handler.flush(timeout=30)
-
-    assert handler.evaluations
-    clean(repr(handler), *(e.model_dump_json() for e in handler.evaluations), *logged())
 
 
 def test_no_repr_shows_one(echo: Serve, tmp_path: Path) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from rag_eval_integrations import RagEvaluator
 from rag_eval_integrations._session_results import SessionResults, checked_path
 from rag_eval_integrations.records import Evaluation, to_line
@@ -70,43 +68,15 @@ def test_a_summary_that_github_would_drop_is_not_written(tmp_path: Path) -> None
 def test_scores_made_differently_have_a_line_each() -> None:
     """They have no common mean."""
     session = SessionResults(keep=False)
-    session.add(
-        "t.py::test_one", [to_line(evaluation("first")), to_line(evaluation("second"))], None
-    )
+    session.add("t.py::test_one", [to_line(evaluation(name)) for name in ("one", "two")], None)
 
     lines = [re.sub(" +", " ", line) for line in session.lines()]
-    assert "adherence (first, gpt-labeling, labels) 1.00 1/1 scored" in lines
-    assert "adherence (second, gpt-labeling, labels) 1.00 1/1 scored" in lines
+    for name in ("one", "two"):
+        assert f"adherence ({name}, gpt-labeling, labels) 1.00 1/1 scored" in lines
     assert lines[-1] == "2 evaluations in 1 test"
 
 
 # --- The report
-
-
-def test_the_report_is_written_whole(tmp_path: Path) -> None:
-    """The lines as they came, also when they went to the disk meanwhile."""
-    path = tmp_path / "evals.jsonl"
-    session = results(*["wrong"] * 3, keep=True)
-    line = to_line(evaluation())
-
-    assert session.write(str(path))
-    assert path.read_text() == f"{line}\n" * 3
-    assert session.lines()[-1] == f"report: {path}"
-
-
-def test_another_file_is_not_replaced(tmp_path: Path) -> None:
-    """Neither at the start nor, if it appears meanwhile, at the end."""
-    path = tmp_path / "evals.jsonl"
-    assert checked_path(str(path)) == path
-    assert list(tmp_path.iterdir()) == []
-
-    path.write_text("notes of mine\n")
-    with pytest.raises(ValueError, match="was not made by this program"):
-        checked_path(str(path))
-    session = results("wrong", keep=True)
-    assert not session.write(str(path))
-    assert path.read_text() == "notes of mine\n"
-    assert session.lines()[-1].startswith("the report was not written: ")
 
 
 def test_links_are_followed(tmp_path: Path) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
+from pages import text_of
 from pytest_runs import PLUGIN, alone
 
 from rag_eval_integrations import RagCall, RagEvaluator
@@ -13,8 +13,7 @@ from rag_eval_integrations.testing import assert_scores
 
 pytest_plugins = "pytester"
 
-ROOT = Path(__file__).resolve().parent.parent
-PAGE = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
+PAGE = text_of("docs/testing.md")
 ASSERTION, PYTEST, UNITTEST, CONFTEST = re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S)
 
 
@@ -34,11 +33,9 @@ def test_its_tests_pass(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPat
 def test_its_message_is_the_librarys() -> None:
     """Line by line, as far as it is shown."""
     (shown,) = re.findall(r"^```text\n(.*?)^```", PAGE, re.M | re.S)
-    call = RagCall(
-        "When does the ferry leave?",
-        ["The ferry leaves at nine. It carries forty passengers."],
-        "The ferry leaves at nine. It is painted green.",
-    )
+    document = "The ferry leaves at nine. It carries forty passengers."
+    answer = "The ferry leaves at nine. It is painted green."
+    call = RagCall("When does the ferry leave?", [document], answer)
     with pytest.raises(AssertionError) as failed:
         assert_scores(RagEvaluator().evaluate_sync(call), adherence=1.0)
 

@@ -7,8 +7,8 @@ import os
 import threading
 import time
 
-import httpx
 import pytest
+from by_hand import ScriptedJudge
 from forked import forked
 from loopback import Behaviour, LoopbackServer
 
@@ -16,7 +16,7 @@ from rag_eval_integrations import _suppress
 from rag_eval_integrations.background import BackgroundEvaluator
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.models import CallableModel, OpenAIModel
-from rag_eval_integrations.records import Evaluation, Labelling, RagCall, SentencizedCall
+from rag_eval_integrations.records import Evaluation, Labels, RagCall, SentencizedCall
 from rag_eval_integrations.sinks import CallbackSink
 from rag_eval_integrations.testing import labels_reply, small_call
 
@@ -28,71 +28,37 @@ def numbered(number: int) -> RagCall:
     return small_call().call.model_copy(update={"question": f"question {number}"})
 
 
-async def test_a_coroutine_may_use_a_session_of_the_apps_loop() -> None:
-    """Under `await` it runs there: twenty at once over one HTTP client that the app made."""
-    app = asyncio.get_running_loop()
-    places = asyncio.Semaphore(4)
-    with LoopbackServer(Behaviour(content=REPLY, latency=0.002)) as server:
-        async with httpx.AsyncClient(base_url=server.base_url) as session:
+async def test_a_coroutine_may_use_sessions_of_the_apps_loop() -> None:
+    """Under `await` it runs there, twenty at once.
 
-            async def ask(messages: MESSAGES) -> str:
-                assert asyncio.get_running_loop() is app
-                body = {"model": "m", "messages": messages}
-                async with places:
-                    reply = await session.post("/chat/completions", json=body)
-                return str(reply.json()["choices"][0]["message"]["content"])
-
-            evaluator = RagEvaluator(CallableModel(ask))
-            evaluations = await asyncio.gather(
-                *(evaluator.evaluate(numbered(n)) for n in range(20))
-            )
-
-    assert [evaluation.error for evaluation in evaluations] == [None] * 20
-
-
-async def test_the_sync_form_works_under_a_running_loop_and_leaves_it_alone() -> None:
-    """As in a notebook: the coroutine runs on the library's loop, since the app's is blocked."""
-    app = asyncio.get_running_loop()
+    The sync form works there, too, as in a notebook: on the library's loop, since the app's is
+    blocked.
+    """
     seen: list[asyncio.AbstractEventLoop] = []
 
     async def ask(messages: MESSAGES) -> str:
         seen.append(asyncio.get_running_loop())
         return REPLY
 
-    evaluation = RagEvaluator(CallableModel(ask)).evaluate_sync(numbered(0))
+    evaluator = RagEvaluator(CallableModel(ask))
+    await asyncio.gather(*(evaluator.evaluate(numbered(n)) for n in range(20)))
 
-    assert evaluation.error is None
-    assert seen[0] is not app
+    assert seen == [asyncio.get_running_loop()] * 20
+    assert evaluator.evaluate_sync(numbered(20)).error is None
+    assert seen[20] is not asyncio.get_running_loop()
 
 
 def test_the_sync_form_inside_an_evaluation_raises_instead_of_hanging() -> None:
     """A judge that calls `evaluate_sync` on the library's loop gets an error, with the way out."""
 
-    class Nested:
-        name = "nested"
+    def nested(call: SentencizedCall) -> Labels:
+        RagEvaluator().evaluate_sync(call.call)
+        raise AssertionError("it should have raised")
 
-        async def label(self, call: SentencizedCall) -> Labelling:
-            RagEvaluator().evaluate_sync(call.call)
-            raise AssertionError("it should have raised")
+    evaluation = RagEvaluator(ScriptedJudge(nested)).evaluate_sync(numbered(0))
 
-    evaluation = RagEvaluator(Nested()).evaluate_sync(numbered(0))
-
-    assert evaluation.error is not None
-    assert evaluation.error.type == "ReentryError"
-    assert "await the async form" in evaluation.error.message
-
-
-def test_the_sync_form_works_in_a_coroutine_that_the_app_awaits() -> None:
-    """It blocks that loop only, and the library's loop is free to serve it."""
-
-    async def ask(messages: MESSAGES) -> str:
-        inner = RagEvaluator().evaluate_sync(numbered(1))
-        assert inner.error is None
-        return REPLY
-
-    evaluation = asyncio.run(RagEvaluator(CallableModel(ask)).evaluate(numbered(0)))
-
-    assert evaluation.error is None
+    assert (evaluation.error and evaluation.error.type) == "ReentryError"
+    assert "await the async form" in str(evaluation.error and evaluation.error.message)
 
 
 async def test_a_function_that_blocks_holds_up_nobody() -> None:
@@ -169,15 +135,14 @@ async def test_a_cancelled_evaluation_cancels_its_request() -> None:
     begun, cancelled = asyncio.Event(), asyncio.Event()
 
     async def ask(messages: MESSAGES) -> str:
-        if begun.is_set():
-            return REPLY
-        begun.set()
-        try:
-            await asyncio.sleep(60)
-        except asyncio.CancelledError:
-            cancelled.set()
-            raise
-        raise AssertionError("it should have been cancelled")
+        if not begun.is_set():
+            begun.set()
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                cancelled.set()
+                raise
+        return REPLY
 
     evaluator = RagEvaluator(CallableModel(ask))
     evaluation = asyncio.create_task(evaluator.evaluate(numbered(0)))
@@ -199,10 +164,8 @@ def test_a_forked_child_evaluates_and_so_does_the_parent() -> None:
         in_threads = RagEvaluator(CallableModel(lambda messages: REPLY))
         for evaluator in (over_http, in_threads):
             assert evaluator.evaluate_sync(numbered(0)).error is None
-        evaluations: list[Evaluation] = []
-        thread = threading.Thread(
-            target=lambda: evaluations.append(over_http.evaluate_sync(numbered(1)))
-        )
+        later: list[Evaluation] = []
+        thread = threading.Thread(target=lambda: later.append(over_http.evaluate_sync(numbered(1))))
         thread.start()
         deadline = time.monotonic() + 60
         while len(server.requests) < 2 and time.monotonic() < deadline:
@@ -214,4 +177,4 @@ def test_a_forked_child_evaluates_and_so_does_the_parent() -> None:
         after = over_http.evaluate_sync(numbered(2))
 
     assert printed == "[None, None]"
-    assert [evaluation.error for evaluation in [*evaluations, after]] == [None, None]
+    assert [evaluation.error for evaluation in [*later, after]] == [None, None]

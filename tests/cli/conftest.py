@@ -1,13 +1,17 @@
-"""Runs the command line in this process, so that coverage sees it."""
+"""Runs the command line: in this process, so that coverage sees it, or in one of its own."""
 
 from __future__ import annotations
 
+import io
+import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from ferries import ferries
 from loopback import LoopbackServer
 from typer.main import get_command
 
@@ -15,6 +19,32 @@ from rag_eval_integrations.cli import app, main
 
 PROGRAM = get_command(app)
 """Built once; `app()` builds it anew, which takes longer than many a command."""
+
+
+MAIN = "from rag_eval_integrations.cli import main; main()"
+
+
+def in_process(*words: object) -> list[str]:
+    """The command in a process of its own."""
+    return [sys.executable, "-c", MAIN, *map(str, words)]
+
+
+def shell(line: str) -> subprocess.CompletedProcess[str]:
+    """Run a line that names `rag-eval` in a shell, buffered as it is for users."""
+    named = line.replace("rag-eval", f"{sys.executable} -c '{MAIN}'")
+    command = ["bash", "-c", f"unset PYTHONUNBUFFERED; {named}"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    """Look again and again; the test's time limit ends a wait in vain."""
+    while not true():
+        time.sleep(0.02)
+
+
+def snapshot(folder: Path = Path()) -> dict[str, bytes]:
+    """The files of a folder."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 class Done(NamedTuple):
@@ -55,6 +85,18 @@ def rag_eval(
         return done
 
     return run
+
+
+@pytest.fixture
+def stdin(monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], None]:
+    """`stdin(CONTENT)`: standard input holds it."""
+    return lambda held: monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(held)))
+
+
+@pytest.fixture
+def calls() -> Path:
+    """Twenty calls about ferries."""
+    return ferries(Path("calls.jsonl"), 20)
 
 
 @pytest.fixture

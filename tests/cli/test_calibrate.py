@@ -49,17 +49,6 @@ def test_a_judge_is_calibrated_and_applied(rag_eval: Command, gold: Path) -> Non
     assert "another evaluator" in resumed.err
 
 
-def test_too_few_rows_are_refused_before_the_judge_is_asked(rag_eval: Command, gold: Path) -> None:
-    """With the number that is needed; nothing is written."""
-    few = Path("few.jsonl")
-    few.write_text("".join(gold.read_text().splitlines(keepends=True)[:20]))
-    said = rag_eval("calibrate", few, "-o", "c.json", code=2).err
-    assert "20 questions, and" in said
-    assert "are needed for a standard error of 0.05" in said
-    assert "labelled" not in said
-    assert not Path("c.json").exists()
-
-
 @pytest.mark.parametrize(
     ("words", "why"),
     [
@@ -67,13 +56,14 @@ def test_too_few_rows_are_refused_before_the_judge_is_asked(rag_eval: Command, g
         ("gold.jsonl gold.jsonl --judge embedded", "holds its evaluations already"),
         ("gold.jsonl --judge nothing", "no such judge"),
         ("gold.jsonl --target-error 2", "`--target-error`"),
-        ("gold.jsonl --rpm 5", "is for openai:MODEL"),
         ("missing.jsonl", "missing.jsonl"),
+        ("few.jsonl", "20 questions, and "),
         ("-", "is read more than once"),
     ],
 )
 def test_mistakes_are_named(rag_eval: Command, gold: Path, words: str, why: str) -> None:
-    """With exit code 2 and no file."""
+    """With exit code 2 and no file. Too few rows are counted before the judge is asked."""
+    Path("few.jsonl").write_text("".join(gold.read_text().splitlines(keepends=True)[:20]))
     assert why in rag_eval("calibrate", *words.split(), "-o", "c.json", code=2).err
     assert not Path("c.json").exists()
 
@@ -92,28 +82,23 @@ def test_a_file_is_not_lost(rag_eval: Command, gold: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "words", "why"),
+    ("words", "why"),
     [
-        ("{}", (), "is not a calibration file"),
-        ("no JSON", (), "not JSON"),
-        (None, ("--formulas", "ragbench"), "was fitted with formulas"),
-        (None, ("--metrics", "retrieval"), "does not name trace"),
-        (None, ("--judge", "cascade:embedded,openai:m"), "was fitted on the judge embedded"),
+        ("empty.json", "is not a calibration file"),
+        ("gold.jsonl", "not JSON"),
+        ("c.json --formulas ragbench", "was fitted with formulas"),
+        ("c.json --metrics retrieval", "does not name trace"),
+        ("c.json --judge cascade:embedded,openai:m", "was fitted on the judge embedded"),
     ],
 )
 def test_a_calibration_of_something_else_is_refused(
-    rag_eval: Command, gold: Path, monkeypatch: pytest.MonkeyPatch,
-    content: str | None, words: tuple[str, ...], why: str,
-) -> None:  # fmt: skip
+    rag_eval: Command, gold: Path, monkeypatch: pytest.MonkeyPatch, words: str, why: str
+) -> None:
     """Before the first row, in plain words."""
     monkeypatch.setenv("OPENAI_API_KEY", "x")
-    path = Path("c.json")
-    if content is None:
-        assert rag_eval("calibrate", gold, "-o", path, "--target-error", "0.1").code == 0
-    else:
-        path.write_text(content)
+    Path("empty.json").write_text("{}")
+    rag_eval("calibrate", gold, "-o", "c.json", "--target-error", "0.1", code=0)
 
-    done = rag_eval("run", gold, "-o", "e.jsonl", "--calibration", path, *words, code=2)
-
-    assert why in done.err
+    run = ("run", gold, "-o", "e.jsonl", "--calibration")
+    assert why in rag_eval(*run, *words.split(), code=2).err
     assert not Path("e.jsonl").exists()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
-import re
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -68,12 +66,9 @@ def test_one_changed_call_reads_well(rag_eval: Command) -> None:
 
 def test_a_call_without_an_id_of_its_own_is_named_by_its_question(rag_eval: Command) -> None:
     """Neither the list nor the failure shows the 16 digits that stand for it in the files."""
-    before, after = (
-        write(Path(f"{n}.jsonl"), [
-            each.model_copy(update={"id": each.row_key[:16]}) for each in run([float(n)] * 30)
-        ])
-        for n in (1, 0)
-    )  # fmt: skip
+    runs = (run([value] * 30) for value in (1.0, 0.0))
+    bare = ([row.model_copy(update={"id": row.row_key[:16]}) for row in made] for made in runs)
+    before, after = (write(Path(f"{n}.jsonl"), made) for n, made in enumerate(bare))
 
     done = rag_eval("compare", before, after, "--fail-on-regression", "adherence=0.02")
 
@@ -119,18 +114,14 @@ def test_too_few_calls_pass_unless_told(rag_eval: Command) -> None:
     [
         ("--fail-on-regression adherance=0.1", "do not both have it; did you mean 'adherence'?"),
         ("--fail-on-regression Hallucination=0", "`adherence` is nearest to it"),
-        ("--fail-on-regression adherence=-0.1", "a number from 0 to 1"),
         ("--fail-on-regression adherence=much", "a number from 0 to 1"),
-        ("--fail-on-regression adherence=nan", "a number from 0 to 1"),
         ("--fail-on-regression adherence", "use NAME=DELTA"),
         ("--fail-on-regression adherence=0.5", "adherence has a DELTA already, 0; give one"),
         ("--by name", "use id or question"),
         ("--format pdf", "use html, md or json"),
     ],
 )
-def test_mistakes_are_named(
-    rag_eval: Command, before: Path, after: Path, words: str, said: str
-) -> None:
+def test_mistakes(rag_eval: Command, before: Path, after: Path, words: str, said: str) -> None:
     """With exit code 2, also beside a regression."""
     gate = ("--fail-on-regression", "adherence=0")
     assert said in rag_eval("compare", before, after, *gate, *words.split(), code=2).err
@@ -208,30 +199,27 @@ def test_more_than_two_runs(rag_eval: Command, before: Path, after: Path) -> Non
 
 
 def test_standard_input_is_one_of_the_runs(
-    rag_eval: Command, before: Path, after: Path, monkeypatch: pytest.MonkeyPatch
+    rag_eval: Command, before: Path, after: Path, stdin: Callable[[bytes], None]
 ) -> None:
     """It is read once, and again for the calls that are shown."""
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(after.read_bytes())))
+    stdin(after.read_bytes())
     page = Path("diff.html")
     assert "B: standard input" in rag_eval("compare", before, "-", "-o", page, code=0).out
     assert "When does q0 leave?" in page.read_text()
 
 
-def test_calls_that_cannot_be_paired_are_named(rag_eval: Command, before: Path) -> None:
+def test_calls_that_cannot_be_paired_are_named(rag_eval: Command) -> None:
     """Nothing is guessed.
 
     It is told before the files end, though one has a line that is not JSON, and the other as well.
     """
-    twice = write(Path("twice.jsonl"), [*run([1.0] * 100), *run([1.0] * 2)])
-    said = rag_eval("compare", before, twice, code=2).err
-    assert "by ids: calls 1 and 101 of twice.jsonl have the id 'q0'; by question" in said
-    assert "calls 1 and 101 of twice.jsonl have the same question and reference; give" in said
-
+    twice = Path("twice.jsonl")
     lines = write(twice, run([1.0] * 30) * 3).read_text().splitlines()
     twice.write_text("\n".join([*lines[:50], "no JSON", *lines[50:]]))
     Path("other.jsonl").write_text("no JSON\n")
     said = rag_eval("compare", twice, "other.jsonl", code=2).err
-    assert "calls 1 and 31 of twice.jsonl have the id 'q0'" in said
+    assert "by ids: calls 1 and 31 of twice.jsonl have the id 'q0'; by question" in said
+    assert "calls 1 and 31 of twice.jsonl have the same question and reference; give" in said
     assert "line" not in said
 
 
@@ -258,14 +246,3 @@ def test_conversations_are_named_by_a_field(rag_eval: Command) -> None:
                         ([], False)):  # fmt: skip
         shown = rag_eval("compare", path, path, *words).out
         assert ("Calls of one conversation were kept together." in shown) == kept
-
-
-def test_the_options_of_the_page_exist(rag_eval: Command, root: Path) -> None:
-    """docs/compare.md names no option that the command does not have."""
-    page = (root / "docs" / "compare.md").read_text(encoding="utf-8")
-    shown = rag_eval("compare", "--help").out
-
-    options = set(re.findall(r"--[a-z][a-z-]+", page)) - {"--judge"}  # of `rag-eval run`
-
-    assert len(options) >= 5
-    assert [option for option in options if option not in shown] == []

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import html
-import importlib.util
-import os
 import re
 import shlex
 import subprocess
-import sys
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import pytest
 from ferries import Command, read
@@ -22,6 +18,8 @@ from rag_eval_integrations.cli.demo.corpus import LANGCHAIN_EXCHANGES, LLAMA_IND
 from rag_eval_integrations.evaluations.console import MISSED
 from rag_eval_integrations.records import RagCall, from_line
 from rag_eval_integrations.records._shown import STATES
+
+from .conftest import in_process
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -101,9 +99,7 @@ def test_leaves_a_pair_to_compare(rag_eval: Command, tmp_path: Path) -> None:
     assert [row.scores["adherence"].value for row in after] == [1] * 6
 
 
-def test_the_readmes_commands_run_in_order(
-    rag_eval: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_commands_of_the_readme_run(rag_eval: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """As they are pasted after the demo: inputs exist, no file is named twice, and all exit 0.
 
     Those that ask a model count its requests instead; those that need its replies are left out.
@@ -128,9 +124,7 @@ def test_the_readmes_commands_run_in_order(
 
 
 @pytest.mark.parametrize("name", ["calls.jsonl", "report.html"])
-def test_does_not_replace_files_of_somebody_else(
-    rag_eval: Command, tmp_path: Path, name: str
-) -> None:
+def test_does_not_replace_files_of_others(rag_eval: Command, tmp_path: Path, name: str) -> None:
     """They are left alone; a page is refused before the first call."""
     (tmp_path / name).write_text('{"question": "mine"}\n')
 
@@ -145,7 +139,6 @@ def test_does_not_replace_files_of_somebody_else(
     ("absent", "named", "command"),
     [
         (["langchain_core"], "langchain", "rag-eval-integrations[langchain]"),
-        (["llama_index"], "llama-index", "rag-eval-integrations[llama-index]"),
         (["langchain_core", "llama_index"], "langchain and llama-index", "[all]"),
     ],
 )
@@ -153,12 +146,7 @@ def test_names_a_missing_extra(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, absent: list[str], named: str, command: str
 ) -> None:
     """Without a framework the demo says what to install and exits 2, writing nothing."""
-    find_spec = importlib.util.find_spec
-
-    def without(module: str) -> Any:
-        return None if module in absent else find_spec(module)
-
-    monkeypatch.setattr(demo, "find_spec", without)
+    monkeypatch.setattr(demo, "find_spec", lambda module: module not in absent or None)
 
     code, screen = run(tmp_path / "out")
 
@@ -207,11 +195,9 @@ def test_shows_each_call_with_what_is_wrong_in_it(done: Demo) -> None:
 
 def test_prints_as_it_goes(tmp_path: Path) -> None:
     """The first call is on the screen while the second framework has not even been loaded."""
-    code = "from rag_eval_integrations.cli import main; main()"
     with subprocess.Popen(
-        [sys.executable, "-c", code, "demo", "--out", str(tmp_path)],
-        stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
-    ) as process:  # fmt: skip
+        in_process("demo", "--out", tmp_path), stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         lines = iter(process.stdout.readline, "")
         assert any("Call 1, LangChain" in line for line in lines)

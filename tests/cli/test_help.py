@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from ferries import Command
+from pages import DOCS
 from typer.core import TyperGroup
 from typer.main import get_command
 
@@ -41,6 +42,21 @@ def test_usage_names_required_arguments_without_braces(rag_eval: Command) -> Non
     assert done.out.splitlines()[0].endswith(" agreement [OPTIONS] EVALS.jsonl GOLD.jsonl")
     several = " ".join(rag_eval("compare", "--help").out.split("\n\n")[0].split())
     assert several.endswith(" compare [OPTIONS] A.jsonl B.jsonl [MORE.jsonl]...")
+
+
+@pytest.mark.parametrize(
+    ("pages", "command"), [("compare.md", "compare"), ("prompt-tests*.md", "prompt-tests")]
+)
+def test_pages_name_options_that_exist(pages: str, command: str) -> None:
+    """Of the command that they describe, or of `run`."""
+    named = "".join(path.read_text("utf-8") for path in DOCS.glob(pages))
+    options = {
+        option
+        for words, each in COMMANDS.items() if words[0] in (command, "run")
+        for parameter in each.params for option in (*parameter.opts, *parameter.secondary_opts)
+    }  # fmt: skip
+    assert "--judge" in named
+    assert set(re.findall(r"--[a-z][a-z-]+", named)) - options == set()
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)

@@ -18,7 +18,8 @@ from loopback import Behaviour, Body, LoopbackServer, Reply
 from rag_eval_integrations.cli import _terminal
 from rag_eval_integrations.cli._terminal import Signals, kept
 
-MAIN = "from rag_eval_integrations.cli import main; main()"
+from .conftest import in_process
+
 COPY = "rag-eval-input-*"
 """Python tries the folder with a file of its own, of four letters, which may stay."""
 FAST = 12
@@ -30,32 +31,29 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def calls() -> Path:
-    return ferries(Path("calls.jsonl"), 60)
-
-
 class Hanging:
-    """Answers the first requests; the one after them sends a signal to whoever asks."""
+    """Answers the first requests; the last of those after them sends a signal to whoever asks.
 
-    def __init__(self, number: signal.Signals, fast: int = FAST) -> None:
-        self.number, self.fast, self.asked = number, fast, 0
+    It waits a second, by which the replies, which may be on their way still, are written.
+    """
+
+    def __init__(self, number: signal.Signals, fast: int = FAST, hung: int = 8) -> None:
+        self.number, self.fast, self.last, self.asked = number, fast, fast + hung, 0
         self.process: subprocess.Popen[str] | None = None
 
     def __call__(self, body: Body) -> Reply | None:
         self.asked += 1
         if self.asked <= self.fast:
             return None
-        if self.asked == self.fast + 8:  # eight at once: all that were answered are written
+        if self.asked == self.last:
             assert self.process is not None
-            self.process.send_signal(self.number)
+            threading.Timer(1.0, self.process.send_signal, [self.number]).start()
         return Reply(delay=60)
 
     def run(self, *words: object) -> tuple[int, str]:
         """Run the command until it ends; return its exit code and what it said."""
-        command = [sys.executable, "-c", MAIN, *map(str, words)]
         with subprocess.Popen(
-            command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            in_process(*words), stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         ) as self.process:
             try:
                 err = self.process.communicate(timeout=60)[1]
@@ -65,9 +63,7 @@ class Hanging:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGHUP, 129)])
-def test_a_run_says_what_it_keeps(
-    rag_eval: Command, calls: Path, number: signal.Signals, code: int
-) -> None:
+def test_a_run_is_kept(rag_eval: Command, calls: Path, number: signal.Signals, code: int) -> None:
     """File, rows, and a command line that goes on from there without asking twice."""
     hanging = Hanging(number)
     with LoopbackServer(LABELS, hanging) as server:
@@ -87,10 +83,10 @@ def test_a_run_says_what_it_keeps(
         again = shlex.split(command)
         assert again[0] == "rag-eval"
         assert rag_eval(*again[1:]).code == 0
-        assert len(server.requests) - before == 60 - FAST
+        assert len(server.requests) - before == 20 - FAST
 
     evaluations = read(Path("my evals.jsonl"))
-    assert [e.question for e in evaluations] == [f"When does ferry {n} leave?" for n in range(60)]
+    assert [e.question for e in evaluations] == [f"When does ferry {n} leave?" for n in range(20)]
     assert not partial.exists()
 
 
@@ -109,7 +105,7 @@ def test_a_run_without_a_row_keeps_nothing(calls: Path) -> None:
 def test_a_command_that_keeps_nothing_says_that_it_ended(calls: Path) -> None:
     """Such as `score`, which makes its file at the end."""
     os.mkfifo("rows")
-    command = [sys.executable, "-c", MAIN, "score", "rows", "-o", "e.jsonl"]
+    command = in_process("score", "rows", "-o", "e.jsonl")
     with (
         subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process,
         Path("rows").open("w"),  # opened once both sides are there
@@ -138,7 +134,7 @@ def test_processes_that_just_start_show_no_traceback() -> None:
     calls = ferries(Path("many.jsonl"), 3000)  # few are evaluated without processes
     Path("sitecustomize.py").write_text(STARTING)
     done = subprocess.run(
-        [sys.executable, "-c", MAIN, "run", calls, "-o", "e.jsonl", "--workers", "2"],
+        in_process("run", calls, "-o", "e.jsonl", "--workers", 2),
         env={**os.environ, "PYTHONPATH": os.getcwd()},
         capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
@@ -150,19 +146,7 @@ def test_processes_that_just_start_show_no_traceback() -> None:
 def test_prompt_tests_say_what_they_keep() -> None:
     """Replies, in the folder; the same command goes on."""
     Path("p.md").write_text("Say whether {{text}} is polite.")
-
-    class After(Hanging):
-        def __call__(self, body: Body) -> Reply | None:
-            self.asked += 1
-            if self.asked == 1:
-                return None
-            if self.asked == 2:
-                assert self.process is not None
-                # By then the first reply, which may be on its way still, is written.
-                threading.Timer(1.0, self.process.send_signal, [self.number]).start()
-            return Reply(delay=60)
-
-    hanging = After(signal.SIGTERM)
+    hanging = Hanging(signal.SIGTERM, fast=1, hung=1)
     with LoopbackServer(Behaviour(content="To judge politeness."), hanging) as server:
         words = ("prompt-tests", "generate", "p.md", "-o", "t", "--model", "openai:m")
         code, err = hanging.run(*words, "--base-url", server.base_url)
@@ -173,22 +157,19 @@ def test_prompt_tests_say_what_they_keep() -> None:
     assert shlex.split(command)[:5] == ["rag-eval", *words[:4]]
 
 
-def test_signals_that_repeat_leave_no_copy_of_the_input(
-    calls: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_repeated_signals_leave_no_copy(calls: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Standard input is copied to a private file, which nobody would find afterwards."""
     temporary = Path("tmp")
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
-    command = [sys.executable, "-c", MAIN, "run", "-", "-o", "e.jsonl", "--judge", "openai:m"]
+    command = ("run", "-", "-o", "e.jsonl", "--judge", "openai:m", "--base-url")
     with (
         LoopbackServer(Behaviour(latency=60)) as server,
         calls.open("rb") as rows,
         subprocess.Popen(
-            [*command, "--base-url", server.base_url], stdin=rows,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            in_process(*command, server.base_url), stdin=rows, stderr=subprocess.DEVNULL
         ) as process,
-    ):  # fmt: skip
+    ):
         while not any(temporary.glob(COPY)) and process.poll() is None:
             time.sleep(0.01)
         while process.poll() is None:

@@ -11,31 +11,19 @@ import pytest
 from ferries import CALL, Command, write
 
 CODE = """
-from by_hand import labels_of
+from by_hand import ScriptedJudge, labels_of
 from rag_eval_integrations import CallableModel
-from rag_eval_integrations.records import JudgeInfo, Labelling, Usage
 
-class Mine:
-    name = "mine"
-
-    async def label(self, call):
-        keys = [s.key for s in call.documents]
-        labels = labels_of(keys, keys, {s.key: (keys, True) for s in call.response})
-        return Labelling(labels=labels, judge=JudgeInfo(name="mine"), usage=Usage())
-
-class Reader(Mine):
-    # A local reader that is unsure of what is called a guess.
-
-    async def label(self, call):
-        made = await super().label(call)
-        p = 0.5 if "guess" in call.call.question else 0.95
-        soft = {s.key: p for s in call.response}
-        labels = made.labels.model_copy(update={"supported_probabilities": soft})
-        return made.model_copy(update={"labels": labels, "usage": Usage(requests=1)})
+def supported(call):
+    # As by a local reader that is unsure of what is called a guess.
+    keys = [s.key for s in call.documents]
+    p = 0.5 if "guess" in call.call.question else 0.95
+    soft = {s.key: p for s in call.response}
+    found = {s.key: (keys, True) for s in call.response}
+    return labels_of(keys, keys, found, supported_probabilities=soft)
 
 class judges:
-    mine = Mine()
-    reader = Reader()
+    mine, reader = ScriptedJudge(supported), ScriptedJudge(supported)
 
 model = CallableModel(lambda messages: "no labels", name="wordy")
 number = 7
@@ -61,10 +49,9 @@ def _code_of_the_users(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("judge", "named"),
     [
-        ("own_judges:judges.mine", {"mine"}),
+        ("own_judges:judges.mine", {"scripted"}),
         ("own_judges:model", {"wordy"}),
-        ("cascade:embedded,own_judges:judges.mine", {"embedded", "mine"}),
-        ("cascade:embedded,own_judges:judges.mine,own_judges:model", {"embedded", "mine", "wordy"}),
+        ("cascade:embedded,own_judges:judges.mine", {"embedded", "scripted"}),
     ],
 )
 def test_runs_with_a_judge_of_ones_own(rag_eval: Command, judge: str, named: set[str]) -> None:
@@ -87,14 +74,8 @@ def test_each_row_of_a_cascade_of_three_says_who_labelled_it(rag_eval: Command) 
     ]
     joined = "The engineer of the Alva bridge was born in the harbour town of Ancona."
     where = "Where was the engineer of the Alva bridge born?"
-    calls = [
-        {"question": question, "documents": documents, "response": response}
-        for question, response in (
-            ("Who was born in the harbour town of Ancona?", documents[1]),
-            (where, joined),
-            (f"{where} A guess?", joined),
-        )
-    ]
+    asked = {"Who was born in Ancona?": documents[1], where: joined, f"{where} A guess?": joined}
+    calls = ({"question": q, "documents": documents, "response": r} for q, r in asked.items())
     write(Path("calls.jsonl"), *calls)
 
     judge = "cascade:embedded,own_judges:judges.reader,own_judges:judges.mine"
@@ -106,13 +87,7 @@ def test_each_row_of_a_cascade_of_three_says_who_labelled_it(rag_eval: Command) 
     ]  # fmt: skip
     assert "first_doubt_spread" in rows[1]["flags"]
     assert rows[2]["flags"][-1] == "second_unsure"
-    assert [row.get("usage", {}).get("requests", 0) for row in rows] == [0, 1, 1]
-
-
-def test_doctor_tries_it(rag_eval: Command) -> None:
-    """The same forms as `run`."""
-    ran = rag_eval("doctor", "--judge", "own_judges:judges.mine", code=0)
-    assert "judge mine: works" in ran.out
+    assert [row.get("usage", {}).get("requests", 0) for row in rows] == [0, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -120,21 +95,17 @@ def test_doctor_tries_it(rag_eval: Command) -> None:
     [
         ("gpt-4o", "no such judge; did you mean 'openai:gpt-4o'? Else use embedded, "),
         ("openai/gpt-4o", "did you mean 'openai:gpt-4o'? Else use embedded, "),
-        (
-            "embeded",
-            "no such judge; did you mean 'embedded'? Else use embedded, openai:MODEL, onnx:",
-        ),
+        ("embeded", "did you mean 'embedded'? Else use embedded, openai:MODEL, onnx:"),
         ("no_such_module:judge", "no module 'no_such_module' in "),
         ("own_judges.sub:judge", "no module 'own_judges.sub'"),
         ("llama3.1:8b", "a model behind an OpenAI-compatible endpoint is openai:MODEL"),
         ("own_judges:jugde", "own_judges has no 'jugde'"),
         ("own_judges:judges.yours", "own_judges.judges has no 'yours'"),
-        ("own_judges:Mine", "own_judges:Mine is a class, not a judge"),
+        ("own_judges:ScriptedJudge", "own_judges:ScriptedJudge is a class, not a judge"),
         ("own_judges:number", "own_judges:number is an object of int, not a judge"),
         ("broken_judges:judge", "module 'broken_judges' cannot be imported: cannot import name"),
         ("own_judges:", "cascade:A,B[,C] or MODULE:OBJECT"),
         ("cascade:embedded", "use cascade:A,B or cascade:A,B,C"),
-        ("cascade:embedded,,x:y", "use cascade:A,B or cascade:A,B,C"),
         ("cascade:embedded,nothing", "no such judge: 'nothing'"),
         ("cascade:openai:a,openai:b", "openai:a is a model"),
     ],
@@ -154,7 +125,6 @@ def test_a_mistake_names_what_was_looked_for(rag_eval: Command, judge: str, said
     [
         ("cascade:embedded,openai:small", "at most 1 request "),
         ("own_judges:judges.mine", "is not known"),
-        ("embedded", "no requests, no cost"),
     ],
 )
 def test_a_dry_run_says_what_it_may_cost(rag_eval: Command, judge: str, cost: str) -> None:

@@ -4,18 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 import tiny_readers as tiny
-from ferries import Command, write
-
-CALL: dict[str, Any] = {
-    "question": "When does the ferry leave?",
-    "documents": ["The ferry leaves at nine.", "It carries forty passengers."],
-    "response": "The ferry leaves at nine every day. It carries forty passengers.",
-}
-
+from ferries import CALL, Command, write
 
 RUN = ("run", "calls.jsonl", "-o", "e.jsonl", "--judge")
 EVALS = Path("e.jsonl")
@@ -51,7 +43,6 @@ def test_a_run_is_judged_by_the_models_that_are_named(
     row = json.loads(EVALS.read_text())
     assert all(score["status"] == "scored" for score in row["scores"].values())
     if by is not None:
-        assert row["scores"]["adherence"]["value"] == 0.0
         assert row["by"]["judge"] == "onnx"
         name, _, relevance = row["by"]["model"].partition(" + ")
         assert name.startswith("nli@")
@@ -85,7 +76,6 @@ def test_a_run_with_another_model_is_not_resumed(rag_eval: Command) -> None:
         ("onnx:nli+", "name a model, and behind a + one for relevance"),
         ("onnx:nli+nowhere", "`relevance` = 'nowhere': no such folder or file"),
         ("onnx:calls.jsonl", "ends in .onnx"),
-        ("cascade:embedded,onnx:nowhere", "`model` = 'nowhere': no such folder or file"),
     ],
 )
 def test_a_mistake_names_what_was_looked_for(rag_eval: Command, judge: str, said: str) -> None:

@@ -6,23 +6,19 @@ import json
 from pathlib import Path
 
 import pytest
-from ferries import LABELS, Command, ferries
+from ferries import LABELS, Command
 from loopback import Body, LoopbackServer, Reply
 
-
-@pytest.fixture
-def calls() -> Path:
-    Path("p.md").write_text("Say whether {{text}} is polite.")
-    return ferries(Path("calls.jsonl"), 20)
-
+pytestmark = pytest.mark.usefixtures("calls")
 
 RUN = ("run", "calls.jsonl", "-o", "e.jsonl", "--judge", "openai:m")
 DOCTOR = ("doctor", "--judge", "openai:m")
 GENERATE = ("prompt-tests", "generate", "p.md", "-o", "t", "--model", "openai:m")
 
 
-def test_they_reach_the_endpoint(rag_eval: Command, calls: Path) -> None:
+def test_they_reach_the_endpoint(rag_eval: Command) -> None:
     """In the body of every request, from every command that names a model."""
+    Path("p.md").write_text("Say whether {{text}} is polite.")
     options = ("--max-tokens", 77, "--extra-body", '{"reasoning_effort": "low"}', "--timeout", "30")
     with LoopbackServer(LABELS) as server:
         for command, code in ((RUN, 0), (DOCTOR, 0), (GENERATE, None)):
@@ -34,7 +30,7 @@ def test_they_reach_the_endpoint(rag_eval: Command, calls: Path) -> None:
     assert {body["reasoning_effort"] for body in bodies} == {"low"}
 
 
-def test_a_timeout_bounds_an_answer(rag_eval: Command, calls: Path) -> None:
+def test_a_timeout_bounds_an_answer(rag_eval: Command) -> None:
     """The reason names the seconds."""
     hang = iter([Reply(delay=60)])
     with LoopbackServer(LABELS, lambda _: next(hang, None)) as server:
@@ -43,29 +39,20 @@ def test_a_timeout_bounds_an_answer(rag_eval: Command, calls: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "option", "value", "message"),
+    ("words", "message"),
     [
-        (RUN, "--timeout", "0", "`--timeout` = 0.0: use a number of seconds above 0"),
-        (DOCTOR, "--timeout", "nan", "`--timeout` = nan: use a number of seconds above 0"),
-        (GENERATE, "--max-tokens", "0", "--max-tokens"),
-        (
-            RUN,
-            "--extra-body",
-            "{top_k: 2}",
-            "`--extra-body` = '…': is not JSON (Expecting property name enclosed in double quotes: "
-            "line 1 column 2 (char 1))",
-        ),
-        (DOCTOR, "--extra-body", "[1]", "use a JSON object"),
-        (GENERATE, "--extra-body", '{"a": NaN}', "NaN is not JSON"),
+        ((*RUN, "--timeout", "0"), "`--timeout` = 0.0: use a number of seconds above 0"),
+        ((*DOCTOR, "--timeout", "nan"), "`--timeout` = nan: use a number of seconds above 0"),
+        ((*GENERATE, "--max-tokens", "0"), "--max-tokens"),
+        ((*RUN, "--extra-body", "{top_k: 2}"), "`--extra-body` = '…': is not JSON (Expecting"),
+        ((*DOCTOR, "--extra-body", "[1]"), "use a JSON object"),
+        ((*RUN, "--extra-body", '{"a": NaN}'), "NaN is not JSON"),
     ],
 )
-def test_mistakes_are_named(
-    rag_eval: Command, calls: Path, command: tuple[str, ...], option: str, value: str, message: str
-) -> None:
+def test_mistakes_are_named(rag_eval: Command, words: tuple[str, ...], message: str) -> None:
     """With the option's name, before anything is sent or written."""
     before = sorted(Path().iterdir())
-    done = rag_eval(*command, "--base-url", "http://127.0.0.1:9/v1", option, value, code=2)
-    assert message in done.err
+    assert message in rag_eval(*words, "--base-url", "http://127.0.0.1:9/v1", code=2).err
     assert sorted(Path().iterdir()) == before
 
 
@@ -79,7 +66,7 @@ def test_mistakes_are_named(
     ],
 )
 def test_more_errors_than_allowed_exit_1(
-    rag_eval: Command, calls: Path, failing: int, words: tuple[str, ...], code: int
+    rag_eval: Command, failing: int, words: tuple[str, ...], code: int
 ) -> None:
     """One of twenty is 5 %, which is the default; the rows are written in any case."""
 

@@ -6,15 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-from ferries import LABELS, Command, ferries
+from ferries import LABELS, Command
 from loopback import Behaviour, LoopbackServer
 
 from rag_eval_integrations.cli import _progress
-
-
-@pytest.fixture
-def calls() -> Path:
-    return ferries(Path("calls.jsonl"), 40)
 
 
 def run(rag_eval: Command, calls: Path, behaviour: Behaviour, *more: object) -> list[str]:
@@ -32,11 +27,11 @@ def test_a_line_says_how_far_and_how_long(
     monkeypatch.setattr(_progress, "_TICK", 0.05)
     slow = Behaviour(content=LABELS.content, latency=0.25)
 
-    lines = run(rag_eval, calls, slow, "--max-concurrency", 8, "--limit", 39)
+    lines = run(rag_eval, calls, slow, "--max-concurrency", 4, "--limit", 19)
 
     assert len(lines) >= 3
-    assert lines[0] == "0 of 39 evaluated"
-    assert any(re.fullmatch(r"\d+ of 39 evaluated, \d+ s left", line) for line in lines)
+    assert lines[0] == "0 of 19 evaluated"
+    assert any(re.fullmatch(r"\d+ of 19 evaluated, \d+ s left", line) for line in lines)
 
 
 def test_the_first_failure_that_is_retried_is_shown_at_once(rag_eval: Command, calls: Path) -> None:
@@ -47,5 +42,5 @@ def test_the_first_failure_that_is_retried_is_shown_at_once(rag_eval: Command, c
 
     (line,) = run(rag_eval, calls, busy)
 
-    assert line.startswith("0 of 40 evaluated; 1 waiting for")
+    assert line.startswith("0 of 20 evaluated; 1 waiting for")
     assert "replied 503: scripted 503" in line

@@ -11,15 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from by_hand import ScriptedJudge, labels_of
 from ferries import Command
+from runs import MAKER, call, write
 from trace_tools import LangfuseService, MLflowService, OtlpService, PhoenixService, running
 
-from rag_eval_integrations import RagCall, RagEvaluator
 from rag_eval_integrations.cli import push
 from rag_eval_integrations.metrics import TRACE_SCORES
-from rag_eval_integrations.records import Capture
-from rag_eval_integrations.sinks import JsonlSink
+from rag_eval_integrations.records import Capture, Score
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 
@@ -34,20 +32,12 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def written(path: Path, calls: int, *, traced: bool = True) -> Path:
     """A file of evaluations; the metadata has the number of each."""
-    evaluator = RagEvaluator(ScriptedJudge(labels_of(["0a"], ["0a"], {"a": (["0a"], True)})))
     traces: Any = {"openinference": (TRACE, f"{1:016x}"), "mlflow": (f"tr-{TRACE}", "1")}
-    JsonlSink(path).write([
-        evaluator.evaluate_sync(
-            RagCall(
-                f"Question {number}?", ["It is so."], "It is so.", metadata={"number": number},
-                capture=Capture(
-                    framework="langchain", run_id=f"run-{number}", traces=traces if traced else {}
-                ),
-            )
-        )
-        for number in range(calls)
-    ])  # fmt: skip
-    return path
+    capture = Capture(framework="langchain", run_id="run", traces=traces if traced else {})
+    scored = Score(name="x", status="scored", value=1.0, reason="It is so.", by=MAKER)
+    scores = {name: scored.model_copy(update={"name": name}) for name in TRACE_SCORES}
+    made = [call(f"q{n}", scores, metadata={"number": n}, capture=capture) for n in range(calls)]
+    return write(path, made)
 
 
 def test_every_score_is_posted_once(rag_eval: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,7 +47,6 @@ def test_every_score_is_posted_once(rag_eval: Command, monkeypatch: pytest.Monke
         monkeypatch.setenv("PHOENIX_COLLECTOR_ENDPOINT", service.url)
         first = rag_eval("push", path, "--to", "phoenix", code=0)
         again = rag_eval("push", path, "--to", "phoenix")
-        JsonlSink(path).write([])
         extra = written(Path("more.jsonl"), 5).read_bytes().splitlines()[3:]
         path.write_bytes(path.read_bytes() + b"\n".join(extra) + b"\n")
         later = rag_eval("push", path, "--to", "phoenix")
@@ -94,7 +83,7 @@ def test_only_what_is_asked_for(rag_eval: Command, monkeypatch: pytest.MonkeyPat
         none = rag_eval("push", path, "--to", "phoenix", "--where", "number=7", code=2)
 
         assert {score["metadata"]["number"] for score in service.scores} == {1}
-        assert "fully supported" in service.of("adherence")["result"]["explanation"]
+        assert "It is so." in service.of("adherence")["result"]["explanation"]
     assert "none of 3 calls is so" in none.err
 
 
@@ -115,9 +104,7 @@ def test_what_the_tool_refuses_is_told(rag_eval: Command, monkeypatch: pytest.Mo
         assert len(service.scores) == 3 * len(TRACE_SCORES)
 
 
-def test_a_tool_that_is_down_ends_the_command(
-    rag_eval: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tool_that_is_down(rag_eval: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """With what is kept and how to go on; the same command then posts the rest."""
     monkeypatch.setattr(push, "_BATCH", 2)
     path = written(Path("evals.jsonl"), 6)
@@ -185,10 +172,7 @@ def test_a_kill_repeats_at_most_the_batch_in_flight(
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (
-            "e.jsonl --to jaeger",
-            "`--to` = 'jaeger': use one of otel, langfuse, phoenix, mlflow, la",
-        ),
+        ("e.jsonl --to jaeger", "`--to` = 'jaeger': use one of otel, langfuse, phoenix, mlf"),
         ("e.jsonl --to otel --where x", "--where"),
         ("- --to otel", "name a file: what is posted is noted beside it"),
     ],

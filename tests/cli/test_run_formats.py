@@ -8,7 +8,6 @@ import io
 import json
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -48,12 +47,12 @@ def as_csv(row: dict[str, Any], cell: Callable[[object], str] = json.dumps) -> b
     return out.getvalue().encode()
 
 
-def as_parquet(row: dict[str, Any]) -> bytes:
+def as_parquet(*rows: dict[str, Any]) -> bytes:
     pa = pytest.importorskip("pyarrow")
     import pyarrow.parquet as pq
 
     out = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist([row] * 3), out)
+    pq.write_table(pa.Table.from_pylist(rows), out)
     return out.getvalue()
 
 
@@ -63,14 +62,14 @@ FILES: dict[str, tuple[str, Callable[[], bytes], str]] = {
     "deepeval": ("cases.json", lambda: json.dumps([DEEPEVAL] * 3, indent=1).encode(),
                  "read as deepeval: input → question"),
     "langsmith": ("runs.jsonl.gz", lambda: gzip.compress(lines(RUN)), "read as langsmith"),
-    "messages": ("chats.parquet", lambda: as_parquet(MESSAGES), "messages → question"),
+    "messages": ("chats.parquet", lambda: as_parquet(*[MESSAGES] * 3), "messages → question"),
     "common": ("rows.csv", lambda: as_csv(COMMON), "read as calls: query → question"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_files_of_other_tools_need_one_command(
-    rag_eval: Command, out: Path, name: str, monkeypatch: pytest.MonkeyPatch
+    rag_eval: Command, out: Path, name: str, stdin: Callable[[bytes], None]
 ) -> None:
     """No mapping: the one that was used is told once; standard input is told by its first bytes."""
     file, content, told = FILES[name]
@@ -79,7 +78,7 @@ def test_files_of_other_tools_need_one_command(
     assert rag_eval("run", file, "-o", out, code=0).err.count(told) == 1
     assert [row.row_key for row in Evaluations.load(out)] == [KEY] * 3
     assert "3 reused" in rag_eval("run", file, "-o", out, "--resume").out
-    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(content())))
+    stdin(content())
     piped = rag_eval("run", "-", "-o", "piped.jsonl", code=0)
     assert "standard input: read as" in piped.err
     assert len(Evaluations.load(Path("piped.jsonl"))) == 3
@@ -115,9 +114,7 @@ def test_a_map_reads_any_other_names(rag_eval: Command, out: Path) -> None:
         ("question=qq", "the first row has `q`, and no field `qq`; did you mean `q`?"),
     ],
 )
-def test_mistakes_in_a_map_end_the_command(
-    rag_eval: Command, out: Path, given: str, fault: str
-) -> None:
+def test_a_wrong_map_ends_the_command(rag_eval: Command, out: Path, given: str, fault: str) -> None:
     """Before anything is written."""
     Path("calls.jsonl").write_bytes(b'{"q": "x"}\n')
     assert fault in rag_eval("run", "calls.jsonl", "-o", out, "--map", *given.split(), code=2).err
@@ -149,8 +146,8 @@ def test_parquet_has_a_row_per_call(rag_eval: Command, evals: Path) -> None:
 
 
 def test_ragbench_rows_can_be_scored_again(rag_eval: Command, evals: Path) -> None:
-    """And compared with; what has no labels has no row, and is counted."""
-    out, again = Path("rows.jsonl"), Path("again.jsonl")
+    """And compared with; what has no labels has no row, and is counted. They may be Parquet."""
+    out, again, parquet = map(Path, ("rows.jsonl", "again.jsonl", "test-00000-of-00001.parquet"))
     done = rag_eval("report", evals, "-o", out, "--format", "ragbench", code=0)
     assert "3 evaluations have no labels" in done.err
     rag_eval("score", out, "-o", again, code=0)
@@ -159,18 +156,7 @@ def test_ragbench_rows_can_be_scored_again(rag_eval: Command, evals: Path) -> No
         for path in (evals, again)
     )
     assert theirs == ours[:3]
+    parquet.write_bytes(as_parquet(*map(json.loads, out.read_text().splitlines())))
+    rag_eval("score", parquet, "-o", again, "--overwrite", "--formulas", "ragbench", code=0)
+    assert len(Evaluations.load(again)) == 3
     rag_eval("agreement", evals, out, code=0)
-
-
-def test_published_parquet_is_scored(rag_eval: Command, evals: Path) -> None:
-    """RAGBench is published as Parquet."""
-    pa = pytest.importorskip("pyarrow")
-    import pyarrow.parquet as pq
-
-    from rag_eval_integrations.dataset.rows import ragbench_row
-
-    rows = [row for one in Evaluations.load(evals) if (row := ragbench_row(one))]
-    path = Path("test-00000-of-00001.parquet")
-    pq.write_table(pa.Table.from_pylist(rows), path)
-    rag_eval("score", path, "-o", "scored.jsonl", "--formulas", "ragbench", code=0)
-    assert len(Evaluations.load(Path("scored.jsonl"))) == 3

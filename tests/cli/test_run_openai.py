@@ -62,17 +62,6 @@ def test_faults_cost_no_row(rag_eval: Command, calls: Path, out: Path) -> None:
     assert "16 judge requests, 4 failed" in done.out
 
 
-def test_a_web_page_ends_the_run(rag_eval: Command, calls: Path, out: Path) -> None:
-    """As a 404 does: told with its reason, no row is written, nobody is asked eight times."""
-    with LoopbackServer(respond=lambda _: Reply(body=b"<html>Welcome")) as server:
-        done = rag_eval("run", calls, "-o", out, judge=server, code=1)
-        requests = len(server.requests)
-
-    assert not out.exists()
-    assert "a web page: is base_url right?" in done.err
-    assert requests <= 2 * len(CALLS)
-
-
 def test_an_answer_that_is_no_json_is_unscored(rag_eval: Command, calls: Path, out: Path) -> None:
     """With its reason; the run goes on and exits 0."""
 
@@ -106,20 +95,7 @@ def test_a_dry_run_counts_what_a_run_would_ask(rag_eval: Command) -> None:
 
 
 def test_doctor_tries_the_endpoint(rag_eval: Command) -> None:
-    """Works, or says why not; calling an invented sentence supported is said."""
+    """It works; calling an invented sentence supported is said."""
     with LoopbackServer(Behaviour(content=labels_reply(["0a", "0b"], ["a", "b"]))) as server:
         done = rag_eval("doctor", judge=server, code=0)
-    with LoopbackServer(Behaviour(statuses=(401,) * 50)) as server:
-        refused = rag_eval("doctor", judge=server, code=1)
-
     assert "openai:small: works, but calls an invented sentence supported" in done.out
-    assert "401" in refused.out
-
-
-def test_a_foreign_cache_is_refused_and_left_alone(rag_eval: Command, calls: Path) -> None:
-    """Somebody's file is not a cache."""
-    cache = Path("notes.txt")
-    cache.write_text("my notes")
-    with LoopbackServer(LABELS) as server:
-        rag_eval("run", calls, "-o", "e", "--cache", cache, judge=server, code=2)
-    assert cache.read_text() == "my notes"

@@ -68,20 +68,15 @@ def test_nothing_is_written_without_evaluations(rag_eval: Command) -> None:
     [
         ("--report", "calls.jsonl", "is the input file"),
         ("--report", "evals.jsonl", "is a file of --out"),
-        ("--report", "evals.jsonl.partial", "is a file of --out"),
-        ("--report", "evals.jsonl.bak", "is a file of --out"),
         ("--report", "cache.jsonl", "is a file of --cache"),
         ("--report", "mine.html", "was not made by this program"),
         ("--report", "folder", "is a folder"),
         ("--report", "nowhere/r.html", "does not exist"),
         ("--cache", "calls.jsonl", "is the input file"),
-        ("--cache", "evals.jsonl", "is a file of --out"),
         ("--cache", "./evals.jsonl.bak", "is a file of --out"),
     ],
 )
-def test_other_files_are_refused_before_the_run(
-    rag_eval: Command, option: str, name: str, why: str
-) -> None:
+def test_other_files_are_refused_first(rag_eval: Command, option: str, name: str, why: str) -> None:
     """No call is judged for a report that cannot be written, or beside a cache that spoils OUT."""
     given(3)
     Path("mine.html").write_text("<html>mine</html>")

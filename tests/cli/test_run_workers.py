@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,7 +14,7 @@ from other_processes import calls, runs
 from rag_eval_integrations.dataset.stream import ALONE
 from rag_eval_integrations.records import to_line
 
-MAIN = "from rag_eval_integrations.cli import main; main()"
+from .conftest import in_process, wait_until
 
 pytestmark = pytest.mark.slow  # every test starts processes
 
@@ -38,9 +35,7 @@ def test_the_command_writes_the_same_file(rag_eval: Command) -> None:
     assert tables[0][0] == tables[1][0]
 
 
-def test_the_command_refuses_workers_for_a_model(
-    rag_eval: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_are_not_for_models(rag_eval: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """And says what to raise instead."""
     monkeypatch.setenv("OPENAI_API_KEY", "key")
     words = ("run", _lines(Path("calls.jsonl"), 1), "-o", "out.jsonl", "--judge", "openai:m")
@@ -51,38 +46,18 @@ def test_the_command_refuses_workers_for_a_model(
 
 @pytest.mark.skipif(sys.platform == "win32", reason="this platform has no such signals")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_a_run_that_is_ended_goes_on(rag_eval: Command, number: signal.Signals) -> None:
-    """No process is left behind, and `--resume` gives the file of a run that was not ended."""
+def test_a_run_that_is_ended_leaves_no_process(number: signal.Signals) -> None:
+    """Neither by a kill nor by Ctrl-C; the rows that were made are kept."""
     path, out = _lines(Path("calls.jsonl"), 20_000), Path("out.jsonl")
-    command = [sys.executable, "-c", MAIN, "run", str(path), "-o", str(out), "--workers", "2"]
+    command = in_process("run", path, "-o", out, "--workers", 2)
     partial = out.with_name("out.jsonl.partial")
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        _until(lambda: partial.exists() and partial.read_bytes().count(b"\n") > ALONE + 50)
-        children = _children(process.pid)
+        wait_until(lambda: partial.exists() and partial.read_bytes().count(b"\n") > ALONE + 50)
+        threads = Path(f"/proc/{process.pid}/task").glob("*/children")
+        children = [int(number) for each in threads for number in each.read_text().split()]
         process.send_signal(number)
         process.communicate(timeout=60)
-    kept = partial.read_bytes().count(b"\n")
 
-    _until(lambda: not [child for child in children if runs(child)])
     assert children
-    assert kept > ALONE
-    short = Path("short.jsonl")
-    short.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[: kept + 20]))
-    assert rag_eval("run", short, "-o", out, "--workers", "1", "--resume").code == 0
-    ids = [json.loads(line)["id"] for line in out.read_text().splitlines()]
-    assert ids == [str(number) for number in range(kept + 20)]
-
-
-def _children(number: int) -> list[int]:
-    listed = subprocess.run(
-        ["ps", "-o", "pid=", "--ppid", str(number)], capture_output=True, text=True, check=False
-    )
-    return [int(word) for word in listed.stdout.split()]
-
-
-def _until(happened: Callable[[], bool]) -> None:
-    for _ in range(600):
-        if happened():
-            return
-        time.sleep(0.1)
-    raise AssertionError("it did not happen within a minute")
+    wait_until(lambda: not any(map(runs, children)))
+    assert partial.read_bytes().count(b"\n") > ALONE

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 import time
 from contextlib import closing
 from pathlib import Path
@@ -18,6 +17,8 @@ from rag_eval_integrations.records import to_line
 from rag_eval_integrations.store import Store
 from rag_eval_integrations.store.database import Outcome
 from rag_eval_integrations.store.spool import Refusal, SpooledCall, new_uid
+
+from .conftest import in_process
 
 
 @pytest.fixture
@@ -79,9 +80,8 @@ def test_an_empty_store_has_a_page(rag_eval: Command) -> None:
 def test_it_is_made_again_and_again(path: Path) -> None:
     """Until a signal ends it; a browser that shows the page loads it again."""
     page = Path("index.html")
-    words = ["store", "report", "--store", path, "-o", page, "--every", "0.01"]
-    main = "from rag_eval_integrations.cli import main; main()"
-    process = subprocess.Popen([sys.executable, "-c", main, *map(str, words)])
+    words = ("store", "report", "--store", path, "-o", page, "--every", 0.01)
+    process = subprocess.Popen(in_process(*words))
     seen: set[int] = set()
     try:
         while len(seen) < 3:

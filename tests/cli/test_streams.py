@@ -6,13 +6,14 @@ What is scored is written all the same, and the exit code says what it always sa
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from ferries import ferries
 
-MAIN = "from rag_eval_integrations.cli import main; main()"
+from .conftest import shell
+
 FULL = Path("/dev/full")
 
 pytestmark = [
@@ -21,55 +22,39 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def calls(tmp_path: Path) -> Path:
-    """Five calls and, in the middle, a line that is not one."""
-    path = tmp_path / "calls.jsonl"
-    call = {"documents": ["It leaves at nine. It is green."], "response": "It leaves at nine."}
-    lines = [json.dumps({"question": f"When does ferry {n} leave?"} | call) for n in range(5)]
-    path.write_text("\n".join([*lines[:2], "no call", *lines[2:]]) + "\n")
-    return path
-
-
-def shell(cwd: Path, words: str, redirected: str) -> subprocess.CompletedProcess[str]:
-    """Run `rag-eval WORDS REDIRECTED` in a shell, buffered as it is for users."""
-    command = f"unset PYTHONUNBUFFERED; \"$0\" -c '{MAIN}' {words} {redirected}"
-    return subprocess.run(
-        ["bash", "-c", command, sys.executable],
-        cwd=cwd, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+@pytest.fixture(autouse=True)
+def _calls() -> None:
+    """Five calls and, in another file, a line among them that is not one."""
+    good = ferries(Path("good.jsonl"), 5).read_text()
+    Path("calls.jsonl").write_text(good.replace("\n", "\nno call\n", 1))
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-def test_a_closed_stream_costs_no_row(calls: Path, tmp_path: Path, closed: str) -> None:
+def test_a_closed_stream_costs_no_row(closed: str) -> None:
     """No file gets the number of a closed stream, and nothing that is printed gets into OUT."""
-    done = shell(tmp_path, f"run {calls.name} -o e.jsonl", closed)
-    rows = (tmp_path / "e.jsonl").read_text().splitlines()
+    done = shell(f"rag-eval run calls.jsonl -o e.jsonl {closed}")
+    rows = Path("e.jsonl").read_text().splitlines()
     assert done.returncode == 2  # for the line that is no call
     assert [json.loads(row)["schema"] for row in rows] == [2] * 5
     assert "Traceback" not in done.stderr
-    assert not (tmp_path / "e.jsonl.partial").exists()
+    assert not Path("e.jsonl.partial").exists()
 
 
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
         ("run calls.jsonl -o -", 2, "rag-eval: `--out` = '-': there is no standard output\n"),
-        ("score calls.jsonl -o -", 2, "rag-eval: `--out` = '-': there is no standard output\n"),
         ("doctor", 0, ""),
-        ("--version", 0, ""),
     ],
 )
-def test_rows_need_a_standard_output(
-    calls: Path, tmp_path: Path, words: str, code: int, said: str
-) -> None:
+def test_rows_need_a_standard_output(words: str, code: int, said: str) -> None:
     """Rows that nobody could read are not made; a check succeeds without anything to print on."""
-    done = shell(tmp_path, words, ">&-")
+    done = shell(f"rag-eval {words} >&-")
     assert (done.returncode, done.stderr) == (code, said)
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="no device that is always full")
-def test_a_full_stream_ends_no_run(calls: Path, tmp_path: Path) -> None:
+def test_a_full_stream_ends_no_run() -> None:
     """A complaint that cannot be written loses no row; the exit code still tells.
 
     A full standard output is named, with the number of rows that are whole; a summary that is lost
@@ -77,10 +62,10 @@ def test_a_full_stream_ends_no_run(calls: Path, tmp_path: Path) -> None:
     """
     last = "rag-eval: standard output: no space left on device"
     for redirected, said in ((f"2>{FULL}", []), (f">{FULL}", [last])):
-        done = shell(tmp_path, f"run {calls.name} -o e.jsonl --overwrite", redirected)
+        done = shell(f"rag-eval run calls.jsonl -o e.jsonl --overwrite {redirected}")
         assert (done.returncode, done.stderr.splitlines()[-1:]) == (2, said)
-        assert len((tmp_path / "e.jsonl").read_bytes().splitlines()) == 5
-    rows = shell(tmp_path, f"run {calls.name} -o -", f">{FULL}")
+        assert len(Path("e.jsonl").read_bytes().splitlines()) == 5
+    rows = shell(f"rag-eval run calls.jsonl -o - >{FULL}")
     assert rows.returncode == 2
     assert rows.stderr.splitlines()[-1] == f"{last}, after 0 whole evaluations"
 
@@ -94,13 +79,9 @@ def test_a_full_stream_ends_no_run(calls: Path, tmp_path: Path) -> None:
         ("doctor", 0),
     ],
 )
-def test_a_reader_that_has_seen_enough_changes_no_exit_code(
-    calls: Path, tmp_path: Path, words: str, code: int
-) -> None:
+def test_a_reader_that_has_seen_enough_changes_no_exit_code(words: str, code: int) -> None:
     """`| head` is not a failed check, and hides none."""
-    good = [line for line in calls.read_text().splitlines() if line != "no call"]
-    (tmp_path / "good.jsonl").write_text("\n".join(good) + "\n")
-    done = shell(tmp_path, words, "| true; echo ${PIPESTATUS[0]}")
+    done = shell(f"rag-eval {words} | true; echo ${{PIPESTATUS[0]}}")
     assert done.stdout == f"{code}\n"
     assert ("FAILED context_relevance" in done.stderr) == (code == 1)
     assert "Traceback" not in done.stderr

@@ -7,15 +7,16 @@ import os
 import re
 import threading
 from collections.abc import Iterator
-from html.parser import HTMLParser
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 from browser import chromium
+from parsed import Parsed
 
-_LOADS = {"action", "data", "poster", "src", "srcset"}
+_LOADS = {"action", "data", "href", "poster", "src", "srcset"}
+"""Attributes with addresses; a link that a reader may follow is not loaded."""
 
 
 @pytest.fixture(scope="module")
@@ -28,31 +29,15 @@ def site(root: Path) -> Path:
     return root / "site"
 
 
-class Loads(HTMLParser):
-    """Collects what a page loads by itself; links that a reader may follow are not loaded."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.addresses: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note the addresses of an element."""
-        for name, value in attrs:
-            if name in _LOADS or (name == "href" and tag not in ("a", "area")):
-                self.addresses.append(value or "")
-            elif name == "style":
-                self.addresses += re.findall(r"url\(['\"]?([^'\")]+)", value or "")
-
-
 def test_pages_and_styles_name_no_other_host(site: Path) -> None:
     """Fonts, scripts, pictures, styles: all from the site itself."""
     elsewhere = []
     for path in site.rglob("*.html"):
-        loads = Loads()
-        loads.feed(path.read_text(encoding="utf-8"))
-        elsewhere += [
-            (path.name, address) for address in loads.addresses if urlsplit(address).netloc
-        ]
+        for element in Parsed(path.read_text(encoding="utf-8")).elements:
+            followed = {"href"} if element.tag in ("a", "area") else set()
+            loaded = [element.attributes.get(name) or "" for name in _LOADS - followed]
+            loaded += re.findall(r"url\(['\"]?([^'\")]+)", element.attributes.get("style") or "")
+            elsewhere += [(path.name, address) for address in loaded if urlsplit(address).netloc]
     for path in site.rglob("*.css"):
         found = re.findall(r"(?:url\(|@import )['\"]?((?:https?:)?//[^'\")]+)", path.read_text())
         elsewhere += [(path.name, address) for address in found]

@@ -27,9 +27,11 @@ SCORES: dict[str, float | str | None] = {
 }  # fmt: skip
 
 
-def shown(renderable: RenderableType) -> str:
+def shown(*renderables: RenderableType, width: int = 120, **options: Any) -> str:
     screen = StringIO()
-    Console(file=screen, width=120, force_terminal=False).print(renderable)
+    console = Console(file=screen, width=width, **options)
+    for each in renderables:
+        console.print(each)
     return screen.getvalue()
 
 
@@ -61,22 +63,17 @@ def test_the_table_shows_values_reasons_and_keys(count: int, keys: str) -> None:
     assert [cell for cell in cells if cell][1:] == ["–", "0.00", "no_context", "error", keys]
 
 
-def scored(**scores: Score) -> Evaluation:
-    row = evaluation("Made up.", question="When does the ferry leave?")
-    return row.model_copy(update={"scores": scores})
-
-
 @pytest.mark.parametrize("width", [40, 60, 80, 120])
 @pytest.mark.parametrize("names", [1, 4, 9])
 def test_no_value_is_cut_in_a_narrow_terminal(width: int, names: int) -> None:
     """Where a column per score does not fit, the scores stand below the question."""
     values = {f"s{n}": Score(name=f"s{n}", status="scored", value=n / 10) for n in range(names)}
     lost = Score(name="lost", status="unscored", unscored="judge_output_invalid")
-    screen = StringIO()
+    row = evaluation("Made up.", question="When does the ferry leave?")
+    row = row.model_copy(update={"scores": {**values, "lost": lost}})
 
-    Console(file=screen, width=width).print(calls_table([scored(**values, lost=lost)], width))
+    text = shown(calls_table([row], width), width=width)
 
-    text = screen.getvalue()
     assert max(map(len, text.splitlines())) <= width
     assert "…" not in text
     assert all(f"{n / 10:.2f}" in text for n in range(names))
@@ -95,15 +92,14 @@ def test_cells_and_headings_of_any_console_are_text(text: str) -> None:
         response=(Sentence("a", text),),
     )
     full = row.model_copy(update={"document_ids": (text,), "sentences": sentences})
-    screen = StringIO()
-    console = Console(file=screen, width=2000, markup=True, emoji=True, highlight=False)
 
-    for each in (table, calls_table([row]), calls_table([row], 20), unsupported_sentences(row),
-                 call_details(full), calls_overview([full])):  # fmt: skip
-        console.print(each)
+    screen = shown(
+        table, calls_table([row]), calls_table([row], 20), unsupported_sentences(row),
+        call_details(full), calls_overview([full]), width=2000, markup=True, highlight=False,
+    )  # fmt: skip
 
-    assert acting(screen.getvalue()) == []
-    assert screen.getvalue().count(plain(text)) >= 10
+    assert acting(screen) == []
+    assert screen.count(plain(text)) >= 10
 
 
 def test_a_call_without_labels_has_no_marks() -> None:

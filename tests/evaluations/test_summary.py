@@ -50,14 +50,12 @@ def test_two_estimators_have_a_line_each_and_no_common_mean() -> None:
 def test_a_table_holds_its_makers_scores_alone() -> None:
     """What another judge gave is not shown as missing; what nobody gave is shown once."""
     unscored = Score(name="lost", status="unscored", unscored="refusal", reason="no")
-    summary = Summary()
-    summary.add(evaluation(scored(0.2, name="a", method="labels"), unscored))
-    summary.add(evaluation(scored(0.6, name="b", method="single", judge="other")))
+    ours = evaluation(scored(0.2, name="a", method="labels"), unscored)
+    theirs = evaluation(scored(0.6, name="b", method="single", judge="other"))
 
-    first, second = map("\n".join, summary.tables())
+    tables = map("\n".join, Summary.of([ours, theirs]).tables())
 
-    assert re.findall(r"^ *(a|b|lost) ", first, re.M) == ["a", "lost"]
-    assert re.findall(r"^ *(a|b|lost) ", second, re.M) == ["b"]
+    assert [re.findall(r"^ *(a|b|lost) ", each, re.M) for each in tables] == [["a", "lost"], ["b"]]
 
 
 def test_of_nothing_there_is_no_mean() -> None:
@@ -68,12 +66,9 @@ def test_of_nothing_there_is_no_mean() -> None:
     assert (retrieval.calls, retrieval.share, retrieval.interval) == (0, None, None)
     assert summary.means.mean("geval:tone") is None
 
-    for score in (
-        scored(0.25, method="labels"),
-        Score(name="geval:tone", status="unscored", unscored="no_context"),
-        Score(name="geval:tone", status="error", reason="down"),
-    ):
-        summary.add(evaluation(score))
+    summary.add(evaluation(scored(0.25, method="labels")))
+    summary.add(evaluation(Score(name="geval:tone", status="unscored", unscored="no_context")))
+    summary.add(evaluation(Score(name="geval:tone", status="error", reason="down")))
 
     mean = summary.means.mean("geval:tone")
     assert mean is not None
@@ -96,9 +91,8 @@ def test_without_calls_there_is_no_table_and_without_a_maker_no_name() -> None:
 def test_a_call_without_a_value_is_with_the_only_maker_that_it_may_be_of() -> None:
     """A failed call does not know its judge; with two judges it is of neither."""
     lost = Score(name="geval:tone", status="error", reason="down")
-    refused = Score(
-        name="geval:tone", status="unscored", unscored="refusal", by=By(judge="other", windows=2)
-    )
+    by = By(judge="other", windows=2)
+    refused = Score(name="geval:tone", status="unscored", unscored="refusal", by=by)
     summary = Summary.of([evaluation(scored(0.2, method="single")), evaluation(lost)])
     (each,) = summary.scores
     assert (each.scored, each.total, each.unscored) == (1, 2, {"error": 1})
@@ -106,19 +100,16 @@ def test_a_call_without_a_value_is_with_the_only_maker_that_it_may_be_of() -> No
     summary.add(evaluation(scored(0.6, method="single", judge="other")))
     summary.add(evaluation(refused))
 
-    assert [(x.by.judge, x.scored, x.total, x.unscored) for x in summary.scores] == [
-        ("j", 1, 1, {}),
-        (None, 0, 1, {"error": 1}),
-        ("other", 1, 2, {"refusal": 1}),
-    ]
+    found = [(each.by.judge, each.scored, each.total, each.unscored) for each in summary.scores]
+    assert found[:2] == [("j", 1, 1, {}), (None, 0, 1, {"error": 1})]
+    assert found[2:] == [("other", 1, 2, {"refusal": 1})]
 
 
 def test_bins_and_thresholds_are_counted() -> None:
     """Edges belong to the bin above them, 1 to the last; a value at its threshold passes."""
     values = (0.0, 0.0999, 0.1, 0.3, 0.7, 0.8999999, 0.9, 1.0)
-    with_threshold = (
-        scored(value, method="labels").model_copy(update={"threshold": 0.7}) for value in values
-    )
+    made = [scored(value, method="labels") for value in values]
+    with_threshold = [each.model_copy(update={"threshold": 0.7}) for each in made]
     (each,) = Summary.of(map(evaluation, [*with_threshold, scored(0.5, method="labels")])).scores
     assert each.bins == (2, 1, 0, 1, 0, 1, 0, 1, 1, 2)
     assert (each.passed, each.with_threshold, each.scored) == (4, 8, 9)
@@ -132,9 +123,8 @@ def test_kinds_of_what_was_counted_are_bounded() -> None:
         name = str(number)
         error = EvaluationError(type=name, message=f"why {name}", stage="judge")
         changed = {"flags": (name,), "error": error, "judge": JudgeInfo(name=name)}
-        summaries[number % 2].add(
-            evaluation(score).model_copy(update={**changed, "fingerprint": name})
-        )
+        made = evaluation(score).model_copy(update={**changed, "fingerprint": name})
+        summaries[number % 2].add(made)
     first, second = summaries
     first.merge(second)
 

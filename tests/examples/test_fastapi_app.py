@@ -14,8 +14,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-
-from rag_eval_integrations.cli import main
+from pages import run_command
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "fastapi_app"
 
@@ -26,13 +25,7 @@ def test_no_query_is_lost_and_the_app_serves_the_page(
 ) -> None:
     """Whatever the two processes had answered is judged once they have ended, and is on the page."""
     monkeypatch.chdir(tmp_path)
-
-    def rag_eval(*words: str) -> None:
-        monkeypatch.setattr(sys, "argv", ["rag-eval", *words])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        assert ended.value.code in (0, None)
-
+    report = "rag-eval store report --store evals.db -o quality.html"
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -59,13 +52,13 @@ def test_no_query_is_lost_and_the_app_serves_the_page(
                     replies = list(pool.map(lambda n: _ask(port, n), range(16)))
                 assert set(replies) == {"Hold the blue button for eight seconds."}
                 asked += 16
-            rag_eval("store", "report", "--store", "evals.db", "-o", "quality.html")
+            assert run_command(report, monkeypatch) == 0
             assert client.get("/quality").text == Path("quality.html").read_text()
         finally:
             app.send_signal(signal.SIGTERM)
             app.wait()
-    rag_eval("worker", "--store", "evals.db", "--spool", "spool", "--once")
-    rag_eval("store", "report", "--store", "evals.db", "-o", "quality.html")
+    for line in ("rag-eval worker --store evals.db --spool spool --once", report):
+        assert run_command(line, monkeypatch) == 0
 
     shown = (tmp_path / "quality.html").read_text()
     assert re.findall(r"\d+ of \d+", shown)[0] == f"{asked} of {asked}"

@@ -16,26 +16,19 @@ from rag_eval_integrations import RagEvaluator
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.ray import EvaluatorConfig, done_keys, evaluate_dataset, summary_of
 from rag_eval_integrations.records import Evaluation, from_line
+from rag_eval_integrations.testing import labels_reply
 
-pytestmark = [
-    pytest.mark.ray,
-    pytest.mark.slow,
-    pytest.mark.timeout(900),
-    pytest.mark.filterwarnings("ignore"),  # Ray's own, many of them
-]
+RAYS_OWN = pytest.mark.filterwarnings("ignore")  # many of them
+pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(900), RAYS_OWN]
 
 
 def rows(count: int, **more: Any) -> list[dict[str, Any]]:
     return [
-        {
-            "id": str(at),
-            "question": f"When does ferry {at} leave?",
-            "documents": [f"Ferry {at} leaves at nine. It is blue."],
-            "response": f"Ferry {at} leaves at nine.",
-        }
-        | more
+        {"id": str(at), "question": f"When does ferry {at} leave?", **more,
+         "documents": [f"Ferry {at} leaves at nine. It is blue."],
+         "response": f"Ferry {at} leaves at nine."}
         for at in range(count)
-    ]
+    ]  # fmt: skip
 
 
 def written(path: Path, found: list[dict[str, Any]]) -> Path:
@@ -149,25 +142,8 @@ def test_a_run_goes_on_from_what_was_written(started_ray: Any, tmp_path: Path) -
 
 @pytest.fixture
 def server() -> Iterator[LoopbackServer]:
-    with LoopbackServer(Behaviour(content=json.dumps(_LABELS))) as running:
+    with LoopbackServer(Behaviour(content=labels_reply(["0a"], ["a"]))) as running:
         yield running
-
-
-_LABELS = {
-    "relevance_explanation": "x",
-    "all_relevant_sentence_keys": ["0a"],
-    "overall_supported_explanation": "x",
-    "overall_supported": True,
-    "sentence_support_information": [
-        {
-            "response_sentence_key": "a",
-            "explanation": "x",
-            "supporting_sentence_keys": ["0a"],
-            "fully_supported": True,
-        }
-    ],
-    "all_utilized_sentence_keys": ["0a"],
-}
 
 
 def test_all_actors_keep_one_limit(

@@ -22,7 +22,7 @@ import pytest
 from rag_eval_integrations import RagCall, RagEvaluator
 from rag_eval_integrations.errors import ConfigurationError, MissingDependencyError
 from rag_eval_integrations.judges import Judge, OnnxJudge, TransformersJudge, judge_from
-from rag_eval_integrations.records import Labels, SentencizedCall
+from rag_eval_integrations.records import SentencizedCall
 from rag_eval_integrations.sentences import Punkt, sentencize
 from rag_eval_integrations.testing import JudgeContract, small_call
 
@@ -81,6 +81,18 @@ def made(kind: str, folder: Path, **config: Any) -> Path:
     return folder
 
 
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A model that tells entailment."""
+    return made("Bert:ForSequenceClassification", tmp_path / "m", id2label=NLI)
+
+
+def loaded(folder: Path | str) -> tuple[Any, Any]:
+    """A model and its tokenizer, as transformers loads them."""
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(folder)
+    return model, transformers.AutoTokenizer.from_pretrained(folder)
+
+
 def exported(source: Path, folder: Path, output: str) -> Path:
     """Export a saved model to ONNX."""
     model = transformers.AutoModelForSequenceClassification
@@ -114,7 +126,7 @@ def exported(source: Path, folder: Path, output: str) -> Path:
     return folder
 
 
-def labels_of(judge: Judge, of: SentencizedCall) -> Labels:
+def labels_of(judge: Judge, of: SentencizedCall) -> Any:
     """Label one call that can be labelled."""
     labels = asyncio.run(judge.label(of)).labels
     assert labels is not None
@@ -170,7 +182,6 @@ def test_probabilities_are_those_of_the_model_alone(
     else:
         wanted = logits.softmax(-1)[1].item()
 
-    assert labels.supported_probabilities is not None
     assert labels.supported_probabilities["a"] == pytest.approx(wanted, abs=2e-6)
     assert 1e-4 < wanted < 1 - 1e-4, "the model is so sure that nothing is shown"
 
@@ -187,18 +198,18 @@ def test_the_same_weights_in_onnx_give_the_same_labels(
     torch_labels = labels_of(TransformersJudge(folder, **options), of)
     for size in (1, 16):
         onnx_labels = labels_of(OnnxJudge(onnx, batch_size=size, **options), of)
-        assert onnx_labels.supported_probabilities == pytest.approx(
-            torch_labels.supported_probabilities, abs=1e-5
-        )
-        assert [
-            entry.supporting_sentence_keys for entry in onnx_labels.sentence_support_information
-        ] == [entry.supporting_sentence_keys for entry in torch_labels.sentence_support_information]
+        same = pytest.approx(torch_labels.supported_probabilities, abs=1e-5)
+        assert onnx_labels.supported_probabilities == same
+        for key in "abc":
+            by_onnx, by_torch = (found.entry(key) for found in (onnx_labels, torch_labels))
+            assert by_onnx.supporting_sentence_keys == by_torch.supporting_sentence_keys
 
 
 @pytest.mark.parametrize("kind", ["Bert:ForSequenceClassification", "Bert:Model"])
-def test_relevance_by_a_cross_encoder_and_by_an_encoder(tmp_path: Path, kind: str) -> None:
+def test_relevance_by_a_cross_encoder_and_by_an_encoder(
+    tmp_path: Path, folder: Path, kind: str
+) -> None:
     """The same from torch and from ONNX, and named as theirs."""
-    folder = made("Bert:ForSequenceClassification", tmp_path / "m", id2label=NLI)
     second = made(kind, tmp_path / "second", num_labels=1)
     output = "logits" if kind.endswith("Classification") else "last_hidden_state"
     onnx = exported(folder, tmp_path / "onnx-m", "logits")
@@ -207,26 +218,18 @@ def test_relevance_by_a_cross_encoder_and_by_an_encoder(tmp_path: Path, kind: st
     by_torch = labels_of(TransformersJudge(folder, relevance=second), call())
     by_onnx = labels_of(OnnxJudge(onnx, relevance=onnx_second), call())
 
-    assert by_torch.relevant_probabilities == pytest.approx(
-        by_onnx.relevant_probabilities, abs=5e-6
-    )
-    assert by_torch.utilized_probabilities == pytest.approx(
-        by_onnx.utilized_probabilities, abs=5e-6
-    )
+    for name in ("relevant_probabilities", "utilized_probabilities"):
+        assert getattr(by_torch, name) == pytest.approx(getattr(by_onnx, name), abs=5e-6)
     assert "second@" in by_torch.relevance_explanation
 
 
-def test_models_that_are_loaded_already_are_taken(tmp_path: Path) -> None:
+def test_models_that_are_loaded_already_are_taken(tmp_path: Path, folder: Path) -> None:
     """With the same labels and the same digest as from their folder."""
-    folder = made("Bert:ForSequenceClassification", tmp_path / "m", id2label=NLI)
-    model = transformers.AutoModelForSequenceClassification.from_pretrained(folder)
-    objects = (model, transformers.AutoTokenizer.from_pretrained(folder))
+    objects = loaded(folder)
     given = TransformersJudge(objects)
 
-    assert (
-        labels_of(given, call()).supported_probabilities
-        == labels_of(TransformersJudge(folder), call()).supported_probabilities
-    )
+    found = [labels_of(one, call()) for one in (given, TransformersJudge(folder))]
+    assert found[0].supported_probabilities == found[1].supported_probabilities
     assert TransformersJudge(objects).version == given.version  # though they were used
     other = made("Bert:ForSequenceClassification", tmp_path / "other" / "m", id2label=NLI,
                  initializer_range=0.7)  # fmt: skip
@@ -234,15 +237,11 @@ def test_models_that_are_loaded_already_are_taken(tmp_path: Path) -> None:
     assert len(versions) == 2
 
 
-def test_another_process_makes_it_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_process_makes_it_anew(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From a folder, whatever the working directory, and from objects."""
-    made("Bert:ForSequenceClassification", tmp_path / "m", id2label=NLI)
-    monkeypatch.chdir(tmp_path)
-    model = transformers.AutoModelForSequenceClassification.from_pretrained("m")
-    judges = [
-        TransformersJudge("m", threshold=0.6, batch_size=3),
-        TransformersJudge((model, transformers.AutoTokenizer.from_pretrained("m"))),
-    ]
+    monkeypatch.chdir(folder.parent)
+    options: dict[str, Any] = {"threshold": 0.6, "batch_size": 3}
+    judges = [TransformersJudge("m", **options), TransformersJudge(loaded("m"))]
     packed = pickle.dumps(judges)
     monkeypatch.chdir("/")
 
@@ -260,18 +259,16 @@ def test_scores_name_the_model_without_its_folder(tmp_path: Path) -> None:
 
     assert str(tmp_path) not in evaluation.model_dump_json()
     assert evaluation.judge.name == "transformers"
-    assert evaluation.judge.model is not None
-    assert evaluation.judge.model.startswith("tiny-bert@")
+    assert (evaluation.judge.model or "").startswith("tiny-bert@")
     assert all(score.status == "scored" for score in evaluation.scores.values())
 
 
-def test_weights_that_are_not_numbers_score_nothing(tmp_path: Path) -> None:
+def test_weights_that_are_not_numbers_score_nothing(folder: Path) -> None:
     """Unscored with the reason, not NaN."""
-    folder = made("Bert:ForSequenceClassification", tmp_path / "m", id2label=NLI)
-    model = transformers.AutoModelForSequenceClassification.from_pretrained(folder)
+    objects = loaded(folder)
     with torch.no_grad():
-        model.classifier.bias[0] = math.nan
-    judge = TransformersJudge((model, transformers.AutoTokenizer.from_pretrained(folder)))
+        objects[0].classifier.bias[0] = math.nan
+    judge = TransformersJudge(objects)
 
     evaluation = RagEvaluator(judge).evaluate_sync(call().call)
 
@@ -290,11 +287,9 @@ def test_weights_that_are_not_numbers_score_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_a_mistake_is_told_when_the_judge_is_made(
-    tmp_path: Path, options: dict[str, Any], field: str, said: str
+    folder: Path, options: dict[str, Any], field: str, said: str
 ) -> None:
     """Argument and value; nothing is asked of the hub where it is offline."""
-    folder = made("Bert:ForSequenceClassification", tmp_path / "m", id2label=NLI)
-
     with pytest.raises(ConfigurationError) as error:
         TransformersJudge(folder, **options)
 
@@ -316,13 +311,11 @@ def test_a_missing_package_names_the_extra() -> None:
 
 
 @pytest.mark.skipif("RAG_EVAL_MINILM" not in os.environ, reason="needs a folder with the model")
-def test_an_encoder_with_real_weights_ranks_the_answer_first(tmp_path: Path) -> None:
+def test_an_encoder_with_real_weights_ranks_the_answer_first(folder: Path) -> None:
     """RAG_EVAL_MINILM names a folder with all-MiniLM-L6-v2, such as that of a package."""
-    folder = made("Bert:ForSequenceClassification", tmp_path / "m", id2label=NLI)
     judge = TransformersJudge(folder, relevance=os.environ["RAG_EVAL_MINILM"])
 
     labels = labels_of(judge, call())
 
     for found in (labels.relevant_probabilities, labels.utilized_probabilities):
-        assert found is not None
         assert max(found, key=lambda key: found[key]) == "0a"

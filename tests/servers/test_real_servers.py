@@ -25,7 +25,7 @@ import pytest
 from passthrough import PassThrough
 from tiny_models import write_gguf, write_transformers
 
-from rag_eval_integrations import Evaluation, RagCall, RagEvaluator
+from rag_eval_integrations import Evaluation, RagCall, RagEvaluator, Trace
 from rag_eval_integrations.metrics.geval import GEval
 from rag_eval_integrations.models.completion import CompletionRequest, Message
 from rag_eval_integrations.models.openai import OpenAIModel
@@ -204,15 +204,21 @@ async def test_what_it_takes_gives_and_ignores(running: Running) -> None:
         assert "File" not in lesson
 
 
-async def test_every_trace_row_ends(running: Running) -> None:
-    """Labelled or unscored with a reason, in a few requests each; no row is an outage."""
-    model, through = running.model, running.through
-    evaluator = RagEvaluator(ThrottledModel(model, deadline=240))
+async def evaluated(running: Running, what: str, metric: Any) -> tuple[list[Evaluation], int]:
+    """Three rows, and the most requests that one took; prints a line for docs/judges.md."""
+    evaluator = RagEvaluator(ThrottledModel(running.model, deadline=240), metrics=[metric])
     rows, counts = [], []
     for number in range(3):
-        before = len(through.exchanges)
+        before = len(running.through.exchanges)
         rows.append(await evaluator.evaluate(call(number)))
-        counts.append(len(through.exchanges) - before)
+        counts.append(len(running.through.exchanges) - before)
+    report(running, what, rows, counts)
+    return rows, max(counts)
+
+
+async def test_every_trace_row_ends(running: Running) -> None:
+    """Labelled or unscored with a reason, in a few requests each; no row is an outage."""
+    rows, most = await evaluated(running, "TRACe", Trace())
 
     for row in rows:
         assert row.error is None, row.error
@@ -221,25 +227,16 @@ async def test_every_trace_row_ends(running: Running) -> None:
             assert score.status == "scored" or score.reason
             if running.expected.schema == "absent":
                 assert any("accepted, but not given" in warning for warning in score.warnings)
-    assert max(counts) <= 8
-    report(running, "TRACe", rows, counts)
+    assert most <= 8
 
 
 async def test_every_g_eval_row_ends(running: Running) -> None:
     """The same for G-Eval, whose first requests ask for log-probabilities."""
-    model, through = running.model, running.through
-    metric = GEval.coherence(samples=5, max_tokens=48)
-    evaluator = RagEvaluator(ThrottledModel(model, deadline=240), metrics=[metric])
-    rows, counts = [], []
-    for number in range(3):
-        before = len(through.exchanges)
-        rows.append(await evaluator.evaluate(call(number)))
-        counts.append(len(through.exchanges) - before)
+    rows, _ = await evaluated(running, "G-Eval", GEval.coherence(samples=5, max_tokens=48))
 
     for row in rows:
         score = row.scores["geval:coherence"]
         assert score.status in ("scored", "unscored"), score.reason
-    report(running, "G-Eval", rows, counts)
 
 
 def call(number: int) -> RagCall:

@@ -82,16 +82,20 @@ def address(name: str) -> str:
     return os.environ[name]
 
 
+def python(code: str, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run code in a process of its own."""
+    command = [sys.executable, "-c", code, *words]
+    env = {**os.environ, **environment, "MLFLOW_DISABLE_TELEMETRY": "true"}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=env, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
 def app_run(framework: str, tool: str, path: Path) -> tuple[Evaluation, Capture]:
     """Run an app in a process of its own; give its one evaluation."""
     helper = path.parent / "apps_of.py"
     helper.write_text(_CHAIN)
-    env = {**os.environ, "PYTHONPATH": str(path.parent), "MLFLOW_DISABLE_TELEMETRY": "true"}
-    done = subprocess.run(
-        [sys.executable, "-c", APP, framework, tool, str(path)],
-        capture_output=True, text=True, cwd=ROOT, env=env, timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    done = python(APP, framework, tool, str(path), PYTHONPATH=str(path.parent))
     counts = json.loads(done.stdout.splitlines()[-1])
     assert (counts["written"], counts["failed"]) == (1, 0), done.stderr
     evaluation = Evaluation.model_validate_json(path.read_text())
@@ -133,18 +137,14 @@ def test_phoenix_shows_the_scores(framework: str, tmp_path: Path) -> None:
     client = Client(base_url=url)
 
     def annotations() -> list[Any]:
-        return list(
-            client.spans.get_span_annotations(
-                span_ids=[capture.traces["openinference"][1]], project_identifier="default"
-            )
-        )
+        spans: Any = {"span_ids": [capture.traces["openinference"][1]]}
+        return list(client.spans.get_span_annotations(**spans, project_identifier="default"))
 
     seen = {one["name"]: one["result"] for one in annotations()}
     assert {name: result.get("score") for name, result in seen.items()} == values_of(evaluation)
     assert seen["adherence"]["explanation"] == evaluation.scores["adherence"].reason
     push(tmp_path / "evals.jsonl", "phoenix", PHOENIX_COLLECTOR_ENDPOINT=url)
     assert len(annotations()) == len(evaluation.scores)
-    print(f"phoenix, {framework}: {len(seen)} annotations on {capture.traces}")
 
 
 @pytest.mark.parametrize("framework", ["langchain", "llama_index"])
@@ -167,17 +167,11 @@ def test_mlflow_shows_the_scores(framework: str, tmp_path: Path) -> None:
     assert seen["adherence"].rationale == evaluation.scores["adherence"].reason
     push(tmp_path / "evals.jsonl", "mlflow", MLFLOW_TRACKING_URI=url)
     assert len(assessments()) == len(evaluation.scores)
-    print(f"mlflow, {framework}: {len(seen)} assessments on {capture.traces}")
 
 
 def push(path: Path, tool: str, **environment: str) -> None:
-    env = {**os.environ, **environment, "MLFLOW_DISABLE_TELEMETRY": "true"}
     command = "from rag_eval_integrations.cli import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", command, "push", str(path), "--to", tool, "--texts"],
-        capture_output=True, text=True, env=env, cwd=ROOT, timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    done = python(command, "push", str(path), "--to", tool, "--texts", **environment)
     assert "Posted the scores of 1 call" in done.stdout
 
 
@@ -292,4 +286,3 @@ def test_every_expression_of_the_dashboard_has_data(prometheus: Callable[[str], 
 
     until(lambda: states()["RagAdherenceLow"] == states()["RagEvaluationFails"] == "pending")
     assert states()["RagCallsDropped"] == "inactive"
-    print(states())
