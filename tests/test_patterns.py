@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import re
 from collections.abc import Iterator
 from re import _constants as constants  # type: ignore[attr-defined]
@@ -11,9 +9,7 @@ from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
 
 import pytest
-from patterns import all_patterns
-
-import rag_eval_integrations
+from patterns import all_patterns, modules
 
 pytestmark = pytest.mark.slow
 
@@ -34,11 +30,7 @@ def possessive_groups(tree: Any) -> Iterator[Any]:
 
 
 def of_bytes() -> Iterator[re.Pattern[bytes]]:
-    for info in pkgutil.walk_packages(rag_eval_integrations.__path__, "rag_eval_integrations."):
-        try:
-            module = importlib.import_module(info.name)
-        except ImportError:  # an extra that is not installed
-            continue
+    for _, module in modules():
         for value in vars(module).values():
             if isinstance(value, re.Pattern) and isinstance(value.pattern, bytes):
                 yield value

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-import time
 
 import pytest
 from by_hand import ScriptedJudge
 from forked import forked
 from loopback import Behaviour, LoopbackServer
+from processes import until
 
 from rag_eval_integrations import _suppress
 from rag_eval_integrations.background import BackgroundEvaluator
@@ -167,9 +167,7 @@ def test_a_forked_child_evaluates_and_so_does_the_parent() -> None:
         later: list[Evaluation] = []
         thread = threading.Thread(target=lambda: later.append(over_http.evaluate_sync(numbered(1))))
         thread.start()
-        deadline = time.monotonic() + 60
-        while len(server.requests) < 2 and time.monotonic() < deadline:
-            time.sleep(0.001)
+        until(lambda: len(server.requests) == 2)
         printed = forked(
             lambda: [e.evaluate_sync(numbered(1)).error for e in (over_http, in_threads)]
         ).printed()

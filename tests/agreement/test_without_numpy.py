@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from subprocess import CompletedProcess
+
+from processes import python
 
 
-def run(code: str, *words: str) -> subprocess.CompletedProcess[str]:
+def run(code: str, *words: str) -> CompletedProcess[str]:
     hidden = f"import sys; sys.modules['numpy'] = None\n{code}"
-    return subprocess.run([sys.executable, "-c", hidden, *words], capture_output=True, text=True)
+    return python(hidden, *words)
 
 
 def test_a_command_names_the_extra() -> None:

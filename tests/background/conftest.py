@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import subprocess
-import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
 from by_hand import ScriptedJudge, labels_of
+from processes import python as python
+from processes import until as until
 
 from rag_eval_integrations import BackgroundEvaluator, Capture, Evaluation, RagCall, RagEvaluator
 from rag_eval_integrations.records import Labelling, SentencizedCall
@@ -99,22 +99,6 @@ def busy(**options: Any) -> tuple[Gate, Kept, BackgroundEvaluator]:
     background(call(0))
     until(lambda: gate.asked == ["0"])
     return gate, kept, background
-
-
-def python(code: str, *words: object, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run code in a process of its own."""
-    command = [sys.executable, "-c", code, *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=200, **options)
-
-
-def until(claim: Callable[[], bool]) -> None:
-    """Wait until a claim is true; fail after a bounded time."""
-    pause = threading.Event()
-    for _ in range(int(WAIT / 0.005)):
-        if claim():
-            return
-        pause.wait(0.005)
-    pytest.fail("it did not become true in time")
 
 
 @pytest.fixture

@@ -8,9 +8,10 @@ import runpy
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
+from ferries import Done
 from naive import GPT_LABELING
 from own_rows import HAND_MADE, made_rows
 from pages import ROOT
@@ -20,14 +21,6 @@ from rag_eval_integrations.dataset import Labelled, score_labelled
 
 MADE = made_rows(30)
 HAND = [made.row for made in HAND_MADE if "relevance_score" in made.row]
-
-
-class Done(NamedTuple):
-    """Exit code and output of a run."""
-
-    code: int
-    out: str
-    err: str
 
 
 MAIN = runpy.run_path(str(ROOT / "benchmarks" / "ragbench_parity.py"))["main"]

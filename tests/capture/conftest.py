@@ -6,34 +6,17 @@ import logging
 from collections.abc import Iterator
 
 import pytest
+from captured_calls import CapturedCalls
 
 from rag_eval_integrations.capture._delivery import PROCESS_FAILURES
-from rag_eval_integrations.records import Capture, RagCall
+from rag_eval_integrations.records import RagCall
 
 
-class Captured:
+class Captured(CapturedCalls):
     """A target that keeps what it is given."""
-
-    def __init__(self) -> None:
-        self.calls: list[RagCall] = []
 
     def __call__(self, call: RagCall) -> None:
         self.calls.append(call)
-
-    @property
-    def only(self) -> RagCall:
-        assert len(self.calls) == 1
-        return self.calls[0]
-
-    @property
-    def statuses(self) -> list[str]:
-        """How the calls ended."""
-        return [call.capture.status for call in self.calls if call.capture]
-
-    @property
-    def how(self) -> Capture:
-        assert self.only.capture is not None
-        return self.only.capture
 
 
 @pytest.fixture

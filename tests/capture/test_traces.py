@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from importlib.util import find_spec
 from types import SimpleNamespace
@@ -12,6 +11,7 @@ import pytest
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
+from processes import python
 from traced_apps import assert_traced, traced
 
 from rag_eval_integrations import capture_call, record_call
@@ -94,4 +94,4 @@ from rag_eval_integrations import record_call
 record_call(lambda call: None, question="Q?", documents=(), response="A.")
 assert not {"opentelemetry", "mlflow", "langfuse", "openinference", "langsmith"} & sys.modules.keys()
 """
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=100)
+    python(code, check=True)

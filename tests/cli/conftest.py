@@ -5,13 +5,11 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
-from ferries import ferries
+from ferries import Done, ferries
 from loopback import LoopbackServer
 from typer.main import get_command
 
@@ -36,23 +34,9 @@ def shell(line: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
 
-def wait_until(true: Callable[[], bool]) -> None:
-    """Look again and again; the test's time limit ends a wait in vain."""
-    while not true():
-        time.sleep(0.02)
-
-
 def snapshot(folder: Path = Path()) -> dict[str, bytes]:
     """The files of a folder."""
     return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
-class Done(NamedTuple):
-    """What a command did."""
-
-    code: int
-    out: str
-    err: str
 
 
 @pytest.fixture(autouse=True)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from ferries import LABELS, Command, ferries, read
 from loopback import Behaviour, Body, LoopbackServer, Reply
+from processes import until
 
 from rag_eval_integrations.cli import _terminal
 from rag_eval_integrations.cli._terminal import Signals, kept
@@ -170,8 +171,7 @@ def test_repeated_signals_leave_no_copy(calls: Path, monkeypatch: pytest.MonkeyP
             in_process(*command, server.base_url), stdin=rows, stderr=subprocess.DEVNULL
         ) as process,
     ):
-        while not any(temporary.glob(COPY)) and process.poll() is None:
-            time.sleep(0.01)
+        until(lambda: any(temporary.glob(COPY)) or process.poll() is not None)
         while process.poll() is None:
             process.send_signal(signal.SIGTERM)
             time.sleep(0.001)

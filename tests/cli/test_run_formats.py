@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import Any
 
 import pytest
 from ferries import Command
+from tables import as_csv, as_parquet
 
 from rag_eval_integrations import Evaluations, RagCall
 
@@ -38,32 +37,14 @@ def lines(row: dict[str, Any]) -> bytes:
     return b"".join(json.dumps(row).encode() + b"\n" for _ in range(3))
 
 
-def as_csv(row: dict[str, Any], cell: Callable[[object], str] = json.dumps) -> bytes:
-    out = io.StringIO(newline="")
-    table = csv.writer(out)
-    table.writerow(row)
-    for _ in range(3):
-        table.writerow(cell(one) if isinstance(one, list) else one for one in row.values())
-    return out.getvalue().encode()
-
-
-def as_parquet(*rows: dict[str, Any]) -> bytes:
-    pa = pytest.importorskip("pyarrow")
-    import pyarrow.parquet as pq
-
-    out = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(rows), out)
-    return out.getvalue()
-
-
 FILES: dict[str, tuple[str, Callable[[], bytes], str]] = {
     "ragas": ("ragas.jsonl", lambda: lines(RAGAS), "read as ragas: user_input → question"),
-    "ragas frame": ("ragas.csv", lambda: as_csv(RAGAS, str), "read as ragas"),
+    "ragas frame": ("ragas.csv", lambda: as_csv([RAGAS] * 3, str), "read as ragas"),
     "deepeval": ("cases.json", lambda: json.dumps([DEEPEVAL] * 3, indent=1).encode(),
                  "read as deepeval: input → question"),
     "langsmith": ("runs.jsonl.gz", lambda: gzip.compress(lines(RUN)), "read as langsmith"),
-    "messages": ("chats.parquet", lambda: as_parquet(*[MESSAGES] * 3), "messages → question"),
-    "common": ("rows.csv", lambda: as_csv(COMMON), "read as calls: query → question"),
+    "messages": ("chats.parquet", lambda: as_parquet([MESSAGES] * 3), "messages → question"),
+    "common": ("rows.csv", lambda: as_csv([COMMON] * 3), "read as calls: query → question"),
 }  # fmt: skip
 
 
@@ -156,7 +137,7 @@ def test_ragbench_rows_can_be_scored_again(rag_eval: Command, evals: Path) -> No
         for path in (evals, again)
     )
     assert theirs == ours[:3]
-    parquet.write_bytes(as_parquet(*map(json.loads, out.read_text().splitlines())))
+    parquet.write_bytes(as_parquet([*map(json.loads, out.read_text().splitlines())]))
     rag_eval("score", parquet, "-o", again, "--overwrite", "--formulas", "ragbench", code=0)
     assert len(Evaluations.load(again)) == 3
     rag_eval("agreement", evals, out, code=0)

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 from ferries import Command
 from other_processes import calls, runs
+from processes import until
 
 from rag_eval_integrations.dataset.stream import ALONE
 from rag_eval_integrations.records import to_line
 
-from .conftest import in_process, wait_until
+from .conftest import in_process
 
 pytestmark = pytest.mark.slow  # every test starts processes
 
@@ -52,12 +53,12 @@ def test_a_run_that_is_ended_leaves_no_process(number: signal.Signals) -> None:
     command = in_process("run", path, "-o", out, "--workers", 2)
     partial = out.with_name("out.jsonl.partial")
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        wait_until(lambda: partial.exists() and partial.read_bytes().count(b"\n") > ALONE + 50)
+        until(lambda: partial.exists() and partial.read_bytes().count(b"\n") > ALONE + 50)
         threads = Path(f"/proc/{process.pid}/task").glob("*/children")
         children = [int(number) for each in threads for number in each.read_text().split()]
         process.send_signal(number)
         process.communicate(timeout=60)
 
     assert children
-    wait_until(lambda: not any(map(runs, children)))
+    until(lambda: not any(map(runs, children)))
     assert partial.read_bytes().count(b"\n") > ALONE

@@ -24,6 +24,7 @@ from unittest.mock import Mock
 import pytest
 from ferries import Command
 from loopback import Behaviour, LoopbackServer
+from processes import python, until
 from trace_tools import PhoenixService
 from trace_tools import running as tools_running
 
@@ -32,7 +33,7 @@ from rag_eval_integrations.metrics import TRACE_SCORES
 from rag_eval_integrations.store import Store, _worker, database
 from rag_eval_integrations.testing import labels_reply
 
-from .conftest import in_process, wait_until
+from .conftest import in_process
 
 LABELS = Behaviour(content=labels_reply(["0a"], ["a"]))
 
@@ -153,7 +154,7 @@ def test_calls_of_killed_workers_are_judged_by_the_next(
         for _ in range(kills):
             before = len(server.requests)
             with running("--store", PATH, *asking(server)) as worker:
-                wait_until(lambda: len(server.requests) > before)  # noqa: B023 -- at once
+                until(lambda: len(server.requests) > before)  # noqa: B023 -- at once
                 time.sleep(instants.uniform(0.0, 0.3))
                 worker.kill()
                 worker.wait()
@@ -206,13 +207,13 @@ def test_a_worker_waits_for_a_database_that_was_killed(postgresql: Any) -> None:
         fill(store, 60)
         server.behave(latency=0.05)
         with running("--store", url, *asking(server)) as worker:
-            wait_until(lambda: len(server.requests) > 10)
+            until(lambda: len(server.requests) > 10)
             postgresql.kill()
             asked = len(server.requests)
-            wait_until(lambda: len(server.requests) >= asked)
+            until(lambda: len(server.requests) >= asked)
             postgresql.start()
             store.close()  # its connections are of the killed server
-            wait_until(lambda: store.counts() == [("judged", "", 60)])
+            until(lambda: store.counts() == [("judged", "", 60)])
             worker.send_signal(signal.SIGTERM)
             _, said = worker.communicate()
 
@@ -234,7 +235,7 @@ def test_a_worker_waits_for_room_on_the_disk(store: Store) -> None:
         told = worker.stderr.readline()
         assert not all(judged().values())
         resource.prlimit(worker.pid, resource.RLIMIT_FSIZE, (unlimited, unlimited))
-        wait_until(lambda: list(judged().values()) == [1] * 40)
+        until(lambda: list(judged().values()) == [1] * 40)
         worker.send_signal(signal.SIGTERM)
         _, said = worker.communicate()
 
@@ -443,7 +444,7 @@ def test_two_evaluators_on_one_store_judge_each_call_once(
         return len(store.evaluators()) == 2
 
     with running(*words) as first, running(*words, *other) as second:
-        wait_until(both_have_judged)
+        until(both_have_judged)
         for worker in (first, second):
             worker.send_signal(signal.SIGTERM)
             assert worker.wait() == 0
@@ -498,8 +499,7 @@ def test_a_folder_that_cannot_be_written_is_told() -> None:
         Path(folder).chmod(0o777)
         read_only = Path(folder, "read-only")
         read_only.mkdir(0o555)
-        command = [sys.executable, "-c", OTHER_USER, folder]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        done = python(OTHER_USER, folder, check=True)
         read_only.chmod(0o755)
 
     assert done.stderr.splitlines()[1:] == [

@@ -17,6 +17,7 @@ import pytest
 from any_records import JSON
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import as_csv, as_parquet
 
 from rag_eval_integrations.dataset import _input, read_calls
 
@@ -25,24 +26,6 @@ ROWS: list[dict[str, Any]] = [
      "response": "At nine, or ten."}
     for number in range(5)
 ]  # fmt: skip
-
-
-def as_csv(rows: list[dict[str, Any]]) -> bytes:
-    out = io.StringIO(newline="")
-    table = csv.writer(out)
-    table.writerow(rows[0])
-    for row in rows:
-        table.writerow(json.dumps(v) if isinstance(v, list) else v for v in row.values())
-    return out.getvalue().encode()
-
-
-def parquet(rows: list[dict[str, Any]]) -> bytes:
-    pa = pytest.importorskip("pyarrow")
-    import pyarrow.parquet as pq
-
-    out = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(rows), out)
-    return out.getvalue()
 
 
 def keys(source: Any, **options: Any) -> list[str]:
@@ -57,7 +40,7 @@ FORMS: dict[str, Callable[[list[dict[str, Any]]], bytes]] = {
     ".jsonl": lambda rows: "".join(json.dumps(row) + "\n" for row in rows).encode(),
     ".json": lambda rows: json.dumps(rows, indent=1, ensure_ascii=False).encode(),
     ".csv": as_csv,
-    ".parquet": parquet,
+    ".parquet": as_parquet,
 }
 
 
@@ -263,7 +246,7 @@ def test_any_table_is_read_as_it_was_written(cells: list[str], delimiter: str, e
 def test_a_damaged_parquet_file_is_one_bad_row(tmp_path: Path, cut: int) -> None:
     """It is read from its end, so there is no other; bytes that changed raise nothing."""
     path = tmp_path / "calls.parquet"
-    whole = parquet(ROWS)
+    whole = as_parquet(ROWS)
     path.write_bytes(whole[:cut] if cut else b"")
     (fault,) = keys(path)
     assert fault.startswith("row 1: the Parquet data is damaged")

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from by_hand import ScriptedJudge
 from other_processes import LABELS, Closed, NotThere, ObedientJudge, calls, runs
+from processes import until
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations.dataset import Line, evaluate_calls
@@ -88,8 +89,7 @@ def test_a_process_may_die_while_calls_are_read(tmp_path: Path) -> None:
     def slow() -> Iterator[RagCall]:
         for number, call in enumerate(calls(140, {30: "wait", 31: "die once"})):
             if number == 130:  # the first that is read after rows came back
-                while not log.with_suffix(".died").exists():
-                    time.sleep(0.05)
+                until(log.with_suffix(".died").exists)
                 time.sleep(0.5)  # until the pool has seen it
             yield call
 

@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 from by_hand import ScriptedJudge, labels_of
+from captured_calls import CapturedCalls
+from captured_calls import capture_of as capture_of
+from captured_calls import substance as substance
 from langchain_core.documents import Document
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.output_parsers import StrOutputParser
@@ -16,7 +19,6 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableLambda, RunnablePassthrough
 
 from rag_eval_integrations.langchain import RagEvalCallbackHandler
-from rag_eval_integrations.records import Capture, Evaluation, RagCall
 
 ANSWER = "The kettle boils in four minutes."
 LABELS = labels_of(["0a"], ["0a"], {"a": (["0a"], True)})
@@ -80,17 +82,11 @@ def chat_model(base_url: str, **changes: Any) -> Any:
     return ChatOpenAI(base_url=base_url, **options)
 
 
-def capture_of(call: RagCall | Evaluation | None) -> Capture:
-    assert call is not None
-    assert call.capture is not None
-    return call.capture
-
-
-class Captured:
+class Captured(CapturedCalls):
     """A handler and what it delivered."""
 
     def __init__(self, **options: Any) -> None:
-        self.calls: list[RagCall] = []
+        super().__init__()
         self.handler = RagEvalCallbackHandler(self.calls.append, **options)
 
     @property
@@ -103,64 +99,13 @@ class Captured:
         return {**self.config, "configurable": {"thread_id": "1"}}
 
     @property
-    def only(self) -> RagCall:
-        assert self.questions == [self.calls[0].question]
-        return self.calls[0]
-
-    @property
-    def how(self) -> Capture:
-        return capture_of(self.only)
-
-    @property
-    def statuses(self) -> list[str]:
-        return [capture_of(call).status for call in self.calls]
-
-    @property
-    def questions(self) -> list[str]:
-        return [call.question for call in self.calls]
-
-    @property
     def ids_by_call(self) -> list[list[str | None]]:
         return [ids(call.documents) for call in self.calls]
-
-    @property
-    def responses(self) -> list[str | None]:
-        return [call.response for call in self.calls]
-
-    @property
-    def ended(self) -> tuple[str | None, str]:
-        """The answer, and what became of the call."""
-        return self.only.response, self.how.status
 
     @property
     def exchange(self) -> tuple[str, str | None]:
         """The question and the answer."""
         return self.only.question, self.only.response
-
-    @property
-    def substances(self) -> list[dict[str, Any]]:
-        return [substance(call) for call in self.calls]
-
-    @property
-    def ids(self) -> list[str | None]:
-        """Ids of the documents."""
-        return ids(self.only.documents)
-
-    @property
-    def left_out(self) -> list[str | None]:
-        """Ids of the documents that did not reach the prompt."""
-        return ids(self.how.not_in_prompt)
-
-    @property
-    def found(self) -> tuple[list[str | None], str, list[str | None]]:
-        return self.ids, self.how.documents_from, self.left_out
-
-
-def substance(call: RagCall) -> dict[str, Any]:
-    """A record without what differs from run to run."""
-    content = call.model_dump(exclude={"started_at"})
-    del content["capture"]["run_id"], content["capture"]["latency_s"]
-    return content
 
 
 async def run(graph: Runnable[Any, Any], given: Any, way: str, config: Any = None) -> Any:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from captured_calls import CapturedCalls
+from captured_calls import substance as substance
 from llama_index.core import PromptHelper, VectorStoreIndex
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager
@@ -19,7 +20,7 @@ from llama_index_instrumentation import get_dispatcher
 
 from rag_eval_integrations.cli.demo.llama_index_app import HashedWords
 from rag_eval_integrations.llama_index import RagEvalHandler
-from rag_eval_integrations.records import Capture, RagCall
+from rag_eval_integrations.records import RagCall
 
 QUESTION = "How fast is the kettle?"
 TOKENS = ["The", " kettle", " boils", " in", " four", " minutes."]
@@ -110,56 +111,12 @@ def calls() -> list[RagCall]:
     return []
 
 
-class Captured:
+class Captured(CapturedCalls):
     """A handler and what it delivered."""
 
     def __init__(self, **options: Any) -> None:
-        self.calls: list[RagCall] = []
+        super().__init__()
         self.handler = RagEvalHandler(self.calls.append, **options)
-
-    @property
-    def only(self) -> RagCall:
-        assert len(self.calls) == 1
-        return self.calls[0]
-
-    @property
-    def how(self) -> Capture:
-        return seen(self.only)
-
-    @property
-    def statuses(self) -> list[str]:
-        """How the calls ended."""
-        return [seen(call).status for call in self.calls]
-
-    @property
-    def questions(self) -> list[str]:
-        return [call.question for call in self.calls]
-
-    @property
-    def responses(self) -> list[str | None]:
-        return [call.response for call in self.calls]
-
-    @property
-    def substances(self) -> list[dict[str, Any]]:
-        return [substance(call) for call in self.calls]
-
-    @property
-    def ids(self) -> list[str | None]:
-        return ids(self.only)
-
-    @property
-    def left_out(self) -> list[str | None]:
-        """Ids of the nodes that did not reach the prompt."""
-        return [document.id for document in self.how.not_in_prompt]
-
-    @property
-    def found(self) -> tuple[list[str | None], str, list[str | None]]:
-        return self.ids, self.how.documents_from, self.left_out
-
-    @property
-    def ended(self) -> tuple[str | None, str]:
-        """The answer, and what became of the call."""
-        return self.only.response, self.how.status
 
 
 @pytest.fixture(autouse=True)
@@ -183,28 +140,6 @@ def captured() -> Iterator[Captured]:
     assert not captured.handler._recorder._late
 
 
-def substance(call: RagCall) -> dict[str, Any]:
-    """A record without what differs from run to run."""
-    content = call.model_dump(exclude={"started_at"})
-    del content["capture"]["run_id"], content["capture"]["latency_s"]
-    return content
-
-
-def wait_for(condition: Callable[[], object]) -> None:
-    """Until another thread has done its part; a test that waits in vain fails on its assertion."""
-    pause = threading.Event()
-    for _ in range(4_000):
-        if condition():
-            return
-        pause.wait(0.005)
-
-
 def ids(call: RagCall) -> list[str | None]:
     """The ids of a call's documents, in order."""
     return [document.id for document in call.documents]
-
-
-def seen(call: RagCall) -> Capture:
-    """How a call was captured; always there."""
-    assert call.capture is not None
-    return call.capture

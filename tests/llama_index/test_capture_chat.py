@@ -15,12 +15,13 @@ from llama_index.core.chat_engine import ContextChatEngine, SimpleChatEngine
 from llama_index.core.chat_engine.types import StreamingAgentChatResponse
 from llama_index.core.memory import BaseMemory
 from llama_index.core.types import Thread
+from processes import until
 
 from rag_eval_integrations.llama_index import RagEvalHandler
 from rag_eval_integrations.records import RagCall, Turn
 
 from .apps import MODES, ToolCaller, condense_plus, context, memory
-from .conftest import ANSWER, QUESTION, TOKENS, Captured, Model, Sections, wait_for
+from .conftest import ANSWER, QUESTION, TOKENS, Captured, Model, Sections
 
 FIRST = "Do you know kettles?"
 SAID = [("system", "Be brief."), ("user", FIRST), ("assistant", "I do."), ("assistant", "")]
@@ -85,7 +86,7 @@ async def test_give_one_record_a_turn(captured: Captured, mode: Any, way: str) -
     chat = mode()
     chat.chat(FIRST)
     tokens = await read(chat, way)
-    await asyncio.to_thread(wait_for, lambda: len(captured.calls) == 2)
+    await asyncio.to_thread(until, lambda: len(captured.calls) == 2)
 
     assert tokens == ([ANSWER] if "stream" not in way else TOKENS)
     assert captured.calls.pop(0).history == ()
@@ -102,7 +103,7 @@ async def test_without_retrieval_is_no_call(captured: Captured) -> None:
     for way in ("chat", "achat", "stream_chat", "astream_chat"):
         chat = SimpleChatEngine.from_defaults(llm=Model(), memory=memory())
         assert "".join(await read(chat, way)) == ANSWER
-    await asyncio.to_thread(wait_for, lambda: captured.handler.open_calls == 0)
+    await asyncio.to_thread(until, lambda: captured.handler.open_calls == 0)
     stream = Model().stream_chat([ChatMessage(role="user", content=QUESTION)])
 
     assert captured.handler.open_calls == 0
@@ -135,7 +136,7 @@ class TestHistory:
         chat = mode(kept=Database())
         await chat.achat("Do you {know} kettles?")
         await read(chat, way)
-        await asyncio.to_thread(wait_for, lambda: len(captured.calls) == 2)
+        await asyncio.to_thread(until, lambda: len(captured.calls) == 2)
 
         assert captured.calls.pop(0).history == ()
         said = [turn.content for turn in captured.only.history]
@@ -165,7 +166,7 @@ class TestStreams:
         tokens = chat.stream_chat(QUESTION).response_gen
         assert next(tokens) == TOKENS[0]
         tokens.close()
-        wait_for(lambda: len(captured.calls) == 2)
+        until(lambda: len(captured.calls) == 2)
 
         assert captured.responses == [ANSWER] * 2
         assert chat.chat_history[-1].content == ANSWER
@@ -201,7 +202,7 @@ class TestStreams:
         with pytest.raises(RuntimeError, match="connection lost"):
             list(response.response_gen)
 
-        wait_for(lambda: captured.calls)
+        until(lambda: captured.calls)
         assert captured.ended == (None, "error")
         assert captured.ids == ["a", "b", "c"]
 
@@ -253,7 +254,7 @@ class TestTrouble:
         """A finished chat keeps none of the app's objects alive."""
         response = context().stream_chat(QUESTION)
         list(response.response_gen)
-        wait_for(lambda: captured.calls)
+        until(lambda: captured.calls)
         gone = weakref.ref(response)
         del response
         gc.collect()

@@ -8,10 +8,12 @@ from functools import partial
 from typing import Any
 
 import pytest
+from captured_calls import capture_of
 from llama_index.core.base.response.schema import StreamingResponse
 from llama_index_instrumentation import get_dispatcher
 from llama_index_instrumentation.base import BaseEvent
 from llama_index_instrumentation.event_handlers import BaseEventHandler
+from processes import until
 from pydantic import Field
 
 from rag_eval_integrations import BackgroundEvaluator, RagEvaluator
@@ -28,7 +30,7 @@ from rag_eval_integrations.sinks import CallbackSink
 from rag_eval_integrations.testing import ScriptedModel, labels_reply
 
 from .apps import condense_plus, condense_question, context
-from .conftest import ANSWER, QUESTION, TOKENS, engine, seen, wait_for
+from .conftest import ANSWER, QUESTION, TOKENS, engine
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -64,9 +66,9 @@ def instruments() -> bool:
 
 
 def assert_whole(calls: list[RagCall], text: str) -> None:
-    wait_for(lambda: calls)  # a chat engine's thread ends it
+    until(lambda: calls)  # a chat engine's thread ends it
     (call,) = calls
-    how = seen(call)
+    how = capture_of(call)
     assert text == call.response == ANSWER
     assert (len(call.documents), how.status, how.documents_from) == (3, "ok", "prompt")
     assert list(how.traces) == ["openinference"] * instruments()
@@ -108,7 +110,7 @@ def test_request_around_a_query(beside: list[RagCall], streaming: bool) -> None:
         response: Any = engine(streaming=streaming).query(QUESTION)
         assert "".join(response.response_gen if streaming else [str(response)]) == ANSWER
 
-    (how,) = map(seen, beside)
+    (how,) = map(capture_of, beside)
     around = request.get_span_context()
     assert how.traces["otel"] == (f"{around.trace_id:032x}", f"{around.span_id:016x}")
     assert how.trace_id == how.traces["otel"][0]
@@ -127,7 +129,7 @@ async def test_closed_stream(beside: list[RagCall]) -> None:
     await response.response_gen.aclose()
 
     (call,) = beside
-    assert (call.response, seen(call).status) == (TOKENS[0], "aborted")
+    assert (call.response, capture_of(call).status) == (TOKENS[0], "aborted")
 
 
 @pytest.mark.parametrize("mode", [context, condense_plus, condense_question])
@@ -195,7 +197,7 @@ class TestScoresAsEvents:
             background(RagCall(QUESTION, ["It is so."], ANSWER))
             assert background.flush()
 
-        assert [event.root_span_id for event in told] == [seen(call).run_id]
+        assert [event.root_span_id for event in told] == [capture_of(call).run_id]
         assert not [record for record in caplog.records if "openinference" in record.name]
 
 

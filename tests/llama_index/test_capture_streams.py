@@ -8,10 +8,11 @@ from collections.abc import Generator
 from typing import Any
 
 import pytest
+from captured_calls import capture_of
 from llama_index.core.base.response.schema import StreamingResponse
 
 from .apps import Own
-from .conftest import ANSWER, QUESTION, TOKENS, Captured, Model, Sections, engine, ids, nodes, seen
+from .conftest import ANSWER, QUESTION, TOKENS, Captured, Model, Sections, engine, ids, nodes
 
 
 def stream() -> Any:
@@ -147,7 +148,9 @@ class TestLazyWork:
 
         Own(answer=answer).query("Outer?")
 
-        origins = {call.question: (ids(call), seen(call).documents_from) for call in captured.calls}
+        origins = {
+            call.question: (ids(call), capture_of(call).documents_from) for call in captured.calls
+        }
         assert origins == {QUESTION: (["a", "b", "c"], "prompt"), "Outer?": (["c"], "retriever")}
 
 
@@ -164,4 +167,4 @@ class TestTeedTwice:
             assert (await (await astream()).get_response()).response == ANSWER
 
         assert other.substances == captured.substances == [captured.substances[0]] * 6
-        assert (other.responses[0], seen(other.calls[0]).documents_from) == (ANSWER, "prompt")
+        assert (other.responses[0], capture_of(other.calls[0]).documents_from) == (ANSWER, "prompt")

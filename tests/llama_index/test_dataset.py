@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
+from processes import until
 from pydantic import BaseModel
 
 from rag_eval_integrations import Evaluations, RagEvaluator
@@ -19,7 +20,7 @@ from rag_eval_integrations.records import Evaluation, RagCall, from_line
 from rag_eval_integrations.testing import ScriptedModel, labels_reply
 
 from .apps import Slow
-from .conftest import ANSWER, QUESTION, Model, Sections, engine, wait_for
+from .conftest import ANSWER, QUESTION, Model, Sections, engine
 
 
 def evaluator() -> RagEvaluator:
@@ -140,7 +141,7 @@ async def test_a_slow_engine_is_a_row(asynchronously: bool) -> None:
 
     assert row.error is not None
     assert (row.error.type, row.error.message) == ("TimeoutError", "no answer within 0.05 s")
-    wait_for(lambda: len(get_dispatcher().span_handlers) <= before)  # the thread that goes on
+    until(lambda: len(get_dispatcher().span_handlers) <= before)  # the thread that goes on
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from captured_calls import capture_of
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.schema import IndexNode, QueryBundle
 from llama_index_instrumentation.dispatcher import instrument_tags
@@ -14,7 +15,7 @@ from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.llama_index import EvaluatedRetriever
 from rag_eval_integrations.records import RagCall, from_line, to_line
 
-from .conftest import ANSWER, QUESTION, Captured, Sections, engine, ids, nodes, seen, substance
+from .conftest import ANSWER, QUESTION, Captured, Sections, engine, ids, nodes, substance
 
 
 class TestAlone:
@@ -33,7 +34,7 @@ class TestAlone:
         assert call.documents[0].shown == "page: 3\n\nThe kettle boils in four minutes."
         assert call.documents[0].header == "page: 3"
         assert [document.score for document in call.documents] == [0.5] * 3
-        how = seen(call)
+        how = capture_of(call)
         assert (how.framework, how.status, how.documents_from) == ("llama_index", "ok", "retriever")
         assert (how.metadata, how.retrievers) == ({"user": 7}, ("Sections",))
         assert how.run_id

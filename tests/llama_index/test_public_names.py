@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from processes import python
 
 from rag_eval_integrations import llama_index
 
@@ -32,6 +31,6 @@ def test_of_capture_do_not_load_the_framework() -> None:
         "print(*[name for name in heavy if name in sys.modules])"
     )
 
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = python(code, check=True)
 
     assert done.stdout.strip() == ""

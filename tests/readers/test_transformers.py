@@ -11,13 +11,12 @@ import inspect
 import math
 import os
 import pickle
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import python
 
 from rag_eval_integrations import RagCall, RagEvaluator
 from rag_eval_integrations.errors import ConfigurationError, MissingDependencyError
@@ -304,7 +303,7 @@ def test_a_missing_package_names_the_extra() -> None:
         "from rag_eval_integrations.judges import TransformersJudge\n"
         "TransformersJudge('m')"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = python(code)
 
     assert MissingDependencyError.__name__ in done.stderr
     assert "pip install 'rag-eval-integrations[transformers]'" in done.stderr

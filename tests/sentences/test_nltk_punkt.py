@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import random
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from nltk.tokenize.punkt import PunktTokenizer  # type: ignore[import-untyped]
+from processes import python
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.sentences import Punkt, punkt
@@ -175,7 +174,7 @@ def test_without_nltk_english_works_and_others_name_the_extra() -> None:
         "    except MissingDependencyError as error: print(error)"
     )
 
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = python(code, check=True)
 
     said = "nltk is not installed; run: pip install 'rag-eval-integrations[nltk]'"
     assert done.stdout.splitlines() == [said, said]

@@ -2,14 +2,13 @@
 
 import json
 import pickle
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from processes import python
 
 from rag_eval_integrations.sentences import Punkt, Splitter, punkt
 
@@ -166,4 +165,4 @@ def test_splitting_does_not_import_nltk() -> None:
         "assert not {'nltk', 'llama_index'} & set(sys.modules)"
     )
 
-    subprocess.run([sys.executable, "-c", code], check=True)
+    python(code, check=True)

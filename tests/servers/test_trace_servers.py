@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import processes
 import pytest
 
 from rag_eval_integrations.records import Capture, Evaluation
@@ -84,9 +85,8 @@ def address(name: str) -> str:
 
 def python(code: str, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run code in a process of its own."""
-    command = [sys.executable, "-c", code, *words]
     env = {**os.environ, **environment, "MLFLOW_DISABLE_TELEMETRY": "true"}
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=env, timeout=300)
+    done = processes.python(code, *words, cwd=ROOT, env=env)
     assert done.returncode == 0, done.stderr
     return done
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
-import subprocess
-import sys
 import tempfile
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from processes import python
 
 from rag_eval_integrations import RagCall, Spool, capture_call
 from rag_eval_integrations.errors import ConfigurationError, RagEvalError
@@ -28,12 +27,6 @@ def rows(folder: Path, table: str = "call") -> list[tuple[object, ...]]:
         with closing(sqlite3.connect(path)) as file:
             found += file.execute(f"SELECT * FROM {table}").fetchall()
     return found
-
-
-def python(code: str, folder: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run code in a process of its own."""
-    command = [sys.executable, "-c", code, folder]
-    return subprocess.run(command, capture_output=True, text=True, check=True)
 
 
 def test_a_call_is_in_a_file_that_only_its_owner_reads(tmp_path: Path) -> None:
@@ -127,7 +120,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM
 
 def test_on_a_full_disk_calls_are_refused_and_none_is_torn(tmp_path: Path) -> None:
     """Files may not grow beyond 200 kB here: what was acknowledged can be read, the rest is counted."""
-    done = python(FULL, tmp_path)
+    done = python(FULL, tmp_path, check=True)
 
     accepted, refused = map(int, done.stdout.split())
     assert accepted > 20
@@ -166,7 +159,7 @@ def test_a_folder_that_cannot_be_written_is_told_at_once() -> None:
     """Not with the first call, which would be lost."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o555)
-        done = python(READ_ONLY, folder)
+        done = python(READ_ONLY, folder, check=True)
         Path(folder).chmod(0o755)
 
     assert done.stdout == f"refused [Errno 13] Permission denied: '{folder}'\n"

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from forked import forked
+from processes import until
 from runs import call as evaluation_of
 
 from rag_eval_integrations import RagCall, RagEvaluator
@@ -233,13 +234,12 @@ async def test_a_worker_judges_a_call_whose_lease_ran_out_once(
     monkeypatch.setattr(database, "LEASE", 0.0)
     store.submit(CALL)
 
-    def wait_for_the_second_claim() -> None:
-        while store._read("SELECT max(tries) FROM rag_call")[0][0] < 2:
-            time.sleep(0.05)
+    def is_claimed_again() -> bool:
+        return bool(store._read("SELECT max(tries) FROM rag_call")[0][0] > 1)
 
     class Slow(ScriptedModel):
         async def complete(self, request: CompletionRequest) -> Completion:
-            await asyncio.to_thread(wait_for_the_second_claim)
+            await asyncio.to_thread(until, is_claimed_again)
             return await super().complete(request)
 
     worker = Worker(store, RagEvaluator(Slow(lambda _: labels_reply(["0a"], ["a"]))))

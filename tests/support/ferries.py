@@ -5,12 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from loopback import Behaviour
 
 from rag_eval_integrations.records import Evaluation, from_line
 from rag_eval_integrations.testing import labels_reply
+
+
+class Done(NamedTuple):
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
 
 Command = Callable[..., Any]
 """The fixture `rag_eval`: words of a command → its exit code, output and messages."""

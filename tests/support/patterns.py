@@ -12,10 +12,12 @@ import pkgutil
 import random
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from re import _constants as constants  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
+from types import ModuleType
 from typing import Any
 
 import rag_eval_integrations
@@ -44,17 +46,20 @@ def inside(value: object, depth: int = 0) -> Iterator[re.Pattern[str]]:
             yield from inside(part, depth + 1)
 
 
+def modules() -> Iterator[tuple[str, ModuleType]]:
+    """Yield all modules by name but those of an extra that is not installed."""
+    for info in pkgutil.walk_packages(rag_eval_integrations.__path__, "rag_eval_integrations."):
+        with suppress(ImportError):
+            yield info.name, importlib.import_module(info.name)
+
+
 def of_modules() -> Iterator[tuple[str, str, re.Pattern[str]]]:
     """Yield the module, the name and each pattern that modules hold."""
-    for info in pkgutil.walk_packages(rag_eval_integrations.__path__, "rag_eval_integrations."):
-        try:
-            module = importlib.import_module(info.name)
-        except ImportError:  # an extra that is not installed
-            continue
+    for home, module in modules():
         for name, value in vars(module).items():
-            if f"{name} = " in sources().get(info.name, "") or not isinstance(value, re.Pattern):
+            if f"{name} = " in sources().get(home, "") or not isinstance(value, re.Pattern):
                 for pattern in inside(value):
-                    yield info.name, name, pattern
+                    yield home, name, pattern
 
 
 def of_calls() -> Iterator[tuple[str, str, re.Pattern[str]]]:
