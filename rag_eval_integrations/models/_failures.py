@@ -43,7 +43,7 @@ _MOST_READ = 20_000
 """Characters of a message that are looked at."""
 # The source line of a frame stands below it, further in.
 _FRAME = re.compile(
-    r"""^([ \t]*)File "[^"\n]*", line \d+[^\n]*(?:\n\1[ \t]+[^\n]*)*\n?""", re.MULTILINE
+    r"""^([ \t]*)File "[^"\n]*", line \d+[^\n]*(?:\n\1[ \t][^\n]*)*\n?""", re.MULTILINE
 )
 _IN_LINE = re.compile(r"""File ["'][^"'\n]*["'], line \d+(?:, in [\w.<>]+)?""")
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\):?")
