@@ -51,7 +51,7 @@ from rag_eval_integrations.metrics import (
 )
 from rag_eval_integrations.metrics.metric import checked_metrics
 from rag_eval_integrations.metrics.trace import TRACE_SCORES
-from rag_eval_integrations.models import ModelBase, with_retries
+from rag_eval_integrations.models import Model, ModelBase
 from rag_eval_integrations.models._single_flight import SingleFlight
 from rag_eval_integrations.records import (
     Evaluation,
@@ -121,7 +121,7 @@ class RagEvaluator:
             self._judge = judge_base(labeller)
             self._model = self._judge.model
         else:
-            self._model = with_retries(labeller)
+            self._model = _retried(labeller)
             self.judge = self._judge = _asked_to_label(self._model)
         self.metrics: tuple[Metric, ...] = checked_metrics(
             [Trace()] if metrics is None else metrics, metric_named
@@ -412,7 +412,7 @@ class RagEvaluator:
     def _model_for(self, metric: ModelMetric) -> ModelBase:
         """Return the model that a metric asks: its own, or the judge's."""
         if metric.judge is not None:
-            return with_retries(metric.judge)
+            return _retried(metric.judge)
         if self._model is None:
             raise ConfigurationError(
                 "metrics",
@@ -520,6 +520,13 @@ def _content_key(call: RagCall) -> Hashable:
         return call.model_dump_json(exclude={"capture", "started_at"})
     except Exception:  # noqa: BLE001 -- not JSON, such as metadata that was changed since
         return object()  # equal to no other key: the call shares no request
+
+
+def _retried(model: Model) -> ModelBase:
+    """Return a model whose failed requests are retried."""
+    from rag_eval_integrations.models import with_retries  # noqa: PLC0415  # 10 ms, for a model
+
+    return with_retries(model)
 
 
 def _asked_to_label(model: ModelBase) -> JudgeBase:

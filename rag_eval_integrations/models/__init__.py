@@ -22,10 +22,10 @@ if TYPE_CHECKING:
         Model,
         ModelBase,
         Token,
-        with_retries,
     )
     from rag_eval_integrations.models.openai import OpenAIModel
     from rag_eval_integrations.models.throttling import ThrottledModel
+    from rag_eval_integrations.models.throttling.model import with_retries
 
 __all__ = [
     "CachedModel",
@@ -55,9 +55,9 @@ __getattr__, __dir__ = lazy(
             "Model",
             "ModelBase",
             "Token",
-            "with_retries",
         ],
         "openai": ["OpenAIModel"],
         "throttling": ["ThrottledModel"],
+        "throttling.model": ["with_retries"],
     },
 )

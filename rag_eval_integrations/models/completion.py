@@ -1,23 +1,20 @@
 """`Model`, and the request and reply that are the same for every model.
 
-`ModelBase` declares the optional members, `WrappedModel` is the base of models around a model, and
-`with_retries` puts one around a model that does not retry.
+`ModelBase` declares the optional members, and `WrappedModel` is the base of models around a model.
 """
 
 from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Annotated, Literal, Protocol, runtime_checkable
+from dataclasses import dataclass, field
+from typing import Annotated, Literal, Protocol, runtime_checkable
 
 from pydantic import Field, JsonValue
 
 from rag_eval_integrations._contain import contained
 from rag_eval_integrations.errors import JudgeError
 from rag_eval_integrations.records import JsonObject, Record, Text, Usage
-
-if TYPE_CHECKING:
-    from rag_eval_integrations.models.throttling import Waiting
 
 FinishReason = Literal["stop", "length", "content_filter", "refusal", "unknown"]
 
@@ -130,6 +127,33 @@ class Completion(Record):
     def finish_reason(self) -> FinishReason:
         """Why the first answer ended."""
         return self.choices[0].finish_reason
+
+
+Reason = Literal[
+    "rate limit", "token limit", "Retry-After", "backoff", "concurrency", "circuit open"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A snapshot of what requests wait for; `str()` of it fits a progress line."""
+
+    reason: Reason
+    """`rate limit` and `token limit` are the user's own; `Retry-After` is the endpoint's request,
+    `backoff` the pause before a retry; `concurrency` means that as many requests as allowed are
+    running; `circuit open` means that requests fail at once because the endpoint is down."""
+    seconds: float | None
+    """Seconds until it ends, at least 0; None where the end is unknown: for `concurrency`, and for
+    the `rate limit` of shared permits."""
+    requests: int
+    """How many requests wait for this."""
+    why: str = field(default="", compare=False)
+    """The failure that they wait after; empty where they wait for another reason."""
+
+    def __str__(self) -> str:
+        how_long = "" if self.seconds is None else f" for {self.seconds:.1f} s"
+        after = f" after: {self.why}" if self.why else ""
+        return f"{self.requests} waiting{how_long}: {self.reason}{after}"
 
 
 @runtime_checkable
@@ -273,13 +297,3 @@ async def completed(model: Model, request: CompletionRequest) -> Completion:
 def model_base(model: Model) -> ModelBase:
     """Return a model with its optional members: itself if it inherits `ModelBase`, else wrapped."""
     return model if isinstance(model, ModelBase) else _ForeignModel(model)
-
-
-def with_retries(model: Model) -> ModelBase:
-    """Wrap a model in `ThrottledModel`, unless it retries already (`retries` is true)."""
-    known = model_base(model)
-    if known.retries:
-        return known
-    from rag_eval_integrations.models.throttling import ThrottledModel  # noqa: PLC0415
-
-    return ThrottledModel(known)

@@ -5,13 +5,13 @@
                  └───────────────── wait (Retry-After, backoff) ◀──────── no answer
 
 `ThrottledModel` in model.py is the retry loop; `_queue` admits requests in order and says what
-they wait for, `_limits` holds the protocol `Permits` and the limits per minute of a process,
-and `_load` the adaptive concurrency and the circuit breaker.
+they wait for, and `_limits` holds the protocol `Permits`, the limits per minute of a process, the
+adaptive concurrency and the circuit breaker.
 """
 
 from rag_eval_integrations._lazy import publish
+from rag_eval_integrations.models.completion import Reason, Waiting
 from rag_eval_integrations.models.throttling._limits import LocalPermits, Permits
-from rag_eval_integrations.models.throttling._queue import Reason, Waiting
 from rag_eval_integrations.models.throttling.model import ThrottledModel
 
 __all__ = ["LocalPermits", "Permits", "Reason", "ThrottledModel", "Waiting"]

@@ -1,7 +1,7 @@
 """The admission queue: requests start in order, when rate limits, concurrency and circuit allow.
 
-`AdmissionQueue` hands out a `Permit` per attempt and is told how the attempt ended; `Waiting` is a
-public snapshot of what requests wait for, `Waiter` one request on its loop.
+`AdmissionQueue` hands out a `Permit` per attempt and is told how the attempt ended; `Waiter` is one
+request on its loop.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ import asyncio
 import heapq
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from rag_eval_integrations._visible import LogOnce, counted, logger_of
+from rag_eval_integrations.models.completion import Reason, Waiting
 from rag_eval_integrations.models.throttling._limits import (
     AdaptiveConcurrency,
     CircuitBreaker,
@@ -21,32 +22,6 @@ from rag_eval_integrations.models.throttling._limits import (
     Permits,
     Taken,
 )
-
-Reason = Literal[
-    "rate limit", "token limit", "Retry-After", "backoff", "concurrency", "circuit open"
-]
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """A snapshot of what requests wait for; `str()` of it fits a progress line."""
-
-    reason: Reason
-    """`rate limit` and `token limit` are the user's own; `Retry-After` is the endpoint's request,
-    `backoff` the pause before a retry; `concurrency` means that as many requests as allowed are
-    running; `circuit open` means that requests fail at once because the endpoint is down."""
-    seconds: float | None
-    """Seconds until it ends, at least 0; None where the end is unknown: for `concurrency`, and for
-    the `rate limit` of shared permits."""
-    requests: int
-    """How many requests wait for this."""
-    why: str = field(default="", compare=False)
-    """The failure that they wait after; empty where they wait for another reason."""
-
-    def __str__(self) -> str:
-        how_long = "" if self.seconds is None else f" for {self.seconds:.1f} s"
-        after = f" after: {self.why}" if self.why else ""
-        return f"{self.requests} waiting{how_long}: {self.reason}{after}"
 
 
 @dataclass(slots=True, eq=False)

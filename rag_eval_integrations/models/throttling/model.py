@@ -1,4 +1,7 @@
-"""`ThrottledModel`: the retry loop around a model, and when and how it retries or gives up."""
+"""`ThrottledModel`: the retry loop around a model, and when and how it retries or gives up.
+
+`with_retries` puts it around a model that does not retry.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,12 @@ from rag_eval_integrations.models.completion import (
     Completion,
     CompletionRequest,
     Model,
+    ModelBase,
+    Reason,
+    Waiting,
     WrappedModel,
     completed,
+    model_base,
 )
 from rag_eval_integrations.models.throttling._limits import (
     AdaptiveConcurrency,
@@ -30,13 +37,7 @@ from rag_eval_integrations.models.throttling._limits import (
     Permits,
     estimated_tokens,
 )
-from rag_eval_integrations.models.throttling._queue import (
-    AdmissionQueue,
-    Outcome,
-    Permit,
-    Reason,
-    Waiting,
-)
+from rag_eval_integrations.models.throttling._queue import AdmissionQueue, Outcome, Permit
 from rag_eval_integrations.records import Usage
 from rag_eval_integrations.records._json import is_amount
 
@@ -308,6 +309,12 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
         """Make the error of a request whose retry an open circuit refuses; not counted for it."""
         why = f"other requests fail as well, so none is sent for {is_open.retry_after:.0f} s"
         return attempts.error(self._clock(), why)
+
+
+def with_retries(model: Model) -> ModelBase:
+    """Wrap a model in `ThrottledModel`, unless it retries already (`retries` is true)."""
+    known = model_base(model)
+    return known if known.retries else ThrottledModel(known)
 
 
 _QUICK = 1.0
