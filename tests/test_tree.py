@@ -14,7 +14,6 @@ from types import FunctionType, ModuleType
 import pytest
 
 import rag_eval_integrations
-from rag_eval_integrations.evaluations._hook import ABOVE, above
 
 PACKAGE = "rag_eval_integrations"
 SOURCE = Path(rag_eval_integrations.__file__).parent
@@ -116,12 +115,6 @@ def arrows() -> Iterator[tuple[str, str]]:
 def is_init_of(target: str, module: str) -> bool:
     """Whether one is the package that the other is part of: its `__init__` gathers its parts."""
     return module.startswith(f"{target}.") or target.startswith(f"{module}.")
-
-
-def test_the_one_hook_leads_to_functions_above() -> None:
-    """Imports by name, which no tool sees: each leads somewhere, and to rooms above only."""
-    assert all(callable(above(name)) for name in ABOVE)
-    assert {home.partition(".")[0] for home in ABOVE.values()} == {"dataset", "report"}
 
 
 def test_modules_import_each_other_in_no_circle() -> None:

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from rag_eval_integrations.errors import ConfigurationError, InputError
-from rag_eval_integrations.evaluations._hook import above
 from rag_eval_integrations.records import Evaluation, Means
 from rag_eval_integrations.records._shown import LEXICAL
 
@@ -70,8 +69,11 @@ class EvaluationsFile:
         self._numbers = array("q")  # of the lines that hold an evaluation
 
     def __iter__(self) -> Iterator[Evaluation]:
+        # Up: files are read in `dataset`.
+        from rag_eval_integrations.dataset._input import read_evaluations  # noqa: PLC0415
+
         self._numbers = array("q")
-        for line in above("read")(self.path):
+        for line in read_evaluations(self.path):
             if line.value is not None:
                 self._numbers.append(line.number)
                 yield line.value
@@ -86,8 +88,10 @@ class EvaluationsFile:
 
         It has to have been gone through before.
         """
+        from rag_eval_integrations.dataset._input import evaluations_at  # noqa: PLC0415
+
         wanted = {self._numbers[position]: position for position in positions}
-        read = above("read some")(self.path, wanted) if wanted else {}
+        read = evaluations_at(self.path, wanted) if wanted else {}
         return {wanted[number]: evaluation for number, evaluation in read.items()}
 
 

@@ -1,5 +1,9 @@
 """`Evaluations`: a list of evaluations that can be looked at, summed up, saved and compared."""
 
+# Imported in a method is what it alone needs: pandas and tables, and from the rooms above, files
+# (`dataset`) and pages (`report`).
+# ruff: noqa: PLC0415
+
 from __future__ import annotations
 
 import os
@@ -12,7 +16,6 @@ from typing import TYPE_CHECKING, Any, overload
 
 from rag_eval_integrations._visible import counted, one_line
 from rag_eval_integrations.errors import ConfigurationError, extra
-from rag_eval_integrations.evaluations._hook import above
 from rag_eval_integrations.evaluations.summary import ScoreFigures, Summary
 from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.records.mean import Interval
@@ -180,7 +183,9 @@ class Evaluations(Sequence[Evaluation]):
             MissingDependencyError: it would be Parquet, and pyarrow is not installed.
             OSError: it cannot be written.
         """
-        with _opened("write evaluations", path, overwrite) as write:
+        from rag_eval_integrations.dataset.files import evaluations_to
+
+        with evaluations_to(Path(path).absolute(), overwrite=overwrite, field="path") as write:
             for evaluation in self._items:
                 write(evaluation)
         return Path(path)
@@ -200,7 +205,7 @@ class Evaluations(Sequence[Evaluation]):
             MissingDependencyError: it is Parquet, and pyarrow is not installed.
             OSError: it cannot be read.
         """
-        from rag_eval_integrations.evaluations._pairing import EvaluationsFile  # noqa: PLC0415
+        from rag_eval_integrations.evaluations._pairing import EvaluationsFile
 
         return cls(EvaluationsFile(path))
 
@@ -213,8 +218,8 @@ class Evaluations(Sequence[Evaluation]):
             MissingDependencyError: pandas is not installed.
         """
         with extra("pandas", "pandas"):
-            import pandas as pd  # noqa: PLC0415 -- only whoever asks for it needs it
-        from rag_eval_integrations.evaluations._written import columns_of, row_of  # noqa: PLC0415
+            import pandas as pd
+        from rag_eval_integrations.evaluations._written import columns_of, row_of
 
         columns = columns_of(self._items)
         frame = pd.DataFrame([row_of(each, columns) for each in self._items], columns=list(columns))
@@ -235,9 +240,10 @@ class Evaluations(Sequence[Evaluation]):
         Raises:
             ConfigurationError, OSError: as for `save`.
         """
-        from rag_eval_integrations.evaluations import _written  # noqa: PLC0415 -- as below
+        from rag_eval_integrations.dataset.files import rows_to
+        from rag_eval_integrations.evaluations import _written
 
-        with _opened("write rows", path, overwrite) as out:
+        with rows_to(Path(path).absolute(), overwrite=overwrite, field="path") as out:
             for piece in _written.csv_of(self._items, _written.columns_of(self._items)):
                 out.write(piece.encode("utf-8"))
         return Path(path)
@@ -256,10 +262,11 @@ class Evaluations(Sequence[Evaluation]):
             MissingDependencyError: pyarrow is not installed.
             ConfigurationError, OSError: as for `save`.
         """
-        from rag_eval_integrations.evaluations import _written  # noqa: PLC0415 -- as below
+        from rag_eval_integrations.dataset.files import rows_to
+        from rag_eval_integrations.evaluations import _written
 
         _written.check_parquet()
-        with _opened("write rows", path, overwrite) as out:
+        with rows_to(Path(path).absolute(), overwrite=overwrite, field="path") as out:
             _written.write_parquet(self._items, _written.columns_of(self._items), out)
         return Path(path)
 
@@ -278,8 +285,11 @@ class Evaluations(Sequence[Evaluation]):
         Raises:
             ConfigurationError, OSError: as for `save`.
         """
-        with _opened("write rows", path, overwrite) as out:
-            for line in filter(None, map(above("RAGBench's row"), self._items)):
+        from rag_eval_integrations.dataset.files import rows_to
+        from rag_eval_integrations.dataset.rows import ragbench_line
+
+        with rows_to(Path(path).absolute(), overwrite=overwrite, field="path") as out:
+            for line in filter(None, map(ragbench_line, self._items)):
                 out.write(line.encode("ascii"))
         return Path(path)
 
@@ -297,8 +307,9 @@ class Evaluations(Sequence[Evaluation]):
             ConfigurationError: there is a file that this program did not make.
             OSError: it cannot be written.
         """
-        page: Path = above("write a page")(self, path, **options)
-        return page
+        from rag_eval_integrations.report.html import write_report
+
+        return write_report(self, path, **options)
 
     def compare(
         self, *others: Sequence[Evaluation] | str | os.PathLike[str], **options: Any
@@ -312,7 +323,7 @@ class Evaluations(Sequence[Evaluation]):
         Raises:
             ConfigurationError: the calls cannot be paired, or scores were made differently.
         """
-        from rag_eval_integrations.evaluations.comparison import compare  # noqa: PLC0415
+        from rag_eval_integrations.evaluations.comparison import compare
 
         return compare(self, *others, **options)
 
@@ -333,14 +344,9 @@ class Evaluations(Sequence[Evaluation]):
         return str(self.summary())
 
     def _repr_html_(self) -> str:
-        from rag_eval_integrations.evaluations._notebook import evaluations_html  # noqa: PLC0415
+        from rag_eval_integrations.evaluations._notebook import evaluations_html
 
         return evaluations_html(self)
-
-
-def _opened(action: str, path: str | os.PathLike[str], overwrite: bool) -> Any:
-    """Open a writer that a higher layer has registered, by its name."""
-    return above(action)(Path(path).absolute(), overwrite=overwrite, field="path")
 
 
 def _made_in_ways(figures: Sequence[ScoreFigures]) -> str:
