@@ -15,8 +15,7 @@ from rag_eval_integrations.errors import (
     JudgeUnavailableError,
 )
 from rag_eval_integrations.judges import Judge, judge_from
-from rag_eval_integrations.judges._named import named_judge
-from rag_eval_integrations.judges.judge import asks_endpoint
+from rag_eval_integrations.judges._named import asks_endpoint, named_judge
 from rag_eval_integrations.models import CachedModel, Model
 from rag_eval_integrations.models.completion import Completion, CompletionRequest, WrappedModel
 

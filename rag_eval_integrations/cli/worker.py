@@ -16,7 +16,7 @@ from rag_eval_integrations.cli._options import metrics_from
 from rag_eval_integrations.cli._terminal import print_stderr
 from rag_eval_integrations.cli.push import tool_sink
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.judges.judge import asks_endpoint
+from rag_eval_integrations.judges._named import asks_endpoint
 from rag_eval_integrations.sinks import JsonlSink, LoggingSink, Sink
 from rag_eval_integrations.store import Store
 from rag_eval_integrations.store._worker import StorePermits, Worker

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 from rag_eval_integrations._lazy import lazy
 
 if TYPE_CHECKING:
+    from rag_eval_integrations.judges._named import JUDGES, judge_from
     from rag_eval_integrations.judges._reconcile import SPECIAL_KEYS, reconcile
     from rag_eval_integrations.judges.calibration import Calibration
     from rag_eval_integrations.judges.cascade import CascadeJudge
     from rag_eval_integrations.judges.embedded import EmbeddedJudge
-    from rag_eval_integrations.judges.judge import JUDGES, Judge, JudgeBase, judge_from
+    from rag_eval_integrations.judges.judge import Judge, JudgeBase
     from rag_eval_integrations.judges.llm import LLMJudge
     from rag_eval_integrations.judges.onnx import OnnxJudge
     from rag_eval_integrations.judges.suspicion import speaks_to_a_judge
@@ -44,11 +45,12 @@ __all__ = [
 __getattr__, __dir__ = lazy(
     __name__,
     {
+        "_named": ["JUDGES", "judge_from"],
         "_reconcile": ["SPECIAL_KEYS", "reconcile"],
         "calibration": ["Calibration"],
         "cascade": ["CascadeJudge"],
         "embedded": ["EmbeddedJudge"],
-        "judge": ["JUDGES", "Judge", "JudgeBase", "judge_from"],
+        "judge": ["Judge", "JudgeBase"],
         "llm": ["LLMJudge"],
         "onnx": ["OnnxJudge"],
         "suspicion": ["speaks_to_a_judge"],

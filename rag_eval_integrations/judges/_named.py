@@ -1,35 +1,260 @@
-"""The grammar of a judge's name, for the command line and the pytest plugin: `named_judge`."""
+"""Judges' names: what they mean, and the judges that they make.
+
+    cascade:A,B[,C]                                    a judge of each part, and a cascade of them
+    embedded, openai:MODEL, onnx:PATH, transformers:NAME
+    MODULE:OBJECT                                      what a module has; in commands alone
+
+`judge_from` takes them from code, `named_judge` from the command line and the pytest plugin.
+"""
+
+# The module of a judge or model is imported when its name is given: see `judges/__init__.py`.
+# ruff: noqa: PLC0415
 
 from __future__ import annotations
 
 import importlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.judges.cascade import cascade_named
-from rag_eval_integrations.judges.judge import (
-    CASCADE,
-    ENDPOINT,
-    JUDGES,
-    LOCAL,
-    Judge,
-    judge_from,
-    meant,
+from rag_eval_integrations.judges.judge import AnyJudge, Judge
+from rag_eval_integrations.models.completion import (
+    Completion,
+    CompletionRequest,
+    Model,
+    WrappedModel,
 )
-from rag_eval_integrations.models import Model
+from rag_eval_integrations.records.call import adapted
 
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from rag_eval_integrations.models.completion import Waiting
+    from rag_eval_integrations.models.throttling import Permits
+
+JUDGES = (
+    "embedded",
+    "openai:MODEL",
+    "onnx:PATH[+RELEVANCE]",
+    "transformers:NAME[+RELEVANCE]",
+    "cascade:A,B[,C]",
+)
+"""Names accepted by `judge_from`."""
+
+ENDPOINT = "openai:"
+LOCAL = ("onnx:", "transformers:")
+CASCADE = "cascade:"
+"""Beginnings of the names of models behind an endpoint, of local models, and of cascades."""
 FORMS = f"{', '.join(JUDGES)} or MODULE:OBJECT"
-"""The forms of a judge's name."""
+"""Names accepted by `named_judge`."""
+
+Make = Callable[[str], Judge | Model]
 
 
-def named_judge(
-    name: str, option: str, endpoint: Callable[[str], Judge | Model] = judge_from
+def suggestion_for(name: str) -> str:
+    """Suggest a judge for a name that is none; empty if it is empty or has a colon."""
+    if not name or ":" in name:
+        return ""
+    near = [form for form in JUDGES if form.startswith(f"{name}:")]
+    near += get_close_matches(name, ("embedded",), 1)
+    near += [f"{ENDPOINT}{name.removeprefix('openai/')}"]  # as LiteLLM writes it
+    return f"did you mean {near[0]!r}? Else "
+
+
+def parts_of(name: str) -> list[str]:
+    """List the names of a cascade's judges; of any other name, the name itself."""
+    if not name.startswith(CASCADE):
+        return [name]
+    return [part.strip() for part in name.removeprefix(CASCADE).split(",")]
+
+
+def asks_endpoint(name: str) -> bool:
+    """Tell whether a name has an `openai:MODEL` in it."""
+    return any(part.startswith(ENDPOINT) for part in parts_of(name))
+
+
+def _by_name(name: str, option: str, endpoint: Make, local: Make, other: Make) -> Judge | Model:
+    """Make the judge of a name; `other` makes that of a name which JUDGES does not list."""
+    if name.startswith(CASCADE):
+        return _cascade(name, option, lambda part: _by_name(part, option, endpoint, local, other))
+    if name.startswith(ENDPOINT):
+        return endpoint(name)
+    if name.startswith(LOCAL):
+        return local(name)
+    if name != "embedded":
+        return other(name)
+    from rag_eval_integrations.judges.embedded import EmbeddedJudge
+
+    return EmbeddedJudge()
+
+
+def _cascade(name: str, option: str, make: Make) -> Judge | Model:
+    """Make the judges of `cascade:A,B[,C]`, the cheapest first, and a cascade of them."""
+    parts = parts_of(name)
+    if not 2 <= len(parts) <= 3 or not all(parts):
+        raise ConfigurationError(option, name, "use cascade:A,B or cascade:A,B,C")
+    *firsts, last = map(make, parts)
+    from rag_eval_integrations.judges.cascade import CascadeJudge
+
+    for part, first in zip(reversed(parts[:-1]), reversed(firsts), strict=True):
+        if not isinstance(first, Judge):
+            raise ConfigurationError(
+                option, name, f"{part} is a model, which does not say how sure it is; only "
+                "the last of a cascade may be one",
+            )  # fmt: skip
+        last = CascadeJudge(first, last)
+    return last
+
+
+def _local(judge: str) -> Judge:
+    """Make the judge of `onnx:PATH[+RELEVANCE]` or `transformers:NAME[+RELEVANCE]`."""
+    kind, _, given = judge.partition(":")
+    model, relevance = given, None
+    if "+" in given and not Path(given).exists():  # a folder's name may have one
+        model, _, relevance = given.partition("+")
+    if not model or relevance == "":
+        why = "name a model, and behind a + one for relevance"
+        raise ConfigurationError("judge", judge, why)
+    from rag_eval_integrations.judges import OnnxJudge, TransformersJudge
+
+    local_judge = OnnxJudge if kind == "onnx" else TransformersJudge
+    return local_judge(model, relevance=relevance)
+
+
+def _throttled(
+    name: str,
+    *,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    timeout: float = 60.0,
+    max_tokens: int | None = None,
+    extra_body: Mapping[str, JsonValue] | None = None,
+    cache: str | Path | None = None,
+    **limits: Any,
+) -> Model:
+    """Make the model of `openai:MODEL`, with the limits of `ThrottledModel`."""
+    from rag_eval_integrations.models import OpenAIModel, ThrottledModel
+
+    if name == ENDPOINT:
+        raise ConfigurationError("judge", name, "name a model, as in 'openai:gpt-4o-mini'")
+    asked: Model = OpenAIModel(
+        name.removeprefix(ENDPOINT), base_url=base_url, api_key=api_key, timeout=timeout,
+        max_tokens=max_tokens, extra_body=extra_body,
+    )  # fmt: skip
+    if max_tokens is not None:
+        asked = _Limited(asked, max_tokens)
+    model = ThrottledModel(asked, **limits)
+    if cache is None:
+        return model
+    from rag_eval_integrations.models.caching import CachedModel
+
+    return CachedModel(model, cache)
+
+
+class _Limited(WrappedModel):
+    """Asks with the user's `max_tokens` instead of those of the request."""
+
+    def __init__(self, model: Model, max_tokens: int) -> None:
+        super().__init__(model)
+        self._max_tokens = max_tokens
+
+    async def complete(self, request: CompletionRequest) -> Completion:
+        return await super().complete(request.model_copy(update={"max_tokens": self._max_tokens}))
+
+
+# --- Of code: a name or an object
+
+
+def judge_from(
+    judge: AnyJudge,
+    *,
+    base_url: str | None = None,
+    rpm: float | None = None,
+    tpm: float | None = None,
+    max_concurrency: int | None = None,
+    cache: str | Path | None = None,
+    on_wait: Callable[[Waiting], None] | None = None,
+    api_key: str | None = None,
+    timeout: float | None = None,
+    max_tokens: int | None = None,
+    extra_body: Mapping[str, JsonValue] | None = None,
+    deadline: float | None = None,
+    permits: Permits | None = None,
 ) -> Judge | Model:
-    """Make the judge of a name; FORMS lists the forms.
+    """Make a judge from its name, or check that an object is one.
 
-    One of them is a cascade, `cascade:A,B`, whose parts are names of judges themselves.
+    Args:
+        judge: `embedded` (no key, no network); `openai:MODEL` (any OpenAI-compatible endpoint,
+            with limits, retries and, if `cache` is given, a cache); `onnx:PATH` or
+            `transformers:NAME` (a local model that reads, `+RELEVANCE` behind it names a second
+            one); `cascade:A,B` or `cascade:A,B,C` of such names (`CascadeJudge`); a LangChain chat
+            model or a LlamaIndex LLM; or an object with a `name` and `async label(call)` (a
+            `Judge`) or `async complete(request)` (a `Model`). The options that follow are for
+            `openai:MODEL`, also in a cascade.
+        base_url: URL up to and including `/v1`; by default OPENAI_BASE_URL, else OpenAI's.
+        rpm: requests per minute; None for no limit.
+        tpm: tokens per minute; None for no limit.
+        max_concurrency: most concurrent requests, from 1; None for 32.
+        cache: an SQLite file of answers, created when absent; None for no cache.
+        on_wait: called when a wait with a known end begins, as in `ThrottledModel`.
+        api_key: by default OPENAI_API_KEY.
+        timeout: seconds for one answer, as in `OpenAIModel`; None for 60.
+        max_tokens: most tokens of one answer, whatever the judge or metric asks for; None leaves it
+            to them.
+        extra_body: more fields of the request body, as in `OpenAIModel`.
+        deadline: seconds for all attempts of a request, as in `ThrottledModel`; None for 300.
+        permits: a limit shared with other models or processes, as in `ThrottledModel`; None for
+            none.
+
+    Raises:
+        ConfigurationError: for an unknown name, an object that is neither, a missing key, or an
+            option that the judge does not have.
+    """
+    options = {name: value for name, value in locals().items() if name != "judge"}
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    if isinstance(judge, str) and (asks_endpoint(judge) or not given):
+        return _by_name(judge, "judge", partial(_throttled, **given), _local, _unknown)
+    if given:
+        who = repr(judge) if isinstance(judge, str) else type(judge).__name__
+        name, value = next(iter(given.items()))
+        raise ConfigurationError(name, value, f"is for openai:MODEL, not for judge {who}")
+    labeller = adapted(judge, _MODELS)
+    if labeller is None:
+        labeller = judge
+    if isinstance(labeller, type) or not isinstance(labeller, Judge | Model):
+        # Only the class of anybody's object: its `repr` may hold a key.
+        safe = isinstance(judge, int | float | type | None)
+        raise ConfigurationError("judge", judge if safe else type(judge), _USE)
+    return labeller
+
+
+def _unknown(name: str) -> NoReturn:
+    why = f"no such judge; {suggestion_for(name)}use {' or '.join(JUDGES)}"
+    raise ConfigurationError("judge", name, why)
+
+
+_MODELS = {
+    ("langchain", "BaseChatModel"): "langchain:LangChainModel",
+    ("llama_index", "LLM"): "llama_index:LlamaIndexModel",
+}
+"""Classes of the frameworks' models, each with our model around it."""
+
+_USE = (
+    f"use {', '.join(JUDGES)}, a LangChain chat model, a LlamaIndex LLM, or an object with a "
+    "`name` and `async label(call)` (a judge) or `async complete(request)` (a model)"
+)
+
+
+# --- Of commands: a name, also of an object to import
+
+
+def named_judge(name: str, option: str, endpoint: Make = judge_from) -> Judge | Model:
+    """Make the judge of a name; FORMS lists the forms.
 
     Args:
         name: the option's value.
@@ -40,30 +265,22 @@ def named_judge(
         ConfigurationError: for a judge that does not exist, naming what was looked for; for a
             cascade that cannot be made.
     """
-    if name.startswith(CASCADE):
-        return cascade_named(name, option, lambda part: _judge_called(part, name, option, endpoint))
-    return _judge_called(name, name, option, endpoint)
 
-
-def _judge_called(
-    name: str, given: str, option: str, endpoint: Callable[[str], Judge | Model]
-) -> Judge | Model:
-    """Make the judge of a name; an error names the option.
-
-    A name with a colon that is none of ours is an object to import.
-    """
-    if name == "embedded":
-        return judge_from(name)
-    if name.startswith(ENDPOINT):
-        return endpoint(name)
-    if name.startswith(LOCAL):
+    def local(part: str) -> Judge:
         try:
-            return judge_from(name)
+            return _local(part)
         except ConfigurationError as error:  # it names the argument, and what stands there
-            raise ConfigurationError(option, given, str(error)) from error
+            raise ConfigurationError(option, name, str(error)) from error
+
+    return _by_name(name, option, endpoint, local, partial(_of_module, given=name, option=option))
+
+
+def _of_module(name: str, given: str, option: str) -> Judge | Model:
+    """Make a judge of the object that a name with a colon leads to."""
     if ":" not in name:
         part = "" if name == given else f": {name!r}"
-        raise ConfigurationError(option, given, f"no such judge{part}; {meant(name)}use {FORMS}")
+        why = f"no such judge{part}; {suggestion_for(name)}use {FORMS}"
+        raise ConfigurationError(option, given, why)
     # `llama3.1:8b` and `anthropic:NAME` are how other tools write models.
     use = f"use {FORMS}; a model behind an OpenAI-compatible endpoint is openai:MODEL"
     thing = imported(name, option, use)

@@ -10,10 +10,9 @@ from collections.abc import Callable
 from types import FunctionType
 
 from rag_eval_integrations.errors import ConfigurationError, JudgeError
-from rag_eval_integrations.judges import Judge, judge_from
-from rag_eval_integrations.judges.judge import AnyJudge, JudgeBase, judge_base, parts_of
+from rag_eval_integrations.judges.judge import AnyJudge, Judge, JudgeBase, judge_base
 from rag_eval_integrations.judges.llm import LLMJudge
-from rag_eval_integrations.models import Model, with_retries
+from rag_eval_integrations.models import with_retries
 from rag_eval_integrations.records import Labelling, SentencizedCall, Usage
 
 AskWhen = tuple[float, float] | Callable[[SentencizedCall, Labelling], bool]
@@ -75,6 +74,9 @@ class CascadeJudge(JudgeBase):
         *,
         name: str | None = None,
     ) -> None:
+        # Up: it takes names, and the grammar of names knows cascades.
+        from rag_eval_integrations.judges._named import judge_from  # noqa: PLC0415
+
         cheap = judge_from(first)
         if not isinstance(cheap, Judge):
             raise ConfigurationError("first", first, "is a model; use a judge, such as 'embedded'")
@@ -144,32 +146,6 @@ class CascadeJudge(JudgeBase):
         low, high = self._ask_when
         doubts = tuple(flag for flag in labelling.flags if flag.startswith(DOUBT))
         return (("unsure",) if low <= probability <= high else ()) + doubts
-
-
-def cascade_named(name: str, option: str, make: Callable[[str], Judge | Model]) -> CascadeJudge:
-    """Make the cascade of a name such as `cascade:embedded,openai:MODEL`.
-
-    Args:
-        name: two or three judges, the cheapest first.
-        option: the option or argument that it was given to, for error messages.
-        make: makes one of its judges.
-
-    Raises:
-        ConfigurationError: it has fewer or more judges, or a judge before the last is a model.
-    """
-    parts = parts_of(name)
-    if not 2 <= len(parts) <= 3 or not all(parts):
-        raise ConfigurationError(option, name, "use cascade:A,B or cascade:A,B,C")
-    *firsts, last = map(make, parts)
-    for part, first in zip(reversed(parts[:-1]), reversed(firsts), strict=True):
-        if not isinstance(first, Judge):
-            raise ConfigurationError(
-                option, name, f"{part} is a model, which does not say how sure it is; only "
-                "the last of a cascade may be one",
-            )  # fmt: skip
-        last = CascadeJudge(first, last)
-    assert isinstance(last, CascadeJudge)
-    return last
 
 
 def judges_of(judge: JudgeBase) -> tuple[JudgeBase, ...]:

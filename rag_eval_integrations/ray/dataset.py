@@ -20,8 +20,8 @@ from rag_eval_integrations.errors import ConfigurationError, extra
 from rag_eval_integrations.evaluations.summary import Summary
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges import Judge, judge_from
-from rag_eval_integrations.judges._named import named_judge
-from rag_eval_integrations.judges.judge import AnyJudge, asks_endpoint
+from rag_eval_integrations.judges._named import asks_endpoint, named_judge
+from rag_eval_integrations.judges.judge import AnyJudge
 from rag_eval_integrations.metrics import Metric
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.models.completion import model_base
