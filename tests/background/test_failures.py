@@ -248,6 +248,31 @@ def test_a_judge_that_meddles_with_the_loop_ends_no_later_call(
     assert len(log.records) <= 1
 
 
+def test_calls_that_wait_as_the_loop_is_cancelled_keep_their_order() -> None:
+    """Also those that it had taken from the queue and had not begun to evaluate."""
+    began, queued = threading.Event(), threading.Event()
+
+    class Cancelling(ScriptedJudge):
+        async def label(self, call: SentencizedCall) -> Labelling:
+            if call.call.id == "0":
+                began.set()
+                queued.wait(WAIT)
+            elif call.call.id == "1":
+                for task in asyncio.all_tasks():
+                    task.cancel()
+            return await super().label(call)
+
+    judge = Cancelling(LABELS)
+    with BackgroundEvaluator(RagEvaluator(judge)) as background:
+        background(call(0))
+        assert began.wait(WAIT)
+        submit(background, range(1, 7))
+        queued.set()
+        assert background.flush(WAIT)
+
+    assert [asked.call.id for asked in judge.asked][-4:] == ["3", "4", "5", "6"]
+
+
 def test_a_judge_that_catches_its_cancellation_holds_no_place(
     log: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
