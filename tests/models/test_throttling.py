@@ -99,6 +99,13 @@ def after(
     return answer
 
 
+class LongestPauses(random.Random):
+    """Chance that has every pause as long as it may be."""
+
+    def uniform(self, a: float, b: float) -> float:
+        return b
+
+
 def throttling(
     answer: Answers, chance: random.Random | None = None, **settings: Any
 ) -> tuple[Scripted, ThrottledModel]:
@@ -184,6 +191,17 @@ async def test_an_answer_that_took_a_minute_corrects_nothing() -> None:
     await asked(throttled, 6)
 
     assert model.starts == pytest.approx([30.0 * n for n in range(6)])
+
+
+@on_its_loop
+async def test_a_usage_that_a_server_makes_up_holds_no_request_for_days() -> None:
+    """It counts as the tokens of a whole minute at most."""
+    made_up = ANSWER.model_copy(update={"usage": Usage(prompt_tokens=1_000_000)})
+    model, throttled = throttling(after(1, answered=made_up), tpm=402)
+
+    await asked(throttled, 3)
+
+    assert model.starts == pytest.approx([0.0, 60.0, 120.0])
 
 
 @on_its_loop
@@ -281,9 +299,8 @@ async def test_a_retry_that_finds_no_place_ends_at_the_deadline() -> None:
 @on_its_loop
 async def test_pauses_double_up_to_thirty_seconds() -> None:
     """And attempts go on until one is answered."""
-    failing, highest = dict.fromkeys(range(7), unavailable(500)), random.Random()
-    highest.uniform = lambda a, b: b  # type: ignore[method-assign]  # always the longest pause
-    model, throttled = throttling(after(0.0, failing), highest, max_attempts=8)
+    failing = dict.fromkeys(range(7), unavailable(500))
+    model, throttled = throttling(after(0.0, failing), LongestPauses(), max_attempts=8)
 
     await throttled.complete(REQUEST)
 
@@ -334,6 +351,26 @@ async def test_the_capacity_of_an_endpoint_is_measured() -> None:
     assert {type(answer) for answer in answers} == {Completion}
     assert len(model.starts) - 2000 < 200  # refused
     assert 2000 * 0.205 / 10 / (now()) > 0.65
+
+
+@pytest.mark.parametrize(
+    ("status", "retried"),
+    [
+        *((status, [2, 2, 3, 3]) for status in (408, 429, 503, 504, 529, None)),
+        *((status, [2, 2, 2, 2]) for status in (409, 500, 502)),
+    ],
+)
+@on_its_loop
+async def test_failures_that_mean_overload_halve_the_concurrency(
+    status: int | None, retried: list[float]
+) -> None:
+    """A timeout does, with or without a status; a 500 concerns one request."""
+    failing = dict.fromkeys(range(4), unavailable(status))
+    model, throttled = throttling(after(1.0, failing), LongestPauses(), max_concurrency=4)
+
+    await asked(throttled, 4)
+
+    assert model.starts == pytest.approx([0, 0, 0, 0, *retried])
 
 
 @pytest.mark.parametrize("share", [0.02, 0.2])
