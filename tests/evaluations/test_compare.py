@@ -363,6 +363,15 @@ def test_three_verdicts(fallen: int, calls: int, delta: float, outcome: str, rea
     assert reason in verdict.reason
 
 
+def test_an_interval_that_ends_at_the_margin_is_not_below_it() -> None:
+    """With its lower end there the score is fine, with its upper end it is not worse."""
+    score = compare(run([1.0] * 200), run([0.0] * 40 + [1.0] * 160)).scores["adherence"]
+    assert score.interval is not None
+
+    assert score.verdict(-score.interval.low).outcome == "fine"
+    assert score.verdict(-score.interval.high).outcome == "cannot tell"
+
+
 # --- Conversations
 
 
