@@ -127,13 +127,16 @@ async def test_an_answer_cut_off_again_is_asked_for_in_halves() -> None:
 
 
 async def test_answers_that_are_always_cut_off_are_unscored() -> None:
-    """Halved a bounded number of times."""
-    model = ScriptedModel(lambda request: ended("length"))
+    """Also those of a long call, which is halved four times at most: every request costs."""
+    long = RagCall("q", documents=["It is so. " * 64], response="It is so.")
+    for call, smallest in ((CALL, 1), (sentencize(long, Punkt()), 64 // 2**4)):
+        model = ScriptedModel(lambda request: ended("length"))
 
-    labelling = await LLMJudge(model).label(CALL)
+        labelling = await LLMJudge(model).label(call)
 
-    assert labelling.unscored == "truncated"
-    assert len(model.requests) < 40
+        assert labelling.unscored == "truncated"
+        assert min(len(keys_asked(request)[0]) for request in model.requests) == smallest
+        assert len(model.requests) <= 2 * (1 + 2 + 4 + 8 + 16)
 
 
 async def test_missing_sentences_are_asked_for_once_and_alone() -> None:
