@@ -166,16 +166,17 @@ def test_a_row_that_lacks_only_its_line_end_is_made_again(tmp_path: Path) -> Non
         assert lines.count(rows.splitlines()[1]) == (1 if left == rows[:-1] else 2)
 
 
-def test_the_same_row_twice_is_taken_over_twice(tmp_path: Path) -> None:
-    """Repeated rows are matched in order of appearance; other labels or metadata are other rows."""
+@pytest.mark.parametrize("other", [{"id": "x"}, {"metadata": {"a": 1}}, {"relevant_ids": ["0"]}])
+def test_the_same_row_twice_is_taken_over_twice(tmp_path: Path, other: dict[str, Any]) -> None:
+    """As often as it is there; one with another id, other metadata or gold ids is another row."""
     out = tmp_path / "evals.jsonl"
-    write(out, evaluated(0), evaluated(0), evaluated(0, id="x"), finish=False)
-    again = [call(0)] * 3 + [call(0, metadata={"a": 1}), call(0, id="x")]
+    write(out, evaluated(0), evaluated(0, **other), evaluated(0), finish=False)
+    again = [call(0, **other), call(0, **other), call(0), call(0), call(0)]
 
     with opened(out, resume=True) as file:
-        result = [file.take(index, each) is not None for index, each in enumerate(again)]
+        taken = [file.take(index, each) for index, each in enumerate(again)]
 
-    assert result == [True, True, False, False, True]
+    assert [row is not None for row in taken] == [True, False, True, True, False]
 
 
 @pytest.mark.parametrize("finished", [False, True])
