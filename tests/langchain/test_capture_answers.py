@@ -39,11 +39,14 @@ class TestWriters:
         [
             ("Yes", ["Yes", "Yes, that is grounded."], ["a"]),  # the second text holds it, too
             (ANSWER, [json.dumps({"answer": ANSWER, "sure": True}), "Fine"], ["a"]),
+            (ANSWER, [*map(json.dumps, [[ANSWER], {"answer": ANSWER}]), "Fine"], ["b"]),
             ("Fast.", ["  Fast.\n", "Fine"], ["a"]),
             (f"{DRAFT} And so on.\nEnd.", [DRAFT, f"{DRAFT} And so on."], ["b"]),
+            ("4", ["The answer is 4", "Fine"], ["a"]),
             ("4", ["The answer is 4", "4 is fine"], ["b"]),
+            ("4", ["The answer is 4", "4 is fine", "Fine"], ["a", "b"]),
         ],
-        ids=["short", "out of json", "stripped", "rewritten", "part of both"],
+        ids=["short", "json", "two jsons", "stripped", "rewritten", "part", "parts", "of any"],
     )
     def test_document_of_the_writer(
         self, captured: Captured, answer: str, replies: list[str], shown: list[str]
@@ -51,13 +54,16 @@ class TestWriters:
         """An answer that was taken out of a model's text is that model's, not a later one's.
 
         A draft that the final text repeats is not what was answered. A short answer that is a part
-        of several texts may be of any: the last is looked at.
+        of several texts may be of any: the last model's documents are taken, or all models' where
+        the last saw none.
         """
         writer = scripted(*replies)
 
         def ask(question: str) -> str:
             for document in Sections().invoke(question)[:2]:
                 writer.invoke(f"{question} {document.page_content}")
+            for _ in replies[2:]:
+                writer.invoke("Is that fine?")
             return answer
 
         RunnableLambda(ask).invoke(QUESTION, captured.config)
