@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from hostile import acting
 from parsed import Parsed
-from report_rows import attacks, evaluations, labelled, oven
+from report_rows import attacks, evaluations, graded, labelled, oven
 
 from rag_eval_integrations import Evaluation, RagCall, RagEvaluator
 from rag_eval_integrations.report import Summary, write_report
@@ -217,6 +217,20 @@ def test_hostile_texts_reach_the_page_as_text() -> None:
     assert set(page.data) == {"page-data", "index", "calls-0", "code"}
     assert len(json.loads(page.data["index"])) == len(calls_of(page)) == len(attacks())
     assert acting(json.dumps(calls_of(page), ensure_ascii=False)) == []
+
+
+def test_a_score_with_a_threshold_has_its_verdict() -> None:
+    """By sign and word, also where it just reaches the threshold; without one it has none."""
+    coherence = graded().scores["coherence"]
+    values = {"below": 0.499, "at": 0.5}
+    scores = {name: coherence.model_copy(update={"value": value}) for name, value in values.items()}
+    scores["without"] = coherence.model_copy(update={"threshold": None})
+    call = graded().model_copy(update={"scores": scores})
+
+    [view] = calls_of(Parsed("".join(report_pieces([call]))))
+
+    verdicts = [score["verdict"] for score in view["scores"]]
+    assert verdicts == ["✗ failed (threshold 0.5)", "✓ passed (threshold 0.5)", ""]
 
 
 def test_text_that_recorded_sentences_leave_out_is_shown() -> None:
