@@ -113,7 +113,10 @@ def test_one_number_of_two_rules_is_two_rows() -> None:
 
 
 def test_every_failure_is_shown_with_the_judges_words() -> None:
-    """Input, output or error, rule, each judge's verdict and reason, and the reply as it came."""
+    """Input, output or error, rule, each judge's verdict and reason, and the reply as it came.
+
+    Each verdict by its sign and its words.
+    """
     result = Result(
         test=rule_result("err", inputs={"text": "one\ntwo"}, expected="TWO").test, model="m",
         output="the output", contexts=("a document",),
@@ -128,6 +131,8 @@ def test_every_failure_is_shown_with_the_judges_words() -> None:
         assert words in page.text
     kinds = Counter(str(a["data-kind"]) for a in page.failures())
     assert kinds == {"err": 4, "unknown": 1, "error": 1}
+    signs = [e.text for e in page.elements if str(e.attributes.get("class")).startswith("sign ")]
+    assert {*signs} == {"✗ does not comply", "✓ complies", "? no verdict", "! no output"}
 
 
 def test_averages_over_judges_are_of_what_they_said() -> None:
