@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from compat import is_compat
+from compat import markers_of
 from hypothesis import settings
 from postgresql import Cluster, cluster, programs
 
@@ -35,27 +35,29 @@ for _number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
 
 # No test asserts on time: a busy machine is not a bug.
 settings.register_profile("quick", deadline=None, max_examples=25)
-settings.register_profile("thorough", deadline=None, max_examples=100)  # .ci/run asks for this one
+settings.register_profile("thorough", deadline=None, max_examples=100)  # .ci/deep asks for this one
 settings.load_profile("quick")
 
 
-def _in_matrix(path: Path) -> bool:
-    return path.is_relative_to(TESTS) and is_compat(path.relative_to(TESTS).as_posix())
+def _markers_of(path: Path) -> list[str]:
+    if not path.is_relative_to(TESTS):
+        return []
+    return markers_of(path.relative_to(TESTS).as_posix())
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not even import, under `-m compat`, the files that hold no such test."""
-    words = config.option.markexpr.split(" and ")
-    if "compat" in words and collection_path.suffix == ".py":
-        return not _in_matrix(collection_path) or None
+    """Do not even import, under `-m compat` or `-m floor`, the files that hold no such test."""
+    asked = {"compat", "floor"}.intersection(config.option.markexpr.split(" and "))
+    if asked and collection_path.suffix == ".py":
+        return asked.isdisjoint(_markers_of(collection_path)) or None
     return None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark `compat` by file."""
+    """Mark `compat` and `floor` by file."""
     for item in items:
-        if _in_matrix(item.path):
-            item.add_marker("compat")
+        for marker in _markers_of(item.path):
+            item.add_marker(marker)
 
 
 def pytest_collection_finish() -> None:

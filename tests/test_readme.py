@@ -92,7 +92,7 @@ def test_the_commands_are_the_gates() -> None:
     """CI takes both from this page, each a line that needs nothing but Python."""
     gate = text_of(".ci/run")
 
-    for end in ("rag-eval demo", "uv run pytest"):
+    for end in ("rag-eval demo", "uv run .ci/tests"):
         (line,) = [line for line in README.splitlines() if line.endswith(end)]
         assert line.startswith("python3 -m venv .venv && ")
         assert f'readme_line "{end}"' in gate

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from subprocess import CompletedProcess
 
-from processes import python
+from processes import fresh_python
 
 
 def run(code: str, *words: str) -> CompletedProcess[str]:
     hidden = f"import sys; sys.modules['numpy'] = None\n{code}"
-    return python(hidden, *words)
+    return fresh_python(hidden, *words)
 
 
 def test_a_command_names_the_extra() -> None:

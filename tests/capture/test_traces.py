@@ -8,9 +8,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from opentelemetry import trace
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from processes import python
 from traced_apps import assert_traced, traced
 
@@ -52,6 +49,9 @@ def traces(captured: Captured) -> list[Any]:
 
 def test_a_request_around_a_call(captured: Captured) -> None:
     """Plain code knows the current span around it, whether the call is a block or one line."""
+    from opentelemetry import trace
+    from opentelemetry.sdk.trace import TracerProvider
+
     span = TracerProvider().get_tracer("web").start_span("GET /")
     with trace.use_span(span):
         with capture_call(captured, "Question?"):
@@ -64,6 +64,10 @@ def test_a_request_around_a_call(captured: Captured) -> None:
 
 def test_spans_that_reach_no_service(captured: Captured) -> None:
     """A span that has ended, or is not sampled, is nobody's trace."""
+    from opentelemetry import trace
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
+
     ended = TracerProvider().get_tracer("web").start_span("GET /")
     ended.end()
     for span in (ended, TracerProvider(sampler=ALWAYS_OFF).get_tracer("web").start_span("GET /")):

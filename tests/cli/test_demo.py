@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from ferries import Command, read
+from forked import WarmPopen
 from rich.console import Console
 
 from rag_eval_integrations.cli import demo
@@ -195,7 +196,7 @@ def test_shows_each_call_with_what_is_wrong_in_it(done: Demo) -> None:
 
 def test_prints_as_it_goes(tmp_path: Path) -> None:
     """The first call is on the screen while the second framework has not even been loaded."""
-    with subprocess.Popen(
+    with WarmPopen(
         in_process("demo", "--out", tmp_path), stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None

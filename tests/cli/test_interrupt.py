@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from ferries import LABELS, Command, ferries, read
+from forked import WarmPopen
 from loopback import Behaviour, Body, LoopbackServer, Reply
 from processes import until
 
@@ -53,7 +54,7 @@ class Hanging:
 
     def run(self, *words: object) -> tuple[int, str]:
         """Run the command until it ends; return its exit code and what it said."""
-        with subprocess.Popen(
+        with WarmPopen(
             in_process(*words), stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         ) as self.process:
             try:
@@ -108,7 +109,7 @@ def test_a_command_that_keeps_nothing_says_that_it_ended(calls: Path) -> None:
     os.mkfifo("rows")
     command = in_process("score", "rows", "-o", "e.jsonl")
     with (
-        subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process,
+        WarmPopen(command, stderr=subprocess.PIPE, text=True) as process,
         Path("rows").open("w"),  # opened once both sides are there
     ):
         process.send_signal(signal.SIGINT)
@@ -167,7 +168,7 @@ def test_repeated_signals_leave_no_copy(calls: Path, monkeypatch: pytest.MonkeyP
     with (
         LoopbackServer(Behaviour(latency=60)) as server,
         calls.open("rb") as rows,
-        subprocess.Popen(
+        WarmPopen(
             in_process(*command, server.base_url), stdin=rows, stderr=subprocess.DEVNULL
         ) as process,
     ):

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from ferries import Command
+from forked import WarmPopen
 from runs import MAKER, call, write
 from trace_tools import LangfuseService, MLflowService, OtlpService, PhoenixService, running
 
@@ -149,7 +150,7 @@ def test_a_kill_repeats_at_most_the_batch_in_flight(
         assert isinstance(service, OtlpService)
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", service.url)
         answer = service.answer
-        child = subprocess.Popen(
+        child = WarmPopen(
             [sys.executable, "-c", KILLED, "push", str(path.resolve()), "--to", "otel"], cwd=root,
             env=os.environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip

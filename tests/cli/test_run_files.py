@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from by_hand import labels_of
 from ferries import CALL, Command
+from forked import WarmPopen, finished
 
 from rag_eval_integrations import _target
 from rag_eval_integrations.records import Evaluation, from_line
@@ -363,7 +364,7 @@ def test_killed_at_any_moment(rag_eval: Command, name: str, workers: str, overwr
 
     for more in (["--overwrite"] * overwrite, ["--resume"]):
         command = [sys.executable, "-c", SLOW, *words, *more]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        with WarmPopen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             while process.poll() is None and lines_in(partial) < written + 20:
                 time.sleep(0.002)
             process.send_signal(signal.SIGKILL)
@@ -406,7 +407,7 @@ main()
 
 def killed(moment: str, *words: str) -> None:
     """Run a command that a SIGKILL ends as it writes, before OUT is replaced, or after it."""
-    done = subprocess.run([sys.executable, "-c", DYING, moment, *words], capture_output=True)
+    done = finished([sys.executable, "-c", DYING, moment, *words])
     assert done.returncode == -signal.SIGKILL
 
 

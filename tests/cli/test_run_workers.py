@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from ferries import Command
+from forked import WarmPopen
 from other_processes import calls, runs
 from processes import until
 
@@ -52,7 +53,7 @@ def test_a_run_that_is_ended_leaves_no_process(number: signal.Signals) -> None:
     path, out = _lines(Path("calls.jsonl"), 20_000), Path("out.jsonl")
     command = in_process("run", path, "-o", out, "--workers", 2)
     partial = out.with_name("out.jsonl.partial")
-    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with WarmPopen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         until(lambda: partial.exists() and partial.read_bytes().count(b"\n") > ALONE + 50)
         threads = Path(f"/proc/{process.pid}/task").glob("*/children")
         children = [int(number) for each in threads for number in each.read_text().split()]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import time
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from ferries import Command
+from forked import WarmPopen
 from runs import call as evaluation_of
 
 from rag_eval_integrations import RagCall
@@ -81,7 +81,7 @@ def test_it_is_made_again_and_again(path: Path) -> None:
     """Until a signal ends it; a browser that shows the page loads it again."""
     page = Path("index.html")
     words = ("store", "report", "--store", path, "-o", page, "--every", 0.01)
-    process = subprocess.Popen(in_process(*words))
+    process = WarmPopen(in_process(*words))
     seen: set[int] = set()
     try:
         while len(seen) < 3:

@@ -23,6 +23,7 @@ from unittest.mock import Mock
 
 import pytest
 from ferries import Command
+from forked import WarmPopen
 from loopback import Behaviour, LoopbackServer
 from processes import python, until
 from trace_tools import PhoenixService
@@ -86,7 +87,7 @@ def judged() -> Counter[str]:
 def running(*words: object) -> Iterator[subprocess.Popen[str]]:
     """A worker in a process of its own."""
     command = in_process("worker", *words)
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    with WarmPopen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
             yield process
         finally:
@@ -120,7 +121,7 @@ def test_calls_that_a_killed_app_had_acknowledged_are_judged_once(once: Command)
     acknowledged: set[str] = set()
     for _ in range(5):
         command = [sys.executable, "-c", APP, "spool"]
-        app = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        app = WarmPopen(command, stdout=subprocess.PIPE, text=True)
         assert app.stdout is not None
         told = [app.stdout.readline()]
         time.sleep(instants.uniform(0.0, 0.3))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from processes import python
+from processes import fresh_python
 
 from rag_eval_integrations import llama_index
 
@@ -31,6 +31,6 @@ def test_of_capture_do_not_load_the_framework() -> None:
         "print(*[name for name in heavy if name in sys.modules])"
     )
 
-    done = python(code, check=True)
+    done = fresh_python(code, check=True)
 
     assert done.stdout.strip() == ""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forked import forked
+from forked import WarmPopen, forked
 
 from rag_eval_integrations.errors import ConfigurationError, JudgeUnavailableError
 from rag_eval_integrations.models import Choice, Completion, CompletionRequest, Message, Token
@@ -242,7 +242,7 @@ asyncio.run(main())
 
 def writer(path: Path, name: str, count: int) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", WRITER, str(path), name, str(count)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    return WarmPopen(command, stdout=subprocess.PIPE, text=True)
 
 
 def rows(path: Path) -> list[tuple[str, str]]:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from prompt_test_models import generator, reply_with_tests, stage_of
 
 from rag_eval_integrations.errors import (
@@ -510,6 +509,8 @@ def test_tests_edited_by_hand_are_read(generate: Generate, out: Path) -> None:
 
 async def test_stages_work_on_a_group_by_themselves(put: Path, tmp_path: Path) -> None:
     """Each can be called alone, and does what it needs first; a framework's model may write."""
+    from langchain_core.language_models.fake_chat_models import FakeListChatModel
+
     generation = Generation(put, tmp_path / "out", FakeListChatModel(responses=["One sentence."]))  # type: ignore[arg-type]
     assert await generation.intent() == "One sentence."
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import cache
+from typing import TYPE_CHECKING
 
 from hypothesis import example, given
 from hypothesis import strategies as st
-from nltk.tokenize.punkt import (  # type: ignore[import-untyped]  # nltk has no stubs
-    PunktParameters,
-    PunktSentenceTokenizer,
-)
 
 from rag_eval_integrations.sentences import punkt
 from rag_eval_integrations.sentences.punkt import Parameters
+
+if TYPE_CHECKING:
+    from nltk.tokenize.punkt import (  # type: ignore[import-untyped]  # nltk has no stubs
+        PunktSentenceTokenizer,
+    )
 
 SMALL = Parameters(
     abbreviations=frozenset({"dr", "e.g", "etc", "st", "u.s", "a", "3"}),
@@ -23,11 +26,23 @@ SMALL = Parameters(
 
 def oracle(parameters: Parameters) -> PunktSentenceTokenizer:
     """NLTK over the same parameters."""
+    from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
+
     theirs = PunktParameters()
     theirs.abbrev_types = set(parameters.abbreviations)
     theirs.sent_starters = set(parameters.starters)
     theirs.ortho_context = defaultdict(int, parameters.contexts)
     return PunktSentenceTokenizer(theirs)
+
+
+@cache
+def small_oracle() -> PunktSentenceTokenizer:
+    return oracle(SMALL)
+
+
+@cache
+def english_oracle() -> PunktSentenceTokenizer:
+    return oracle(ENGLISH)
 
 
 WORDS = st.one_of(
@@ -50,19 +65,15 @@ WORDS = st.one_of(
 )  # fmt: skip
 
 
-SMALL_ORACLE = oracle(SMALL)
-
-
 @given(WORDS, WORDS)
 def test_it_decides_as_nltk_does(word: str, following: str) -> None:
     """Over small parameters that every rule of the algorithm has a case in."""
     text = f"{word}. {following}"
 
-    assert SMALL.has_break(text) == SMALL_ORACLE.text_contains_sentbreak(text)
+    assert SMALL.has_break(text) == small_oracle().text_contains_sentbreak(text)
 
 
 ENGLISH = punkt._english(punkt._shipped())
-ENGLISH_ORACLE = oracle(ENGLISH)
 
 
 @given(
@@ -75,7 +86,7 @@ def test_it_decides_as_nltk_does_over_the_shipped_parameters(word: str, followin
     for first in (word, word.title(), word.upper()):
         for second in (following, following.title(), following.upper(), f"{following}."):
             text = f"{first}. {second}"
-            assert ENGLISH.has_break(text) == ENGLISH_ORACLE.text_contains_sentbreak(text)
+            assert ENGLISH.has_break(text) == english_oracle().text_contains_sentbreak(text)
 
 
 def test_a_mark_ends_and_the_end_of_a_text_does_not() -> None:

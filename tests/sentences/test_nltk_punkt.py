@@ -8,12 +8,10 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-import nltk.data  # type: ignore[import-untyped]  # nltk has no stubs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nltk.tokenize.punkt import PunktTokenizer  # type: ignore[import-untyped]
-from processes import python
+from processes import fresh_python
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.sentences import Punkt, punkt
@@ -30,6 +28,8 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     They are copied because installers link files to their cache, and NLTK 3.10 reads no file that
     has a second link.
     """
+    import nltk.data  # type: ignore[import-untyped]  # nltk has no stubs
+
     core = Path(find_spec("llama_index.core").origin)  # type: ignore[union-attr, arg-type]
     shipped = core.parent / "_static" / "nltk_cache" / "tokenizers" / "punkt_tab"
     folder = tmp_path_factory.mktemp("nltk_data")
@@ -99,6 +99,8 @@ def test_every_character_lies_in_exactly_one_sentence(text: str) -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_nltk_decides_or_would_have(language: str) -> None:
     """Words that NLTK is not asked about are those after which it always ends the sentence."""
+    from nltk.tokenize.punkt import PunktTokenizer  # type: ignore[import-untyped]
+
     theirs, model = PunktTokenizer(language), punkt._model(language)
     known = sorted(theirs._params.ortho_context)
     special = sorted(model.special)
@@ -119,7 +121,7 @@ def test_nltk_decides_or_would_have(language: str) -> None:
 def test_the_users_own_data_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A language that NLTK does not know by itself, in a folder that the app added."""
     install(tmp_path, "platt", FILES)
-    monkeypatch.setattr(nltk.data, "path", [*nltk.data.path, str(tmp_path)])
+    monkeypatch.setattr("nltk.data.path", [str(tmp_path)])
     splitter = Punkt("platt")
 
     assert splitter.name == "punkt-platt(nltk)@1"
@@ -133,7 +135,7 @@ def test_a_language_without_data_is_an_error_at_construction(
     language: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It names the field, the value, the folders that NLTK looked in, and the command."""
-    monkeypatch.setattr(nltk.data, "path", [str(tmp_path), "/nowhere"])
+    monkeypatch.setattr("nltk.data.path", [str(tmp_path), "/nowhere"])
 
     with pytest.raises(ConfigurationError) as raised:
         Punkt(language=language)
@@ -155,7 +157,7 @@ def test_broken_data_is_an_error_at_construction(
     """
     files = {**FILES, "ortho_context.tab": "haus\tmany\n"}
     install(tmp_path, "broken", dict([*FILES.items()][:-1]) if missing else files)
-    monkeypatch.setattr(nltk.data, "path", [str(tmp_path)])
+    monkeypatch.setattr("nltk.data.path", [str(tmp_path)])
 
     why = r"`language` = 'broken'.*nltk\.downloader punkt_tab"
     with pytest.raises(ConfigurationError, match=why):
@@ -174,7 +176,7 @@ def test_without_nltk_english_works_and_others_name_the_extra() -> None:
         "    except MissingDependencyError as error: print(error)"
     )
 
-    done = python(code, check=True)
+    done = fresh_python(code, check=True)
 
     said = "nltk is not installed; run: pip install 'rag-eval-integrations[nltk]'"
     assert done.stdout.splitlines() == [said, said]

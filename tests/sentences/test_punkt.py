@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from processes import python
+from processes import fresh_python
 
 from rag_eval_integrations.sentences import Punkt, Splitter, punkt
 
@@ -165,4 +165,4 @@ def test_splitting_does_not_import_nltk() -> None:
         "assert not {'nltk', 'llama_index'} & set(sys.modules)"
     )
 
-    python(code, check=True)
+    fresh_python(code, check=True)

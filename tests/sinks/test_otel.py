@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
-from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
-from opentelemetry.sdk._logs import LoggerProvider
-from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from trace_tools import OtlpService, running
 
 from rag_eval_integrations import BackgroundEvaluator, RagCall
@@ -21,6 +15,10 @@ from rag_eval_integrations.records import Evaluation, EvaluationError
 from rag_eval_integrations.sinks import OpenTelemetrySink
 
 from .test_trace_tools import BEGAN, SPAN, TRACE, call, evaluated, evaluator, with_all_states
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk._logs import LoggerProvider
+    from opentelemetry.sdk.metrics import MeterProvider
 
 WAIT = 30.0
 
@@ -60,6 +58,13 @@ def _attributes(pairs: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
+    from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
+    from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+    from opentelemetry.sdk._logs import LoggerProvider
+    from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+
     with running(OtlpService()) as service:
         assert isinstance(service, OtlpService)
         logs = LoggerProvider(shutdown_on_exit=False)

@@ -17,10 +17,6 @@ from uuid import uuid4
 
 import pytest
 from by_hand import ScriptedJudge, labels_of
-from opentelemetry import trace
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from trace_tools import (
     LangfuseService,
     LangSmithService,
@@ -367,6 +363,11 @@ def test_a_batch_that_comes_again_counts_its_calls_without_a_trace_once(
 @only("phoenix")
 def test_phoenix_gets_the_spans_first(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The spans that wait in this process are sent before their annotations, in the same order."""
+    from opentelemetry import trace
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
     exporter, sent = InMemorySpanExporter(), []
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=600_000))

@@ -14,7 +14,6 @@ from processes import python
 
 from rag_eval_integrations import RagCall, Spool, capture_call
 from rag_eval_integrations.errors import ConfigurationError, RagEvalError
-from rag_eval_integrations.langchain import RagEvalCallbackHandler
 from rag_eval_integrations.records import from_line
 
 CALL = RagCall("When does the ferry leave?", ["It leaves at nine."], "At nine.")
@@ -46,6 +45,8 @@ def test_a_call_is_in_a_file_that_only_its_owner_reads(tmp_path: Path) -> None:
 
 def test_it_is_a_target_of_handlers_and_of_plain_code(tmp_path: Path) -> None:
     """And says where the evaluations are, which the app's process does not have."""
+    from rag_eval_integrations.langchain import RagEvalCallbackHandler
+
     spool = Spool(tmp_path)
     with capture_call(spool, question="When?") as call:
         call.documents = ["It leaves at nine."]

@@ -62,7 +62,38 @@ COMPAT = (
 )
 """Patterns of paths below `tests`."""
 
+FLOOR = (
+    # What an app's calls become, and the models and evaluator objects of both frameworks.
+    "langchain/test_capture_answers.py",
+    "langchain/test_capture_attach.py",
+    "langchain/test_capture_c*",
+    "langchain/test_capture_graphs.py",
+    "langchain/test_capture_instrumented.py",
+    "langchain/test_capture_shapes.py",
+    "langchain/test_evaluators.py",
+    "langchain/test_imports.py",
+    "langchain/test_model*",
+    "langchain/test_shared_model.py",
+    "llama_index/test_capture_agents.py",
+    "llama_index/test_capture_chat.py",
+    "llama_index/test_capture_engines.py",
+    "llama_index/test_capture_streams.py",
+    "llama_index/test_evaluators.py",
+    "llama_index/test_given_objects.py",
+    "llama_index/test_model*",
+    # openai and pydantic.
+    "models/test_openai_model.py",
+    "records/test_unvalidated.py",
+    "test_package.py",
+)
+"""Those of them that every commit runs on the lowest releases: some 240 test functions."""
 
-def is_compat(path: str) -> bool:
-    """Whether the matrix runs this file, given its path below `tests`."""
-    return any(fnmatch(path, pattern) for pattern in COMPAT)
+
+def markers_of(path: str) -> list[str]:
+    """Return `compat`, and `floor`, where they apply to a file, given its path below `tests`."""
+    tiers = {"compat": COMPAT, "floor": FLOOR}
+    return [name for name, patterns in tiers.items() if _matches(path, patterns)]
+
+
+def _matches(path: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatch(path, pattern) for pattern in patterns)

@@ -1,4 +1,6 @@
-"""A forked child that always ends: what it does, returns or raises comes back as text.
+"""Forks: a child that tells what it did, and commands that start without the time of imports.
+
+What a forked child does, returns or raises comes back as text, and it always ends.
 
 A child of a test process must not trace its lines: coverage takes a lock for each new file of code,
 and a lock that another thread holds at the fork is never given back in the child (it hung one run
@@ -7,14 +9,23 @@ in twenty under load). It must not return into the test runner either, whose pip
 
 from __future__ import annotations
 
+import gc
+import json
 import os
 import select
 import signal
+import socket
+import subprocess
 import sys
+import threading
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NoReturn
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import CodeType
+from typing import Any, NoReturn
 
 
 @dataclass
@@ -72,3 +83,152 @@ def _child(work: Callable[[], object], writing: int) -> NoReturn:  # pragma: no 
     finally:
         os.write(writing, text.encode())
         os._exit(code)
+
+
+# --- Commands in forks of a process that has imported what they need
+
+
+class WarmPopen(subprocess.Popen[Any]):
+    """`Popen([sys.executable, "-c", code, *words], …)` without the second that imports take.
+
+    The code runs as `__main__` in a fork of a process that has imported the command line and
+    openai, with this process's environment and folder, and ends as an interpreter does. Elsewhere
+    than on Linux it is started as usual. What an interpreter reads as it starts (`PYTHONPATH`,
+    `-W`, a terminal) is that of the process that was forked.
+    """
+
+    def _execute_child(self, args: list[str], *rest: Any) -> None:
+        self._status: int | None = None
+        if sys.platform != "linux":
+            return super()._execute_child(args, *rest)  # type: ignore[misc]
+        cwd, env = rest[4:6]
+        stdin, to_stdin, from_stdout, stdout, from_stderr, stderr = rest[9:15]
+        _, option, code, *words = args
+        assert option == "-c"
+        request = {
+            "code": code,
+            "argv": ["-c", *words],
+            "cwd": os.fspath(cwd or os.getcwd()),
+            "env": dict(os.environ if env is None else env),
+        }
+        given = [own if own != -1 else number for number, own in enumerate((stdin, stdout, stderr))]
+        self._status, status = os.pipe()
+        with _ASKING:
+            _, warm = _started()
+            socket.send_fds(warm, [json.dumps(request).encode()], [*given, status])
+            self.pid = int(warm.recv(64))
+        self._child_created = True
+        os.close(status)
+        ends = (to_stdin, stdin), (from_stdout, stdout), (from_stderr, stderr)
+        for ours, theirs in ends:
+            if ours != -1:  # a pipe, not somebody's file
+                os.close(theirs)
+
+    def _try_wait(self, flags: int) -> tuple[int, int]:
+        """Wait for the exit status, which the fork's parent tells."""
+        if self._status is None:
+            return super()._try_wait(flags)  # type: ignore[misc, no-any-return]
+        if flags and not select.select([self._status], [], [], 0)[0]:
+            return 0, 0
+        status = int(os.read(self._status, 64))
+        os.close(self._status)
+        return self.pid, status
+
+    def _internal_poll(self, *defaults: Any, **more: Any) -> int | None:
+        if self._status is None:
+            return super()._internal_poll(*defaults, **more)  # type: ignore[misc, no-any-return]
+        with self._waitpid_lock:  # type: ignore[attr-defined]
+            if self.returncode is None:
+                pid, status = self._try_wait(os.WNOHANG)
+                if pid:
+                    self._handle_exitstatus(status)  # type: ignore[attr-defined]
+        return self.returncode
+
+
+def finished(
+    command: list[str], *, check: bool = False, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    """Run code as `WarmPopen` does until it ends, and return what it printed."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with WarmPopen(command, **{**pipes, **options}) as process:
+        try:
+            out, err = process.communicate(timeout=200)
+        finally:
+            process.kill()
+    assert not check or process.returncode == 0, err
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+
+_ASKING = threading.Lock()
+
+
+@cache
+def _started() -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """Start the process that is forked, whose own streams cannot seek, as pipes."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    command = [sys.executable, "-c", "from forked import served\nexec(served())"]
+    process = subprocess.Popen(
+        [*command, str(theirs.fileno())], pass_fds=[theirs.fileno()], env=environment,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    theirs.close()
+    return process, ours
+
+
+def served() -> CodeType:
+    """Fork for each request, and return in the child, with the code that it is to run."""
+    for module in _IMPORTED:
+        import_module(module)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that mind
+    gc.collect()
+    gc.freeze()
+    asked = socket.socket(fileno=int(sys.argv[1]))
+    sys.path.remove(str(Path(__file__).parent))
+    while True:
+        request, streams, _, _ = socket.recv_fds(asked, 1 << 20, 4)
+        if not request:
+            os._exit(0)
+        if os.fork() == 0 and not _minded(asked, streams):
+            break
+        for stream in streams:
+            os.close(stream)
+    asked.close()
+    given = json.loads(request)
+    for number, stream in enumerate(streams[:3]):
+        os.dup2(stream, number)
+    for stream in streams:
+        os.close(stream)
+    os.chdir(given["cwd"])
+    os.environ.clear()
+    os.environ.update(given["env"])
+    sys.argv = given["argv"]
+    return compile(given["code"], "<string>", "exec")
+
+
+def _minded(asked: socket.socket, streams: list[int]) -> bool:
+    """Fork once more, to False in the child; its parent tells its id, and how it ended."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    pid = os.fork()
+    if pid == 0:
+        return False
+    asked.send(str(pid).encode())
+    *pipes, status = streams
+    for stream in pipes:
+        os.close(stream)
+    os.write(status, str(os.waitpid(pid, 0)[1]).encode())
+    os._exit(0)
+
+
+_IMPORTED = [
+    "openai",
+    *(
+        f"rag_eval_integrations.{name}"
+        for name in (
+            "cli.run", "cli.worker", "cli.report", "cli.compare", "dataset", "evaluations",
+            "judges.embedded", "judges.llm", "metrics", "models.openai", "models.throttling",
+            "report.html", "sentences", "sinks", "store",
+        )
+    ),
+]  # fmt: skip
+"""What most commands import."""

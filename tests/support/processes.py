@@ -9,10 +9,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from forked import finished
 
 
 def python(code: str, *words: object, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run code in a process of its own."""
+    """Run code in a process of its own, in which the command line has been imported."""
+    return finished([sys.executable, "-c", code, *map(str, words)], **options)
+
+
+def fresh_python(code: str, *words: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run code in an interpreter that has imported nothing."""
     command = [sys.executable, "-c", code, *map(str, words)]
     return subprocess.run(command, capture_output=True, text=True, timeout=200, **options)
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-import pytrec_eval
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
@@ -37,6 +36,8 @@ def by_trec(
     rankings: Sequence[Sequence[str]], golds: Sequence[Sequence[str]], ks: Sequence[int]
 ) -> list[dict[str, float]]:
     """The reference implementation's values, under our names."""
+    import pytrec_eval
+
     cuts = ",".join(map(str, ks))
     qrels = {str(at): dict.fromkeys(gold, 1) for at, gold in enumerate(golds)}
 
