@@ -9,6 +9,7 @@ in twenty under load). It must not return into the test runner either, whose pip
 
 from __future__ import annotations
 
+import atexit
 import gc
 import json
 import os
@@ -173,7 +174,13 @@ def _started() -> tuple[subprocess.Popen[bytes], socket.socket]:
         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
     )  # fmt: skip
     theirs.close()
+    atexit.register(_end, process, ours)
     return process, ours
+
+
+def _end(process: subprocess.Popen[bytes], asking: socket.socket) -> None:
+    asking.close()
+    process.communicate()
 
 
 def served() -> CodeType:
