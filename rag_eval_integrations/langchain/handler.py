@@ -12,7 +12,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.capture._delivery import Captures, Hooks, TargetOrEvaluator, delivery_to
 from rag_eval_integrations.capture._uncaptured import ToolDocuments, Uncaptured, takes_text_of
-from rag_eval_integrations.langchain._events import CallEvents
+from rag_eval_integrations.langchain._events import CallEvents, Inline
 
 if TYPE_CHECKING:
     from rag_eval_integrations.records import Evaluation
@@ -212,10 +212,9 @@ class RagEvalCallbackHandler(Captures, CallEvents):
 _LOCK = threading.Lock()
 
 
-class _Idle(BaseCallbackHandler):
+class _Idle(Inline):
     """Fills an empty slot: LangChain reads a slot twice, and would call None the second time."""
 
-    run_inline = True
     ignore_llm = True
     ignore_chain = True
     ignore_agent = True
