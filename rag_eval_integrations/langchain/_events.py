@@ -12,6 +12,7 @@ from uuid import UUID
 from langchain_core.callbacks import BaseCallbackHandler
 
 from rag_eval_integrations._suppress import SUPPRESSED
+from rag_eval_integrations._visible import LogOnce, logger_of
 from rag_eval_integrations.capture._calls import OpenCalls
 from rag_eval_integrations.capture._delivery import Hooks, TargetDelivery
 from rag_eval_integrations.capture._traces import CallTraces
@@ -85,8 +86,10 @@ class CallRuns(Inline):
         # By `UUID.int`: hashing a UUID runs Python code, 47 times per call for a chain of 9 runs.
         self._runs: dict[int, Run] = {}
         # Runs that go on after their call has ended or was dropped: a run that starts under them
-        # is not a new call. Only ids, and a limited number, since some runs never end.
-        self._late: dict[int, None] = {}
+        # is not a new call. Only ids and the ends to come, and a limited number, since some runs
+        # never end.
+        self._late: dict[int, int] = {}
+        self._same_id = LogOnce(logger_of("rag_eval_integrations.langchain"))
         # Reentrant: a garbage collection inside a locked region can finalise a stream, whose events
         # then arrive in the same thread.
         self._lock = threading.RLock()
@@ -100,7 +103,7 @@ class CallRuns(Inline):
 
     @property
     def dropped(self) -> int:
-        """Number of calls dropped because they exceeded `ttl` or `max_open`."""
+        """Number of calls dropped: they exceeded `ttl` or `max_open`, or shared a run id."""
         return self._calls.dropped
 
     @property
@@ -149,10 +152,18 @@ class CallRuns(Inline):
                 if parent is None and parent_run_id.int in self._late:
                     self._note_late(key)
                     return
-            if parent is None and (parent := self._surrounding()) is None:
-                # For a handler bound to an inner runnable, the parent is an unknown run.
-                self._open_call(kind, inputs, run_id, about)
-                return
+            if parent is None:
+                parent, known = self._surrounding(), self._runs.get(key)
+                if known is not None and (
+                    known.call.tags is about.get("tags")  # the handler is twice in a list
+                    or (parent is not None and parent.call is known.call)  # a config, given again
+                ):
+                    self._note_late(key)
+                    return
+                if parent is None or known is not None:
+                    # For a handler bound to an inner runnable, the parent is an unknown run.
+                    self._open_call(kind, inputs, run_id, about)
+                    return
             call = parent.call
             self._runs[key] = run = Run(call, parent, kind)
             call.keys.append(key)
@@ -182,9 +193,12 @@ class CallRuns(Inline):
     def _open_call(self, kind: Kind, inputs: object, run_id: UUID, about: dict[str, Any]) -> None:
         """Open a call for a root run, which drops calls that are too many or too old.
 
-        A model that runs alone opens none; it is counted if its prompt looks like RAG.
+        A model that runs alone opens none; it is counted if its prompt looks like RAG. Calls in
+        flight under one run id are dropped, since their parts cannot be told apart.
         """
-        if kind == "llm":  # nothing runs under a model, and alone it is not a RAG call
+        key = run_id.int
+        # Nothing runs under a model, and alone it is not a RAG call.
+        if kind == "llm" and key not in self._runs:
             if open_call() is None and asks(prompts := prompt_texts(inputs)):
                 self._uncaptured.note_answered((), prompts, {})
             return
@@ -193,14 +207,28 @@ class CallRuns(Inline):
         call.traces = CallTraces(self._delivery)
         call.document_tools = self._document_tools
         call.takes_text = self._takes_text
-        key = run_id.int
-        run = self._runs[key] = Run(call, None, kind)
+        run = Run(call, None, kind)
         call.keys.append(key)
         if kind == "retriever":
             call.started(run, inputs, name)
         with self._lock:
-            if dropped := self._calls.add(key, call):
-                self._forget(dropped)
+            known = self._runs.get(key)
+            if known is None and key not in self._late:
+                self._runs[key] = run
+                if dropped := self._calls.add(key, call):
+                    self._forget(dropped)
+                return
+            self._note_late(key)
+            self._calls.dropped += 1
+            if known is not None and self._calls.close(known.call.keys[0]) is not None:
+                self._calls.dropped += 1
+                self._forget([known.call])
+        self._same_id.log(
+            "run id",
+            "calls in flight share the run_id %s, so that their parts cannot be told apart: they "
+            "are dropped and counted; give each call an id of its own, or none",
+            run_id,
+        )
 
     def _close(
         self, run_id: UUID, outputs: object, inputs: object, error: BaseException | None
@@ -210,9 +238,12 @@ class CallRuns(Inline):
         Unknown runs are ignored.
         """
         key = run_id.int
+        if ends := self._late.pop(key, 0):
+            if ends > 1:
+                self._late[key] = ends - 1
+            return
         run = self._runs.pop(key, None)
         if run is None:
-            self._late.pop(key, None)
             return
         try:
             run.call.ended(run, outputs, inputs, error)
@@ -275,7 +306,7 @@ class CallRuns(Inline):
 
     def _note_late(self, key: int) -> None:
         """Remember that events of a run come too late, for a bounded number of runs."""
-        self._late[key] = None
+        self._late[key] = self._late.get(key, 0) + 1
         while len(self._late) > _MAX_LATE:
             self._late.pop(next(iter(self._late)), None)
 

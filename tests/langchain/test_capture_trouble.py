@@ -21,7 +21,7 @@ from langchain_core.runnables import RunnableLambda
 
 from rag_eval_integrations.langchain import RagEvalCallbackHandler
 
-from .apps import QUESTION
+from .apps import QUESTION, Named
 from .conftest import ANSWER, Captured, Sections, cancel, rag_chain, run, sections
 
 
@@ -209,3 +209,63 @@ class TestBounds:
         handler.on_chain_end("", run_id=late)
 
         assert (captured.calls, list(handler._late)) == ([], [])
+
+
+class TestSameRunId:
+    """Parts of calls that share a run id cannot be told apart: no row mixes them."""
+
+    @pytest.fixture
+    def same(self, captured: Captured) -> Any:
+        """A config that an app uses for all of its calls."""
+        return {**captured.config, "run_id": uuid4()}
+
+    @pytest.mark.parametrize("number", [2, 3])
+    async def test_at_once(
+        self, captured: Captured, same: Any, number: int, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Calls at once are dropped and counted, with one line that names the cause."""
+        chain = rag_chain(Named())
+        for _ in range(2):
+            await asyncio.gather(*(chain.ainvoke(f"q{i}", same) for i in range(number)))
+
+        assert (captured.calls, captured.handler.dropped) == ([], 2 * number)
+        (line,) = caplog.messages
+        assert f"share the run_id {same['run_id']}" in line
+        assert not captured.handler._late
+
+        await chain.ainvoke("q", same)
+        assert (captured.questions, captured.ids) == (["q"], ["q"])
+
+    async def test_longer_than_the_other(self, captured: Captured, same: Any) -> None:
+        """What the one still does when the other has ended is no call either."""
+        begun, over = asyncio.Event(), asyncio.Event()
+
+        async def wait(question: str) -> str:
+            if question == "kettle":
+                await begun.wait()
+            else:
+                begun.set()
+                await over.wait()
+            return question
+
+        chain = RunnableLambda(wait) | rag_chain(Named())
+
+        async def ask_first() -> None:
+            await chain.ainvoke("kettle", same)
+            over.set()
+
+        await asyncio.gather(ask_first(), chain.ainvoke("toaster", same))
+
+        assert (captured.calls, captured.handler.dropped) == ([], 2)
+
+    def test_one_after_the_other(self, captured: Captured, same: Any) -> None:
+        """Calls that follow one another are kept; so is one that gives its config to its parts."""
+        chain = rag_chain(Named())
+        chain.invoke("first", same)
+        again: Any = RunnableLambda(lambda question: chain.invoke(question, same))
+        again.invoke("second", same)
+        chain.with_config(callbacks=[captured.handler]).invoke("third", same)
+
+        assert captured.questions == ["first", "second", "third"]
+        assert captured.ids_by_call == [["first"], ["second"], ["third"]]
+        assert (captured.handler.dropped, captured.handler._late) == (0, {})
