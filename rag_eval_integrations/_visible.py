@@ -15,6 +15,7 @@ import threading
 import traceback
 import unicodedata
 from collections.abc import Hashable, Mapping
+from pathlib import Path
 
 _ACTING = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Categories: controls, formats (direction, zero width, tags), half characters, line ends."""
@@ -101,6 +102,14 @@ def visible_traceback(error: BaseException) -> str:
         for chunk in chunks
     )
     return "".join(shown).removesuffix("\n")
+
+
+def kind_and_place(error: BaseException) -> str:
+    """Name the type of what a user's function raised, and the line; its words may quote texts."""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if not str(frame.f_globals.get("__name__")).startswith(f"{__package__}."):
+            return f"{type(error).__name__} ({Path(frame.f_code.co_filename).name}, line {line})"
+    return type(error).__name__
 
 
 def visible_json(content: object) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from rag_eval_integrations._suppress import SUPPRESSED, suppress_capture
-from rag_eval_integrations._visible import LogOnce, logger_of
+from rag_eval_integrations._visible import LogOnce, kind_and_place, logger_of
 from rag_eval_integrations.capture._calls import Snapshot
 from rag_eval_integrations.errors import ConfigurationError, RagEvalError
 from rag_eval_integrations.records import Document, RagCall
@@ -158,19 +158,24 @@ class TargetDelivery:
         finally:
             SUPPRESSED.reset(token)
 
-    def failure(self, where: str, error: BaseException) -> None:
+    def failure(self, where: str, error: BaseException, *, hook: bool = False) -> None:
         """Count a failure; log it with its traceback if it is the first of its kind.
 
         Args:
             where: the place of the failure, as the log line begins.
             error: the exception.
+            hook: it is of a function of the user that reads the app's texts, which its words may
+                quote: the log has its type and place alone.
         """
         kind = type(error)
+        what = kind.__name__
+        if hook:
+            what = str(error) if isinstance(error, UnusableError) else kind_and_place(error)
         message = (
             "%s failed with %s; the app's call is not affected, and further failures of this kind "
             "are counted but not logged"
         )
-        self.failures.log((where, kind), message, where, kind.__name__, error=error)
+        self.failures.log((where, kind), message, where, what, error=None if hook else error)
 
 
 _EVALUATING = {"rag_eval_integrations.background", "rag_eval_integrations.evaluator"}
@@ -351,21 +356,25 @@ class Hooks:
         except (Exception, CancelledError, SystemExit) as error:  # noqa: BLE001 -- the app goes on
             if failed is not None:
                 failed.append(name)
-            self._delivery.failure(f"the `{name}` hook", error)
+            self._delivery.failure(f"the `{name}` hook", error, hook=True)
             return empty
 
 
 # --- What a hook may return
 
 
+class UnusableError(TypeError):
+    """The result of a hook is of a type that cannot be used; its words quote no text."""
+
+
 def text(value: object) -> str:
     """Return a hook's text as a plain `str`.
 
     Raises:
-        TypeError: it is not a string.
+        UnusableError: it is not a string.
     """
     if not isinstance(value, str):
-        raise TypeError(f"should return a string, not {type(value).__name__}")
+        raise UnusableError(f"should return a string, not {type(value).__name__}")
     return str.__str__(value)
 
 
@@ -373,7 +382,7 @@ def text_or_none(value: object) -> str | None:
     """Return a hook's text, or None.
 
     Raises:
-        TypeError: it is something else.
+        UnusableError: it is something else.
     """
     return None if value is None else text(value)
 
@@ -386,13 +395,14 @@ def documents(value: object, own: Callable[[Any], Snapshot]) -> list[Snapshot] |
         own: copies one of the framework's own.
 
     Raises:
-        TypeError: it is something else, or holds something else.
+        UnusableError: it is something else, or holds something else.
     """
     if value is None:
         return None
     # These are iterable, but their characters and keys are not documents.
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
-        raise TypeError(f"should return a list of documents or None, not {type(value).__name__}")
+        kind = type(value).__name__
+        raise UnusableError(f"should return a list of documents or None, not {kind}")
     return [_document(item, own) for item in value]
 
 

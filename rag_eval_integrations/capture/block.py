@@ -20,7 +20,12 @@ from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any, ParamSpec, TypeVar, cast
 
 from rag_eval_integrations._suppress import suppressed
-from rag_eval_integrations.capture._delivery import PROCESS_FAILURES, Target, TargetDelivery
+from rag_eval_integrations.capture._delivery import (
+    PROCESS_FAILURES,
+    Target,
+    TargetDelivery,
+    UnusableError,
+)
 from rag_eval_integrations.capture._traces import CallTraces
 from rag_eval_integrations.capture.record import CURRENT, CallInProgress, as_text, made_record
 from rag_eval_integrations.errors import ConfigurationError
@@ -100,7 +105,7 @@ def answer_in(result: object) -> object:
     `response`.
 
     Raises:
-        TypeError: the return value does not say which part is the answer.
+        UnusableError: the return value does not say which part is the answer.
     """
     if result is None or isinstance(result, str):
         return result
@@ -110,7 +115,7 @@ def answer_in(result: object) -> object:
         for key in ("answer", "response"):
             if key in result:
                 return result[key]
-    raise TypeError(f"cannot find the answer in a {type(result).__name__}; pass `response`")
+    raise UnusableError(f"cannot find the answer in a {type(result).__name__}; pass `response`")
 
 
 def documents_in(result: object) -> object:
@@ -235,7 +240,7 @@ class capture_call:  # in lower case, as in contextlib: it is read as a verb
             try:
                 call.question = question(args, kwargs)
             except Exception as error:  # noqa: BLE001 -- the app's call goes on
-                self._delivery.failure("capture (question)", error)
+                self._delivery.failure("capture (question)", error, hook=True)
             return call
 
         # Web frameworks inspect the kind of the function, so the wrapper has to be of the same.
@@ -308,7 +313,7 @@ class capture_call:  # in lower case, as in contextlib: it is read as a verb
                     if getattr(call, field) is None:
                         setattr(call, field, reader(result))
                 except Exception as error:  # noqa: BLE001 -- the app's call goes on
-                    self._delivery.failure(f"capture ({field})", error)
+                    self._delivery.failure(f"capture ({field})", error, hook=True)
         self._end(call, None)
         return result
 
@@ -407,7 +412,7 @@ class capture_call:  # in lower case, as in contextlib: it is read as a verb
             if self._documents is not None and (documents := self._documents(item)) is not None:
                 call.documents = cast("Iterable[object]", documents)
         except Exception as error:  # noqa: BLE001 -- the app's stream goes on
-            self._delivery.failure("capture (stream)", error)
+            self._delivery.failure("capture (stream)", error, hook=True)
 
     # --- start and end of every call
 

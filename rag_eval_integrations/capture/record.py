@@ -29,7 +29,12 @@ from rag_eval_integrations.capture._calls import (
     json_value,
     to_call,
 )
-from rag_eval_integrations.capture._delivery import PROCESS_FAILURES, Target, TargetDelivery
+from rag_eval_integrations.capture._delivery import (
+    PROCESS_FAILURES,
+    Target,
+    TargetDelivery,
+    UnusableError,
+)
 from rag_eval_integrations.capture._traces import CallTraces
 from rag_eval_integrations.records import CaptureStatus, RagCall, Turn
 
@@ -247,13 +252,13 @@ def as_text(given: object) -> str:
     """Return a string as a plain `str`.
 
     Raises:
-        TypeError: it is not a string.
+        UnusableError: it is not a string.
     """
     if type(given) is str:
         return given
     if isinstance(given, str):
         return str.__str__(given)  # an enum's own __str__ would give its name
-    raise TypeError(f"should be a string, not {type(given).__name__}")
+    raise UnusableError(f"should be a string, not {type(given).__name__}")
 
 
 def _label(given: object) -> str:

@@ -11,7 +11,13 @@ from functools import partial
 from typing import Any
 
 from rag_eval_integrations.capture._calls import Snapshot, finite, json_object
-from rag_eval_integrations.capture._delivery import Hooks, documents, text, text_or_none
+from rag_eval_integrations.capture._delivery import (
+    Hooks,
+    UnusableError,
+    documents,
+    text,
+    text_or_none,
+)
 from rag_eval_integrations.langchain._values import HUMAN, LISTS, message_of, plain
 from rag_eval_integrations.records import Document
 
@@ -283,7 +289,7 @@ def _response(value: object) -> tuple[str | None]:
     """Read what a response hook returned; in a tuple, since None is a value.
 
     Raises:
-        TypeError: it is neither a string nor None.
+        UnusableError: it is neither a string nor None.
     """
     return (text_or_none(value),)
 
@@ -293,5 +299,5 @@ def _hooked(item: Any) -> Snapshot:
     document, score = item if isinstance(item, tuple) and len(item) == 2 else (item, None)
     content = document.get("page_content") if isinstance(document, dict) else None
     if not isinstance(content or getattr(document, "page_content", None), str):
-        raise TypeError(f"{type(item).__name__} is not a document")
+        raise UnusableError(f"{type(item).__name__} is not a document")
     return snapshot(document, score)

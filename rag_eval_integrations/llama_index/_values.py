@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Literal
 
 from rag_eval_integrations.capture._calls import Snapshot, finite, json_object
-from rag_eval_integrations.capture._delivery import Hooks, documents, text_or_none
+from rag_eval_integrations.capture._delivery import Hooks, UnusableError, documents, text_or_none
 from rag_eval_integrations.records import Turn
 
 _LISTS = (list, tuple)
@@ -341,4 +341,4 @@ def _hooked(item: Any) -> Snapshot:
         return document_snapshot(*scored[0])
     if callable(getattr(item, "get_content", None)):
         return document_snapshot(item, None)
-    raise TypeError(f"{type(item).__name__} is not a document")
+    raise UnusableError(f"{type(item).__name__} is not a document")

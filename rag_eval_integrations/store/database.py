@@ -31,7 +31,7 @@ from rag_eval_integrations.records import (
     whole_text,
 )  # fmt: skip
 from rag_eval_integrations.records.mean import makers_of
-from rag_eval_integrations.store.spool import Redact, Refusal, SpooledCall, new_uid
+from rag_eval_integrations.store.spool import Redact, Refusal, SpooledCall, new_uid, redacted
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -286,13 +286,14 @@ class Store(_process.ProcessObserver):
         """Write a call, due at once, and return its `call_uid`.
 
         A spool takes calls faster, and when the database does not answer. `redact` changes the call
-        first; an exception of it is raised here.
+        first.
 
         Raises:
             OSError: the database cannot be written.
+            RagEvalError: `redact` failed.
         """
         if self._redact is not None:
-            call = self._redact(call)
+            call = redacted(self._redact, call)
         spooled = SpooledCall(new_uid(), time.time(), to_line(call))
         self.add([spooled])
         return spooled.call_uid

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rag_eval_integrations import _process, _target
-from rag_eval_integrations._contain import contained, words_of
-from rag_eval_integrations._visible import LogOnce, logger_of, visible
-from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations._contain import EscapedError, contained, words_of
+from rag_eval_integrations._visible import LogOnce, kind_and_place, logger_of, visible
+from rag_eval_integrations.errors import ConfigurationError, RagEvalError
 from rag_eval_integrations.records import RagCall, to_line
 
 _logger = logger_of("rag_eval_integrations.store")
@@ -46,6 +46,22 @@ COMMIT;
 """
 
 Redact = Callable[[RagCall], RagCall]
+
+
+def redacted(redact: Redact, call: RagCall) -> RagCall:
+    """Return a call as `redact` changes it.
+
+    Raises:
+        RagEvalError: it failed. What it raised is in no log: it may quote what it was to mask.
+    """
+    try:
+        with contained:
+            return redact(call)
+    except EscapedError as error:
+        failure = kind_and_place(error.original)
+    except Exception as error:  # noqa: BLE001 -- whatever the user's function raises
+        failure = kind_and_place(error)
+    raise RagEvalError(f"`redact` failed with {failure}")
 
 
 class SpooledCall(NamedTuple):
@@ -149,11 +165,13 @@ class Spool(_process.ProcessObserver):
         """
         try:
             if self._redact is not None:
-                with contained:
-                    call = self._redact(call)
+                call = redacted(self._redact, call)
             if not isinstance(call, RagCall):
                 raise TypeError(f"an object of type {type(call).__name__} is not a RagCall")
             line = to_line(call)
+        except RagEvalError as error:
+            self._refuse(f"not written: {error}", None)
+            return None
         except Exception as error:  # noqa: BLE001 -- the app's call goes on
             self._refuse("not written: " + type(error).__name__, error)
             return None

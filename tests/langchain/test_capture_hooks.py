@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from typing import Any
 
 import pytest
@@ -121,7 +122,10 @@ class TestBrokenHooks:
         ],
     )
     def test_leaves_it_empty(self, name: str, hook: Any, caplog: pytest.LogCaptureFixture) -> None:
-        """A hook that fails is logged, counted and named; nothing is put in its field's place."""
+        """A hook that fails is logged, counted and named; nothing is put in its field's place.
+
+        The log says what of our rules it broke, or type and line: its own words may quote texts.
+        """
         with caplog.at_level(logging.ERROR):
             captured = ask(rag_chain(), {"question": QUESTION}, **{name: hook})
 
@@ -129,7 +133,23 @@ class TestBrokenHooks:
         assert [key for key in empty if getattr(captured.only, key) == empty[key]] == [name]
         assert captured.how.metadata == {"rag_eval_hook_failed": [name]}
         assert captured.handler.failed == 1
-        assert f"the `{name}` hook failed" in caplog.text
+        (told,) = caplog.records
+        broken = r"failed with (\w+Error \(test_capture_hooks.py, line \d+\)|should return |int is)"
+        assert re.match(f"the `{name}` hook {broken}", told.getMessage())
+        assert not told.exc_info
+
+    def test_words_stay_out_of_the_log(self, caplog: pytest.LogCaptureFixture) -> None:
+        """Also of what is raised while the documents that it returned are read."""
+
+        def documents(inputs: Any, outputs: Any) -> Any:
+            yield "a document"
+            raise ValueError(outputs)
+
+        ask(rag_chain(), QUESTION, documents=documents, response=int)
+
+        assert "the `response` hook failed with ValueError;" in caplog.text
+        assert "the `documents` hook failed with ValueError (test_capture" in caplog.text
+        assert ANSWER not in caplog.text
 
     @pytest.mark.parametrize("name", ["question", "documents", "response"])
     def test_refused(self, name: str) -> None:

@@ -62,16 +62,18 @@ def test_it_is_a_target_of_handlers_and_of_plain_code(tmp_path: Path) -> None:
 def test_what_cannot_be_written_is_refused_counted_and_told_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Beyond the bound, and where `redact` fails: unredacted, nothing is written.
+    """Beyond the bound, and where `redact` fails: unredacted, nothing is written, nor logged.
 
     The counts are in the next file, so that a page can say why calls were not judged.
     """
 
     def redact(call: RagCall) -> RagCall:
         if "ferry" in call.question:
-            raise LookupError("no rule")
+            raise LookupError(f"no rule for {call.question}")
         return call.model_copy(update={"response": "***"})
 
+    line = redact.__code__.co_firstlineno + 2
+    failed = f"not written: `redact` failed with LookupError (test_spool.py, line {line})"
     spool = Spool(tmp_path, redact=redact, max_bytes=1)
     plain = CALL.model_copy(update={"question": "When?"})
     assert spool.submit(plain)
@@ -81,13 +83,14 @@ def test_what_cannot_be_written_is_refused_counted_and_told_once(
     assert (spool.accepted, spool.refused) == (1, 3)
     assert [record.getMessage().partition(";")[0] for record in caplog.records] == [
         f"a call was not accepted: the spool {tmp_path} is full: it holds 1 bytes",
-        "a call was not accepted: not written: LookupError",
+        f"a call was not accepted: {failed}",
     ]
+    assert "ferry" not in caplog.text
     assert '"response":"***"' in str(rows(tmp_path))
     roomy = Spool(tmp_path, redact=redact)
     assert [roomy.submit(CALL), roomy.submit(CALL)] == [None, None]
     roomy.close()
-    assert [row[2:] for row in rows(tmp_path, "refusal")] == [("not written: LookupError", 2)]
+    assert [row[2:] for row in rows(tmp_path, "refusal")] == [(failed, 2)]
 
 
 def test_a_child_process_writes_files_of_its_own(tmp_path: Path) -> None:

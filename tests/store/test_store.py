@@ -16,8 +16,8 @@ from forked import forked
 from processes import until
 from runs import call as evaluation_of
 
-from rag_eval_integrations import RagCall, RagEvaluator
-from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations import RagCall, RagEvaluator, record_call
+from rag_eval_integrations.errors import ConfigurationError, RagEvalError
 from rag_eval_integrations.models.completion import Completion, CompletionRequest
 from rag_eval_integrations.records import Means, Usage
 from rag_eval_integrations.store import Store, database
@@ -181,6 +181,24 @@ def test_redaction_comes_before_anything_is_written(url: str) -> None:
         store(CALL)
 
         assert store.claim("a", 1)[0].call().question == "***"
+
+
+def test_a_failed_redaction_is_told_without_its_words(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """They may quote what was to be masked; as a target, too, nothing is written of the call."""
+
+    def redact(call: RagCall) -> RagCall:
+        raise SystemExit(call.question)
+
+    with closing(Store(tmp_path / "s.db", redact=redact)) as store:
+        with pytest.raises(RagEvalError, match=r"^`redact` failed with SystemExit \(test_store"):
+            store.submit(CALL)
+        record_call(store, question=CALL.question, documents=CALL.documents, response="")
+
+        assert store.claim("a", 1) == []
+    assert "Store'> failed with RagEvalError" in caplog.text
+    assert CALL.question not in caplog.text
 
 
 def test_a_file_is_private_and_another_kind_of_file_is_refused(tmp_path: Path) -> None:
