@@ -39,17 +39,16 @@ def writers_of(
     An app may ask models after the answer as well (for a title, a check, follow-up questions). So
     the writer is the latest model whose text equals the response; otherwise all models whose texts
     are part of the response (a report, section by section); otherwise the latest model whose text
-    contains the response (JSON); otherwise the last model, which is a guess.
+    contains the response (JSON). If a short response is part of several texts, or there is none, it
+    is the last model, which is a guess.
 
     Args:
         response: the answer, if there is one.
         asked: the models that were asked, in order.
 
     Returns:
-        The models, and whether they are known for certain.
+        The models, none if no model wrote the answer; and whether they are known for certain.
     """
-    if not asked:
-        return (), False
     if response and (plain := response.strip()):
         texts = [(request, (request.written() or "").strip()) for request in asked]
         for request, text in reversed(texts):
@@ -64,7 +63,9 @@ def writers_of(
                 if plain.count(text) > sum(later.count(text) for _, later in inside[position + 1 :])
             ], True
         around = [request for request, text in texts if plain in text]
-        if around and (len(plain) >= _MIN_TELLING or len(around) == 1):
+        if not around:
+            return (), False
+        if len(plain) >= _MIN_TELLING or len(around) == 1:
             return around[-1:], True
     return asked[-1:], False
 
@@ -94,7 +95,8 @@ def context_of(
 
     Those of earlier turns that the writers were shown come behind them. The context also says where
     the documents were seen, and which retrieved ones were not used. Runs under a failure from which
-    a run above recovered are left out.
+    a run above recovered are left out. An answer that no model wrote may replace one that the last
+    model wrote, or be given after a grader's verdict, whose prompt is not looked at.
 
     Args:
         call: the call.
@@ -103,13 +105,18 @@ def context_of(
         known: whether the writers are known for certain.
         question: the user's question.
     """
-    sightings = call.sightings
+    sightings, unwritten = call.sightings, not writers
     if call.any_failed:
         sightings = [sighting for sighting in sightings if sighting.run.counts()]
         seen = distinct([*call.given, *(s for sighting in sightings for s in sighting.documents)])
         candidates = [call.candidates.get(document.text, document) for document in seen]
     else:
         candidates = list(call.candidates.values())
+    if unwritten:
+        asked = [each for each in asked if not is_grade(each.written() or each.arguments, "")]
+        if _one_by_one(call, candidates, asked, question):
+            asked = []
+        writers = asked[-1:]
     if candidates and writers and not (call.history or call.earlier):
         prompt = "\n".join(
             writers[0].prompt
@@ -120,12 +127,27 @@ def context_of(
             return Context(candidates, "prompt", ())
 
     documents, source = _seen(call, sightings, candidates, asked, writers, known, question)
+    if unwritten and call.asked and source == "retriever":
+        source = "dataflow"
     used = {seen.text for seen in documents}
     unused = _not_in(used, sightings, candidates) if len(documents) < len(candidates) else ()
     older = _of_earlier_turns(call, writers, documents)
     if not older:
         return Context(documents, source, unused)
     return Context(distinct([*documents, *older]), source if documents else "prompt", unused)
+
+
+def _one_by_one(
+    call: RootRun, candidates: Sequence[Snapshot], asked: Sequence[ModelRequest], question: str
+) -> bool:
+    """Return whether each model was asked about another document alone, as graders are."""
+    shown = [_in_prompt(call, candidates, (request,), question) for request in asked]
+    single = {verified[0][0].text for verified in shown if verified}
+    return (
+        len(single) > 1
+        and all(len(verified) < 2 for verified in shown)
+        and not _feeding(candidates, asked, asked[-1:])
+    )
 
 
 def _of_earlier_turns(

@@ -71,6 +71,71 @@ class TestWriters:
         assert (captured.only.response, captured.ids) == (answer, shown)
 
 
+FIXED = "Sorry, nothing was found in our manual."
+NO = AIMessage("", tool_calls=[{"name": "Grade", "args": {"score": "no"}, "id": "1"}])
+
+
+class TestUnwritten:
+    """An answer that no model wrote: fixed, or in place of one that a model wrote."""
+
+    @pytest.mark.parametrize("together", [False, True], ids=["one by one", "together"])
+    @pytest.mark.parametrize("rewrites", [False, True])
+    @pytest.mark.parametrize(
+        "verdicts",
+        [["no"] * 3, ['{"score": "no"}'] * 3, [NO] * 3, ["Off.", "No use.", "It is not."]],
+    )
+    def test_after_graders(
+        self, captured: Captured, verdicts: list[Any], rewrites: bool, together: bool
+    ) -> None:
+        """No grader's prompt is evidence: the documents are all that were found, not the last."""
+        grader = scripted(*verdicts)
+
+        def ask(question: str) -> str:
+            retrieved = Sections().invoke(question)
+            for documents in [retrieved] if together else [[document] for document in retrieved]:
+                grader.invoke(f"Is this relevant? {joined(documents)}")
+            if rewrites:
+                model("Kettle speed?").invoke(f"Rewrite: {question}")
+            return FIXED
+
+        RunnableLambda(ask).invoke(QUESTION, captured.config)
+
+        assert captured.only.response == FIXED
+        drafted = together and verdicts[0] == "Off."  # which may have been an answer
+        assert captured.found == (["a", "b", "c"], "prompt" if drafted else "dataflow", [])
+
+    @pytest.mark.parametrize("kept", [1, 2])
+    def test_in_place_of_a_models(self, captured: Captured, kept: int) -> None:
+        """A guardrail's refusal has the evidence of the answer that it replaces."""
+        checker = scripted("yes", "no", "no", '{"grounded": false}')
+
+        def ask(question: str) -> str:
+            retrieved = Sections().invoke(question)
+            for document in retrieved:
+                checker.invoke(f"Is this relevant? {document.page_content}")
+            draft = model().invoke(joined(retrieved[:kept])).text
+            checker.invoke(f"Is this grounded? {draft}")
+            return FIXED
+
+        RunnableLambda(ask).invoke(QUESTION, captured.config)
+
+        assert captured.found == (["a", "b"][:kept], "prompt", ["b", "c"][kept - 1 :])
+
+    def test_after_drafts(self, captured: Captured) -> None:
+        """A draft that was refined with each document rests on all of them."""
+        writer = scripted(*(f"Draft number {number} of it." for number in range(3)))
+
+        def ask(question: str) -> str:
+            draft = ""
+            for document in Sections().invoke(question):
+                draft = writer.invoke(f"Refine {draft}: {document.page_content}").text
+            return FIXED
+
+        RunnableLambda(ask).invoke(QUESTION, captured.config)
+
+        assert captured.found == (["a", "b", "c"], "prompt", [])
+
+
 class Wider(State, total=False):
     """State of a graph in which several models write."""
 
