@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from math import isfinite
@@ -247,11 +248,61 @@ def _documents(snapshots: Sequence[Snapshot]) -> tuple[Document, ...]:
 
 
 def distinct(documents: Iterable[Snapshot]) -> list[Snapshot]:
-    """Return the documents without those that repeat an earlier document's header and text."""
-    first: dict[tuple[str | None, str], Snapshot] = {}
+    """Return the documents without those that repeat an earlier one's header and text.
+
+    Two that have ids, and not the same, are two: chunks of overlapping sources, for instance.
+    """
+    first: dict[tuple[str | None, ...], Snapshot] = {}
     for document in documents:
-        first.setdefault((document[4], document[0]), document)
+        key: tuple[str | None, ...] = (document[4], document[0])
+        if key in first and not same_id(first[key], document):
+            key = (*key, document[1])
+        first.setdefault(key, document)
     return list(first.values())
+
+
+def same_id(document: Snapshot, other: Snapshot) -> bool:
+    """Return whether two documents of one text may be one: a copy may lack the id."""
+    return document[1] == other[1] or document[1] is None or other[1] is None
+
+
+def passed_last(
+    shown: Sequence[Snapshot], seen: Sequence[Snapshot], lists: Iterable[Sequence[Snapshot]]
+) -> list[Snapshot]:
+    """Say which documents of one text were shown where more were seen: those passed on last.
+
+    Args:
+        shown: the documents whose texts were shown.
+        seen: all documents that were seen.
+        lists: the lists in which documents were passed on, in order.
+    """
+    left = Counter(document.text for document in seen)
+    number = Counter(document.text for document in shown)
+    left.subtract(number)
+    last: dict[str, list[Snapshot]] = {}
+    for documents in lists if any(left[text] > 0 for text in number) else ():
+        for text in number:
+            same = [each for each in documents if left[text] > 0 and each.text == text]
+            if len(same) >= number[text]:
+                last[text] = same
+    return [last[each.text].pop(0) if each.text in last else each for each in shown]
+
+
+def left_out(retrieved: Sequence[Snapshot], shown: Sequence[Snapshot]) -> list[Snapshot]:
+    """Return the retrieved documents that are not among the shown ones.
+
+    Where more of one text were retrieved than shown, the ids tell which.
+    """
+    by_text: dict[str, list[Snapshot]] = {}
+    for document in shown:
+        by_text.setdefault(document.text, []).append(document)
+    number = Counter(document.text for document in retrieved)
+    return [
+        document
+        for document in retrieved
+        if number[document.text] > len(there := by_text.get(document.text, ()))
+        and not any(same_id(document, other) for other in there)
+    ]
 
 
 # --- Calls in flight, limited in number and age

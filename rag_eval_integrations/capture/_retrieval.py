@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -155,17 +155,15 @@ def gold_by_question(given: object) -> dict[str, tuple[str, ...] | None]:
     }
 
 
-def added_to_block(
-    read: Callable[[], Iterable[tuple[str, object]]], text_of: Callable[[Any], str | None]
-) -> bool:
+def added_to_block(read: Callable[[], Iterable[object]], key_of: Callable[[Any], Hashable]) -> bool:
     """Add documents to the surrounding `capture_call`; return False when there is none.
 
-    A document whose text is already there is not added again. Documents that the app has set to
+    A document that is already there is not added again. Documents that the app has set to
     anything but a list or tuple are left as they are.
 
     Args:
-        read: returns the documents, each after its text.
-        text_of: returns the text of a document that is already there; None for one of another kind.
+        read: returns the documents.
+        key_of: returns a document's text and id; None for an object of another kind.
     """
     block = open_call()
     if block is None:
@@ -173,7 +171,7 @@ def added_to_block(
     with _ADDING:
         there = block.documents
         if there is None or isinstance(there, list | tuple):
-            texts = {text_of(document) for document in there or ()}
-            new = [document for text, document in read() if text not in texts]
+            keys = {key_of(document) for document in there or ()}
+            new = [document for document in read() if key_of(document) not in keys]
             block.documents = [*(there or ()), *new]
     return True

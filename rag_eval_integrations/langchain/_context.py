@@ -14,7 +14,7 @@ from operator import itemgetter
 
 from pydantic import BaseModel
 
-from rag_eval_integrations.capture._calls import Context, Snapshot, distinct
+from rag_eval_integrations.capture._calls import Context, Snapshot, distinct, left_out, passed_last
 from rag_eval_integrations.capture._prompts import PromptPlace, in_order, reached
 from rag_eval_integrations.langchain._documents import (
     documents_of,
@@ -109,7 +109,7 @@ def context_of(
     if call.any_failed:
         sightings = [sighting for sighting in sightings if sighting.run.counts()]
         seen = distinct([*call.given, *(s for sighting in sightings for s in sighting.documents)])
-        candidates = [call.candidates.get(document.text, document) for document in seen]
+        candidates = [call.candidate(document) for document in seen]
     else:
         candidates = list(call.candidates.values())
     if unwritten:
@@ -127,14 +127,34 @@ def context_of(
             return Context(candidates, "prompt", ())
 
     documents, source = _seen(call, sightings, candidates, asked, writers, known, question)
+    if len(documents) < len(candidates):
+        documents = _with_ids(call, documents, candidates, sightings)
     if unwritten and call.asked and source == "retriever":
         source = "dataflow"
-    used = {seen.text for seen in documents}
-    unused = _not_in(used, sightings, candidates) if len(documents) < len(candidates) else ()
+    every = len(documents) == len(candidates)
+    unused = () if every else _not_in(documents, sightings, candidates)
     older = _of_earlier_turns(call, writers, documents)
     if not older:
         return Context(documents, source, unused)
     return Context(distinct([*documents, *older]), source if documents else "prompt", unused)
+
+
+def _with_ids(
+    call: RootRun,
+    documents: Sequence[Snapshot],
+    candidates: Sequence[Snapshot],
+    sightings: Sequence[Sighting],
+) -> list[Snapshot]:
+    """Return the documents with the ids under which their texts were passed on last.
+
+    Of ids that retrievers gave, if there are any: a step that copies documents may make up its own.
+    """
+    known = {seen.id for sighting in sightings if sighting.retrieved for seen in sighting.documents}
+    lists = [
+        [seen for seen in sighting.documents if not known or seen.id in known]
+        for sighting in sightings
+    ]
+    return [*map(call.candidate, passed_last(documents, candidates, lists))]
 
 
 def _one_by_one(
@@ -176,13 +196,13 @@ def context_given(
 
     Seen in the prompt if all of them stand in it whole.
     """
-    verified = _in_prompt(call, distinct(documents), asked, question)
-    whole = documents and len(verified) == len({seen.text for seen in documents})
-    used = {seen.text for seen in documents}
+    several = distinct(documents)
+    verified = _in_prompt(call, several, asked, question)
+    whole = documents and len(verified) == len(several)
     return Context(
         documents,
         ("prompt" if whole and _whole(verified) else "dataflow") if documents else "none",
-        _not_in(used, call.sightings, list(call.candidates.values())),
+        _not_in(documents, call.sightings, list(call.candidates.values())),
     )
 
 
@@ -249,13 +269,14 @@ def _documents_copied(text: str, call: RootRun, asked: Sequence[ModelRequest]) -
 
     They make up half of it at least.
     """
-    inside = [candidate for candidate in call.candidates if candidate and candidate in text]
+    texts = {candidate.text for candidate in call.candidates.values()}
+    inside = [copied for copied in texts if copied and copied in text]
     if 2 * sum(map(len, inside)) < len(text):
         return 0
     plain = text.strip()
-    texts = [(request.written() or "").strip() for request in asked]
+    pieces = [(request.written() or "").strip() for request in asked]
     written = any(
-        (len(piece) >= _MIN_TELLING and piece in plain) or plain in piece for piece in texts
+        (len(piece) >= _MIN_TELLING and piece in plain) or plain in piece for piece in pieces
     )
     return 0 if written else len(inside)
 
@@ -291,13 +312,11 @@ def context_out(call: RootRun, outputs: object) -> Context:
         texts = {seen.text for seen in documents}
         if chosen and {seen.text for seen in chosen} < texts:
             documents, source = chosen, "dataflow"
-    return Context(
-        documents, source, _not_in({document.text for document in documents}, sightings, every)
-    )
+    return Context(documents, source, _not_in(documents, sightings, every))
 
 
 def _not_in(
-    used: set[str], sightings: Sequence[Sighting], candidates: Sequence[Snapshot]
+    used: Sequence[Snapshot], sightings: Sequence[Sighting], candidates: Sequence[Snapshot]
 ) -> list[Snapshot]:
     """Return the retrieved documents that are not among the used ones."""
     retrieved = distinct(
@@ -312,7 +331,7 @@ def _not_in(
             s.text for sighting in sightings if sighting.carried for s in sighting.documents
         } - fresh
         retrieved = [seen for seen in candidates if seen.text not in old]
-    return [seen for seen in retrieved if seen.text not in used]
+    return left_out(retrieved, used)
 
 
 def _seen(

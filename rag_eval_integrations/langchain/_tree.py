@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
-from rag_eval_integrations.capture._calls import Snapshot
+from rag_eval_integrations.capture._calls import Snapshot, same_id
 from rag_eval_integrations.capture._delivery import Hooks
 from rag_eval_integrations.capture._traces import CallTraces
 from rag_eval_integrations.langchain._documents import (
@@ -187,8 +187,9 @@ class RootRun:
         self.earlier: list[tuple[str, str, list[Snapshot]]] = []
         """Name, text and documents of the results in `shown_before`, from `read_earlier` on."""
         self._turn = 0
-        self.candidates: dict[str, Snapshot] = {}
-        """All documents seen, by text, in the order of their first appearance."""
+        self.candidates: dict[str | tuple[str, str], Snapshot] = {}
+        """All documents seen, in the order of their first appearance: by text; further ones of a
+        text, with other ids, by both."""
         self._snapshots: dict[int, tuple[object, str, int, Snapshot]] = {}
         self.question = ""
         self.given: tuple[Snapshot, ...] = ()
@@ -340,7 +341,7 @@ class RootRun:
                 seen = copied(document, text, metadata, score)
                 known = (document, text, len(metadata) if metadata else 0, seen)
                 snapshots[id(document)] = known
-                if self.candidates.setdefault(seen.text, seen) is not seen:
+                if self.candidates.setdefault(self._key(seen), seen) is not seen:
                     self._seen_again(seen)
             taken.append(known[3])
         return tuple(taken)
@@ -368,12 +369,24 @@ class RootRun:
         self.retrievals.append(RetrieverStart(tool, tool.name, ""))
         self.sightings.append(Sighting(tool, (seen,), retrieved=True))
 
+    def candidate(self, seen: Snapshot) -> Snapshot:
+        """Return a document with the score that it had last."""
+        return self.candidates.get(self._key(seen), seen)
+
+    def _key(self, seen: Snapshot) -> str | tuple[str, str]:
+        """Return the key of a document among the candidates."""
+        first = self.candidates.get(seen.text)
+        if first is None or seen.id is None or same_id(first, seen):
+            return seen.text
+        return seen.text, seen.id
+
     def _seen_again(self, seen: Snapshot) -> None:
         """Take the score that a reranker's copy of a document has."""
-        first = self.candidates[seen.text]
+        key = self._key(seen)
+        first = self.candidates[key]
         if first.score is None and seen.score is not None:
             # A copy made by a reranker, which may lack the store's id.
-            self.candidates[seen.text] = Snapshot(
+            self.candidates[key] = Snapshot(
                 seen.text, seen.id or first.id, seen.metadata or first.metadata, seen.score
             )
 

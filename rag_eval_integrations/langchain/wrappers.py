@@ -148,9 +148,7 @@ class EvaluatedRetriever(Captures, BaseRetriever):
             A handler that listens there leaves the run to this wrapper.
             """
             documents = retrieval.documents
-            if added_to_block(
-                lambda: [(document.page_content, document) for document in documents], _text_of
-            ):
+            if added_to_block(lambda: documents, _key_of):
                 return None
             if _seen_by_a_handler(manager):
                 return None
@@ -195,9 +193,10 @@ def _seen_by_a_handler(manager: Manager) -> bool:
     )
 
 
-def _text_of(document: object) -> str | None:
-    """Return a document's text."""
-    return getattr(document, "page_content", None)
+def _key_of(document: object) -> tuple[str, object] | None:
+    """Return a document's text and id."""
+    text = getattr(document, "page_content", None)
+    return None if text is None else (text, getattr(document, "id", None))
 
 
 # --- A runnable that is captured whenever it is called

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rag_eval_integrations.capture._calls import Context, Snapshot, distinct
+from rag_eval_integrations.capture._calls import Context, Snapshot, distinct, left_out, passed_last
 from rag_eval_integrations.capture._prompts import in_order, reached
 from rag_eval_integrations.llama_index._tree import Span, Stage
 from rag_eval_integrations.llama_index._values import part_of, same_text
@@ -69,29 +69,22 @@ def context(
         last: the last prompt, if it alone may show on which documents the answer rests.
     """
     answers = _answers_of_engines(sightings)
-    retrieved = distinct(
-        [
-            seen
-            for sighting in sightings
-            if sighting.span.stage in RETRIEVED_IN
-            for seen in sighting.nodes
-            if seen not in answers
-        ]
-    )
+    retrievals = [each for each in sightings if each.span.stage in RETRIEVED_IN]
+    retrieved = distinct([seen for seen in _latest(retrievals) if seen not in answers])
     if given is not None:
         source: DocumentsFrom = "dataflow" if given or not retrieved else "retriever"
         return Context(given, source, unused(retrieved, given, bodies))
     candidates: Sequence[Snapshot] = distinct(_without_answers(sources, sightings, retrieved))
     if not candidates:
-        # The last snapshot of a text has the score of the last postprocessor.
-        latest = {seen.text: seen for sighting in sightings for seen in sighting.nodes}
-        candidates = _without_answers(list(latest.values()), sightings, retrieved)
+        candidates = _without_answers(_latest(sightings), sightings, retrieved)
     if not candidates:
         return Context((), "retriever" if _retrieved(sightings) else "none", retrieved)
     documents = _in_prompts(candidates, prompts, question, bodies)
     if documents and last is not None:
         documents = _shown_again(documents, prompts, last, question) or documents
     if documents:
+        lists = [sighting.nodes for sighting in sightings]
+        documents = passed_last(documents, candidates, lists)
         return Context(documents, "prompt", unused(retrieved, documents, bodies))
     if sources:
         return Context(candidates, "dataflow", unused(retrieved, candidates, bodies))
@@ -99,6 +92,24 @@ def context(
     documents = distinct(_without_answers(flowed, sightings, retrieved))
     source = "dataflow" if rank > _RANKS["retrieve"] else "retriever"
     return Context(documents, source, unused(retrieved, documents, bodies))
+
+
+def _latest(sightings: Sequence[FoundNodes]) -> list[Snapshot]:
+    """Return each node once, as it was last: with the score of the last postprocessor.
+
+    Retrievers may find one text under several ids; another step that has an id of its own for a
+    known text made a copy.
+    """
+    latest: dict[tuple[str, str | None], Snapshot] = {}
+    first: dict[str, tuple[str, str | None]] = {}
+    for sighting in sightings:
+        for seen in sighting.nodes:
+            key = seen.text, seen.id
+            if key not in latest and sighting.span.stage != "retrieve":
+                key = first.get(seen.text, key)
+            first.setdefault(seen.text, key)
+            latest[key] = seen
+    return list(latest.values())
 
 
 def _in_prompts(
@@ -252,8 +263,7 @@ def unused(
     """Return the retrieved nodes of which no part is among the documents."""
     if retrieved == documents:  # the usual case
         return []
-    texts = {seen.text for seen in documents}
-    absent = [seen for seen in retrieved if seen.text not in texts]
+    absent = left_out(retrieved, documents)
     if not absent:
         return absent
     ids = {seen.id for seen in documents if seen.id is not None}

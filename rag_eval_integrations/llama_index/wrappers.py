@@ -270,7 +270,7 @@ class EvaluatedRetriever(Captures, Wrapper, BaseRetriever):
             """Make snapshots of the retrieved nodes."""
             return [document_snapshot(node, score) for node, score in nodes_of(retrieval.documents)]
 
-        if added_to_block(lambda: [_document(snapshot) for snapshot in distinct(seen())], _text_of):
+        if added_to_block(lambda: map(_document, distinct(seen())), _key_of):
             return None
         if in_captured_call():
             return None
@@ -286,11 +286,11 @@ class EvaluatedRetriever(Captures, Wrapper, BaseRetriever):
         return call.model_copy(update={"relevant_ids": self._gold.get(call.question)})
 
 
-def _document(snapshot: Snapshot) -> tuple[str, Document]:
-    """Make a document of a snapshot, with its text as the key."""
+def _document(snapshot: Snapshot) -> Document:
+    """Make a document of a snapshot."""
     text, name, metadata, score, header = snapshot
-    return text, Document(text=text, id=name, metadata=metadata, score=score, header=header)
+    return Document(text=text, id=name, metadata=metadata, score=score, header=header)
 
 
-def _text_of(document: object) -> str | None:
-    return document.text if isinstance(document, Document) else None
+def _key_of(document: object) -> tuple[str, str | None] | None:
+    return (document.text, document.id) if isinstance(document, Document) else None

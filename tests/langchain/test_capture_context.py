@@ -12,8 +12,12 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnableParallel, RunnablePassthrough
 
+from rag_eval_integrations import capture_call
+from rag_eval_integrations.langchain import EvaluatedRetriever
+from rag_eval_integrations.records import RagCall
+
 from .apps import QUESTION, scripted
-from .conftest import ANSWER, PROMPT, Captured, Sections, joined, model, rag_chain, sections
+from .conftest import ANSWER, PROMPT, Captured, Sections, ids, joined, model, rag_chain, sections
 
 
 def texts(captured: Captured) -> list[str]:
@@ -73,6 +77,59 @@ class TestNestedRetrievers:
         rag_chain(both | (lambda lists: lists["y"] + lists["x"])).invoke(QUESTION, captured.config)
 
         assert captured.found == (["a", "b", "c"], "prompt", ["none"])
+
+
+SAME = "The kettle boils in four minutes."
+TWINS = [
+    Document(SAME, id="a1"), Document(SAME, id="a2"), Document("The lid opens by hand.", id="lid")
+]  # fmt: skip
+BOTH = RunnableParallel(x=Sections(found=TWINS[:1]), y=Sections(found=TWINS[1:]))
+
+
+def copies(retrieved: list[Document]) -> list[Document]:
+    return [Document(found.page_content, id=f"new {found.id}") for found in retrieved]
+
+
+class TestTwins:
+    """Chunks with one text and two ids, of sources that overlap or were stored twice."""
+
+    @pytest.mark.parametrize(
+        ("retriever", "shown", "left_out"),
+        [
+            (Sections(found=TWINS), ["a1", "a2", "lid"], []),
+            (BOTH | (lambda lists: lists["x"] + lists["y"]), ["a1", "a2", "lid"], []),
+            (Sections(found=TWINS) | (lambda found: found[1:2]), ["a2"], ["a1", "lid"]),
+            (Sections(found=TWINS) | (lambda found: found[::2]), ["a1", "lid"], ["a2"]),
+            (Sections(found=TWINS[1:]) | RunnableLambda(copies), ["a2", "lid"], []),
+        ],
+        ids=["one list", "two lists", "the second chosen", "the first chosen", "copied"],
+    )
+    def test_both_have_their_ids(
+        self, captured: Captured, retriever: Any, shown: list[str], left_out: list[str]
+    ) -> None:
+        """Each is a document; where the prompt has the text once, it is the one passed on last."""
+        rag_chain(retriever).invoke(QUESTION, captured.config)
+
+        assert captured.found == (shown, "prompt", left_out)
+
+    @pytest.mark.parametrize("hook", [None, lambda inputs, outputs: TWINS])
+    def test_without_a_prompt(self, hook: Any) -> None:
+        """So where no model was asked, and where the user's hook says what was shown."""
+        captured = Captured(documents=hook)
+        chain: Any = RunnableLambda(lambda _: Sections(found=TWINS).invoke("q"))
+        chain.invoke("q", captured.config)
+
+        assert (captured.ids, captured.left_out) == (["a1", "a2", "lid"], [])
+
+    def test_in_a_block(self) -> None:
+        """Of wrapped retrievers as well, each id once."""
+        calls: list[RagCall] = []
+        with capture_call(calls.append, QUESTION):
+            for found in (TWINS[:1], TWINS[1:], TWINS):
+                EvaluatedRetriever(Sections(found=found), calls.append).invoke(QUESTION)
+
+        (call,) = calls
+        assert ids(call.documents) == ["a1", "a2", "lid"]
 
 
 FROM_INPUT: Any = RunnablePassthrough.assign(context=lambda given: joined(given["context"]))

@@ -98,6 +98,66 @@ class TestOwnPrompts:
         assert captured.found == (["a", "b"], "prompt", ["c"])
 
 
+SAME = "The kettle boils in four minutes."
+
+
+def twins() -> list[TextNode]:
+    return [
+        TextNode(id_="a1", text=SAME),
+        TextNode(id_="a2", text=SAME),
+        TextNode(id_="lid", text="The lid opens by hand."),
+    ]
+
+
+class TestTwins:
+    """Nodes with one text and two ids, of sources that overlap or were stored twice."""
+
+    def test_of_an_engine(self, captured: Captured) -> None:
+        """Each is a document."""
+        engine(Sections(twins())).query(QUESTION)
+
+        assert captured.found == (["a1", "a2", "lid"], "prompt", [])
+
+    @pytest.mark.parametrize(
+        ("choose", "shown", "left_out"),
+        [
+            (lambda nodes: nodes, ["a1", "a2", "lid"], []),
+            (lambda nodes: nodes[1:2], ["a2"], ["a1", "lid"]),
+            (lambda nodes: nodes[::2], ["a1", "lid"], ["a2"]),
+        ],
+    )
+    @pytest.mark.parametrize("parts", [1, 2])
+    def test_of_an_own_prompt(
+        self, captured: Captured, choose: Any, shown: list[str], left_out: list[str], parts: int
+    ) -> None:
+        """Where it has the text once, it is the one passed on last."""
+
+        def answer(question: str) -> str:
+            lists = [twins()] if parts == 1 else [twins()[:1], twins()[1:]]
+            nodes = [node for part in lists for node in Sections(part).retrieve(question)]
+            chosen = Chooses(choose=choose).postprocess_nodes(nodes)
+            return say("\n".join(node.get_content() for node in chosen) + question)
+
+        Own(answer=answer).query(QUESTION)
+
+        assert captured.found == (shown, "prompt", left_out)
+
+    def test_of_a_copy(self, captured: Captured) -> None:
+        """A node that a step makes of another, with an id of its own, is not one more."""
+
+        def copied(nodes: list[NodeWithScore]) -> list[NodeWithScore]:
+            return [NodeWithScore(node=TextNode(id_="new", text=nodes[0].text), score=0.75)]
+
+        def answer(question: str) -> str:
+            nodes = Sections(twins()[:1]).retrieve(question)
+            chosen = Chooses(choose=copied).postprocess_nodes(nodes)
+            return say(f"{chosen[0].text} {say(nodes[0].text)} {question}")
+
+        Own(answer=answer).query(QUESTION)
+
+        assert captured.found == (["new"], "prompt", [])
+
+
 class TestResults:
     @pytest.mark.filterwarnings("ignore::DeprecationWarning")
     async def test_nodes_in_a_workflows_result(self, captured: Captured) -> None:
