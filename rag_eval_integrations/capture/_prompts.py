@@ -358,6 +358,102 @@ def _escaped(text: str, prompt: _Prompt, others: Sequence[str]) -> int | None:
     return None
 
 
+# --- What a prompt writes in front of a text from its metadata
+
+
+_HEADER_LINES = 3
+_HEADER_CHARACTERS = 300
+_TELLING_VALUE = 4  # characters from which a value tells by itself where a text comes from
+_BETWEEN = " \t:=\"'([#*|>"  # a name and its value
+
+Mark = tuple[str, str]
+"""Name and value of an entry of metadata, in lower case."""
+
+
+def headers(
+    texts: Sequence[str],
+    metadata: Sequence[Mapping[str, object]],
+    messages: Iterable[str],
+    others: Sequence[str],
+) -> dict[int, str]:
+    """Return what a prompt says of texts' metadata right in front of them.
+
+    It begins with the first of the three lines in front that has a value which tells by itself, or
+    an entry's name and value. It has at most 300 characters and ends where another text does. A
+    line that says more of the text before it is that one's.
+
+    Args:
+        texts: the documents' texts.
+        metadata: the documents' metadata.
+        messages: the messages of the prompt.
+        others: the question and the earlier turns.
+
+    Returns:
+        Number of a text → its header, for those that have one.
+    """
+    marks = [_marks(each) for each in metadata]
+    in_front: dict[int, str] = {}
+    for message in messages if any(marks) else ():
+        spans = []
+        behind = 0
+        for i, text in enumerate(texts):
+            text = text.strip()
+            start = message.find(text, behind)
+            start = message.find(text) if start < 0 < behind else start
+            if start >= 0 and len(text) >= _WORDY:
+                behind = start + len(text)
+                spans.append((start, behind, i))
+        if spans:
+            quoted = _occurrences(others, message)
+            spans += [(*span, -1) for span in zip(quoted.starts, quoted.ends, strict=True)]
+        claimed, before = 0, -1
+        for start, end, i in sorted(spans):
+            space = message[max(claimed, start - _HEADER_CHARACTERS) : start]
+            if i >= 0 and marks[i] and not space.isspace():
+                header = _header(space, marks[i], marks[before] if before >= 0 else ())
+                if header:
+                    in_front.setdefault(i, header)
+            claimed, before = max(claimed, end), i
+    return in_front
+
+
+def _marks(metadata: Mapping[str, object]) -> list[Mark]:
+    """Return the entries that are a text or a number, with the last part of a path as one more."""
+    marks = []
+    for key, value in metadata.items():
+        shown = str(value).strip().lower() if type(value) in (str, int, float) else ""
+        if shown:
+            marks.append((key.lower().replace("_", " "), shown))
+        if last := shown.rpartition("/")[2] if "/" in shown else "":
+            marks.append(("", last))
+    return marks
+
+
+def _header(space: str, own: Sequence[Mark], other: Sequence[Mark]) -> str | None:
+    """Return the lines of a space in front of a text, from the first that is of its metadata."""
+    whole = space.lower()
+    if not any([value in whole for _, value in own]):  # the usual case
+        return None
+    lines = [line for line in space.splitlines() if line.strip()][-_HEADER_LINES:]
+    footer = space.partition("\n\n")[0].splitlines()
+    for n, line in enumerate(lines):
+        low = line.lower()
+        says = sum(_says(low, *mark) for mark in own)
+        theirs = sum(_says(low, *mark) for mark in other)
+        if says and says + (line not in footer) > theirs:
+            return "\n".join(lines[n:]).strip()
+    return None
+
+
+def _says(line: str, name: str, value: str) -> bool:
+    """Return whether a line has a value that tells by itself, or an entry's name and value."""
+    if len(value) >= _TELLING_VALUE and not value.replace(".", "").isdigit() and value in line:
+        return True
+    start = line.replace("_", " ").find(name) if name else -1
+    rest = line[start + len(name) :].lstrip(_BETWEEN) if start >= 0 else ""
+    return rest.startswith(value) and not rest[len(value) :][:1].isalnum()
+
+
 # --- Texts of which a prompt holds pieces: cut, reworded, without markup, or in other case
 
 

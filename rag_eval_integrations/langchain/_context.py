@@ -15,7 +15,7 @@ from operator import itemgetter
 from pydantic import BaseModel
 
 from rag_eval_integrations.capture._calls import Context, Snapshot, distinct, left_out, passed_last
-from rag_eval_integrations.capture._prompts import PromptPlace, in_order, reached
+from rag_eval_integrations.capture._prompts import PromptPlace, headers, in_order, reached
 from rag_eval_integrations.langchain._documents import (
     documents_of,
     single_documents,
@@ -124,7 +124,7 @@ def context_of(
             else [text for request in writers for text in request.prompt]
         )
         if in_order([seen.text for seen in candidates], prompt, question):  # the usual case
-            return Context(candidates, "prompt", ())
+            return Context(_headed(call, candidates, writers, question), "prompt", ())
 
     documents, source = _seen(call, sightings, candidates, asked, writers, known, question)
     if len(documents) < len(candidates):
@@ -133,10 +133,29 @@ def context_of(
         source = "dataflow"
     every = len(documents) == len(candidates)
     unused = () if every else _not_in(documents, sightings, candidates)
-    older = _of_earlier_turns(call, writers, documents)
-    if not older:
-        return Context(documents, source, unused)
-    return Context(distinct([*documents, *older]), source if documents else "prompt", unused)
+    if older := _of_earlier_turns(call, writers, documents):
+        source = source if documents else "prompt"
+        documents = distinct([*documents, *older])
+    return Context(_headed(call, documents, writers, question), source, unused)
+
+
+def _headed(
+    call: RootRun,
+    documents: Sequence[Snapshot],
+    writers: Sequence[ModelRequest],
+    question: str,
+) -> Sequence[Snapshot]:
+    """Give documents as header what the app wrote in front of them from their metadata."""
+    if not any(seen.metadata for seen in documents):
+        return documents
+    others = [text for text in (question, *(turn.content for turn in call.history)) if text]
+    texts, metadata = [seen.text for seen in documents], [seen.metadata for seen in documents]
+    messages = [text for request in writers for text in request.prompt]
+    in_front = headers(texts, metadata, messages, others)
+    return [
+        seen._replace(header=in_front[number]) if number in in_front else seen
+        for number, seen in enumerate(documents)
+    ]
 
 
 def _with_ids(
