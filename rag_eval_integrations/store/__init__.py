@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from rag_eval_integrations._lazy import lazy
 
 if TYPE_CHECKING:
-    from rag_eval_integrations.store.database import MeanOfPeriod, Store
+    from rag_eval_integrations.store._scores import MeanOfPeriod
+    from rag_eval_integrations.store.database import Store
     from rag_eval_integrations.store.spool import Spool
 
 __all__ = ["MeanOfPeriod", "Spool", "Store"]
@@ -19,7 +20,8 @@ __all__ = ["MeanOfPeriod", "Spool", "Store"]
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        "database": ["MeanOfPeriod", "Store"],
+        "_scores": ["MeanOfPeriod"],
+        "database": ["Store"],
         "spool": ["Spool"],
     },
 )

@@ -31,7 +31,7 @@ from trace_tools import running as tools_running
 
 from rag_eval_integrations import RagCall, Spool
 from rag_eval_integrations.metrics import TRACE_SCORES
-from rag_eval_integrations.store import Store, _worker, database
+from rag_eval_integrations.store import Store, _transactions, _worker, database
 from rag_eval_integrations.testing import labels_reply
 
 from .conftest import in_process
@@ -168,7 +168,7 @@ def test_calls_of_killed_workers_are_judged_by_the_next(
         assert calls <= len(server.requests) <= calls + kills * at_once, f"seed {seed}"
 
 
-SCHEMA = len(database._STATEMENTS)
+SCHEMA = len(_transactions.STATEMENTS)
 UNREADABLE = "UPDATE rag_call SET body = '{{\"soon\": 1}}' WHERE id = {}"
 
 
@@ -461,7 +461,7 @@ def test_the_store_and_its_options_are_checked_first(
     rag_eval: Command, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """In one line that names the place: no folder, no room to write, a locked file, a wrong time."""
-    monkeypatch.setattr(database, "_BUSY", 0.0)
+    monkeypatch.setattr(_transactions, "_BUSY", 0.0)
     once = ("worker", "--once", "--store")
     for where in ("none/e.db", "/proc/e.db"):
         done = rag_eval(*once, where, code=2)

@@ -1,0 +1,111 @@
+"""What a store holds: evaluations, their means, counts of calls by state, and costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rag_eval_integrations.records import Evaluation, from_line
+from rag_eval_integrations.store._scores import MEANS, MeanOfPeriod, means_of
+from rag_eval_integrations.store._transactions import Database
+
+_PAGE = 500
+
+
+class ReadableStore(Database):
+    """A store as pages and commands read it."""
+
+    def now(self) -> float:
+        """Return the moment by the store's clock, in seconds since 1970.
+
+        That is PostgreSQL's own, or this machine's for SQLite.
+        """
+        return float(self._read("SELECT {now}")[0][0])
+
+    def evaluations(self, since: float = 0.0) -> Iterator[Evaluation]:
+        """Yield evaluations in the order in which they were recorded.
+
+        Args:
+            since: only of calls that were submitted at this moment or later, in seconds since 1970.
+        """
+        sql = "SELECT id, line FROM rag_evaluation WHERE at >= :since AND id > :last ORDER BY id"
+        yield from (from_line(Evaluation, row[1]) for row in self._pages(sql, since=since))
+
+    def failing(self, since: float, most: int) -> list[Evaluation]:
+        """Return the evaluations of the newest failing calls, the newest first.
+
+        A call fails where it shows a pattern that is not healthy, or a score is below its
+        threshold.
+
+        Args:
+            since: only of calls that were submitted at this moment or later, in seconds since 1970.
+            most: number of evaluations at most.
+        """
+        sql = "SELECT line FROM rag_evaluation WHERE at >= :since AND failing IS NOT NULL"
+        rows = self._read(f"{sql} ORDER BY at DESC LIMIT :most", since=since, most=most)
+        return [from_line(Evaluation, line) for (line,) in rows]
+
+    def means(
+        self, since: float, until: float | None = None, *, step: float | None = None
+    ) -> list[MeanOfPeriod]:
+        """Work out the mean of each score over the calls of a time, by its maker.
+
+        Ordered by period. Calls without a value count for the only judge that gave values, else by
+        their own maker.
+
+        Args:
+            since: begin of the time, in seconds since 1970.
+            until: end of the time; None for now.
+            step: seconds of a period; None for one period.
+        """
+        until = self.now() if until is None else until
+        rows = self._read(
+            MEANS, since=since, until=until, step=step or max(until - since, 1e-9) * 2
+        )
+        return means_of(rows, since, step or 0.0)
+
+    def counts(self, since: float = 0.0) -> list[tuple[str, str, int]]:
+        """Count the calls that were submitted since a moment: state, reason and number.
+
+        States are `judged`, `due`, `parked` and `left_out`, and `refused` for those that no spool
+        took. The largest numbers come first; the reason is empty where there is none.
+        """
+        rows = self._read(
+            "SELECT state, coalesce(why, ''), count(*) FROM rag_call WHERE at >= :since "
+            "GROUP BY 1, 2 UNION ALL SELECT 'refused', why, sum(calls) FROM rag_refusal "
+            "WHERE at >= :since GROUP BY 1, 2",
+            since=since,
+        )
+        return sorted(
+            ((state, why, int(n)) for state, why, n in rows), key=lambda row: (-row[2], *row)
+        )
+
+    def evaluators(self) -> list[tuple[str, str, int, float | None, float | None]]:
+        """List judges: name, fingerprint, evaluations, mean seconds and mean US dollars.
+
+        Those with the most evaluations come first. A mean is None where nothing is known for it.
+        """
+        return [
+            tuple(row)
+            for row in self._read(
+                "SELECT judge, fingerprint, count(*), avg(seconds), avg(usd) FROM rag_evaluation "
+                "GROUP BY 1, 2 ORDER BY 3 DESC"
+            )
+        ]
+
+    def spent(self, since: float) -> float:
+        """Sum up the US dollars of evaluations that were recorded since a moment.
+
+        0 where none has a known price.
+        """
+        rows = self._read(
+            "SELECT sum(usd) FROM rag_evaluation WHERE finished >= :since", since=since
+        )
+        return float(rows[0][0] or 0.0)
+
+    def _pages(self, sql: str, **values: Any) -> Iterator[Any]:
+        """Yield the rows of a query page by page; it orders by its first column, behind `:last`."""
+        last = 0
+        while rows := self._read(f"{sql} LIMIT :most", last=last, most=_PAGE, **values):
+            yield from rows
+            last = rows[-1][0]
