@@ -443,6 +443,7 @@ class InStore:
     store: str = _input(
         "The store: a path, sqlite:///PATH or postgresql://USER@HOST/NAME.",
         metavar="URL",
+        envvar="RAG_EVAL_STORE",
         default=MISSING,
     )
 

@@ -9,12 +9,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rag_eval_integrations import _process, _target
-from rag_eval_integrations._contain import words_of
-from rag_eval_integrations.errors import ConfigurationError, extra, without_secrets
+from rag_eval_integrations.errors import ConfigurationError, extra
 from rag_eval_integrations.models.caching import switch_to_wal
+from rag_eval_integrations.store._address import address_of
+from rag_eval_integrations.store._failures import failure_of
 
 if TYPE_CHECKING:
-    from sqlalchemy import Engine
+    from sqlalchemy import URL, Engine
 
 _BUSY = 30.0
 
@@ -67,14 +68,14 @@ class Database(_process.ProcessObserver):
     def __init__(self, where: str | os.PathLike[str]) -> None:
         with extra("store", "SQLAlchemy"):
             import sqlalchemy  # noqa: PLC0415  # takes .2 s
-        text = where if isinstance(where, str) else str(_target.path_from(where, "store"))
-        self.name = without_secrets(text)
+        self._address = address_of(where)
+        self.name = self._address.name
         """The path or URL, without secrets."""
         self._text = sqlalchemy.text
-        self._errors = sqlalchemy.exc
-        self._sqlite = "://" not in text or text.startswith("sqlite:///")
-        make = self._on_sqlite if self._sqlite else self._on_postgresql
-        self._engine = make(text.removeprefix("sqlite:///"))
+        self._error = sqlalchemy.exc.DBAPIError
+        url = self._address.url
+        self._sqlite = url is None
+        self._engine = _on_sqlite(self._address.path) if url is None else _on_postgresql(url)
         self._words = _SQLITE if self._sqlite else _POSTGRESQL
         try:
             self._migrate()
@@ -97,48 +98,6 @@ class Database(_process.ProcessObserver):
     def after_fork(self) -> None:
         """Leave the parent's connections to the parent."""
         self._engine.dispose(close=False)
-
-    def _on_sqlite(self, text: str) -> Engine:
-        """Make the engine of an SQLite file; the file is created, for its owner only, if absent."""
-        from sqlalchemy import URL, create_engine, event  # noqa: PLC0415  # as above
-
-        path = _target.resolved(text, "store")
-        if not path.exists():
-            os.close(_target.create(path))  # private; SQLite gives its log the same mode
-        engine = create_engine(
-            URL.create("sqlite", database=str(path)),
-            connect_args={"timeout": _BUSY, "isolation_level": None},
-            hide_parameters=True,
-        )
-
-        @event.listens_for(engine, "connect")
-        def prepare(connection: Any, _: object) -> None:
-            """Set up a connection: write-ahead log, and every commit forced to the disk."""
-            switch_to_wal(connection)
-            connection.execute("PRAGMA synchronous = FULL")
-
-        return engine
-
-    def _on_postgresql(self, text: str) -> Engine:
-        """Make the engine of a PostgreSQL address.
-
-        Raises:
-            ConfigurationError: it is not such an address.
-            MissingDependencyError: the extra `postgres` is not installed.
-        """
-        from sqlalchemy import create_engine, make_url  # noqa: PLC0415  # as above
-
-        try:
-            url = make_url(text)
-        except self._errors.ArgumentError:
-            url = None
-        if url is None or url.get_backend_name() != "postgresql":
-            why = "use a path, sqlite:///PATH or postgresql://USER@HOST/NAME"
-            raise ConfigurationError("store", text, why)
-        with extra("postgres", "psycopg"):
-            return create_engine(
-                url.set(drivername="postgresql+psycopg"), pool_pre_ping=True, hide_parameters=True
-            )
 
     def _migrate(self) -> None:
         """Bring the schema to this version, in one transaction; creates it in a new database.
@@ -171,9 +130,11 @@ class Database(_process.ProcessObserver):
     def _running(self, *, writing: bool) -> Iterator[Callable[..., Any]]:
         """Run statements, in one transaction if they write, which is committed at the end.
 
-        A database that cannot be used is an `OSError`, without the texts of the statement.
+        Raises:
+            ConfigurationError: the server refuses the user, or there is no such database.
+            UnavailableError: it cannot be used now.
+            OSError: it cannot be used.
         """
-        errors = self._errors
         try:
             with self._engine.connect() as connection:
                 if writing and self._sqlite:
@@ -188,14 +149,48 @@ class Database(_process.ProcessObserver):
 
                 yield run
                 connection.commit()
-        except errors.DBAPIError as error:
-            unusable = isinstance(error, errors.OperationalError | errors.InterfaceError)
-            if unusable or error.connection_invalidated or type(error) is errors.DatabaseError:
-                raise OSError(f"{self.name}: {words_of(error.orig or error)}") from None
-            raise
+        except self._error as error:
+            failure = failure_of(error, self._address)
+            if failure is None:
+                raise
+            raise failure from None
 
     def _read(self, sql: str, **values: Any) -> Sequence[Any]:
         """Return the rows of a query."""
         with self._running(writing=False) as run:
             rows: Sequence[Any] = run(sql, **values).all()
             return rows
+
+
+def _on_sqlite(name: str) -> Engine:
+    """Make the engine of an SQLite file; the file is created, for its owner only, if absent."""
+    from sqlalchemy import URL, create_engine, event  # noqa: PLC0415  # as above
+
+    path = _target.resolved(name, "store")
+    if not path.exists():
+        os.close(_target.create(path))  # private; SQLite gives its log the same mode
+    engine = create_engine(
+        URL.create("sqlite", database=str(path)),
+        connect_args={"timeout": _BUSY, "isolation_level": None},
+        hide_parameters=True,
+    )
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: Any, _: object) -> None:
+        """Set up a connection: write-ahead log, and every commit forced to the disk."""
+        switch_to_wal(connection)
+        connection.execute("PRAGMA synchronous = FULL")
+
+    return engine
+
+
+def _on_postgresql(url: URL) -> Engine:
+    """Make the engine of a PostgreSQL database.
+
+    Raises:
+        MissingDependencyError: the extra `postgres` is not installed.
+    """
+    from sqlalchemy import create_engine  # noqa: PLC0415  # as above
+
+    with extra("postgres", "psycopg"):
+        return create_engine(url, pool_pre_ping=True, hide_parameters=True)
