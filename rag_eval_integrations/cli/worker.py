@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
 from rag_eval_integrations import _loop
-from rag_eval_integrations._visible import counted
+from rag_eval_integrations._visible import LogOnce, counted, logger_of
 from rag_eval_integrations.cli._arguments import Scoring, WorkerOptions
 from rag_eval_integrations.cli._judges import WatchedModel, judge_of
 from rag_eval_integrations.cli._options import metrics_from
@@ -19,6 +20,7 @@ from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges._named import asks_endpoint
 from rag_eval_integrations.sinks import JsonlSink, LoggingSink, Sink
 from rag_eval_integrations.store import Store
+from rag_eval_integrations.store._failures import PATIENCE, UnavailableError
 from rag_eval_integrations.store._worker import StorePermits, Worker
 
 _OTHER_SINKS = "log", "a name that ends in .jsonl"
@@ -28,26 +30,33 @@ def worker(options: WorkerOptions) -> int:
     """Judge the calls of a store until SIGTERM or Ctrl-C, and return the exit code.
 
     Returns:
-        With `once`, 1 if calls were tried in vain and none was judged; else 0.
+        With `once`, 1 if calls were tried in vain and none was judged, or the database was away for
+        a minute; else 0.
 
     Raises:
         ConfigurationError: for options that cannot work.
         OSError: when the store cannot be used.
     """
     sinks = [_sink(word) for word in options.to or ()]
-    with contextlib.closing(Store(options.store)) as store:
-        working = Worker(
-            store,
-            evaluator_of(options, store),
-            [path.absolute() for path in options.spool or ()],
-            sinks,
-            sample_rate=options.sample_rate,
-            per_minute=options.per_minute,
-            dollars_per_day=options.dollars_per_day,
-            max_concurrency=options.max_concurrency,
-        )
-        with _drained(working):
-            _loop.run(working.run(once=options.once))
+    try:
+        with contextlib.closing(_opened(options)) as store:
+            working = Worker(
+                store,
+                evaluator_of(options, store),
+                [path.absolute() for path in options.spool or ()],
+                sinks,
+                sample_rate=options.sample_rate,
+                per_minute=options.per_minute,
+                dollars_per_day=options.dollars_per_day,
+                max_concurrency=options.max_concurrency,
+            )
+            with _drained(working):
+                _loop.run(working.run(once=options.once))
+    except UnavailableError as error:
+        if not options.once:
+            raise
+        print_stderr(f"rag-eval: {error}")
+        return 1
     counts = working.counts
     print_stderr(
         f"{counted(counts['imported'], 'call')} imported, {counts['judged']:,} judged, "
@@ -55,6 +64,23 @@ def worker(options: WorkerOptions) -> int:
         f"{counts['parked']:,} parked"
     )
     return int(options.once and not counts["judged"] and counts["due"] + counts["parked"] > 0)
+
+
+def _opened(options: WorkerOptions) -> Store:
+    """Open the store; wait for a database that is away, and say so once per kind of failure.
+
+    Raises:
+        UnavailableError: with `once`, it was away for a minute.
+    """
+    failures, began = LogOnce(logger_of("rag_eval_integrations.store")), time.monotonic()
+    while True:
+        try:
+            return Store(options.store)
+        except UnavailableError as error:
+            if options.once and time.monotonic() - began > PATIENCE:
+                raise
+            failures.log(error.kind, "%s; tried again every second, and logged once", error)
+            time.sleep(1.0)
 
 
 def _sink(word: str) -> Sink:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
+PATIENCE = 60.0
+"""Seconds for which a worker that ends by itself (`--once`) waits for a database."""
 _PASSING = (
     "08", "25006", "40", "53", "55", "57", "58",
     "SQLITE_BUSY", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_LOCKED",

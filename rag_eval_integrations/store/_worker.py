@@ -16,6 +16,7 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from math import inf
 from pathlib import Path
 from typing import TypeVar
 
@@ -35,6 +36,7 @@ from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.records import Evaluation, RagCall
 from rag_eval_integrations.sinks import Sink
+from rag_eval_integrations.store._failures import PATIENCE, kind_of
 from rag_eval_integrations.store.database import (
     BACKOFF,
     LEASE,
@@ -186,6 +188,7 @@ class Worker:
         self._name = new_uid()
         self._spent = 0.0
         self._stopping = False
+        self._patience = inf
         self.counts: Counter[str] = Counter()
         """Calls by what became of them, and those that were `imported`."""
 
@@ -199,12 +202,14 @@ class Worker:
         At the end, the sinks have up to 30 seconds each for what they have not written.
 
         Args:
-            once: import what is there, and end when no call is due any more.
+            once: import what is there, and end when no call is due any more; wait for the database
+                for a minute at most.
 
         Raises:
             ConfigurationError: a spool is another user's.
-            OSError: the store cannot be used and `stop` was called.
+            OSError: the store cannot be used and `stop` was called, or a minute is over.
         """
+        self._patience = PATIENCE if once else inf
         await self._patiently(self._import_all)
         helpers = [asyncio.create_task(self._every(LEASE / 3, self._store.renew, self._name))]
         if not once:
@@ -306,19 +311,20 @@ class Worker:
     async def _patiently(self, work: Callable[..., T], *args: object) -> T:
         """Do something with the database in a thread, once a second until it can be done.
 
-        Failures are logged once per message.
+        Failures are logged once per kind.
 
         Raises:
-            OSError: it failed, and `stop` was called.
+            OSError: it failed, and `stop` was called or the worker's patience is over.
             Exception: any other failure, at once.
         """
+        began = time.monotonic()
         while True:
             try:
                 return await asyncio.to_thread(work, *args)
             except OSError as error:
-                if self._stopping:
+                if self._stopping or time.monotonic() - began > self._patience:
                     raise
                 words = visible(words_of(error))
                 message = "%s; tried again every second, and logged once"
-                self._failures.log(("store", words), message, words)
+                self._failures.log(("store", kind_of(error)), message, words)
                 await asyncio.sleep(1.0)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from rag_eval_integrations.metrics import diagnose
 from rag_eval_integrations.records import Evaluation, RagCall, from_line, to_line, whole_text
+from rag_eval_integrations.store._failures import repeated
 from rag_eval_integrations.store._reading import ReadableStore
 from rag_eval_integrations.store._scores import record_scores
 from rag_eval_integrations.store.spool import Redact, Refusal, SpooledCall, new_uid, redacted
@@ -106,6 +107,7 @@ class Store(ReadableStore):
         """Submit a call; handlers call the store in this form."""
         self.submit(call)
 
+    @repeated
     def add(self, calls: Sequence[SpooledCall], refusals: Sequence[Refusal] = ()) -> None:
         """Write calls and counts of refused calls; those that are there already are left alone.
 
@@ -130,6 +132,7 @@ class Store(ReadableStore):
 
     # --- The queue
 
+    @repeated
     def claim(self, worker: str, most: int) -> list[ClaimedCall]:
         """Give a worker the calls that are due longest, for the time of a lease.
 
@@ -156,16 +159,18 @@ class Store(ReadableStore):
             ).all()  # fmt: skip
         return [ClaimedCall(*row) for row in rows]
 
+    @repeated
     def renew(self, worker: str) -> None:
         """Begin the leases of a worker's calls anew."""
         with self._running(writing=True) as run:
-            run(
-                "UPDATE rag_call SET not_before = {now} + :lease "
-                "WHERE state = 'due' AND lease_by = :worker",
+            run(  # in the order of `settle`: two that lock rows crosswise wait for each other
+                "UPDATE rag_call SET not_before = {now} + :lease WHERE id IN (SELECT id FROM "
+                "rag_call WHERE state = 'due' AND lease_by = :worker ORDER BY id {lock})",
                 lease=LEASE,
                 worker=worker,
             )
 
+    @repeated
     def settle(self, outcomes: Sequence[Outcome], worker: str | None = None) -> list[Evaluation]:
         """Record what became of calls, in one transaction.
 
@@ -180,7 +185,7 @@ class Store(ReadableStore):
         recorded, makers = [], dict(self._makers)
         whose = "state <> 'due'" if worker is None else "state = 'due' AND lease_by = :worker"
         with self._running(writing=True) as run:
-            for outcome in outcomes:
+            for outcome in sorted(outcomes, key=lambda outcome: outcome.call.id):
                 settled = run(
                     "UPDATE rag_call SET state = :state, why = :why, lease_by = NULL, "
                     f"not_before = {{now}} + :wait WHERE id = :id AND {whose}",
@@ -212,6 +217,7 @@ class Store(ReadableStore):
         record_scores(run, row[0], call.at, evaluation, makers)
         return [evaluation]
 
+    @repeated
     def retry(self) -> int:
         """Make all parked calls due now, with all of their tries; return their number."""
         with self._running(writing=True) as run:
@@ -221,6 +227,7 @@ class Store(ReadableStore):
             ).rowcount
         return done
 
+    @repeated
     def prune(self, before: float) -> int:
         """Delete calls that were submitted before a moment, with their evaluations.
 
@@ -235,6 +242,7 @@ class Store(ReadableStore):
                 done: int = run(f"DELETE FROM {table} WHERE at < :before", before=before).rowcount
         return done  # calls are the last
 
+    @repeated
     def take_permit(self, name: str, spacing: float) -> float:
         """Count a start within a limit that all workers share: one per so many seconds.
 

@@ -63,6 +63,28 @@ class Cluster:
         """Tell it to end at once, whatever is connected; its files are not needed any more."""
         self._run("pg_ctl", "-m", "immediate", "-W", "stop")
 
+    def execute(self, *statements: str, database: str = "postgres") -> None:
+        """Run statements of an administrator."""
+        import psycopg  # of an extra
+
+        where = f"host={self._folder} user=tester dbname={database}"
+        with psycopg.connect(where, autocommit=True) as connection:
+            for statement in statements:
+                connection.execute(statement.encode())
+
+    def make_read_only(self, name: str, read_only: bool) -> None:
+        """Have a database take nothing, as after a failover to a standby, or end that."""
+        self.execute(
+            f"ALTER DATABASE {name} SET default_transaction_read_only = {read_only}",
+            f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'",
+        )
+
+    def ask_for_password(self, role: str, password: str) -> None:
+        """Make a user that has to give a password."""
+        rules = self._folder / "data" / "pg_hba.conf"
+        rules.write_text(f"local all {role} scram-sha-256\n{rules.read_text()}")
+        self.execute(f"CREATE ROLE {role} LOGIN PASSWORD '{password}'", "SELECT pg_reload_conf()")
+
     def database(self, name: str) -> str:
         """Make an empty database and return its URL."""
         createdb = _bin() / "createdb"
