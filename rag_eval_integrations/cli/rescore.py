@@ -41,7 +41,7 @@ def rescore(options: RescoreOptions) -> int:
         OSError: when the store cannot be used.
     """
     filters = Filters(options.where)
-    with closing(Store(options.store)) as store:
+    with closing(Store(options.store, create=False)) as store:
         watched: list[WatchedModel] = []
         evaluator = evaluator_of(options, store, watched)
         since = moment(options.since, "--since", store.now())

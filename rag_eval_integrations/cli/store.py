@@ -62,7 +62,7 @@ def moment(text: str | None, option: str, now: float) -> float:
 
 def info(options: StoreInfoOptions) -> int:
     """Print how many calls are in which state and why, and what each evaluator made and took."""
-    with closing(Store(options.store)) as store:
+    with closing(Store(options.store, create=False)) as store:
         counts = store.counts()
         lines = [f"{store.name}: {counted(sum(calls for *_, calls in counts), 'call')}"]
         for state, why, calls in counts:
@@ -82,7 +82,7 @@ def export(options: StoreExportOptions) -> int:
     from rag_eval_integrations.dataset.files import evaluations_to  # noqa: PLC0415  # as `run`
 
     filters, written = Filters(options.where), 0
-    with closing(Store(options.store)) as store:
+    with closing(Store(options.store, create=False)) as store:
         since = moment(options.since, "--since", store.now())
         with evaluations_to(options.out, overwrite=options.overwrite) as write:
             for evaluation in filters.keep(store.evaluations(since)):
@@ -98,14 +98,14 @@ def export(options: StoreExportOptions) -> int:
 
 def retry(options: StoreRetryOptions) -> int:
     """Make parked calls due again."""
-    with closing(Store(options.store)) as store:
+    with closing(Store(options.store, create=False)) as store:
         print_stdout(f"{counted(store.retry(), 'call is', 'calls are')} due again")
     return 0
 
 
 def prune(options: StorePruneOptions) -> int:
     """Delete old calls with their evaluations."""
-    with closing(Store(options.store)) as store:
+    with closing(Store(options.store, create=False)) as store:
         before = moment(options.older_than, "--older-than", store.now())
         print_stdout(f"{counted(store.prune(before), 'call')} deleted")
     return 0
@@ -130,7 +130,7 @@ def report(options: StoreReportOptions) -> int:
         raise ConfigurationError("--every", options.every, "use a number of seconds above 0")
     _page.check(options.out, field="--out")
     told = ""
-    with closing(Store(options.store)) as store:
+    with closing(Store(options.store, create=False)) as store:
         while True:
             try:
                 _page.write(options.out, _pieces(store, options.every), field="--out")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import signal
 import threading
 import time
@@ -19,6 +20,7 @@ from rag_eval_integrations.cli.push import tool_sink
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges._named import asks_endpoint
 from rag_eval_integrations.sinks import JsonlSink, LoggingSink, Sink
+from rag_eval_integrations.sinks.local import SCORES_LOG
 from rag_eval_integrations.store import Store
 from rag_eval_integrations.store._failures import PATIENCE, UnavailableError
 from rag_eval_integrations.store._worker import StorePermits, Worker
@@ -37,7 +39,7 @@ def worker(options: WorkerOptions) -> int:
         ConfigurationError: for options that cannot work.
         OSError: when the store cannot be used.
     """
-    sinks = [_sink(word) for word in options.to or ()]
+    sinks = dict(map(_sink, options.to or ()))
     try:
         with contextlib.closing(_opened(options)) as store:
             working = Worker(
@@ -83,11 +85,18 @@ def _opened(options: WorkerOptions) -> Store:
             time.sleep(1.0)
 
 
-def _sink(word: str) -> Sink:
-    """Make the sink of a word: log, a file or a tool."""
+def _sink(word: str) -> tuple[str, Sink]:
+    """Make the sink of a word: log, a file or a tool; with its name in the store."""
     if word == "log":
-        return LoggingSink()
-    return JsonlSink(word) if word.endswith(".jsonl") else tool_sink(word, others=_OTHER_SINKS)
+        scores = logging.getLogger(SCORES_LOG)
+        scores.setLevel(logging.INFO)
+        if not scores.hasHandlers():
+            scores.addHandler(logging.StreamHandler())
+        return word, LoggingSink()
+    if word.endswith(".jsonl"):
+        file = JsonlSink(word)
+        return str(file.path), file
+    return word, tool_sink(word, others=_OTHER_SINKS)
 
 
 def evaluator_of(

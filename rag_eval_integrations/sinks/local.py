@@ -70,7 +70,7 @@ class CallbackSink:
 # --- The log
 
 
-_LOGGER = "rag_eval_integrations.scores"
+SCORES_LOG = "rag_eval_integrations.scores"
 _WORD = re.compile(r"[\w:./@-]+")
 _MAX_ID = 64  # characters of an id in the message
 
@@ -95,7 +95,7 @@ class LoggingSink:
     """
 
     def __init__(self, *, metadata: Sequence[str] = ()) -> None:
-        self._logger = logger_of(_LOGGER)
+        self._logger = logger_of(SCORES_LOG)
         self._metadata = checked_names(metadata)
 
     def write(self, batch: Sequence[Evaluation]) -> None:

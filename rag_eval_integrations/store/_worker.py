@@ -15,15 +15,15 @@ import os
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from pathlib import Path
 from typing import TypeVar
 
 from rag_eval_integrations._contain import words_of
+from rag_eval_integrations._loop import Threads
 from rag_eval_integrations._suppress import suppress_capture
 from rag_eval_integrations._visible import LogOnce, logger_of, visible
-from rag_eval_integrations.background._sink_delivery import deliveries_to
 from rag_eval_integrations.background.budget import (
     BoundedEvaluator,
     Budget,
@@ -36,6 +36,7 @@ from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.records import Evaluation, RagCall
 from rag_eval_integrations.sinks import Sink
+from rag_eval_integrations.store import _outbox
 from rag_eval_integrations.store._failures import PATIENCE, kind_of
 from rag_eval_integrations.store.database import (
     BACKOFF,
@@ -153,7 +154,8 @@ class Worker:
         store: the store.
         evaluator: evaluates the calls.
         spools: folders whose files are imported.
-        sinks: receive the evaluations once they are recorded.
+        sinks: receive the evaluations once they are recorded; by their names in the store, which
+            keeps what they do not have yet.
         sample_rate: share of the calls to judge, in [0, 1]; the others are left out.
         per_minute: evaluations that this worker starts per minute; further calls are left out.
         dollars_per_day: US dollars per day (UTC) of all evaluations in the store, beyond which
@@ -169,7 +171,7 @@ class Worker:
         store: Store,
         evaluator: RagEvaluator,
         spools: Sequence[Path] = (),
-        sinks: Sequence[Sink] = (),
+        sinks: Mapping[str, Sink] | None = None,
         *,
         sample_rate: float = 1.0,
         per_minute: float | None = None,
@@ -182,9 +184,8 @@ class Worker:
         self._sample_rate, self._dollars = sample_rate, dollars_per_day
         self._max_concurrency = max_concurrency
         self._failures = LogOnce(_logger)
-        failures = FailureLog()
-        self._bounded = BoundedEvaluator(evaluator, Budget(per_minute), _TIMEOUT, failures)
-        self._deliveries = deliveries_to(sinks, 1_000, failures)
+        self._bounded = BoundedEvaluator(evaluator, Budget(per_minute), _TIMEOUT, FailureLog())
+        self._sinks = sinks or {}
         self._name = new_uid()
         self._spent = 0.0
         self._stopping = False
@@ -199,7 +200,8 @@ class Worker:
     async def run(self, *, once: bool = False) -> None:
         """Work until `stop`; wait for the database where it is away.
 
-        At the end, the sinks have up to 30 seconds each for what they have not written.
+        At the end, the sinks have up to 30 seconds for what they do not have yet; the next worker
+        sends what is left then.
 
         Args:
             once: import what is there, and end when no call is due any more; wait for the database
@@ -211,6 +213,9 @@ class Worker:
         """
         self._patience = PATIENCE if once else inf
         await self._patiently(self._import_all)
+        outboxes = [
+            _outbox.Outbox(self._store, *sink, self._failures) for sink in self._sinks.items()
+        ]
         helpers = [asyncio.create_task(self._every(LEASE / 3, self._store.renew, self._name))]
         if not once:
             helpers.append(asyncio.create_task(self._every(_IMPORT, self._import_all)))
@@ -220,9 +225,7 @@ class Worker:
         finally:
             for helper in helpers:
                 helper.cancel()
-            for delivery in self._deliveries:
-                await asyncio.to_thread(delivery.wait, 30.0)
-                delivery.stop(1.0)
+            await Threads(1, "sinks").run(lambda: _outbox.end(outboxes, 30.0))
 
     async def _work(self, once: bool, helpers: list[asyncio.Task[None]]) -> None:
         """Judge calls as they come, until stopped or, once, until none is left.
@@ -290,12 +293,9 @@ class Worker:
         return None
 
     async def _settle(self, outcomes: list[Outcome]) -> None:
-        """Record and count outcomes, and pass the evaluations that were recorded to the sinks."""
-        recorded = await self._patiently(self._store.settle, outcomes, self._name)
+        """Record and count outcomes."""
+        await self._patiently(self._store.settle, outcomes, self._name, self._sinks)
         self.counts.update(outcome.state for outcome in outcomes)
-        for evaluation in recorded:
-            for delivery in self._deliveries:
-                delivery.enqueue(evaluation)
 
     def _import_all(self) -> None:
         """Import the calls of all spool folders, and count them."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -73,15 +73,19 @@ class Store(ReadableStore):
         where: a path or `sqlite:///PATH` (extra `store`), or `postgresql://…` (extra `postgres`).
             A new SQLite file is readable by its owner only.
         redact: changes a call that `submit` is given, before anything is written.
+        create: make a store where there is none.
 
     Raises:
-        ConfigurationError: it is neither, or a newer version of the library wrote it.
+        ConfigurationError: it is neither, or it was made by a newer version of the library.
+        FileNotFoundError: there is none, and `create` is False.
         MissingDependencyError: the extra is not installed.
         OSError: the database cannot be opened or written.
     """
 
-    def __init__(self, where: str | os.PathLike[str], *, redact: Redact | None = None) -> None:
-        super().__init__(where)
+    def __init__(
+        self, where: str | os.PathLike[str], *, redact: Redact | None = None, create: bool = True
+    ) -> None:
+        super().__init__(where, create)
         self._redact = redact
         self._makers: dict[str, int] = {}
 
@@ -171,13 +175,16 @@ class Store(ReadableStore):
             )
 
     @repeated
-    def settle(self, outcomes: Sequence[Outcome], worker: str | None = None) -> list[Evaluation]:
+    def settle(
+        self, outcomes: Sequence[Outcome], worker: str | None = None, sinks: Collection[str] = ()
+    ) -> list[Evaluation]:
         """Record what became of calls, in one transaction.
 
         Args:
             outcomes: the calls.
             worker: who holds them; a call whose lease another worker has taken since is left to
                 that one. None for further evaluations: a call that waits goes on waiting.
+            sinks: names of sinks, for each of which what is recorded is marked as not sent.
 
         Returns:
             The evaluations that were recorded.
@@ -193,13 +200,13 @@ class Store(ReadableStore):
                     id=outcome.call.id, worker=worker,
                 ).rowcount  # fmt: skip
                 if outcome.evaluation is not None and (settled or worker is None):
-                    recorded += self._record(run, outcome, outcome.evaluation, makers)
+                    recorded += self._record(run, outcome, outcome.evaluation, makers, sinks)
         self._makers = makers
         return recorded
 
     def _record(
         self, run: Callable[..., Any], outcome: Outcome, evaluation: Evaluation,
-        makers: dict[str, int],
+        makers: dict[str, int], sinks: Collection[str],
     ) -> list[Evaluation]:  # fmt: skip
         """Record an evaluation and its scores; empty if it is there already."""
         call = outcome.call
@@ -215,12 +222,22 @@ class Store(ReadableStore):
         if row is None:
             return []
         record_scores(run, row[0], call.at, evaluation, makers)
+        if sinks:
+            run(
+                "INSERT INTO rag_unsent (evaluation_id, sink, at, not_before) "
+                "VALUES (:id, :sink, :at, 0)",
+                [{"id": row[0], "sink": sink, "at": call.at} for sink in sinks],
+            )
         return [evaluation]
 
     @repeated
     def retry(self) -> int:
-        """Make all parked calls due now, with all of their tries; return their number."""
+        """Make all parked calls due now, with all of their tries; return their number.
+
+        What a sink left is sent again now, too.
+        """
         with self._running(writing=True) as run:
+            run("UPDATE rag_unsent SET tries = 0, not_before = 0 WHERE tries > 0")
             done: int = run(
                 "UPDATE rag_call SET state = 'due', why = NULL, tries = 0, not_before = 0 "
                 "WHERE state = 'parked'"
@@ -238,7 +255,7 @@ class Store(ReadableStore):
             The number of calls.
         """
         with self._running(writing=True) as run:
-            for table in ("rag_score", "rag_evaluation", "rag_refusal", "rag_call"):
+            for table in ("rag_unsent", "rag_score", "rag_evaluation", "rag_refusal", "rag_call"):
                 done: int = run(f"DELETE FROM {table} WHERE at < :before", before=before).rowcount
         return done  # calls are the last
 
@@ -254,7 +271,10 @@ class Store(ReadableStore):
         """
         with self._running(writing=True) as run:
             values: dict[str, Any] = {"name": name, "spacing": spacing, "most": max(spacing, 62.0)}
-            run("INSERT INTO rag_permit VALUES (:name, 0) ON CONFLICT DO NOTHING", name=name)
+            run(
+                "INSERT INTO rag_permit (name, next) VALUES (:name, 0) ON CONFLICT DO NOTHING",
+                name=name,
+            )
             taken = run(
                 "UPDATE rag_permit SET next = {now} + :spacing WHERE name = :name "
                 "AND (next <= {now} OR next > {now} + :most) RETURNING 0.0", **values,

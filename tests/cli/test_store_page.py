@@ -68,6 +68,7 @@ def test_the_page_shows_means_reasons_and_failing_calls(path: Path, rag_eval: Co
 def test_an_empty_store_has_a_page(rag_eval: Command) -> None:
     """It says that nothing was judged, and a page of others is not replaced."""
     Path("notes.html").write_text("<p>mine")
+    Store("e.db").close()
     rag_eval("store", "report", "--store", "e.db", "-o", "i.html")
     other = rag_eval("store", "report", "--store", "e.db", "-o", "notes.html", code=2)
 

@@ -6,6 +6,7 @@ import gc
 import json
 import os
 import random
+import re
 import resource
 import signal
 import sqlite3
@@ -168,7 +169,6 @@ def test_calls_of_killed_workers_are_judged_by_the_next(
         assert calls <= len(server.requests) <= calls + kills * at_once, f"seed {seed}"
 
 
-SCHEMA = len(_transactions.STATEMENTS)
 UNREADABLE = "UPDATE rag_call SET body = '{{\"soon\": 1}}' WHERE id = {}"
 
 
@@ -178,9 +178,9 @@ UNREADABLE = "UPDATE rag_call SET body = '{{\"soon\": 1}}' WHERE id = {}"
         # The clock, of this machine or of the server, was a day early when the call was claimed.
         (["UPDATE rag_call SET not_before = {now} + 86400, lease_by = 'dead', tries = 1"], 0,
          "1 judged"),
-        (["DROP TABLE rag_permit", f"UPDATE rag_schema SET version = {SCHEMA - 1}"], 0, "1 judged"),
+        (["DROP TABLE rag_unsent", "UPDATE rag_schema SET version = 12"], 0, "1 judged"),
         (["UPDATE rag_schema SET version = 99"], 2,
-         f"has schema 99, and this version knows {SCHEMA}; install the newer rag-eval-integrations"),
+         "was made by a newer version: its schema is 99, this version knows 14; install the newer"),
     ],
     ids=["clock set back", "older schema", "newer schema"],
 )  # fmt: skip
@@ -413,6 +413,35 @@ def test_evaluations_go_on_to_the_tools_that_push_knows(
         assert len(service.scores) == 2 * len(TRACE_SCORES)
     wrong = once("--to", "pheonix", code=2)
     assert "langsmith, log, a name that ends in .jsonl" in wrong.err
+
+
+def test_what_a_killed_worker_had_not_sent_is_sent_by_the_next(store: Store, once: Command) -> None:
+    """To a file that could not be made at first: each evaluation once."""
+    fill(store, 20)
+    to = ("--to", Path("later", "sink.jsonl"))
+    with running("--store", PATH, *to) as worker:
+        assert worker.stderr is not None
+        assert "sink.jsonl failed: " in worker.stderr.readline()
+        until(lambda: store.counts() == [("judged", "", 20)])
+        worker.kill()
+    Path("later").mkdir()
+    once(*to)
+    with closing(sqlite3.connect(PATH)) as file, file:  # what was being sent when it was killed
+        file.execute("UPDATE rag_unsent SET not_before = 0")
+    once(*to)
+
+    rows = [json.loads(line)["id"] for line in Path("later/sink.jsonl").read_text().splitlines()]
+    assert len(rows) == len(set(rows)) == 20
+
+
+def test_the_log_prints_each_evaluation(store: Store) -> None:
+    """On stderr, by the command alone."""
+    fill(store, 2)
+    done = subprocess.run(
+        in_process("worker", "--store", PATH, "--once", "--to", "log"),
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert len(re.findall("(?m)^call [0-9a-f]+: .*adherence=1.000", done.stderr)) == 2
 
 
 def test_dollars_per_day_are_those_of_the_store(store: Store, once: Command) -> None:
