@@ -27,6 +27,7 @@ from rag_eval_integrations.judges.calibration import (
     ScoreMap,
     log_odds,
 )
+from rag_eval_integrations.records.score import without_sections
 
 CALIBRATED = ("context_relevance", "context_utilization", "completeness", "adherence")
 """Names of the scores that are calibrated."""
@@ -185,7 +186,8 @@ def _samples(table: Table) -> dict[_Judge, dict[str, _Sample]]:
             if score.estimate is None and name in ratios and row.marks and row.marks.empty:
                 continue  # an empty case of the formulas, beside which no estimate stands
             mapped = score.value if score.estimate is None else score.estimate
-            judge = (by.judge, by.model, by.judge_version, by.prompt_version)
+            version = without_sections(by.prompt_version)
+            judge = (by.judge, by.model, by.judge_version, version)
             of = rows.setdefault(judge, {}).setdefault(name, [])
             of.append((mapped, score.estimator or "labels", gold, number[digests[place]]))
     return {

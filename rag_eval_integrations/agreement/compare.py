@@ -132,7 +132,8 @@ def _single_provenance(
     scores: Iterable[ScoreRow], name: str, side: str, parts: Sequence[str]
 ) -> Provenance:
     """Return how the rows of a side were scored; refuse rows made in several ways."""
-    makers = dict.fromkeys((score.method, score.by) for score in scores)
+    distinct = dict.fromkeys((score.method, score.by) for score in scores)
+    makers = [(method, by.comparable()) for method, by in distinct]
     provenance = {}
     for part in parts:
         of = (method if part == "method" else getattr(by, part) for method, by in makers)

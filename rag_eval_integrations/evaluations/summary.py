@@ -57,7 +57,7 @@ class ScoreFigures:
 
     name: str
     by: By
-    """Provenance, without `splitter` and `windows`, which do not change the meaning of a score."""
+    """Provenance, as far as it is comparable."""
     method: str | None
     """The estimator: `labels`, `logprobs` …"""
     total: int

@@ -3,8 +3,8 @@
 Instructions come first and never change, so that a provider's prompt cache hits; the data follows
 in a separate message. Every section of the data ends with a tag that is a keyed hash of the call:
 identical calls have identical prompts (so `CachedModel` hits), and no text can contain the tag of
-its own call. Every sentence is written as one line, so that it cannot imitate a second sentence,
-another key or the end of its section.
+its own call. Every sentence and every turn of the conversation is written as one line, so that it
+cannot imitate a second one, another key or the end of its section.
 """
 
 from __future__ import annotations
@@ -23,16 +23,19 @@ from rag_eval_integrations.records import (
     Document,
     JsonObject,
     Labels,
+    RagCall,
     Sentence,
     SentenceSupport,
+    Turn,
     from_object,
 )
 from rag_eval_integrations.sentences import document_number
 
 PROMPT_VERSION = "labels-1"
 """Stamped on every score; changes whenever a word of the first request to the model does."""
-HEADERS_VERSION = "labels-1+headers-1"
-"""Stamped instead on the scores of calls whose documents have headers."""
+HISTORY_PART, HEADERS_PART = "+history-1", "+headers-1"
+"""Parts of the version that is stamped on the scores of a call with earlier turns, or with a header
+of a document. By them `By.comparable` tells that the rest of the prompt is the same."""
 
 INSTRUCTIONS = """\
 You label how an answer relates to the documents it was written from. You are given a question, \
@@ -69,7 +72,19 @@ document is from. Read the sentences with it. It is not one of them: it has no k
 of your lists."""
 """Follows the instructions if a document has a header."""
 
+HISTORY = """\
+
+
+The question is part of a conversation. The section history, in front of it, has the turns before, \
+the oldest first, each on one line after its role. Read the question with it: it may tell what is \
+asked. It is not a document: it has no keys, it is in none of your lists, and what only an earlier \
+answer says is not supported."""
+"""Follows the instructions if the call has earlier turns."""
+
 _HEADER_CHARACTERS = 2_000  # of one document that are shown
+_MOST_TURNS = 6
+_HISTORY_CHARACTERS = 4_000  # of all turns that are shown, before escapes
+_LEFT_OUT = "(the beginning of the conversation is left out)"
 
 
 def json_object(**properties: JsonObject) -> JsonObject:
@@ -126,13 +141,18 @@ def tag(
     documents: Sequence[Sentence],
     response: Sequence[Sentence],
     headers: Mapping[int, str] = MappingProxyType({}),
+    history: Sequence[Turn] = (),
 ) -> str:
     """Return the tag of a call's sections: a keyed hash of all its text, 12 hex digits.
 
     A text that contains its own tag would have to be a fixed point of the hash.
     """
     parts: list[object] = [question, documents, response]
-    content = json.dumps([*parts, sorted(headers.items())] if headers else parts, ensure_ascii=True)
+    if headers or history:
+        parts.append(sorted(headers.items()))
+    if history:
+        parts.append(_turns(history))
+    content = json.dumps(parts, ensure_ascii=True)
     key = b"rag-eval labelling"
     return hashlib.blake2s(content.encode("ascii"), key=key, digest_size=6).hexdigest()
 
@@ -142,11 +162,14 @@ def data(
     documents: Sequence[Sentence],
     response: Sequence[Sentence],
     headers: Mapping[int, str] = MappingProxyType({}),
+    history: Sequence[Turn] = (),
 ) -> str:
     """Write the data message of the prompt."""
-    mark = tag(question, documents, response, headers)
+    mark = tag(question, documents, response, headers, history)
     left = dict(headers)
     lines = [f"<<<question {mark}", one_line(question), f"question {mark}>>>"]
+    if history:
+        lines = [f"<<<history {mark}", *_turns(history), f"history {mark}>>>", *lines]
     for name, sentences in (("documents", documents), ("response", response)):
         lines.append(f"<<<{name} {mark}")
         for sentence in sentences:
@@ -161,6 +184,25 @@ def _header_lines(left: dict[int, str], number: int | None) -> list[str]:
     """Write the header of a document whose first sentence comes next, and drop it from `left`."""
     header = "" if number is None else left.pop(number, "")[:_HEADER_CHARACTERS]
     return [f"[{number}] {one_line(line)}" for line in header.splitlines() if line.strip()]
+
+
+def _turns(history: Sequence[Turn]) -> list[str]:
+    """Write the last turns on a line each; in front of them a line says if that is not all.
+
+    Of the oldest turn that is written, the end is kept, which is nearest to the question.
+    """
+    left, lines = _HISTORY_CHARACTERS, []
+    for turn in reversed(history[-_MOST_TURNS:]):
+        whole = len(turn.content) <= left
+        text = turn.content if whole else turn.content[len(turn.content) - left :]
+        if whole or text:
+            lines.append(f"{turn.role}: {'' if whole else '… '}{one_line(text)}")
+        left -= len(turn.content)
+        if left < 0:
+            break
+    if left < 0 or len(history) > _MOST_TURNS:
+        lines.append(_LEFT_OUT)
+    return lines[::-1]
 
 
 def headers_of(
@@ -181,9 +223,10 @@ def headers_of(
     return {number: header for number, header in headers.items() if number in numbers}
 
 
-def version_of(documents: Sequence[Document]) -> str:
-    """Return the version of the prompt for a call with these documents."""
-    return HEADERS_VERSION if headers_of(documents) else PROMPT_VERSION
+def version_of(call: RagCall) -> str:
+    """Return the version of the prompt for a call, which tells the sections that it has."""
+    history = HISTORY_PART if call.history else ""
+    return f"{PROMPT_VERSION}{history}{HEADERS_PART if headers_of(call.documents) else ''}"
 
 
 def messages(
@@ -191,6 +234,7 @@ def messages(
     documents: Sequence[Sentence],
     response: Sequence[Sentence],
     headers: Mapping[int, str] = MappingProxyType({}),
+    history: Sequence[Turn] = (),
 ) -> tuple[Message, ...]:
     """Return the messages that ask for all labels of a call or of a window of it.
 
@@ -199,10 +243,13 @@ def messages(
         documents: the sentences of the documents.
         response: the sentences of the response.
         headers: headers of the documents, by number.
+        history: the earlier turns of the conversation, of which the last six are shown, in at most
+            4,000 characters.
     """
+    system = INSTRUCTIONS + (HISTORY if history else "") + (HEADERS if headers else "")
     return (
-        Message(role="system", content=INSTRUCTIONS + HEADERS if headers else INSTRUCTIONS),
-        Message(role="user", content=data(question, documents, response, headers)),
+        Message(role="system", content=system),
+        Message(role="user", content=data(question, documents, response, headers, history)),
     )
 
 

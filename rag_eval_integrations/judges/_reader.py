@@ -25,11 +25,13 @@ from rag_eval_integrations._loop import Threads
 from rag_eval_integrations.errors import ConfigurationError, JudgeError, JudgeOutputError
 from rag_eval_integrations.judges._local_model import LocalModel, Pair, Pooling, sigmoid
 from rag_eval_integrations.judges.embedded import EmbeddedJudge, label_call
+from rag_eval_integrations.judges.embedded.judge import asked
 from rag_eval_integrations.judges.judge import JudgeBase
 from rag_eval_integrations.records import (
     JudgeInfo,
     Labelling,
     Labels,
+    RagCall,
     SentenceSupport,
     SentencizedCall,
     UnscoredCode,
@@ -38,7 +40,7 @@ from rag_eval_integrations.records import (
 DIGITS = 6
 """Decimals of every probability. Batches of other sizes differ in the last bits of a float32."""
 
-_RULES = "2"
+_RULES = "3"
 """Raised when labels change although models and settings do not."""
 
 READER = "local_reader"
@@ -303,7 +305,8 @@ class ReaderJudge(JudgeBase):
         known: dict[str, Any]
         if self._second:
             maker = self._second.name
-            relevant, used = relevance(self._second, call, self._lines, stop)
+            question = self._question(call.call)
+            relevant, used = relevance(self._second, call, question, self._lines, stop)
             reads, most, unread = self._read(call, stop)
             for number, p in chain.from_iterable(read.alone for read in reads):
                 used[number] = max(used[number], p)  # what carries another sentence alone was used
@@ -387,7 +390,7 @@ class ReaderJudge(JudgeBase):
             JudgeOutputError, JudgeError: as `LocalModel.probabilities`.
         """
         model, count = self._support, len(call.response)
-        spoken = (call.call.question, *(sentence.text for sentence in call.response))
+        spoken = (self._question(call.call), *(sentence.text for sentence in call.response))
         whole = [model.plain(text) for text in spoken]
         question, *texts = map(self._beginning, whole)
         unread = [_CUT] if texts != whole[1:] else []
@@ -429,6 +432,12 @@ class ReaderJudge(JudgeBase):
             unread.append(_LEFT_OUT)
         return reads, max(map(len, packed), default=1), unread
 
+    def _question(self, call: RagCall) -> str:
+        """Return the question, behind the earlier turns that it refers to if there is room."""
+        whole = asked(call)
+        long = len(self._support.tokens([self._support.plain(whole)])[0].ids) > self._quarter
+        return call.question if long else whole
+
     def _beginning(self, text: str) -> str:
         """Cut a question or response sentence to its share of the input."""
         pieces = pieces_of(self._support, [text], self._quarter)
@@ -443,7 +452,11 @@ class ReaderJudge(JudgeBase):
 
 
 def relevance(
-    model: LocalModel, call: SentencizedCall, lines: tuple[Line, Line], stop: Event
+    model: LocalModel,
+    call: SentencizedCall,
+    question: str,
+    lines: tuple[Line, Line],
+    stop: Event,
 ) -> tuple[list[float], list[float]]:
     """Compute P(relevant) and P(utilized) of each document sentence, in [0, 1].
 
@@ -453,13 +466,14 @@ def relevance(
     Args:
         model: a classifier of pairs, or an encoder.
         call: the call.
+        question: its question, as it can be read alone.
         lines: from cosines to the log-odds of relevant and of utilized, for an encoder.
         stop: set to cancel.
 
     Raises:
         JudgeOutputError, JudgeError: as `LocalModel.probabilities`.
     """
-    asking = [call.call.question, *(sentence.text for sentence in call.response)]
+    asking = [question, *(sentence.text for sentence in call.response)]
     asking = [model.plain(text) for text in asking]
     documents = [model.plain(sentence.text) for sentence in call.documents]
     pairs = [(text, document) for document in documents for text in asking]

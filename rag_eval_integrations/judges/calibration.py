@@ -21,6 +21,7 @@ from rag_eval_integrations.judges.judge import Judge, judge_base, judge_info
 from rag_eval_integrations.records import By
 from rag_eval_integrations.records._json import Count, Record, Text, from_object, parse_object
 from rag_eval_integrations.records.labels import Probability
+from rag_eval_integrations.records.score import without_sections
 
 EDGE = 0.005
 """Scores closer to 0 or 1 are taken for this one, whose logarithm of the odds is finite."""
@@ -110,7 +111,7 @@ class JudgeMaps(Record):
 
     def made(self, by: By) -> bool:
         """Tell whether this judge made a score."""
-        version = _without_parts(self.prompt_version)
+        version = without_sections(self.prompt_version)
         return _judge_of(by) == (self.judge, self.model, self.judge_version, version)
 
     def __str__(self) -> str:
@@ -219,9 +220,4 @@ class Calibration(Record):
 
 def _judge_of(by: By) -> tuple[str | None, str | None, str | None, str | None]:
     """Return what identifies a judge: name, model and versions."""
-    return by.judge, by.model, by.judge_version, _without_parts(by.prompt_version)
-
-
-def _without_parts(version: str | None) -> str | None:
-    """Return a prompt's version without the parts of one call, as in `labels-1+headers-1`."""
-    return version and version.partition("+")[0]
+    return by.judge, by.model, by.judge_version, without_sections(by.prompt_version)

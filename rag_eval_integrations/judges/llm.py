@@ -43,6 +43,8 @@ from rag_eval_integrations.records import (
 
 T = TypeVar("T")
 
+_RULES = "2"
+"""Raised when calls are shown in another way although most prompts stay the same."""
 _TOKENS_PER_ANSWER = 500
 _TOKENS_PER_SENTENCE = 120
 """Room for an entry of the support list: RAGBench's explanations have a median of 40 tokens."""
@@ -95,7 +97,8 @@ class LLMJudge(JudgeBase):
         self.model: ModelBase = model_base(model)
         self.name = self.model.name
         own = self.model.version
-        self.version = f"{prompt.PROMPT_VERSION}/{own}" if own else prompt.PROMPT_VERSION
+        written = f"{_RULES}-{prompt.PROMPT_VERSION}"
+        self.version = f"{written}/{own}" if own else written
         self.max_concurrency = self.model.max_concurrency
         self._characters = window_characters
         self._max_windows = max_windows
@@ -183,7 +186,7 @@ class _Asking:
     def __init__(self, model: ModelBase, call: RagCall, asks: Sequence[CompletionRequest]) -> None:
         self._model = model
         self._call = call
-        self._version = prompt.version_of(call.documents)
+        self._version = prompt.version_of(call)
         self._ask, self._ask_missing = asks
         self.usage = Usage()
         self._warnings: dict[str, None] = {}
@@ -324,7 +327,7 @@ class _Asking:
 def _messages(call: RagCall, window: Window) -> tuple[Message, ...]:
     """Write the labelling prompt of a window."""
     headers = prompt.headers_of(call.documents, window.documents)
-    return prompt.messages(call.question, window.documents, window.response, headers)
+    return prompt.messages(call.question, window.documents, window.response, headers, call.history)
 
 
 class _UnknownKeysError(JudgeOutputError):

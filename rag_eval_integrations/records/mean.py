@@ -25,8 +25,7 @@ class Made(NamedTuple):
     name: str
     """Name of the score."""
     by: By
-    """Provenance of the scores, without `splitter` and `windows`, which do not change the meaning
-    of a score."""
+    """Provenance of the scores, as far as it is comparable."""
     method: str | None
     """How the values came about: `labels`, `logprobs` …"""
 
@@ -230,7 +229,7 @@ def makers_of(evaluation: Evaluation) -> Iterator[tuple[Made, Score]]:
     for name, score in evaluation.scores.items():
         if score.by is not shared and score.by != shared:
             shared = score.by
-            maker = shared.model_copy(update={"splitter": None, "windows": None})
+            maker = shared.comparable()
         yield Made(name, maker, score.method), score
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -49,6 +50,25 @@ class By(Record):
     windows: Count | None = None
     calibration: Text | None = None
     """Name, hash and number of rows of the calibration of its estimate; None without one."""
+
+    def comparable(self) -> By:
+        """Return what scores have in common that may be averaged together.
+
+        That is all but `splitter`, `windows` and the parts of `prompt_version` that tell which
+        sections a call's prompt had: they differ from call to call, and the meaning does not.
+        """
+        version = without_sections(self.prompt_version)
+        return self.model_copy(
+            update={"splitter": None, "windows": None, "prompt_version": version}
+        )
+
+
+_SECTIONS = re.compile(r"(?:\+[a-z]+-\d+)+\Z")
+
+
+def without_sections(version: str | None) -> str | None:
+    """Return a prompt's version without the sections of one call, as in `labels-1+headers-1`."""
+    return version and _SECTIONS.sub("", version)
 
 
 class ScoreEstimate(Record):

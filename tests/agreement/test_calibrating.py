@@ -57,6 +57,20 @@ def fit_of(pairs: Sequence[Pair], name: str = "adherence", **options: float) -> 
     return calibrate(pairs, name="mine", **options).judges[0].scores[name]
 
 
+def test_sections_of_the_prompt_are_of_one_judge() -> None:
+    """Rows with earlier turns and without are fitted together."""
+    rows = drawn(120, lambda p: 0.3 + 0.4 * p)
+    for place, row in enumerate(rows):
+        version = "labels-1+history-1" if place % 2 else "labels-1"
+        score = row.predicted.scores["adherence"]
+        by = score.by.model_copy(update={"prompt_version": version})
+        rows[place] = changed(row, scores={"adherence": score.model_copy(update={"by": by})})
+
+    [maps] = calibrate(rows, name="mine", target_error=0.1).judges
+
+    assert (maps.prompt_version, maps.scores["adherence"].n) == ("labels-1", 120)
+
+
 def test_a_judge_that_is_too_sure_is_mapped_by_platt() -> None:
     """Held-out error and calibration error fall; the level at the end is near the truth."""
     fitted = fit_of(drawn(199, lambda p: 0.3 + 0.4 * p), target_error=0.1)

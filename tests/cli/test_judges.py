@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -132,3 +133,15 @@ def test_a_dry_run_says_what_it_may_cost(rag_eval: Command, judge: str, cost: st
     ran = rag_eval(*RUN, judge, "--dry-run", code=0)
 
     assert cost in ran.out
+
+
+def test_a_dry_run_counts_the_conversation(rag_eval: Command) -> None:
+    """Its turns, and the words that explain them, are tokens of the prompt."""
+    tokens = []
+    for history in ([], [{"role": "user", "content": "Which ferry goes to the island? " * 30}]):
+        calls = write(Path("talk.jsonl"), CALL | {"history": history})
+        words = ("run", calls, "-o", "talked.jsonl", "--judge", "openai:small", "--dry-run")
+        said = re.search(r"([\d,]+) prompt tokens", rag_eval(*words, code=0).out)
+        tokens.append(int(said[1].replace(",", "")) if said else 0)
+
+    assert tokens[1] - tokens[0] > 30 * len("Which ferry goes to the island? ") // 4

@@ -12,7 +12,7 @@ from by_hand import ScriptedJudge, labels_of
 from rag_eval_integrations import CascadeJudge, EmbeddedJudge, RagEvaluator
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.judges import Calibration
-from rag_eval_integrations.judges._prompt import HEADERS_VERSION, PROMPT_VERSION
+from rag_eval_integrations.judges._prompt import HEADERS_PART, HISTORY_PART, PROMPT_VERSION
 from rag_eval_integrations.judges.calibration import JudgeMaps, ScoreMap
 from rag_eval_integrations.metrics import Trace
 from rag_eval_integrations.records import By, Capture, Document, Evaluation, RagCall
@@ -205,10 +205,11 @@ def test_a_labelling_by_another_model_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("header", [None, "ferry.md"])
-@pytest.mark.parametrize("version", [PROMPT_VERSION, HEADERS_VERSION])
-def test_calls_with_headers_are_of_the_same_judge(version: str, header: str | None) -> None:
-    """The part of the prompt's version that a call's headers add tells no two judges apart."""
+@pytest.mark.parametrize("part", ["", HEADERS_PART, f"{HISTORY_PART}{HEADERS_PART}"])
+def test_calls_with_headers_are_of_the_same_judge(part: str, header: str | None) -> None:
+    """The part of the prompt's version that a call's sections add tells no two judges apart."""
     fitted = maps_of("scripted", "1", adherence=OF_VALUES)
+    version = f"{PROMPT_VERSION}{part}"
     found = calibration(fitted.model_copy(update={"prompt_version": version}))
     judge = ScriptedModel([labels_reply(["0a"], ["a"])])
     call = RagCall("When?", [Document("The ferry leaves at nine.", header=header)], "At nine.")

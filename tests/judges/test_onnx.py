@@ -20,7 +20,7 @@ from rag_eval_integrations import RagCall, RagEvaluator
 from rag_eval_integrations.errors import ConfigurationError, JudgeError, MissingDependencyError
 from rag_eval_integrations.judges import Judge, OnnxJudge, judge_from
 from rag_eval_integrations.judges._local_model import Pooling
-from rag_eval_integrations.records import Labelling, SentencizedCall
+from rag_eval_integrations.records import Labelling, SentencizedCall, Turn
 from rag_eval_integrations.sentences import Punkt, sentencize
 from rag_eval_integrations.testing import JudgeContract
 
@@ -194,6 +194,19 @@ def test_a_short_answer_is_read_behind_the_question(nli: Path) -> None:
 
     for question, support in asked.items():
         assert labels_of(OnnxJudge(nli), call("Yes.", documents, question)).support("a") == support
+
+
+def test_a_follow_up_is_read_behind_the_turns_that_it_refers_to(nli: Path) -> None:
+    """Unless they take more than a question's room: then it is read alone."""
+    documents = ("Sold to merchants ? Yes.", "Nobody lives there now.")
+    alone = "And to merchants?"
+    assert labels_of(OnnxJudge(nli), call("Yes.", documents, alone)).support("a") == "full"
+    for before, support in (("Is the harbour red?", "none"), ("Is the harbour red? " * 9, "full")):
+        history = [Turn(role="user", content=before)]
+        asked = RagCall(alone, documents, "Yes.", history=history)
+        labels = labels_of(OnnxJudge(nli), sentencize(asked, Punkt()))
+
+        assert labels.support("a") == support
 
 
 def test_a_template_makes_one_text_of_two(tmp_path: Path) -> None:

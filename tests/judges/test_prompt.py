@@ -103,11 +103,11 @@ def test_headers_have_a_version_of_their_own() -> None:
     plain, headed = Document("It runs."), Document("It runs.", header="page: 3")
 
     digest = hashlib.sha256(prompt.HEADERS.encode()).hexdigest()[:16]
-    assert (prompt.HEADERS_VERSION, digest) == ("labels-1+headers-1", "a517406e2e19bbd1")
+    assert (prompt.HEADERS_PART, digest) == ("+headers-1", "a517406e2e19bbd1")
     assert prompt.messages("Why?", TWO, (), {}) == prompt.messages("Why?", TWO, ())
     assert prompt.messages("Why?", TWO, ())[0].content == prompt.INSTRUCTIONS
-    assert prompt.version_of([plain]) == prompt.PROMPT_VERSION
-    assert prompt.version_of([plain, headed]) == prompt.HEADERS_VERSION
+    assert prompt.version_of(RagCall("Why?", [plain], "So.")) == "labels-1"
+    assert prompt.version_of(RagCall("Why?", [plain, headed], "So.")) == "labels-1+headers-1"
     assert prompt.tag("Why?", TWO, (), {0: "a"}) != prompt.tag("Why?", TWO, (), {0: "b"})
     told = prompt.messages("Why?", TWO, (), {0: "page: 3"})[0].content
     assert told == prompt.INSTRUCTIONS + prompt.HEADERS
@@ -117,7 +117,7 @@ async def test_scores_are_stamped_with_the_version_of_their_prompt() -> None:
     """A judged call with headers says so in its provenance; others say what they said before."""
     reply = labels_reply(documents=["0a"], response=["a"])
     judge = LLMJudge(ScriptedModel([reply, reply]))
-    for header, version in ((None, prompt.PROMPT_VERSION), ("page: 3", prompt.HEADERS_VERSION)):
+    for header, version in ((None, "labels-1"), ("page: 3", "labels-1+headers-1")):
         call = RagCall("Why?", [Document("It runs.", header=header)], "It runs.")
         evaluation = await RagEvaluator(judge).evaluate(call)
 

@@ -163,7 +163,7 @@ def label_call(
         reason = f"the embedded judge supports English only, and not {strange}; "
         reason += "use a judge that asks a model, such as OpenAIModel"
         return labelling(labels=None, unscored="judge_incapable", reason=reason)
-    labels, flags = _labels(_asked(call.call), documents, response, texts, words, read)
+    labels, flags = _labels(asked(call.call), documents, response, texts, words, read)
     needed = model.thresholds["adherent"]
     return labelling(labels=labels, flags=(FLAG, *flags), adherence_threshold=needed)
 
@@ -176,24 +176,24 @@ _REFERRING = frozenset(_REFER.split())
 _MOST_TURNS = 3
 
 
-def _asked(call: RagCall) -> str:
+def asked(call: RagCall) -> str:
     """Return the question; that of a follow-up behind the earlier turns that it refers to.
 
     They are the user's, back to one that can be read alone; where none can, the assistant's last as
     well, which then names the topic. Words of an answer would also hold for what was asked before.
     """
-    asked = [call.question]
+    texts = [call.question]
     if not call.history or not _is_follow_up(call.question):
         return call.question
     turns = [turn.content for turn in call.history if turn.role == "user"]
     for turn in turns[: -_MOST_TURNS - 1 : -1]:
-        asked.append(turn)
+        texts.append(turn)
         if not _is_follow_up(turn):
             break
     else:
         answers = [turn.content for turn in call.history if turn.role == "assistant"]
-        asked += answers[-1:]
-    return "\n".join(reversed(asked))
+        texts += answers[-1:]
+    return "\n".join(reversed(texts))
 
 
 def _is_follow_up(question: str) -> bool:
