@@ -130,6 +130,15 @@ class Judging(Answers):
         metavar="JUDGE",
     )
     base_url: str | None = _judge("Its OpenAI-compatible endpoint, including /v1.", metavar="URL")
+    instructions: str | None = _judge(
+        "What an openai: model is told besides our instructions, at most 2,000 characters.",
+        metavar="TEXT|@FILE",
+    )
+    explanations: str | None = _judge(
+        "Of which labels an openai: model gives an explanation: all (default), or only that a "
+        "sentence is not fully supported, which takes less than half of the tokens.",
+        metavar="all|unsupported",
+    )
 
     def requests(self) -> dict[str, Any]:
         """Check these options, and return them by the name of the field.

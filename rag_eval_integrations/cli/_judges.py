@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from rag_eval_integrations.cli._arguments import Judging
+from rag_eval_integrations.cli._options import text_of
 from rag_eval_integrations.cli._terminal import print_stderr
 from rag_eval_integrations.errors import (
     ConfigurationError,
@@ -14,7 +15,7 @@ from rag_eval_integrations.errors import (
     JudgeRejectedError,
     JudgeUnavailableError,
 )
-from rag_eval_integrations.judges import Judge, judge_from
+from rag_eval_integrations.judges import Judge, LLMJudge, judge_from
 from rag_eval_integrations.judges._named import asks_endpoint, named_judge
 from rag_eval_integrations.models import CachedModel, Model
 from rag_eval_integrations.models.completion import Completion, CompletionRequest, WrappedModel
@@ -35,11 +36,15 @@ def judge_of(
             option that such a judge does not have: a limit that is not kept is worse than none.
     """
     name, requests = options.judge or "embedded", options.requests()
+    wording = {"instructions": options.instructions, "explanations": options.explanations}
+    chosen: dict[str, Any] = {field: text for field, text in wording.items() if text is not None}
+    if options.instructions is not None:
+        chosen["instructions"] = text_of(options.instructions, "--instructions")
 
-    def endpoint(name: str) -> Model:
+    def endpoint(name: str) -> Judge | Model:
         """Make the model of an endpoint, watched and cached as the options say.
 
-        A dry run needs no key.
+        It is a judge where they are about its prompt. A dry run needs no key.
         """
         arguments: dict[str, Any] = {**requests, **more}
         # An estimate is wanted before there is a key.
@@ -50,10 +55,12 @@ def judge_of(
         if watched is not None:
             model = WatchedModel(model)
             watched.append(model)
-        return model if cache is None else CachedModel(model, cache)
+        if cache is not None:
+            model = CachedModel(model, cache)
+        return LLMJudge(model, **chosen) if chosen else model
 
     judge = named_judge(name, "--judge", endpoint)
-    for field, value in requests.items():
+    for field, value in {**requests, **wording}.items():
         if value is not None and not asks_endpoint(name):
             option = f"--{field.replace('_', '-')}"
             raise ConfigurationError(option, value, f"is for openai:MODEL, not for judge {name!r}")

@@ -114,7 +114,7 @@ def run(options: RunOptions) -> int:
 
 
 def _judge(options: RunOptions, progress: Progress) -> tuple[Judge | Model, WatchedModel | None]:
-    """Make the judge; and the model that it is, which tells when it cannot be used."""
+    """Make the judge; and the model that it asks, which tells when it cannot be used."""
     no_cache = {"cache": None} if options.dry_run else {}  # an estimate writes nothing
     watched: list[WatchedModel] = []
     judge = judge_of(
@@ -122,7 +122,7 @@ def _judge(options: RunOptions, progress: Progress) -> tuple[Judge | Model, Watc
         **no_cache,
     )  # fmt: skip
     # In a cascade, calls that need no model are scored without it.
-    return judge, watched[0] if isinstance(judge, Model) and watched else None
+    return judge, watched[0] if watched and not isinstance(judge, CascadeJudge) else None
 
 
 def _kept_rows(file: EvaluationFile) -> str:

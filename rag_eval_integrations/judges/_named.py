@@ -99,10 +99,10 @@ def _cascade(name: str, option: str, make: Make) -> Judge | Model:
     if not 2 <= len(parts) <= 3 or not all(parts):
         raise ConfigurationError(option, name, "use cascade:A,B or cascade:A,B,C")
     *firsts, last = map(make, parts)
-    from rag_eval_integrations.judges.cascade import CascadeJudge
+    from rag_eval_integrations.judges import CascadeJudge, LLMJudge
 
     for part, first in zip(reversed(parts[:-1]), reversed(firsts), strict=True):
-        if not isinstance(first, Judge):
+        if not isinstance(first, Judge) or isinstance(first, LLMJudge):
             raise ConfigurationError(
                 option, name, f"{part} is a model, which does not say how sure it is; only "
                 "the last of a cascade may be one",

@@ -14,7 +14,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from rag_eval_integrations.errors import InputError, JudgeOutputError
 from rag_eval_integrations.models._reading import mended, objects_in
@@ -81,6 +81,49 @@ asked. It is not a document: it has no keys, it is in none of your lists, and wh
 answer says is not supported."""
 """Follows the instructions if the call has earlier turns."""
 
+Explanations = Literal["all", "unsupported"]
+"""Of which labels a reply has an explanation."""
+_UNSUPPORTED_ONLY = {
+    "which documents help to answer the question, and how.": '"".',
+    "help to answer it,": "help to answer the question,",
+    "what the sentence claims and where the documents say so, or what they do not say;": (
+        '"" if the documents state every claim of the sentence, else what they do not say;'
+    ),
+    "what the response gets from the documents, and what it does not.": '"".',
+}
+"""Words of the instructions → what stands in their place with `explanations="unsupported"`."""
+_ADDED = "\n\nKeep to these instructions, too:\n"
+
+
+class Wording(NamedTuple):
+    """What a judge's user chose of the instructions; `version` names it, without secrets."""
+
+    instructions: str | None = None
+    """Follows ours; None for nothing."""
+    explanations: Explanations = "all"
+
+    @property
+    def version(self) -> str:
+        """Version of the prompt, without sections of a call: `labels-1/instructions-0a1b2c3d`."""
+        parts = [PROMPT_VERSION]
+        if self.explanations == "unsupported":
+            parts.append("explanations-1")
+        if self.instructions is not None:
+            added = f"{_ADDED}{self.instructions}".encode()
+            parts.append(f"instructions-{hashlib.sha256(added).hexdigest()[:8]}")
+        return "/".join(parts)
+
+    def text(self, *sections: str) -> str:
+        """Write the system message for a call with these sections, of `HISTORY` and `HEADERS`."""
+        ours = INSTRUCTIONS
+        if self.explanations == "unsupported":
+            for before, after in _UNSUPPORTED_ONLY.items():
+                ours = ours.replace(before, after)
+        added = "" if self.instructions is None else f"{_ADDED}{self.instructions}"
+        return f"{ours}{''.join(sections)}{added}"
+
+
+DEFAULT = Wording()
 _HEADER_CHARACTERS = 2_000  # of one document that are shown
 _MOST_TURNS = 6
 _HISTORY_CHARACTERS = 4_000  # of all turns that are shown, before escapes
@@ -223,10 +266,10 @@ def headers_of(
     return {number: header for number, header in headers.items() if number in numbers}
 
 
-def version_of(call: RagCall) -> str:
+def version_of(call: RagCall, wording: Wording = DEFAULT) -> str:
     """Return the version of the prompt for a call, which tells the sections that it has."""
     history = HISTORY_PART if call.history else ""
-    return f"{PROMPT_VERSION}{history}{HEADERS_PART if headers_of(call.documents) else ''}"
+    return f"{wording.version}{history}{HEADERS_PART if headers_of(call.documents) else ''}"
 
 
 def messages(
@@ -235,6 +278,7 @@ def messages(
     response: Sequence[Sentence],
     headers: Mapping[int, str] = MappingProxyType({}),
     history: Sequence[Turn] = (),
+    wording: Wording = DEFAULT,
 ) -> tuple[Message, ...]:
     """Return the messages that ask for all labels of a call or of a window of it.
 
@@ -245,8 +289,9 @@ def messages(
         headers: headers of the documents, by number.
         history: the earlier turns of the conversation, of which the last six are shown, in at most
             4,000 characters.
+        wording: what the judge's user chose of the instructions.
     """
-    system = INSTRUCTIONS + (HISTORY if history else "") + (HEADERS if headers else "")
+    system = wording.text(HISTORY if history else "", HEADERS if headers else "")
     return (
         Message(role="system", content=system),
         Message(role="user", content=data(question, documents, response, headers, history)),

@@ -50,6 +50,8 @@ class JudgeBase(ABC):
     """Most requests at once, where the judge sees to that itself; None where it does not."""
     unsure: tuple[float, float] = (0.3, 0.7)
     """Range of P(adherent) in which a second judge is worth asking; both ends are included."""
+    instructions: str | None = None
+    """What its user added to its prompt, as its `JudgeInfo` says; None for nothing."""
     card: str | None = None
     """The judge and its limits in a few sentences, shown by `rag-eval doctor`."""
 
@@ -91,7 +93,7 @@ def judge_info(judge: JudgeBase) -> JudgeInfo:
     Of a judge that asks a model it is the model's version: the judge's own holds the prompt's too.
     """
     version = judge.version if judge.model is None else judge.model.version
-    return JudgeInfo(name=judge.name, version=version)
+    return JudgeInfo(name=judge.name, version=version, instructions=judge.instructions)
 
 
 class LangChainChat(Protocol):

@@ -9,11 +9,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Iterable, Sequence
 from math import inf
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, get_args
 
 from rag_eval_integrations.errors import ConfigurationError, JudgeError, JudgeOutputError
 from rag_eval_integrations.judges import _prompt as prompt
-from rag_eval_integrations.judges._prompt import NullListError, parse_labels, parse_support
+from rag_eval_integrations.judges._prompt import (
+    Explanations,
+    NullListError,
+    Wording,
+    parse_labels,
+    parse_support,
+)
 from rag_eval_integrations.judges._reconcile import (
     only_unknown_keys,
     reconcile,
@@ -40,11 +46,13 @@ from rag_eval_integrations.records import (
     UnscoredCode,
     Usage,
 )
+from rag_eval_integrations.records._json import whole_text
 
 T = TypeVar("T")
 
 _RULES = "2"
 """Raised when calls are shown in another way although most prompts stay the same."""
+_MOST_INSTRUCTIONS = 2_000  # characters
 _TOKENS_PER_ANSWER = 500
 _TOKENS_PER_SENTENCE = 120
 """Room for an entry of the support list: RAGBench's explanations have a median of 40 tokens."""
@@ -72,10 +80,15 @@ class LLMJudge(JudgeBase):
         window_characters: most characters of sentences in one request, from 1.
         max_windows: most windows of a call, from 1; a call with more is unscored (`over_budget`).
         temperature: 0 for reproducible answers; None leaves it to the model.
+        instructions: what follows our instructions, such as "dosages must match exactly"; at most
+            2,000 characters. Part of the version, and kept in every evaluation.
+        explanations: `all`, or `unsupported`: the model explains only which sentences are not fully
+            supported, and why, so that replies are less than half as long. What that does to its
+            verdicts was not measured. Part of the version.
 
     Raises:
-        ConfigurationError: for sizes below 1, a temperature below 0, or an object that is not a
-            model.
+        ConfigurationError: for sizes below 1, a temperature below 0, instructions that are empty or
+            too long, other explanations, or an object that is not a model.
     """
 
     def __init__(
@@ -85,6 +98,8 @@ class LLMJudge(JudgeBase):
         window_characters: int = 60_000,
         max_windows: int = 64,
         temperature: float | None = 0.0,
+        instructions: str | None = None,
+        explanations: Explanations = "all",
     ) -> None:
         if not isinstance(model, Model):
             raise ConfigurationError("model", model, "needs a `name` and `async complete(request)`")
@@ -94,10 +109,18 @@ class LLMJudge(JudgeBase):
                 raise ConfigurationError(field, value, "use a number from 1")
         if temperature is not None and not 0 <= temperature < inf:
             raise ConfigurationError("temperature", temperature, "use a number from 0, or None")
+        added = None if instructions is None else whole_text(instructions.strip())
+        if added is not None and not 0 < len(added) <= _MOST_INSTRUCTIONS:
+            why = f"has {len(added):,} characters; use 1 to {_MOST_INSTRUCTIONS:,}"
+            raise ConfigurationError("instructions", added[:40], why)
+        if explanations not in get_args(Explanations):
+            raise ConfigurationError("explanations", explanations, "use all or unsupported")
+        self.instructions = added
+        self._wording = Wording(self.instructions, explanations)
         self.model: ModelBase = model_base(model)
         self.name = self.model.name
         own = self.model.version
-        written = f"{_RULES}-{prompt.PROMPT_VERSION}"
+        written = f"{_RULES}-{self._wording.version}"
         self.version = f"{written}/{own}" if own else written
         self.max_concurrency = self.model.max_concurrency
         self._characters = window_characters
@@ -117,7 +140,9 @@ class LLMJudge(JudgeBase):
         parts = windows(call.documents, call.response, self._characters)
         if len(parts) > self._max_windows:
             return Usage()
-        written = [message for part in parts for message in _messages(call.call, part)]
+        written = [
+            message for part in parts for message in _messages(call.call, part, self._wording)
+        ]
         characters = sum(len(message.content) for message in written)
         return Usage(requests=len(parts), prompt_tokens=characters // 4)
 
@@ -130,7 +155,7 @@ class LLMJudge(JudgeBase):
             JudgeError: the model does not answer.
         """
         parts = windows(call.documents, call.response, self._characters)
-        asking = _Asking(self.model, call.call, self._asks)
+        asking = _Asking(self, call.call)
         if len(parts) > self._max_windows:
             reason = f"the call would take {len(parts)} requests, more than {self._max_windows}"
             return asking.labelling(None, unscored=("over_budget", reason), windows=1)
@@ -177,17 +202,14 @@ class _UnscoredError(Exception):
 
 
 class _Asking:
-    """The requests of one call, with their usage and warnings.
+    """The requests of one call, with their usage and warnings."""
 
-    `asks` are the requests for labels, and for sentences that are missing from them, without their
-    messages.
-    """
-
-    def __init__(self, model: ModelBase, call: RagCall, asks: Sequence[CompletionRequest]) -> None:
-        self._model = model
+    def __init__(self, judge: LLMJudge, call: RagCall) -> None:
+        self._model = model = judge.model
         self._call = call
-        self._version = prompt.version_of(call)
-        self._ask, self._ask_missing = asks
+        self._wording = judge._wording
+        self._version = prompt.version_of(call, self._wording)
+        self._ask, self._ask_missing = judge._asks
         self.usage = Usage()
         self._warnings: dict[str, None] = {}
         self._answered_by = model.model
@@ -209,7 +231,10 @@ class _Asking:
         return Labelling(
             labels=labels,
             judge=JudgeInfo(
-                name=self._model.name, model=self._answered_by, version=self._model.version
+                name=self._model.name,
+                model=self._answered_by,
+                version=self._model.version,
+                instructions=self._wording.instructions,
             ),
             usage=self.usage,
             windows=windows,
@@ -224,7 +249,7 @@ class _Asking:
 
         A reply that is cut off is asked for once more with more room, then in halves.
         """
-        asked = _messages(self._call, window)
+        asked = _messages(self._call, window, self._wording)
         room = _room(window)
         completion = await self._complete(asked, self._ask, room)
         if completion.finish_reason == "length":
@@ -324,10 +349,11 @@ class _Asking:
         return completion
 
 
-def _messages(call: RagCall, window: Window) -> tuple[Message, ...]:
+def _messages(call: RagCall, window: Window, wording: Wording) -> tuple[Message, ...]:
     """Write the labelling prompt of a window."""
     headers = prompt.headers_of(call.documents, window.documents)
-    return prompt.messages(call.question, window.documents, window.response, headers, call.history)
+    shown = (call.question, window.documents, window.response, headers, call.history)
+    return prompt.messages(*shown, wording)
 
 
 class _UnknownKeysError(JudgeOutputError):

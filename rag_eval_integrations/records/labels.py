@@ -186,6 +186,8 @@ class JudgeInfo(Record):
     """The model's name at its endpoint; None for a judge that is not a model."""
     version: Text | None = None
     """Version of the judge's own parameters or prompt."""
+    instructions: Text | None = None
+    """What its user added to its prompt; None for nothing."""
 
 
 class Labelling(Record):

@@ -102,5 +102,5 @@ def test_help_fits_80_columns_and_names_every_section(
     ]  # fmt: skip
     judge = run.split("\nJudge:")[1].split("\nMetrics:")[0]
     assert re.findall(r"^  (--[a-z-]+)", judge, re.MULTILINE) == [
-        "--judge", "--base-url", "--cache", "--flags",
+        "--judge", "--base-url", "--instructions", "--explanations", "--cache", "--flags",
     ]  # fmt: skip

@@ -99,3 +99,62 @@ def test_doctor_tries_the_endpoint(rag_eval: Command) -> None:
     with LoopbackServer(Behaviour(content=labels_reply(["0a", "0b"], ["a", "b"]))) as server:
         done = rag_eval("doctor", judge=server, code=0)
     assert "openai:small: works, but calls an invented sentence supported" in done.out
+
+
+def test_the_prompt_may_be_the_users_too(rag_eval: Command, calls: Path, out: Path) -> None:
+    """Instructions of a file follow ours; every row has them, and no other run goes on with it."""
+    Path("doses.txt").write_text("Dosages must match exactly.\n")
+    words = ("run", calls, "-o", out, "--explanations", "unsupported", "--instructions")
+    with LoopbackServer(LABELS) as server:
+        rag_eval(*words, "@doses.txt", judge=server, code=0)
+        again = rag_eval(*words, "Dosages may differ.", "--resume", judge=server, code=2)
+        told = {body["messages"][0]["content"] for body in server.requests}
+
+    assert all(text.endswith("\nDosages must match exactly.") for text in told)
+    assert len(told) == 1
+    evaluations = read(out)
+    assert {e.judge.instructions for e in evaluations} == {"Dosages must match exactly."}
+    versions = {e.scores["adherence"].by.prompt_version for e in evaluations}
+    assert versions == {"labels-1/explanations-1/instructions-2859c2c0"}
+    assert "another evaluator" in again.err
+
+
+def test_the_prompt_of_a_cascades_model_may_be_the_users_too(rag_eval: Command, out: Path) -> None:
+    """And of a worker's, and of the model that `calibrate`, `rescore` and `doctor` ask."""
+    calls = write(Path("one.jsonl"), CALL | {"response": "A king of bridges paints it in gold."})
+    with LoopbackServer(LABELS) as server:
+        asked = ("--base-url", server.base_url, "--instructions", "Be strict.")
+        name = "openai:small"
+        rag_eval("run", calls, "-o", out, "--judge", f"cascade:embedded,{name}", *asked, code=0)
+        rag_eval("doctor", "--judge", name, *asked, code=0)
+        told = [body["messages"][0]["content"] for body in server.requests]
+
+    assert len(told) == 2
+    assert all(text.endswith("\nBe strict.") for text in told)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--instructions", "Be strict."), "`--instructions` = 'Be strict.': is for openai:MODEL"),
+        (("--explanations", "all"), "`--explanations` = 'all': is for openai:MODEL, not for judge"),
+        (("--instructions", "@none.txt", "--judge", "openai:m"), "none.txt: no such file"),
+        (("--instructions", "x" * 2_001, "--judge", "openai:m"), "has 2,001 characters"),
+        (("--explanations", "few", "--judge", "openai:m"), "`--explanations` = 'few': use all or"),
+        (
+            ("--instructions", "x", "--judge", "cascade:openai:a,openai:b"),
+            "openai:a is a model, which does not say how sure it is",
+        ),
+    ],
+)
+def test_a_prompt_that_cannot_be_is_refused(
+    rag_eval: Command, calls: Path, out: Path, options: tuple[str, ...], said: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """By the option's name, before anything is asked or written."""
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+
+    ran = rag_eval("run", calls, "-o", out, *options, code=2)
+
+    assert said in ran.err
+    assert not out.exists()

@@ -60,11 +60,15 @@ WRONG = {"error": {"message": "no such thing"}}
 def test_a_refused_key_url_or_name_ends_the_run(
     rag_eval: Command, calls: Path, refusal: Reply, said: str
 ) -> None:
-    """A few requests tell; the rest are not sent. A run of one call has fewer than that."""
+    """A few requests tell; the rest are not sent. A run of one call has fewer than that.
+
+    So it is with instructions of the user.
+    """
     with LoopbackServer(respond=lambda _: refusal) as server:
         done = ended(rag_eval, calls, server.base_url, "--max-concurrency", 4)
         sent = len(server.requests)
         single = ended(rag_eval, calls, server.base_url, "--limit", 1)
+        ended(rag_eval, calls, server.base_url, "--instructions", "Be strict.")
 
     assert said in done.err
     assert sent < 12
