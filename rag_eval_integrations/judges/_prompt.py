@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from rag_eval_integrations.errors import InputError, JudgeOutputError
-from rag_eval_integrations.models._reading import mended, objects_in
+from rag_eval_integrations.models._reading import mended, objects_in, repeats
 from rag_eval_integrations.models.completion import Message
 from rag_eval_integrations.records import (
     Document,
@@ -399,14 +399,17 @@ def parse_object(text: str) -> dict[str, Any]:
     messages of the errors are part of prompts (G-Eval's repair request).
 
     Raises:
-        JudgeOutputError: when there is no complete object.
+        JudgeOutputError: when there is no complete object, or it has a key twice.
     """
     value: Any = None
+    repeated = None
     for each in objects_in(text):
-        value = each.value
+        value, repeated = each.value, each.repeated
         if value is None:
             value = mended(text, each.start)
             break
     if not isinstance(value, dict):
         raise JudgeOutputError("the judge's reply holds no JSON object", text)
+    if repeated is not None:
+        raise JudgeOutputError(repeats(repeated), text)
     return value

@@ -11,6 +11,7 @@ from collections.abc import Coroutine, Iterable, Sequence
 from math import inf
 from typing import Any, NamedTuple, TypeVar, get_args
 
+from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.errors import ConfigurationError, JudgeError, JudgeOutputError
 from rag_eval_integrations.judges import _prompt as prompt
 from rag_eval_integrations.judges._prompt import (
@@ -49,6 +50,7 @@ from rag_eval_integrations.records import (
 from rag_eval_integrations.records._json import whole_text
 
 T = TypeVar("T")
+logger = logger_of(__name__)
 
 _RULES = "2"
 """Raised when calls are shown in another way although most prompts stay the same."""
@@ -60,8 +62,12 @@ _TOKENS_PER_KEY = 8
 _MOST_TOKENS = 16_000
 _LAST_STEPS = 1.0
 """Seconds that cancelled requests may take to end."""
+_MORE = 4
+"""Times of the usual room with which an answer that was cut off is requested again."""
 _DEEPEST = 4
 """How often a window may be halved because its answer is cut off."""
+_IN_A_ROW = 5
+"""Calls of which even the smallest window is cut off, after which none is halved."""
 _MOST_SHOWN = 100_000
 """Characters of a reply that is sent back; one of `_MOST_TOKENS` is shorter."""
 
@@ -125,6 +131,7 @@ class LLMJudge(JudgeBase):
         self.max_concurrency = self.model.max_concurrency
         self._characters = window_characters
         self._max_windows = max_windows
+        self._cut_off = 0
         # Its labels are checked, unless a subclass labels in its own way.
         self.keeps_keys = type(self).label is LLMJudge.label
         # What all requests share is checked once, and its schema is the same object each time.
@@ -162,6 +169,7 @@ class LLMJudge(JudgeBase):
         try:
             answers = await _all_of([asking.window(part) for part in parts])
         except _UnscoredError as error:
+            self._count(error)
             return asking.labelling(None, unscored=(error.code, str(error)), windows=len(parts))
         except JudgeOutputError as error:  # the model's server could not read its output, twice
             unscored: tuple[UnscoredCode, str] = ("judge_output_invalid", str(error))
@@ -169,10 +177,26 @@ class LLMJudge(JudgeBase):
         except JudgeError as error:
             error.usage = asking.usage
             raise
+        self._count(None)
         labels = [label for labels in answers for label in labels]
         # The labels of a window are reconciled already, and one window is the whole call.
         joined = labels[0] if len(labels) == 1 else reconcile(join(labels), call)
         return asking.labelling(joined, windows=len(labels))
+
+    @property
+    def cuts_off_all(self) -> bool:
+        """Whether every answer to the last calls was cut off, also in the smallest windows."""
+        return self._cut_off >= _IN_A_ROW
+
+    def _count(self, error: _UnscoredError | None) -> None:
+        """Count the calls in a row whose smallest window was cut off; say once what to do."""
+        self._cut_off = self._cut_off + 1 if isinstance(error, _CutOffError) else 0
+        if self._cut_off == _IN_A_ROW:
+            logger.warning(
+                "%s cut off its answers to %d calls in a row, even about the fewest sentences: "
+                "raise the limit of an answer's tokens (--max-tokens, or the server's own). Until "
+                "an answer is whole, no call is halved.", self.name, _IN_A_ROW,
+            )  # fmt: skip
 
 
 async def _all_of(asking: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
@@ -201,15 +225,26 @@ class _UnscoredError(Exception):
         self.code = code
 
 
+class _CutOffError(_UnscoredError):
+    """The answer about a window that cannot be halved was cut off."""
+
+    def __init__(self) -> None:
+        small = "the judge's answer was cut off, even in small windows"
+        super().__init__("truncated", f"{small}; raise the limit of its tokens (--max-tokens)")
+
+
 class _Asking:
     """The requests of one call, with their usage and warnings."""
 
     def __init__(self, judge: LLMJudge, call: RagCall) -> None:
+        self._judge = judge
         self._model = model = judge.model
         self._call = call
         self._wording = judge._wording
         self._version = prompt.version_of(call, self._wording)
         self._ask, self._ask_missing = judge._asks
+        self._first = asyncio.Lock()
+        self._helped: bool | None = None
         self.usage = Usage()
         self._warnings: dict[str, None] = {}
         self._answered_by = model.model
@@ -244,31 +279,61 @@ class _Asking:
             prompt_version=self._version,
         )
 
-    async def window(self, window: Window, depth: int = 0) -> list[Labels]:
+    async def window(self, window: Window) -> list[Labels]:
         """Label one window; several results when it had to be halved.
 
-        A reply that is cut off is asked for once more with more room, then in halves.
+        A reply that is cut off is asked for once more with more room, then in halves. Until that
+        has helped, it is done for one window of the call at a time.
         """
+        labels = await self._labelled(window, 1)
+        if labels is not None:
+            return [labels]
+        async with self._first:
+            if self._helped is None:
+                self._helped = False
+                whole = await self._with_more_room(window)
+                self._helped = True
+                return whole
+        if not self._helped:
+            raise _CutOffError
+        return await self._with_more_room(window)
+
+    async def _with_more_room(self, window: Window) -> list[Labels]:
+        """Label a window whose answer was cut off."""
+        more = _room(window) < _MOST_TOKENS
+        labels = await self._labelled(window, _MORE) if more else None
+        return await self._in_halves(window, 1) if labels is None else [labels]
+
+    async def _in_halves(self, window: Window, depth: int) -> list[Labels]:
+        """Label a window by its halves, one after the other, and those again that are cut off.
+
+        Where the first half is cut off as well, its smallest part tells whether that can help.
+        """
+        halves = window.halves() if depth <= _DEEPEST else None
+        if halves is None or self._judge.cuts_off_all:
+            raise _CutOffError
+        if depth == 2 and await self._labelled(_smallest(window), _MORE) is None:
+            raise _CutOffError
+        found: list[Labels] = []
+        for half in halves:
+            labels = await self._labelled(half, _MORE)
+            found += await self._in_halves(half, depth + 1) if labels is None else [labels]
+        return found
+
+    async def _labelled(self, window: Window, more: int) -> Labels | None:
+        """Label one window with so many times the usual room; None if the answer is cut off."""
         asked = _messages(self._call, window, self._wording)
         room = _room(window)
-        completion = await self._complete(asked, self._ask, room)
+        completion = await self._complete(asked, self._ask, more * room)
         if completion.finish_reason == "length":
-            completion = await self._complete(asked, self._ask, 4 * room)
-        if completion.finish_reason == "length":
-            halves = window.halves() if depth < _DEEPEST else None
-            if halves is None:
-                raise _UnscoredError(
-                    "truncated", "the judge's answer was cut off, even in small windows"
-                )
-            parts = await _all_of([self.window(half, depth + 1) for half in halves])
-            return [labels for part in parts for labels in part]
+            return None
         labels, reply = await self._parsed(asked, completion, room, window)
         labels = await self._complete_entries(asked, labels, window, reply)
         if window.response and not labels.sentence_support_information:
             # A model that fails under a JSON schema writes empty fields, which are not "none".
             why = "the judge labelled none of the response sentences, twice"
             raise _UnscoredError("judge_output_invalid", why)
-        return [labels]
+        return labels
 
     async def _parsed(
         self, asked: tuple[Message, ...], completion: Completion, room: int, window: Window
@@ -407,6 +472,14 @@ class Window(NamedTuple):
         if len(documents) >= len(response):
             return Window(documents[:middle], response), Window(documents[middle:], response)
         return Window(documents, response[:middle]), Window(documents, response[middle:])
+
+
+def _smallest(window: Window) -> Window:
+    """Return the first of the windows that halving would end with."""
+    for _ in range(_DEEPEST - 1):
+        halves = window.halves()
+        window = window if halves is None else halves[0]
+    return window
 
 
 def windows(

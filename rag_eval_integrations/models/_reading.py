@@ -214,6 +214,8 @@ class ObjectPlace:
     start: int
     value: dict[str, Any] | None
     """The object; None where it is broken."""
+    repeated: str | None = None
+    """A key that the object has twice, itself or inside, so that it says two things; else None."""
 
 
 def objects_in(text: str) -> Iterator[ObjectPlace]:
@@ -227,19 +229,49 @@ def objects_in(text: str) -> Iterator[ObjectPlace]:
     left = max(_LEAST_DECODED, _MOST_PASSES * len(text))
     while position >= 0 and tries < _MOST_TRIES and left > 0:
         tries += 1
-        value, end = None, position + 1
+        value, end, repeated = None, position + 1, None
         try:
             value, end = _DECODER.raw_decode(text, position)
             if _is_deep(value):
                 value, end = None, position + 1
+            else:
+                repeated = _repeated_key(text[position:end])
         except json.JSONDecodeError as error:
             reached = len(text) if error.msg.startswith("Unterminated") else error.pos
             left -= reached - position
         except (ValueError, RecursionError):  # a number with too many digits; too deep
             left -= len(text) - position
         if value is not None or _BEGINS.match(text, position):
-            yield ObjectPlace(position, value)
+            yield ObjectPlace(position, value, repeated)
         position = text.find("{", end)
+
+
+# An unterminated string matches, too: otherwise each quote in it would be tried up to the end.
+_KEY_OR_MARK = re.compile(
+    r'(?P<text>"[^"\\]*+(?>(?:\\.[^"\\]*+)*)"?)(?P<key>\s*+:)?|(?P<mark>[{}\[\]])', re.DOTALL
+)
+
+
+def repeats(key: str) -> str:
+    """Say that a reply has a key twice in an object."""
+    return f"the judge's JSON repeats the key {key[:40]!r}"
+
+
+def _repeated_key(text: str) -> str | None:
+    """Find a key that an object in a JSON text has twice; the text may be broken."""
+    around: list[set[str]] = []
+    for match in _KEY_OR_MARK.finditer(text):
+        mark = match["mark"]
+        if mark is None and match["key"] and around:
+            key = as_text(match["text"])
+            if key in around[-1]:
+                return key
+            around[-1].add(key)
+        elif mark is not None and mark in "{[":
+            around.append(set())
+        elif mark is not None and around:
+            around.pop()
+    return None
 
 
 def mended(text: str, start: int = 0, *, whole: bool = False) -> Any:
@@ -255,13 +287,17 @@ def mended(text: str, start: int = 0, *, whole: bool = False) -> Any:
         whole: whether nothing may follow it; else, what follows its last bracket is ignored.
 
     Raises:
-        JudgeOutputError: it is cut off, too long to be repaired, or not readable.
+        JudgeOutputError: it is cut off, has a key twice though something may follow it, or is too
+            long to be repaired or not readable.
     """
     body = _closed(text, start, whole=whole)
     if body is None:
         raise JudgeOutputError("the judge's JSON was cut off", text)
     if len(body) > _MOST_REPAIRED or sum(map(body.count, "\"'{}[]")) > _MOST_MARKS:
         raise JudgeOutputError("the judge's JSON is broken, and too long to be repaired", text)
+    # A text that is a list of statements is read as far as it can be.
+    if not whole and (repeated := _repeated_key(body)) is not None:
+        raise JudgeOutputError(repeats(repeated), text)
     from json_repair import loads  # noqa: PLC0415  # only when a reply needs it
 
     try:
@@ -352,13 +388,15 @@ def _nested(text: str, fields: dict[str, Span], depth: int) -> Iterator[dict[str
 def _fields(text: str, position: int, stop: int) -> tuple[dict[str, Span], int]:
     """Read `"key": value, …` up to the closing brace; return fields and the position after it.
 
-    Names are in lower case; of two fields with the same name, the last counts. A value that is cut
+    Names are in lower case; of two fields with the same name, none has a value. A value that is cut
     off ends at `stop`.
     """
     fields: dict[str, Span] = {}
     while (match := _KEY.match(text, position, stop)) is not None:
         begin, end = match.end(), _value_end(text, match.end(), stop)
-        fields[match["key"].strip().lower()] = (begin, begin + len(text[begin:end].rstrip()))
+        name = match["key"].strip().lower()
+        length = 0 if name in fields else len(text[begin:end].rstrip())
+        fields[name] = (begin, begin + length)
         if end >= stop or text[end] != ",":
             return fields, end + 1
         position = end + 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from ferries import CALL, LABELS, Command, read, write
 from loopback import Behaviour, Body, LoopbackServer, Reply
 
 from rag_eval_integrations.testing import labels_reply
+
+from .conftest import in_process
 
 TWO = "The ferry leaves at nine. It is green."
 CALLS = [
@@ -158,3 +161,17 @@ def test_a_prompt_that_cannot_be_is_refused(
 
     assert said in ran.err
     assert not out.exists()
+
+
+def test_a_run_says_which_limit_to_raise(calls: Path, out: Path) -> None:
+    """Where every answer is cut off: once, after five calls; the others take two requests."""
+    with LoopbackServer(Behaviour(finish_reason="length")) as server:
+        judge = ("--judge", "openai:small", "--base-url", server.base_url, "--max-tokens", 5)
+        command = in_process("run", calls, "-o", out, "--max-concurrency", 1, *judge)
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        requests = len(server.requests)
+
+    assert {score.unscored for e in read(out) for score in e.scores.values()} == {"truncated"}
+    assert requests <= 6 * 3 + 6 * 2  # the sixth call begins before the fifth has ended
+    assert ended.stderr.count("cut off its answers to 5 calls in a row") == 1
+    assert "(--max-tokens, or" in ended.stderr

@@ -126,17 +126,130 @@ async def test_an_answer_cut_off_again_is_asked_for_in_halves() -> None:
     assert "several windows" in labelling.warnings[0]
 
 
-async def test_answers_that_are_always_cut_off_are_unscored() -> None:
-    """Also those of a long call, which is halved four times at most: every request costs."""
-    long = RagCall("q", documents=["It is so. " * 64], response="It is so.")
-    for call, smallest in ((CALL, 1), (sentencize(long, Punkt()), 64 // 2**4)):
-        model = ScriptedModel(lambda request: ended("length"))
+async def test_a_call_whose_smallest_window_is_cut_off_takes_four_requests() -> None:
+    """The whole, with more room, a half, and its smallest part; of one sentence each, two."""
+    model = ScriptedModel(lambda request: ended("length"))
+    alone = sentencize(RagCall("When?", ["It leaves at nine."], "At nine."), Punkt())
 
-        labelling = await LLMJudge(model).label(call)
+    labelling = await LLMJudge(model).label(CALL)
+    keys = [keys_asked(request) for request in model.requests]
+    await LLMJudge(model).label(alone)
 
-        assert labelling.unscored == "truncated"
-        assert min(len(keys_asked(request)[0]) for request in model.requests) == smallest
-        assert len(model.requests) <= 2 * (1 + 2 + 4 + 8 + 16)
+    assert labelling.unscored == "truncated"
+    assert "--max-tokens" in str(labelling.reason)
+    assert keys == [*[(["0a", "0b", "1a"], ["a", "b"])] * 2, (["0a"], ["a", "b"]), (["0a"], ["a"])]
+    assert len(model.requests) == 4 + 2
+
+
+async def test_windows_that_are_cut_off_are_mended_one_by_one() -> None:
+    """Until one could be: each takes its first request, and one of them the three more."""
+    model = ScriptedModel(lambda request: ended("length"), latency=0.01)
+    texts = [f"The ferry number {number} leaves at nine. It is green." for number in range(4)]
+    call = sentencize(RagCall("When?", texts, "At nine. It is red."), Punkt())
+
+    assert (await LLMJudge(model, window_characters=90).label(call)).unscored == "truncated"
+
+    assert len(model.requests) == len(windows(call.documents, call.response, 90)) + 3
+
+
+async def test_what_more_room_mends_is_mended_at_once() -> None:
+    """As of a model that thinks: the windows behind the first one do not wait for each other."""
+    together = most = 0
+
+    class Thinking(ModelBase):
+        name = "thinking"
+
+        async def complete(self, request: CompletionRequest) -> Completion:
+            nonlocal together, most
+            if (request.max_tokens or 0) < 4 * 500:
+                return ended("length")
+            together += 1
+            most = max(most, together)
+            await asyncio.sleep(0.05)
+            together -= 1
+            return ended("stop", obedient(request))
+
+    texts = [f"The ferry number {number} leaves at nine." for number in range(6)]
+    call = sentencize(RagCall("When?", texts, "At nine."), Punkt())
+
+    labelling = await LLMJudge(Thinking(), window_characters=60).label(call)
+
+    assert labelling.windows == 6
+    assert most == 5
+
+
+@pytest.mark.parametrize(("last", "parts"), [(2, 16), (1, None)])
+async def test_a_window_is_halved_four_times(last: int, parts: int | None) -> None:
+    """Of 32 sentences two are left; a model that takes one, of the last ones, is not asked that."""
+
+    def short_winded(request: CompletionRequest) -> str | Completion:
+        documents, response = keys_asked(request)
+        fits = last if "0af" in documents else 2
+        return ended("length") if len(documents) > fits else labels_reply(documents, response)
+
+    model = ScriptedModel(short_winded)
+    call = sentencize(RagCall("When?", ["It leaves. " * 32], "At nine."), Punkt())
+
+    labelling = await LLMJudge(model).label(call)
+
+    assert call.documents[-1].key == "0af"
+    assert (labelling.windows if labelling.labels else None) == parts
+    assert min(len(keys_asked(request)[0]) for request in model.requests) == 2
+
+
+async def test_the_most_room_is_not_asked_for_twice() -> None:
+    """A larger answer than 16,000 tokens is not to be had: halves follow at once."""
+    model = ScriptedModel(lambda request: ended("length"))
+    long = RagCall(question="q", documents=["It is so. " * 9], response="It is so. " * 300)
+
+    await LLMJudge(model).label(sentencize(long, Punkt()))
+
+    assert [len(keys_asked(request)[1]) for request in model.requests] == [300, 150, 18]
+
+
+async def test_after_five_such_calls_in_a_row_none_is_halved(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The log says once which limit to raise; one whole answer, and calls are halved again."""
+    replies: list[Any] = []
+    model = ScriptedModel(lambda request: replies.pop() if replies else ended("length"))
+    judge = LLMJudge(model)
+
+    async def taken() -> int:
+        before = len(model.requests)
+        await judge.label(CALL)
+        return len(model.requests) - before
+
+    assert [await taken() for _ in range(8)] == [4, 4, 4, 4, 4, 2, 2, 2]
+    [line] = caplog.messages
+    assert line.startswith("scripted cut off its answers to 5 calls in a row")
+    assert "--max-tokens" in line
+    replies.append(REPLY)
+    assert [await taken() for _ in range(2)] == [1, 4]
+
+
+@pytest.mark.parametrize(
+    "twice",
+    [
+        REPLY.replace("{", '{"all_relevant_sentence_keys": [], ', 1),
+        REPLY.replace("{", '{"all_relevant_sentence_keys": [], ', 1).replace("}", ",}"),
+        REPLY.replace('"fully_supported"', '"fully_supported": false, "fully_supported"', 1),
+        REPLY.replace('"fully_supported"', '"fully\\u005fsupported": false, "fully_supported"', 1),
+    ],
+    ids=["of the whole", "broken too", "of an entry", "written otherwise"],
+)
+async def test_a_reply_that_repeats_a_key_is_asked_for_once_more(twice: str) -> None:
+    """It says two things; twice, every score is unscored, and the reason names the key."""
+    model, evaluation = await evaluated(twice, REPLY)
+    _, unscored = await evaluated(twice, twice)
+    quoting, _ = await evaluated(f'The document says {{"a": 1, "a": 2}}. {REPLY}')
+
+    assert len(model.requests) == 2
+    assert len(quoting.requests) == 1
+    assert evaluation.scores["context_relevance"].value == 1.0
+    for score in unscored.scores.values():
+        assert (score.value, score.unscored) == (None, "judge_output_invalid")
+        assert "repeats the key" in str(score.reason)
 
 
 async def test_missing_sentences_are_asked_for_once_and_alone() -> None:

@@ -123,6 +123,19 @@ def test_only_a_fence_that_is_beyond_doubt_is_taken_off() -> None:
     assert inside == [(text, text if it is None else it) for text, it in contents]
 
 
+def test_a_key_that_stands_twice_in_an_object_is_found() -> None:
+    """At any depth, and however the key is written; equal keys of two objects are no repeat."""
+    for text in (
+        '{"a": 1, "a": 1}', '{"b": [{"a": {"a": 1}, "c": 2, "a": 3}]}', '{"\\u0061": 1, "a" : 2}',
+    ):  # fmt: skip
+        assert [each.repeated for each in objects_in(text)] == ["a"]
+        with pytest.raises(JudgeOutputError, match="repeats the key 'a'"):
+            mended(text.replace("}", ",}"))
+    for text in ('{"a": {"a": ["a", {"a": 1}]}}', '{"a": "\\"a\\": 1, {a:", "b": "a", "c": ":"}'):
+        [each] = objects_in(text)
+        assert (each.value, each.repeated) == (json.loads(text), None)
+
+
 def test_no_number_is_made_of_what_is_none() -> None:
     """NaN and Infinity stay the words that they are."""
     assert json_of('{"score": NaN, "b": [-Infinity]}') == {"score": "NaN", "b": ["-Infinity"]}

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from rag_eval_integrations.errors import written
-from rag_eval_integrations.models._reading import objects_in
+from rag_eval_integrations.models._reading import objects_in, repeats
 
 # --- Verdicts: OK, ERR or unknown
 
@@ -130,11 +130,11 @@ def read_score(text: str) -> Reading:
     if not whole:
         return Reading(problem="judge_output_invalid", reason="the reply is empty")
     shown = whole[-_MOST_READ:]
-    content, cut_off = _object_with_score(shown)
+    content, problem = _object_with_score(shown)
     if content is not None:
         return _of_object(content)
-    if cut_off:
-        return Reading(problem="judge_output_invalid", reason="the judge's JSON was cut off")
+    if problem:
+        return Reading(problem="judge_output_invalid", reason=problem)
     match = _WHOLE_REPLY.match(shown)
     if match is not None:
         return _checked(match, "")
@@ -148,16 +148,18 @@ def read_score(text: str) -> Reading:
     return Reading(outcome=verdict.outcome, reason=verdict.reason)
 
 
-def _object_with_score(text: str) -> tuple[dict[str, Any] | None, bool]:
-    """Find the last JSON object with a score, and whether the text ends within an object."""
+def _object_with_score(text: str) -> tuple[dict[str, Any] | None, str]:
+    """Find the last JSON object with a score, or say what is wrong with it."""
     content: dict[str, Any] | None = None
+    problem = ""
     for each in objects_in(text):
         if each.value is None:
             if text.find("}", each.start) < 0:
-                return content, True
+                return content, "the judge's JSON was cut off"
         elif any(key.lower() == "score" for key in each.value):
             content = each.value
-    return content, False
+            problem = "" if each.repeated is None else repeats(each.repeated)
+    return (None, problem) if problem else (content, "")
 
 
 def _of_object(content: dict[str, Any]) -> Reading:

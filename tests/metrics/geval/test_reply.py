@@ -74,10 +74,10 @@ NO_SCORE = (
     "5th paragraph is odd", '{"reason": "It is goo', '{"reason": "x", "score": null}',
     '{"reason": "x", "score": "high"}', '{"reason": "x", "score": true}',
     '{"reason": "x", "score": [4, 5]}', '{"reason": "a "score": 1" b", "score": 4}',
-    "<think>4", "1-5", "{", "{}", '{"reason": "x"}',
+    "<think>4", "1-5", "{", "{}", '{"reason": "x"}', '{"score": 2, "reason": "x", "Score": 4}',
     "I would rate this response a 3. To deserve a 5 it should cite its sources.",
 )  # fmt: skip
-"""Cut off, empty, prose, a digit in copied text, a range, several scores: no number is given."""
+"""Cut off, empty, prose, digits in copied text, a range, several scores: no number is given."""
 
 
 @pytest.mark.parametrize(

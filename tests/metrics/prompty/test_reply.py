@@ -51,6 +51,7 @@ def test_a_score_is_read() -> None:
         ('{"score": null}', "judge_output_invalid"),
         ('{"score": "high"}', "judge_output_invalid"),
         ('{"explanation": "it was cut", "score": 8', "judge_output_invalid"),
+        ('{"score": 80, "score": 20}', "judge_output_invalid"),
         ('{"score": 150}', "out_of_range"),
         ('{"score": -1}', "out_of_range"),
         ('{"score": ' + "9" * 400 + "}", "out_of_range"),
