@@ -36,7 +36,7 @@ from rag_eval_integrations import RagCall, RagEvaluator, Spool
 from rag_eval_integrations._visible import LogOnce
 from rag_eval_integrations.records import to_line
 from rag_eval_integrations.store import Store
-from rag_eval_integrations.store._worker import import_spool
+from rag_eval_integrations.store._import import SpoolImport
 from rag_eval_integrations.store.database import Outcome
 from rag_eval_integrations.store.spool import SpooledCall, new_uid
 
@@ -90,8 +90,8 @@ def submit(folder: Path, url: str) -> None:
     code = (
         "import sys, logging; from pathlib import Path; from rag_eval_integrations.store import "
         "Store; from rag_eval_integrations._visible import LogOnce; from rag_eval_integrations."
-        "store._worker import import_spool\nwhile True: import_spool(Store(sys.argv[1]), "
-        "Path(sys.argv[2]), LogOnce(logging.getLogger()))"
+        "store._import import SpoolImport; importing = SpoolImport(Store(sys.argv[1]), "
+        "[Path(sys.argv[2])], LogOnce(logging.getLogger()))\nwhile True: importing.run()"
     )
     command = [sys.executable, "-c", code, url, str(folder / "spool")]
     with subprocess.Popen(command) as importing:
@@ -153,7 +153,7 @@ def imported(folder: Path, url: str) -> None:
     spool.close()
     with closing(Store(url)) as store:
         began = time.perf_counter()
-        calls = import_spool(store, folder / "import", FAILURES)
+        calls = SpoolImport(store, [folder / "import"], FAILURES).run()
         taken = time.perf_counter() - began
     print(f"import: {calls / taken:,.0f} calls/s of {len(to_line(CALL)):,} bytes")
 

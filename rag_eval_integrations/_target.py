@@ -140,15 +140,20 @@ def read_whole(
     return content
 
 
-def make_folder(path: Path, field: str = "folder") -> None:
+def make_folder(path: Path, field: str = "folder", *, mode: int = 0o777) -> None:
     """Make a folder and those above it, if they are not there.
+
+    Args:
+        path: the folder.
+        field: name of the argument, for the error.
+        mode: of the folder if it is made, less the umask.
 
     Raises:
         ConfigurationError: there is something else than a folder.
         OSError: it cannot be made.
     """
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode, parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
         raise ConfigurationError(field, str(path), "is not a folder, or is below a file") from None
     except OSError as error:

@@ -11,8 +11,6 @@ was judged meanwhile is recorded afterwards.
 from __future__ import annotations
 
 import asyncio
-import os
-import sqlite3
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -32,12 +30,13 @@ from rag_eval_integrations.background.budget import (
     sample_key,
 )  # fmt: skip
 from rag_eval_integrations.background.counters import FailureLog
-from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.records import Evaluation, RagCall
 from rag_eval_integrations.sinks import Sink
 from rag_eval_integrations.store import _outbox
 from rag_eval_integrations.store._failures import PATIENCE, kind_of
+from rag_eval_integrations.store._import import SpoolImport
 from rag_eval_integrations.store.database import (
     BACKOFF,
     LEASE,
@@ -46,7 +45,7 @@ from rag_eval_integrations.store.database import (
     Outcome,
     Store,
 )  # fmt: skip
-from rag_eval_integrations.store.spool import SUFFIX, finished, new_uid, read_spooled, remove
+from rag_eval_integrations.store.spool import new_uid
 
 _logger = logger_of("rag_eval_integrations.store")
 
@@ -58,43 +57,6 @@ _DAY = 86_400
 _TRANSIENT = {"JudgeUnavailableError", "JudgeRejectedError"}
 
 T = TypeVar("T")
-
-
-def import_spool(store: Store, folder: Path, failures: LogOnce) -> int:
-    """Move the finished files of a spool into a store; return the number of their calls.
-
-    A file is removed when all of it is in the store. If the worker is killed before, it is imported
-    once more, and its calls are there once all the same. A damaged file is kept as NAME.damaged.
-    Files that are still written are left alone; the oldest come first. A folder that does not exist
-    is logged once.
-
-    Raises:
-        ConfigurationError: the folder is another user's.
-        OSError: the store cannot be written.
-    """
-    imported = 0
-    if not folder.is_dir():
-        failures.log(("no folder", folder), "the spool %s does not exist yet", visible(str(folder)))
-    elif not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-        why = "is another user's; run the worker as the user of the app"
-        raise ConfigurationError("spool", str(folder), why)
-    for path in sorted(folder.glob(f"*{SUFFIX}")):
-        try:
-            with finished(path) as file:
-                if file is None:
-                    continue
-                for calls, refusals in read_spooled(file):
-                    store.add(calls, refusals)
-                    imported += len(calls)
-                remove(path)
-        except sqlite3.OperationalError as error:  # of the disk, or of rights to the file
-            message = "%s cannot be read now (%s); it stays, and is tried again"
-            failures.log(("unread", folder), message, visible(str(path)), error)
-        except sqlite3.DatabaseError as error:
-            kept = path.replace(path.with_suffix(".damaged"))
-            message = "%s is damaged (%s); it is kept, and its calls are not judged"
-            failures.log(("damaged", folder), message, visible(str(kept)), error)
-    return imported
 
 
 def outcome_of(call: ClaimedCall, evaluation: Evaluation, seconds: float) -> Outcome:
@@ -180,10 +142,11 @@ class Worker:
     ) -> None:
         Budget(per_day_usd=dollars_per_day)  # raises what is wrong with it
         checked(sample_rate)
-        self._store, self._spools = store, spools
+        self._store = store
         self._sample_rate, self._dollars = sample_rate, dollars_per_day
         self._max_concurrency = max_concurrency
         self._failures = LogOnce(_logger)
+        self._spool_import = SpoolImport(store, spools, self._failures)
         self._bounded = BoundedEvaluator(evaluator, Budget(per_minute), _TIMEOUT, FailureLog())
         self._sinks = sinks or {}
         self._name = new_uid()
@@ -298,9 +261,8 @@ class Worker:
         self.counts.update(outcome.state for outcome in outcomes)
 
     def _import_all(self) -> None:
-        """Import the calls of all spool folders, and count them."""
-        for folder in self._spools:
-            self.counts["imported"] += import_spool(self._store, folder, self._failures)
+        """Import the calls of all spools, and count them."""
+        self.counts["imported"] += self._spool_import.run(lambda: self._stopping)
 
     async def _every(self, seconds: float, work: Callable[..., object], *args: object) -> None:
         """Do something with the database every so many seconds, for the first time after them."""

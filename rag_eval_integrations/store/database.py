@@ -112,27 +112,32 @@ class Store(ReadableStore):
         self.submit(call)
 
     @repeated
-    def add(self, calls: Sequence[SpooledCall], refusals: Sequence[Refusal] = ()) -> None:
+    def add(self, calls: Sequence[SpooledCall], refusals: Sequence[Refusal] = ()) -> int:
         """Write calls and counts of refused calls; those that are there already are left alone.
 
         All or nothing: in one transaction.
 
+        Returns:
+            The number of calls that were not there.
+
         Raises:
             OSError: the database cannot be written.
         """
+        added = 0
         with self._running(writing=True) as run:
             if calls:
-                run(
+                added = run(
                     "INSERT INTO rag_call (call_uid, at, body, state, not_before) "
                     "VALUES (:call_uid, :at, :body, 'due', 0) ON CONFLICT DO NOTHING",
                     [call._asdict() for call in calls],
-                )
+                ).rowcount
             if refusals:
                 run(
                     "INSERT INTO rag_refusal (uid, at, why, calls) VALUES (:uid, :at, :why, :calls)"
                     " ON CONFLICT DO NOTHING",
                     [{**refusal._asdict(), "why": _plain(refusal.why)} for refusal in refusals],
                 )
+        return added
 
     # --- The queue
 

@@ -1,8 +1,11 @@
-"""`Spool`: calls in files of SQLite, one writer each, which `rag-eval worker` imports.
+"""`Spool`: calls in files of SQLite, one writer each, which `rag-eval worker` imports (`_import`).
 
-A process locks its file for as long as it lives, so that a worker that gets the lock knows that
-the file is closed, or its writer dead. A rollback journal that is kept (`PERSIST`) costs less than
-a write-ahead log: no log has to be copied, in the app's thread, when a file is closed.
+A worker reads what is committed while the writer lives. With a write-ahead log no reader makes
+the app's thread wait, and since the log is copied every few calls, closing a file takes no longer
+than with a rollback journal.
+
+Beside each file is an empty one, NAME-life, on which its writer holds SQLite's exclusive lock. That
+is a record lock: it ends with the process, and a child that a fork of C made does not inherit it.
 """
 
 from __future__ import annotations
@@ -10,11 +13,13 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
+import stat
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,18 +33,21 @@ _logger = logger_of("rag_eval_integrations.store")
 
 SUFFIX = ".spool"
 """End of the names of the files."""
-_BATCH = 1_000
+LIFE = "-life"
+PARTS = (LIFE, "", "-wal", "-shm", "-journal")
+"""Ends of the names of all files of one: without its life, it is a file that nobody writes."""
+VERSION = 1
+"""Of the tables (`PRAGMA user_version`); a file without a version has the same."""
 _FILE_BYTES = 16 * 2**20
 _FILE_SECONDS = 60.0
 _AGAIN = 1.0
 """Seconds between attempts to open a file where the last one failed."""
-_ABANDONED = 86_400.0
-"""Seconds after which a file without tables is removed: its writer died as it made it."""
-_NEW_FILE = """
-PRAGMA locking_mode = EXCLUSIVE;
-PRAGMA journal_mode = PERSIST;
-PRAGMA synchronous = {};
+_NEW_FILE = f"""
+PRAGMA synchronous = {{}};
+PRAGMA journal_mode = WAL;
+PRAGMA wal_autocheckpoint = 16;
 BEGIN EXCLUSIVE;
+PRAGMA user_version = {VERSION};
 CREATE TABLE call (n INTEGER PRIMARY KEY, call_uid TEXT, at REAL, body TEXT);
 CREATE TABLE refusal (uid TEXT PRIMARY KEY, at REAL, why TEXT, calls INTEGER);
 COMMIT;
@@ -94,15 +102,15 @@ class Spool(_process.ProcessObserver):
     A target for handlers and for `capture_call`: `RagEvalCallbackHandler(Spool("spool/"))`. It
     needs no judge, no key and no thread, and may be used from any thread. A call is accepted when
     `submit` has returned its id: if the process is killed after that, the call is judged all the
-    same. Each process writes files of its own, which it closes after 16 MB or 60 s, at the next
-    call then, or at its end; a worker imports what is closed, and what dead processes left.
+    same. Each process writes files of its own, which a worker reads meanwhile, and removes when the
+    process has closed them or is dead. It closes them after 16 MB or 60 s, at the next call then,
+    or at its end.
 
     Calls that cannot be written (the folder holds `max_bytes`, the disk is full, `redact` failed)
     are refused: counted, also in the next file, and logged once per reason. `submit` never raises.
 
     Args:
-        folder: the folder, on a local disk; made when absent. Its files are readable by their owner
-            only.
+        folder: the folder, on a local disk; made when absent, for its owner only, as its files are.
         redact: changes a call before anything is written, such as to mask names. It runs in the
             app's thread.
         max_bytes: size of all files in the folder above which calls are refused, above 0.
@@ -110,7 +118,8 @@ class Spool(_process.ProcessObserver):
             of power, too. Takes milliseconds per call.
 
     Raises:
-        ConfigurationError: an argument cannot be used, or there is something else than a folder.
+        ConfigurationError: an argument cannot be used, or there is something else than a folder, or
+            another user's that everybody may write to.
         OSError: the folder cannot be made, or not be written.
     """
 
@@ -127,10 +136,7 @@ class Spool(_process.ProcessObserver):
             raise ConfigurationError("redact", redact, "use a function from a call to a call")
         if type(max_bytes) is not int or max_bytes < 1:
             raise ConfigurationError("max_bytes", max_bytes, "use a whole number from 1")
-        _target.make_folder(self.folder)
-        if not os.access(self.folder, os.W_OK | os.X_OK):
-            why = os.strerror(errno.EACCES)
-            raise PermissionError(errno.EACCES, why, str(self.folder))
+        _make_folder(self.folder)
         self._redact, self._max_bytes, self._durable = redact, max_bytes, durable
         self._failures = LogOnce(_logger)
         self._start_empty()
@@ -142,8 +148,10 @@ class Spool(_process.ProcessObserver):
         # Re-entrant: a garbage collection in here may finalise a stream, which submits its call.
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
+        self._life: sqlite3.Connection | None = None
+        self._path = ""
         self._room, self._until = 0, 0.0
-        self._failed: tuple[OSError | sqlite3.Error, float] | None = None
+        self._failed: tuple[Exception, float] | None = None
         self._unwritten: Counter[str] = Counter()
         self.accepted = self.refused = 0
         """Calls of this process that were accepted, and those that were not."""
@@ -183,7 +191,7 @@ class Spool(_process.ProcessObserver):
                     "INSERT INTO call (call_uid, at, body) VALUES (?, ?, ?)",
                     (uid, time.time(), line),
                 )
-            except (OSError, sqlite3.Error) as error:
+            except (OSError, sqlite3.Error, ConfigurationError) as error:
                 self._failed = error, time.monotonic() + _AGAIN
                 self._close()
                 self._refuse(words_of(error), None)
@@ -202,24 +210,31 @@ class Spool(_process.ProcessObserver):
         with self._lock:
             if self._unwritten:
                 self._failed = None  # there may be room by now
-                with suppress(OSError, sqlite3.Error):
+                with suppress(OSError, sqlite3.Error, ConfigurationError):
                     self._file()
                     self._write_refusals()
             self._close()
 
     def _file(self) -> sqlite3.Connection:
-        """Return the open file; close a full one, and open the next.
+        """Return the open file; close a full one, and open the next, also where it was removed.
 
         Raises:
             OSError: the folder is full, or a file could not be made just now or a second ago.
+            ConfigurationError: what is there now cannot be used as the folder.
             sqlite3.Error: the file cannot be set up.
         """
         now = time.monotonic()
-        if self._connection is not None and self._room > 0 and now < self._until:
-            return self._connection
-        self._close()
+        if self._connection is not None:
+            there = os.path.exists(self._path)
+            if there and self._room > 0 and now < self._until:
+                return self._connection
+            self._close()
+            if not there:
+                message = "%s was removed while it was written, with calls that no worker had read"
+                self._failures.log("removed", message, visible(self._path))
         if self._failed is not None and now < self._failed[1]:
             raise self._failed[0]
+        _make_folder(self.folder)
         used = 0
         for entry in os.scandir(self.folder):
             with suppress(FileNotFoundError):  # a worker has just imported it
@@ -227,23 +242,32 @@ class Spool(_process.ProcessObserver):
         if used >= self._max_bytes:
             raise OSError(f"the spool {self.folder} is full: it holds {self._max_bytes:,} bytes")
         path = self.folder / f"{time.time_ns()}-{os.getpid()}-{os.urandom(4).hex()}{SUFFIX}"
-        os.close(_target.create(path))  # private; SQLite gives its journal the same mode
-        connection = sqlite3.connect(path, 1.0, isolation_level=None, check_same_thread=False)
         try:
-            connection.executescript(_NEW_FILE.format("FULL" if self._durable else "OFF"))
-        except sqlite3.Error:
-            connection.close()
+            # The life last: a file without it is left alone as long as it is empty.
+            for file in (path, path.with_name(path.name + LIFE)):
+                os.close(_target.create(file))  # private; SQLite gives its log the same mode
+            connect = partial(sqlite3.connect, isolation_level=None, check_same_thread=False)
+            self._life = connect(path.with_name(path.name + LIFE))
+            self._life.executescript("PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE")
+            self._connection = connect(path, 1.0)
+            self._connection.executescript(_NEW_FILE.format("FULL" if self._durable else "OFF"))
+        except (OSError, sqlite3.Error):
+            self._close()
+            with suppress(OSError):
+                remove(path)
             raise
-        self._connection, self._failed = connection, None
+        self._path, self._failed = str(path), None
         self._room, self._until = min(_FILE_BYTES, self._max_bytes - used), now + _FILE_SECONDS
-        return connection
+        return self._connection
 
     def _close(self) -> None:
-        """Close the connection to the file, if there is one; never raises SQLite's errors."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            with suppress(sqlite3.Error):
-                connection.close()
+        """Close the file, then its life, if they are open; never raises SQLite's errors."""
+        opened = self._connection, self._life
+        self._connection = self._life = None
+        for connection in opened:
+            if connection is not None:
+                with suppress(sqlite3.Error):
+                    connection.close()
 
     def _refuse(self, why: str, error: BaseException | None) -> None:
         """Count a call that was not accepted, and log the first one per reason."""
@@ -259,7 +283,7 @@ class Spool(_process.ProcessObserver):
         rows = [(new_uid(), time.time(), why, calls) for why, calls in unwritten.items()]
         try:
             self._file().executemany("INSERT INTO refusal VALUES (?, ?, ?, ?)", rows)
-        except (OSError, sqlite3.Error):
+        except (OSError, sqlite3.Error, ConfigurationError):
             self._unwritten.update(unwritten)  # with the next call
 
     # --- the process
@@ -285,47 +309,35 @@ class Spool(_process.ProcessObserver):
         self.close()
 
 
-# --- The other end: what a worker reads
+# --- The folder and its files, for their writer and for a worker
 
 
-@contextmanager
-def finished(path: Path) -> Iterator[sqlite3.Connection | None]:
-    """Lock a file whose writer has closed it or is dead; None where it is still written.
+def why_unusable(folder: Path) -> int | None:
+    """Return the number of the error with which a folder cannot be used; None if it can."""
+    if os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        return None
+    read_only = hasattr(os, "statvfs") and os.statvfs(folder).f_flag & os.ST_RDONLY
+    return errno.EROFS if read_only else errno.EACCES
 
-    The caller reads it whole and removes it (`remove`) before the lock ends. A file without tables
-    is removed when it is more than a day old, and None is given for it.
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder for its owner only, or check the one that is there.
 
     Raises:
-        sqlite3.DatabaseError: it is damaged, as after a loss of power.
+        ConfigurationError: there is something else, or the folder was planted.
+        OSError: it cannot be made or written.
     """
-    uri = f"{path.as_uri()}?mode=rw"  # never made anew, where another worker has removed it
-    with ExitStack() as opened:
-        try:
-            connection = sqlite3.connect(uri, 0.0, isolation_level=None, uri=True)
-            opened.enter_context(closing(connection))
-            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-            connection.execute("BEGIN EXCLUSIVE")
-            tables = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'refusal'")
-            if tables.fetchone() is None:  # its writer is about to make it
-                if time.time() - path.stat().st_mtime > _ABANDONED:
-                    remove(path)
-                yield None
-                return
-        except sqlite3.OperationalError:  # locked, or gone
-            yield None
-            return
-        yield connection
-
-
-def read_spooled(file: sqlite3.Connection) -> Iterator[tuple[list[SpooledCall], list[Refusal]]]:
-    """Yield what a file holds: lists of calls in their order, at last counts of refused ones."""
-    rows = file.execute("SELECT call_uid, at, body FROM call ORDER BY n")
-    while batch := rows.fetchmany(_BATCH):
-        yield [SpooledCall(*row) for row in batch], []
-    yield [], [Refusal(*row) for row in file.execute("SELECT * FROM refusal")]
+    _target.make_folder(folder, mode=0o700)
+    if (number := why_unusable(folder)) is not None:
+        raise OSError(number, os.strerror(number), str(folder))
+    status = folder.stat()
+    # Root's are not planted: volumes of containers are often root's, and everybody's to write.
+    if status.st_mode & stat.S_IWOTH and status.st_uid and status.st_uid != os.geteuid():
+        why = "is another user's, and everybody may write to it; use a folder of the app's own user"
+        raise ConfigurationError("folder", str(folder), why)
 
 
 def remove(path: Path) -> None:
-    """Remove a file and its journal, if they are there."""
-    for name in (path, path.with_name(f"{path.name}-journal")):
-        name.unlink(missing_ok=True)
+    """Remove a file with all that belongs to it, as far as it is there."""
+    for part in PARTS:
+        path.with_name(path.name + part).unlink(missing_ok=True)

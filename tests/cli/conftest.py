@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import io
+import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
-from ferries import Done, ferries
+from ferries import Command, Done, ferries
+from forked import WarmPopen
 from loopback import LoopbackServer
 from typer.main import get_command
 
+from rag_eval_integrations import RagCall, Spool
 from rag_eval_integrations.cli import app, main
+from rag_eval_integrations.store import Store
 
 PROGRAM = get_command(app)
 """Built once; `app()` builds it anew, which takes longer than many a command."""
@@ -87,3 +95,58 @@ def calls() -> Path:
 def out() -> Path:
     """Where a command puts evaluations."""
     return Path("evals.jsonl")
+
+
+# --- Workers
+
+
+PATH = Path("e.db")
+"""The store of the tests of workers."""
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    """The store, open."""
+    with closing(Store(PATH)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def once(rag_eval: Command) -> Command:
+    """Runs a worker, with more words, until the queue is empty."""
+    return partial(rag_eval, "worker", "--store", PATH, "--once")
+
+
+@contextmanager
+def running(*words: object) -> Iterator[subprocess.Popen[str]]:
+    """A worker in a process of its own."""
+    command = in_process("worker", *words)
+    with WarmPopen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def fill(store: Store | Spool, calls: int, **more: Any) -> None:
+    """Submit calls of one sentence each."""
+    for number in range(calls):
+        question = f"When does ferry {number} leave?"
+        store.submit(RagCall(question, ["It leaves at nine."], "It leaves at nine.", **more))
+
+
+def change(*statements: str) -> None:
+    """Change the store by statements of SQL."""
+    with closing(sqlite3.connect(PATH)) as file, file:
+        for statement in statements:
+            file.execute(statement)
+
+
+def judged() -> Counter[str]:
+    """How many evaluations each call of the store has, by its id."""
+    with closing(sqlite3.connect(PATH)) as store:
+        rows = store.execute(
+            "SELECT call_uid, count(e.id) FROM rag_call c LEFT JOIN rag_evaluation e "
+            "ON e.call_id = c.id GROUP BY 1"
+        )
+        return Counter(dict(rows.fetchall()))

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import gc
 import json
-import os
 import random
 import re
 import resource
 import signal
 import sqlite3
-import subprocess
 import sys
-import tempfile
 import time
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,123 +18,25 @@ from unittest.mock import Mock
 
 import pytest
 from ferries import Command
-from forked import WarmPopen
+from forked import finished
 from loopback import Behaviour, LoopbackServer
-from processes import python, until
+from processes import until
 from trace_tools import PhoenixService
 from trace_tools import running as tools_running
 
-from rag_eval_integrations import RagCall, Spool
 from rag_eval_integrations.metrics import TRACE_SCORES
-from rag_eval_integrations.store import Store, _transactions, _worker, database
+from rag_eval_integrations.store import Store, _transactions, database
 from rag_eval_integrations.testing import labels_reply
 
-from .conftest import in_process
+from .conftest import PATH, change, fill, in_process, judged, running
 
 LABELS = Behaviour(content=labels_reply(["0a"], ["a"]))
 
 pytestmark = pytest.mark.slow
 
 
-def fill(store: Store | Spool, calls: int, **more: Any) -> None:
-    """Submit calls of one sentence each."""
-    for number in range(calls):
-        question = f"When does ferry {number} leave?"
-        store.submit(RagCall(question, ["It leaves at nine."], "It leaves at nine.", **more))
-
-
-PATH = Path("e.db")
-
-
-@pytest.fixture
-def store() -> Iterator[Store]:
-    with closing(Store(PATH)) as opened:
-        yield opened
-
-
-@pytest.fixture
-def once(rag_eval: Command) -> Command:
-    """Runs a worker, with more words, until the queue is empty."""
-    return partial(rag_eval, "worker", "--store", PATH, "--once")
-
-
-def change(*statements: str) -> None:
-    with closing(sqlite3.connect(PATH)) as file, file:
-        for statement in statements:
-            file.execute(statement)
-
-
 def asking(server: LoopbackServer) -> list[object]:
     return ["--judge", "openai:m", "--base-url", server.base_url, "--max-concurrency", 4]
-
-
-def judged() -> Counter[str]:
-    """How many evaluations each call of a store has, by its id."""
-    with closing(sqlite3.connect(PATH)) as store:
-        rows = store.execute(
-            "SELECT call_uid, count(e.id) FROM rag_call c LEFT JOIN rag_evaluation e "
-            "ON e.call_id = c.id GROUP BY 1"
-        )
-        return Counter(dict(rows.fetchall()))
-
-
-@contextmanager
-def running(*words: object) -> Iterator[subprocess.Popen[str]]:
-    """A worker in a process of its own."""
-    command = in_process("worker", *words)
-    with WarmPopen(command, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-APP = """
-import sys, threading, time
-from rag_eval_integrations import RagCall, Spool
-from rag_eval_integrations.store import spool as files
-files._FILE_BYTES = 20_000  # so that it is also killed as it closes a file and opens the next
-spool = Spool(sys.argv[1])
-def serve(name):
-    for number in range(10**6):
-        uid = spool.submit(RagCall(f"{name} {number}?", ["It leaves at nine."], "At nine."))
-        sys.stdout.write(f"{uid}\\n")
-        sys.stdout.flush()
-        time.sleep(.002)
-for name in range(2):
-    threading.Thread(target=serve, args=(name,)).start()
-"""
-
-
-def test_calls_that_a_killed_app_had_acknowledged_are_judged_once(once: Command) -> None:
-    """SIGKILL at five random instants of two threads; the files of dead processes are gone.
-
-    One that was killed as it made its next file leaves it empty; that is removed after a day.
-    """
-    seed, spool = random.getrandbits(32), Path("spool")
-    instants = random.Random(seed)
-    acknowledged: set[str] = set()
-    for _ in range(5):
-        command = [sys.executable, "-c", APP, "spool"]
-        app = WarmPopen(command, stdout=subprocess.PIPE, text=True)
-        assert app.stdout is not None
-        told = [app.stdout.readline()]
-        time.sleep(instants.uniform(0.0, 0.3))
-        app.kill()
-        told += app.communicate()[0].splitlines(keepends=True)
-        acknowledged |= {line.strip() for line in told if len(line) == 33}
-
-    once("--spool", spool, code=0)
-    for left in spool.iterdir():
-        os.utime(left, (0, 0))
-    again = once("--spool", spool)
-
-    counts = judged()
-    assert len(acknowledged) >= 5
-    assert again.err.startswith("0 calls imported"), f"seed {seed}"
-    assert acknowledged <= counts.keys(), f"seed {seed}"
-    assert set(counts.values()) == {1}, f"seed {seed}"
-    assert list(spool.iterdir()) == []
 
 
 def test_calls_of_killed_workers_are_judged_by_the_next(
@@ -325,34 +221,6 @@ def test_what_is_left_out_says_why_and_can_be_judged_later(
     assert "`per_day_usd` = 0.0" in once("--dollars-per-day", "0", code=2).err
 
 
-def test_a_damaged_file_is_kept_and_told_and_the_others_are_imported(
-    once: Command, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As after a loss of power; the file of a running app is left alone.
-
-    A disk's error is not damage: the file keeps its name, and the next worker judges its calls.
-    """
-    folder = Path("spool")
-    fill(Spool(folder), 2)  # its file is closed as it is collected
-    gc.collect()
-    with monkeypatch.context() as broken:
-        error = sqlite3.OperationalError("disk I/O error")
-        broken.setattr(_worker, "read_spooled", Mock(side_effect=error))
-        once("--spool", folder)
-    assert "cannot be read now (disk I/O error); it stays" in caplog.text
-
-    (folder / "0-torn.spool").write_text("no database, but enough text to be none " * 50)
-    running_app = Spool(folder)
-    fill(running_app, 1)
-    gc.collect()
-    assert "2 calls imported, 2 judged" in once("--spool", folder).err
-    assert "0-torn.damaged is damaged (file is not a database); it is kept" in caplog.text
-    running_app.close()
-
-    assert "1 call imported, 1 judged" in once("--spool", folder).err
-    assert [path.name for path in folder.iterdir()] == ["0-torn.damaged"]
-
-
 def test_a_worker_waits_for_a_file_that_another_program_has_locked(
     store: Store, once: Command, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -437,10 +305,7 @@ def test_what_a_killed_worker_had_not_sent_is_sent_by_the_next(store: Store, onc
 def test_the_log_prints_each_evaluation(store: Store) -> None:
     """On stderr, by the command alone."""
     fill(store, 2)
-    done = subprocess.run(
-        in_process("worker", "--store", PATH, "--once", "--to", "log"),
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    done = finished(in_process("worker", "--store", PATH, "--once", "--to", "log"), check=True)
     assert len(re.findall("(?m)^call [0-9a-f]+: .*adherence=1.000", done.stderr)) == 2
 
 
@@ -503,40 +368,6 @@ def test_the_store_and_its_options_are_checked_first(
     assert locked.err == f"rag-eval: {PATH}: database is locked\n"
     wrong = rag_eval("store", "prune", "--store", PATH, "--older-than", "soon", code=2)
     assert "`--older-than` = 'soon': use a time ago" in wrong.err
-
-
-OTHER_USER = """
-import os, sys
-from rag_eval_integrations.cli import main
-def worker(*words):
-    sys.argv = ["rag-eval", "worker", *words]
-    try:
-        main()
-    except SystemExit as end:
-        print(end.code, file=sys.stderr, flush=True)
-folder = sys.argv[1]
-worker("--store", f"{folder}/e.db", "--once")  # which imports all that the next ones need
-if os.getuid() == 0:
-    os.setuid(65534)  # root may write everywhere
-worker("--store", f"{folder}/read-only/e.db", "--once")
-worker("--store", f"{folder}/other.db", "--spool", f"{folder}/read-only")
-"""
-
-
-def test_a_folder_that_cannot_be_written_is_told() -> None:
-    """In one line, as the worker starts: that of the store, and a spool of another user."""
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder).chmod(0o777)
-        read_only = Path(folder, "read-only")
-        read_only.mkdir(0o555)
-        done = python(OTHER_USER, folder, check=True)
-        read_only.chmod(0o755)
-
-    assert done.stderr.splitlines()[1:] == [
-        "0", f"rag-eval: {read_only / 'e.db'}: permission denied",
-        "2", f"rag-eval: `spool` = '{read_only}': is another user's; run the worker as the user of the app",
-        "2",
-    ]  # fmt: skip
 
 
 def test_evaluations_are_exported_as_evals(store: Store, rag_eval: Command, once: Command) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import stat
 import tempfile
@@ -19,7 +20,7 @@ from rag_eval_integrations.records import from_line
 CALL = RagCall("When does the ferry leave?", ["It leaves at nine."], "At nine.")
 
 
-def rows(folder: Path, table: str = "call") -> list[tuple[object, ...]]:
+def rows_of(folder: Path, table: str = "call") -> list[tuple[object, ...]]:
     """What the closed files of a folder hold."""
     found: list[tuple[object, ...]] = []
     for path in sorted(folder.glob("*.spool")):
@@ -34,10 +35,11 @@ def test_a_call_is_in_a_file_that_only_its_owner_reads(tmp_path: Path) -> None:
     uids = [spool.submit(CALL), spool.submit(CALL)]
     spool.close()
 
-    (_, first, _, body), (_, second, *_) = rows(tmp_path / "spool")
+    (_, first, _, body), (_, second, *_) = rows_of(tmp_path / "spool")
     assert [first, second] == uids
     assert first != second
     assert from_line(RagCall, str(body)) == CALL
+    assert stat.S_IMODE((tmp_path / "spool").stat().st_mode) == 0o700
     for path in (tmp_path / "spool").iterdir():
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert repr(spool).endswith("2 accepted, 0 refused)")
@@ -86,11 +88,41 @@ def test_what_cannot_be_written_is_refused_counted_and_told_once(
         f"a call was not accepted: {failed}",
     ]
     assert "ferry" not in caplog.text
-    assert '"response":"***"' in str(rows(tmp_path))
+    assert '"response":"***"' in str(rows_of(tmp_path))
     roomy = Spool(tmp_path, redact=redact)
     assert [roomy.submit(CALL), roomy.submit(CALL)] == [None, None]
     roomy.close()
-    assert [row[2:] for row in rows(tmp_path, "refusal")] == [(failed, 2)]
+    assert [row[2:] for row in rows_of(tmp_path, "refusal")] == [(failed, 2)]
+
+
+def test_nobody_who_reads_makes_the_app_wait(tmp_path: Path) -> None:
+    """Not even one that does not end: the next call is in the file all the same."""
+    spool = Spool(tmp_path)
+    spool.submit(CALL)
+    (path,) = tmp_path.glob("*.spool")
+    with closing(sqlite3.connect(path)) as reader:
+        rows = reader.execute("SELECT call_uid FROM call")
+        assert spool.submit(CALL)
+        assert len(rows.fetchall()) == 1
+    spool.close()
+
+    assert len(rows_of(tmp_path)) == 2
+
+
+def test_a_folder_that_is_removed_is_made_again_with_the_next_call(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As by a cleaner of temporary files; that is told, since the calls in it are gone."""
+    spool = Spool(tmp_path / "spool")
+    spool.submit(CALL)
+    shutil.rmtree(tmp_path / "spool")
+    uid = spool.submit(CALL)
+    spool.close()
+
+    assert [row[1] for row in rows_of(tmp_path / "spool")] == [uid]
+    assert [record.getMessage().partition(".spool ")[2] for record in caplog.records] == [
+        "was removed while it was written, with calls that no worker had read"
+    ]
 
 
 def test_a_child_process_writes_files_of_its_own(tmp_path: Path) -> None:
@@ -106,15 +138,19 @@ def test_a_child_process_writes_files_of_its_own(tmp_path: Path) -> None:
     spool.submit(CALL)
     spool.close()
 
-    assert len(rows(tmp_path)) == 3
+    assert len(rows_of(tmp_path)) == 3
     assert len(list(tmp_path.glob("*.spool"))) == 3
 
 
 FULL = """
-import resource, signal, sys
+import os, resource, signal, sys
 from rag_eval_integrations import RagCall, Spool
-resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
 spool = Spool(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, resource.RLIM_INFINITY))
+assert spool.submit(RagCall("When?", ["It leaves at nine."], "At nine.")) is None
+print(len(os.listdir(sys.argv[1])))
+resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
+spool._failed = None  # a second later
 call = RagCall("When?", ["It leaves at nine. " * 200], "At nine.")
 accepted = sum(spool.submit(call) is not None for _ in range(100))
 print(accepted, spool.refused)
@@ -123,15 +159,19 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM
 
 
 def test_on_a_full_disk_calls_are_refused_and_none_is_torn(tmp_path: Path) -> None:
-    """Files may not grow beyond 200 kB here: what was acknowledged can be read, the rest is counted."""
+    """Files may not grow beyond 200 kB here: what was acknowledged can be read, the rest is counted.
+
+    Where there is not even room to make a file, nothing is left of it.
+    """
     done = python(FULL, tmp_path, check=True)
 
-    accepted, refused = map(int, done.stdout.split())
+    left, accepted, refused = map(int, done.stdout.split())
+    assert left == 0
     assert accepted > 20
-    assert accepted + refused == 100
-    assert len(rows(tmp_path)) == accepted
-    assert sum(int(str(row[3])) for row in rows(tmp_path, "refusal")) == refused
-    assert done.stderr.count("a call was not accepted") == 1
+    assert accepted + refused == 101
+    assert len(rows_of(tmp_path)) == accepted
+    assert sum(int(str(row[3])) for row in rows_of(tmp_path, "refusal")) == refused
+    assert done.stderr.count("a call was not accepted") <= 2
 
 
 def test_mistakes_are_told_when_it_is_made(tmp_path: Path) -> None:
@@ -167,3 +207,46 @@ def test_a_folder_that_cannot_be_written_is_told_at_once() -> None:
         Path(folder).chmod(0o755)
 
     assert done.stdout == f"refused [Errno 13] Permission denied: '{folder}'\n"
+
+
+PLANTED = """
+import os, sys
+from rag_eval_integrations import Spool
+from rag_eval_integrations.errors import ConfigurationError
+import rag_eval_integrations.store.spool
+os.umask(0)
+os.mkdir(sys.argv[1] + "/theirs")
+os.mkdir(sys.argv[1] + "/roots")
+os.chown(sys.argv[1] + "/theirs", 65533, 65533)
+os.setuid(65534)
+try:
+    Spool(sys.argv[1] + "/theirs")
+except ConfigurationError as error:
+    print(error.why)
+Spool(sys.argv[1] + "/roots")
+Spool(sys.argv[1] + "/roots/own")
+print(oct(os.stat(sys.argv[1] + "/roots/own").st_mode))
+"""
+
+
+@pytest.mark.skipif(os.name != "posix" or os.getuid() != 0, reason="only root has several users")
+def test_a_planted_folder_is_refused() -> None:
+    """Another user's that everybody may write to; not one of root's, as volumes of containers are."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)
+        done = python(PLANTED, folder, check=True)
+
+    why = "is another user's, and everybody may write to it; use a folder of the app's own user"
+    assert done.stdout.splitlines() == [why, "0o40700"]
+
+
+def test_a_read_only_disk_is_told() -> None:
+    """Not as missing rights."""
+    mounts = Path("/proc/mounts")
+    lines = mounts.read_text().splitlines() if mounts.exists() else []
+    places = [place for _, place, _, how, *_ in map(str.split, lines) if how.startswith("ro,")]
+    folders = [place for place in places if Path(place).is_dir()]
+    if not folders:
+        pytest.skip("nothing is mounted read-only here")
+    with pytest.raises(OSError, match="Read-only file system"):
+        Spool(folders[0])

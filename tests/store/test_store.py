@@ -6,6 +6,7 @@ import asyncio
 import os
 import stat
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -263,4 +264,4 @@ async def test_a_worker_judges_a_call_whose_lease_ran_out_once(
     worker = Worker(store, RagEvaluator(Slow(lambda _: labels_reply(["0a"], ["a"]))))
     await worker.run(once=True)
 
-    assert worker.counts == {"judged": 1}
+    assert worker.counts == Counter(judged=1)
