@@ -50,6 +50,7 @@ def running_loop() -> tuple[asyncio.AbstractEventLoop, Future[None]]:
     import asyncio  # noqa: PLC0415  # 40 ms that a light import does not pay
     from concurrent.futures import Future  # noqa: PLC0415
 
+    _process.notice_fork()
     with _lock:
         if _running is None or _running[1].done():
             _running = asyncio.new_event_loop(), Future()
@@ -146,11 +147,13 @@ class Threads(_process.ProcessObserver):
 
     async def run(self, function: Callable[[], T]) -> T:
         """Call a function in a thread; wait for one that is free."""
+        _process.notice_fork()
         self._pool = self._pool or self._start()
         return await asyncio.get_running_loop().run_in_executor(self._pool, function)
 
     async def aclose(self) -> None:
         """End the threads after the calls that are waiting for them."""
+        _process.notice_fork()
         pool, self._pool = self._pool, None
         if pool is not None:
             await asyncio.to_thread(pool.shutdown)

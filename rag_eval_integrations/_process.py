@@ -5,7 +5,9 @@ still take work: what is pending can be finished (`before_exit`). Executors end 
 threads are waited for, and last come the functions of `atexit` (`at_exit`).
 
 A forked child (gunicorn prefork, multiprocessing) has copies of the parent's objects and none of
-its threads: a lock, a loop or a request in flight that is waited for there never comes back.
+its threads: a lock, a loop or a request in flight that is waited for there never comes back. Python
+tells of its own forks alone. Of one in C (uWSGI's prefork) nobody is told before it, and a child
+learns of it by its process id, at the first use of what it must not share (`notice_fork`).
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from collections.abc import Iterable
 # Hooks of a fork run in reverse order, and exit callbacks of threads too: those of executors, which
 # hold a lock that a thread needs to rest and refuse work after theirs, are registered first.
 from concurrent.futures import thread as _  # noqa: F401
+from contextlib import suppress
 from types import FrameType
 from weakref import WeakSet
 
@@ -34,13 +37,13 @@ class ProcessObserver:
         """Bring a thread to rest before a fork; no other object holds a lock for it yet."""
 
     def before_fork(self) -> None:
-        """Get ready for a fork, in the parent."""
+        """Get ready for a fork of Python's, in the parent."""
 
     def after_fork_in_parent(self) -> None:
         """Go on after a fork, in the parent."""
 
     def after_fork(self) -> None:
-        """Start anew in the child."""
+        """Start anew in the child; other threads of the parent may have held any lock."""
 
     def before_exit(self, began: float) -> None:
         """Finish what is pending, while threads and executors still take work.
@@ -61,6 +64,9 @@ _observers: WeakSet[ProcessObserver] = WeakSet()
 # because a garbage collection while it is held may finalise anything.
 _lock = threading.RLock()
 _forking: list[ProcessObserver] = []
+_pid = os.getpid()
+_noticing: dict[int, threading.RLock] = {}
+"""Process id → the lock of a child's first notice, which no other process has held."""
 
 
 def register(observer: ProcessObserver) -> None:
@@ -87,14 +93,45 @@ def _after_in_parent() -> None:
 
 
 def _after_in_child() -> None:
-    """Tell the observers, in the child of a fork."""
-    while _forking:
-        _forking.pop().after_fork()
-    _lock.release()
+    """Tell all observers, in the child of a fork."""
+    global _lock, _pid
+    _lock = threading.RLock()
+    _forking.clear()
+    for observer in list(_observers):
+        observer.after_fork()
+    _pid = os.getpid()
+
+
+def notice_fork() -> None:
+    """Tell all observers if this is the child of a fork that Python did not see.
+
+    Costs a system call; call it before the use of what a child must not share.
+    """
+    pid = os.getpid()
+    if pid != _pid:
+        with _noticing.setdefault(pid, threading.RLock()):
+            if pid != _pid:
+                _after_in_child()
+
+
+_kept: list[object] = []
+
+
+def keep(resource: object) -> None:
+    """Keep a resource of the parent's in the child, past the end of the interpreter.
+
+    Its own end would wait for the parent's threads and locks.
+    """
+    _kept.append(resource)
+    with suppress(ImportError):  # a Python that was built without libffi
+        import ctypes  # noqa: PLC0415  # 10 ms, for a child alone
+
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(_kept))
 
 
 def _at_exit() -> None:
     """Tell the observers that the interpreter exits."""
+    notice_fork()
     with _lock:
         observers = list(_observers)
     for observer in observers:
@@ -137,6 +174,7 @@ def hurried() -> bool:
 
 def _before_exit() -> None:
     """Let the observers finish their work before the interpreter shuts threads down."""
+    notice_fork()
     with _lock:
         observers = list(_observers)
     _finish(observers, time.monotonic())
@@ -190,6 +228,7 @@ def _on_sigterm(number: int, frame: FrameType | None) -> None:
     """Let the draining observers finish, then end the process by the signal's default."""
     import signal  # noqa: PLC0415
 
+    notice_fork()
     signal.signal(number, _on_second_sigterm)
     observers = list(_draining)
     _finish(observers, time.monotonic())

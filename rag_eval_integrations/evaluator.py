@@ -17,7 +17,7 @@ from difflib import get_close_matches
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
-from rag_eval_integrations import _loop
+from rag_eval_integrations import _loop, _process
 from rag_eval_integrations._contain import contained, words_of
 from rag_eval_integrations._scoring import (
     Outcome,
@@ -208,6 +208,7 @@ class RagEvaluator:
                 `RagCall`; there are both a call and fields, or neither.
             InputError: the fields do not make a call.
         """
+        _process.notice_fork()
         metrics = self._metrics_for(only)
         call = call_of(call, fields)
         try:

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from forked import FORKS_WITH_HOOKS, Fork, forked
 
 from rag_eval_integrations import _loop
 
@@ -26,6 +27,21 @@ def test_many_threads_share_it() -> None:
         results = list(threads.map(lambda number: _loop.run(double(number)), range(20)))
 
     assert results == [2 * number for number in range(20)]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python 3.12 warns of any fork
+@pytest.mark.parametrize("fork", FORKS_WITH_HOOKS)
+def test_a_forked_child_has_a_loop_and_threads_of_its_own(fork: Fork) -> None:
+    """It would wait for ever for those of its parent, which go on there."""
+    threads = _loop.Threads(1, "test")
+
+    async def everywhere() -> int:
+        return await double(1) + await threads.run(lambda: 1)
+
+    assert _loop.run(everywhere()) == 3
+    assert forked(lambda: _loop.run(everywhere()), fork).printed(20) == "3"
+    assert _loop.run(everywhere()) == 3
+    _loop.run(threads.aclose())
 
 
 def test_a_task_that_exits_does_not_stop_the_loop() -> None:

@@ -214,6 +214,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
         Args:
             call: the call; an object that is not a `RagCall` is counted as failed.
         """
+        _process.notice_fork()
         try:
             # Few function calls: in an app that has just slept, each takes a microsecond or two.
             plain = type(call) is RagCall and call.capture is None
@@ -312,6 +313,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
     @property
     def counters(self) -> Counters:
         """A snapshot of the counts of calls; `dataclasses.asdict` makes it a dict for JSON."""
+        _process.notice_fork()
         return self._tally.counters(tuple(delivery.counters() for delivery in self._deliveries))
 
     def _not_judged(self) -> dict[str, int]:
@@ -321,6 +323,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
     @property
     def evaluations(self) -> Evaluations:
         """A snapshot of the latest `keep` evaluations, oldest first, also of those that failed."""
+        _process.notice_fork()
         return Evaluations(self._latest.copy())
 
     @property
@@ -330,6 +333,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
 
     def summary(self) -> TrafficSummary:
         """Compute mean scores over the traffic, weighted by inverse sampling probability."""
+        _process.notice_fork()
         return self._aggregate.summary()
 
     def flush(self, timeout: float = 30.0) -> bool:
@@ -416,6 +420,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
 
     def _refuse_reentry(self, name: str) -> None:
         """Refuse a wait inside of what it would wait for."""
+        _process.notice_fork()
         if self._worker.is_own() or any(d.is_own_thread() for d in self._deliveries):
             raise ReentryError(
                 f"`{name}` was called inside an evaluation or a sink, for which it would wait"

@@ -20,8 +20,6 @@ _PROVIDERS = {
     "coreml": "CoreMLExecutionProvider",
     "directml": "DmlExecutionProvider",
 }
-_OF_PARENTS: list[Any] = []
-"""Sessions of a process that forked this one."""
 
 
 class _OnnxModel(LocalModel, _process.ProcessObserver):
@@ -72,8 +70,7 @@ class _OnnxModel(LocalModel, _process.ProcessObserver):
 
     def after_fork(self) -> None:
         """Drop the session after a fork, which has no threads in the child."""
-        # Its threads are the parent's: its end would wait for them forever, so it is kept.
-        _OF_PARENTS.append(self._loaded)
+        _process.keep(self._loaded)
         self._loaded = None
 
 

@@ -52,6 +52,7 @@ class SingleFlight(_process.ProcessObserver, Generic[T]):
         """
         from asyncio import wrap_future  # noqa: PLC0415  # 40 ms, too much for a light import
 
+        _process.notice_fork()
         while True:
             with self._lock:
                 if key in self._done:

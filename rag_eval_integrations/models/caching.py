@@ -324,6 +324,7 @@ class CacheFile(_process.ProcessObserver):
         Raises:
             OSError: the file fails, with `strict`.
         """
+        _process.notice_fork()
         with self._lock:
             if self._damaged or self._closed:
                 return []
@@ -371,8 +372,13 @@ class CacheFile(_process.ProcessObserver):
         self._lock.release()
 
     def after_fork(self) -> None:
-        """Release the lock in the child; the next use opens a connection of its own."""
-        self._lock.release()
+        """Close a connection that no thread was using; the next use opens another one."""
+        # SQLite takes the locks of one that stays open for the child's.
+        if self._lock.acquire(blocking=False):
+            self._disconnect()
+        else:
+            _process.keep(self._connection)
+        self._lock, self._connection = threading.RLock(), None
 
     def __del__(self) -> None:
         connection = getattr(self, "_connection", None)

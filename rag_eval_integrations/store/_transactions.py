@@ -100,13 +100,11 @@ class Database(_process.ProcessObserver):
         """Close all connections."""
         self._engine.dispose()
 
-    def before_fork(self) -> None:
-        """Close the idle connections: a child that shares one loses calls."""
-        self._engine.dispose()
-
     def after_fork(self) -> None:
         """Leave the parent's connections to the parent."""
-        self._engine.dispose(close=False)
+        # SQLite takes their locks for the child's: beside an idle one that stays open, a new one
+        # would write to a log that another process has removed.
+        self._engine.dispose(close=self._sqlite)
 
     def _on_sqlite(self, create: bool) -> Engine:
         """Make the engine of an SQLite file; a new file is its owner's only.
@@ -189,6 +187,7 @@ class Database(_process.ProcessObserver):
             UnavailableError: it cannot be used now.
             OSError: it cannot be used.
         """
+        _process.notice_fork()
         try:
             with self._engine.connect() as connection:
                 if writing and self._sqlite:

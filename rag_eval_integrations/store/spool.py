@@ -171,6 +171,7 @@ class Spool(_process.ProcessObserver):
         Returns:
             The call's id in the store (`call_uid`); None if the call was refused.
         """
+        _process.notice_fork()
         try:
             if self._redact is not None:
                 call = redacted(self._redact, call)
@@ -207,6 +208,7 @@ class Spool(_process.ProcessObserver):
 
         Counts of refused calls are written first, to a new file if none is open.
         """
+        _process.notice_fork()
         with self._lock:
             if self._unwritten:
                 self._failed = None  # there may be room by now
@@ -302,6 +304,8 @@ class Spool(_process.ProcessObserver):
 
     def after_fork(self) -> None:
         """Start with counts of 0 and a file of its own."""
+        if self._connection is not None:  # of a fork that Python did not see
+            _process.keep((self._connection, self._life))
         self._start_empty()
 
     def at_exit(self) -> None:

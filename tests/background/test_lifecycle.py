@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from by_hand import ScriptedJudge
-from forked import forked
+from forked import FORKS_WITH_HOOKS, Fork, forked
 from loopback import Behaviour, LoopbackServer
 
 from rag_eval_integrations import BackgroundEvaluator, Evaluation, RagEvaluator
@@ -156,9 +156,9 @@ def test_an_evaluation_may_submit_but_not_wait(in_thread: bool) -> None:
     assert (background.counters.scored, background.counters.dropped) == (2, 1)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python 3.12 warns of any fork
-def test_a_forked_child_starts_empty_and_works() -> None:
+@pytest.mark.parametrize("fork", FORKS_WITH_HOOKS)
+def test_a_forked_child_starts_empty_and_works(fork: Fork) -> None:
     """The parent's calls are evaluated once, by the parent; the child has its own thread."""
     gate, kept = Gate(), Kept()
     background = BackgroundEvaluator(RagEvaluator(gate), [kept], max_concurrency=2)
@@ -172,7 +172,7 @@ def test_a_forked_child_starts_empty_and_works() -> None:
         done = background.close(WAIT)
         return json.dumps([at_start.captured, done, sorted(kept.ids), background.counters.scored])
 
-    printed = forked(child).printed()
+    printed = forked(child, fork).printed()
     gate.open.set()
     assert background.close(WAIT)
 

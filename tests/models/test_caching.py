@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forked import WarmPopen, forked
+from forked import FORKS, Fork, WarmPopen, forked
 
 from rag_eval_integrations.errors import ConfigurationError, JudgeUnavailableError
 from rag_eval_integrations.models import Choice, Completion, CompletionRequest, Message, Token
@@ -271,8 +271,8 @@ async def test_kill_9_loses_nothing_that_was_answered(path: Path) -> None:
     assert len(answered) <= len(rows(path)) <= len(answered) + 4
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_the_child_of_a_fork_opens_its_own_connection(path: Path) -> None:
+@pytest.mark.parametrize("fork", FORKS)
+def test_the_child_of_a_fork_opens_its_own_connection(path: Path, fork: Fork) -> None:
     """Parent and child go on with the same model; requests in flight in the parent are made again."""
     cached = CachedModel(Scripted(), path)
     asyncio.run(cached.complete(request("before")))
@@ -282,7 +282,7 @@ def test_the_child_of_a_fork_opens_its_own_connection(path: Path) -> None:
         assert completion.usage.requests == 0
         asyncio.run(cached.complete(request("in the child")))
 
-    running = forked(child)
+    running = forked(child, fork)
     asyncio.run(cached.complete(request("in the parent")))
     running.printed()
     remembered = asyncio.run(cached.complete(request("in the child")))

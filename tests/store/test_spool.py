@@ -7,10 +7,12 @@ import shutil
 import sqlite3
 import stat
 import tempfile
+import threading
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from forked import FORKS, Fork, fork_in_c_with_hooks, forked
 from processes import python
 
 from rag_eval_integrations import RagCall, Spool, capture_call
@@ -125,21 +127,71 @@ def test_a_folder_that_is_removed_is_made_again_with_the_next_call(
     ]
 
 
-def test_a_child_process_writes_files_of_its_own(tmp_path: Path) -> None:
-    """After a fork neither process uses the other's file, and no call is lost."""
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python 3.12 warns of any fork
+@pytest.mark.parametrize("fork", FORKS)
+def test_a_child_process_writes_files_of_its_own(tmp_path: Path, fork: Fork) -> None:
+    """After a fork no process uses another's file, and no call is lost."""
     spool = Spool(tmp_path)
     spool.submit(CALL)
-    child = os.fork()
-    if not child:
-        code = 0 if spool.submit(CALL) and spool.accepted == 1 else 1
-        spool.close()
-        os._exit(code)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    spool.submit(CALL)
+
+    def child() -> tuple[int, int]:
+        uids = {spool.submit(CALL) for _ in range(20)}
+        return len(uids - {None}), spool.accepted
+
+    children = [forked(child, fork) for _ in range(4)]
+    for _ in range(20):
+        spool.submit(CALL)
+    assert [child.printed() for child in children] == ["(20, 20)"] * 4
     spool.close()
 
-    assert len(rows_of(tmp_path)) == 3
-    assert len(list(tmp_path.glob("*.spool"))) == 3
+    assert len({row[1] for row in rows_of(tmp_path)}) == 101
+    assert len({path.name.split("-")[1] for path in tmp_path.glob("*.spool")}) == 5
+
+
+def test_a_lock_that_a_thread_held_at_the_fork_stops_no_child(tmp_path: Path) -> None:
+    """The thread that would release it is not in the child."""
+    spool = Spool(tmp_path)
+    held, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with spool._lock:
+            held.set()
+            done.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    child = forked(lambda: spool.submit(CALL) is not None, fork_in_c_with_hooks)
+    assert child.printed(20) == "True"
+    done.set()
+    thread.join()
+
+
+ENDS = """
+import ctypes, os, signal, sys, threading
+from rag_eval_integrations import RagCall, Spool
+spool, call = Spool(sys.argv[1]), RagCall("When?", ["It leaves at nine."], "At nine.")
+spool.submit(call)
+statement = threading.Event()
+spool._connection.create_function("hang", 0, lambda: (statement.set(), threading.Event().wait()))
+thread = threading.Thread(target=spool._connection.execute, args=["SELECT hang()"], daemon=True)
+thread.start()
+statement.wait()
+child = ctypes.PyDLL(None).fork()
+if not child:
+    ctypes.pythonapi.PyOS_AfterFork_Child()
+    signal.alarm(20)
+    spool.submit(call)
+    sys.exit()
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+os._exit(0)
+"""
+
+
+def test_a_child_ends_though_a_thread_was_writing_at_the_fork(tmp_path: Path) -> None:
+    """The end of the interpreter does not close the parent's connection, which would hang."""
+    assert python(ENDS, tmp_path).stdout == "0\n"
+    assert len(rows_of(tmp_path)) == 2
 
 
 FULL = """

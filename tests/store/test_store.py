@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forked import forked
+from forked import FORKS, Fork, forked
 from processes import until
 from runs import call as evaluation_of
 
@@ -235,15 +235,44 @@ async def test_a_request_above_the_whole_limit_takes_a_minute(store: Store) -> N
         await asyncio.wait_for(permits.take(1, 500), 0.5)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python 3.12 warns of any fork
-def test_a_store_made_before_a_fork_loses_no_call_of_the_children(store: Store) -> None:
-    """As with `gunicorn --preload`: each child connects anew, and so does the parent."""
-    children = [forked(lambda: len([store.submit(CALL) for _ in range(9)])) for _ in range(4)]
+@pytest.mark.parametrize("fork", FORKS)
+def test_a_store_made_before_a_fork_loses_no_call_of_the_children(store: Store, fork: Fork) -> None:
+    """As with `gunicorn --preload` and uWSGI: each child connects anew."""
+    store.submit(CALL)
+    children = [forked(lambda: len([store.submit(CALL) for _ in range(9)]), fork) for _ in range(4)]
     assert [child.printed() for child in children] == ["9"] * 4
     store.submit(CALL)
 
-    assert store.counts() == [("due", "", 37)]
+    assert store.counts() == [("due", "", 38)]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("fork", FORKS)
+def test_a_child_goes_on_when_its_parent_and_others_close(
+    store: Store, url: str, fork: Fork
+) -> None:
+    """SQLite's last user removes the log; a child with the parent's connection would be no user."""
+    store.submit(CALL)
+    begun, closed = os.pipe(), os.pipe()
+
+    def child() -> int:
+        store.submit(CALL)
+        os.write(begun[1], b"1")
+        os.read(closed[0], 1)
+        return len([store.submit(CALL) for _ in range(9)])
+
+    running = forked(child, fork)
+    os.read(begun[0], 1)
+    store.close()
+    with closing(Store(url)) as other:
+        other.submit(CALL)
+    os.write(closed[1], b"1")
+    assert running.printed() == "9"
+    for end in (*begun, *closed):
+        os.close(end)
+
+    assert store.counts() == [("due", "", 12)]
 
 
 async def test_a_worker_judges_a_call_whose_lease_ran_out_once(

@@ -2,6 +2,10 @@
 
 What a forked child does, returns or raises comes back as text, and it always ends.
 
+`FORKS` are Python's fork and those of a library in C, which has Python's hooks of the child run, or
+none. Python is not told before them. Without the hooks, its own lock may hang a child where another
+thread waited for it at the fork: those are for a process in which no thread is busy.
+
 A child of a test process must not trace its lines: coverage takes a lock for each new file of code,
 and a lock that another thread holds at the fork is never given back in the child (it hung one run
 in twenty under load). It must not return into the test runner either, whose pipes it has inherited.
@@ -10,6 +14,7 @@ in twenty under load). It must not return into the test runner either, whose pip
 from __future__ import annotations
 
 import atexit
+import ctypes
 import gc
 import json
 import os
@@ -59,12 +64,31 @@ class Forked:
         return text
 
 
-def forked(work: Callable[[], object]) -> Forked:
-    """Fork, do `work` in the child, and go on in the parent."""
+def fork_in_c() -> int:
+    """Fork as uWSGI does: none of Python's hooks is called."""
+    pid: int = ctypes.PyDLL(None).fork()
+    return pid
+
+
+def fork_in_c_with_hooks() -> int:
+    """Fork as uWSGI with `--py-call-osafterfork` does: the hooks of the child are called."""
+    pid = fork_in_c()
+    if pid == 0:  # pragma: no cover  # runs in the child
+        ctypes.pythonapi.PyOS_AfterFork_Child()
+    return pid
+
+
+Fork = Callable[[], int]
+FORKS_WITH_HOOKS: list[Fork] = [os.fork, fork_in_c_with_hooks] if hasattr(os, "fork") else []
+FORKS: list[Fork] = [*FORKS_WITH_HOOKS, fork_in_c] if FORKS_WITH_HOOKS else []
+
+
+def forked(work: Callable[[], object], fork: Fork | None = None) -> Forked:
+    """Fork, by Python where nothing else is given; do `work` in the child, go on in the parent."""
     reading, writing = os.pipe()
     tracer = sys.gettrace()
     sys.settrace(None)
-    pid = os.fork()
+    pid = (fork or os.fork)()
     if pid == 0:  # pragma: no cover  # runs in the child
         _child(work, writing)
     sys.settrace(tracer)

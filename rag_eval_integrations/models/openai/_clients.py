@@ -299,6 +299,7 @@ class LoopClients(_process.ProcessObserver):
         """Leave the parent's clients alone: their loops seem to run here, but have no thread."""
         self._of_parent = (self._of_parent, dict(self._kept))
         self._kept.clear()
+        self._lock = threading.Lock()
 
     async def get(self) -> AsyncOpenAI:
         """Return the running loop's client; made at the loop's first request.
