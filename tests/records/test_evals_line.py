@@ -12,7 +12,7 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 from any_records import evaluations
-from hypothesis import given, settings
+from hypothesis import given
 from pages import run_python, text_of
 from pydantic import TypeAdapter, ValidationError
 
@@ -21,7 +21,7 @@ from rag_eval_integrations.errors import SchemaError
 from rag_eval_integrations.records import By, Sentence, Sentences, from_line, to_line
 from rag_eval_integrations.records.score import evals_schema
 
-EVALUATIONS = evaluations()
+LISTED = TypeAdapter(list[Evaluation])
 VALIDATOR = jsonschema.Draft202012Validator(
     json.loads(files("rag_eval_integrations.records").joinpath("evals.schema.json").read_bytes())
 )
@@ -40,33 +40,27 @@ def made(call: RagCall = CALL) -> Evaluation:
 # --- Survival
 
 
-@given(evaluation=EVALUATIONS)
+@given(evaluation=evaluations())
 def test_any_evaluation_survives_its_line(evaluation: Evaluation) -> None:
-    """Pydantic reads back what was written, to the last bit; one line, ASCII only, valid."""
-    line = to_line(evaluation)
+    """Pydantic reads back what was written, to the last bit; one line, ASCII only, valid.
 
-    assert line == evaluation.model_dump_json()
+    Other forms survive, too: with defaults, as pydantic's JSON values, inside another value, and as
+    Python's dump.
+    """
+    line, whole = to_line(evaluation), evaluation.model_dump_json(exclude_defaults=False)
+
+    assert line == evaluation.model_dump_json() == evaluation.model_dump_json(exclude={"nothing"})
     for read in (Evaluation.model_validate_json(line), from_line(Evaluation, line)):
         assert read == evaluation
         assert repr(read) == repr(evaluation)
     assert line.isascii()
     assert line.splitlines() == [line]
-    VALIDATOR.validate(json.loads(line))
-
-
-@settings(max_examples=25)
-@given(evaluation=EVALUATIONS)
-def test_other_forms_of_its_json_survive_too(evaluation: Evaluation) -> None:
-    """With defaults, as pydantic's JSON values, inside another value, and as Python's dump."""
-    whole = evaluation.model_dump_json(exclude_defaults=False)
-    listed = TypeAdapter(list[Evaluation])
-
     assert Evaluation.model_validate_json(whole) == evaluation
-    assert Evaluation.model_validate(evaluation.model_dump(mode="json")) == evaluation
-    assert Evaluation.model_validate(evaluation.model_dump()) == evaluation
-    assert listed.validate_json(listed.dump_json([evaluation])) == [evaluation]
-    VALIDATOR.validate(json.loads(whole))
-    assert evaluation.model_dump_json(exclude={"nothing"}) == evaluation.model_dump_json()
+    for content in (evaluation.model_dump(mode="json"), evaluation.model_dump()):
+        assert Evaluation.model_validate(content) == evaluation
+    assert LISTED.validate_json(LISTED.dump_json([evaluation])) == [evaluation]
+    for text in (line, whole):
+        VALIDATOR.validate(json.loads(text))
     assert "scores" not in json.loads(evaluation.model_dump_json(exclude={"scores"}))
     assert set(json.loads(evaluation.model_dump_json(include={"id"}))) == {"schema", "id"}
 

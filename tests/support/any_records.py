@@ -17,7 +17,7 @@ R = TypeVar("R", bound=Record)
 TEXTS = st.text(
     st.characters(exclude_categories=())
     | st.sampled_from("\n\r\u2028\u2029\u0085\ud800\U0001f600"),
-    max_size=12,
+    max_size=4,
 )
 FEW = st.sampled_from(["a", "b", "\ufffd", ""])
 """Texts that are alike often enough to be shared."""
@@ -45,13 +45,22 @@ def records(kind: type[R], **fields: st.SearchStrategy[Any]) -> st.SearchStrateg
     return contents.map(lambda content: kind(**content))
 
 
-@st.composite
-def scores(draw: st.DrawFn) -> Score:
-    """Any score, in one of its three states."""
-    states = [{"status": "scored", "value": draw(st.floats(0, 1))}, {"status": "error"},
-              {"status": "unscored", "unscored": "no_context"}]  # fmt: skip
-    state = {"value": None, "unscored": None, **draw(st.sampled_from(states))}
-    return draw(records(Score, **{name: st.just(value) for name, value in state.items()}))
+ALIKE = st.sampled_from([0.0, 0.5, 1.0])
+SCALES = st.sampled_from([None, (0.0, 1.0), (1.0, 5.0)])
+SCORED = {"status": st.just("scored"), "unscored": st.none()}
+STATES: tuple[dict[str, st.SearchStrategy[Any]], ...] = (
+    {**SCORED, "value": st.floats(0, 1)},
+    {**SCORED, "value": ALIKE, "raw": ALIKE, "scale": SCALES},
+    {"status": st.just("error"), "value": st.none(), "unscored": st.none()},
+    {"status": st.just("unscored"), "value": st.none(), "unscored": st.just("no_context")},
+)
+"""The fields that depend on which of its three states a score is in."""
+
+
+def scores() -> st.SearchStrategy[Score]:
+    """Any score; values are often alike, and so are warnings of several."""
+    warnings = st.lists(FEW, max_size=2)
+    return st.one_of(*(records(Score, warnings=warnings, **state) for state in STATES))
 
 
 def evaluations() -> st.SearchStrategy[Evaluation]:
