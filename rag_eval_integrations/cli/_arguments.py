@@ -506,7 +506,11 @@ class RescoreOptions(InStore, Since, Where, Scoring):
 
 @dataclass(frozen=True, kw_only=True)
 class StoreInfoOptions(InStore):
-    """Count the calls of a store, and say why some were not judged."""
+    """Count the calls of a store, and say what waits, and why some were not judged."""
+
+    spool: list[Path] | None = _input(
+        "Folder of a Spool, whose files are counted; repeatable.", metavar="DIR"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -528,10 +532,15 @@ class StoreRetryOptions(InStore):
 
 @dataclass(frozen=True, kw_only=True)
 class StorePruneOptions(InStore):
-    """Delete old calls and their evaluations."""
+    """Delete old calls, or those of a person, with their evaluations."""
 
-    older_than: str = _input(
-        "Delete calls that are older: 30d, or before a date.", metavar="TIME", default=MISSING
+    older_than: str | None = _input(
+        "Delete calls that are older: 30d, or before a date.", metavar="TIME"
+    )
+    where: list[str] | None = _input(
+        "Delete the calls for which this holds: a field of the metadata, as in metadata.user=X, or "
+        "the id; repeatable, and then all have to hold.",
+        metavar="FIELD=VALUE",
     )
 
 

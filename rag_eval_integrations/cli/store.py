@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
+from math import inf
+from pathlib import Path
 from typing import Any
 
 from rag_eval_integrations._visible import counted, one_line
@@ -24,6 +26,7 @@ from rag_eval_integrations.evaluations._filters import Filters
 from rag_eval_integrations.evaluations.summary import caution
 from rag_eval_integrations.records import Made, RunningMean
 from rag_eval_integrations.store import MeanOfPeriod, Store
+from rag_eval_integrations.store.spool import SUFFIX
 
 View = dict[str, Any]
 
@@ -61,20 +64,57 @@ def moment(text: str | None, option: str, now: float) -> float:
 
 
 def info(options: StoreInfoOptions) -> int:
-    """Print how many calls are in which state and why, and what each evaluator made and took."""
+    """Print what is in which state and why, what waits, and what each evaluator made and took."""
     with closing(Store(options.store, create=False)) as store:
         counts = store.counts()
         lines = [f"{store.name}: {counted(sum(calls for *_, calls in counts), 'call')}"]
         for state, why, calls in counts:
             lines.append(f"  {calls:,} {STATES[state]}{f': {one_line(why)}' if why else ''}")
+        for how, calls, first, last in store.queue():
+            until = f" until {_moment(last)} at most" if how == "in progress" else ""
+            until = (
+                f", from {_moment(first)} to {_moment(last)}"
+                if how == "to be tried again"
+                else until
+            )
+            lines.append(f"  of those waiting, {calls:,} {how}{until}")
+        for sink, evaluations in store.unsent():
+            lines.append(f"  {counted(evaluations, 'evaluation')} not sent to {one_line(sink)} yet")
         for judge, fingerprint, calls, seconds, usd in store.evaluators():
             each = "" if seconds is None else f", {seconds:.2f} s each"
             each += "" if usd is None else f", ${usd:.5f} each"
-            evaluations = counted(calls, "evaluation")
-            lines.append(f"  {evaluations} by {one_line(judge)} ({fingerprint}){each}")
-    for line in lines:
+            evaluated = counted(calls, "evaluation")
+            lines.append(f"  {evaluated} by {one_line(judge)} ({fingerprint}){each}")
+        means = store.means(store.now() - _UNITS["d"])
+        several = Counter(mean.made.name for mean in means)
+        for made, mean, total in (period[1:] for period in means):
+            value = "no value" if mean.mean is None else f"mean {mean.mean:.3f}"
+            by = f" ({_maker_of(made)})" if several[made.name] > 1 else ""
+            lines.append(
+                f"  last day: {one_line(made.name)}{by}, {value}, {mean.n:,} of {total:,} scored"
+            )
+    for line in [*lines, *map(_files_of, options.spool or ())]:
         print_stdout(line)
     return 0
+
+
+def _moment(seconds: float) -> str:
+    """Write a moment of the next hours."""
+    return f"{datetime.fromtimestamp(seconds, UTC):%H:%M:%S} UTC"
+
+
+def _files_of(folder: Path) -> str:
+    """Count the files of a spool.
+
+    Raises:
+        FileNotFoundError: there is none.
+    """
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{folder}: no such spool")
+    files = [path.stat().st_size for path in folder.glob(f"*{SUFFIX}")]
+    aside = sum(path.suffix in (".damaged", ".aside") for path in folder.iterdir())
+    left = f"; {counted(aside, 'file')} put aside" if aside else ""
+    return f"  {folder}: {counted(len(files), 'file')} of {sum(files):,} bytes in all{left}"
 
 
 def export(options: StoreExportOptions) -> int:
@@ -104,10 +144,25 @@ def retry(options: StoreRetryOptions) -> int:
 
 
 def prune(options: StorePruneOptions) -> int:
-    """Delete old calls with their evaluations."""
+    """Delete old calls or chosen ones, with their evaluations; say what is out of reach."""
+    filters = Filters(options.where, of_calls=True)
+    if options.older_than is None and not filters.conditions:
+        why = "say which calls to delete: --older-than 30d, --where metadata.user=X, or both"
+        raise ConfigurationError("--older-than", None, why, missing=True)
     with closing(Store(options.store, create=False)) as store:
-        before = moment(options.older_than, "--older-than", store.now())
-        print_stdout(f"{counted(store.prune(before), 'call')} deleted")
+        before = inf
+        if options.older_than is not None:
+            before = moment(options.older_than, "--older-than", store.now())
+        deleted = store.prune(before, filters.keeps_call if filters.conditions else None)
+    if not deleted and (unknown := filters.unknown_field()):
+        raise unknown
+    print_stdout(f"{counted(deleted, 'call')} deleted")
+    if not filters.conditions:
+        return 0
+    print_stderr(
+        "Out of reach: calls of spools that no worker has imported yet, and what --to, push or "
+        "export has taken elsewhere."
+    )
     return 0
 
 
@@ -212,16 +267,21 @@ def _score(
         words.append(f"{datetime.fromtimestamp(one.start, UTC):%m-%d %H:%M} {one.mean.mean:.3f}")
         ends = {} if interval is None else {"low": _y(interval.low), "high": _y(interval.high)}
         points.append({"x": f"{x(one.start):.1f}", "y": _y(one.mean.mean), **ends})
-    maker = (made.by.judge, made.by.model, made.by.formulas, made.method)
     return {
         "name": made.name,
-        "maker": ", ".join(filter(None, maker)) if several else "",
+        "maker": _maker_of(made) if several else "",
         "mean": "–" if mean.mean is None else f"{mean.mean:.3f}",
         "interval": "–" if mean.interval is None else f"{mean.interval:.3f}",
         "scored": f"{mean.n:,} of {sum(one.total for one in periods):,}",
         "in_words": f"Means of {made.name}: {', '.join(words) or 'none'}",
         "points": points,
     }
+
+
+def _maker_of(made: Made) -> str:
+    """Name who made a score."""
+    maker = (made.by.judge, made.by.model, made.by.formulas, made.method)
+    return ", ".join(filter(None, maker))
 
 
 def _y(share: float) -> str:

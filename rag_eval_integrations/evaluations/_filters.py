@@ -2,6 +2,7 @@
 
     pattern=hallucination    a pattern of `diagnose` that the call shows
     route=billing            a field of the metadata, given or captured; a.b is b inside of a
+    metadata.route=billing   the same, also where something else has its name
     id=7                     likewise judge, model, flags, framework and tags
     adherence<1              a score that has a value; also <=, >, >= and =
     adherence=unscored       a score without one: unscored, error, or a code such as no_context
@@ -67,15 +68,26 @@ class Filters:
     Args:
         conditions: each as a user writes it; None for no condition.
         option: name of the argument, for errors.
+        of_calls: whether calls are chosen, which may have no evaluation (`keeps_call`).
 
     Raises:
         ConfigurationError: a condition has no sign; a pattern is unknown; a limit is not a number
-            from 0 to 1.
+            from 0 to 1; a condition on something else than metadata or the id of a call.
     """
 
-    def __init__(self, conditions: Iterable[str] | None, option: str = "--where") -> None:
+    def __init__(
+        self,
+        conditions: Iterable[str] | None,
+        option: str = "--where",
+        *,
+        of_calls: bool = False,
+    ) -> None:
         self._option = option
         self.conditions = tuple(_parsed(text, option) for text in conditions or ())
+        for condition in self.conditions if of_calls else ():
+            if condition.sign != "=" or condition.field in _OWN.keys() - {"id"}:
+                why = "calls are chosen by their metadata, as in metadata.user=X, or by id=X"
+                raise ConfigurationError(option, condition.text, why)
         self._names: set[str] = set()
         self._calls_tested = 0
 
@@ -89,6 +101,22 @@ class Filters:
             elif len(self._names) < _MOST_NAMES:
                 self._names.update(evaluation.scores, *_metadata(evaluation))
 
+    def keeps_call(self, call: dict[str, Any]) -> bool:
+        """Tell whether all conditions hold for a call as it is stored, judged or not.
+
+        It has an id and metadata.
+        """
+        self._calls_tested += 1
+        capture = call.get("capture") or {}
+        metadata = [call.get("metadata") or {}, capture.get("metadata") or {}]
+        for fields in metadata:
+            self._names.update(fields if len(self._names) < _MOST_NAMES else ())
+        return all(
+            condition.value
+            in ([call.get("id")] if condition.field == "id" else _among(metadata, condition.field))
+            for condition in self.conditions
+        )
+
     def none_kept(self) -> ConfigurationError | None:
         """Say why nothing was kept, and the name that was meant; None if nothing was read.
 
@@ -96,9 +124,20 @@ class Filters:
         """
         if not self._calls_tested:
             return None
+        written = " ".join(condition.text for condition in self.conditions)
+        none_so = f"none of {counted(self._calls_tested, 'call')} is so"
+        return self.unknown_field() or ConfigurationError(self._option, written, none_so)
+
+    def unknown_field(self) -> ConfigurationError | None:
+        """Name a field or score that none of the calls has, and the name that was meant.
+
+        None if all are known, or nothing was read.
+        """
+        if not self._calls_tested:
+            return None
         calls = counted(self._calls_tested, "call")
         for condition in self.conditions:
-            field = condition.field
+            field = condition.field.removeprefix("metadata.")
             if {field, field.partition(".")[0]} & {*self._names, *_OWN}:
                 continue
             if condition.sign != "=":
@@ -108,8 +147,7 @@ class Filters:
             known = ", ".join(sorted({*self._names, *_OWN})[:_MOST_TOLD])
             hint = f"did you mean {near[0]!r}?" if near else f"the fields are {known}"
             return ConfigurationError(self._option, field, f"is a field of none of {calls}; {hint}")
-        written = " ".join(condition.text for condition in self.conditions)
-        return ConfigurationError(self._option, written, f"none of {calls} is so")
+        return None
 
 
 def _parsed(text: str, option: str) -> Condition:
@@ -157,9 +195,18 @@ def _metadata(evaluation: Evaluation) -> list[dict[str, Any]]:
 def _texts(evaluation: Evaluation, field: str) -> list[str]:
     """Return all values of a field as texts; none where the evaluation does not have it."""
     if field in _OWN:
-        values = [_OWN[field](evaluation)]
-    else:
-        values = [value for fields in _metadata(evaluation) for value in _inside(fields, field)]
+        return _as_texts([_OWN[field](evaluation)])
+    return _among(_metadata(evaluation), field)
+
+
+def _among(metadata: list[dict[str, Any]], field: str) -> list[str]:
+    """Return all values of a field of metadata as texts."""
+    path = field.removeprefix("metadata.")
+    return _as_texts([value for fields in metadata for value in _inside(fields, path)])
+
+
+def _as_texts(values: list[object]) -> list[str]:
+    """Write values as texts, and lists as their items."""
     items = [
         item for value in values for item in (value if isinstance(value, list | tuple) else [value])
     ]

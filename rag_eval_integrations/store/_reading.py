@@ -80,6 +80,25 @@ class ReadableStore(Database):
             ((state, why, int(n)) for state, why, n in rows), key=lambda row: (-row[2], *row)
         )
 
+    def queue(self) -> list[tuple[str, int, float, float]]:
+        """Count the calls that wait: how, their number, and the first and last moment until when.
+
+        They are `due now`, `in progress` while a worker holds them, or `to be tried again` then.
+        """
+        return [
+            tuple(row)
+            for row in self._read(
+                "SELECT CASE WHEN not_before <= {now} THEN 'due now' WHEN lease_by IS NULL "
+                "THEN 'to be tried again' ELSE 'in progress' END, count(*), min(not_before), "
+                "max(not_before) FROM rag_call WHERE state = 'due' GROUP BY 1 ORDER BY 1"
+            )
+        ]
+
+    def unsent(self) -> list[tuple[str, int]]:
+        """Count the evaluations that sinks of workers do not have yet, by the name of the sink."""
+        rows = self._read("SELECT sink, count(*) FROM rag_unsent GROUP BY 1 ORDER BY 1")
+        return [tuple(row) for row in rows]
+
     def evaluators(self) -> list[tuple[str, str, int, float | None, float | None]]:
         """List judges: name, fingerprint, evaluations, mean seconds and mean US dollars.
 

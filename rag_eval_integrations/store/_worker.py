@@ -14,6 +14,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import TypeVar
@@ -163,8 +164,8 @@ class Worker:
     async def run(self, *, once: bool = False) -> None:
         """Work until `stop`; wait for the database where it is away.
 
-        At the end, the sinks have up to 30 seconds for what they do not have yet; the next worker
-        sends what is left then.
+        At the end, the sinks have up to 30 seconds for what they do not have yet, 5 after `stop`;
+        the next worker sends what is left then.
 
         Args:
             once: import what is there, and end when no call is due any more; wait for the database
@@ -188,7 +189,9 @@ class Worker:
         finally:
             for helper in helpers:
                 helper.cancel()
-            await Threads(1, "sinks").run(lambda: _outbox.end(outboxes, 30.0))
+            await Threads(1, "sinks").run(
+                partial(_outbox.end, outboxes, 5.0 if self._stopping else 30.0)
+            )
 
     async def _work(self, once: bool, helpers: list[asyncio.Task[None]]) -> None:
         """Judge calls as they come, until stopped or, once, until none is left.

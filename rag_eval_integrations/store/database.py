@@ -7,10 +7,13 @@ itself. On PostgreSQL the moment is the server's, so that the clocks of workers 
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from math import inf
 from typing import Any, NamedTuple
 
 from rag_eval_integrations.metrics import diagnose
@@ -26,6 +29,7 @@ TRIES = 5
 """Attempts after which a call that cannot be judged is parked."""
 BACKOFF = (30.0, 120.0, 480.0, 1_920.0)
 """Seconds until the next attempt, after each that failed."""
+_MOST_DELETED = 500
 _LATEST = BACKOFF[-1] + LEASE
 """Seconds from now beyond which nothing is scheduled, unless the clock was set back."""
 
@@ -204,7 +208,10 @@ class Store(ReadableStore):
                     state=outcome.state, why=_plain(outcome.why), wait=outcome.wait,
                     id=outcome.call.id, worker=worker,
                 ).rowcount  # fmt: skip
-                if outcome.evaluation is not None and (settled or worker is None):
+                if worker is None and not settled:  # it waits, or was deleted meanwhile
+                    here = "SELECT 1 FROM rag_call WHERE id = :id"
+                    settled = run(here, id=outcome.call.id).first() is not None
+                if outcome.evaluation is not None and settled:
                     recorded += self._record(run, outcome, outcome.evaluation, makers, sinks)
         self._makers = makers
         return recorded
@@ -249,20 +256,49 @@ class Store(ReadableStore):
             ).rowcount
         return done
 
-    @repeated
-    def prune(self, before: float) -> int:
-        """Delete calls that were submitted before a moment, with their evaluations.
+    def prune(
+        self, before: float = inf, holds: Callable[[dict[str, Any]], bool] | None = None
+    ) -> int:
+        """Delete calls with their evaluations, whatever their state, also those that wait.
 
-        Deletes them whatever their state, also those that wait, and counts of refused calls of that
-        time.
+        Args:
+            before: only calls that were submitted before this moment, in seconds since 1970; with
+                them, without `holds`, counts of refused calls of that time.
+            holds: tells of a call, as it was read of its JSON, whether to delete it; None for all.
 
         Returns:
             The number of calls.
         """
+        if holds is None:
+            return self._delete_before(before)
+        sql = "SELECT id, body FROM rag_call WHERE at < :before AND id > :last ORDER BY id"
+        pages = self._pages(sql, before=before)
+        chosen = (number for number, body in pages if holds(json.loads(body)))
+        deleted = 0
+        while numbers := list(islice(chosen, _MOST_DELETED)):
+            self._delete(numbers)
+            deleted += len(numbers)
+        return deleted
+
+    @repeated
+    def _delete_before(self, before: float) -> int:
+        """Delete what is of a time before a moment; return the number of calls."""
         with self._running(writing=True) as run:
             for table in ("rag_unsent", "rag_score", "rag_evaluation", "rag_refusal", "rag_call"):
                 done: int = run(f"DELETE FROM {table} WHERE at < :before", before=before).rowcount
         return done  # calls are the last
+
+    @repeated
+    def _delete(self, calls: Sequence[int]) -> None:
+        """Delete calls by their ids."""
+        among = f"({', '.join(map(str, calls))})"
+        evaluations = f"(SELECT id FROM rag_evaluation WHERE call_id IN {among})"
+        moments = f"(SELECT at FROM rag_call WHERE id IN {among})"  # scores have an index of these
+        with self._running(writing=True) as run:
+            run(f"DELETE FROM rag_unsent WHERE evaluation_id IN {evaluations}")
+            run(f"DELETE FROM rag_score WHERE at IN {moments} AND evaluation_id IN {evaluations}")
+            run(f"DELETE FROM rag_evaluation WHERE call_id IN {among}")
+            run(f"DELETE FROM rag_call WHERE id IN {among}")
 
     @repeated
     def take_permit(self, name: str, spacing: float) -> float:
