@@ -299,6 +299,7 @@ def evaluation_of(
         metadata = json_copy(source.metadata)
     except Exception as error:  # noqa: BLE001 -- changed since the call was made, and not JSON now
         errors.append(failure_of(source, "metrics", error))
+    headers = tuple(d.header or None for d in source.documents)
     first = errors[0] if errors else None
     if isinstance(first, JudgeFailure):
         first = EvaluationError(type=first.type, message=first.message, stage=first.stage)
@@ -308,7 +309,8 @@ def evaluation_of(
         reference=source.reference, history=source.history, metadata=metadata,
         capture=source.capture, started_at=source.started_at, scores=Scores(scores),
         labels=labelling.labels, sentences=call.sentences,
-        document_ids=tuple(d.id for d in source.documents), relevant_ids=source.relevant_ids,
+        document_ids=tuple(d.id for d in source.documents),
+        document_headers=headers if any(headers) else (), relevant_ids=source.relevant_ids,
         judge=labelling.judge,
         fingerprint=fingerprint, usage=usage, flags=flags, error=first,
     )  # fmt: skip

@@ -81,6 +81,7 @@ rag-eval run rows.csv -o evals.jsonl --map documents=passages \\
 rag-eval report evals.jsonl -o report.html
 rag-eval report evals.jsonl -o - --format md
 rag-eval report evals.jsonl -o wrong.html --where pattern=hallucination""",
+    _arguments.ExplainOptions: "rag-eval explain evals.jsonl --call q17",
     _arguments.PushOptions: """\
 rag-eval push evals.jsonl --to langfuse --dry-run
 rag-eval push evals.jsonl --to phoenix --where 'adherence<1' --metadata user_id""",

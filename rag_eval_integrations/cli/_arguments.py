@@ -306,6 +306,17 @@ class ReportOptions(SkipInvalid, Where, Overwrite):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ExplainOptions(SkipInvalid):
+    """Show the prompt of one call, its labels and their scores.
+
+    The prompt is made anew from the row. Where that is not possible, the reason is shown.
+    """
+
+    evals: Path = argument("The evaluations; - is standard input.", metavar="EVALS.jsonl")
+    call: str = _input("Id of the call.", metavar="ID", default=MISSING)
+
+
+@dataclass(frozen=True, kw_only=True)
 class PushOptions(SkipInvalid, Where):
     """Post the scores of evaluations to the traces of their calls.
 

@@ -29,9 +29,12 @@ from rag_eval_integrations.records import (
     Turn,
     from_object,
 )
+from rag_eval_integrations.records.score import without_sections
 from rag_eval_integrations.sentences import document_number
 
-PROMPT_VERSION = "labels-1"
+NAME = "labels-"
+"""Beginning of every version of the prompt."""
+PROMPT_VERSION = f"{NAME}1"
 """Stamped on every score; changes whenever a word of the first request to the model does."""
 HISTORY_PART, HEADERS_PART = "+history-1", "+headers-1"
 """Parts of the version that is stamped on the scores of a call with earlier turns, or with a header
@@ -92,6 +95,7 @@ _UNSUPPORTED_ONLY = {
     "what the response gets from the documents, and what it does not.": '"".',
 }
 """Words of the instructions → what stands in their place with `explanations="unsupported"`."""
+_FEWER = "explanations-1"
 _ADDED = "\n\nKeep to these instructions, too:\n"
 
 
@@ -102,12 +106,18 @@ class Wording(NamedTuple):
     """Follows ours; None for nothing."""
     explanations: Explanations = "all"
 
+    @classmethod
+    def of(cls, version: str, instructions: str | None) -> Wording:
+        """Return the wording of a prompt by its version and what its user added."""
+        parts = (without_sections(version) or "").split("/")
+        return cls(instructions, "unsupported" if _FEWER in parts else "all")
+
     @property
     def version(self) -> str:
         """Version of the prompt, without sections of a call: `labels-1/instructions-0a1b2c3d`."""
         parts = [PROMPT_VERSION]
         if self.explanations == "unsupported":
-            parts.append("explanations-1")
+            parts.append(_FEWER)
         if self.instructions is not None:
             added = f"{_ADDED}{self.instructions}".encode()
             parts.append(f"instructions-{hashlib.sha256(added).hexdigest()[:8]}")

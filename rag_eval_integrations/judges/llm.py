@@ -54,6 +54,8 @@ logger = logger_of(__name__)
 
 _RULES = "2"
 """Raised when calls are shown in another way although most prompts stay the same."""
+WINDOW_CHARACTERS = 60_000
+"""Most characters of sentences in one request, by default."""
 _MOST_INSTRUCTIONS = 2_000  # characters
 _TOKENS_PER_ANSWER = 500
 _TOKENS_PER_SENTENCE = 120
@@ -101,7 +103,7 @@ class LLMJudge(JudgeBase):
         self,
         model: Model,
         *,
-        window_characters: int = 60_000,
+        window_characters: int = WINDOW_CHARACTERS,
         max_windows: int = 64,
         temperature: float | None = 0.0,
         instructions: str | None = None,
@@ -144,14 +146,11 @@ class LLMJudge(JudgeBase):
 
         Tokens of the prompts are characters / 4; tokens of the answers are not known.
         """
-        parts = windows(call.documents, call.response, self._characters)
-        if len(parts) > self._max_windows:
+        if len(windows_of(call, self._characters)) > self._max_windows:
             return Usage()
-        written = [
-            message for part in parts for message in _messages(call.call, part, self._wording)
-        ]
-        characters = sum(len(message.content) for message in written)
-        return Usage(requests=len(parts), prompt_tokens=characters // 4)
+        prompts = prompts_of(call, self._wording, self._characters)
+        characters = sum(len(message.content) for messages in prompts for message in messages)
+        return Usage(requests=len(prompts), prompt_tokens=characters // 4)
 
     async def label(self, call: SentencizedCall) -> Labelling:
         """Label one call, in as many windows as it takes; without labels where that is too many.
@@ -161,7 +160,7 @@ class LLMJudge(JudgeBase):
         Raises:
             JudgeError: the model does not answer.
         """
-        parts = windows(call.documents, call.response, self._characters)
+        parts = windows_of(call, self._characters)
         asking = _Asking(self, call.call)
         if len(parts) > self._max_windows:
             reason = f"the call would take {len(parts)} requests, more than {self._max_windows}"
@@ -414,6 +413,13 @@ class _Asking:
         return completion
 
 
+def prompts_of(
+    call: SentencizedCall, wording: Wording, characters: int = WINDOW_CHARACTERS
+) -> list[tuple[Message, ...]]:
+    """Write the labelling prompt of each window of a call."""
+    return [_messages(call.call, part, wording) for part in windows_of(call, characters)]
+
+
 def _messages(call: RagCall, window: Window, wording: Wording) -> tuple[Message, ...]:
     """Write the labelling prompt of a window."""
     headers = prompt.headers_of(call.documents, window.documents)
@@ -472,6 +478,11 @@ class Window(NamedTuple):
         if len(documents) >= len(response):
             return Window(documents[:middle], response), Window(documents[middle:], response)
         return Window(documents, response[:middle]), Window(documents, response[middle:])
+
+
+def windows_of(call: SentencizedCall, characters: int) -> list[Window]:
+    """Cut a call into windows."""
+    return windows(call.documents, call.response, characters)
 
 
 def _smallest(window: Window) -> Window:

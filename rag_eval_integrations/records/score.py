@@ -366,6 +366,9 @@ class Evaluation(Record):
     sentences: Sentences
     document_ids: tuple[Text | None, ...] = ()
     """One per document, in order; None for a document without an id."""
+    document_headers: tuple[Text | None, ...] = ()
+    """One per document, in order; None for a document without a header, and empty where none has
+    one. Judges are shown them."""
     relevant_ids: tuple[Text, ...] | None = None
     """The call's: ids of the relevant documents, known beforehand; None where they are not known.
     Retrieval scores were made with them, and an evaluation is not reused for others."""
@@ -380,7 +383,7 @@ class Evaluation(Record):
 
     @property
     def documents(self) -> tuple[Document, ...]:
-        """The documents, without headers, metadata and scores: sentences joined by a space.
+        """The documents, without metadata and scores: sentences joined by a space.
 
         A document without sentences is empty.
         """
@@ -389,9 +392,13 @@ class Evaluation(Record):
             number = sentence.key.rstrip(ascii_lowercase)
             if number.isdecimal() and len(number) <= _MOST_DIGITS:
                 texts.setdefault(int(number), []).append(sentence.text)
-        ids = dict(enumerate(self.document_ids))
+        ids, headers = dict(enumerate(self.document_ids)), dict(enumerate(self.document_headers))
         return tuple(
-            Document(text=" ".join(texts.get(number, ())), id=ids.get(number))
+            Document(
+                text=" ".join(texts.get(number, ())),
+                id=ids.get(number),
+                header=headers.get(number),
+            )
             for number in range(max(texts, default=-1) + 1)
         )
 

@@ -54,11 +54,11 @@ SECTIONS = [
 ]
 
 
-async def asked_about(call: RagCall, **options: int) -> list[CompletionRequest]:
+async def asked_about(call: RagCall) -> list[CompletionRequest]:
     """What an evaluation of a call asks a model."""
     model = ScriptedModel(honest)
     metrics = [Trace(), *([ContextRecall()] if call.reference else [])]
-    await RagEvaluator(LLMJudge(model, **options), metrics).evaluate(call)
+    await RagEvaluator(model, metrics).evaluate(call)
     return model.requests
 
 
