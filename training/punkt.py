@@ -34,7 +34,7 @@ from typing import Any
 from nltk.tokenize.punkt import PunktTrainer  # type: ignore[import-untyped]  # nltk has no stubs
 
 OUTPUT = Path(__file__).parents[1] / "rag_eval_integrations" / "sentences" / "punkt_english.json"
-VERSION = 1
+VERSION = 2
 MINIMUM_COUNT = 3
 STARTER_SOURCES = 5
 ABBREVIATION_SOURCES = 2

@@ -36,6 +36,7 @@ from rag_eval_integrations.records import (
     SentencizedCall,
     UnscoredCode,
 )
+from rag_eval_integrations.sentences._markers import without_markers
 
 DIGITS = 6
 """Decimals of every probability. Batches of other sizes differ in the last bits of a float32."""
@@ -390,7 +391,7 @@ class ReaderJudge(JudgeBase):
             JudgeOutputError, JudgeError: as `LocalModel.probabilities`.
         """
         model, count = self._support, len(call.response)
-        spoken = (self._question(call.call), *(sentence.text for sentence in call.response))
+        spoken = (self._question(call.call), *(without_markers(s.text) for s in call.response))
         whole = [model.plain(text) for text in spoken]
         question, *texts = map(self._beginning, whole)
         unread = [_CUT] if texts != whole[1:] else []
@@ -473,7 +474,7 @@ def relevance(
     Raises:
         JudgeOutputError, JudgeError: as `LocalModel.probabilities`.
     """
-    asking = [question, *(sentence.text for sentence in call.response)]
+    asking = [question, *(without_markers(s.text) for s in call.response)]
     asking = [model.plain(text) for text in asking]
     documents = [model.plain(sentence.text) for sentence in call.documents]
     pairs = [(text, document) for document in documents for text in asking]

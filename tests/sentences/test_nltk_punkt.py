@@ -124,8 +124,10 @@ def test_the_users_own_data_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("nltk.data.path", [str(tmp_path)])
     splitter = Punkt("platt")
 
-    assert splitter.name == "punkt-platt(nltk)@1"
+    assert splitter.name == "punkt-platt(nltk)@2"
     assert split("Hr. Meier kam. Er ging.", splitter) == ["Hr. Meier kam.", "Er ging."]
+    cited = ["Hr. Meier kam. [1]", "Er ging.²", "Es war so. (Quelle: fahrplan.pdf)"]
+    assert split(" ".join(cited), splitter) == cited
     sentences = ["Die Str. chen ist es.", "Der Hr.", "Der kam."]
     assert split(" ".join(sentences), splitter) == sentences
 

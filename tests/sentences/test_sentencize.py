@@ -26,7 +26,7 @@ def test_documents_are_numbered_and_sentences_lettered() -> None:
 
     assert [s.key for s in made.documents] == ["0a", "0b", "3a", "3b"]
     assert made.response == (Sentence("a", "In hives.", 0, 9), Sentence("b", "In trees.", 10, 19))
-    assert made.splitter == "punkt-en@1"
+    assert made.splitter == "punkt-en@2"
     assert sentencize(RagCall("q", [], None), SPLITTER).response == ()
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from rag_eval_integrations.judges.embedded._overlap import Cover, Overlap, covers, overlap
 from rag_eval_integrations.judges.embedded._words import Words, listed, words, written
+from rag_eval_integrations.sentences._markers import without_markers
 
 RESPONSE_FEATURES = (
     "found",  # share of the sentence's weight found in the documents
@@ -346,6 +347,7 @@ def call_features(
     """Compute the features of one call.
 
     Deterministic, also across processes. The time is nearly linear in the length of the call.
+    Citation markers in the response are no words of it.
 
     Args:
         question: the question.
@@ -353,5 +355,6 @@ def call_features(
         response: the sentences of the response.
         words: splits a sentence into words.
     """
-    o = overlap(question, documents, response, words)
-    return CallFeatures(o, document_features(o), response_features(o, response))
+    claims = list(map(without_markers, response))
+    o = overlap(question, documents, claims, words)
+    return CallFeatures(o, document_features(o), response_features(o, claims))

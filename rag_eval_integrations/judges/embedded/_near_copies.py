@@ -25,6 +25,7 @@ from rag_eval_integrations.judges.embedded._words import (
     sections,
     stem,
 )
+from rag_eval_integrations.sentences._markers import without_markers
 
 # --- Tables of details
 
@@ -194,7 +195,7 @@ def read(text: str) -> Reading:
 
     Numbers, dates, names, directions; whether a word is denied; and where a sentence may be turned.
     """
-    text = _CLOCK.sub(r"\1m", _DROPPED.sub(" ", text[:_LONGEST]))
+    text = _CLOCK.sub(r"\1m", _DROPPED.sub(" ", without_markers(text[:_LONGEST])))
     text = _BARE_POINT.sub("0.", text)
     text = _SIGN_BEFORE.sub(r"\2 \1", text).translate(_SIGNS)
     raw = _TOKEN.findall(_GLUED.sub(" ", text))
