@@ -155,6 +155,8 @@ def nothing_to_judge(call: SentencizedCall) -> tuple[UnscoredCode, str] | None:
     """
     if not call.response and not _is_retrieval_alone(call.call):
         response = "no response" if call.call.response is None else "an empty response"
+        if call.sentences.not_claims:
+            response = "a response that is a list of sources and nothing else"
         return "empty_response", f"the call has {response}"
     if not call.documents:
         documents = "no documents" if not call.call.documents else "only empty documents"

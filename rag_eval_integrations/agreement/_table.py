@@ -55,7 +55,7 @@ class LabelMarks(NamedTuple):
     def of(cls, labels: Labels, sentences: Sentences) -> LabelMarks:
         """Mark the sentences of an evaluation."""
         documents = [sentence.key for sentence in sentences.documents]
-        response = [sentence.key for sentence in sentences.response]
+        response = [sentence.key for sentence in sentences.claims]
         supports = labels.sentence_support_information
         verdicts = {support.response_sentence_key: support.fully_supported for support in supports}
         # Special words such as `general`, and keys of sentences that do not exist, are no evidence.
@@ -67,7 +67,7 @@ class LabelMarks(NamedTuple):
             "supported": (labels.supported_probabilities, response),
         }
         return cls(
-            (_hash_of(sentences.documents), _hash_of(sentences.response)),
+            (_hash_of(sentences.documents), _hash_of(sentences.claims)),
             _marked(documents, labels.all_relevant_sentence_keys),
             _marked(documents, labels.all_utilized_sentence_keys),
             np.array([verdicts.get(key) is True for key in response], bool),

@@ -433,7 +433,7 @@ def ragbench_row(evaluation: Evaluation) -> dict[str, Any] | None:
         **{name: _text(evaluation.metadata.get(name)) for name in _NAMED},
         "annotating_model_name": evaluation.judge.model or evaluation.judge.name,
         "documents_sentences": by_document,
-        "response_sentences": [_pair(sentence) for sentence in evaluation.sentences.response],
+        "response_sentences": [_pair(sentence) for sentence in evaluation.sentences.claims],
         "sentence_support_information": [
             support.model_dump(mode="json") for support in labels.sentence_support_information
         ],
@@ -462,7 +462,7 @@ def _unsupported(evaluation: Evaluation, labels: Labels) -> list[str]:
     recorded = labels.unsupported_response_sentence_keys
     if recorded is not None:
         return list(recorded)
-    keys = (sentence.key for sentence in evaluation.sentences.response)
+    keys = (sentence.key for sentence in evaluation.sentences.claims)
     return [key for key in keys if labels.support(key) in ("none", "partial")]
 
 

@@ -18,7 +18,7 @@ from rich.text import Text
 from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.evaluations._paired import DERIVED
 from rag_eval_integrations.records import Evaluation, Score, Sentence
-from rag_eval_integrations.records._shown import STATES, unsupported, uses_of
+from rag_eval_integrations.records._shown import STATES, states_of, unsupported, uses_of
 
 # --- The common style of tables
 
@@ -150,8 +150,8 @@ def call_details(evaluation: Evaluation) -> Group:
     labels = evaluation.labels
     explanations = {s.key: entry.explanation for s, _, entry in unsupported(evaluation)}
     answer = _grid()
-    for sentence in evaluation.sentences.response:
-        _add_sentence(answer, "" if labels is None else labels.support(sentence.key), sentence)
+    for sentence, state in states_of(evaluation):
+        _add_sentence(answer, state, sentence)
         if explanation := explanations.get(sentence.key):
             answer.add_row("", "", "", Text(plain(explanation, 300), style="dim"))
     documents = _grid()
@@ -209,6 +209,7 @@ def calls_overview(evaluations: Iterable[Evaluation]) -> Table:
 
 _STYLES = {
     "full": "", "partial": "bold yellow", "none": "bold red", "unlabelled": "dim",
+    "source": "dim",
     "ru": "green", "r": "yellow", "u": "yellow",
 }  # fmt: skip
 """State of a sentence, or of a value → its style."""

@@ -137,7 +137,7 @@ def unsupported(
     if labels is None:
         return []
     against = []
-    for sentence in evaluation.sentences.response:
+    for sentence in evaluation.sentences.claims:
         support, entry = labels.support(sentence.key), labels.entry(sentence.key)
         if entry is not None and (support == "none" or support == "partial"):
             against.append((sentence, support, entry))
@@ -168,6 +168,15 @@ def bad_scores(evaluation: Evaluation) -> dict[str, str]:
     return {name: state for name, state in bad.items() if values.get(name) is not None}
 
 
+def states_of(evaluation: Evaluation) -> Iterator[tuple[Sentence, str]]:
+    """Yield the response sentences, each with its state; it is empty without labels."""
+    labels, sentences = evaluation.labels, evaluation.sentences
+    sources = set(sentences.not_claims)
+    for sentence in sentences.response:
+        state = "" if labels is None else labels.support(sentence.key)
+        yield sentence, "source" if sentence.key in sources else state
+
+
 def uses_of(labels: Labels | None) -> dict[str, str]:
     """Map document sentences to their use: `r` relevant, `u` used, `ru` both.
 
@@ -192,11 +201,12 @@ STATES = {
     "partial": ("◐", "supported in part"),
     "none": ("✗", "not supported"),
     "unlabelled": ("?", "not labelled by the judge"),
+    "source": ("–", "a list of sources, not judged"),
     "ru": ("RU", "relevant and used"),
     "r": ("R", "relevant, but not used"),
     "u": ("U", "used, but not relevant"),
 }
-"""State of a sentence → its sign, and in words; the first four are of the response."""
+"""State of a sentence → its sign, and in words; the first five are of the response."""
 
 STYLE = (
     "<style>.rag-eval{line-height:1.5;overflow-wrap:anywhere}"
@@ -297,11 +307,10 @@ def _answer(evaluation: Evaluation, width: int = _OF_A_MARKED) -> Iterator[str]:
 
     Without sentences it is the response, cut at `width`, or `(none)`.
     """
-    labels, response = evaluation.labels, evaluation.sentences.response
-    if not response:
+    if not evaluation.sentences.response:
         yield text(evaluation.response or "(none)", width)
-    for sentence in response:
-        yield _marked(sentence, "" if labels is None else labels.support(sentence.key), width)
+    for sentence, state in states_of(evaluation):
+        yield _marked(sentence, state, width)
 
 
 def _marked(sentence: Sentence, state: str, width: int = _OF_A_MARKED) -> str:

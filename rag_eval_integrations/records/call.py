@@ -41,6 +41,16 @@ class Sentences(Record):
     """Sentences of all documents in order; the number before the letters is the document's."""
     response: tuple[Sentence, ...] = ()
     """Sentences of the response; empty when there is no response."""
+    not_claims: tuple[Text, ...] = ()
+    """Keys of response sentences that are a list of sources: neither judged nor counted."""
+
+    @property
+    def claims(self) -> tuple[Sentence, ...]:
+        """The sentences of the response that are judged: all but `not_claims`."""
+        if not self.not_claims:
+            return self.response
+        left_out = set(self.not_claims)
+        return tuple([sentence for sentence in self.response if sentence.key not in left_out])
 
 
 def _number_as_text(value: object) -> object:
@@ -381,8 +391,11 @@ class SentencizedCall(Record):
 
     @property
     def response(self) -> tuple[Sentence, ...]:
-        """All response sentences, in order; empty without a response."""
-        return self.sentences.response
+        """The response sentences that are judged, in order; empty without a response.
+
+        `sentences.response` has the others, too: those of a list of sources.
+        """
+        return self.sentences.claims
 
 
 @dataclass(slots=True, eq=False)

@@ -14,7 +14,7 @@ from typing import Any
 
 from rag_eval_integrations._visible import counted, one_line
 from rag_eval_integrations.records import Evaluation, Labels, Score, Sentence
-from rag_eval_integrations.records._shown import STATES, bad_scores, uses_of
+from rag_eval_integrations.records._shown import STATES, bad_scores, states_of, uses_of
 from rag_eval_integrations.report._page import drawn, flag_words, shown
 
 View = dict[str, Any]
@@ -97,8 +97,7 @@ def _response(evaluation: Evaluation) -> Iterator[list[object]]:
     """
     labels, text = evaluation.labels, evaluation.response or ""
     end: int | None = 0
-    for sentence in evaluation.sentences.response:
-        state = "" if labels is None else labels.support(sentence.key)
+    for sentence, state in states_of(evaluation):
         details = () if labels is None else labels.contradictions.get(sentence.key, ())
         gap = " "
         if end is not None and sentence.start is not None:
@@ -134,7 +133,7 @@ def _pieces(text: str, details: Sequence[str]) -> list[str]:
 
 
 def _support(evaluation: Evaluation) -> Iterator[View]:
-    """Say of each response sentence what the judge said of it, the gravest first.
+    """Say of each claim of the response what the judge said of it, the gravest first.
 
     Nothing without labels. Keys that no document sentence has stand apart, under `other`.
     """
@@ -143,7 +142,7 @@ def _support(evaluation: Evaluation) -> Iterator[View]:
         return
     known = {sentence.key for sentence in evaluation.sentences.documents}
     for sentence in sorted(
-        evaluation.sentences.response,
+        evaluation.sentences.claims,
         key=lambda sentence: _GRAVEST_FIRST.index(labels.support(sentence.key)),
     ):
         entry = labels.entry(sentence.key)

@@ -67,7 +67,7 @@ class Splitter(Protocol):
 
     @property
     def name(self) -> str:
-        """Name and version of the splitter, such as `punkt-en@1`; recorded with every evaluation.
+        """Name and version of the splitter, such as `punkt-en@2`; recorded with every evaluation.
 
         Change the version whenever the same text may give other sentences, because recorded
         sentence keys are valid under that name only.
@@ -92,7 +92,8 @@ def sentencize(call: RagCall, splitter: Splitter) -> SentencizedCall:
     """Split a call's documents and response into keyed sentences.
 
     Sentences recorded with the call are used unchanged. A document or response without text has no
-    sentences; an empty document keeps its number.
+    sentences; an empty document keeps its number. A list of sources in the response is split as
+    well, and no claim (`Sentences.not_claims`).
 
     Raises:
         ConfigurationError: the splitter's spans overlap, are empty or out of order, or do not lie
@@ -105,13 +106,14 @@ def sentencize(call: RagCall, splitter: Splitter) -> SentencizedCall:
         for number, document in enumerate(call.documents)
         for sentence in _keyed(document.text, str(number), splitter)
     ]
-    response = _keyed(call.response or "", "", splitter)
-    return SentencizedCall(
-        call=call,
-        # Validated, 35 sentences take 32 instead of 2 µs.
-        sentences=Sentences.model_construct(documents=tuple(documents), response=tuple(response)),
-        splitter=splitter.name,
+    response = tuple(_keyed(call.response or "", "", splitter))
+    from rag_eval_integrations.sentences._sources import not_claims  # noqa: PLC0415  # 30 ms of patterns
+
+    # Validated, 35 sentences take 32 instead of 2 µs.
+    sentences = Sentences.model_construct(
+        documents=tuple(documents), response=response, not_claims=not_claims(call, response)
     )
+    return SentencizedCall(call=call, sentences=sentences, splitter=splitter.name)
 
 
 def _keyed(text: str, prefix: str, splitter: Splitter) -> list[Sentence]:

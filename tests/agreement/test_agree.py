@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from rag_eval_integrations import RagCall, RagEvaluator
 from rag_eval_integrations.agreement import Matched, Pair, agree, agree_with_numbers
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import By, Evaluation, Sentence, Sentences
@@ -46,6 +47,21 @@ def test_of_nothing_there_are_no_figures() -> None:
     completeness = content["scores"]["completeness"]
     assert (completeness["n"], completeness["rmse"]) == (0, None)
     assert content["formulas"] == {}  # none are claimed for it
+
+
+def test_a_list_of_sources_is_compared_with_nothing() -> None:
+    """A judge that labelled the claim alone agrees with gold that has no more than the claim."""
+    answer = "It leaves at nine [1].\n\nSources:\n[1] timetable.pdf"
+    predicted = RagEvaluator().evaluate_sync(RagCall("When?", ["It leaves at nine."], answer))
+    claims = predicted.sentences.claims
+    sentences = Sentences(documents=predicted.sentences.documents, response=claims)
+    gold = predicted.model_copy(update={"sentences": sentences})
+
+    keys = agreed([Pair(predicted, gold)])["keys"]
+
+    supported = keys["supported"]
+    assert (supported["n"], supported["unlabelled"], supported["f1"]) == (1, 0, 1.0)
+    assert keys["supporting"]["n"] == 1
 
 
 @pytest.mark.parametrize(

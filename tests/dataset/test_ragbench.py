@@ -71,3 +71,16 @@ async def test_columns_are_those_that_are_published() -> None:
     assert "reference" not in row
     nothing = RagCall("When?", [], "At nine.")
     assert ragbench_row(await RagEvaluator(judge).evaluate(nothing)) is None
+
+
+async def test_a_list_of_sources_is_left_out() -> None:
+    """Its sentences have no labels: read back, they would be unlabelled claims."""
+    judge = ScriptedJudge(labels_of(["0a"], ["0a"], {"a": (["0a"], True)}))
+    call = RagCall("When?", ["At nine."], "At nine [1].\n\nSources:\n[1] timetable.pdf")
+    evaluation = await RagEvaluator(judge).evaluate(call)
+    row: Any = ragbench_row(evaluation)
+
+    again = score_labelled(labelled_from(row, PUNKT), [Trace()])
+
+    assert row["response_sentences"] == [["a", "At nine [1]."]]
+    assert again.scores["adherence"].value == evaluation.scores["adherence"].value == 1.0

@@ -12,6 +12,7 @@ from report_rows import labelled
 from rich.console import Console, RenderableType
 from runs import call
 
+from rag_eval_integrations import RagCall, RagEvaluator
 from rag_eval_integrations.evaluations.console import (
     MISSED,
     add_row,
@@ -110,6 +111,15 @@ def test_a_call_without_labels_has_no_marks() -> None:
     assert "✗" not in text
     assert "Made up." in text
     assert "completeness no_context" in text
+
+
+def test_a_list_of_sources_has_a_sign_of_its_own() -> None:
+    """It is neither supported nor unsupported, also in a notebook's cell."""
+    answer = "It leaves at nine.\nSources: timetable.pdf"
+    row = RagEvaluator().evaluate_sync(RagCall("When?", ["It leaves at nine."], answer))
+
+    assert "–  b Sources: timetable.pdf" in shown(call_details(row))
+    assert "<b>b –</b> Sources: timetable.pdf" in row._repr_html_()
 
 
 def test_marks_follow_the_labels() -> None:

@@ -90,6 +90,20 @@ def test_a_sentence_that_the_documents_hold_is_supported_and_another_is_not(nli:
     assert labels.estimates["adherence"][0] == found["b"] < 0.1
 
 
+@pytest.mark.parametrize("second", [False, True], ids=["words", "encoder"])
+@pytest.mark.parametrize("marker", [" [1]", "¹", "【1】", " (Source: seven merchants)"])
+def test_citations_change_nothing(nli: Path, tmp_path: Path, marker: str, second: bool) -> None:
+    """A marker is no word that a document should hold, and a list of sources is not read."""
+    encoder = tiny.encoder_model(tmp_path / "encoder", WORDS) if second else None
+    judge = OnnxJudge(nli, relevance=encoder)
+    answer = f"{GOOD}{marker} {BAD}{marker}\n\nSources:\n[1] harbour.pdf"
+
+    bare, cited = labels_of(judge, call(f"{GOOD} {BAD}")), labels_of(judge, call(answer))
+
+    assert cited.supported_probabilities == bare.supported_probabilities
+    assert cited.utilized_probabilities == bare.utilized_probabilities
+
+
 @pytest.mark.parametrize(
     ("labels", "good"),
     [

@@ -243,6 +243,22 @@ def test_text_that_recorded_sentences_leave_out_is_shown() -> None:
     assert shown == made.response
 
 
+def test_a_list_of_sources_is_shown_and_not_judged() -> None:
+    """With keys and a sign of its own, and nothing is said of its support."""
+    answer = "It leaves at nine.\n\nSources:\n[1] timetable.pdf"
+    call = RagCall("When does it leave?", ["It leaves at nine."], answer)
+    evaluation = RagEvaluator().evaluate_sync(call)
+    view = view_of(evaluation)
+
+    assert [(key, state) for key, state, *_ in view["response"]] == [
+        ("a", "full"),
+        ("b", "source"),
+        ("c", "source"),
+    ]
+    assert [entry["key"] for entry in view["support"]] == ["a"]
+    assert "a list of sources, not judged" in "".join(report_pieces([evaluation]))
+
+
 def test_recorded_sentences_without_a_place_stand_apart() -> None:
     """In documents as in the response: their offsets are not known where the text differs."""
     made = oven()

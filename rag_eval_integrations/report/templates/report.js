@@ -376,7 +376,7 @@
 
   // --- One call, in the same way as `_call.html`
 
-  const linked = (call, sentence) => sentence[1] || call.response.includes(sentence);
+  const linked = (call, sentence) => sentence[1] !== "source" && (sentence[1] || call.response.includes(sentence));
   function sentenceOf(call, side, sentence, evidence) {
     const [key, mark, gap] = sentence;
     const pieces = [sentence[3]].flat();
