@@ -503,6 +503,11 @@ class WorkerOptions(InStore, Scoring):
         metavar="TOOL|FILE.jsonl|log",
     )
     once: bool = _input("End when no call is due.", default=False)
+    max_age: str = _limit(
+        "While the judge cannot be reached, park calls that are older: 7d, 12h.",
+        metavar="TIME",
+        default="7d",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -538,7 +543,11 @@ class StoreExportOptions(InStore, Since, Where, Overwrite):
 
 @dataclass(frozen=True, kw_only=True)
 class StoreRetryOptions(InStore):
-    """Make parked calls due again."""
+    """Make parked calls due again, all of them or those of --id."""
+
+    id: list[str] | None = _input(
+        "Id of a call, as `submit` returned it and `store info` shows it; repeatable.", metavar="ID"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -123,7 +123,7 @@ def _labels(evaluation: Evaluation) -> Iterator[str]:
         ("U", "used", labels.all_utilized_sentence_keys),
     ):
         yield one_line(f"{letter}, {what}: {' '.join(keys) or 'none'}")
-    for sentence in evaluation.sentences.response:
+    for sentence in evaluation.sentences.claims:
         entry, state = labels.entry(sentence.key), labels.support(sentence.key)
         by = f" by {' '.join(entry.supporting_sentence_keys)}" if entry else ""
         why = f": {entry.explanation}" if entry and entry.explanation else ""

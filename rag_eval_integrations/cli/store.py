@@ -139,7 +139,12 @@ def export(options: StoreExportOptions) -> int:
 def retry(options: StoreRetryOptions) -> int:
     """Make parked calls due again."""
     with closing(Store(options.store, create=False)) as store:
-        print_stdout(f"{counted(store.retry(), 'call is', 'calls are')} due again")
+        done = 0 if options.id else store.retry()
+        for uid in options.id or ():
+            if not store.retry(uid):
+                raise ConfigurationError("--id", uid, "is not a parked call of the store")
+            done += 1
+        print_stdout(f"{counted(done, 'call is', 'calls are')} due again")
     return 0
 
 

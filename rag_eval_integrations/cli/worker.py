@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 from rag_eval_integrations import _loop
-from rag_eval_integrations._visible import LogOnce, counted, logger_of
+from rag_eval_integrations._visible import LogOnce, counted, logger_of, visible
 from rag_eval_integrations.cli._arguments import Scoring, WorkerOptions
 from rag_eval_integrations.cli._judges import WatchedModel, judge_of
 from rag_eval_integrations.cli._options import metrics_from
 from rag_eval_integrations.cli._terminal import print_stderr
 from rag_eval_integrations.cli.push import tool_sink
+from rag_eval_integrations.cli.store import moment
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges._named import asks_endpoint
 from rag_eval_integrations.sinks import JsonlSink, LoggingSink, Sink
@@ -25,6 +28,8 @@ from rag_eval_integrations.store import Store
 from rag_eval_integrations.store._failures import PATIENCE, UnavailableError
 from rag_eval_integrations.store._worker import StorePermits, Worker
 
+_LAST = 28.0
+"""Seconds after a signal at which the process ends, whatever hangs."""
 _OTHER_SINKS = "log", "a name that ends in .jsonl"
 
 
@@ -32,26 +37,34 @@ def worker(options: WorkerOptions) -> int:
     """Judge the calls of a store until SIGTERM or Ctrl-C, and return the exit code.
 
     Returns:
-        With `once`, 1 if calls were tried in vain and none was judged, or the database was away for
-        a minute; else 0.
+        With `once`, 1 if calls were tried in vain and none was judged, calls wait because the judge
+        could not be reached, or the database was away for a minute; else 0.
 
     Raises:
         ConfigurationError: for options that cannot work.
         OSError: when the store cannot be used.
     """
     sinks = dict(map(_sink, options.to or ()))
+    now, spools = time.time(), [path.absolute() for path in options.spool or ()]
+    max_age = now - moment(options.max_age, "--max-age", now)
     try:
         with contextlib.closing(_opened(options)) as store:
+            evaluator = evaluator_of(options, store)
             working = Worker(
                 store,
-                evaluator_of(options, store),
-                [path.absolute() for path in options.spool or ()],
+                evaluator,
+                spools,
                 sinks,
                 sample_rate=options.sample_rate,
                 per_minute=options.per_minute,
                 dollars_per_day=options.dollars_per_day,
                 max_concurrency=options.max_concurrency,
+                max_age=max_age,
+                say=print_stderr,
             )
+            if not options.once:
+                watched = [store.name, *(visible(str(spool)) for spool in spools)]
+                print_stderr(f"Watching {', '.join(watched)}; judge {evaluator.judge.name}.")
             with _drained(working):
                 _loop.run(working.run(once=options.once))
     except UnavailableError as error:
@@ -65,7 +78,25 @@ def worker(options: WorkerOptions) -> int:
         f"{counts['left_out']:,} left out, {counts['due']:,} to be tried again, "
         f"{counts['parked']:,} parked"
     )
-    return int(options.once and not counts["judged"] and counts["due"] + counts["parked"] > 0)
+    code = int(options.once and not counts["judged"] and counts["due"] + counts["parked"] > 0)
+    if working.hung:
+        calls = counted(working.hung, "call")
+        print_stderr(f"{calls} had no result in time; what the judge began for them was left")
+    if working.waiting:
+        calls = counted(working.waiting, "call waits", "calls wait")
+        print_stderr(f"FAILED: the judge could not be reached; {calls}")
+        code = 1
+    if working.hung:  # the interpreter would wait for their threads
+        _end(code)
+    return code
+
+
+def _end(code: int) -> NoReturn:
+    """End the process now, whatever its threads do."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError):
+            stream.flush()
+    os._exit(code)
 
 
 def _opened(options: WorkerOptions) -> Store:
@@ -118,19 +149,26 @@ def evaluator_of(
 
 @contextlib.contextmanager
 def _drained(working: Worker) -> Iterator[None]:
-    """Have the first SIGTERM or Ctrl-C let the worker finish; the next one ends it at once."""
-    before: dict[signal.Signals, Any] = {}
+    """Have the first SIGTERM or Ctrl-C let the worker finish; the next one ends it at once.
 
-    def restore() -> None:
-        """Set the earlier signal handlers again."""
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    Whatever hangs, it has ended half a minute after the first.
+    """
+    before: dict[signal.Signals, Any] = {}
 
     def drain(number: int, frame: object) -> None:
         """Stop after the calls in progress, at the first signal."""
-        restore()
+        for each in before:
+            signal.signal(each, lambda number, frame: _end(128 + number))
         print_stderr("Finishing the calls in progress; again to end at once.")
         working.stop()
+        late = threading.Timer(_LAST, give_up)
+        late.daemon = True
+        late.start()
+
+    def give_up() -> None:
+        """End although something hangs."""
+        print_stderr("FAILED: it did not end by itself; the next worker judges what was left")
+        _end(1)
 
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -138,4 +176,5 @@ def _drained(working: Worker) -> Iterator[None]:
     try:
         yield
     finally:
-        restore()
+        for number, handler in before.items():
+            signal.signal(number, handler)

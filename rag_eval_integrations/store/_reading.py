@@ -94,6 +94,14 @@ class ReadableStore(Database):
             )
         ]
 
+    def waiting(self) -> list[tuple[str, int]]:
+        """Count the calls that wait or are in progress, by what they failed with, or no reason."""
+        rows = self._read(
+            "SELECT coalesce(why, ''), count(*) FROM rag_call WHERE state = 'due' GROUP BY 1 "
+            "ORDER BY 2 DESC, 1"
+        )
+        return [(why, int(calls)) for why, calls in rows]
+
     def unsent(self) -> list[tuple[str, int]]:
         """Count the evaluations that sinks of workers do not have yet, by the name of the sink."""
         rows = self._read("SELECT sink, count(*) FROM rag_unsent GROUP BY 1 ORDER BY 1")

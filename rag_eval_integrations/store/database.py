@@ -42,6 +42,10 @@ class ClaimedCall(NamedTuple):
     at: float
     body: str
     tries: int
+    why: str | None = None
+    """With what it failed the last time."""
+    lapsed: bool = False
+    """Whether a worker held it until its lease was over: it may have ended with that worker."""
 
     def call(self) -> RagCall:
         """Read the call.
@@ -65,6 +69,8 @@ class Outcome:
     evaluation: Evaluation | None = None
     seconds: float | None = None
     """How long the evaluation took."""
+    uses_try: bool = True
+    """Whether the attempt counts."""
 
 
 class Store(ReadableStore):
@@ -146,15 +152,16 @@ class Store(ReadableStore):
     # --- The queue
 
     @repeated
-    def claim(self, worker: str, most: int) -> list[ClaimedCall]:
+    def claim(self, worker: str, most: int, *, busy: bool = False) -> list[ClaimedCall]:
         """Give a worker the calls that are due longest, for the time of a lease.
 
-        Calls whose lease has ended are due again, also for the worker that held them. Each claim
-        counts as a try. Empty if none is due.
+        A call whose lease has ended is due again, and given alone: workers may end with it. Each
+        claim counts as a try. Empty if none is due, or if one is next that is given alone.
 
         Args:
             worker: id of the worker.
             most: number of calls at most, from 1.
+            busy: whether the worker has calls in progress.
         """
         with self._running(writing=True) as run:
             run(  # the clock was set back: nothing is scheduled that late
@@ -162,15 +169,24 @@ class Store(ReadableStore):
                 "WHERE state = 'due' AND not_before > {now} + :latest",
                 latest=_LATEST,
             )
+            due = "FROM rag_call WHERE state = 'due' AND not_before <= {now} "
+            order = " ORDER BY not_before LIMIT :most {skip}"
+            first = run(f"SELECT id, lease_by {due}{order}", most=1).first()
+            lapsed = first is not None and first[1] is not None
+            if first is None or (lapsed and busy):
+                return []
+            which = "id = :first" if lapsed else "lease_by IS NULL"
             rows = run(
-                "WITH due AS MATERIALIZED (SELECT id FROM rag_call WHERE state = 'due' "
-                "AND not_before <= {now} ORDER BY not_before LIMIT :most {skip}) "
+                f"WITH due AS MATERIALIZED (SELECT id {due} AND {which}{order}) "
                 "UPDATE rag_call SET not_before = {now} + :lease, lease_by = :worker, "
                 "tries = tries + 1 WHERE id IN (SELECT id FROM due) "
-                "RETURNING id, call_uid, at, body, tries",
-                most=most, lease=LEASE, worker=worker,
-            ).all()  # fmt: skip
-        return [ClaimedCall(*row) for row in rows]
+                "RETURNING id, call_uid, at, body, tries, why",
+                most=most,
+                lease=LEASE,
+                worker=worker,
+                **({"first": first[0]} if lapsed else {}),
+            ).all()
+        return [ClaimedCall(*row)._replace(lapsed=lapsed) for row in rows]
 
     @repeated
     def renew(self, worker: str) -> None:
@@ -204,9 +220,10 @@ class Store(ReadableStore):
             for outcome in sorted(outcomes, key=lambda outcome: outcome.call.id):
                 settled = run(
                     "UPDATE rag_call SET state = :state, why = :why, lease_by = NULL, "
+                    "tries = tries - :unused, "
                     f"not_before = {{now}} + :wait WHERE id = :id AND {whose}",
                     state=outcome.state, why=_plain(outcome.why), wait=outcome.wait,
-                    id=outcome.call.id, worker=worker,
+                    unused=int(not outcome.uses_try), id=outcome.call.id, worker=worker,
                 ).rowcount  # fmt: skip
                 if worker is None and not settled:  # it waits, or was deleted meanwhile
                     here = "SELECT 1 FROM rag_call WHERE id = :id"
@@ -243,8 +260,8 @@ class Store(ReadableStore):
         return [evaluation]
 
     @repeated
-    def retry(self) -> int:
-        """Make all parked calls due now, with all of their tries; return their number.
+    def retry(self, call_uid: str | None = None) -> int:
+        """Make a parked call due now, or all of them, with all tries; return their number.
 
         What a sink left is sent again now, too.
         """
@@ -252,7 +269,8 @@ class Store(ReadableStore):
             run("UPDATE rag_unsent SET tries = 0, not_before = 0 WHERE tries > 0")
             done: int = run(
                 "UPDATE rag_call SET state = 'due', why = NULL, tries = 0, not_before = 0 "
-                "WHERE state = 'parked'"
+                "WHERE state = 'parked' AND call_uid = coalesce(:uid, call_uid)",
+                uid=call_uid,
             ).rowcount
         return done
 

@@ -30,9 +30,9 @@ PROGRAM = get_command(app)
 MAIN = "from rag_eval_integrations.cli import main; main()"
 
 
-def in_process(*words: object) -> list[str]:
-    """The command in a process of its own."""
-    return [sys.executable, "-c", MAIN, *map(str, words)]
+def in_process(*words: object, first: str = "") -> list[str]:
+    """The command in a process of its own, after some lines of code."""
+    return [sys.executable, "-c", f"{first}\n{MAIN}", *map(str, words)]
 
 
 def shell(line: str) -> subprocess.CompletedProcess[str]:
@@ -118,9 +118,9 @@ def once(rag_eval: Command) -> Command:
 
 
 @contextmanager
-def running(*words: object) -> Iterator[subprocess.Popen[str]]:
-    """A worker in a process of its own."""
-    command = in_process("worker", *words)
+def running(*words: object, first: str = "") -> Iterator[subprocess.Popen[str]]:
+    """A worker in a process of its own, after some lines of code."""
+    command = in_process("worker", *words, first=first)
     with WarmPopen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
             yield process
@@ -150,3 +150,28 @@ def judged() -> Counter[str]:
             "ON e.call_id = c.id GROUP BY 1"
         )
         return Counter(dict(rows.fetchall()))
+
+
+JUDGE = """
+from pathlib import Path
+from rag_eval_integrations.errors import JudgeUnavailableError
+from rag_eval_integrations.judges import EmbeddedJudge
+
+class Sometimes:
+    name, version = "sometimes", "1"
+    async def label(self, call):
+        if Path("down").exists():
+            raise JudgeUnavailableError("the model is down")
+        return await EmbeddedJudge().label(call)
+
+judge = Sometimes()
+"""
+
+
+@pytest.fixture
+def down(monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A judge of the user's own, `own_judge:judge`, fails as long as this file is there."""
+    monkeypatch.delitem(sys.modules, "own_judge", raising=False)
+    Path("own_judge.py").write_text(JUDGE)
+    Path("down").touch()
+    return Path("down")

@@ -8,7 +8,6 @@ import re
 import resource
 import signal
 import sqlite3
-import sys
 import time
 from contextlib import closing
 from functools import partial
@@ -139,57 +138,6 @@ def test_a_worker_waits_for_room_on_the_disk(store: Store) -> None:
     assert told.startswith(f"{PATH}: ")
     assert "tried again every second" in told
     assert "40 judged" in said
-
-
-JUDGE = """
-from pathlib import Path
-from rag_eval_integrations.errors import JudgeUnavailableError
-from rag_eval_integrations.judges import EmbeddedJudge
-
-class Sometimes:
-    name, version = "sometimes", "1"
-    async def label(self, call):
-        if Path("down").exists():
-            raise JudgeUnavailableError("the model is down")
-        return await EmbeddedJudge().label(call)
-
-judge = Sometimes()
-"""
-
-
-@pytest.fixture
-def down(monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A judge of the user's own, `own_judge:judge`, fails as long as this file is there."""
-    monkeypatch.delitem(sys.modules, "own_judge", raising=False)
-    Path("own_judge.py").write_text(JUDGE)
-    Path("down").touch()
-    return Path("down")
-
-
-def test_a_judge_that_is_down_for_long_parks_calls_until_they_are_brought_back(
-    store: Store, down: Path, rag_eval: Command, once: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Five tries with growing pauses; then `store retry`, and each is judged once."""
-    fill(store, 3)
-    worker = partial(once, "--judge", "own_judge:judge")
-    now = time.time()
-    monkeypatch.setattr(time, "time", lambda: now)
-    said = [worker(code=1)]
-    for pause in database.BACKOFF:
-        now += pause - 1
-        assert "0 to be tried again, 0 parked" in worker().err
-        now += 2
-        said.append(worker(code=1))
-
-    assert len(said) == 5
-    assert "3 parked" in said[-1].err
-    shown = rag_eval("store", "info", "--store", PATH).out
-    assert "3 tried in vain: judge: JudgeUnavailableError: the model is down" in shown
-    down.unlink()
-    assert "0 judged" in worker().err
-    assert rag_eval("store", "retry", "--store", PATH).out == "3 calls are due again\n"
-    assert "3 judged" in worker().err
-    assert list(judged().values()) == [1] * 3
 
 
 def test_what_is_left_out_says_why_and_can_be_judged_later(

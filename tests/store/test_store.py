@@ -275,22 +275,47 @@ def test_a_child_goes_on_when_its_parent_and_others_close(
     assert store.counts() == [("due", "", 12)]
 
 
-async def test_a_worker_judges_a_call_whose_lease_ran_out_once(
+def test_a_call_whose_lease_ran_out_is_given_alone(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The call that it still judges comes back to it, as after a long outage, and is left alone."""
+    """To a worker that has nothing else in progress; new calls come first, and without it."""
+    monkeypatch.setattr(database, "LEASE", 0.0)
+    lapsed = {store.submit(CALL) for _ in range(2)}
+    assert len(store.claim("dead", 5)) == 2
+    monkeypatch.setattr(database, "LEASE", 60.0)
+    new = {store.submit(CALL) for _ in range(3)}
+
+    assert {(call.call_uid, call.lapsed) for call in store.claim("a", 5)} == {
+        (uid, False) for uid in new
+    }
+    assert store.claim("a", 5, busy=True) == []
+    alone = [store.claim("b", 5) for _ in range(3)]
+    assert [len(calls) for calls in alone] == [1, 1, 0]
+    assert {call.call_uid for calls in alone for call in calls if call.lapsed} == lapsed
+
+
+async def test_a_worker_leaves_a_call_alone_that_it_still_judges(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lease ran out, as in a long outage of the database: it is not asked about again."""
     monkeypatch.setattr(database, "LEASE", 0.0)
     store.submit(CALL)
+    claims, claim = [], store.claim
 
-    def is_claimed_again() -> bool:
-        return bool(store._read("SELECT max(tries) FROM rag_call")[0][0] > 1)
+    def counted(*args: Any, **more: Any) -> list[ClaimedCall]:
+        claims.append(args)
+        return claim(*args, **more)
+
+    monkeypatch.setattr(store, "claim", counted)
 
     class Slow(ScriptedModel):
         async def complete(self, request: CompletionRequest) -> Completion:
-            await asyncio.to_thread(until, is_claimed_again)
+            await asyncio.to_thread(until, lambda: len(claims) > 2)
             return await super().complete(request)
 
-    worker = Worker(store, RagEvaluator(Slow(lambda _: labels_reply(["0a"], ["a"]))))
+    model = Slow(lambda _: labels_reply(["0a"], ["a"]))
+    worker = Worker(store, RagEvaluator(model))
     await worker.run(once=True)
 
     assert worker.counts == Counter(judged=1)
+    assert len(model.requests) == 1
