@@ -545,9 +545,7 @@ class StoreExportOptions(InStore, Since, Where, Overwrite):
 class StoreRetryOptions(InStore):
     """Make parked calls due again, all of them or those of --id."""
 
-    id: list[str] | None = _input(
-        "Id of a call, as `submit` returned it and `store info` shows it; repeatable.", metavar="ID"
-    )
+    id: list[str] | None = _input("Call id, as `submit` returned it; repeatable.", metavar="ID")
 
 
 @dataclass(frozen=True, kw_only=True)

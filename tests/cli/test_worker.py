@@ -128,6 +128,7 @@ def test_a_worker_waits_for_room_on_the_disk(store: Store) -> None:
     with running("--store", PATH, "--max-concurrency", 4) as worker:
         resource.prlimit(worker.pid, resource.RLIMIT_FSIZE, (size, unlimited))
         assert worker.stderr is not None
+        assert worker.stderr.readline().startswith("Watching ")
         told = worker.stderr.readline()
         assert not all(judged().values())
         resource.prlimit(worker.pid, resource.RLIMIT_FSIZE, (unlimited, unlimited))
@@ -237,6 +238,7 @@ def test_what_a_killed_worker_had_not_sent_is_sent_by_the_next(store: Store, onc
     to = ("--to", Path("later", "sink.jsonl"))
     with running("--store", PATH, *to) as worker:
         assert worker.stderr is not None
+        assert worker.stderr.readline().startswith("Watching ")
         assert "sink.jsonl failed: " in worker.stderr.readline()
         until(lambda: store.counts() == [("judged", "", 20)])
         worker.kill()
