@@ -62,8 +62,6 @@ _STATUS = 60.0
 _REASONS = 5
 _GRACE = 20.0
 """Seconds for which a worker that is stopped waits for the calls in progress."""
-_PATIENCE = 60.0
-"""Seconds for which a worker that ends by itself waits for a judge that cannot be reached."""
 _JUDGE_THREADS = 256
 """Threads of judges at most: several times the calls in progress, since one that hangs stays."""
 _DAY = 86_400
@@ -268,7 +266,7 @@ class Worker:
         """Tell whether nothing is left to do now that no call is due: none waits for the judge."""
         lasts = self._outage.lasts
         self.waiting = sum(calls for _, calls in self._store.waiting()) if lasts else 0
-        return not self.waiting or self._outage.seconds >= _PATIENCE
+        return not self.waiting or self._outage.seconds >= PATIENCE
 
     async def _give_back(self) -> None:
         """Leave the calls in progress to another worker, without the use of a try."""

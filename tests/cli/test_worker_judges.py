@@ -160,7 +160,7 @@ def test_of_calls_that_were_judged_beside_a_deadly_one_only_that_is_parked(
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """An outage of seconds instead of minutes."""
     monkeypatch.setattr(_worker, "_POLL", 0.01)
-    monkeypatch.setattr(_worker, "_PATIENCE", 0.05)
+    monkeypatch.setattr(_worker, "PATIENCE", 0.05)
     monkeypatch.setattr(_outage, "_FIRST_PAUSE", 0.01)
     monkeypatch.setattr(_outage, "_LONGEST_PAUSE", 0.02)
 
@@ -187,7 +187,7 @@ def test_a_judge_that_comes_back_was_asked_with_one_call_at_a_time(
     store: Store, once: Command, hurried: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And then has all of them, with as many at once as before."""
-    monkeypatch.setattr(_worker, "_PATIENCE", 600.0)
+    monkeypatch.setattr(_worker, "PATIENCE", 600.0)
     ask(store, *["leave"] * 12)
     DOWN.write_text("10")
     done = once(*OWN, "--max-concurrency", 4, code=0)
