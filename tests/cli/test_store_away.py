@@ -19,7 +19,8 @@ from rag_eval_integrations.store import Store, _worker
 from rag_eval_integrations.store._failures import UnavailableError
 from rag_eval_integrations.store.database import Outcome
 
-from .test_worker import asking, fill, running
+from .conftest import fill, running
+from .test_worker import asking
 
 pytestmark = pytest.mark.slow
 
