@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import Any
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations._visible import LogOnce, counted, logger_of, visible
 from rag_eval_integrations.cli._arguments import Scoring, WorkerOptions
 from rag_eval_integrations.cli._judges import WatchedModel, judge_of
 from rag_eval_integrations.cli._options import metrics_from
-from rag_eval_integrations.cli._terminal import print_stderr
+from rag_eval_integrations.cli._terminal import end_now, print_stderr
 from rag_eval_integrations.cli.push import tool_sink
 from rag_eval_integrations.cli.store import moment
 from rag_eval_integrations.evaluator import RagEvaluator
@@ -87,16 +85,8 @@ def worker(options: WorkerOptions) -> int:
         print_stderr(f"FAILED: the judge could not be reached; {calls}")
         code = 1
     if working.hung:  # the interpreter would wait for their threads
-        _end(code)
+        end_now(code)
     return code
-
-
-def _end(code: int) -> NoReturn:
-    """End the process now, whatever its threads do."""
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError):
-            stream.flush()
-    os._exit(code)
 
 
 def _opened(options: WorkerOptions) -> Store:
@@ -119,7 +109,7 @@ def _opened(options: WorkerOptions) -> Store:
 def _sink(word: str) -> tuple[str, Sink]:
     """Make the sink of a word: log, a file or a tool; with its name in the store."""
     if word == "log":
-        scores = logging.getLogger(SCORES_LOG)
+        scores = logger_of(SCORES_LOG)
         scores.setLevel(logging.INFO)
         if not scores.hasHandlers():
             scores.addHandler(logging.StreamHandler())
@@ -158,7 +148,7 @@ def _drained(working: Worker) -> Iterator[None]:
     def drain(number: int, frame: object) -> None:
         """Stop after the calls in progress, at the first signal."""
         for each in before:
-            signal.signal(each, lambda number, frame: _end(128 + number))
+            signal.signal(each, lambda number, frame: end_now(128 + number))
         print_stderr("Finishing the calls in progress; again to end at once.")
         working.stop()
         late = threading.Timer(_LAST, give_up)
@@ -168,7 +158,7 @@ def _drained(working: Worker) -> Iterator[None]:
     def give_up() -> None:
         """End although something hangs."""
         print_stderr("FAILED: it did not end by itself; the next worker judges what was left")
-        _end(1)
+        end_now(1)
 
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGTERM, signal.SIGINT):
