@@ -161,10 +161,12 @@ def test_a_lock_that_a_thread_held_at_the_fork_stops_no_child(tmp_path: Path) ->
     thread = threading.Thread(target=hold)
     thread.start()
     held.wait()
-    child = forked(lambda: spool.submit(CALL) is not None, fork_in_c_with_hooks)
-    assert child.printed(20) == "True"
-    done.set()
-    thread.join()
+    try:
+        child = forked(lambda: spool.submit(CALL) is not None, fork_in_c_with_hooks)
+        assert child.printed(20) == "True"
+    finally:
+        done.set()
+        thread.join()
 
 
 ENDS = """
