@@ -19,6 +19,8 @@ from rag_eval_integrations.records._shown import STATES
 
 _MOST_IDS = 1_000
 """Ids that are kept for a message."""
+_OF_REFERENCE = "context_recall"
+"""The score whose labels are of the reference; a row does not keep them."""
 
 
 def explain(options: ExplainOptions) -> int:
@@ -35,19 +37,19 @@ def explain(options: ExplainOptions) -> int:
     evals.check(folder=True)
     bad = BadRows(evals)
     others: list[str] = []
-    calls = found = 0
+    calls = explained = 0
     for evaluation in bad.values(read_evaluations(evals)):
         calls += 1
         if evaluation.id != options.call:
             others += [evaluation.id] if len(others) < _MOST_IDS else []
             continue
-        found += 1
+        explained += 1
         for line in _head(evaluation):
             print_stdout(line)
         _print_prompt(evaluation)
         for line in (*_labels(evaluation), *_scores(evaluation)):
             print_stdout(line)
-    if not found:
+    if not explained:
         near = get_close_matches(options.call, others, 1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         why = f"is the id of none of {counted(calls, 'call')} in {evals}{hint}"
@@ -69,11 +71,12 @@ def _head(evaluation: Evaluation) -> Iterator[str]:
 
 def _print_prompt(evaluation: Evaluation) -> None:
     """Print the messages of each window, made anew, or why that is not possible."""
-    makers = [score.by for score in evaluation.scores.values()]
+    scores = evaluation.scores.items()
+    makers = [score.by for name, score in scores if name != _OF_REFERENCE]
     ours = [by for by in makers if (by.prompt_version or "").startswith(prompt.NAME)]
     print_stdout("")
     if not ours:
-        print_stdout("No prompt: the labelling prompt was not sent.")
+        print_stdout("No prompt: the row names no version of the labelling prompt.")
         return
     version, windows = ours[0].prompt_version or "", ours[0].windows or 1
     wording = prompt.Wording.of(version, evaluation.judge.instructions)
@@ -125,9 +128,10 @@ def _labels(evaluation: Evaluation) -> Iterator[str]:
         yield one_line(f"{letter}, {what}: {' '.join(keys) or 'none'}")
     for sentence in evaluation.sentences.claims:
         entry, state = labels.entry(sentence.key), labels.support(sentence.key)
-        by = f" by {' '.join(entry.supporting_sentence_keys)}" if entry else ""
+        keys = entry.supporting_sentence_keys if entry else ()
+        by = f" ({' '.join(keys)})" if keys else ""
         why = f": {entry.explanation}" if entry and entry.explanation else ""
-        yield one_line(f"{sentence.key}, {STATES[state][1]}{by if by != ' by ' else ''}{why}")
+        yield one_line(f"{sentence.key}, {STATES[state][1]}{by}{why}")
 
 
 _SHARES = {"context_relevance": "|R| / T", "completeness": "|R∩U| / |R|"}

@@ -128,8 +128,8 @@ class LLMJudge(JudgeBase):
         self.model: ModelBase = model_base(model)
         self.name = self.model.name
         own = self.model.version
-        written = f"{_RULES}-{self._wording.version}"
-        self.version = f"{written}/{own}" if own else written
+        asked = f"{_RULES}-{self._wording.version}"
+        self.version = f"{asked}/{own}" if own else asked
         self.max_concurrency = self.model.max_concurrency
         self._characters = window_characters
         self._max_windows = max_windows
@@ -183,7 +183,7 @@ class LLMJudge(JudgeBase):
         return asking.labelling(joined, windows=len(labels))
 
     @property
-    def cuts_off_all(self) -> bool:
+    def _cuts_off_all(self) -> bool:
         """Whether every answer to the last calls was cut off, also in the smallest windows."""
         return self._cut_off >= _IN_A_ROW
 
@@ -309,15 +309,15 @@ class _Asking:
         Where the first half is cut off as well, its smallest part tells whether that can help.
         """
         halves = window.halves() if depth <= _DEEPEST else None
-        if halves is None or self._judge.cuts_off_all:
+        if halves is None or self._judge._cuts_off_all:
             raise _CutOffError
         if depth == 2 and await self._labelled(_smallest(window), _MORE) is None:
             raise _CutOffError
-        found: list[Labels] = []
+        parts: list[Labels] = []
         for half in halves:
             labels = await self._labelled(half, _MORE)
-            found += await self._in_halves(half, depth + 1) if labels is None else [labels]
-        return found
+            parts += await self._in_halves(half, depth + 1) if labels is None else [labels]
+        return parts
 
     async def _labelled(self, window: Window, more: int) -> Labels | None:
         """Label one window with so many times the usual room; None if the answer is cut off."""
@@ -423,8 +423,8 @@ def prompts_of(
 def _messages(call: RagCall, window: Window, wording: Wording) -> tuple[Message, ...]:
     """Write the labelling prompt of a window."""
     headers = prompt.headers_of(call.documents, window.documents)
-    shown = (call.question, window.documents, window.response, headers, call.history)
-    return prompt.messages(*shown, wording)
+    texts = (call.question, window.documents, window.response, headers, call.history)
+    return prompt.messages(*texts, wording)
 
 
 class _UnknownKeysError(JudgeOutputError):

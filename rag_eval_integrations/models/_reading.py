@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -110,8 +111,6 @@ def number_of(digits: str) -> int | float:
 _MOST_DIGITS = 4_000
 _WHOLE = json.JSONDecoder(strict=False, parse_constant=str)
 """Accepts raw line breaks in strings; NaN and Infinity, which are not JSON, are read as words."""
-_DECODER = json.JSONDecoder(strict=False, parse_constant=str, parse_int=number_of)
-"""The same for objects in a text, of which a field that nobody asked for may hold any number."""
 _FENCE_OPENS = re.compile(r"```[\w-]*+[ \t]*+(\n|(?=[{\[]))")
 _FENCE_CLOSES = re.compile(r"\n[ \t]*+```")
 _BEGINS = re.compile(r"\{\s*(?:[\"'\n]|\Z)")
@@ -225,24 +224,36 @@ def objects_in(text: str) -> Iterator[ObjectPlace]:
     the beginning of an object. The search ends after 200 braces, or when it takes too long. An
     object that is nested deeper than 100 levels counts as broken.
     """
+    twice: list[str] = []
+
+    def content(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        """Make an object, and note a key that stands twice in it."""
+        fields = dict(pairs)
+        if len(fields) < len(pairs):
+            twice.append(Counter(key for key, _ in pairs).most_common(1)[0][0])
+        return fields
+
+    # A field that nobody asked for may hold any number.
+    decoder = json.JSONDecoder(
+        strict=False, parse_constant=str, parse_int=number_of, object_pairs_hook=content
+    )
     position, tries = text.find("{"), 0
     left = max(_LEAST_DECODED, _MOST_PASSES * len(text))
     while position >= 0 and tries < _MOST_TRIES and left > 0:
         tries += 1
-        value, end, repeated = None, position + 1, None
+        value, end = None, position + 1
+        twice.clear()
         try:
-            value, end = _DECODER.raw_decode(text, position)
+            value, end = decoder.raw_decode(text, position)
             if _is_deep(value):
                 value, end = None, position + 1
-            else:
-                repeated = _repeated_key(text[position:end])
         except json.JSONDecodeError as error:
             reached = len(text) if error.msg.startswith("Unterminated") else error.pos
             left -= reached - position
         except (ValueError, RecursionError):  # a number with too many digits; too deep
             left -= len(text) - position
         if value is not None or _BEGINS.match(text, position):
-            yield ObjectPlace(position, value, repeated)
+            yield ObjectPlace(position, value, twice[0] if twice and value is not None else None)
         position = text.find("{", end)
 
 
@@ -258,7 +269,7 @@ def repeats(key: str) -> str:
 
 
 def _repeated_key(text: str) -> str | None:
-    """Find a key that an object in a JSON text has twice; the text may be broken."""
+    """Find a key that an object has twice in JSON that is broken."""
     around: list[set[str]] = []
     for match in _KEY_OR_MARK.finditer(text):
         mark = match["mark"]

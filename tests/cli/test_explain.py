@@ -85,7 +85,7 @@ def test_labels_and_scores_follow(rag_eval: Command, made: Callable[..., list[Bo
     assert shown[1] == "Judge openai:small, model small, version 1"
     labels = shown[shown.index("Labels") + 1 :]
     assert labels[:3] == [
-        "R, relevant: 0a", "U, used: 0a", "a, supported by the documents by 0a: So Labels\\x1b[2J",
+        "R, relevant: 0a", "U, used: 0a", "a, supported by the documents (0a): So Labels\\x1b[2J",
     ]  # fmt: skip
     scores = labels[5:]
     assert scores[0].startswith("context_relevance 0.25 = |R| / 4: 1 of 2 document sentences")
@@ -180,10 +180,23 @@ def test_a_judge_without_a_prompt_says_so(rag_eval: Command) -> None:
 
     shown = explained(rag_eval, "plain")
 
-    assert shown.count("No prompt: the labelling prompt was not sent.") == 2
+    assert shown.count("No prompt: the row names no version of the labelling prompt.") == 2
     assert shown.count("\nLabels\n") == shown.count("\nNo labels\n") == 1
     assert "context_relevance unscored (no_context): the call has no documents" in shown
     assert shown.count("Call plain: ") == 2
+
+
+def test_labels_of_the_reference_are_not_the_calls(
+    rag_eval: Command, made: Callable[..., list[Body]]
+) -> None:
+    """The prompt of `context_recall` is another, and its labels are not in the row."""
+    made("--metrics", "context_recall", rows=[CALL | {"id": "plain", "reference": "At nine."}])
+
+    shown = explained(rag_eval, "plain")
+
+    assert "No prompt: the row names no version" in shown
+    assert "\nNo labels\n" in shown
+    assert "context_recall 1.00: " in shown
 
 
 def test_an_unknown_call_is_named(rag_eval: Command) -> None:
