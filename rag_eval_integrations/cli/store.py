@@ -111,10 +111,10 @@ def _files_of(folder: Path) -> str:
     """
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder}: no such spool")
-    files = [path.stat().st_size for path in folder.glob(f"*{SUFFIX}")]
-    aside = sum(path.suffix in (".damaged", ".aside") for path in folder.iterdir())
-    left = f"; {counted(aside, 'file')} put aside" if aside else ""
-    return f"  {folder}: {counted(len(files), 'file')} of {sum(files):,} bytes in all{left}"
+    ends = Counter(path.suffix for path in folder.iterdir())
+    aside = ends[".damaged"] + ends[".aside"]
+    left = f"; {aside:,} put aside" if aside else ""
+    return f"  {folder}: {counted(ends[SUFFIX], 'file')}{left}"
 
 
 def export(options: StoreExportOptions) -> int:
