@@ -184,6 +184,6 @@ def _settle() -> None:
 def end_now(code: int) -> NoReturn:
     """End the process now, whatever its threads do."""
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError):
+        with suppress(OSError, RuntimeError):  # a signal may come amid a write, which is on its way
             stream.flush()
     os._exit(code)

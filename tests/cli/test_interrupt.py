@@ -15,7 +15,7 @@ import pytest
 from ferries import LABELS, Command, ferries, read
 from forked import WarmPopen
 from loopback import Behaviour, Body, LoopbackServer, Reply
-from processes import until
+from processes import python, until
 
 from rag_eval_integrations.cli import _terminal
 from rag_eval_integrations.cli._terminal import Signals, kept
@@ -206,3 +206,23 @@ def test_what_failed_first_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(OSError, match="the disk is full"), kept(lambda: "2 rows are kept."):
         raise OSError("the disk is full")
     assert capsys.readouterr().err.startswith("FAILED: 2 rows are kept. Once files can be written")
+
+
+AMID_A_WRITE = """
+import io, os, signal, sys
+from rag_eval_integrations.cli._terminal import end_now
+class Screen(io.RawIOBase):
+    def writable(self):
+        return True
+    def write(self, text):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return len(text)
+signal.signal(signal.SIGTERM, lambda number, frame: end_now(128 + number))
+sys.stderr = io.TextIOWrapper(io.BufferedWriter(Screen()))
+print("Finishing", file=sys.stderr, flush=True)
+"""
+
+
+def test_a_command_that_is_to_end_now_does_so_amid_a_write() -> None:
+    """A signal may come before the line is printed that tells of an earlier one."""
+    assert python(AMID_A_WRITE).returncode == 143

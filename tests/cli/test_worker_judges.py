@@ -115,6 +115,21 @@ def test_a_call_that_exceeds_its_time_gives_its_place_to_another(store: Store) -
     assert {states()[uid][0] for uid in hung} == {"due"}
 
 
+def test_judges_that_hang_in_all_of_their_threads_do_not_stop_the_work_with_the_store(
+    store: Store,
+) -> None:
+    """New calls are claimed, and what was claimed is given back."""
+    (first,) = ask(store, "hang")
+    settings = "_worker._JUDGE_THREADS = 1; _worker._GRACE = 0.5; worker._LAST = 600.0"
+    with hurried_by(settings) as worker:
+        until(lambda: states()[first][1])
+        (second,) = ask(store, "leave")
+        until(lambda: states()[second][1])
+        worker.send_signal(signal.SIGTERM)
+        assert worker.wait(timeout=100) == 0
+    assert states() == dict.fromkeys((first, second), ("due", 0, None))
+
+
 @pytest.mark.parametrize(("word", "again", "code"), [("hang", True, 143), ("block", False, 1)])
 def test_sigterm_ends_the_worker_whatever_hangs(
     store: Store, word: str, again: bool, code: int

@@ -22,8 +22,9 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "fastapi_app"
 def test_no_query_is_lost_and_the_app_serves_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever the two processes had answered is judged once they have ended, and is on the page."""
+    """Whatever the two processes answer is judged, also while they live, and is on the page."""
     monkeypatch.chdir(tmp_path)
+    judge = "rag-eval worker --store evals.db --spool spool --once"
     report = "rag-eval store report --store evals.db -o quality.html"
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -46,12 +47,13 @@ def test_no_query_is_lost_and_the_app_serves_the_page(
                     replies = list(pool.map(lambda n: _ask(port, n), range(16)))
                 assert set(replies) == {"Hold the blue button for eight seconds."}
                 asked += 16
-            assert run_command(report, monkeypatch) == 0
+            for line in (judge, report):  # while the app lives
+                assert run_command(line, monkeypatch) == 0
             assert client.get("/quality").text == Path("quality.html").read_text()
         finally:
             app.send_signal(signal.SIGTERM)
             app.wait()
-    for line in ("rag-eval worker --store evals.db --spool spool --once", report):
+    for line in (judge, report):
         assert run_command(line, monkeypatch) == 0
 
     shown = (tmp_path / "quality.html").read_text()

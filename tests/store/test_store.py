@@ -21,7 +21,7 @@ from rag_eval_integrations import RagCall, RagEvaluator, record_call
 from rag_eval_integrations.errors import ConfigurationError, RagEvalError
 from rag_eval_integrations.models.completion import Completion, CompletionRequest
 from rag_eval_integrations.records import Means, Usage
-from rag_eval_integrations.store import Store, database
+from rag_eval_integrations.store import Store, _worker, database
 from rag_eval_integrations.store._worker import StorePermits, Worker
 from rag_eval_integrations.store.database import ClaimedCall, Outcome
 from rag_eval_integrations.testing import ScriptedModel, labels_reply
@@ -319,3 +319,38 @@ async def test_a_worker_leaves_a_call_alone_that_it_still_judges(
 
     assert worker.counts == Counter(judged=1)
     assert len(model.requests) == 1
+
+
+async def test_a_worker_begins_no_call_beside_one_whose_lease_ran_out(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Calls that come meanwhile wait: they would end with it, if it ends the worker again."""
+    monkeypatch.setattr(_worker, "_POLL", 0.01)
+    monkeypatch.setattr(database, "LEASE", 0.0)
+    store.submit(CALL)
+    store.claim("dead", 1)
+    monkeypatch.setattr(database, "LEASE", 60.0)
+    rooms: list[int] = []
+    asked: list[CompletionRequest] = []
+
+    class Slow(ScriptedModel):
+        async def complete(self, request: CompletionRequest) -> Completion:
+            asked.append(request)
+            if len(asked) == 1:
+                store.submit(CALL.model_copy(update={"question": "When does it land?"}))
+                seen = len(rooms)
+                await asyncio.to_thread(until, lambda: len(rooms) > seen + 2)
+                assert len(asked) == 1
+            return await super().complete(request)
+
+    worker = Worker(store, RagEvaluator(Slow(lambda _: labels_reply(["0a"], ["a"]))))
+    room = worker._room
+
+    def counted() -> int:
+        rooms.append(room())
+        return rooms[-1]
+
+    monkeypatch.setattr(worker, "_room", counted)
+    await worker.run(once=True)
+
+    assert worker.counts == Counter(judged=2)
