@@ -18,6 +18,7 @@ from rag_eval_integrations.errors import (
 )
 from rag_eval_integrations.judges import judge_from
 from rag_eval_integrations.judges.judge import AnyModel
+from rag_eval_integrations.metrics._scales import warn_of_other_range
 from rag_eval_integrations.metrics.geval._estimators import (
     EstimatorRun,
     NoEstimate,
@@ -114,6 +115,9 @@ class GEval(ModelMetric):
     Raises:
         ConfigurationError: an argument is wrong, or neither or both of `criteria` and `steps` are
             given.
+
+    Warns:
+        UserWarning: the criteria or steps name another range of scores than `scale`.
     """
 
     def __init__(
@@ -155,6 +159,12 @@ class GEval(ModelMetric):
             ),
             paper_parser,
         )  # fmt: skip
+        warn_of_other_range(
+            self.names[0],
+            self.steps or (self.criteria or "",),
+            self.scale,
+            "name one range in both, or none in the instructions (`value` is in [0, 1] anyway)",
+        )
         self.most_requests = self._plan.most_requests
         self.judge = None if judge is None else _model(judge)
         self._writer = None if self.criteria is None else StepsWriter(self.criteria, self.params)

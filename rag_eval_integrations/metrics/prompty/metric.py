@@ -13,6 +13,7 @@ from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.judges import judge_from
 from rag_eval_integrations.judges._prompt import json_object
 from rag_eval_integrations.judges.judge import AnyModel
+from rag_eval_integrations.metrics._scales import warn_of_other_range
 from rag_eval_integrations.metrics.metric import Measured, ModelMetric
 from rag_eval_integrations.metrics.prompty.file import Prompty, load_prompty, prompt_name
 from rag_eval_integrations.metrics.prompty.reply import Reading, read_score
@@ -75,6 +76,9 @@ class PromptyMetric(ModelMetric):
         ConfigurationError: the file is not a usable prompt, the judge is not a model, or the
             threshold is out of range.
         OSError: the file cannot be read.
+
+    Warns:
+        UserWarning: the prompt names another range of scores than 0 to 100.
     """
 
     def __init__(
@@ -93,6 +97,9 @@ class PromptyMetric(ModelMetric):
             raise ConfigurationError("threshold", threshold, "use a number from 0 to 1")
         self.judge = None if judge is None else _model(judge)
         self.name = name or self.prompt.name
+        warn_of_other_range(
+            self.prompt.source or self.name, [self.prompt.text], SCALE, "ask for one from 0 to 100"
+        )
         self.names = (self.name,)
         asked: list[object] = [[message.role, message.text] for message in self.prompt.messages]
         asked += [self._schema] if self._schema is not None else []
