@@ -65,6 +65,7 @@ from rag_eval_integrations.records import (
 )
 from rag_eval_integrations.records.score import metric_hint
 from rag_eval_integrations.sentences import RECORDED, Splitter, sentencize
+from rag_eval_integrations.sentences._sentencize import finder_of_sources
 
 _BIG_CALL = 50_000
 """Characters above which a call is split in a thread, not on the loop: about 10 ms of work."""
@@ -130,6 +131,7 @@ class RagEvaluator:
             why = "use an object with a `name` and `spans(text)`, such as Punkt()"
             raise ConfigurationError("splitter", splitter, why)
         self.splitter: Splitter = _default_splitter() if splitter is None else splitter
+        finder_of_sources()
         if type(max_remembered) is not int or max_remembered < 0:
             raise ConfigurationError("max_remembered", max_remembered, "use a whole number from 0")
         for metric in self.metrics:

@@ -12,6 +12,7 @@ import pytest
 from by_hand import ScriptedJudge
 from forked import FORKS_WITH_HOOKS, Fork, forked
 from loopback import Behaviour, LoopbackServer
+from processes import fresh_python
 
 from rag_eval_integrations import BackgroundEvaluator, Evaluation, RagEvaluator
 from rag_eval_integrations.errors import ReentryError
@@ -19,7 +20,7 @@ from rag_eval_integrations.records import Labelling, SentencizedCall
 from rag_eval_integrations.sinks import CallbackSink
 from rag_eval_integrations.testing import labels_reply
 
-from .conftest import LABELS, WAIT, Gate, Kept, call, evaluator, python, submit, until
+from .conftest import LABELS, WAIT, Gate, Kept, call, evaluator, submit, until
 
 
 def test_flush_of_nothing_is_done() -> None:
@@ -222,7 +223,7 @@ print([os.waitpid(child, 0)[1] for child in children], background.flush(60))
 def test_a_fork_during_the_first_evaluation(root: Path) -> None:
     """What it needs is loaded before; what an endpoint's client imports is never cut in two."""
     with LoopbackServer(Behaviour(content=labels_reply(["0a"], ["a", "b"]))) as server:
-        done = python(FORKS, server.base_url, cwd=root)
+        done = fresh_python(FORKS, server.base_url, cwd=root)
 
     assert (done.stdout, done.stderr) == ("[0, 0, 0] True\n", "")
 

@@ -153,8 +153,8 @@ def test_a_database_that_is_away_for_long_ends_a_worker_that_ends_by_itself(
         fill(store, 1)
         claim = Store.claim
 
-        def claim_once(*args: Any) -> Any:
-            claimed = claim(*args)
+        def claim_once(*args: Any, **more: Any) -> Any:
+            claimed = claim(*args, **more)
             postgresql.make_read_only("leaving", True)
             return claimed
 

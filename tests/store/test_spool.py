@@ -13,11 +13,13 @@ from pathlib import Path
 
 import pytest
 from forked import FORKS, Fork, fork_in_c_with_hooks, forked
+from postgresql import Cluster
 from processes import python
 
 from rag_eval_integrations import RagCall, Spool, capture_call
 from rag_eval_integrations.errors import ConfigurationError, RagEvalError
 from rag_eval_integrations.records import from_line
+from rag_eval_integrations.store import Store
 
 CALL = RagCall("When does the ferry leave?", ["It leaves at nine."], "At nine.")
 
@@ -146,6 +148,59 @@ def test_a_child_process_writes_files_of_its_own(tmp_path: Path, fork: Fork) -> 
 
     assert len({row[1] for row in rows_of(tmp_path)}) == 101
     assert len({path.name.split("-")[1] for path in tmp_path.glob("*.spool")}) == 5
+
+
+FORKING_IN_C = """
+import ctypes, os, sys
+from rag_eval_integrations import RagCall, Spool
+from rag_eval_integrations.store import Store
+kind, where, hooks = sys.argv[1:]
+target = Spool(where) if kind == "spool" else Store(where)
+def submit(calls):
+    uids = [target.submit(RagCall("When?", ["It leaves at nine."], "At nine.")) for _ in range(calls)]
+    os.write(1, "".join(f"{uid}\\n" for uid in uids).encode())
+submit(1)
+children = []
+for _ in range(4):
+    child = ctypes.PyDLL(None).fork()
+    if not child:
+        if hooks:
+            ctypes.pythonapi.PyOS_AfterFork_Child()
+        submit(20)
+        os._exit(0)
+    children.append(child)
+submit(20)
+assert [os.waitpid(child, 0)[1] for child in children] == [0] * 4
+"""
+
+
+@pytest.mark.parametrize("hooks", ["hooks", ""])
+def test_no_call_is_lost_that_processes_forked_in_c_acknowledged(
+    tmp_path: Path, hooks: str
+) -> None:
+    """As uWSGI forks, after a first call: each process writes files of its own.
+
+    In a process in which no other thread runs, whose wait for Python's lock would hang a child.
+    """
+    done = python(FORKING_IN_C, "spool", tmp_path, hooks, check=True)
+
+    written = [str(row[1]) for row in rows_of(tmp_path)]
+    assert len(written) == 101
+    assert sorted(written) == sorted(done.stdout.split())
+    assert len({path.name.split("-")[1] for path in tmp_path.glob("*.spool")}) == 5
+
+
+@pytest.mark.parametrize("hooks", ["hooks", ""])
+def test_no_process_forked_in_c_uses_the_connection_of_another(
+    postgresql: Cluster, hooks: str
+) -> None:
+    """A server's answers to one would be read by another."""
+    url = postgresql.database(f"forked_in_c_{hooks or 'alone'}")
+    done = python(FORKING_IN_C, "store", url, hooks, check=True)
+
+    assert len(set(done.stdout.split())) == 101
+    with closing(Store(url)) as store:
+        assert store.counts() == [("due", "", 101)]
 
 
 def test_a_lock_that_a_thread_held_at_the_fork_stops_no_child(tmp_path: Path) -> None:
