@@ -178,12 +178,15 @@ def test_two_that_lock_rows_crosswise_are_both_served(postgresql: Any) -> None:
 
         thread = threading.Thread(target=renew)
         thread.start()
-        for _ in range(50):
-            store.settle([Outcome(call, "due") for call in claimed], "a")
-            with store._running(writing=True) as run:
-                run("UPDATE rag_call SET lease_by = 'a'")
-        renewing.set()
-        thread.join()
+        in_order = "SELECT id FROM rag_call ORDER BY id FOR UPDATE"
+        try:
+            for _ in range(50):
+                store.settle([Outcome(call, "due") for call in claimed], "a")
+                with store._running(writing=True) as run:
+                    run(f"UPDATE rag_call SET lease_by = 'a' WHERE id IN ({in_order})")
+        finally:
+            renewing.set()
+            thread.join()
         deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = 'crosswise'"
         assert store._read(deadlocks)[0][0] == 0
 
