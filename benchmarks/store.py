@@ -88,10 +88,13 @@ def submit(folder: Path, url: str) -> None:
             spool.submit(CALL)
         spool.close()
     code = (
-        "import sys, logging; from pathlib import Path; from rag_eval_integrations.store import "
-        "Store; from rag_eval_integrations._visible import LogOnce; from rag_eval_integrations."
-        "store._import import SpoolImport; importing = SpoolImport(Store(sys.argv[1]), "
-        "[Path(sys.argv[2])], LogOnce(logging.getLogger()))\nwhile True: importing.run()"
+        "import sys, logging, time; from pathlib import Path; "
+        "from rag_eval_integrations.store import Store; "
+        "from rag_eval_integrations._visible import LogOnce; "
+        "from rag_eval_integrations.store._import import SpoolImport; "
+        "importing = SpoolImport(Store(sys.argv[1]), "
+        "[Path(sys.argv[2])], LogOnce(logging.getLogger()))\n"
+        "while True: importing.run(); time.sleep(1)"  # as a worker does
     )
     command = [sys.executable, "-c", code, url, str(folder / "spool")]
     with subprocess.Popen(command) as importing:

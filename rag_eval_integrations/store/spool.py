@@ -164,7 +164,7 @@ class Spool(_process.ProcessObserver):
         self.submit(call)
 
     def submit(self, call: RagCall) -> str | None:
-        """Write a call; takes some ten microseconds and never raises.
+        """Write a call; takes tens of microseconds and never raises.
 
         A refusal is counted, and logged once per reason.
 
