@@ -65,7 +65,8 @@ PLACE = "closest('.row').dataset.at"
 
 def address(page: Page) -> str:
     """The part of the address that holds the state."""
-    return page.url.partition("#")[2]
+    # Not `page.url`, which follows behind the page.
+    return str(page.evaluate("location.hash.slice(1)"))
 
 
 # --- The table
