@@ -173,6 +173,8 @@ class Row(NamedTuple):
     response: str | None
     scores: Mapping[str, ScoreRow]
     marks: LabelMarks | None
+    words: float | None
+    """P(adherent) by the embedded judge, beside a local model's."""
     judge: JudgeInfo
     fingerprint: str | None
     usage: Usage
@@ -199,6 +201,7 @@ class Row(NamedTuple):
         return cls(
             own.id, own.row_key, own.question, own.response, scores,
             None if labels is None else LabelMarks.of(labels, own.sentences),
+            None if labels is None else labels.adherence_by_words(),
             _shared(own.judge), own.fingerprint, _shared(own.usage), own.flags,
             about.dataset, about.human, about.document, about.system, about.baselines,
         )  # fmt: skip

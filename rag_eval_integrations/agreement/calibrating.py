@@ -5,10 +5,10 @@ pairs ─▶ rows per judge and score ─▶ folds by question ─▶ held-out e
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,6 +47,8 @@ class _Sample(NamedTuple):
     """The rows that one score of one judge is fitted to."""
 
     scores: Array
+    words: Array
+    """The embedded judge's estimates beside a local model's; NaN where there is none."""
     gold: Array
     questions: Array
     """The question of each row, as numbers from 0 that do not depend on the order of rows."""
@@ -54,9 +56,9 @@ class _Sample(NamedTuple):
 
     def some(self, chosen: Array) -> _Sample:
         """Return the chosen rows of the sample."""
-        return _Sample(
-            self.scores[chosen], self.gold[chosen], self.questions[chosen], self.estimator
-        )
+        columns = (self.scores, self.words, self.gold, self.questions)
+        scores, words, gold, questions = (column[chosen] for column in columns)
+        return _Sample(scores, words, gold, questions, self.estimator)
 
 
 def calibrate(
@@ -66,9 +68,9 @@ def calibrate(
 
     The estimate is mapped; of a judge without one the value. Folds hold out whole questions. A map
     is used only if its mean squared error on held-out rows is lower than that of the estimates as
-    they are by more than one standard error of the difference; an isotonic one, which is tried from
-    200 questions, also has to beat Platt's. Otherwise the score is left as it is, which its `why`
-    says.
+    they are by more than one standard error of the difference. From 200 questions, a mixture of a
+    local model's adherence with the embedded judge's and an isotonic map are tried, and have to
+    beat the map before them as well. Otherwise the score is left as it is, which its `why` says.
 
     A score needs 2 · s² / e² questions, with s² the variance of its gold and e the target error: a
     fit of two parameters to n rows has levels with a mean variance of 2 · s² / n.
@@ -189,21 +191,24 @@ def _samples(table: Table) -> dict[_Judge, dict[str, _Sample]]:
             version = without_sections(by.prompt_version)
             judge = (by.judge, by.model, by.judge_version, version)
             of = rows.setdefault(judge, {}).setdefault(name, [])
-            of.append((mapped, score.estimator or "labels", gold, number[digests[place]]))
+            words = row.words if name == "adherence" else None
+            of.append((mapped, words, score.estimator or "labels", gold, number[digests[place]]))
     return {
-        judge: {name: _of_one_estimator(name, of) for name, of in by_name.items()}
+        judge: {name: _of_one_estimator(of) for name, of in by_name.items()}
         for judge, by_name in rows.items()
     }
 
 
-def _of_one_estimator(name: str, rows: Sequence[tuple[Any, ...]]) -> _Sample:
-    """Leave out rows without an estimate, if others have one: there, an empty case decides."""
-    scores, estimators, gold, questions = zip(*rows, strict=True)
+def _of_one_estimator(rows: Sequence[tuple[Any, ...]]) -> _Sample:
+    """Leave out rows without an estimate, if others have one: there, an empty case decides.
+
+    Where a local model's estimates of relevance are of two kinds, by language, the commoner counts.
+    """
+    scores, words, estimators, gold, questions = zip(*rows, strict=True)
     kinds = sorted({*estimators} - {"labels"})
-    if len(kinds) > 1:
-        raise ConfigurationError("estimator", kinds, f"differ within `{name}`")
-    estimator = kinds[0] if kinds else "labels"
-    sample = _Sample(np.array(scores, "f8"), np.array(gold, "f8"), np.array(questions), estimator)
+    estimator = max(kinds, key=estimators.count, default="labels")
+    mapped, by_words, labelled = (np.array(column, "f8") for column in (scores, words, gold))
+    sample = _Sample(mapped, by_words, labelled, np.array(questions), estimator)
     return sample.some(np.array(estimators) == estimator)
 
 
@@ -229,8 +234,8 @@ def needed_questions(gold: Array, target_error: float) -> int:
 def _fitted(rows: _Sample, target_error: float) -> ScoreMap:
     """Fit the map with the least cross-validated error; identity if none is better.
 
-    Identity, too, with too few questions or a gold score that never differs; isotonic maps are
-    tried with many questions only.
+    Identity, too, with too few questions or a gold score that never differs; mixtures with the
+    words, where every row has their estimate, and isotonic maps are tried with many questions only.
     """
     questions = len(np.unique(rows.questions))
     needed = needed_questions(rows.gold, target_error)
@@ -243,7 +248,8 @@ def _fitted(rows: _Sample, target_error: float) -> ScoreMap:
         return ScoreMap(method="identity", why=f"gold is {rows.gold[0]:g} in every row", **facts)
     tried: dict[Method, Array] = {"identity": rows.scores}
     chosen: Method = "identity"
-    maps: tuple[Method, ...] = ("platt", "isotonic")
+    mixed: tuple[Method, ...] = () if np.isnan(rows.words).any() else ("mixture",)
+    maps: tuple[Method, ...] = ("platt", *mixed, "isotonic")
     for method in maps if questions >= MANY_QUESTIONS else maps[:1]:
         tried[method] = _held_out(method, rows)
         if _is_better(rows, tried[method], tried[chosen]):
@@ -271,6 +277,9 @@ def _fit(method: Method, rows: _Sample) -> ScoreMap:
     if method == "platt":
         slope, intercept = platt(rows.scores, rows.gold)
         fitted = {"slope": slope, "intercept": intercept}
+    elif method == "mixture":
+        slope, words, intercept = mixture(rows.scores, rows.words, rows.gold)
+        fitted = {"slope": slope, "words": words, "intercept": intercept}
     else:
         fitted = {"knots": isotonic(rows.scores, rows.gold)}
     return ScoreMap(
@@ -284,7 +293,8 @@ def _held_out(method: Method, rows: _Sample) -> Array:
     mapped = np.empty(len(folds))
     for fold in np.unique(folds):
         fitted = _fit(method, rows.some(folds != fold))
-        mapped[folds == fold] = [fitted(score) for score in rows.scores[folds == fold].tolist()]
+        kept = rows.some(folds == fold)
+        mapped[folds == fold] = list(map(fitted, kept.scores.tolist(), kept.words.tolist()))
     return mapped
 
 
@@ -324,30 +334,54 @@ def platt(scores: Array, gold: Array) -> tuple[float, float]:
     Returns:
         Slope, from 0, and intercept.
     """
-    order = np.lexsort((gold, scores))
-    odds = np.array([log_odds(score) for score in scores[order].tolist()], "f8")
-    parameters = _newton(odds, gold[order], 1.0, free=2)
-    if parameters[1] < 0:  # a convex function has its constrained minimum at the border
-        parameters = _newton(odds, gold[order], 0.0, free=1)
-    return round(parameters[1], _DIGITS), round(parameters[0], _DIGITS)
+    intercept, slope = _weights([scores], gold)
+    return slope, intercept
 
 
-def _newton(odds: Array, gold: Array, slope: float, free: int) -> list[float]:
-    """Minimise over the intercept, and the slope if two are free, with halved steps.
+def mixture(scores: Array, words: Array, gold: Array) -> tuple[float, float, float]:
+    """Fit P(gold) = σ(intercept + slope · log-odds of the score + weight · those of the words).
 
-    What is minimised is the log loss and a ridge penalty for leaving intercept 0 and slope 1.
+    As `platt`; no rows give the score itself, and words the weight 0.
 
     Args:
-        odds: log-odds of the scores.
+        scores: a local model's scores, in [0, 1].
+        words: the embedded judge's, in [0, 1].
         gold: their gold values, in [0, 1].
-        slope: where the slope starts; it stays there if one is free.
-        free: 1 or 2.
 
     Returns:
-        Intercept and slope, in this order, whatever is free.
+        Slope and weight, both from 0, and intercept.
     """
-    design = np.stack([np.ones(len(odds)), odds])
-    prior, current = np.array([0.0, 1.0]), np.array([0.0, slope])
+    intercept, slope, weight = _weights([scores, words], gold)
+    return slope, weight, intercept
+
+
+def _weights(columns: Sequence[Array], gold: Array) -> list[float]:
+    """Fit an intercept and the weight of each column's log-odds, from 0."""
+    order = np.lexsort((gold, *reversed(columns)))
+    odds = [list(map(log_odds, column[order].tolist())) for column in columns]
+    design = np.array([[1.0] * len(order), *odds], "f8")
+    # A convex function has its constrained minimum at the free one of some of its weights.
+    sides = itertools.product((True, False), repeat=len(columns))
+    fits = [_newton(design, gold[order], np.array([True, *side])) for side in sides]
+    _, parameters = min(fit for fit in fits if min(fit[1][1:]) >= 0)
+    return [round(parameter, _DIGITS) for parameter in parameters]
+
+
+def _newton(design: Array, gold: Array, free: Array) -> tuple[float, list[float]]:
+    """Minimise over the free parameters, with halved steps; the others are 0.
+
+    What is minimised is the log loss and a ridge penalty for leaving 0, or of the first weight 1.
+
+    Args:
+        design: a row of ones, and the log-odds of each column.
+        gold: their gold values, in [0, 1].
+        free: of intercept and weights.
+
+    Returns:
+        The least loss; intercept and weights.
+    """
+    prior = np.eye(len(design))[1]
+    current = prior * free
 
     def loss(parameters: Array) -> Array:
         """Return the penalised log loss of the parameters."""
@@ -358,15 +392,15 @@ def _newton(odds: Array, gold: Array, slope: float, free: int) -> list[float]:
     for _ in range(_STEPS):
         p = (1 + np.tanh(current @ design / 2)) / 2
         gradient = design @ (p - gold) + RIDGE * (current - prior)
-        hessian = design * p * (1 - p) @ design.T + RIDGE * np.eye(2)
-        step = np.zeros(2)
-        step[:free] = np.linalg.solve(hessian[:free, :free], gradient[:free])
+        hessian = design * p * (1 - p) @ design.T + RIDGE * np.eye(len(design))
+        step = np.zeros(len(design))
+        step[free] = np.linalg.solve(hessian[np.ix_(free, free)], gradient[free])
         while abs(step).max() > _CLOSE and loss(current - step) > loss(current):
             step /= 2
         if abs(step).max() < _CLOSE:
             break
         current = current - step
-    return [float(parameter) for parameter in current]
+    return float(loss(current)), current.tolist()
 
 
 class _Level(NamedTuple):
@@ -398,7 +432,7 @@ def isotonic(scores: Array, gold: Array, most: int = MOST_KNOTS) -> tuple[tuple[
     """
     levels: list[_Level] = []
     rows = sorted(zip(scores.tolist(), gold.tolist(), strict=True))
-    for score, group in groupby(rows, lambda row: row[0]):
+    for score, group in itertools.groupby(rows, lambda row: row[0]):
         values = [value for _, value in group]
         level = _Level(len(values), score * len(values), math.fsum(values))
         while levels and levels[-1].mean >= level.mean:

@@ -160,4 +160,7 @@ def _map_of(score_map: ScoreMap) -> str:
         return "as it is"
     if score_map.method == "platt":
         return f"Platt: slope {score_map.slope:.2f}, intercept {score_map.intercept:+.2f}"
+    if score_map.method == "mixture":
+        weights = f"model {score_map.slope:.2f}, words {score_map.words:.2f}"
+        return f"mixture: {weights}, intercept {score_map.intercept:+.2f}"
     return f"isotonic, {len(score_map.knots)} knots"

@@ -36,12 +36,13 @@ from rag_eval_integrations.records import (
     SentencizedCall,
     UnscoredCode,
 )
+from rag_eval_integrations.records.labels import BY_WORDS
 from rag_eval_integrations.sentences._markers import without_markers
 
 DIGITS = 6
 """Decimals of every probability. Batches of other sizes differ in the last bits of a float32."""
 
-_RULES = "3"
+_RULES = "4"
 """Raised when labels change although models and settings do not."""
 
 READER = "local_reader"
@@ -211,18 +212,20 @@ class ReaderJudge(JudgeBase):
         self._template = template or ("{question}\n{premise}" if by_tokens else "{premise}")
         self._check_template()
         # What labels depend on.
-        of_words = self._lines if self._second else EmbeddedJudge().version
-        options = (threshold, max_windows, max_pairs, template, of_words)
+        lines = self._lines if self._second else None
+        options = (threshold, max_windows, max_pairs, template, lines, EmbeddedJudge().version)
         parts = repr([*(model.identity for model in self._models), options])
         digest = hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()
         self.version = f"{_RULES}-{digest[:12]}"
         by = self._second.name if self._second else "embedded"
+        if self._second and self._second.kind == "embedding":
+            by = f"embedded or {by}"
         read_by = f"{self._support.name} + {by}"
         self._info = JudgeInfo(name=self.name, model=read_by, version=self.version)
         self.card = (
             f"Support is read by {self._support.name} ({self._support.kind} classifier, "
             f"{self._support.length} tokens), relevance by {by}. Its probabilities are "
-            "not calibrated: measure it on labelled rows of your own."
+            "not calibrated: fit them, and the words', to labelled rows of your own."
         )
 
     def _check_template(self) -> None:
@@ -292,22 +295,27 @@ class ReaderJudge(JudgeBase):
     def _labelled(self, call: SentencizedCall, stop: Event) -> Labelling:
         """Read support, and take relevance from the second model or the embedded judge.
 
-        Unscored with too many pairs, or where the embedded judge cannot read the language.
+        From an encoder only where the embedded judge cannot read the call, since its cosines are
+        far worse. Unscored with too many pairs, or where nobody can tell relevance.
         """
+        by_words, second = label_call(call), self._second
+        words = by_words.labels
+        if second and second.kind == "embedding" and words is not None:
+            second = None
         keys = [sentence.key for sentence in call.documents]
         answered = [sentence.key for sentence in call.response]
         size, most = (len(answered), len(keys)), self._max_pairs
         many = f"{size[0]} response sentences" if size[0] * (1 + ALONE) > most else ""
-        if self._second and max(1, size[0]) * size[1] > most:
+        if second and max(1, size[0]) * size[1] > most:
             many = f"{size[0]} response and {size[1]} document sentences"
         if many:
             why = f"the call has {many}, more than {most} pairs allow (max_pairs)"
             return self._unscored("over_budget", why)
         known: dict[str, Any]
-        if self._second:
-            maker = self._second.name
+        if second:
+            maker = second.name
             question = self._question(call.call)
-            relevant, used = relevance(self._second, call, question, self._lines, stop)
+            relevant, used = relevance(second, call, question, self._lines, stop)
             reads, most, unread = self._read(call, stop)
             for number, p in chain.from_iterable(read.alone for read in reads):
                 used[number] = max(used[number], p)  # what carries another sentence alone was used
@@ -318,14 +326,13 @@ class ReaderJudge(JudgeBase):
                 "utilized_probabilities": _rounded(keys, used),
                 "estimates": {},
             }
+        elif words is None:
+            why = f"{by_words.reason}; or give a model for relevance (`relevance=`)"
+            return self._unscored(by_words.unscored, why)
         else:
-            by_words = label_call(call)
-            if by_words.labels is None:
-                why = f"{by_words.reason}; or give a model for relevance (`relevance=`)"
-                return self._unscored(by_words.unscored, why)
             maker = f"the embedded judge (version {by_words.judge.version})"
             # What it says of the response is overwritten below.
-            known = by_words.labels.model_dump(exclude={"contradictions"})
+            known = words.model_dump(exclude={"contradictions"})
             reads, most, unread = self._read(call, stop)
         supported = _rounded(answered, [read.probability for read in reads])
         if supported:
@@ -333,6 +340,8 @@ class ReaderJudge(JudgeBase):
             # length. The standard error is the RMS distance of the gold score, 0 or 1.
             least = min(supported.values())
             known["estimates"]["adherence"] = (least, round(sqrt(least * (1 - least)), DIGITS))
+            if words is not None and words.estimates:
+                known["estimates"][BY_WORDS] = words.estimates["adherence"]
         entries = [self._entry(*pair, keys) for pair in zip(answered, reads, strict=True)]
         wrong = [entry.response_sentence_key for entry in entries if not entry.fully_supported]
         unsupported = f"unsupported are {', '.join(wrong)}." if wrong else "all supported."

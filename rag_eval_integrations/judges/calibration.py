@@ -11,6 +11,7 @@ import json
 import os
 from functools import cached_property
 from math import exp, log
+from operator import not_
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -32,7 +33,8 @@ _HASH = 12
 _FORMAT = "rag-eval calibration 1"
 _LARGEST = 1_000_000  # bytes; a file of three judges has 6,000
 
-Method = Literal["identity", "platt", "isotonic"]
+Method = Literal["identity", "platt", "mixture", "isotonic"]
+Weight = Annotated[float, Field(ge=0, le=1e6)]
 Finite = Annotated[float, Field(ge=-1e6, le=1e6)]
 Error = Annotated[float, Field(ge=0, le=1)]
 
@@ -47,11 +49,14 @@ class ScoreMap(Record):
     """The map of one score of one judge, and what it was worth on rows held out of its fit."""
 
     method: Method
-    """`identity`: left as it is; `platt`: σ(intercept + slope · log-odds); `isotonic`: a line
-    through `knots`, constant before the first and after the last."""
+    """`identity`: left as it is; `platt`: σ(intercept + slope · log-odds); `mixture`: the same with
+    `words` · log-odds of the embedded judge's estimate in the sum; `isotonic`: a line through
+    `knots`, constant before the first and after the last."""
     estimator: Text
     """What is mapped: `labels`, the value; else the `method` of the score's estimate."""
-    slope: Annotated[float, Field(ge=0, le=1e6)] = 1.0
+    slope: Weight = 1.0
+    # Not written where it says nothing, so that files of other maps keep their hash.
+    words: Annotated[Weight, Field(exclude_if=not_)] = 0.0
     intercept: Finite = 0.0
     knots: Annotated[tuple[tuple[Probability, Probability], ...], Field(max_length=MOST_KNOTS)] = ()
     """Estimate and calibrated estimate, both ascending."""
@@ -81,13 +86,17 @@ class ScoreMap(Record):
             raise ValueError(f"`method` = {self.method!r} with {len(self.knots)} knots")
         return self
 
-    def __call__(self, score: float) -> float:
-        """Map a score; both are in [0, 1], and a larger one is never mapped to a smaller one."""
+    def __call__(self, score: float, words: float = 0.5) -> float:
+        """Map a score; both are in [0, 1], and a larger one is never mapped to a smaller one.
+
+        A mixture also takes the embedded judge's estimate, `words`, in [0, 1].
+        """
         if self.method == "identity":
             return score
-        if self.method == "platt":
-            return round(1 / (1 + exp(-(self.intercept + self.slope * log_odds(score)))), _DIGITS)
-        return round(self._on_line(score), _DIGITS)
+        if self.method == "isotonic":
+            return round(self._on_line(score), _DIGITS)
+        odds = self.intercept + self.slope * log_odds(score) + self.words * log_odds(words)
+        return round(1 / (1 + exp(-odds)), _DIGITS)
 
     def _on_line(self, score: float) -> float:
         """Interpolate a score between the knots."""

@@ -83,9 +83,10 @@ class OnnxJudge(ReaderJudge):
     the best three alone, and has the highest probability of these. A sentence of up to five tokens
     is read behind the question.
 
-    Relevance and utilization are read by a second model: a cross-encoder, or an encoder whose
-    cosines become probabilities. Without one they are the embedded judge's, in English only, and
-    every score's `warnings` and `by.model` say so. Nothing is downloaded.
+    Relevance and utilization are read by a second model: a cross-encoder, or, of calls that are not
+    in English, an encoder whose cosines become probabilities. Else they are the embedded judge's,
+    in English only, and every score's `warnings` and `by.model` say so. Its P(adherent) is kept
+    beside the model's, for `rag-eval calibrate` to mix. Nothing is downloaded.
 
     One object may be used from any number of tasks; a thread of its own reads one call after the
     other. Cancelling a call stops it between two batches; `aclose()` ends the thread.

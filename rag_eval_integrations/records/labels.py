@@ -14,6 +14,8 @@ Support = Literal["full", "partial", "none", "unlabelled"]
 Probability = Annotated[float, Field(ge=0, le=1)]
 Estimate = tuple[Annotated[float, Field(ge=0, le=1)], Annotated[float, Field(ge=0)] | None]
 """Mean and standard error of a score; None where the judge does not know its error."""
+BY_WORDS = "adherence@words"
+"""Name in `Labels.estimates` of the embedded judge's estimate beside a local model's."""
 
 UnscoredCode = Literal[
     "no_context",
@@ -107,6 +109,7 @@ class Labels(Record):
 
     A name may end in `@gpt-labeling` or `@ragbench`: an estimate of what only those formulas
     define. `context_relevance` is the share of all sentences, whatever the baseline.
+    `adherence@words` is the embedded judge's, which a local model keeps beside its own.
     """
 
     contradictions: dict[Text, tuple[Text, ...]] = Field(default_factory=dict)
@@ -149,6 +152,11 @@ class Labels(Record):
         if probabilities is None or any(key not in probabilities for key in keys):
             return None
         return math.prod(probabilities[key] for key in keys)
+
+    def adherence_by_words(self) -> float | None:
+        """Return P(adherent) by the embedded judge; None where no local model kept it."""
+        estimate = (self.estimates or {}).get(BY_WORDS)
+        return None if estimate is None else estimate[0]
 
 
 class Usage(Record):

@@ -45,7 +45,7 @@ def make_labels(
     relevant: str = "",
     utilized: str = "",
     support: Mapping[str, tuple[str, bool | None]] | None = None,
-    **probabilities: Mapping[str, float],
+    **probabilities: Mapping[str, Any],
 ) -> Labels:
     entries = {key: (keys.split(), full) for key, (keys, full) in (support or {}).items()}
     return labels_of(relevant.split(), utilized.split(), entries, **probabilities)

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+import gzip
+import itertools
+import json
 import math
 import random
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+import tiny_readers as tiny
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pages import promised_by, run_python, text_of
 
-from rag_eval_integrations.agreement import Pair, calibrate, calibrating
-from rag_eval_integrations.agreement.calibrating import RIDGE, isotonic, needed_questions, platt
+from rag_eval_integrations import RagEvaluator
+from rag_eval_integrations.agreement import Gold, Pair, calibrate, calibrating, match
+from rag_eval_integrations.agreement.calibrating import (
+    RIDGE,
+    isotonic,
+    mixture,
+    needed_questions,
+    platt,
+)
+from rag_eval_integrations.dataset import labelled_from, score_labelled
 from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.judges import OnnxJudge
 from rag_eval_integrations.judges.calibration import EDGE, MOST_KNOTS, log_odds
+from rag_eval_integrations.metrics import Trace
 from rag_eval_integrations.records import By, Score, ScoreEstimate
+from rag_eval_integrations.sentences import Punkt
 
 from .conftest import make_evaluation, make_labels
 
@@ -28,14 +44,15 @@ Truth = Callable[[float], float]
 
 def pair(
     number: int, estimate: float | None, gold: float, *, name: str = "adherence", by: By = JUDGE,
-    value: float = 1.0, flags: tuple[str, ...] = (),
+    value: float = 1.0, flags: tuple[str, ...] = (), words: float | None = None,
 ) -> Pair:  # fmt: skip
     made = None
     if estimate is not None:
         made = ScoreEstimate(value=estimate, std_error=0.1, method="calibrated")
     score = Score(name=name, status="scored", value=value, method="labels", by=by, estimate=made)
     identity, question = str(number), f"{number}?"
-    predicted = make_evaluation(identity, question=question, flags=flags)
+    kept = None if words is None else make_labels(estimates={"adherence@words": (words, 0.1)})
+    predicted = make_evaluation(identity, question=question, flags=flags, labels=kept)
     labelled = make_evaluation(identity, {name: gold}, by=GOLD, question=question)
     return changed(Pair(predicted, labelled), scores={name: score})
 
@@ -96,6 +113,79 @@ def test_a_step_needs_many_rows_and_is_then_isotonic() -> None:
     assert few.method != "isotonic"
 
 
+def mixed_rows(n: int, seed: int = 5) -> list[Pair]:
+    """Rows of a local model that tells half of what is wrong, and words that tell the other half."""
+    chance, rows = random.Random(seed), []
+    for place in range(n):
+        model, words = chance.uniform(0.02, 0.98), chance.uniform(0.02, 0.98)
+        truth = 1 / (1 + math.exp(-log_odds(model) / 2 - log_odds(words)))
+        rows.append(pair(place, model, float(chance.random() < truth), words=words))
+    return rows
+
+
+def test_words_that_tell_more_join_a_local_model() -> None:
+    """With the weights that gold has, from 200 questions, and better held out than either alone."""
+    rows = mixed_rows(1_500)
+    fitted, few = fit_of(rows), fit_of(rows[:199], target_error=0.1)
+    alone = fit_of([changed(row, labels=None) for row in rows])
+
+    assert (fitted.method, few.method) == ("mixture", "platt")
+    assert (fitted.slope, fitted.words) == pytest.approx((0.5, 1.0), abs=0.15)
+    assert fitted.rmse[1] < 0.9 * alone.rmse[1]
+    assert fitted(0.5, 0.9) > 0.8 > 0.2 > fitted(0.5, 0.1)
+    assert fit_of(rows[::-1]) == fitted
+
+
+def test_a_mixture_needs_the_words_of_every_row() -> None:
+    """With calls in another language among them, the model is mapped alone."""
+    rows = mixed_rows(600)
+
+    fitted = fit_of([changed(rows[0], labels=None), *rows[1:]])
+
+    assert (fitted.method in ("platt", "isotonic"), fitted.words) == (True, 0.0)
+
+
+def test_on_real_rows_the_words_join_a_model_that_knows_less(
+    ragbench: list[Path], tmp_path: Path
+) -> None:
+    """A real ONNX model, labels by GPT-4: nearer to gold on held-out questions, and as fitted."""
+    for package in ("onnx", "onnxruntime", "tokenizers"):
+        pytest.importorskip(package)
+    [path] = [path for path in ragbench if path.name.startswith("covidqa_validation")]
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    words = tiny.vocabulary(text for row in rows for text in row["documents"])
+    short = {"max_position_embeddings": 256}
+    judge = OnnxJudge(tiny.pair_model(tmp_path / "m", words, config=short), max_windows=1)
+    labelled = [labelled_from(row, Punkt()) for row in rows]
+    predicted = [RagEvaluator(judge).evaluate_sync(row.call.call) for row in labelled]
+    gold = [Gold(score_labelled(row, [Trace()])) for row in labelled]
+
+    calibration = calibrate(match(predicted, gold).pairs, name="mine")
+
+    fitted: Any = calibration.judges[0].scores["adherence"]
+    assert (fitted.method, fitted.words > 0.5) == ("mixture", True)
+    assert fitted.rmse[1] < fitted.rmse[0] - 0.1
+    evaluator = RagEvaluator(judge, [Trace(calibration=calibration)])
+    applied = evaluator.evaluate_sync(labelled[0].call.call)
+    labels: Any = predicted[0].labels
+    mapped = fitted(labels.adherence_probability(), labels.adherence_by_words())
+    assert applied.scores["adherence"].probability == mapped
+
+
+def test_words_that_tell_nothing_are_left_out() -> None:
+    """A model that knows all of it is not mixed for the sake of it."""
+    chance = random.Random(6)
+    rows = drawn(600, lambda p: p)
+
+    fitted = fit_of([
+        changed(row, labels=make_labels(estimates={"adherence@words": (chance.random(), 0.1)}))
+        for row in rows
+    ])  # fmt: skip
+
+    assert (fitted.method, "mixture 0." in fitted.why) == ("identity", True)
+
+
 def test_a_calibrated_judge_is_left_as_it_is() -> None:
     """No map wins on held-out rows, and the reason has the figures."""
     fitted = fit_of(drawn(600, lambda p: p))
@@ -134,6 +224,22 @@ def test_empty_cases_of_the_formulas_are_not_fitted() -> None:
     fitted = fit_of(rows, "completeness")
 
     assert (fitted.n, fitted.estimator) == (200, "labels")
+
+
+def test_of_two_kinds_of_estimates_the_commoner_is_fitted() -> None:
+    """As an encoder has them, of English calls and of others; nothing is mapped by both."""
+    rows = drawn(300, lambda p: 0.3 + 0.4 * p)
+    for place in range(0, 300, 5):
+        score = rows[place].predicted.scores["adherence"]
+        assert score.estimate is not None
+        other = score.estimate.model_copy(update={"method": "expected"})
+        rows[place] = changed(
+            rows[place], scores={"adherence": score.model_copy(update={"estimate": other})}
+        )
+
+    fitted = fit_of(rows, target_error=0.1)
+
+    assert (fitted.estimator, fitted.n) == ("calibrated", 240)
 
 
 def test_repeated_questions_count_once() -> None:
@@ -281,6 +387,51 @@ def test_a_platt_map_is_where_no_step_lowers_the_loss(rows: list[Row]) -> None:
         for across, up in ((step, 0), (-step, 0), (0, step), (0, -step), (step, step)):
             if slope + across >= 0:
                 assert naive_loss(rows, slope + across, intercept + up) >= least - 1e-7
+
+
+BOTH = st.lists(st.tuples(SCORED, st.floats(0, 1)), min_size=1, max_size=30)
+
+
+@given(BOTH)
+def test_a_mixture_is_where_no_step_lowers_the_loss(rows: list[tuple[Row, float]]) -> None:
+    """The loss is written out anew; neither weight is negative."""
+    model, gold, words = map(np.array, zip(*((*row, word) for row, word in rows), strict=True))
+
+    def loss(slope: float, weight: float, intercept: float) -> float:
+        total = RIDGE / 2 * ((slope - 1) ** 2 + weight**2 + intercept**2)
+        for score, word, labelled in zip(model, words, gold, strict=True):
+            odds = intercept + slope * log_odds(score) + weight * log_odds(word)
+            p = 1 / (1 + math.exp(-odds))
+            total -= labelled * math.log(p) + (1 - labelled) * math.log(1 - p)
+        return float(total)
+
+    fitted = mixture(model, words, gold)
+    least = loss(*fitted)
+
+    assert min(fitted[:2]) >= 0
+    for step in itertools.product((-0.3, -1e-2, 0, 1e-2, 0.3), repeat=3):
+        slope, weight, intercept = map(sum, zip(fitted, step, strict=True))
+        if min(slope, weight) >= 0:
+            assert loss(slope, weight, intercept) >= least - 1e-7
+
+
+WEIGHTS = st.floats(0, 1.5)
+
+
+@settings(max_examples=30)
+@given(WEIGHTS, WEIGHTS, st.floats(-1, 1))
+def test_weights_recover(slope: float, weight: float, intercept: float) -> None:
+    """Gold that is a mixture gives back what it was mixed by, but for the ridge."""
+    chance = np.random.default_rng(0)
+    model, words = chance.uniform(0.05, 0.95, (2, 2_000))
+    odds = [
+        intercept + slope * log_odds(m) + weight * log_odds(w)
+        for m, w in zip(model, words, strict=True)
+    ]
+
+    fitted = mixture(model, words, 1 / (1 + np.exp(-np.array(odds))))
+
+    assert fitted == pytest.approx((slope, weight, intercept), abs=0.02)
 
 
 def test_the_page_about_calibration_says_what_the_code_does(

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tiny_readers as tiny
-from ferries import CALL, Command, write
+from by_hand import labels_of
+from ferries import CALL, Command, read, write
+
+from rag_eval_integrations.judges import Calibration
 
 RUN = ("run", "calls.jsonl", "-o", "e.jsonl", "--judge")
 EVALS = Path("e.jsonl")
@@ -66,6 +70,56 @@ def test_a_run_with_another_model_is_not_resumed(rag_eval: Command) -> None:
     rag_eval(*RUN, "onnx:nli", code=0)
     tiny.pair_model(Path("nli"), tiny.vocabulary(CALL["documents"]))
     assert "evaluator" in rag_eval(*RUN, "onnx:nli", "--resume", code=2).err
+
+
+LIES = (
+    ("It leaves at nine.", True),
+    ("A famous admiral painted it.", False),  # of its words, the model knows none that tells
+    ("It was leaving at nines.", False),  # the words are the same, but for their ends
+)
+
+
+def labelled(number: int) -> dict[str, Any]:
+    """A row with labels: an answer of the documents, or one of two kinds of lie."""
+    response, true = LIES[number % 3]
+    support: dict[str, tuple[list[str], bool | None]] = {"a": (["0a"] if true else [], true)}
+    return {
+        "id": str(number),
+        "question": f"When does ferry {number} leave?",
+        "documents": [f"Ferry {number} is green. It leaves at nine. Tickets cost two coins."],
+        "response": response,
+        "labels": labels_of(["0b"], ["0b"], support).model_dump(exclude_unset=True),
+    }
+
+
+def test_the_words_join_a_local_model_where_labels_say_so(rag_eval: Command) -> None:
+    """Fitted to labels, from rows or evaluations alike, and applied by a run; values stay."""
+    rows = [labelled(number) for number in range(240)]
+    gold = write(Path("gold.jsonl"), *rows)
+    known = [rows[0]["documents"][0], "was it leaving at nines."]
+    tiny.pair_model(Path("nli"), tiny.vocabulary(known))
+    judge = ("--judge", "onnx:nli")
+    out, other, used = map(Path, ("c.json", "d.json", "used.jsonl"))
+
+    done = rag_eval("calibrate", gold, "-o", out, "--name", "mine", *judge, code=0)
+    rag_eval("run", gold, "-o", EVALS, *judge, code=0)
+    rag_eval("calibrate", EVALS, gold, "-o", other, "--name", "mine", code=0)
+    rag_eval("run", gold, "-o", used, "--calibration", out, *judge, code=0)
+
+    assert "mixture: model " in done.out
+    assert out.read_text() == other.read_text()
+    fitted = Calibration.read(out).judges[0].scores["adherence"]
+    assert fitted.method == "mixture"
+    assert min(fitted.slope, fitted.words) > 0.1
+    alone, mixed = (
+        [evaluation.scores["adherence"] for evaluation in read(path)[:3]] for path in (EVALS, used)
+    )
+    assert [score.value for score in alone] == [score.value for score in mixed] == [1, 1, 0]
+    chances = [score.probability or 0 for score in mixed]
+    assert chances[0] > 0.9 > 0.1 > max(chances[1:])
+    assert [
+        any("not measured" in said for said in score.warnings) for score in (*alone, *mixed)
+    ] == [True] * 3 + [False] * 3
 
 
 @pytest.mark.parametrize(

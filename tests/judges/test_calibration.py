@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,10 @@ PLATT = ScoreMap(
 STEPS = ScoreMap(
     method="isotonic", estimator="calibrated", knots=((0.2, 0.1), (0.4, 0.5)), n=300, questions=300,
     std_error=0.1,
+)  # fmt: skip
+MIXED = ScoreMap(
+    method="mixture", estimator="calibrated", slope=0.5, words=2.0, intercept=-1.0, n=200,
+    questions=200, std_error=0.2,
 )  # fmt: skip
 OF_VALUES = PLATT.model_copy(update={"estimator": "labels"})
 SAME = ScoreMap(method="identity", estimator="calibrated", n=30, questions=30, why="no map")
@@ -69,6 +74,8 @@ def test_it_reads_back_as_it_was_written(tmp_path: Path) -> None:
         (lambda content, scores: scores["completeness"].update(knots=[[1, 1], [0, 1]]), "ascend"),
         (lambda content, scores: scores["completeness"].update(knots=[]), "0 knots"),
         (lambda content, scores: scores["adherence"].update(slope=-1), "slope"),
+        (lambda content, scores: scores["adherence"].update(words=-1), "words"),
+        (lambda content, scores: scores["adherence"].update(words=2.0), "changed"),
     ],
 )
 def test_a_file_that_was_changed_is_refused(tmp_path: Path, change: Any, why: str) -> None:
@@ -82,8 +89,21 @@ def test_a_file_that_was_changed_is_refused(tmp_path: Path, change: Any, why: st
         Calibration.read(path)
 
 
+def test_a_file_without_a_mixture_is_what_it_was(tmp_path: Path) -> None:
+    """The weight of the words stands in files of mixtures alone: others keep their bytes and hash."""
+    alone, mixed = (calibration(maps_of("j", "1", adherence=fit)) for fit in (PLATT, MIXED))
+    path = tmp_path / "c.json"
+    path.write_text(mixed.to_json())
+
+    assert alone.hash == "23f2c571af89"
+    assert '"words"' not in alone.to_json()
+    assert Calibration.read(path) == mixed
+
+
 def test_maps_are_what_they_say() -> None:
     """By hand: σ(-1) in the middle for Platt; lines between knots, constant beyond."""
+    # Even odds of the model, and of the words 4 : 1, which count twice.
+    assert MIXED(0.5, 0.8) == pytest.approx(1 / (1 + math.exp(1) / 16), abs=1e-6)
     assert PLATT(0.5) == pytest.approx(0.268941, abs=1e-6)
     assert [STEPS(x) for x in (0.0, 0.2, 0.3, 0.4, 1.0)] == pytest.approx([0.1, 0.1, 0.3, 0.5, 0.5])
     assert SAME(0.123456789) == 0.123456789
@@ -126,6 +146,40 @@ def test_a_judge_of_verdicts_alone_gets_estimates() -> None:
 
     assert (score.value, score.probability) == (1.0, OF_VALUES(1.0))
     assert score.estimate.value == score.probability
+
+
+def test_a_mixture_needs_the_words() -> None:
+    """Of a call that they cannot be read in, the model's own estimate stays, and says so."""
+    estimates: dict[str, Any] = {"adherence": (0.3, 0.1), "adherence@words": (0.9, 0.1)}
+    found = calibration(maps_of("scripted", "1", adherence=MIXED))
+    scores: list[Any] = []
+    for kept in (estimates, {"adherence": (0.3, 0.1)}):
+        support: Any = {"a": (["0a"], True), "b": ([], True)}
+        judge = ScriptedJudge(labels_of(["0a"], ["0a"], support, estimates=kept))
+        scores.append(evaluated(judge, found).scores["adherence"])
+
+    mixed, alone = scores
+    assert mixed.probability == mixed.estimate.value == MIXED(0.3, 0.9)
+    assert mixed.estimate.method == "calibration"
+    assert (alone.probability, alone.estimate.method) == (0.3, "calibrated")
+    assert "not measured" not in str(mixed.warnings + alone.warnings)
+
+
+def test_an_estimate_of_another_kind_is_not_mapped() -> None:
+    """An encoder's cosines are not what a map of the words was fitted to."""
+    chances = {"relevant_probabilities": {"0a": 0.9, "0b": 0.2, "1a": 0.2}, "estimates": {}}
+    chances["utilized_probabilities"] = chances["relevant_probabilities"]
+    support: Any = {"a": (["0a"], True), "b": ([], True)}
+    judge = ScriptedJudge(labels_of(["0a"], ["0a"], support, **chances))
+    by_cosines = PLATT.model_copy(update={"estimator": "expected"})
+
+    methods: list[Any] = [
+        evaluated(judge, calibration(maps_of("scripted", "1", context_relevance=fit)))
+        .scores["context_relevance"].estimate
+        for fit in (PLATT, by_cosines)
+    ]  # fmt: skip
+
+    assert [estimate.method for estimate in methods] == ["expected", "calibration"]
 
 
 def test_an_empty_case_of_the_formulas_gets_no_estimate() -> None:

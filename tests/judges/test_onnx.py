@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import tiny_readers as tiny
@@ -20,7 +20,7 @@ from rag_eval_integrations import RagCall, RagEvaluator
 from rag_eval_integrations.errors import ConfigurationError, JudgeError, MissingDependencyError
 from rag_eval_integrations.judges import Judge, OnnxJudge, judge_from
 from rag_eval_integrations.judges._local_model import Pooling
-from rag_eval_integrations.records import Labelling, SentencizedCall, Turn
+from rag_eval_integrations.records import Evaluation, Labelling, SentencizedCall, Turn
 from rag_eval_integrations.sentences import Punkt, sentencize
 from rag_eval_integrations.testing import JudgeContract
 
@@ -44,7 +44,15 @@ def call(
     return sentencize(RagCall(question=question, documents=documents, response=response), Punkt())
 
 
-WORDS = tiny.vocabulary([QUESTION, *DOCUMENTS, GOOD, BAD, " ".join(FILLER), "Yes No Is it daily"])
+GERMAN_DOCUMENTS = (
+    "Die alte Brücke wurde von Anna Berg gebaut. Sie ist aus rotem Stein.",
+    "Die Mühle brannte in einem kalten Winter ab. Dort wohnt niemand mehr.",
+)
+GERMAN = "Die alte Brücke wurde von Anna Berg gebaut."
+"""An answer and, for models that compare words, a question: the embedded judge cannot read it."""
+WORDS = tiny.vocabulary(
+    [QUESTION, *DOCUMENTS, GOOD, BAD, " ".join(FILLER), "Yes No Is it daily", *GERMAN_DOCUMENTS]
+)
 
 
 @pytest.fixture
@@ -90,12 +98,11 @@ def test_a_sentence_that_the_documents_hold_is_supported_and_another_is_not(nli:
     assert labels.estimates["adherence"][0] == found["b"] < 0.1
 
 
-@pytest.mark.parametrize("second", [False, True], ids=["words", "encoder"])
+@pytest.mark.parametrize("second", [False, True], ids=["words", "cross-encoder"])
 @pytest.mark.parametrize("marker", [" [1]", "¹", "【1】", " (Source: seven merchants)"])
 def test_citations_change_nothing(nli: Path, tmp_path: Path, marker: str, second: bool) -> None:
     """A marker is no word that a document should hold, and a list of sources is not read."""
-    encoder = tiny.encoder_model(tmp_path / "encoder", WORDS) if second else None
-    judge = OnnxJudge(nli, relevance=encoder)
+    judge = OnnxJudge(nli, relevance=tiny.cross_encoder(tmp_path / "r", WORDS) if second else None)
     answer = f"{GOOD}{marker} {BAD}{marker}\n\nSources:\n[1] harbour.pdf"
 
     bare, cited = labels_of(judge, call(f"{GOOD} {BAD}")), labels_of(judge, call(answer))
@@ -256,11 +263,13 @@ def test_a_model_exported_for_one_shape_reads_as_one_that_takes_any(
     make = {"pair": tiny.pair_model, "token": tiny.token_model, "encoder": tiny.encoder_model}[kind]
     free, fixed = (make(tmp_path / name / "m", WORDS) for name in ("free", "fixed"))
     tiny.fix_shape(fixed, rows, 48)
-    of = call(f"{GOOD} {BAD}", (*DOCUMENTS, " ".join(FILLER * 4) + ".", f"{' '.join(FILLER)}."))
+    long = (" ".join(FILLER * 4) + ".", f"{' '.join(FILLER)}.")
+    of, german = call(f"{GOOD} {BAD}", (*DOCUMENTS, *long)), (*GERMAN_DOCUMENTS, *long)
 
     def read(folder: Path, longest: int | None = None) -> object:
         if kind == "encoder":  # padding takes no part in the mean of the tokens
-            found = labels_of(OnnxJudge(nli, relevance=folder), of).relevant_probabilities
+            judge = OnnxJudge(nli, relevance=folder)
+            found = labels_of(judge, call(GERMAN, german, GERMAN)).relevant_probabilities
             return {key: round(p, 5) for key, p in found.items()}
         return labels_of(OnnxJudge(folder, max_length=longest), of).supported_probabilities
 
@@ -296,9 +305,11 @@ def test_a_model_for_relevance_ranks_the_sentence_that_answers_first(
     """By a cross-encoder or by cosines, as many sentences as their probabilities sum up to."""
     make = tiny.cross_encoder if kind == "cross" else tiny.encoder_model
     judge = OnnxJudge(nli, relevance=make(tmp_path / "relevance", WORDS))
-    asked = "The old bridge was built by Anna Berg."  # an overlap of words is all that it knows
+    # An overlap of words is all that they know.
+    of = call(GOOD, question="The old bridge was built by Anna Berg.")
+    if kind == "encoder":
+        of = call(GERMAN, GERMAN_DOCUMENTS, GERMAN)
 
-    of = call(GOOD, question=asked)
     labels = labels_of(judge, of)
     evaluation = RagEvaluator(judge).evaluate_sync(of.call)
 
@@ -317,13 +328,51 @@ def test_a_model_for_relevance_ranks_the_sentence_that_answers_first(
     assert not any("embedded" in said for said in score.warnings)
 
 
+def test_cosines_are_not_asked_where_words_can_be_read(tmp_path: Path, nli: Path) -> None:
+    """Relevance and use of an English call are the words', as without an encoder; both are named."""
+    encoder = tiny.encoder_model(tmp_path / "encoder", WORDS)
+    alone, judge = OnnxJudge(nli), OnnxJudge(nli, relevance=encoder)
+    english, german = call(f"{GOOD} {BAD}"), call(GERMAN, GERMAN_DOCUMENTS, GERMAN)
+
+    by_words, by_cosines = labelled(judge, english), labelled(judge, german)
+
+    assert by_words.labels == labels_of(alone, english)
+    assert by_words.warnings == labelled(alone, english).warnings
+    assert "by encoder@" in by_cosines.warnings[0]
+    assert by_words.judge == by_cosines.judge  # one judge, whose scores have a mean
+    assert str(by_words.judge.model).rpartition("@")[0].endswith(" + embedded or encoder")
+
+
+@pytest.mark.parametrize("second", [None, "cross", "encoder"])
+def test_the_words_estimate_stands_beside_the_models(
+    tmp_path: Path, nli: Path, second: str | None
+) -> None:
+    """For a calibration, through a line of EVALS; none of a call that words cannot be read in."""
+    make = {"cross": tiny.cross_encoder, "encoder": tiny.encoder_model}
+    judge = OnnxJudge(nli, relevance=second and make[second](tmp_path / "r", WORDS))
+    of = call(f"{GOOD} {BAD}")
+
+    evaluation = RagEvaluator(judge).evaluate_sync(of.call)
+    read = Evaluation.model_validate_json(evaluation.model_dump_json())
+
+    embedded = labels_of(judge_from("embedded"), of)
+    score, labels = cast("Any", (read.scores["adherence"], read.labels))
+    assert labels.adherence_by_words() == embedded.adherence_probability()
+    assert score.probability == labels.adherence_probability() < 0.1
+    told = {name for name, score in read.scores.items() if "not measured" in str(score.warnings)}
+    assert told == {"adherence"}
+    if second is not None:
+        german = labels_of(judge, call(GERMAN, GERMAN_DOCUMENTS, GERMAN))
+        assert german.adherence_by_words() is None
+
+
 def test_the_pooling_is_the_files_or_the_users(tmp_path: Path, nli: Path) -> None:
     """`1_Pooling/config.json` as sentence-transformers writes it; by default the mean."""
     folder = tiny.encoder_model(tmp_path / "r", WORDS)
 
     def read(pooling: Pooling | None = None) -> object:
         judge = OnnxJudge(nli, relevance=folder, pooling=pooling)
-        return labels_of(judge, call(GOOD)).relevant_probabilities
+        return labels_of(judge, call(GERMAN, GERMAN_DOCUMENTS, GERMAN)).relevant_probabilities
 
     mean, first = read(), read("cls")
     (folder / "1_Pooling").mkdir()

@@ -58,6 +58,20 @@ def call(response: str = RESPONSE, documents: tuple[str, ...] = DOCUMENTS) -> Se
     return sentencize(RagCall(question=QUESTION, documents=documents, response=response), Punkt())
 
 
+GERMAN = sentencize(
+    RagCall(
+        question="Wer hat die alte Brücke gebaut, und von wem wurde sie bezahlt?",
+        documents=(
+            "Die alte Brücke wurde von Anna Berg gebaut. Sie ist aus rotem Stein.",
+            "Die Mühle brannte in einem kalten Winter ab. Dort wohnt niemand mehr.",
+        ),
+        response="Die alte Brücke wurde von Anna Berg gebaut.",
+    ),
+    Punkt(),
+)
+"""A call that the embedded judge cannot read: a model for relevance of whatever kind is asked."""
+
+
 def tokenizer(folder: Path) -> Any:
     """Make a fast tokenizer of words."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -214,8 +228,8 @@ def test_relevance_by_a_cross_encoder_and_by_an_encoder(
     onnx = exported(folder, tmp_path / "onnx-m", "logits")
     onnx_second = exported(second, tmp_path / "onnx-second", output)
 
-    by_torch = labels_of(TransformersJudge(folder, relevance=second), call())
-    by_onnx = labels_of(OnnxJudge(onnx, relevance=onnx_second), call())
+    by_torch = labels_of(TransformersJudge(folder, relevance=second), GERMAN)
+    by_onnx = labels_of(OnnxJudge(onnx, relevance=onnx_second), GERMAN)
 
     for name in ("relevant_probabilities", "utilized_probabilities"):
         assert getattr(by_torch, name) == pytest.approx(getattr(by_onnx, name), abs=5e-6)
@@ -314,7 +328,7 @@ def test_an_encoder_with_real_weights_ranks_the_answer_first(folder: Path) -> No
     """RAG_EVAL_MINILM names a folder with all-MiniLM-L6-v2, such as that of a package."""
     judge = TransformersJudge(folder, relevance=os.environ["RAG_EVAL_MINILM"])
 
-    labels = labels_of(judge, call())
+    labels = labels_of(judge, GERMAN)
 
     for found in (labels.relevant_probabilities, labels.utilized_probabilities):
         assert max(found, key=lambda key: found[key]) == "0a"

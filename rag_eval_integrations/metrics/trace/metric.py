@@ -51,6 +51,10 @@ TRACE_SCORES = (
 """Names of the scores, in the order in which they are returned."""
 
 _AVERAGED = TRACE_SCORES[:4]
+_UNMIXED = (
+    "The words of the embedded judge may tell more than this local model alone: their mixture was "
+    "not measured with it; `rag-eval calibrate` fits it to labelled rows."
+)
 
 T = TypeVar("T")
 
@@ -268,13 +272,16 @@ class _CallScorer:
             return estimate  # of a retrieval alone, judges estimate in another way
         if estimate is None and name in self._ratios and self._is_empty:
             return None  # the formulas decide, not a fit
+        words = self.labels.adherence_by_words()
+        if fit.method == "mixture" and words is None:
+            return estimate  # of a call that the embedded judge could not read
         if fit.estimator == "labels":
             mapped = value
-        elif estimate is None:
-            return None
+        elif estimate is None or estimate.method != fit.estimator:
+            return estimate  # or of one that it could, unlike those of the fit
         else:
             mapped = estimate.value
-        fitted = fit(mapped)
+        fitted = fit(mapped) if words is None else fit(mapped, words)
         error = math.sqrt(fitted * (1 - fitted)) if name == "adherence" else fit.std_error
         if (estimate is None) != (fit.estimator == "labels"):
             kind = "no estimate" if estimate is None else f"an estimate ({estimate.method})"
@@ -380,9 +387,11 @@ class _CallScorer:
         calibrated = estimate is not None and estimate.method == "calibration"
         if calibrated and estimate is not None:
             probability = estimate.value
+        unmixed = self.maps is None and self.labels.adherence_by_words() is not None
         return self._score(
             "adherence", value, method="labels", evidence=proof, n=len(keys),
             probability=probability, estimate=estimate,
+            warnings=(*self.warnings, _UNMIXED) if unmixed else self.warnings,
             reason=self._worded(
                 adherence_reason, self.labels, self.call, self.trace.formulas, value,
                 None if calibrated else probability, self.threshold,
