@@ -6,9 +6,10 @@
 PATH is a folder with an ONNX model, as `OnnxJudge` takes it. The same rows of every data set,
 chosen with a fixed random seed, are judged by the embedded judge and by the models. An encoder's
 cosines become probabilities by a line that is fitted on the other data sets; the line fitted on all
-of them is printed. AUROC is of document sentences (relevant, utilized) and of responses (not
-adherent), RMSE of the expected score. The embedded judge's coefficients were fitted on these data
-sets, so that its figures here are too good; docs/embedded-judge.md has those on unseen domains.
+of them is printed, and so is the mixture of both judges' P(adherent). AUROC is of document
+sentences (relevant, utilized) and of responses (not adherent), RMSE of the expected score. The
+embedded judge's coefficients were fitted on these data sets, so that its figures here are too good;
+docs/embedded-judge.md has those on unseen domains.
 """
 
 from __future__ import annotations
@@ -24,8 +25,12 @@ from collections import defaultdict
 from pathlib import Path
 from threading import Event
 
+import numpy as np
+
+from rag_eval_integrations.agreement.calibrating import mixture
 from rag_eval_integrations.judges import OnnxJudge
 from rag_eval_integrations.judges._reader import relevance
+from rag_eval_integrations.judges.calibration import log_odds
 from rag_eval_integrations.judges.embedded import label_call
 from rag_eval_integrations.judges.onnx import _OnnxModel
 from rag_eval_integrations.records import RagCall, Sentence, Sentences, SentencizedCall
@@ -216,12 +221,25 @@ def judge_support(
         )
     result = {}
     for name, lines in scores.items():
+        others = [line for other, own in scores.items() if other != name for line in own]
         *columns, gold = (list(column) for column in zip(*lines, strict=True))
-        makers = ("embedded", "model", "length")
+        columns.append(mixed(others, columns))
+        makers = ("embedded", "model", "length", "mixture")
         result[name] = {
             f"AUROC {one}": auroc(c, gold) for one, c in zip(makers, columns, strict=True)
         }
     table("responses: not adherent", result)
+
+
+def mixed(others: list[tuple], columns: list[list[float]]) -> list[float]:
+    """Mix the judges' probabilities of *not adherent* by a fit to the rows of the other sets."""
+    if not others:
+        return columns[1]
+    words, model, _, wrong = (np.array(column, "f8") for column in zip(*others, strict=True))
+    slope, weight, intercept = mixture(1 - model, 1 - words, 1 - wrong)
+    print(f"weights: model {slope:.2f}, words {weight:.2f}, intercept {intercept:+.2f}")
+    rows = zip(columns[1], columns[0], strict=True)
+    return [-slope * log_odds(1 - m) - weight * log_odds(1 - w) for m, w in rows]
 
 
 def main() -> None:
