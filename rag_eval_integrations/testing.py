@@ -321,7 +321,7 @@ def assert_no_regression(
         InputError: a line of a file is not an evaluation.
         OSError: a file cannot be read.
     """
-    from rag_eval_integrations.evaluations.comparison import check_no_regression  # noqa: PLC0415
+    from rag_eval_integrations.evaluations._gate import check_no_regression  # noqa: PLC0415
 
     __tracebackhide__ = True  # pytest shows the caller's line
     return check_no_regression(before, after, deltas, unclear=unclear, allow_mixed=allow_mixed)

@@ -17,21 +17,19 @@ from rag_eval_integrations.cli.report import format_of
 from rag_eval_integrations.dataset._input import Input
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations._cells import Row, inline, markdown_table
+from rag_eval_integrations.evaluations._gate import GateVerdict, gate_verdicts, worst_calls
 from rag_eval_integrations.evaluations._pairing import EvaluationsFile, PairedBy
 from rag_eval_integrations.evaluations.comparison import (
     GENERATOR,
     HEADINGS,
     Comparison,
-    GateVerdict,
     calls,
     cells,
     decimal,
-    gate_verdicts,
     heading,
     in_answers,
     remarks,
     table_lines,
-    worst_calls,
 )
 from rag_eval_integrations.report import _page
 from rag_eval_integrations.report import compare as compare_runs
