@@ -703,14 +703,13 @@ def evaluation_from(content: dict[str, Any]) -> Evaluation:
     return from_object(Evaluation, content)
 
 
-def evaluations_at(path: str | os.PathLike[str], numbers: Collection[int]) -> dict[int, Evaluation]:
-    """Read the evaluations of some rows of EVALS, which are there."""
+def evaluations_at(path: str | os.PathLike[str], numbers: Collection[int]) -> Numbered:
+    """Yield the evaluations of some rows of EVALS, which are there, each behind its number."""
     with opened_rows(path, bytes, evaluations=True) as (_, rows):
         wanted = ((number, row) for number, row in rows if number in numbers)
-        return {
-            number: evaluation_from(row) if isinstance(row, dict) else from_line(Evaluation, row)
-            for number, row in islice(wanted, len(numbers))
-        }
+        for number, row in islice(wanted, len(numbers)):
+            is_read = isinstance(row, dict)
+            yield number, evaluation_from(row) if is_read else from_line(Evaluation, row)
 
 
 _ROW = f'{{"schema":{EVALS_SCHEMA},'.encode("ascii")

@@ -117,12 +117,20 @@ class ScoreDifference:
     conversations: int | None = None
     """Number of conversations, which were resampled as wholes; None where each call stands alone.
     """
+    same_documents: bool = False
+    """Whether the difference is 0 by construction: the score depends on the retrieval alone, and
+    all `n` calls have the same question, history and documents. Nothing is tested then, and
+    `interval`, `p`, `p_holm` and `smallest_visible` are None."""
+    own_mean_a: float | None = None
+    """Of a score whose relevant sentences are pooled, the mean over the same calls by the first
+    run's labels alone; None for another score, and where nothing is pooled."""
+    own_mean_b: float | None = None
 
     def verdict(self, delta: float = 0.0) -> Verdict:
         """Tell whether the score has become worse by more than `delta`.
 
         * `worse`: the whole 95 % interval is below `-delta`.
-        * `fine`: none of it is.
+        * `fine`: none of it is, or the documents are the same (`same_documents`).
         * `cannot tell`: the interval reaches across `-delta`, or there are fewer than 10 calls.
 
         Args:
@@ -133,6 +141,9 @@ class ScoreDifference:
         """
         if not _is_share(delta):
             raise ConfigurationError("delta", delta, "use a number from 0 to 1")
+        if self.same_documents:
+            same = f"{counted(self.n, 'call')} with the same documents in both runs"
+            return Verdict("fine", f"{same}, so there is no difference")
         if self.interval is None or self.difference is None:
             units = f"{self.conversations} conversations"
             count = counted(self.n, "call") if self.conversations is None else units

@@ -12,16 +12,24 @@ import os
 from array import array
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.metrics.retrieval import LABEL_RETRIEVAL_SCORES
 from rag_eval_integrations.records import Evaluation, Means
 from rag_eval_integrations.records._shown import LEXICAL
+
+T = TypeVar("T")
 
 PairedBy = Literal["id", "question"]
 Pair = tuple[int, int]
 """Positions of one call in the first and in the second run."""
 Places = dict[PairedBy, dict[str | bytes, int]]
+
+_OF_TRACE = ("context_relevance", "context_utilization", "completeness", "trace_average")
+POOLED = _OF_TRACE + LABEL_RETRIEVAL_SCORES
+"""Scores that follow from the relevant sentences of a call, those with formulas first."""
 
 _CONVERSATION = ("thread_id", "conversation_id", "session_id")
 """Fields of metadata that name a conversation, in the order that they are looked for."""
@@ -29,6 +37,45 @@ _ID = (str, int, float)  # pandas makes floats of whole numbers where one is mis
 
 
 # --- Runs: what is kept of every call, and where the rest is
+
+
+@lru_cache(maxsize=10_000, typed=True)
+def shared(value: T) -> T:
+    """Return an equal object that is there already: of 100,000 calls, few values differ."""
+    return value
+
+
+class Retrieval(NamedTuple):
+    """A question with its retrieved sentences, and which of them the labels call relevant."""
+
+    texts: bytes
+    """Digest of question, history and document sentences."""
+    relevant: int
+    """A bit for each document sentence, the first one's lowest."""
+    counted: tuple[str | None, int | None, str | None]
+    """Formulas, baseline and splitter of the scores."""
+    as_recorded: bool
+    """Whether keys repeat or name no sentence, as `--raw-keys` counts them."""
+
+    @classmethod
+    def of(cls, evaluation: Evaluation) -> Retrieval | None:
+        """Take it out of an evaluation; None without labels, or scores that follow from them."""
+        labels, scores = evaluation.labels, evaluation.scores
+        by = next((scores[name].by for name in POOLED if name in scores), None)
+        if labels is None or by is None:
+            return None
+        sentences = [(sentence.key, sentence.text) for sentence in evaluation.sentences.documents]
+        turns = [(turn.role, turn.content) for turn in evaluation.history]
+        places = {key: place for place, (key, _) in enumerate(sentences)}
+        relevant = set(labels.all_relevant_sentence_keys)
+        used = set(labels.all_utilized_sentence_keys)
+        listed = len(labels.all_relevant_sentence_keys) + len(labels.all_utilized_sentence_keys)
+        return cls(
+            _digest([evaluation.question, turns, sentences]),
+            sum(1 << places[key] for key in relevant & places.keys()),
+            shared((by.formulas, by.relevance_baseline, by.splitter)),
+            len(relevant) + len(used) < listed or not relevant | used <= places.keys(),
+        )
 
 
 class CallInBrief(NamedTuple):
@@ -39,17 +86,30 @@ class CallInBrief(NamedTuple):
     question: bytes | None
     """Digest of question and reference; None for an empty question."""
     conversation: str | None
-    scores: dict[str, float | str]
-    """Values; for a score without one, the code of why."""
+    names: tuple[str, ...]
+    """Names of its scores."""
+    values: tuple[float | str, ...]
+    """Values of these scores; for one without a value, the code of why."""
+    retrieval: Retrieval | None
+    pooled: tuple[float | str, ...] = ()
+    """The same by the relevant sentences of all runs; empty where they are the run's own."""
 
     def value(self, name: str) -> float | None:
-        """Return the value of a score; None without one."""
-        value = self.scores.get(name)
+        """Return the value of a score, pooled where it is; None without one."""
+        return self._of(name, self.pooled or self.values)
+
+    def own(self, name: str) -> float | None:
+        """Return the value of a score by the run's own labels; None without one."""
+        return self._of(name, self.values)
+
+    def _of(self, name: str, values: Sequence[float | str]) -> float | None:
+        value = values[self.names.index(name)] if name in self.names else None
         return value if isinstance(value, float) else None
 
     def why_not(self, name: str) -> str:
         """Return the code of why a score has no value: `absent` if it was not asked for."""
-        return str(self.scores.get(name, self.scores.get("", "absent")))
+        codes = dict(zip(self.names, self.values, strict=True))
+        return str(codes.get(name, codes.get("", "absent")))
 
 
 class EvaluationsFile:
@@ -83,16 +143,16 @@ class EvaluationsFile:
                 path = str(self.path)
                 raise InputError(error.why, field=error.field, line=error.line, path=path)
 
-    def some(self, positions: Collection[int]) -> dict[int, Evaluation]:
-        """Read the evaluations at some positions of the file, without parsing the other lines.
+    def some(self, positions: Collection[int]) -> Iterator[tuple[int, Evaluation]]:
+        """Yield the evaluations at some positions of the file, without parsing the other lines.
 
         It has to have been gone through before.
         """
         from rag_eval_integrations.dataset._input import evaluations_at  # noqa: PLC0415
 
         wanted = {self._numbers[position]: position for position in positions}
-        read = evaluations_at(self.path, wanted) if wanted else {}
-        return {wanted[number]: evaluation for number, evaluation in read.items()}
+        for number, evaluation in evaluations_at(self.path, wanted) if wanted else ():
+            yield wanted[number], evaluation
 
 
 @dataclass(frozen=True)
@@ -161,25 +221,30 @@ class RunInBrief:
             ways.exclude("question", f"no call in {name} has a question", name)
         return cls(name, tuple(calls), means, lexical, places, evaluations)
 
-    def some(self, positions: Collection[int]) -> dict[int, Evaluation]:
-        """Look up the evaluations of some calls, as they were when the run was gone through.
+    def some(self, positions: Collection[int]) -> Iterator[tuple[int, Evaluation]]:
+        """Yield the evaluations of some calls, as they were when the run was gone through.
 
         Raises:
             ConfigurationError: the run's file holds others by now.
             OSError: it cannot be read any more.
         """
         if not isinstance(self.evaluations, EvaluationsFile):
-            return {position: self.evaluations[position] for position in positions}
+            yield from ((position, self.evaluations[position]) for position in positions)
+            return
+        unseen = set(positions)
         try:
-            evaluations = self.evaluations.some(positions)
+            for position, now in self.evaluations.some(positions):
+                then = self.calls[position]
+                read = _in_brief(now, ())
+                if read._replace(conversation=then.conversation, pooled=then.pooled) != then:
+                    break
+                unseen.remove(position)
+                yield position, now
         except InputError:
-            evaluations = {}
-        for position in positions:
-            then, now = self.calls[position], evaluations.get(position)
-            if now is None or _in_brief(now, ())._replace(conversation=then.conversation) != then:
-                why = "has changed since it was compared; compare it again"
-                raise ConfigurationError("runs", self.name, why)
-        return evaluations
+            pass
+        if unseen:
+            why = "has changed since it was compared; compare it again"
+            raise ConfigurationError("runs", self.name, why)
 
 
 def _in_brief(evaluation: Evaluation, fields: Sequence[str]) -> CallInBrief:
@@ -193,16 +258,24 @@ def _in_brief(evaluation: Evaluation, fields: Sequence[str]) -> CallInBrief:
     }
     if evaluation.error is not None:
         scores = {"": "error", **scores}
-    asked = json.dumps([evaluation.question, evaluation.reference]).encode("ascii")
     everywhere = [evaluation.metadata, evaluation.capture.metadata if evaluation.capture else {}]
     values = (metadata.get(field) for field in fields for metadata in everywhere)
     return CallInBrief(
         # An Evaluation has no mark of where its id is from; the default one is this.
         None if evaluation.id == evaluation.row_key[:16] else evaluation.id,
-        hashlib.sha256(asked).digest()[:16] if evaluation.question.strip() else None,
+        _digest([evaluation.question, evaluation.reference])
+        if evaluation.question.strip()
+        else None,
         next((str(value) for value in values if isinstance(value, _ID) and value != ""), None),
-        scores,
+        shared(tuple(scores)),
+        tuple(map(shared, scores.values())),
+        Retrieval.of(evaluation),
     )
+
+
+def _digest(texts: Sequence[object]) -> bytes:
+    """Return what stands for texts where they are compared."""
+    return hashlib.sha256(json.dumps(texts).encode("ascii")).digest()[:16]
 
 
 # --- Pairs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,10 +16,13 @@ from rag_eval_integrations.evaluations import _paired
 from rag_eval_integrations.evaluations._paired import (
     SEED,
     ScoreDifference,
+    Values,
     millionths,
     paired,
 )
 from rag_eval_integrations.evaluations._pairing import (
+    POOLED,
+    CallInBrief,
     EvaluationsFile,
     Pair,
     PairedBy,
@@ -26,7 +30,9 @@ from rag_eval_integrations.evaluations._pairing import (
     Ways,
     conversations,
     key_of,
+    shared,
 )
+from rag_eval_integrations.evaluations._pooling import OF_RETRIEVAL, Agreement, Pairs, Pools
 from rag_eval_integrations.evaluations.summary import aligned, caution
 from rag_eval_integrations.records import By, Evaluation
 from rag_eval_integrations.records._shown import text
@@ -45,6 +51,7 @@ class Change:
     after: Evaluation
     difference: float | None
     """The change of the score that was asked for; None where the call became unscored."""
+    _in_brief: tuple[CallInBrief, CallInBrief] = field(repr=False)
 
     @property
     def id(self) -> str:
@@ -57,12 +64,12 @@ class Change:
         return f"{one_line(self.id, 40)} “{one_line(self.after.question, most)}”".lstrip()
 
     def scores(self, names: Iterable[str]) -> Iterator[tuple[str, float | None, float | None]]:
-        """Yield the scores that differ, among some: name, value before and value after."""
+        """Yield the scores that differ, among some: name, value before and value after.
+
+        Values are pooled where the comparison's are.
+        """
         for name in names:
-            was, now = (
-                run.scores[name].value if name in run.scores else None
-                for run in (self.before, self.after)
-            )
+            was, now = (call.value(name) for call in self._in_brief)
             if (was is None) != (now is None) or _difference(was, now):
                 yield name, was, now
 
@@ -95,6 +102,9 @@ class Comparison:
     """Of the random draws; the same seed gives the same figures on every machine."""
     others: tuple[Comparison, ...] = ()
     """One comparison with the baseline for each run after the second."""
+    pooled: Agreement = field(kw_only=True)
+    """How far the runs' own labels agree on the relevant sentences that are pooled: `calls`, and
+    numbers of sentences that `both` runs, or `either`, label relevant."""
     _runs: tuple[RunInBrief, RunInBrief] = field(compare=False, kw_only=True)
     _pairs: Sequence[Pair] = field(compare=False, kw_only=True)
 
@@ -182,10 +192,13 @@ class Comparison:
     ) -> list[Change]:
         """Read both evaluations of the wanted pairs."""
         wanted = wanted[:limit]
-        before, after = (
-            run.some([places[side] for places, _ in wanted]) for side, run in enumerate(self._runs)
-        )
-        return [Change(before[i], after[j], difference) for (i, j), difference in wanted]
+        a, b = self._runs
+        before = dict(a.some([i for (i, _), _ in wanted]))
+        after = dict(b.some([j for (_, j), _ in wanted]))
+        return [
+            Change(before[i], after[j], difference, (a.calls[i], b.calls[j]))
+            for (i, j), difference in wanted
+        ]
 
     def to_json(self) -> dict[str, Any]:
         """Return all figures as JSON values; `runs` has one entry for each run but the baseline."""
@@ -199,7 +212,7 @@ class Comparison:
                 {
                     "name": run.names[1], "paired_by": run.paired_by, "pairs": run.pairs,
                     "only_baseline": run.only_a, "only_run": run.only_b,
-                    "notes": list(run.notes),
+                    "notes": list(run.notes), "pooled": run.pooled._asdict(),
                     "scores": [score.to_json() for score in run.scores.values()],
                 }
                 for run in self.all
@@ -253,6 +266,10 @@ def compare(
     or `capture.metadata`) are not independent: whole conversations are then resampled, unless all
     calls have the same id.
 
+    Calls with the same question, history and documents share the sentences that any run labels
+    relevant (pooled, as in TREC), and the scores that rest on them are recomputed from the labels
+    by the formulas that the scores name.
+
     Args:
         a: the baseline: evaluations, or the path of an EVALS file, which is read in flat memory.
         b: the run to compare with it.
@@ -283,7 +300,9 @@ def compare(
     if conversation and not any(call.conversation for run in runs for call in run.calls):
         why = "is a field of the metadata of no call"
         raise ConfigurationError("conversation", conversation, why)
-    first, *later = (_compared(runs[0], run, ways, allow_mixed, seed) for run in runs[1:])
+    pools = Pools(runs)
+    runs = [pools.pooled(run) for run in runs]
+    first, *later = (_compared(runs[0], run, ways, pools, allow_mixed, seed) for run in runs[1:])
     return replace(first, others=tuple(later))
 
 
@@ -323,7 +342,9 @@ def _opened(name: str, source: Source) -> EvaluationsFile | Sequence[Evaluation]
     return tuple(source)
 
 
-def _compared(a: RunInBrief, b: RunInBrief, ways: Ways, allow_mixed: bool, seed: int) -> Comparison:
+def _compared(
+    a: RunInBrief, b: RunInBrief, ways: Ways, pools: Pools, allow_mixed: bool, seed: int
+) -> Comparison:
     """Compare two runs by pairs of calls.
 
     Refuses scores that were made differently, unless that is allowed.
@@ -340,36 +361,58 @@ def _compared(a: RunInBrief, b: RunInBrief, ways: Ways, allow_mixed: bool, seed:
     by, pairs = ways.pair(a, b)
     # The random draws are by position: in any order of the files, and of the two runs, the same.
     ordered = sorted(pairs, key=lambda both: str(key_of(a.calls[both[0]], by)))
-    values = {
-        name: [
-            None if before is None or after is None else (before, after)
-            for i, j in ordered
-            for before, after in ((a.calls[i].value(name), b.calls[j].value(name)),)
-        ]
-        for name in names
-    }
-    figures = paired(values, conversations(a, b, ordered), seed=seed)
+    both = [(a.calls[i], b.calls[j]) for i, j in ordered]
+    values = {name: [_values(*pair, name) for pair in both] for name in names}
+    same = {name for name in OF_RETRIEVAL if name in values and _same(values[name], both, pools)}
+    groups = conversations(a, b, ordered)
+    tested = {name: pairs for name, pairs in values.items() if name not in same}
+    figures = paired(tested, groups, seed=seed)
+    for name, score in paired({name: values[name] for name in same}, groups, seed=seed).items():
+        untested = replace(score, interval=None, p=None, p_holm=None, smallest_visible=None)
+        figures[name] = replace(untested, same_documents=True)
+    agreement = pools.agreement(both)
     return Comparison(
         names=(a.name, b.name),
-        scores={name: _with_unscored(score, a, b, pairs) for name, score in figures.items()},
+        scores={name: _completed(figures[name], both, agreement) for name in names},
         paired_by=by, pairs=len(pairs),
         only_a=len(a.calls) - len(pairs), only_b=len(b.calls) - len(pairs),
-        notes=tuple(_notes(a, b, pairs, different)), seed=seed, _runs=(a, b), _pairs=pairs,
+        notes=(*pools.notes(both, agreement), *_notes(a, b, pairs, different)),
+        seed=seed, pooled=agreement,
+        _runs=(a, b), _pairs=pairs,
     )  # fmt: skip
 
 
-def _with_unscored(
-    score: ScoreDifference, a: RunInBrief, b: RunInBrief, pairs: Iterable[Pair]
-) -> ScoreDifference:
-    """Add which calls have the score in one run only."""
+def _values(before: CallInBrief, after: CallInBrief, name: str) -> Values | None:
+    """Return both values of a score; None without one of them."""
+    was, now = before.value(name), after.value(name)
+    return None if was is None or now is None else shared((was, now))
+
+
+def _same(values: Sequence[Values | None], pairs: Pairs, pools: Pools) -> bool:
+    """Tell whether a score of the retrieval has no difference because there is no other one."""
+    scored = [pair for pair, both in zip(pairs, values, strict=True) if both is not None]
+    is_equal = all(both is None or millionths(both[0]) == millionths(both[1]) for both in values)
+    return bool(scored) and is_equal and all(pools.share(*pair) for pair in scored)
+
+
+def _completed(score: ScoreDifference, pairs: Pairs, agreement: Agreement) -> ScoreDifference:
+    """Add which calls have the score in one run only, and the means without pools."""
+    name = score.name
     lost: Counter[str] = Counter()
     gained = 0
-    for i, j in pairs:
-        before, after = a.calls[i].value(score.name), b.calls[j].value(score.name)
-        if before is not None and after is None:
-            lost[b.calls[j].why_not(score.name)] += 1
-        gained += before is None and after is not None
-    return replace(score, became_unscored=dict(lost.most_common()), became_scored=gained)
+    own: list[Values] = []
+    for before, after in pairs:
+        was, now = before.own(name), after.own(name)
+        if was is not None and now is not None:
+            own.append(shared((was, now)))
+        elif was is not None:
+            lost[after.why_not(name)] += 1
+        gained += was is None and now is not None
+    score = replace(score, became_unscored=dict(lost.most_common()), became_scored=gained)
+    if name not in POOLED or not agreement.calls or not own:
+        return score
+    mean_a, mean_b = (math.fsum(values) / len(own) for values in zip(*own, strict=True))
+    return replace(score, own_mean_a=mean_a, own_mean_b=mean_b)
 
 
 def _made_differently(a: RunInBrief, b: RunInBrief, names: Sequence[str]) -> Iterator[str]:
@@ -475,7 +518,9 @@ HEADINGS = ("score", "A", "B", "B - A", "95 % interval", "p", "Holm p", "up/down
 def cells(score: ScoreDifference) -> list[str]:
     """Write one score's row under `HEADINGS`."""
     interval = score.interval
-    ends = "–" if interval is None else f"[{interval.low:+.3f}, {interval.high:+.3f}]"
+    ends = "same documents" if score.same_documents else "–"
+    if interval is not None:
+        ends = f"[{interval.low:+.3f}, {interval.high:+.3f}]"
     return [
         score.name, decimal(score.mean_a), decimal(score.mean_b),
         decimal(score.difference, sign=True), ends, probability(score.p),

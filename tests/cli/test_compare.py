@@ -167,6 +167,41 @@ def test_a_page_is_written_and_replaced(rag_eval: Command, before: Path, after: 
         assert path.read_bytes() == content
 
 
+def test_the_same_documents_are_no_regression_of_the_retriever(rag_eval: Command) -> None:
+    """In the table, JSON and the gate, values are pooled; the run's own stand beside them."""
+    reset = "To reset the station, hold the blue button for eight seconds."
+    documents = [
+        f"{reset} The reset erases all stored readings. Afterwards it searches for its sensor.",
+        "Wipe the display with a dry cloth. Alcohol turns the plastic white.",
+    ]
+    calls = Path("calls.jsonl")
+    for name, answer in (("a", reset), ("b", "I do not know.")):
+        row = {
+            "question": "How do I reset the station?",
+            "documents": documents,
+            "response": answer,
+        }
+        calls.write_text("".join(f"{json.dumps(row | {'id': f'q{n}'})}\n" for n in range(12)))
+        rag_eval("run", calls, "-o", f"{name}.jsonl", code=0)
+    words = ("compare", "a.jsonl", "b.jsonl", "--format", "json")
+
+    done = rag_eval(*words, "--fail-on-regression", "context_relevance=0", "--fail-on-unclear")
+
+    assert done.code == 0
+    score = json.loads(done.out)["runs"][0]["scores"][0]
+    assert score["name"] == "context_relevance"
+    assert (score["difference"], score["same_documents"]) == (0, True)
+    assert score["own_mean_a"] != score["own_mean_b"]
+    assert "fine: context_relevance: 12 calls with the same documents in both runs" in done.err
+    row_of_figures = next(line for line in done.err.splitlines() if "same documents" in line)
+    assert row_of_figures.split()[0] == "context_relevance"
+    assert "Pooled: in 12 calls" in done.err
+    rag_eval("compare", "a.jsonl", "b.jsonl", "-o", "diff.html", code=0)
+    page = Path("diff.html").read_text(encoding="utf-8")
+    assert ">same documents</td>" in page
+    assert "Pooled: in 12 calls" in page
+
+
 def test_json_and_markdown(rag_eval: Command, before: Path, after: Path) -> None:
     """As the file's name ends, or as --format says; to a file or alone on stdout."""
     done = rag_eval("compare", before, after, "--format", "json")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 import shlex
 import subprocess
@@ -85,13 +86,18 @@ def test_finds_the_planted_faults(done: Demo) -> None:
 
 
 def test_leaves_a_pair_to_compare(rag_eval: Command, tmp_path: Path) -> None:
-    """The same calls without the invented sentence: one repair; the demo may run again."""
+    """The same calls without the invented sentence: one repair, and no score falls.
+
+    The demo may run again.
+    """
     for _ in range(2):
         ran = rag_eval("demo", "--out", tmp_path, code=0)
         assert (ran.err, INVENTED in ran.out) == ("", True)
     pair = tmp_path / "evals.jsonl", tmp_path / "mended.jsonl"
     assert f"rag-eval compare {pair[0]} {pair[1]}\n" in ran.out
     rag_eval("compare", *pair, "--fail-on-regression", "adherence=0.05", code=0)
+    content = json.loads(rag_eval("compare", *pair, "--format", "json", code=0).out)
+    assert {score["losses"] for score in content["runs"][0]["scores"]} == {0}
 
     before, after = map(read, pair)
     assert [row.question for row in before] == [row.question for row in after]
