@@ -1,24 +1,32 @@
 """Comparison of runs: coverage of the intervals by n and method, and time for 999 pairs.
 
 python benchmarks/compare.py [--samples N] [--skip-coverage]
+python benchmarks/compare.py --memory 100000
 
 Coverage is the share of simulated samples whose interval holds the true difference; the aim is .95.
 `used` is the method that `compare` chooses for such a sample, and `bootstrap` the percentile
 bootstrap at every n, as most tools have it. Time is that of 999 pairs of four scores, beside the
 loop over `random.choices` that one would write first.
+
+Memory is that of two files of so many calls whose relevant sentences are all pooled anew.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import random
+import resource
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
 from itertools import starmap
 from operator import sub
+from pathlib import Path
 
-from rag_eval_integrations.evaluations import _paired
+from rag_eval_integrations import RagCall, RagEvaluator
+from rag_eval_integrations.evaluations import _paired, compare
 from rag_eval_integrations.evaluations._paired import RESAMPLES, Values, paired
 
 Sampler = Callable[[random.Random], Values]
@@ -93,11 +101,55 @@ def first_written(scores: list[list[float]], seed: int) -> float:
     return 20 * (time.process_time() - started)
 
 
+def peak(pairs: int) -> None:
+    """Print memory and CPU of comparing two files of equal calls whose labels all differ.
+
+    Forty calls with up to forty documents are judged; the rows are theirs with other ids.
+    """
+    evaluator = RagEvaluator(metrics=["trace", "label_retrieval"])
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder) / f"{name}.jsonl" for name in ("before", "after")]
+        for number, path in enumerate(paths):
+            lines = [relabelled(evaluator, size, number) for size in range(1, 41)]
+            with path.open("w", encoding="ascii") as file:
+                for n in range(pairs):
+                    file.write(f"{lines[n % 40].replace('N0', str(n))}\n")
+        print(f"{pairs:,} pairs, files of {paths[0].stat().st_size / 1e6:.0f} MB each:", flush=True)
+        child = multiprocessing.get_context("spawn").Process(target=compared, args=paths)
+        child.start()
+        child.join()
+
+
+def relabelled(evaluator: RagEvaluator, size: int, number: int) -> str:
+    """Return the row of a call with so many documents, of which other sentences are relevant."""
+    documents = [f"Ferry {n} leaves at nine. It carries forty passengers." for n in range(size)]
+    call = RagCall("When does ferry N0 leave?", documents, "Ferry 0 leaves at nine.", id="N0")
+    row = evaluator.evaluate_sync(call)
+    assert row.labels is not None
+    relevant = tuple(f"{n}{'ab'[number]}" for n in range(0, size, 3))
+    labels = row.labels.model_copy(update={"all_relevant_sentence_keys": relevant})
+    return row.model_copy(update={"labels": labels}).model_dump_json()
+
+
+def compared(before: Path, after: Path) -> None:
+    """Compare two files and print what it took."""
+    comparison = compare(before, after)
+    assert comparison.pooled.calls == comparison.pairs
+    assert comparison.scores["context_relevance"].same_documents
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    print(f"{most:.0f} MB of memory, the whole process (at most 400), all pooled anew; ", end="")
+    print(f"{time.process_time():.0f} s CPU")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
+    parser.add_argument("--memory", type=int, metavar="PAIRS", help="measure this alone")
     parser.add_argument("--samples", type=int, default=500)
     parser.add_argument("--skip-coverage", action="store_true")
     arguments = parser.parse_args()
+    if arguments.memory:
+        peak(arguments.memory)
+        return
     generator, pairs = random.Random(7), _paired.MANY - 1  # the most that are drawn for
     scores = {
         f"score {number}": [(generator.random(), generator.random()) for _ in range(pairs)]
