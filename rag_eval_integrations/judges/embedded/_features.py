@@ -255,6 +255,10 @@ class DocumentRows(NamedTuple):
     columns: tuple[Sequence[float], ...]
     """For each of `SENTENCE_FEATURES` its values of the sentences, in order."""
 
+    def without(self, first: int) -> DocumentRows:
+        """Return the rows without those of the first sentences."""
+        return self._replace(columns=tuple([c[first:] for c in self.columns])) if first else self
+
 
 def document_features(o: Overlap) -> list[DocumentRows]:
     """Compute the rows of each document that has sentences, in order; all numbers are finite."""

@@ -10,6 +10,7 @@ from itertools import chain, compress, groupby
 from math import fsum, sqrt
 from operator import not_
 from string import ascii_lowercase
+from typing import NamedTuple
 
 from rag_eval_integrations._recent import Recent
 from rag_eval_integrations.judges.embedded._features import CallFeatures, call_features
@@ -76,6 +77,9 @@ _BELOW = 0.01
 """How far below the threshold of adherence P(supported) of a sentence that a document contradicts,
 and P(adherent), are at most. A lower limit ranks such responses too low: some are right in gold."""
 
+_HEADER = 2_000
+"""Characters of a header that are read, as many as a model is shown."""
+
 _WORD = re.compile(r"[^\W_]")
 _ENTRY = set(SentenceSupport.model_fields)
 
@@ -138,7 +142,8 @@ def label_call(
 ) -> Labelling:
     """Label one call; the only I/O is reading the coefficients once per process.
 
-    When question, response or documents are clearly not English, `labels` is None and `unscored` is
+    The header of a document counts as part of it, but has no key and is in none of the labels. When
+    question, response or documents are clearly not English, `labels` is None and `unscored` is
     `judge_incapable`; when no document has a letter or digit, it is `no_context`. A call without
     documents or response has labels, which are empty where there is nothing to label.
 
@@ -148,10 +153,9 @@ def label_call(
         read: reads a sentence for comparison; likewise.
     """
     documents, response = call.documents, call.response
-    texts = _by_document(documents)
-    strange = not_covered(
-        call.call.question, call.call.response or "", [" ".join(part[:3]) for part in texts[:10]]
-    )
+    parts = _by_document(call)
+    heads = [" ".join([s.text for s in part.sentences[:3]]) for part in parts[:10]]
+    strange = not_covered(call.call.question, call.call.response or "", heads)
     model = load_model()
     judge = JudgeInfo(name=EmbeddedJudge.name, version=model.version)
     labelling = partial(Labelling, judge=judge, warnings=(WARNING,), flags=(FLAG,))
@@ -162,7 +166,7 @@ def label_call(
         reason = f"the embedded judge supports English only, and not {strange}; "
         reason += "use a judge that asks a model, such as OpenAIModel"
         return labelling(labels=None, unscored="judge_incapable", reason=reason)
-    labels, flags = _labels(asked(call.call), documents, response, texts, words, read)
+    labels, flags = _labels(asked(call.call), parts, response, words, read)
     needed = model.thresholds["adherent"]
     return labelling(labels=labels, flags=(FLAG, *flags), adherence_threshold=needed)
 
@@ -202,19 +206,41 @@ def _is_follow_up(question: str) -> bool:
     return content < 3 or (content < 5 and not _REFERRING.isdisjoint(asked))
 
 
-def _by_document(documents: tuple[Sentence, ...]) -> list[list[str]]:
-    """Group the texts of the sentences by document, from the numbers in their keys."""
-    return [
-        [sentence.text for sentence in part]
-        for _, part in groupby(documents, lambda sentence: sentence.key.rstrip(ascii_lowercase))
-    ]
+class _Document(NamedTuple):
+    """A document that has sentences."""
+
+    number: str
+    header: list[str]
+    """Lines in front of its text, which are read like sentences and have no key."""
+    sentences: list[Sentence]
+
+    @property
+    def texts(self) -> list[str]:
+        """All that is read of it, in order."""
+        return self.header + [sentence.text for sentence in self.sentences]
+
+    @property
+    def sources(self) -> list[str]:
+        """Names of these texts: keys, and the same name for all lines of the header."""
+        header = [f"the header of document {self.number}"] * len(self.header)
+        return header + [sentence.key for sentence in self.sentences]
+
+
+def _by_document(call: SentencizedCall) -> list[_Document]:
+    """Group the sentences by document, from the numbers in their keys, with the headers."""
+    headers = {str(n): d.header[:_HEADER] for n, d in enumerate(call.call.documents) if d.header}
+    documents = []
+    for number, part in groupby(call.documents, lambda s: s.key.rstrip(ascii_lowercase)):
+        lines = headers.get(number, "").splitlines()
+        header = [line for line in lines if _WORD.search(line)]
+        documents.append(_Document(number, header, list(part)))
+    return documents
 
 
 def _labels(
     question: str,
-    documents: tuple[Sentence, ...],
+    documents: list[_Document],
     response: tuple[Sentence, ...],
-    texts: list[list[str]],
     words: Callable[[str], Words],
     read: Callable[[str], Reading],
 ) -> tuple[Labels, list[str]]:
@@ -223,9 +249,13 @@ def _labels(
     A sentence that contradicts a document in a detail is unsupported, and so is the response.
     """
     model = load_model()
+    texts = [document.texts for document in documents]
     features = call_features(question, texts, [sentence.text for sentence in response], words)
+    rows = zip(features.documents, documents, strict=True)
+    features = features._replace(documents=[of.without(len(d.header)) for of, d in rows])
+    keys = [sentence.key for document in documents for sentence in document.sentences]
     by_response = None
-    utilized = [0.0] * len(documents)
+    utilized = [0.0] * len(keys)
     if response:
         by_response, utilized = document_probabilities(
             features.documents, model.relevant, model.utilized
@@ -257,16 +287,18 @@ def _labels(
             verdicts[number] = False
             # Below the limit, and in the order of the probabilities.
             supported[number] = round(most * supported[number], DIGITS)
-    keys = [sentence.key for sentence in documents]
+    sources = list(chain.from_iterable([document.sources for document in documents]))
+    labelled = set(keys)
     entries = []
     for number, (sentence, row) in enumerate(zip(response, features.response, strict=True)):
-        cited = tuple([keys[i] for i in supporting(row.cover)])
+        cited = [sources[i] for i in supporting(row.cover)]
         explanation = explain_support(
             features, number, sentence.text, cited, supported[number], contradicted.get(number)
         )
         entry = {
             "response_sentence_key": sentence.key, "explanation": explanation,
-            "supporting_sentence_keys": cited, "fully_supported": verdicts[number],
+            "supporting_sentence_keys": tuple(filter(labelled.__contains__, cited)),
+            "fully_supported": verdicts[number],
         }  # fmt: skip
         entries.append(trusted(SentenceSupport, entry, _ENTRY))
     alone = "relevant" if response else "relevant_alone"
@@ -376,7 +408,7 @@ def explain_support(
         features: the call's features.
         number: index of the response sentence.
         text: its text.
-        cited: keys of the document sentences that support it.
+        cited: keys of the document sentences, and names of the headers, that support it.
         probability: its P(fully supported).
         contradicted: the detail that a document sentence contradicts.
     """
@@ -385,7 +417,7 @@ def explain_support(
         return EXPLAIN_ABSENCE
     if cited:
         share = fsum(row.cover.gains[: len(cited)])
-        match = f"{share:.0%} of its word weight is in {_some(cited)}"
+        match = f"{share:.0%} of its word weight is in {_some([*dict.fromkeys(cited)])}"
     else:
         match = "no document sentence shares enough of its words"
     content = features.overlap.response[number].bag
