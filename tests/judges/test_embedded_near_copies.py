@@ -50,6 +50,22 @@ EVERYDAY = [
     ("A day pass costs 18 dollars.", "A day pass costs $20.", "20, 18"),
     ("A laptop costs US$600 in the shop.", "A laptop costs US$700 in the shop.", "700, 600"),
     ("Ines leads the night shift.", "Oskar leads the night shift.", "Oskar, Ines"),
+    ("The pier was built in March 1902.", "The pier was built in May 1902.", "May, March"),
+    ("June is the wettest month.", "May is the wettest month.", "May, June"),
+    ("The lease ends on 4 June 2026.", "The lease ends on May 4, 2026.", "May, June"),
+    ("The last tram leaves at 9.30 a.m.", "The last tram leaves at 9.30 p.m.", "pm, am"),
+    ("The last tram leaves at 9.30 p.m.", "The last tram leaves at 9.30 a.m.", "am, pm"),
+    ("The bank opens at 8 a.m. and closes at 5 p.m.",
+     "The bank opens at 8 p.m. and closes at 5 p.m.", "pm, am"),
+    ("Ring between 9 a.m. and 11 a.m.", "Ring between 9 p.m. and 11 p.m.", "pm, am"),
+    ("The play begins at 7 p.m.", "The play begins at 7 in the morning.", "am, pm"),
+    ("The well is behind the barn.", "The well is in front of the barn.", "front, behind"),
+    ("The key is under the mat.", "The key is on the mat.", "on, under"),
+    ("Every seal on the pump is damaged.", "Not a single seal on the pump is damaged.",
+     "not seal, seal"),
+    ("The ticket is valid on Sundays.", "The ticket is no longer valid on Sundays.",
+     "not valid, valid"),
+    ("The hut has a stove.", "The hut lacks a stove.", "not stove, stove"),
 ]  # fmt: skip
 """Document, answer, and the two details that the message names."""
 
@@ -127,6 +143,17 @@ TRUTHS = [
     ("The p-value was .05 in the group.", "The p-value was 0.05 in the group.", "What was it?"),
     ("The kit is sold in the United States.", "The kit is sold in the USA.", "Where?"),
     ("He was born in St. Petersburg in 1901.", "He was born in Saint Petersburg in 1901.", "Who?"),
+    ("The pier was built in May 1902.", "In May 1902 the pier was built.", "When?"),
+    ("The pier was built in March 1902.", "The pier may have been built in March 1902.", "When?"),
+    ("The lease ends on 4 May 2026.", "The lease ends on May 4th, 2026.", "When does it end?"),
+    ("The last tram leaves at 9.30 p.m.", "The last tram leaves at 9:30 pm.", "When?"),
+    ("The play begins at 7 p.m.", "The play begins at 7 in the evening.", "When?"),
+    ("The bank opens at 8 a.m. and closes at 5 p.m.", "The bank closes at 5 p.m.", "When?"),
+    ("The well is in front of the barn.", "In front of the barn is the well.", "Where?"),
+    ("The fuse is behind the panel.", "The fuse is behind the front panel.", "Where?"),
+    ("Not a single seal on the pump is damaged.", "None of the seals on the pump is damaged.", "?"),
+    ("The ticket is no longer valid on Sundays.",
+     "The ticket is not valid on Sundays any more.", "Is it valid?"),
 ]  # fmt: skip
 
 

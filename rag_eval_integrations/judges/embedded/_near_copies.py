@@ -60,15 +60,17 @@ died; increase decrease; increase reduce; rise fall; raise lower; win lose; won 
 bought sold; add remove; allow forbid; allow prohibit; permit forbid; permit prohibit; allow
 forbidden; permit forbidden; enable disable; include exclude; accept reject; connect disconnect;
 arrive depart; lock unlock; manual automatic; direct indirect; landlord tenant; owner tenant; buyer
-seller; employer employee; lender borrower; sender recipient; top bottom; front rear; similar
-different; wide narrow; father mother; common rare; husband wife; optional required; optional
-mandatory; rose fell; grew shrank; indoor outdoor; import export
+seller; employer employee; lender borrower; sender recipient; top bottom; front rear; front back;
+front behind; ahead behind; beside behind; opposite behind; upstairs downstairs; on under; on
+beneath; often rarely; often seldom; always rarely; morning evening; morning night; day night; noon
+midnight; similar different; wide narrow; father mother; common rare; husband wife; optional
+required; optional mandatory; rose fell; grew shrank; indoor outdoor; import export
 """
 _SETS = """
 short: s h m g l c f min sec in am second may march mar sun sat mon jan dec
 conditions: if whether unless might may perhaps could would should
 around: about around approximately roughly nearly almost over under least most up some circa
-denying: avoid avoids avoiding
+denying: avoid avoids avoiding lacks lacking
 copulas: is are was were
 verbs: is was has had did does will can must won wrote made led built sold gave took sent held
  became came went grew ran
@@ -99,7 +101,8 @@ _OPPOSED = {frozenset(map(stem, pair.split())) for pair in _OPPOSITES.split(";")
 _OPPOSED.add(frozenset(("1.0", "last")))
 _DIRECTIONS = set(map(stem, FUNCTION_WORDS.intersection(_OPPOSITES.replace(";", " ").split())))
 _SET = {name: listed(words) for name, words in sections(_SETS).items()}
-_TURNING = _DIRECTIONS | {"am"}
+_TURNING = _DIRECTIONS | {"am", "may"}
+"""Words without weight that may be details."""
 _SHORT = _SET["short"]
 """So written, a word is a unit only after a number, and a date only with a capital."""
 _COUNT = enumerate(_NUMBERS.split(), 1)
@@ -120,6 +123,13 @@ _DROPPED = re.compile(
 )
 """List marks, citations and openers, which say nothing that a document could contradict."""
 _CLOCK = re.compile(r"\b([ap])\.\s?m\b\.?", re.IGNORECASE)
+_NOT_ONE = re.compile(
+    r"\b(?:not (?:a single|one|even(?: a single| one)?)|no (?:longer|single|one))\b", re.I
+)
+"""Phrases that deny the word behind them, as "not" does."""
+_DAYTIME = re.compile(r"(?<=\d) (?:o['’]clock )?in the (?:(morning)|afternoon|evening)\b")
+_MONTHS = "|".join([word.title() for word, of in _CLOSED.items() if of[0] == "month"])
+_MONTH_FIRST = re.compile(rf"\b({_MONTHS})\.? (\d{{1,2}})(?:st|nd|rd|th)?\b(?![:.]\d)")
 _HOW = re.compile(r"\bhow (?:long|much|many|far|often|old|tall|big|high|deep|fast|soon)\b", re.I)
 _SIGNS = str.maketrans({"%": " percent ", "$": " dollar ", "€": " euro ", "£": " gbp ", "°": " "})
 _SIGN_BEFORE = re.compile(r"(?:\b[A-Z]{1,2})?([$€£])\s?(\d[\d.,]*)")
@@ -196,7 +206,9 @@ def read(text: str) -> Reading:
     Numbers, dates, names, directions; whether a word is denied; and where a sentence may be turned.
     """
     text = _CLOCK.sub(r"\1m", _DROPPED.sub(" ", without_markers(text[:_LONGEST])))
-    text = _BARE_POINT.sub("0.", text)
+    text = _BARE_POINT.sub("0.", _NOT_ONE.sub("not", text))
+    text = _DAYTIME.sub(lambda match: " am" if match[1] else " pm", text)
+    text = _MONTH_FIRST.sub(r"\2 \1", text)
     text = _SIGN_BEFORE.sub(r"\2 \1", text).translate(_SIGNS)
     raw = _TOKEN.findall(_GLUED.sub(" ", text))
     tokens: list[Token] = []
@@ -212,7 +224,9 @@ def read(text: str) -> Reading:
                 turns.append(len(tokens))
             continue
         if low in _SHORT and not quantity:
-            date = closed and closed[0] in _DATE_KINDS and word.capital and not first
+            after = raw[position + 1 :][:4]
+            date = closed and closed[0] in _DATE_KINDS and word.capital
+            date = date and (not first or _subject(after) or after[0][0].isdigit())
             closed = closed if date else ("number", "2.0") if low == "second" else None
         quantity = False
         if word.denies:
@@ -444,7 +458,9 @@ def _near(o: Overlap, number: int) -> list[int] | None:
         if len(missing) > _MISSING or len(shared) < min(_SHARED, len(other.bag) - 1):
             continue
         details = {word for word in missing if word in known or _may_be_detail(word, o.idf)}
-        may = details or own.negated != other.negated or not turns <= {*other.stems}
+        # Of "a.m." and "p.m.", only the "m" is a word of both.
+        turned = "m" in own.bag or not turns <= {*other.stems}
+        may = details or turned or own.negated != other.negated
         if not may and not missing and len(own.bag) > _SHARED:
             return None
         if len(missing - details - o.question.bag) <= _SKIPPED and len(near) < _COMPARED:
@@ -488,7 +504,7 @@ def _closest(
         best = min(alignments, key=lambda a: len(a.differences) + a.skipped + a.beyond)
         if not best.differences and best.beyond <= _SKIPPED < best.shared:
             return place, None
-        near_copy = len(best.differences) == 1 and best.skipped <= _SKIPPED
+        near_copy = len({*best.differences}) == 1 and best.skipped <= _SKIPPED
         size = sum([not token.free for token in other.tokens])
         if copy is None and near_copy and best.shared >= min(_SHARED, size - 1) > 0:
             copy = place, best.differences[0]
@@ -507,7 +523,10 @@ def _is_error(
     if detail.kind in ("negation", "opposite"):
         if own.words & _SET["conditions"] != other.words & _SET["conditions"]:
             return False
-    elif mine & other.keys or theirs & own.keys or mine <= asked.keys:
+    elif mine <= asked.keys or (
+        # A sentence may hold "am" and "pm", each with an hour of its own.
+        detail.kind != "clock" and (mine & other.keys or theirs & own.keys)
+    ):
         return False
     if detail.kind == "number":
         x, y = float(detail.own[0].key), float(detail.other[0].key)
