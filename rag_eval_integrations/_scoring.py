@@ -18,6 +18,7 @@ from rag_eval_integrations.errors import ConfigurationError, JudgeError
 from rag_eval_integrations.judges.suspicion import Suspicion
 from rag_eval_integrations.metrics import CallMetric, LabelMetric, Measured, Metric
 from rag_eval_integrations.metrics.metric import as_promised
+from rag_eval_integrations.metrics.trace.formulas import NOTHING_RETRIEVED
 from rag_eval_integrations.models import ModelBase
 from rag_eval_integrations.records import (
     By,
@@ -160,7 +161,8 @@ def nothing_to_judge(call: SentencizedCall) -> tuple[UnscoredCode, str] | None:
         return "empty_response", f"the call has {response}"
     if not call.documents:
         documents = "no documents" if not call.call.documents else "only empty documents"
-        return "no_context", f"the call has {documents}"
+        why = NOTHING_RETRIEVED if call.call.earlier else f"the call has {documents}"
+        return "no_context", why
     if not call.call.question.strip():
         return "no_question", "the call has no question"
     return None
@@ -169,12 +171,16 @@ def nothing_to_judge(call: SentencizedCall) -> tuple[UnscoredCode, str] | None:
 def about_reference(call: SentencizedCall, reference: SentencizedCall) -> SentencizedCall:
     """Make the call of which a judge labels the reference: it stands where the response did.
 
+    Documents of earlier turns are left out: recall is the retriever's.
+
     Args:
         call: the call with its sentences. Those of its documents keep their keys.
         reference: the reference, split as the response of a call.
     """
-    sentences = Sentences(documents=call.documents, response=reference.response)
-    recorded = call.call.sentences is not None
+    documents = call.of_this_turn().documents
+    sentences = Sentences(documents=documents, response=reference.response)
+    # Documents that are left out make it another call than one with this response.
+    recorded = call.call.sentences is not None or call.call.earlier
     asked = {
         "response": call.call.reference,
         "reference": None,
@@ -312,8 +318,8 @@ def evaluation_of(
         capture=source.capture, started_at=source.started_at, scores=Scores(scores),
         labels=labelling.labels, sentences=call.sentences,
         document_ids=tuple(d.id for d in source.documents),
-        document_headers=headers if any(headers) else (), relevant_ids=source.relevant_ids,
-        judge=labelling.judge,
+        document_headers=headers if any(headers) else (), earlier=source.earlier,
+        relevant_ids=source.relevant_ids, judge=labelling.judge,
         fingerprint=fingerprint, usage=usage, flags=flags, error=first,
     )  # fmt: skip
 

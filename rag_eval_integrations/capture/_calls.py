@@ -135,6 +135,8 @@ class Context(NamedTuple):
     source: DocumentsFrom
     unused: Sequence[Snapshot]
     """Retrieved, but never in the prompt."""
+    earlier: int = 0
+    """How many of the documents, the last ones, earlier turns retrieved."""
 
 
 def to_call(
@@ -178,7 +180,8 @@ def to_call(
         label: the user's id of the call; empty for the default.
         traces: a field of `Capture`.
     """
-    documents, source, unused = context
+    documents, source, unused, number = context
+    earlier = tuple(range(len(documents) - number, len(documents)))
     # One look at all texts together takes 6,000 instructions for two documents; 18 calls that
     # looked at one text each took 24,000.
     texts = [question, response, reference, app, label, run_id, *tags, *retrievers]
@@ -217,10 +220,12 @@ def to_call(
         "app": app,
         "sentences": None,
         "relevant_ids": None,
+        "earlier": earlier,
     }
     if not label:
         shown = [(seen.header, seen.text) for seen in documents]
-        key = content["row_key"] = row_key_of(question, shown, response, reference, history)
+        key = row_key_of(question, shown, response, reference, history, earlier)
+        content["row_key"] = key
         content["id"] = key[:16]
     return trusted(RagCall, content, _CALL_FIELDS)
 
@@ -303,6 +308,17 @@ def left_out(retrieved: Sequence[Snapshot], shown: Sequence[Snapshot]) -> list[S
         if number[document.text] > len(there := by_text.get(document.text, ()))
         and not any(same_id(document, other) for other in there)
     ]
+
+
+def with_earlier(context: Context, older: Sequence[Snapshot]) -> Context:
+    """Put what earlier turns retrieved and the model was shown again behind this turn's documents.
+
+    What this turn retrieved again is this turn's, wherever it was shown.
+    """
+    again = [seen for seen in context.unused if not left_out([seen], older)]
+    own = distinct([*context.documents, *again])
+    shown, unused = distinct([*own, *older]), left_out(context.unused, again)
+    return context._replace(documents=shown, unused=unused, earlier=len(shown) - len(own))
 
 
 # --- Calls in flight, limited in number and age

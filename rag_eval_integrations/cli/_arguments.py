@@ -237,8 +237,8 @@ class RunOptions(EvaluationsOutput, Scoring):
     )
     field_map: list[str] | None = _input(
         "Field of the calls that holds a question, documents, response, reference, id, "
-        "history or relevant_ids under another NAME; a.b is b inside of a, or of every item of "
-        "the list a; repeatable, also for documents in several fields.",
+        "history, earlier or relevant_ids under another NAME; a.b is b inside of a, or of every "
+        "item of the list a; repeatable, also for documents in several fields.",
         "--map",
         metavar="FIELD=NAME",
     )

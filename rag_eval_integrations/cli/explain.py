@@ -15,7 +15,7 @@ from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.judges import _prompt as prompt
 from rag_eval_integrations.judges.llm import prompts_of
 from rag_eval_integrations.records import By, Evaluation, Score
-from rag_eval_integrations.records._shown import STATES
+from rag_eval_integrations.records._shown import EARLIER, STATES
 
 _MOST_IDS = 1_000
 """Ids that are kept for a message."""
@@ -121,6 +121,9 @@ def _labels(evaluation: Evaluation) -> Iterator[str]:
         yield "No labels"
         return
     yield "Labels"
+    if evaluation.earlier:
+        numbers = ", ".join(map(str, evaluation.earlier))
+        yield f"Document {numbers} is {EARLIER}: R, U and T of the scores leave it out"
     for letter, what, keys in (
         ("R", "relevant", labels.all_relevant_sentence_keys),
         ("U", "used", labels.all_utilized_sentence_keys),

@@ -24,7 +24,15 @@ from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.records._json import NAMES
 
 REQUIRED = ("question", "documents", "response")
-OPTIONAL = ("reference", "id", "history", "relevant_ids", "document_ids", "metadata")
+OPTIONAL = (
+    "reference",
+    "id",
+    "history",
+    "earlier",
+    "relevant_ids",
+    "document_ids",
+    "metadata",
+)
 
 _TOOLS = (
     ("ragas", {

@@ -267,6 +267,16 @@ def ids_from(value: object, where: str) -> list[Any] | None:
     return [id_from(label) for label in ids]
 
 
+def numbers_from(value: object, where: str) -> list[Any]:
+    """Read a list of documents' numbers, also one in a cell; the record refuses other items.
+
+    Raises:
+        InputError: it is not a list.
+    """
+    is_empty = value is None or (isinstance(value, str) and not value.strip())
+    return [] if is_empty else _items(value, where, "numbers of documents, such as [2, 3]")
+
+
 def id_from(value: Any) -> Any:
     """Write a whole number as an id; a column of pandas with a gap has floats: 1.0 is `1`.
 

@@ -41,6 +41,7 @@ from rag_eval_integrations.dataset._values import (
     messages_in,
     metadata_from,
     named_ids,
+    numbers_from,
     object_in,
     plain,
     said_from,
@@ -442,6 +443,7 @@ _READERS: Mapping[str, Callable[[object, str], object]] = {
     "reference": _reference_from,
     "id": lambda value, where: None if value == "" else value,
     "history": turns_from,
+    "earlier": numbers_from,
     "relevant_ids": ids_from,
     "metadata": metadata_from,
 }

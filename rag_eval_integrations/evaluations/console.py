@@ -18,7 +18,8 @@ from rich.text import Text
 from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.evaluations._paired import DERIVED
 from rag_eval_integrations.records import Evaluation, Score, Sentence
-from rag_eval_integrations.records._shown import STATES, states_of, unsupported, uses_of
+from rag_eval_integrations.records._shown import EARLIER, STATES, states_of, unsupported, uses_of
+from rag_eval_integrations.sentences import document_number
 
 # --- The common style of tables
 
@@ -157,12 +158,15 @@ def call_details(evaluation: Evaluation) -> Group:
     documents = _grid()
     uses = uses_of(labels)
     names = {str(place): name for place, name in enumerate(evaluation.document_ids)}
+    earlier = set(map(str, evaluation.earlier))
     before = ""
     for sentence in evaluation.sentences.documents:
         number = sentence.key.rstrip(ascii_lowercase)
         if number != before:
             before = number
             name = plain(names.get(number) or "", 60)
+            if number in earlier:
+                name = " ".join(filter(None, (name, f"({EARLIER})")))
             documents.add_row("", Text(plain(number), style="bold"), "", Text(name, style="bold"))
         _add_sentence(documents, uses.get(sentence.key, ""), sentence)
     if is_missed(evaluation):
@@ -184,10 +188,17 @@ def call_details(evaluation: Evaluation) -> Group:
 
 
 def is_missed(evaluation: Evaluation) -> bool:
-    """Return whether documents were retrieved, and none of their sentences is relevant."""
+    """Return whether this turn retrieved documents, and none of their sentences is relevant."""
     labels = evaluation.labels
-    retrieved = bool(evaluation.sentences.documents)
-    return retrieved and labels is not None and not labels.all_relevant_sentence_keys
+    if labels is None:
+        return False
+
+    def of_this_turn(keys: Iterable[str]) -> bool:
+        """Tell whether a key is of a document that this turn retrieved."""
+        return any(document_number(key) not in evaluation.earlier for key in keys)
+
+    retrieved = of_this_turn(sentence.key for sentence in evaluation.sentences.documents)
+    return retrieved and not of_this_turn(labels.all_relevant_sentence_keys)
 
 
 def calls_overview(evaluations: Iterable[Evaluation]) -> Table:

@@ -7,7 +7,7 @@ The terminal, HTML, Markdown, CSV and JSON say the same because all of them read
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -472,14 +472,15 @@ class _Retrieval:
     """Sum of the ranks, from 1, of their first relevant documents."""
 
     def add(self, evaluation: Evaluation, labels: Labels) -> None:
-        """Count the relevant and used documents of a call, by rank."""
-        sentences = evaluation.sentences.documents
+        """Count the relevant and used documents that a call's own turn retrieved, by rank."""
+        sentences, earlier = evaluation.sentences.documents, evaluation.earlier
         keys = {sentence.key for sentence in sentences}
         relevant = _numbers(keys.intersection(labels.all_relevant_sentence_keys))
         used = _numbers(keys.intersection(labels.all_utilized_sentence_keys))
         # An empty document has no sentence, and a row of another program perhaps no ids.
         last = max({-1, *relevant, *used, *_numbers(s.key for s in sentences[-1:])})
-        documents = max(last + 1, len(evaluation.document_ids))
+        documents = max(last + 1, len(evaluation.document_ids)) - len(earlier)
+        relevant, used = _ranks(relevant, earlier), _ranks(used, earlier)
         if relevant:
             self.hits += 1
             self.first += min(relevant) + 1
@@ -507,6 +508,11 @@ class _Retrieval:
                 for rank in range(len(self.calls))
             ),
         )  # fmt: skip
+
+
+def _ranks(numbers: set[int], earlier: Sequence[int]) -> set[int]:
+    """Return the ranks, from 0, of documents among those that are not of earlier turns."""
+    return {n - bisect_left(earlier, n) for n in numbers if n not in earlier}
 
 
 def _numbers(keys: Iterable[str]) -> set[int]:

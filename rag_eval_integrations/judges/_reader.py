@@ -319,11 +319,13 @@ class ReaderJudge(JudgeBase):
             reads, most, unread = self._read(call, stop)
             for number, p in chain.from_iterable(read.alone for read in reads):
                 used[number] = max(used[number], p)  # what carries another sentence alone was used
+            own = [sentence.key for sentence in call.of_this_turn().documents]
+            relevant, used = _of(own, keys, relevant), _of(own, keys, used)
             known = {
-                "all_relevant_sentence_keys": _likeliest(keys, relevant),
-                "all_utilized_sentence_keys": _likeliest(keys, used),
-                "relevant_probabilities": _rounded(keys, relevant),
-                "utilized_probabilities": _rounded(keys, used),
+                "all_relevant_sentence_keys": _likeliest(own, relevant),
+                "all_utilized_sentence_keys": _likeliest(own, used),
+                "relevant_probabilities": _rounded(own, relevant),
+                "utilized_probabilities": _rounded(own, used),
                 "estimates": {},
             }
         elif words is None:
@@ -346,9 +348,10 @@ class ReaderJudge(JudgeBase):
         wrong = [entry.response_sentence_key for entry in entries if not entry.fully_supported]
         unsupported = f"unsupported are {', '.join(wrong)}." if wrong else "all supported."
         count = len(known["all_relevant_sentence_keys"])
+        found = len(known["relevant_probabilities"])
         known |= {
-            "relevance_explanation": f"By {maker}: {count} of {len(keys)} document sentences "
-            "are relevant.",
+            "relevance_explanation": f"By {maker}: {count} of {found} document sentences are "
+            "relevant.",
             "overall_supported_explanation": f"By {self._support.name}: {unsupported}",
             "overall_supported": not wrong,
             "sentence_support_information": tuple(entries),
@@ -526,6 +529,12 @@ def _check(given: Mapping[str, Any]) -> None:
 def _rounded(keys: Sequence[str], probabilities: Sequence[float]) -> dict[str, float]:
     """Give each key its probability, rounded."""
     return {key: round(p, DIGITS) for key, p in zip(keys, probabilities, strict=True)}
+
+
+def _of(own: Sequence[str], keys: Sequence[str], values: Sequence[float]) -> list[float]:
+    """Return the values of some of the keys."""
+    by_key = dict(zip(keys, values, strict=True))
+    return [by_key[key] for key in own]
 
 
 def _likeliest(keys: Sequence[str], probabilities: Sequence[float]) -> tuple[str, ...]:

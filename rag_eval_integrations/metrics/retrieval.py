@@ -12,7 +12,12 @@ from pydantic import JsonValue
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.metrics.metric import CallMetric, LabelMetric
-from rag_eval_integrations.metrics.trace.formulas import support_evidence, supported_fraction
+from rag_eval_integrations.metrics.trace.formulas import (
+    NOTHING_RETRIEVED,
+    of_this_turn,
+    support_evidence,
+    supported_fraction,
+)
 from rag_eval_integrations.records import (
     By,
     Document,
@@ -108,8 +113,9 @@ class Retrieval(CallMetric):
     divides by k even if fewer documents were retrieved, and `map@k` by the number of all relevant
     documents. No judge is asked.
 
-    The ranking is the order of `call.documents`. A document that occurs again does not count: later
-    ones move up, and k counts distinct documents. With no document retrieved all scores are 0.
+    The ranking is the order of `call.documents`, without those of earlier turns (`call.earlier`). A
+    document that occurs again does not count: later ones move up, and k counts distinct documents.
+    With no document retrieved all scores are 0.
 
     A score is unscored, never 0, if `relevant_ids` is None (`missing_param`) or empty
     (`no_relevant`), if one of the documents that it needs has nothing to be matched by
@@ -183,7 +189,7 @@ class Retrieval(CallMetric):
         if _is_unseen(call):
             return self.unscored("no_context", "the capture did not see what was retrieved", by)
         cuts = self.k if isinstance(self.k, tuple) else ()
-        ranking = self._ranking(call.documents, max(cuts))
+        ranking = self._ranking(call, max(cuts))
         columns = [self._cut(ranking, gold, cut, by) for cut in cuts]
         return tuple([score for row in zip(*columns, strict=True) for score in row])
 
@@ -222,10 +228,12 @@ class Retrieval(CallMetric):
         # A text of white space has nothing to be matched by.
         return gold if self.match == "id" else filter(None, map(_normalised, gold))
 
-    def _ranking(self, documents: Sequence[Document], most: int) -> _Ranking:
-        """Name the distinct documents up to the first that has no name."""
+    def _ranking(self, call: RagCall, most: int) -> _Ranking:
+        """Name the distinct documents of this turn up to the first that has no name."""
         names: dict[str, None] = {}
-        for number, document in enumerate(documents):
+        for number, document in enumerate(call.documents):
+            if number in call.earlier:
+                continue
             if len(names) == most:
                 break
             name = self._name(document)
@@ -262,11 +270,11 @@ def _reason(ranks: Sequence[int], total: int, retrieved: int, k: int) -> str:
 
 
 def _is_unseen(call: RagCall) -> bool:
-    """Whether there are no documents because a capture saw none, not because none was found."""
+    """Whether a turn has no documents because a capture saw none, not because none was found."""
     capture = call.capture
-    if call.documents or capture is None:
+    if len(call.documents) > len(call.earlier) or capture is None:
         return False
-    seen = capture.documents_from != "none" or capture.retrievers
+    seen = capture.retrievers or (capture.documents_from != "none" and not call.earlier)
     return capture.status != "ok" or not seen
 
 
@@ -306,8 +314,8 @@ class LabelRetrieval(LabelMetric):
     the discount log2(rank + 1); if none is relevant, every order is as good, and it is unscored
     (`no_relevant`). A number of relevant sentences is no gain: it would favour long documents.
 
-    Each is in [0, 1], 1 is best. Without labels, such as for a call without documents, all are
-    unscored for the judge's reason.
+    Documents of earlier turns are left out. Each is in [0, 1], 1 is best. Without labels, such as
+    for a call without documents, all are unscored for the judge's reason.
 
     Source: trec_eval's `set_P`, `recip_rank` and `ndcg`, on the labelled documents alone.
     """
@@ -319,26 +327,31 @@ class LabelRetrieval(LabelMetric):
         """Score one call from a judge's labelling.
 
         Args:
-            call: the call with its keyed sentences; its documents are the ranking, best first.
+            call: the call with its keyed sentences; this turn's documents are the ranking, best
+                first.
             labelling: the judge's labels; without labels, every score is unscored.
             by: provenance for the scores.
 
         Returns:
             One score per name in `names`, in order.
         """
-        labels, total = labelling.labels, len(call.call.documents)
-        if labels is None or not total:
-            return self._without_labels(labelling, by, "no_context", "the call has no documents")
+        labels, earlier = labelling.labels, call.call.earlier
+        numbers = [n for n in range(len(call.call.documents)) if n not in earlier]
+        total, turn = len(numbers), " of this turn" if earlier else ""
+        if labels is not None:
+            call, labels = of_this_turn(call, labels)
+        if labels is None or not total or (earlier and not call.documents):
+            why = NOTHING_RETRIEVED if earlier else "the call has no documents"
+            return self._without_labels(labelling, by, "no_context", why)
         relevant = {document_number(key) for key in labels.all_relevant_sentence_keys}
-        ranks = [number + 1 for number in range(total) if number in relevant]
+        ranks = [rank for rank, number in enumerate(numbers, 1) if number in relevant]
         evidence: dict[str, JsonValue] = {
             "relevant_ranks": list(ranks),
-            "documents_without_relevant": [n for n in range(total) if n not in relevant],
+            "documents_without_relevant": [n for n in numbers if n not in relevant],
         }
         made = _Maker(by, labelling.warnings, total, evidence)
-        share = (
-            f"{len(ranks)} of {total} documents {'has' if len(ranks) == 1 else 'have'} a sentence"
-        )
+        have = "has" if len(ranks) == 1 else "have"
+        share = f"{len(ranks)} of {total} documents{turn} {have} a sentence"
         scores = [
             made.score(
                 "document_precision",

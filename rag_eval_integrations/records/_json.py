@@ -278,6 +278,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "relevant_ids": ("relevant_ids", "reference_context_ids"),
     "document_ids": ("document_ids", "retrieved_context_ids"),
     "history": ("history", "chat_history"),
+    "earlier": ("earlier",),
     "id": ("id",),
     "metadata": ("metadata",),
 }  # fmt: skip

@@ -26,6 +26,9 @@ _OF_A_REASON = 400
 LEXICAL = "lexical_estimate"
 """Flag of an evaluation whose judge compared words, and asked no model."""
 
+EARLIER = "from an earlier turn"
+"""Beside a document that an earlier turn retrieved."""
+
 Score = Any
 """A `records.Score`, whose module imports this one."""
 Evaluation = Any
@@ -101,6 +104,9 @@ def evaluation_text(evaluation: Evaluation) -> str:
         words = "as above" if same else one_line(score.reason or "", _ON_ONE_LINE)
         reason = f"  {words}" if score.reason else ""
         lines.append(f"  {one_line(name):{width}}  {_verdict(score)}{reason}")
+    if evaluation.earlier:
+        numbers = ", ".join(map(str, evaluation.earlier))
+        lines.append(f"  {EARLIER}: document {one_line(numbers, _ON_ONE_LINE)}")
     lines += [f"  diagnosis  {problem}" for problem in _problems(evaluation)]
     return "\n".join([*lines, f"  {_makers(evaluation)}"])
 
@@ -295,8 +301,10 @@ def _sentences(evaluation: Evaluation) -> Iterator[tuple[str, int]]:
     for sentence in evaluation.sentences.documents:
         number = sentence.key.rstrip(ascii_lowercase)
         if number != before:
-            name = names.get(int(number)) if number.isdecimal() and len(number) < 9 else None
+            place = int(number) if number.isdecimal() and len(number) < 9 else -1
+            name = names.get(place)
             known = f" ({text(name, 60)})" if name else ""
+            known += f" {EARLIER}" if place in evaluation.earlier else ""
             yield f"<p><b>Document {text(number, 20)}{known}:</b> ", 0
             before = number
         yield _marked(sentence, uses.get(sentence.key, "")), 1

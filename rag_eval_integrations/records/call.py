@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from json.encoder import encode_basestring_ascii as _quoted
 from numbers import Integral
+from string import ascii_lowercase
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
 
-from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    JsonValue,
+    ValidationInfo,
+    model_validator,
+)
 
-from rag_eval_integrations.records._json import JsonObject, Record, Text
+from rag_eval_integrations.records._json import Count, JsonObject, Record, Text
 
 CaptureStatus = Literal["ok", "error", "aborted", "interrupted"]
 DocumentsFrom = Literal["prompt", "dataflow", "retriever", "none"]
@@ -258,12 +267,27 @@ def _no_empty_id(name: str) -> str:
     return name
 
 
+def _numbers_of_documents(numbers: tuple[int, ...], info: ValidationInfo) -> tuple[int, ...]:
+    """Return numbers in order, each once; refuse one that no document has."""
+    documents = info.data.get("documents")
+    if documents is not None and any(number >= len(documents) for number in numbers):
+        raise ValueError(f"should be numbers of the {len(documents)} documents, counted from 0")
+    return tuple(sorted(set(numbers)))
+
+
+DocumentNumbers = Annotated[
+    tuple[Count, ...], _list_of("numbers of documents"), AfterValidator(_numbers_of_documents)
+]
+"""Numbers of documents, from 0, ascending, each once."""
+
+
 def row_key_of(
     question: str,
     documents: Iterable[tuple[str | None, str]],
     response: str | None,
     reference: str | None = None,
     history: Sequence[Turn] = (),
+    earlier: Sequence[int] = (),
 ) -> str:
     """Work out `RagCall.row_key`, 64 hex digits, from the texts that it depends on.
 
@@ -275,19 +299,22 @@ def row_key_of(
         response: the response.
         reference: the expected response.
         history: the earlier turns.
+        earlier: numbers of the documents of earlier turns, ascending.
     """
     # The same text as `json.dumps` writes for these values as lists, ASCII only and without
     # spaces. Capture may work a key out for every call: for 400 characters that took 62,000
     # instructions by way of `dumps`, and takes 37,000 with strings encoded one by one, of which
     # the hash is 17,500.
-    # Without headers the key is that of the time before there were any.
+    # Without headers, or documents of earlier turns, the key is that of the time before there were
+    # any.
     texts = []
     for header, text in documents:
         texts.append(f"[{_quoted(header)},{_quoted(text)}]" if header else _quoted(text))
     answer = "null" if response is None else _quoted(response)
     wanted = "null" if reference is None else _quoted(reference)
     turns = ",".join([f"[{_quoted(turn.role)},{_quoted(turn.content)}]" for turn in history])
-    content = f"[{_quoted(question)},[{','.join(texts)}],{answer},{wanted},[{turns}]]"
+    again = f",[{','.join(map(str, earlier))}]" if earlier else ""
+    content = f"[{_quoted(question)},[{','.join(texts)}],{answer},{wanted},[{turns}]{again}]"
     return hashlib.sha256(content.encode("ascii")).hexdigest()
 
 
@@ -326,6 +353,10 @@ class RagCall(Record):
     ] = None
     """Ids of the documents that are relevant to the question, known beforehand (gold), for the
     metric `Retrieval`; None where they are not known, empty where no document is relevant."""
+    earlier: Annotated[DocumentNumbers, Field(exclude_if=operator.not_)] = ()
+    """Numbers, from 0, of the documents that earlier turns retrieved and the model was shown again.
+    Capture puts them behind this turn's. Relevance, utilization, completeness and the metrics of
+    retrieval leave them out; support counts them."""
 
     if TYPE_CHECKING:
         # What is accepted is wider than what is kept; type checkers are told so here.
@@ -344,6 +375,7 @@ class RagCall(Record):
             app: str | None = None,
             sentences: Sentences | None = None,
             relevant_ids: Iterable[str | int] | None = None,
+            earlier: Iterable[int] = (),
         ) -> None: ...
 
     @model_validator(mode="before")
@@ -367,13 +399,16 @@ class RagCall(Record):
     def row_key(self) -> str:
         """The row's identity: sha256 of its canonical content, 64 hex digits.
 
-        Content is what is judged: question, documents' headers and texts, response, reference and
-        history. Labels and circumstances (id, metadata, document ids and scores, capture, time) are
-        left out, so that the same call captured twice, or read from two files, has the same key.
+        Content is what is judged: question, documents' headers and texts, response, reference,
+        history and `earlier`. Labels and circumstances (id, metadata, document ids and scores,
+        capture, time) are left out, so that the same call captured twice, or read from two files,
+        has the same key.
         `relevant_ids` are left out, too: no judge is shown them.
         """
         documents = [(document.header, document.text) for document in self.documents]
-        return row_key_of(self.question, documents, self.response, self.reference, self.history)
+        return row_key_of(
+            self.question, documents, self.response, self.reference, self.history, self.earlier
+        )
 
 
 class SentencizedCall(Record):
@@ -396,6 +431,15 @@ class SentencizedCall(Record):
         `sentences.response` has the others, too: those of a list of sources.
         """
         return self.sentences.claims
+
+    def of_this_turn(self) -> SentencizedCall:
+        """Return the call without the sentences of documents that earlier turns retrieved."""
+        if not self.call.earlier:
+            return self
+        earlier = set(map(str, self.call.earlier))
+        own = [s for s in self.documents if s.key.rstrip(ascii_lowercase) not in earlier]
+        sentences = self.sentences.model_copy(update={"documents": tuple(own)})
+        return self.model_copy(update={"sentences": sentences})
 
 
 @dataclass(slots=True, eq=False)

@@ -27,7 +27,7 @@ from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.errors import InputError, SchemaError
 from rag_eval_integrations.records import _shown
 from rag_eval_integrations.records._json import Count, JsonObject, Record, Text, shown
-from rag_eval_integrations.records.call import Capture, Document, Sentences, Turn
+from rag_eval_integrations.records.call import Capture, Document, DocumentNumbers, Sentences, Turn
 from rag_eval_integrations.records.labels import JudgeInfo, Labels, Probability, UnscoredCode, Usage
 
 EVALS_SCHEMA = 2
@@ -369,6 +369,8 @@ class Evaluation(Record):
     document_headers: tuple[Text | None, ...] = ()
     """One per document, in order; None for a document without a header, and empty where none has
     one. Judges are shown them."""
+    earlier: DocumentNumbers = ()
+    """The call's: numbers of the documents of earlier turns."""
     relevant_ids: tuple[Text, ...] | None = None
     """The call's: ids of the relevant documents, known beforehand; None where they are not known.
     Retrieval scores were made with them, and an evaluation is not reused for others."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from rag_eval_integrations._visible import counted, one_line
 from rag_eval_integrations.records import Evaluation, Labels, Score, Sentence
-from rag_eval_integrations.records._shown import STATES, bad_scores, states_of, uses_of
+from rag_eval_integrations.records._shown import EARLIER, STATES, bad_scores, states_of, uses_of
 from rag_eval_integrations.report._page import drawn, flag_words, shown
 
 View = dict[str, Any]
@@ -171,6 +171,7 @@ def _documents(evaluation: Evaluation) -> Iterator[View]:
     for sentence in evaluation.sentences.documents:
         by_number.setdefault(sentence.key.rstrip(ascii_lowercase), []).append(sentence)
     names = {str(number): name for number, name in enumerate(evaluation.document_ids)}
+    earlier = set(map(str, evaluation.earlier))
     for number, sentences in by_number.items():
         listed: list[list[str]] = []
         end: int | None = 0
@@ -183,17 +184,24 @@ def _documents(evaluation: Evaluation) -> Iterator[View]:
         yield {
             "number": shown(number),
             "name": shown(names.get(number) or ""),
-            "note": _note([state for _, state, *_ in listed], evaluation.labels is not None),
+            "note": _note(
+                [state for _, state, *_ in listed],
+                evaluation.labels is not None,
+                earlier=number in earlier,
+            ),
             "sentences": listed,
         }
 
 
-def _note(states: Sequence[str], labelled: bool) -> str:
+def _note(states: Sequence[str], labelled: bool, *, earlier: bool) -> str:
     """Say how many sentences of a document are relevant and used.
 
-    Only their number without labels; `empty` without sentences.
+    Only their number without labels; `empty` without sentences. One of an earlier turn is said to
+    be that.
     """
     count = counted(len(states), "sentence")
+    if earlier:  # whether it is relevant counts nowhere, and not every judge says it
+        return f"{EARLIER}, {_note(states, any(states), earlier=False)}"
     if not states or not labelled:
         return count if states else "empty"
     if not any(states):

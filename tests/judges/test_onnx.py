@@ -411,6 +411,26 @@ def test_a_retrieval_without_a_response_has_relevance_alone(tmp_path: Path, nli:
     assert labels.all_utilized_sentence_keys == ()
 
 
+@pytest.mark.parametrize("second", [True, False], ids=["second", "words"])
+def test_documents_of_earlier_turns_change_no_relevance(
+    tmp_path: Path, nli: Path, second: bool
+) -> None:
+    """The labels of what this turn retrieved are those that it has alone; support counts all."""
+    encoder = tiny.cross_encoder(tmp_path / "r", WORDS) if second else None
+    judge = OnnxJudge(nli, relevance=encoder)
+    again = [DOCUMENTS[0], GOOD, *FILLER]
+    numbers = range(1, 1 + len(again))
+    later = RagCall(QUESTION, [DOCUMENTS[1], *again], GOOD, earlier=numbers)
+
+    first = labels_of(judge, call(GOOD, DOCUMENTS[1:]))
+    fifth = labels_of(judge, sentencize(later, Punkt()))
+
+    assert fifth.relevant_probabilities == first.relevant_probabilities
+    assert fifth.all_relevant_sentence_keys == first.all_relevant_sentence_keys
+    assert fifth.utilized_probabilities.keys() == {"0a", "0b"}
+    assert fifth.supported_probabilities["a"] > first.supported_probabilities["a"]
+
+
 # --- Failures are data, mistakes raise at construction
 
 

@@ -31,7 +31,7 @@ from rag_eval_integrations.records import Usage, from_line, to_line
 from rag_eval_integrations.records.score import EVALS_SCHEMA_FILE
 
 GOLD = st.none() | st.lists(st.sampled_from(["a", "b", "1"]), max_size=2)
-calls = records(RagCall, relevant_ids=GOLD)
+calls = records(RagCall, relevant_ids=GOLD, earlier=st.just(()))
 
 
 @given(call=calls)

@@ -166,7 +166,12 @@ def label_call(
         reason = f"the embedded judge supports English only, and not {strange}; "
         reason += "use a judge that asks a model, such as OpenAIModel"
         return labelling(labels=None, unscored="judge_incapable", reason=reason)
-    labels, flags = _labels(asked(call.call), parts, response, words, read)
+    question = asked(call.call)
+    labels, flags = _labels(question, parts, response, words, read)
+    if call.call.earlier:
+        # The weights of words are the call's: documents of earlier turns would change them.
+        own, _ = _labels(question, _by_document(call.of_this_turn()), response, words, read)
+        labels = labels.model_copy(update=_of_retrieval(own, labels))
     needed = model.thresholds["adherent"]
     return labelling(labels=labels, flags=(FLAG, *flags), adherence_threshold=needed)
 
@@ -330,6 +335,22 @@ def _labels(
     doubtful = any(row.spread > SPREAD_LIMIT for row in features.response)
     flags = [*([CONTRADICTED] if contradicted else []), *([SPREAD] if doubtful else [])]
     return labels, flags
+
+
+_OF_RETRIEVAL = (
+    "relevance_explanation",
+    "all_relevant_sentence_keys",
+    "all_utilized_sentence_keys",
+    "relevant_probabilities",
+    "utilized_probabilities",
+)
+
+
+def _of_retrieval(own: Labels, every: Labels) -> dict[str, object]:
+    """Return what is said of the use of this turn's documents, beside the estimate of adherence."""
+    adherence = {name: e for name, e in (every.estimates or {}).items() if name == "adherence"}
+    fields = {name: getattr(own, name) for name in _OF_RETRIEVAL}
+    return {**fields, "estimates": {**(own.estimates or {}), **adherence}}
 
 
 _POSSIBLE, _SURE = 0.15, 0.6

@@ -160,6 +160,22 @@ class Counts:
     """Variance of |U|, likewise."""
 
 
+NOTHING_RETRIEVED = "nothing was retrieved in this turn"
+"""Why a call with documents of earlier turns alone has no score of retrieval."""
+
+
+def of_this_turn(call: SentencizedCall, labels: Labels) -> tuple[SentencizedCall, Labels]:
+    """Leave out the sentences of documents that earlier turns retrieved, and what names them."""
+    earlier = call.call.earlier
+    if not earlier:
+        return call, labels
+    lists = {
+        name: tuple([key for key in getattr(labels, name) if document_number(key) not in earlier])
+        for name in ("all_relevant_sentence_keys", "all_utilized_sentence_keys")
+    }
+    return call.of_this_turn(), labels.model_copy(update=lists)
+
+
 def labelled_counts(labels: Labels, total: int) -> Counts:
     """Count the labelled keys; repeats count, since `--raw-keys` keeps them."""
     relevant, utilized = labels.all_relevant_sentence_keys, labels.all_utilized_sentence_keys
@@ -247,8 +263,9 @@ _MOST_TEXT = 160
 
 
 def documents_without_relevant(labels: Labels, call: SentencizedCall) -> list[int]:
-    """List the numbers of the documents without a relevant sentence, empty documents included."""
+    """List the numbers of this turn's documents without a relevant sentence, also empty ones."""
     useful = {document_number(key) for key in labels.all_relevant_sentence_keys}
+    useful.update(call.call.earlier)
     return [number for number in range(len(call.call.documents)) if number not in useful]
 
 
@@ -321,10 +338,11 @@ def relevance_reason(labels: Labels, call: SentencizedCall) -> str:
     """Write the reason of context relevance: the relevant sentences, the documents without any."""
     total = len(call.documents)
     keys = labels.all_relevant_sentence_keys
+    turn = " of this turn" if call.call.earlier else ""
     text = (
-        f"{len(keys)} of {_sentences(total, 'document')} {_are(len(keys), total)} relevant to the "
+        f"{len(keys)} of {_sentences(total, 'document')}{turn} {_are(len(keys), total)} relevant "
     )
-    text += f"question{_list(keys)}"
+    text += f"to the question{_list(keys)}"
     without = documents_without_relevant(labels, call)
     if without and keys:
         text += "; nothing relevant in document" + ("s " if len(without) > 1 else " ")

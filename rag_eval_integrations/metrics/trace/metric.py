@@ -20,6 +20,7 @@ from rag_eval_integrations.metrics.trace.formulas import (
     completeness_reason,
     expected_counts,
     labelled_counts,
+    of_this_turn,
     relevance_evidence,
     relevance_reason,
     use_evidence,
@@ -178,7 +179,12 @@ class Trace(LabelMetric):
         """Return all scores of a call, or those of a retrieval alone."""
         if made.call.call.response is None:
             return made.retrieval_alone()
-        scores = [made.relevance(), made.utilization(), made.completeness(), made.adherence()]
+        if made.call.call.earlier and not made.turn.documents:
+            why = formulas.NOTHING_RETRIEVED
+            scores = [made._without(name, "no_context", why) for name in _AVERAGED[:3]]
+        else:
+            scores = [made.relevance(), made.utilization(), made.completeness()]
+        scores.append(made.adherence())
         average = made.average([score for score in scores if score.name in _AVERAGED])
         return (*scores, made.supported_fraction(), average)
 
@@ -222,12 +228,13 @@ class _CallScorer:
         self.trace = trace
         self.call = call
         self.labels = labels
+        self.turn, self.found = of_this_turn(call, labels)
         self.warnings = warnings
         self.by = by
         self.words = words
         self.threshold: float | None = None
-        keys = [sentence.key for sentence in call.documents]
-        self.counts: Counts = labelled_counts(labels, len(keys))
+        keys = [sentence.key for sentence in self.turn.documents]
+        self.counts: Counts = labelled_counts(self.found, len(keys))
         self.expected = None if trace.hard else expected_counts(labels, keys)
         self.maps: JudgeMaps | None = None
         if trace.calibration is not None:
@@ -340,8 +347,8 @@ class _CallScorer:
         return self._counted(
             "context_relevance",
             formulas.context_relevance(counts.relevant, counts.total, baseline),
-            self._worded(relevance_reason, self.labels, self.call),
-            self._worded(relevance_evidence, self.labels, self.call),
+            self._worded(relevance_reason, self.found, self.turn),
+            self._worded(relevance_evidence, self.found, self.turn),
             expected,
         )
 
@@ -357,8 +364,8 @@ class _CallScorer:
         return self._counted(
             "context_utilization",
             formulas.context_utilization(counts.relevant, counts.utilized, counts.total, by),
-            self._worded(utilization_reason, self.labels),
-            self._worded(use_evidence, self.labels),
+            self._worded(utilization_reason, self.found),
+            self._worded(use_evidence, self.found),
             expected,
         )
 
@@ -370,8 +377,8 @@ class _CallScorer:
         return self._counted(
             "completeness",
             formulas.completeness(counts.relevant, counts.both, counts.utilized, by),
-            self._worded(completeness_reason, self.labels, by),
-            self._worded(use_evidence, self.labels),
+            self._worded(completeness_reason, self.found, by),
+            self._worded(use_evidence, self.found),
             expected,
         )
 
