@@ -10,11 +10,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from itertools import chain
 from operator import itemgetter
 
 from pydantic import BaseModel
 
-from rag_eval_integrations.capture._calls import Context, Snapshot, distinct, left_out, passed_last
+from rag_eval_integrations.capture._calls import (
+    Context,
+    Snapshot,
+    distinct,
+    left_out,
+    passed_last,
+    with_earlier,
+)
 from rag_eval_integrations.capture._prompts import PromptPlace, headers, in_order, reached
 from rag_eval_integrations.langchain._documents import (
     documents_of,
@@ -117,7 +125,7 @@ def context_of(
         if _one_by_one(call, candidates, asked, question):
             asked = []
         writers = asked[-1:]
-    if candidates and writers and not (call.history or call.earlier):
+    if candidates and writers and not (call.history or call.earlier or call.carried):
         prompt = "\n".join(
             writers[0].prompt
             if len(writers) == 1
@@ -132,11 +140,18 @@ def context_of(
     if unwritten and call.asked and source == "retriever":
         source = "dataflow"
     every = len(documents) == len(candidates)
-    unused = () if every else _not_in(documents, sightings, candidates)
-    if older := _of_earlier_turns(call, writers, documents):
-        source = source if documents else "prompt"
-        documents = distinct([*documents, *older])
-    return Context(_headed(call, documents, writers, question), source, unused)
+    unused = () if every else _not_in(call, documents, sightings, candidates)
+    results, number, carried = call.earlier, call.of_earlier_turns, _from_the_state(call, sightings)
+    own = [seen for seen in documents if seen.text not in carried]
+    older = [seen for seen in documents if seen.text in carried]
+    older += _in_results(results[:number], writers, own)
+    if more := _in_results(results[number:], writers, own):
+        own = distinct([*own, *more])
+    if not documents and (older or more):
+        source = "prompt"
+    context = Context(own, source, unused)
+    context = with_earlier(context, older) if older else context
+    return context._replace(documents=_headed(call, context.documents, writers, question))
 
 
 def _headed(
@@ -189,23 +204,41 @@ def _one_by_one(
     )
 
 
-def _of_earlier_turns(
-    call: RootRun, writers: Sequence[ModelRequest], documents: Sequence[Snapshot]
+def _in_results(
+    results: Sequence[tuple[str, str, Sequence[Snapshot]]],
+    writers: Sequence[ModelRequest],
+    documents: Sequence[Snapshot],
 ) -> list[Snapshot]:
-    """Return what tools found in earlier turns and the writers were shown beside the documents.
+    """Return what tools found before and the writers were shown beside the documents.
 
-    Without the text of the documents themselves.
+    A result of which only the text is known is one document, without the text of the documents.
     """
     shown = [message for request in writers for message in request.prompt]
-    older = []
-    for _, result, earlier in call.earlier:
-        if any(result in message for message in shown):
-            for old in earlier:
-                text = old.text
-                for seen in documents:
-                    text = text.replace(seen.text, "") if len(seen.text) >= _MIN_TELLING else text
-                older += [old._replace(text=text.strip())] if text.strip() else []
+    older: list[Snapshot] = []
+    for _, result, inside in results:
+        if not any(result in message for message in shown):
+            continue
+        if len(inside) > 1 or any(old.id for old in inside):
+            older += inside
+            continue
+        for old in inside:
+            text = old.text
+            for seen in documents:
+                text = text.replace(seen.text, "") if len(seen.text) >= _MIN_TELLING else text
+            older += [old._replace(text=text.strip())] if text.strip() else []
     return older
+
+
+def _from_the_state(call: RootRun, sightings: Sequence[Sighting]) -> set[str]:
+    """Return the texts of the documents that a graph's state holds from an earlier turn.
+
+    Of those that were not retrieved again or, where no retriever ran, that no step returned.
+    """
+    steps = [sighting for sighting in sightings if sighting.run.parent is not None]
+    fresh = [s.documents for s in steps if s.retrieved] or [
+        s.documents for s in steps if not s.carried
+    ]
+    return call.carried - {seen.text for seen in chain(call.given, *fresh)}
 
 
 def context_given(
@@ -221,7 +254,7 @@ def context_given(
     return Context(
         documents,
         ("prompt" if whole and _whole(verified) else "dataflow") if documents else "none",
-        _not_in(documents, call.sightings, list(call.candidates.values())),
+        _not_in(call, documents, call.sightings, list(call.candidates.values())),
     )
 
 
@@ -331,11 +364,14 @@ def context_out(call: RootRun, outputs: object) -> Context:
         texts = {seen.text for seen in documents}
         if chosen and {seen.text for seen in chosen} < texts:
             documents, source = chosen, "dataflow"
-    return Context(documents, source, _not_in(documents, sightings, every))
+    return Context(documents, source, _not_in(call, documents, sightings, every))
 
 
 def _not_in(
-    used: Sequence[Snapshot], sightings: Sequence[Sighting], candidates: Sequence[Snapshot]
+    call: RootRun,
+    used: Sequence[Snapshot],
+    sightings: Sequence[Sighting],
+    candidates: Sequence[Snapshot],
 ) -> list[Snapshot]:
     """Return the retrieved documents that are not among the used ones."""
     retrieved = distinct(
@@ -343,12 +379,7 @@ def _not_in(
     )
     if not retrieved:
         # Documents that a graph's state holds from an earlier turn were not retrieved in this one.
-        fresh = {
-            s.text for sighting in sightings if not sighting.carried for s in sighting.documents
-        }
-        old = {
-            s.text for sighting in sightings if sighting.carried for s in sighting.documents
-        } - fresh
+        old = _from_the_state(call, sightings)
         retrieved = [seen for seen in candidates if seen.text not in old]
     return left_out(retrieved, used)
 

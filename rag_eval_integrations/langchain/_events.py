@@ -15,6 +15,7 @@ from rag_eval_integrations._suppress import SUPPRESSED
 from rag_eval_integrations._visible import LogOnce, logger_of
 from rag_eval_integrations.capture._calls import OpenCalls
 from rag_eval_integrations.capture._delivery import Hooks, TargetDelivery
+from rag_eval_integrations.capture._tool_results import ToolResults
 from rag_eval_integrations.capture._traces import CallTraces
 from rag_eval_integrations.capture._uncaptured import Uncaptured, asks
 from rag_eval_integrations.capture.record import open_call
@@ -82,6 +83,7 @@ class CallRuns(Inline):
         self._takes_text = takes_text
         self._hooks = hooks
         self._document_tools: set[str] = set()
+        self._tool_results = ToolResults()
         self._calls: OpenCalls[RootRun] = OpenCalls(max_open, ttl)
         # By `UUID.int`: hashing a UUID runs Python code, 47 times per call for a chain of 9 runs.
         self._runs: dict[int, Run] = {}
@@ -205,7 +207,7 @@ class CallRuns(Inline):
         name = about.get("name")
         call = RootRun(run_id, name, inputs, about.get("tags"), about.get("metadata"), self._hooks)
         call.traces = CallTraces(self._delivery)
-        call.document_tools = self._document_tools
+        call.document_tools, call.tool_results = self._document_tools, self._tool_results
         call.takes_text = self._takes_text
         run = Run(call, None, kind)
         call.keys.append(key)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
-from rag_eval_integrations.capture._calls import Snapshot, same_id
+from rag_eval_integrations.capture._calls import Snapshot, distinct, same_id
 from rag_eval_integrations.capture._delivery import Hooks
+from rag_eval_integrations.capture._tool_results import ToolResults
 from rag_eval_integrations.capture._traces import CallTraces
 from rag_eval_integrations.langchain._documents import (
     HooksOfCall,
@@ -25,6 +27,7 @@ from rag_eval_integrations.langchain._documents import (
     text_and_metadata,
 )
 from rag_eval_integrations.langchain._values import (
+    HUMAN,
     content_text,
     generated_text,
     history_of,
@@ -158,8 +161,12 @@ class RootRun:
     """Where other libraries trace the call."""
     document_tools: set[str]
     """Names of the tools whose text was seen to hold documents, in this call or another one."""
+    tool_results: ToolResults
+    """The texts of these tools, with the documents."""
     shown_before: Sequence[Any] = ()
-    """Results of earlier turns' tools among the messages of the first model."""
+    """Results of tools among the messages of the first model."""
+    of_earlier_turns = 0
+    """How many of these, the first ones, stand in front of the last question."""
 
     def __init__(
         self,
@@ -187,6 +194,8 @@ class RootRun:
         self.earlier: list[tuple[str, str, list[Snapshot]]] = []
         """Name, text and documents of the results in `shown_before`, from `read_earlier` on."""
         self._turn = 0
+        self.carried: set[str] = set()
+        """Texts of the documents that a graph's state held from the start of the call."""
         self.candidates: dict[str | tuple[str, str], Snapshot] = {}
         """All documents seen, in the order of their first appearance: by text; further ones of a
         text, with other ids, by both."""
@@ -250,6 +259,11 @@ class RootRun:
             if not self.tools and not self.shown_before and type(inputs) is list:
                 messages = [item for part in inputs if type(part) is list for item in part]
                 self.shown_before = [item for item in messages if hasattr(item, "artifact")]
+                humans = [
+                    n for n, item in enumerate(messages) if getattr(item, "type", "") in HUMAN
+                ]
+                before = messages[: humans[-1]] if humans else ()
+                self.of_earlier_turns = sum(hasattr(item, "artifact") for item in before)
             self._turn += 1
             run.asked = ModelRequest(run, prompt_texts(inputs), len(self.sightings), self._turn)
             self.asked.append(run.asked)
@@ -275,9 +289,13 @@ class RootRun:
             return
         if type(value) is dict and not self.history:
             self.history = named_history(value)  # from a wrapper that stores the history
-        before = self.candidates.keys() if state else ()
-        carried = state and not self.resumed and not self.given and not len(before)
+        before = len(self.candidates)
         documents = self.take(documents_of(value))
+        carried = state and not self.resumed and not self.given
+        if carried:
+            texts = {seen.text for seen in documents}
+            carried = not before or (bool(texts) and texts <= self.carried)
+            self.carried |= texts if carried else set()
         if documents or run.kind == "retriever":
             self.sightings.append(Sighting(run, documents, run.kind == "retriever", carried))
         elif (single := self.take(single_documents(value))) and not is_document(value):
@@ -316,9 +334,11 @@ class RootRun:
                 if self.takes_text is not None and self.takes_text(run.name):
                     self._take_text(run, text)
                 if text:
-                    below = (s.documents for s in self.sightings if s.run.is_below(run))
-                    if any(seen.text in text for documents in below for seen in documents):
+                    below = [s.documents for s in self.sightings if s.run.is_below(run)]
+                    inside = [seen for seen in chain.from_iterable(below) if seen.text in text]
+                    if inside:
                         self.document_tools.add(run.name)
+                        self.tool_results.keep(run.name, text, distinct(inside))
 
     def take(self, documents: Sequence[object]) -> tuple[Snapshot, ...]:
         """Copy documents, or pairs of a document and a score, as they are now.
@@ -347,15 +367,18 @@ class RootRun:
         return tuple(taken)
 
     def read_earlier(self) -> None:
-        """Read the results of earlier turns' tools, and which of them are documents.
+        """Read the results of tools that models were shown, and which of them are documents.
 
-        The text of a tool that is known for documents is one where its message has none.
+        Those in the message itself, or as they were captured when the tool ran. The text of a tool
+        that is known for documents is one where neither has any.
         """
         for message in self.shown_before:
             name, text = message.name or "tool", content_text(message.content) or ""
             artifact = documents_of(message.artifact)
             items = (item[0] if type(item) is tuple else item for item in artifact)
             documents = [seen for item in items if (seen := snapshot(item, None)).text in text]
+            if not documents and (kept := self.tool_results.of(text)):
+                documents = list(kept[1])
             known = name in self.document_tools or (self.takes_text and self.takes_text(name))
             if text and known and not documents:
                 documents = [Snapshot(text, None, {"tool": name}, None)]

@@ -9,7 +9,14 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from rag_eval_integrations.capture._calls import Context, Snapshot, distinct, json_object, to_call
+from rag_eval_integrations.capture._calls import (
+    Context,
+    Snapshot,
+    json_object,
+    to_call,
+    with_earlier,
+)
+from rag_eval_integrations.capture._tool_results import ToolResults
 from rag_eval_integrations.capture._traces import CallTraces
 from rag_eval_integrations.llama_index._context import RETRIEVED_IN, FoundNodes, context
 from rag_eval_integrations.llama_index._tree import CHATS, HELPERS, Span, Stage, Writing
@@ -33,7 +40,6 @@ from rag_eval_integrations.llama_index._values import (
 from rag_eval_integrations.records import CaptureStatus, RagCall, Turn
 from rag_eval_integrations.records.call import EndedCall
 
-_MAX_TOOL_RESULTS = 256
 _MAX_PROMPT_CHARS = 8_000_000  # of all prompts of a call together; the oldest are dropped
 
 
@@ -75,10 +81,10 @@ class RootSpan:
     """Names of the tools that were called."""
     traces: CallTraces
     """Where other libraries trace the call."""
-    tool_results: dict[int, tuple[str, list[Snapshot]]]
-    """Hashes of the texts of tools in which nodes were seen, in any call → name, nodes in them."""
-    earlier: Sequence[tuple[str, list[Snapshot]]] = ()
-    """The same for texts of earlier turns that the first chat model was given."""
+    tool_results: ToolResults
+    """The texts of tools in which nodes were seen, in any call."""
+    earlier: Sequence[tuple[str, str, list[Snapshot]]] = ()
+    """Name, text and nodes of those of earlier turns that the first chat model was given."""
     _messages: Sequence[Any] = ()
     """The messages of the last chat model."""
     _asked_retriever: object = None
@@ -177,8 +183,9 @@ class RootSpan:
                 if retrieval.nodes and retrieval.span.is_below(span)
             ]
             if below and (text := text_of(result)):
-                self.tool_results[hash(text)] = (
+                self.tool_results.keep(
                     str(getattr(result, "tool_name", "tool")),
+                    text,
                     [
                         headed(seen, self._bodies.get(seen.text))
                         for retrieval in below
@@ -186,8 +193,6 @@ class RootSpan:
                         if isinstance(seen, Snapshot) and seen.text in text
                     ],
                 )
-                if len(self.tool_results) > _MAX_TOOL_RESULTS:
-                    self.tool_results.pop(next(iter(self.tool_results)), None)
         elif stage == "begin":
             messages = getattr(result, "input", None)
             if span.scope is self.root and isinstance(messages, list):
@@ -203,13 +208,16 @@ class RootSpan:
             return
         if messages:
             if not self._messages:
-                texts = [
-                    hash(text_of(message))
+                self.earlier = [
+                    (kept[0], text, kept[1])
                     for message in messages
                     if getattr(message, "role", "") == "tool"
+                    and (text := text_of(message))
+                    and (kept := self.tool_results.of(text))
                 ]
-                self.earlier = [self.tool_results[key] for key in texts if key in self.tool_results]
             self._messages = messages
+        for _, text, _ in self.earlier:  # where a node stands there says nothing of this turn
+            prompt = prompt.replace(text, "", 1)
         request = (span, prompt)
         if self._prompts and self._prompts[-1] == request:
             return  # an async method that calls the sync one reports it twice
@@ -363,7 +371,7 @@ class RootSpan:
         )
         if self._shows_none and self._from_hook is None and chosen.source == "dataflow":
             chosen = Context((), "retriever", [*chosen.documents, *chosen.unused])
-        older = [seen for _, nodes in self.earlier for seen in nodes if self._from_hook is None]
+        older = [seen for *_, nodes in self.earlier for seen in nodes if self._from_hook is None]
         if not bodies and not older:
             return chosen
         retrieved = [
@@ -372,11 +380,10 @@ class RootSpan:
         documents = [
             cited(headed(seen, bodies.get(seen.text)), retrieved) for seen in chosen.documents
         ]
-        return chosen._replace(
-            documents=distinct([*documents, *older]) if older else documents,
-            source="prompt" if older and not documents else chosen.source,
-            unused=[headed(seen, bodies.get(seen.text)) for seen in chosen.unused],
-        )
+        unused = [headed(seen, bodies.get(seen.text)) for seen in chosen.unused]
+        source = "prompt" if older and not documents else chosen.source
+        chosen = Context(documents, source, unused)
+        return with_earlier(chosen, older) if older else chosen
 
     def _clear(self) -> None:
         """Release everything: spans and their call refer to each other."""

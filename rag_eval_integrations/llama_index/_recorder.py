@@ -14,9 +14,10 @@ from types import AsyncGeneratorType, GeneratorType
 from typing import Any
 
 from rag_eval_integrations._suppress import suppress_capture, suppressed
-from rag_eval_integrations.capture._calls import OpenCalls, Snapshot
+from rag_eval_integrations.capture._calls import OpenCalls
 from rag_eval_integrations.capture._delivery import TargetDelivery
 from rag_eval_integrations.capture._retrieval import in_retrieval
+from rag_eval_integrations.capture._tool_results import ToolResults
 from rag_eval_integrations.capture._traces import CallTraces
 from rag_eval_integrations.capture._uncaptured import Uncaptured
 from rag_eval_integrations.capture.record import open_call
@@ -117,7 +118,7 @@ class Recorder:
         # Spans that go on after their call has ended or was dropped: a span that starts under them
         # is not a new call. Only ids, and a limited number, since some spans never end.
         self._late: dict[str, None] = {}
-        self._tool_results: dict[int, tuple[str, list[Snapshot]]] = {}
+        self._tool_results = ToolResults()
         # Whether a call has ever left its stream to the app: an app without streams does not pay
         # for looking, at every span, whether a stream is being read (27,000 of the 646,000
         # instructions that were added to a query; 497,000 are left).
@@ -362,7 +363,7 @@ class Recorder:
         if stage == "retrieve":
             uncaptured.note("retriever", call.key[:-37])
         elif stage == "answer":
-            earlier = {name: True for name, _ in call.earlier}
+            earlier = {name: True for name, *_ in call.earlier}
             uncaptured.note_answered(call.tools, call.prompts_of_question(), earlier)
 
     # --- releasing calls --------------------------------------------------------------------

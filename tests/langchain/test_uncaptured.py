@@ -187,7 +187,7 @@ class TestEarlierTurns:
         app.invoke(asked("And the base?"), captured.remembering)
 
         second = captured.calls[1]
-        lid = None if response_format == "content" else "lid"
-        assert captured.ids_by_call == [["a", "lid"], ["a", "base", lid]]
+        assert captured.ids_by_call == [["a", "lid"], ["a", "base", "lid"]]
+        assert [call.earlier for call in captured.calls] == [(), (2,)]
         assert second.documents[2].text == "All about lid, and no more."
         assert capture_of(second).not_in_prompt == ()

@@ -106,6 +106,7 @@ class TestLooksLikeRag:
         await asked.run("And then?", memory=kept)
 
         assert [ids(call) for call in captured.calls] == [["a", "b"], ["b", "c", "a"]]
+        assert [call.earlier for call in captured.calls] == [(), (2,)]
 
     async def test_other_runs_are_not(self, captured: Captured, calls: list[RagCall]) -> None:
         """A chat, another tool, a captured query and an `EvaluatedRetriever` are no such runs."""
