@@ -49,7 +49,7 @@ class Retrieval(NamedTuple):
     """A question with its retrieved sentences, and which of them the labels call relevant."""
 
     texts: bytes
-    """Digest of question, history and document sentences."""
+    """Digest of question, history and document sentences, and which are of earlier turns."""
     relevant: int
     """A bit for each document sentence, the first one's lowest."""
     counted: tuple[str | None, int | None, str | None]
@@ -71,7 +71,7 @@ class Retrieval(NamedTuple):
         used = set(labels.all_utilized_sentence_keys)
         listed = len(labels.all_relevant_sentence_keys) + len(labels.all_utilized_sentence_keys)
         return cls(
-            _digest([evaluation.question, turns, sentences]),
+            _digest([evaluation.question, turns, sentences, evaluation.earlier]),
             sum(1 << places[key] for key in relevant & places.keys()),
             shared((by.formulas, by.relevance_baseline, by.splitter)),
             len(relevant) + len(used) < listed or not relevant | used <= places.keys(),

@@ -119,6 +119,16 @@ def test_another_question_history_or_document_is_another_retrieval(other: dict[s
     assert (tie.difference, tie.same_documents) == (0, False)
 
 
+def test_documents_of_earlier_turns_are_left_out_of_pooled_values() -> None:
+    """And a call in which the same documents are of this turn is another retrieval."""
+    before, after = judged(["1a"], ["1a"], earlier=[1]), judged(["0a"], ["0b"], earlier=[1])
+
+    assert before.scores["context_relevance"].value == 0
+    assert means(before, after)["context_relevance"] == (0.5, 0.5)  # 0a of 0a and 0b
+    assert means(before, after)["document_precision"] == (1.0, 1.0)
+    assert means(BEFORE, after)["context_relevance"] == (0.25, 0.5)
+
+
 def test_unscored_sides_stay_unscored() -> None:
     """A call without labels has no pool, and nothing relevant has no order, whatever others say."""
     nothing = judged([], [])
