@@ -11,7 +11,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from math import inf
@@ -107,17 +108,20 @@ class SinkDelivery:
         self._accepted = self._written = self._failed = self._dropped = 0
         self._thread: threading.Thread | None = None
         self._stopping = False
-        self._waited_for = 0  # calls of `wait` in progress
+        self._waited_for = 0  # uses of `hurried` in progress
 
-    def enqueue(self, evaluation: Evaluation) -> None:
+    def enqueue(self, evaluation: Evaluation) -> bool:
         """Queue an evaluation without waiting, and start the thread with the first.
 
         It is dropped and counted if the queue is full, or the delivery is stopping.
+
+        Returns:
+            Whether it is queued.
         """
         with self._changed:
             if self._stopping or len(self._queue) + len(self._again) >= self._max_pending:
                 self._dropped += 1
-                return
+                return False
             if self._thread is None:
                 thread = threading.Thread(
                     target=self._serve, name=f"rag-eval-sink-{self._name}", daemon=True
@@ -128,6 +132,7 @@ class SinkDelivery:
             self._queue.append(_Queued(evaluation, self._accepted))
             if len(self._queue) in (1, _MAX_BATCH):
                 self._changed.notify_all()
+            return True
 
     def wait(self, timeout: float) -> bool:
         """Wait until everything queued before now is written or has failed.
@@ -143,15 +148,23 @@ class SinkDelivery:
         """
         with self._changed:
             target = self._accepted
-            self._waited_for += 1
             self._resumes = 0.0
             for queued in self._again:
                 queued.tries -= queued.due > time.monotonic()
                 queued.due = 0.0
-            self._changed.notify_all()
-            try:
+            with self.hurried():
                 return self._changed.wait_for(lambda: self._first() > target, max(0.0, timeout))
-            finally:
+
+    @contextmanager
+    def hurried(self) -> Iterator[None]:
+        """Gather no batches meanwhile: somebody waits."""
+        with self._changed:
+            self._waited_for += 1
+            self._changed.notify_all()
+        try:
+            yield
+        finally:
+            with self._changed:
                 self._waited_for -= 1
 
     def _first(self) -> float:
@@ -163,7 +176,7 @@ class SinkDelivery:
         """End the thread after its current batch; the rest of the queue is dropped and counted.
 
         Args:
-            timeout: seconds to wait for the thread at most.
+            timeout: seconds to wait for the thread at most; it does not wait for itself.
         """
         with self._changed:
             self._stopping = True
@@ -172,7 +185,7 @@ class SinkDelivery:
             self._failed += len(self._again)
             self._again.clear()
             self._changed.notify_all()
-        if self._thread is not None:
+        if self._thread is not None and not self.is_own_thread():
             self._thread.join(max(0.0, timeout))
 
     def is_own_thread(self) -> bool:
@@ -204,6 +217,7 @@ class SinkDelivery:
                 if given_up:
                     text = f"sink {self._name} gave up evaluations that it could not write"
                     self._failures.log(("given up", self._name), text)
+                batch.clear()  # the next may be long in coming
 
     def _take(self) -> list[_Queued]:
         """Wait for a batch: what is due again, then what is new; empty at the end.

@@ -8,6 +8,7 @@ import threading
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
+from functools import partial
 from itertools import takewhile
 from typing import Literal
 
@@ -143,7 +144,7 @@ class Worker:
         """Cancel running evaluations and end the thread; return the number of waiting calls.
 
         Args:
-            timeout: seconds to wait for the thread at most.
+            timeout: seconds to wait for the thread at most; it does not wait for itself.
         """
         with self._changed:
             self.stopping = True
@@ -151,7 +152,7 @@ class Worker:
             self._changed.notify_all()
             thread = self._thread
         self._call_soon(self._wake_now)
-        if thread is not None:
+        if thread is not None and not self.is_own():
             thread.join(max(0.0, timeout))
         return left
 
@@ -309,7 +310,7 @@ class Worker:
         """Start the evaluation of a call as a task of the loop."""
         task = asyncio.create_task(self._handle(number, call, probability))
         self._tasks[task] = number
-        task.add_done_callback(self._ended)
+        task.add_done_callback(partial(self._ended, call))
 
     async def _handle(self, number: int, call: RagCall | EndedCall, probability: float) -> None:
         """Evaluate a call in its task."""
@@ -317,13 +318,14 @@ class Worker:
         self._begun.add(number)
         await self._run(call, probability)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _ended(self, call: RagCall | EndedCall, task: asyncio.Task[None]) -> None:
         """Note that a task has ended, and wake the loop if calls wait.
 
         The call of a task that never began is counted as lost.
         """
         number = self._tasks.pop(task)
         if number not in self._begun:  # cancelled before its first step: `run` counts nothing
+            discard(call)
             self._lost(asyncio.CancelledError("before it began"), 1)
         self._begun.discard(number)
         self._ends = 0

@@ -235,6 +235,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
         try:
             dropped = self._worker.offer(call, probability)
         except Exception as error:  # noqa: BLE001 -- the app's call goes on
+            discard(call)
             self._tally.met("failed")
             self._failures.log(("queue", type(error).__name__), "a call was not queued", error)
             return
@@ -281,10 +282,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
             return
         try:
             evaluation, fate = await self._bounded.evaluate(record)
-            self._latest.append(evaluation)
-            self._aggregate.add(evaluation, probability)
-            for delivery in self._deliveries:
-                delivery.enqueue(evaluation)
+            self._pass_on(call, evaluation, probability)
         except asyncio.CancelledError as error:
             if self._worker.stopping:
                 self._tally.met("closed")
@@ -294,6 +292,15 @@ class BackgroundEvaluator(_process.ProcessObserver):
             self._failed(error)
         else:
             self._tally.met(fate)
+
+    def _pass_on(
+        self, call: RagCall | EndedCall, evaluation: Evaluation, probability: float
+    ) -> None:
+        """Keep an evaluation, add it to the means and queue it for the sinks."""
+        self._latest.append(evaluation)
+        self._aggregate.add(evaluation, probability)
+        for delivery in self._deliveries:
+            delivery.enqueue(evaluation)
 
     def _lost(self, error: BaseException, calls: int) -> None:
         """Count calls that the worker gave up: by its end, or by an error."""
@@ -331,6 +338,12 @@ class BackgroundEvaluator(_process.ProcessObserver):
         """Number of evaluations that `evaluations` holds; reading it costs nothing."""
         return len(self._latest)
 
+    @property
+    def pending(self) -> int:
+        """Number of calls that wait or are being evaluated, as in `counters`."""
+        _process.notice_fork()
+        return self._tally.pending
+
     def summary(self) -> TrafficSummary:
         """Compute mean scores over the traffic, weighted by inverse sampling probability."""
         _process.notice_fork()
@@ -351,7 +364,8 @@ class BackgroundEvaluator(_process.ProcessObserver):
         self._refuse_reentry("flush")
         done = self._drain(timeout)
         if not done:
-            self._failures.log(("flush",), self._undone(timeout))
+            unwritten = sum(sink.pending for sink in self.counters.sinks)
+            self._log_undone(timeout, self.pending, unwritten)
         return done
 
     def _drain(self, timeout: float) -> bool:
@@ -362,21 +376,18 @@ class BackgroundEvaluator(_process.ProcessObserver):
             return False
         return all([delivery.wait(end - time.monotonic()) for delivery in self._deliveries])
 
-    def _undone(self, timeout: float) -> str:
-        """Say what is not done after a timeout of `flush`, and what the judge waits for."""
-        counters = self.counters
-        unwritten = sum(sink.pending for sink in counters.sinks)
-        calls = counted(counters.pending, "call is", "calls are")
+    def _log_undone(self, timeout: float, pending: int, unwritten: int) -> None:
+        """Log once what is not done after a timeout of `flush`, and what the judge waits for."""
         text = (
-            f"after {timeout:g} s of `flush`, {calls} not evaluated and "
-            f"{counted(unwritten, 'evaluation')} not written"
+            f"after {timeout:g} s of `flush`, {counted(pending, 'call is', 'calls are')} not "
+            f"evaluated and {counted(unwritten, 'evaluation')} not written"
         )
-        if not counters.pending:
-            return text
-        model = judge_base(self._evaluator.judge).model
-        waiting = None if model is None else model.waiting()
-        why = "has not answered yet" if waiting is None else f"has {waiting}"
-        return f"{text}: the judge {self._evaluator.judge.name} {shown(why)}"
+        if pending:
+            model = judge_base(self._evaluator.judge).model
+            waiting = None if model is None else model.waiting()
+            why = "has not answered yet" if waiting is None else f"has {waiting}"
+            text = f"{text}: the judge {self._evaluator.judge.name} {shown(why)}"
+        self._failures.log(("flush",), text)
 
     def close(self, timeout: float = 30.0) -> bool:
         """Flush, then end the threads; calls not evaluated in time are dropped, counted and logged.

@@ -17,6 +17,7 @@ from rag_eval_integrations.records import Document, RagCall
 from rag_eval_integrations.records.call import EndedCall
 
 if TYPE_CHECKING:
+    from rag_eval_integrations.background._shared import Share
     from rag_eval_integrations.background.runner import BackgroundEvaluator
     from rag_eval_integrations.evaluations import Evaluations
     from rag_eval_integrations.evaluator import RagEvaluator
@@ -103,7 +104,7 @@ class TargetDelivery:
         self,
         target: TargetOrEvaluator,
         failures: LogOnce,
-        background: BackgroundEvaluator | None = None,
+        background: BackgroundEvaluator | Share | None = None,
     ) -> None:
         self._given = target
         taker = target if background is None else background
@@ -189,12 +190,14 @@ def delivery_to(
 ) -> TargetDelivery:
     """Make the delivery to the user's target; a `RagEvaluator` is run in the background.
 
+    All deliveries to one evaluator, or to one judge's name, share a thread and its queue.
+
     Args:
         target: a callable that takes a `RagCall`, a `BackgroundEvaluator`, a `RagEvaluator`, or
             the name of its judge, such as `embedded`.
         logger: the framework's logger, for failures.
-        on_evaluation: called with every evaluation, in order, from a thread of its own; only with
-            a `RagEvaluator` as target.
+        on_evaluation: called with every evaluation, in order, from another thread; only with a
+            `RagEvaluator` as target.
         announce: the framework's own function that is called as well.
 
     Raises:
@@ -210,15 +213,15 @@ def delivery_to(
         and not sys.modules.keys() & _EVALUATING
     ):
         return TargetDelivery(target, failures)
+    from rag_eval_integrations.background._shared import Share  # noqa: PLC0415
     from rag_eval_integrations.background.runner import BackgroundEvaluator  # noqa: PLC0415
     from rag_eval_integrations.evaluator import RagEvaluator  # noqa: PLC0415
     from rag_eval_integrations.sinks import CallbackSink  # noqa: PLC0415
 
-    if isinstance(target, str):
-        target = RagEvaluator(target)
-    if isinstance(target, RagEvaluator):
+    if isinstance(target, str | RagEvaluator):
         sinks = [CallbackSink(listener) for listener in (on_evaluation, announce) if listener]
-        return TargetDelivery(target, failures, BackgroundEvaluator(target, sinks))
+        share = Share(target, sinks, failures)
+        return TargetDelivery(share.use.evaluator, failures, share)
     if on_evaluation is not None:
         raise ConfigurationError(
             "on_evaluation",
@@ -248,8 +251,17 @@ class Captures:
 
     @property
     def failed(self: HasDelivery) -> int:
-        """Number of failures of the target, the hooks and the capture itself."""
+        """Number of failures of the target, the hooks, `on_evaluation` and the capture itself."""
         return self._delivery.failures.count
+
+    @property
+    def pending(self: HasDelivery) -> int:
+        """Number of captured calls that wait or are being evaluated.
+
+        With a `BackgroundEvaluator` as target, of all that it is given; 0 for a plain callable.
+        """
+        background = self._delivery.background
+        return 0 if background is None else background.pending
 
     @property
     def evaluations(self: HasDelivery) -> Evaluations:
@@ -276,7 +288,7 @@ class Captures:
         return Evaluations()
 
     def flush(self: HasDelivery, timeout: float = 30.0) -> bool:
-        """Wait until the calls captured so far are evaluated.
+        """Wait until the calls captured so far are evaluated, and `on_evaluation` was called.
 
         Blocks the calling thread; in async code call it with `asyncio.to_thread`.
 

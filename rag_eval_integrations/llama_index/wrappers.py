@@ -100,7 +100,7 @@ class EvaluatedQueryEngine(Captures, Wrapper, BaseQueryEngine):
     wrapped engine. Inside a larger call (a router, an agent) each query through the wrapper is a
     call of its own, with the documents of this engine. If a `RagEvalHandler`, or another wrapper
     around this one, has the same target (a callable or a `BackgroundEvaluator`), only that one
-    delivers the call. A `RagEvaluator` as target is run in the background for this wrapper alone.
+    delivers the call. A `RagEvaluator` as target evaluates it for each of them.
 
     Args:
         engine: the query engine to wrap.

@@ -29,46 +29,46 @@ from ..llama_index import conftest as llama_index_app
 QUESTION = "How many minutes does the kettle boil?"
 
 
-Attach = Callable[..., tuple[Any, Callable[[], object]]]
+Attach = Callable[..., tuple[Any, Callable[..., object]]]
 """Takes a target (and `on_evaluation`); gives what captures, and what makes it capture a call."""
 
 
 def langchain_handler(target: Any, sections: Any = None, **options: Any) -> Any:
     handler = langchain.RagEvalCallbackHandler(target, **options)
     chain = langchain_app.rag_chain(langchain_app.Sections(found=sections))
-    return handler, lambda: chain.invoke(QUESTION, {"callbacks": [handler]})
+    return handler, lambda question=QUESTION: chain.invoke(question, {"callbacks": [handler]})
 
 
 def langchain_runnable(target: Any, **options: Any) -> Any:
     chain = langchain.evaluated(langchain_app.rag_chain(), target, **options)
-    return chain, lambda: chain.invoke(QUESTION)
+    return chain, lambda question=QUESTION: chain.invoke(question)
 
 
 def langchain_retriever(target: Any, **options: Any) -> Any:
     retriever = langchain.EvaluatedRetriever(langchain_app.Sections(), target, **options)
-    return retriever, lambda: retriever.invoke(QUESTION)
+    return retriever, lambda question=QUESTION: retriever.invoke(question)
 
 
 def llama_index_handler(target: Any, sections: Any = None, **options: Any) -> Any:
     handler = llama_index.RagEvalHandler(target, **options)
     engine = llama_index_app.engine(sections and llama_index_app.Sections(sections))
 
-    def ask() -> object:
+    def ask(question: str = QUESTION) -> object:
         with handler:
-            return engine.query(QUESTION)
+            return engine.query(question)
 
     return handler, ask
 
 
 def llama_index_engine(target: Any, **options: Any) -> Any:
     engine = llama_index.EvaluatedQueryEngine(llama_index_app.engine(), target, **options)
-    return engine, lambda: engine.query(QUESTION)
+    return engine, lambda question=QUESTION: engine.query(question)
 
 
 def llama_index_retriever(target: Any, **options: Any) -> Any:
     nodes = llama_index_app.Sections(llama_index_app.nodes())
     retriever = llama_index.EvaluatedRetriever(nodes, target, **options)
-    return retriever, lambda: retriever.retrieve(QUESTION)
+    return retriever, lambda question=QUESTION: retriever.retrieve(question)
 
 
 CAPTURING = [
@@ -171,7 +171,7 @@ def test_a_record_made_later_shows_what_was_then(
     """Equal to the one that a function gets at once, whatever the app did to its objects since."""
     calls: list[RagCall] = []
     waiting: list[EndedCall] = []
-    monkeypatch.setattr(BackgroundEvaluator, "submit_ended", lambda _, ended: waiting.append(ended))
+    monkeypatch.setattr(BackgroundEvaluator, "submit", lambda _, ended: waiting.append(ended))
     for target in (calls.append, RagEvaluator()):
         sections = retrieved()
         result = handler(target, sections)[1]()
