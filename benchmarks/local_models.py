@@ -9,7 +9,7 @@ cosines become probabilities by a line that is fitted on the other data sets; th
 of them is printed, and so is the mixture of both judges' P(adherent). AUROC is of document
 sentences (relevant, utilized) and of responses (not adherent), RMSE of the expected score. The
 embedded judge's coefficients were fitted on these data sets, so that its figures here are too good;
-docs/embedded-judge.md has those on unseen domains.
+docs/embedded-judge-figures.md has those on unseen domains.
 """
 
 from __future__ import annotations

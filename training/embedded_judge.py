@@ -10,7 +10,7 @@ numbers and single words, no text of the rows. Nothing is random. Needs the `tra
 group (numpy, scipy, scikit-learn, matplotlib for `--plots`); some minutes on one core,
 `--ablations` and `--nested` half an hour each.
 
-docs/embedded-judge.md describes the method and gives its figures.
+docs/embedded-judge.md describes the method, docs/embedded-judge-figures.md gives its figures.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def test_gold_is_rarely_contradicted(judged: list[Judged]) -> None:
 def test_gold_keeps_to_the_errors(judged: list[Judged]) -> None:
     """85 to 99 % of gold lie within 1.96 errors; of retrieval alone, too.
 
-    The rows were in fitting: this holds the arithmetic, docs/embedded-judge.md has unseen ones.
+    The rows were in fitting: this holds the arithmetic, docs/embedded-judge-figures.md has unseen ones.
     """
     inside, far = defaultdict(list), []
     for row, call, labelling in judged:
