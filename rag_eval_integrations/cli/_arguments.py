@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from rag_eval_integrations.cli._grouped import argument, flag_of, option
+from rag_eval_integrations.cli._settings import ENVIRONMENT
 from rag_eval_integrations.errors import ConfigurationError
 
 # The sections of a help page, in the order of `_grouped.Command`.
@@ -128,8 +129,13 @@ class Judging(Answers):
         "transformers:NAME, cascade:A,B[,C] (asks B only where A is unsure, and C where B is), "
         "or MODULE:OBJECT in your own code.",
         metavar="JUDGE",
+        envvar=ENVIRONMENT["judge"],
     )
-    base_url: str | None = _judge("Its OpenAI-compatible endpoint, including /v1.", metavar="URL")
+    base_url: str | None = _judge(
+        "Its OpenAI-compatible endpoint, including /v1.",
+        metavar="URL",
+        envvar=ENVIRONMENT["base-url"],
+    )
     instructions: str | None = _judge(
         "What an openai: model is told besides our instructions, at most 2,000 characters.",
         metavar="TEXT|@FILE",
@@ -463,7 +469,7 @@ class InStore:
     store: str = _input(
         "The store: a path, sqlite:///PATH or postgresql://USER@HOST/NAME.",
         metavar="URL",
-        envvar="RAG_EVAL_STORE",
+        envvar=ENVIRONMENT["store"],
         default=MISSING,
     )
 

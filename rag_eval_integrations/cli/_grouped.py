@@ -21,6 +21,7 @@ from typer import BadParameter, Exit
 from typer.core import TyperCommand, TyperGroup
 
 from rag_eval_integrations._visible import hanging
+from rag_eval_integrations.cli import _settings
 from rag_eval_integrations.cli._terminal import print_stderr
 
 _DECLARED = "typer"
@@ -36,6 +37,13 @@ _COLUMN = 26
 """Width of an option's name and metavar; longer ones have a line of their own."""
 
 
+_OF_ENDPOINTS = {
+    "base_url", "cache", "explanations", "extra_body", "instructions", "max_tokens", "rpm",
+    "timeout", "tpm",
+}  # fmt: skip
+"""Options that only judges that ask an endpoint have."""
+
+
 class Command(TyperCommand):
     """A command whose help shows its options in sections, and examples at its end.
 
@@ -43,6 +51,29 @@ class Command(TyperCommand):
     line shows required arguments without typer's braces: `rag-eval run [OPTIONS] CALLS.jsonl`, not
     `{CALLS.jsonl}`.
     """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the command line; what it lacks is taken from the environment, then from the file.
+
+        Raises:
+            ConfigurationError: a setting of the file cannot be used.
+        """
+        settings = _settings.Settings() if "--help" in args else _settings.read_settings()
+        ctx.default_map = _settings.defaults_of(settings, self, ctx)
+        try:
+            remaining: list[str] = super().parse_args(ctx, args)
+        except BadParameter as error:
+            name = getattr(error.param, "name", None)
+            if name is None or _source(ctx, name) != "DEFAULT_MAP":
+                raise
+            why = f"cannot be used: {error.message}"
+            raise settings.error(name.replace("_", "-"), why) from None
+        if "judge" in ctx.params and not _asks_endpoint(ctx.params["judge"]):
+            # The project's endpoint is none of this judge's; what was typed for it is refused.
+            for name in _OF_ENDPOINTS & ctx.params.keys():
+                if _source(ctx, name) in {"ENVIRONMENT", "DEFAULT_MAP"}:
+                    ctx.params[name] = None
+        return remaining
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the parts of the usage line."""
@@ -128,6 +159,20 @@ def _escaped_usage_errors() -> Iterator[None]:
         message = hanging(shown.format_message())
         shown.format_message = lambda: message
         raise
+
+
+def _source(ctx: Any, name: str) -> str | None:
+    """Return where a value comes from, such as COMMANDLINE, ENVIRONMENT or DEFAULT_MAP."""
+    return getattr(ctx.get_parameter_source(name), "name", None)
+
+
+def _asks_endpoint(judge: str | list[str] | None) -> bool:
+    """Return whether a judge, or all those of prompt tests, have the options of an endpoint."""
+    if judge is None or isinstance(judge, list):
+        return judge is not None
+    from rag_eval_integrations.judges._named import asks_endpoint  # noqa: PLC0415 -- not for `--help`
+
+    return asks_endpoint(judge)
 
 
 # --- Commands from dataclasses

@@ -13,8 +13,9 @@ from rag_eval_integrations import _loop
 from rag_eval_integrations.cli._arguments import DoctorOptions
 from rag_eval_integrations.cli._console import stdout
 from rag_eval_integrations.cli._judges import judge_of
+from rag_eval_integrations.cli._settings import FILE, origins
 from rag_eval_integrations.cli._terminal import print_stderr, print_stdout
-from rag_eval_integrations.evaluations.console import plain_table
+from rag_eval_integrations.evaluations.console import add_row, plain_table
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges._named import FORMS
 from rag_eval_integrations.judges.judge import judge_base
@@ -53,6 +54,7 @@ def doctor(options: DoctorOptions) -> int:
     judge = judge_of(options, timeout=seconds, deadline=seconds + _REST / 2)
     evaluator = RagEvaluator(judge)
     stdout().print(_packages())
+    stdout().print(_settings(options))
     for line in _judge_lines(evaluator):
         print_stdout(line)
     if name.startswith("openai:"):
@@ -113,6 +115,17 @@ def _packages() -> Table:
     table.add_row("python", f"{platform.python_version()} ({sys.platform})")
     for name in (*_BASE, *_EXTRAS):
         table.add_row(name, _installed(name))
+    return table
+
+
+def _settings(options: DoctorOptions) -> Table | str:
+    """Return the settings that hold, and where each comes from."""
+    rows = origins(options)
+    if not rows:
+        return f"settings: none in the environment, {FILE} or [tool.rag-eval] of pyproject.toml"
+    table = plain_table("Settings", "option", "value", "from")
+    for row in rows:
+        add_row(table, *row)
     return table
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from rag_eval_integrations.cli._arguments import Answers, Overwrite
 from rag_eval_integrations.cli._grouped import argument, option
+from rag_eval_integrations.cli._settings import ENVIRONMENT
 from rag_eval_integrations.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -62,7 +63,9 @@ class _Out:
 class Requests(Answers):
     """Endpoint and limits of the requests to models."""
 
-    base_url: str | None = _limit("URL", "OpenAI-compatible endpoint, including /v1.")
+    base_url: str | None = _limit(
+        "URL", "OpenAI-compatible endpoint, including /v1.", envvar=ENVIRONMENT["base-url"]
+    )
     rpm: float | None = _limit("N", "Requests per minute, per model.")
     tpm: float | None = _limit("N", "Tokens per minute, per model.")
     max_concurrency: int = _limit("N", "Maximum number of concurrent requests.", min=1, default=8)
