@@ -68,7 +68,16 @@ class Overwrite:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluationsOutput(SkipInvalid, Overwrite):
+class FailUnder:
+    """Thresholds of means."""
+
+    fail_under: list[str] | None = _check(
+        "Exit 1 if the mean of a score is below VALUE; repeatable.", metavar="NAME=VALUE"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationsOutput(SkipInvalid, Overwrite, FailUnder):
     """The output of `run` and `score`."""
 
     out: Path = _out(
@@ -255,9 +264,6 @@ class RunOptions(EvaluationsOutput, Scoring):
         metavar="N",
         min=1,
     )
-    fail_under: list[str] | None = _check(
-        "Exit 1 if the mean of a score is below VALUE; repeatable.", metavar="NAME=VALUE"
-    )
     max_error_rate: float = _check(
         "Exit 1 if more than this share of the calls ended in an error.",
         metavar="SHARE",
@@ -283,7 +289,7 @@ class ScoreOptions(EvaluationsOutput, Formulas):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReportOptions(SkipInvalid, Where, Overwrite):
+class ReportOptions(SkipInvalid, Where, Overwrite, FailUnder):
     """Show evaluations: figures, and every call with its evidence.
 
     A report in HTML is one file, to open in a browser.
@@ -456,7 +462,7 @@ class CompareOptions(SkipInvalid):
 
 @dataclass(frozen=True, kw_only=True)
 class DoctorOptions(Judging):
-    """Show installed packages and try a judge on a small call."""
+    """Show packages and settings, and try a judge on a small call."""
 
 
 # --- The commands of a store

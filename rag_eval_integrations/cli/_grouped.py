@@ -31,8 +31,12 @@ _SECTIONS = (
     "Arguments", "Input", "Tests", "Models under test", "Judge", "Metrics", "TRACe scores",
     "Requests and limits", "Checks", "Output", "Options",
 )  # fmt: skip
-_MEAN_RUN = ("eval", "evaluate", "judge", "test")
-"""What other tools call the command that evaluates calls."""
+_AS_OTHERS_SAY = {
+    **dict.fromkeys(("eval", "evaluate", "judge", "test"), "'run'"),
+    "gate": "'run', 'report' or 'score' with --fail-under, or 'compare' with --fail-on-regression",
+    "watch": "'worker', or 'store report' with --every",
+}
+"""What other tools call a command → what to type."""
 _COLUMN = 26
 """Width of an option's name and metavar; longer ones have a line of their own."""
 
@@ -119,8 +123,8 @@ class CommandGroup(TyperGroup):
         try:
             return super().resolve_command(ctx, args)
         except _ClickException as error:
-            if args[0] in _MEAN_RUN and hasattr(error, "message"):
-                error.message += " Did you mean 'run'?"
+            if args[0] in _AS_OTHERS_SAY and hasattr(error, "message"):
+                error.message += f" Did you mean {_AS_OTHERS_SAY[args[0]]}?"
             raise
 
     def invoke(self, ctx: Any) -> Any:

@@ -123,20 +123,20 @@ def trace_of(scores: Mapping[str, Any]) -> Trace | None:
     return Trace(cast(Formulas, by.formulas), by.relevance_baseline)
 
 
-def thresholds_from(words: Sequence[str], names: Sequence[str]) -> list[Threshold]:
+def thresholds_from(words: Sequence[str] | None, names: Sequence[str] = ()) -> list[Threshold]:
     """Read every `--fail-under NAME=VALUE`.
 
     Args:
         words: the options' values.
-        names: the scores that the metrics give.
+        names: the scores that the metrics give; empty where only the rows tell.
 
     Raises:
         ConfigurationError: for another form, an unknown name, or a value outside 0 to 1.
     """
     option, thresholds = "--fail-under", []
-    for word in words:
+    for word in words or ():
         name, value = named_share(option, word, "VALUE", "should be a number from 0 to 1")
-        if name not in names:
+        if names and name not in names:
             why = f"no score {name!r}; {score_hint(name, names)}"
             raise ConfigurationError(option, word, why)
         thresholds.append(Threshold(name, value))

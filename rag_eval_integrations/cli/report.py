@@ -11,12 +11,14 @@ from rag_eval_integrations import _target
 from rag_eval_integrations._visible import counted
 from rag_eval_integrations.cli._arguments import ReportOptions
 from rag_eval_integrations.cli._bad_rows import BadRows, NoRowsError
+from rag_eval_integrations.cli._options import thresholds_from
 from rag_eval_integrations.cli._terminal import (
     print_stderr,
     print_stdout,
     without_stdout,
     write_stdout,
 )
+from rag_eval_integrations.cli.score import check_thresholds
 from rag_eval_integrations.dataset._input import Input, read_evaluations
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations import Summary, _written
@@ -35,7 +37,8 @@ def report(options: ReportOptions) -> int:
     """Write the report of a file of evaluations and return the exit code.
 
     Returns:
-        2 for invalid lines, unless `skip_invalid`, and for no evaluation at all; else 0.
+        2 for invalid lines, unless `skip_invalid`, and for no evaluation at all; 1 when a mean is
+        below its threshold; else 0.
 
     Raises:
         ConfigurationError: for another format, and for a file that would be lost.
@@ -53,6 +56,7 @@ def report(options: ReportOptions) -> int:
     if options.calls is not None and form != "html":
         why = f"is of a page, and {form} has figures or rows of all calls; choose with --where"
         raise ConfigurationError("--calls", options.calls, why)
+    thresholds = thresholds_from(options.fail_under)
     evals.check(folder=True)
     rows = _Evals(evals, Filters(options.where))
     title = f"Evaluations of {Path(str(evals)).name}" if options.title is None else options.title
@@ -71,7 +75,8 @@ def report(options: ReportOptions) -> int:
     if rows.left_out:
         without = counted(rows.left_out, "evaluation has", "evaluations have")
         print_stderr(f"{evals}: {without} no labels, and so no row")
-    return rows.bad.end("left out of the report", skip=options.skip_invalid)
+    code = rows.bad.end("left out of the report", skip=options.skip_invalid)
+    return max(code, check_thresholds(thresholds, rows.summary))
 
 
 def format_of(given: str | None, out: Path | None, formats: Sequence[str]) -> str:
@@ -108,10 +113,12 @@ class _Evals:
         self._filters = filters
         self.bad = BadRows(path)
         self.count = self.left_out = 0
+        self.summary = Summary()
 
     def __iter__(self) -> Iterator[Evaluation]:
         for evaluation in self._filters.keep(self.bad.values(read_evaluations(self._path))):
             self.count += 1
+            self.summary.add(evaluation)
             yield evaluation
         if not self.count:
             raise self._filters.none_kept() or NoRowsError
@@ -134,7 +141,9 @@ def _content(rows: _Evals, form: str, title: str, most: int) -> Iterator[str]:
     if form == "csv":
         yield from _written.csv_of(rows, rows.columns())
         return
-    summary = Summary.of(rows)
+    for _ in rows:
+        pass
+    summary = rows.summary
     yield _written.to_markdown(summary, title) if form == "md" else _written.to_json(summary)
 
 

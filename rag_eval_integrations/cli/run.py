@@ -62,7 +62,7 @@ def run(options: RunOptions) -> int:
     rows = _RunRows(options)
     metrics = metrics_from(options)
     names = [name for metric in metrics for name in metric.names]
-    thresholds = thresholds_from(options.fail_under or (), names)
+    thresholds = thresholds_from(options.fail_under, names)
     # Open it before anything is written, so that a wrong name leaves no files behind.
     rows.calls.check()
     _check_files(options, rows.calls)

@@ -11,7 +11,7 @@ from pathlib import Path
 from rag_eval_integrations._visible import counted
 from rag_eval_integrations.cli._arguments import EvaluationsOutput, ScoreOptions
 from rag_eval_integrations.cli._bad_rows import BadRows, NoRowsError
-from rag_eval_integrations.cli._options import Threshold, trace_from, trace_of
+from rag_eval_integrations.cli._options import Threshold, thresholds_from, trace_from, trace_of
 from rag_eval_integrations.cli._terminal import print_stderr, print_stdout
 from rag_eval_integrations.dataset import labelled_from, score_labelled
 from rag_eval_integrations.dataset._input import Input, read_evaluations, read_rows
@@ -20,6 +20,7 @@ from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations.console import KEYS
 from rag_eval_integrations.evaluations.summary import Summary
 from rag_eval_integrations.records import Evaluation
+from rag_eval_integrations.records.score import score_hint
 from rag_eval_integrations.report import _page
 from rag_eval_integrations.sentences import Punkt
 
@@ -28,8 +29,8 @@ def score(options: ScoreOptions) -> int:
     """Score every labelled row of a file and return the exit code.
 
     Returns:
-        2 for invalid lines, unless `skip_invalid`, and for no row at all; 1 when none was scored;
-        else 0.
+        2 for invalid lines, unless `skip_invalid`, and for no row at all; 1 when none was scored,
+        or a mean is below its threshold; else 0.
 
     Raises:
         ConfigurationError: for options that cannot work, before the first row.
@@ -37,6 +38,7 @@ def score(options: ScoreOptions) -> int:
     """
     labelled, out = Input(options.labelled), options.out
     metrics = [trace_from(options)]
+    thresholds = thresholds_from(options.fail_under)
     chosen = options.formulas or options.relevance_baseline
     check_name("--out", out, labelled)
     check_report(options, labelled)
@@ -58,7 +60,7 @@ def score(options: ScoreOptions) -> int:
         return bad.nothing("labelled row", out, skip=options.skip_invalid)
     print_end(options, summary, time.perf_counter() - started, summary.calls)
     code = bad.end("left out of the output", skip=options.skip_invalid)
-    return max(code, check_errors(summary, max_error_rate=1))
+    return max(code, check_errors(summary, max_error_rate=1), check_thresholds(thresholds, summary))
 
 
 # --- The end of `run` and `score`: summary, report, and what makes them fail
@@ -168,7 +170,9 @@ def check_thresholds(thresholds: Sequence[Threshold], summary: Summary) -> int:
         try:
             score = summary.means.mean(threshold.name)
             if score is None or score.mean is None:
-                why = "no call has this score"
+                names = [figures.name for figures in summary.scores]
+                hint = "" if threshold.name in names else f"; {score_hint(threshold.name, names)}"
+                why = f"no call has this score{hint}"
             elif score.mean < threshold.value:
                 why = f"mean {score.mean:.4f} is below {threshold.value:g}"
         except ValueError as error:  # the scores come from different estimators, for example

@@ -25,6 +25,7 @@ def _calls_and_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
         # Metrics and their settings
         (["--metrics", "magic"], "`--metrics` = 'magic': no such metric; use trace, retrieval"),
         (["--metrics", "faithfulness"], "`supported_fraction` is nearest to it, by the metric `tr"),
+        (["--metrics", "correctness"], "`geval:correctness` is nearest to it; use trace"),
         (["--metrics", "geval:bogus"], "no such metric; use one of coherence"),
         (["--metrics", "geval:coherence"], "asks a model, and the judge embedded"),
         (["--metrics", "none.geval.yaml", *MODEL], "none.geval.yaml: no such file"),
@@ -80,6 +81,8 @@ def test_each_is_named_before_the_first_row(rag_eval: Command, words: list[str],
         (["compare", "calls.jsonl"], "calls.jsonl: name a second file to compare"),
         (["calibrate", "empty.jsonl", "-o", "c.json"], "empty.jsonl: the gold file has no rows"),
         (["evaluate", "calls.jsonl"], "No such command 'evaluate'. Did you mean 'run'?"),
+        (["gate", "evals.jsonl"], "Did you mean 'run', 'report' or 'score' with --fail-under, or 'com"),
+        (["watch"], "No such command 'watch'. Did you mean 'worker', or 'store report' with --every?"),
     ],
 )  # fmt: skip
 def test_errors_speak_of_options_and_files(rag_eval: Command, words: list[str], why: str) -> None:

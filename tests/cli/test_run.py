@@ -117,6 +117,23 @@ def test_fail_under(rag_eval: Command, out: Path) -> None:
     rag_eval("run", write(calls, CALL, b"nope"), *words, "context_relevance=1", code=2)
 
 
+def test_finished_evaluations_pass_a_gate(rag_eval: Command, out: Path) -> None:
+    """`report` in every form, and `score`: the same words and exit codes as `run`."""
+    rag_eval("run", write(Path("calls.jsonl"), CALL), "-o", out, code=0)
+    low = ("--fail-under", "context_relevance=1")
+    for name in ("r.html", "r.md", "r.csv", "-"):
+        failed = rag_eval("report", out, "-o", name, *low, code=1).err
+        assert re.search(r"FAILED context_relevance: mean 0\.\d{4} is below 1\n", failed)
+    again = ("-o", "again.jsonl", "--overwrite")
+    assert "FAILED context_relevance" in rag_eval("score", out, *again, *low, code=1).err
+
+    for command in (("report", out, "-o", "r.html"), ("score", out, *again)):
+        rag_eval(*command, "--fail-under", "adherence=1", code=0)
+        unknown = rag_eval(*command, "--fail-under", "faithfulness=0", code=1).err
+        assert "no call has this score; `supported_fraction` is nearest to it" in unknown
+        assert "use NAME=VALUE" in rag_eval(*command, "--fail-under", "adherence", code=2).err
+
+
 def test_a_dry_run_writes_nothing(rag_eval: Command, out: Path) -> None:
     """It checks every line and counts."""
     words = ("run", write(Path("calls.jsonl"), CALL, b"nope"), "-o", out, "--dry-run")
