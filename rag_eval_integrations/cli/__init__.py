@@ -31,6 +31,9 @@ from rag_eval_integrations.cli._terminal import (
 from rag_eval_integrations.cli.prompt_tests import app as prompt_tests_app
 from rag_eval_integrations.errors import ConfigurationError, JudgeError, RagEvalError
 
+_WIDTH = 120
+"""Columns of a help page at most; a narrower terminal's are its own."""
+
 app = typer.Typer(
     name="rag-eval",
     cls=CommandGroup,
@@ -39,7 +42,7 @@ app = typer.Typer(
     "rag-eval run --help",
     help="Evaluate RAG calls: label their sentences with evidence and score them with TRACe.",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"max_content_width": _WIDTH},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )

@@ -27,8 +27,14 @@ from rag_eval_integrations.cli._terminal import print_stderr
 _DECLARED = "typer"
 """Metadata of a dataclass's field: how its option or argument is declared."""
 
+_FIRST = "Most used"
+_EVERYDAY = (
+    "--out", "--judge", "--metrics", "--map", "--where", "--spool", "--report", "--fail-under",
+    "--fail-on-regression", "--resume", "--overwrite",
+)  # fmt: skip
+"""Options that a help page has first, beside those that are required."""
 _SECTIONS = (
-    "Arguments", "Input", "Tests", "Models under test", "Judge", "Metrics", "TRACe scores",
+    "Arguments", _FIRST, "Input", "Tests", "Models under test", "Judge", "Metrics", "TRACe scores",
     "Requests and limits", "Checks", "Output", "Options",
 )  # fmt: skip
 _AS_OTHERS_SAY = {
@@ -62,7 +68,8 @@ class Command(TyperCommand):
         Raises:
             ConfigurationError: a setting of the file cannot be used.
         """
-        settings = _settings.Settings() if "--help" in args else _settings.read_settings()
+        unread = ctx.resilient_parsing or "--help" in args  # the shell completes a word
+        settings = _settings.Settings() if unread else _settings.read_settings()
         ctx.default_map = _settings.defaults_of(settings, self, ctx)
         try:
             remaining: list[str] = super().parse_args(ctx, args)
@@ -86,14 +93,16 @@ class Command(TyperCommand):
         return [piece.removeprefix("{").replace("}", "") for piece in pieces]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the sections of a help page, required options first."""
+        """Write the sections of a help page: first what is needed, and what is used every day."""
         sections: dict[str, list[tuple[str, str]]] = {name: [] for name in _SECTIONS}
-        for parameter in sorted(self.get_params(ctx), key=lambda parameter: not parameter.required):
+        for parameter in sorted(self.get_params(ctx), key=_rank):
             record = parameter.get_help_record(ctx)
             panel = getattr(parameter, "rich_help_panel", None)  # `--help` itself has none
             if record is not None and parameter.param_type_name == "argument":
                 panel = "Arguments"
                 record = record[0].partition(" <")[0], record[1]  # without the type in Python
+            elif parameter.required or parameter.opts[0] in _EVERYDAY:
+                panel = _FIRST
             if record is not None:
                 sections.setdefault(panel or "Options", []).append(record)
         for title, records in sections.items():
@@ -163,6 +172,13 @@ def _escaped_usage_errors() -> Iterator[None]:
         message = hanging(shown.format_message())
         shown.format_message = lambda: message
         raise
+
+
+def _rank(parameter: Any) -> tuple[bool, int]:
+    """Return where a parameter stands in its section: required ones, then everyday ones."""
+    name = parameter.opts[0]
+    place = _EVERYDAY.index(name) if name in _EVERYDAY else len(_EVERYDAY)
+    return not parameter.required, place
 
 
 def _source(ctx: Any, name: str) -> str | None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import signal
 import sys
+import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +15,7 @@ from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 from rag_eval_integrations._visible import counted, hanging, visible
 
@@ -25,12 +27,31 @@ def print_stderr(text: str) -> None:
     says what happened.
     """
     with suppress(OSError):
-        print(hanging(text), file=sys.stderr)  # noqa: T201  # the program's own output
+        print(_wrapped(hanging(text), sys.stderr), file=sys.stderr)  # noqa: T201  # our own output
 
 
 def print_stdout(text: str) -> None:
-    """Print one result to stdout, on one line of whatever width; its further lines are indented."""
-    write_stdout(f"{hanging(text)}\n")
+    """Print one result to stdout; its further lines are indented."""
+    write_stdout(f"{_wrapped(hanging(text), sys.stdout)}\n")
+
+
+def _wrapped(text: str, stream: TextIO) -> str:
+    """Wrap a text at the width of a terminal; in a file or pipe a line stays a line."""
+    width = shutil.get_terminal_size().columns
+    if len(text) <= width or not stream.isatty():
+        return text
+    return "\n".join(_folded(line, width) for line in text.split("\n"))
+
+
+def _folded(line: str, width: int) -> str:
+    """Fold a line between words, but for a command, which is to be copied."""
+    content = line.lstrip()
+    if content.startswith("rag-eval "):
+        return line
+    indent = " " * (len(line) - len(content) + 2)
+    return textwrap.fill(
+        line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def write_stdout(text: str) -> None:

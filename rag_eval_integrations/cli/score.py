@@ -135,7 +135,7 @@ def _in_words(summary: Summary, seconds: float, reused: int) -> Iterator[str]:
     rate = f", {new / seconds:.0f} per second" if new and seconds > 0 else ""
     earlier = f", {reused:,} reused from an earlier run" if reused else ""
     took = f"{counted(summary.calls, 'call')} in {seconds:.1f} s{rate}{earlier}"
-    yield f"{took}; {summary.cost()}"
+    yield f"{took}; {summary.cost()}" if summary.usage.requests else took
 
 
 def nothing_scored(summary: Summary) -> str | None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
 from collections.abc import Iterator
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +17,8 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from rag_eval_integrations.cli import app
+
+from .conftest import in_process
 
 
 def commands(group: Any, *words: str) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -97,10 +101,35 @@ def test_help_fits_80_columns_and_names_every_section(
     assert max(map(len, [*shown.splitlines(), *run.splitlines()])) <= 80
     headings = re.findall(r"^([A-Z][A-Za-z ]+):$", run, re.MULTILINE)
     assert headings == [
-        "Arguments", "Input", "Judge", "Metrics", "TRACe scores", "Requests and limits", "Checks",
-        "Output", "Options", "Examples",
+        "Arguments", "Most used", "Input", "Judge", "Metrics", "TRACe scores",
+        "Requests and limits", "Checks", "Options", "Examples",
     ]  # fmt: skip
     judge = run.split("\nJudge:")[1].split("\nMetrics:")[0]
     assert re.findall(r"^  (--[a-z-]+)", judge, re.MULTILINE) == [
-        "--judge", "--base-url", "--instructions", "--explanations", "--cache", "--flags",
+        "--base-url", "--instructions", "--explanations", "--cache", "--flags",
     ]  # fmt: skip
+
+
+def test_help_begins_with_what_is_needed(
+    rag_eval: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind the arguments stand the required option and those of every day; 120 columns are used."""
+    monkeypatch.setenv("COLUMNS", "120")
+    run = rag_eval("run", "--help").out
+    used = run.split("\nMost used:")[1].split("\n\n")[0]
+    assert re.findall(r"^  (?:-o, )?(--[a-z-]+)", used, re.MULTILINE) == [
+        "--out", "--judge", "--metrics", "--map", "--report", "--fail-under", "--resume",
+        "--overwrite",
+    ]  # fmt: skip
+    assert 100 < max(map(len, run.splitlines())) <= 120
+
+
+def test_the_shell_completes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands and options, also where a file of settings cannot be used."""
+    Path("rag-eval.toml").write_text("nonsense = ")
+    monkeypatch.setenv("_RAG_EVAL_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_CWORD", "2")
+    program = in_process(first="import sys; sys.argv[0] = 'rag-eval'")
+    for typed, word in (("rag-eval run --fail", "--fail-under"), ("rag-eval store ret", "retry")):
+        monkeypatch.setenv("COMP_WORDS", typed)
+        assert subprocess.check_output(program, text=True).split() == [word]

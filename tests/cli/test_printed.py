@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 from by_hand import labels_of
-from ferries import Command, write
+from ferries import CALL, Command, write
 from hostile import HOSTILE, MARKUP, acting, formulas
 from loopback import Body, LoopbackServer, Reply
 from prompt_test_models import planted
@@ -314,6 +314,23 @@ def test_a_terminal_gets_colours_of_ours_alone(tmp_path: Path) -> None:
         assert acting(ours) == [], ours
         assert len(ours) > 50
         assert not re.search(r"\x1b\[(31mred|8mhidden)", shown)
+
+
+def test_prose_is_wrapped_at_the_width_of_a_terminal() -> None:
+    """Between words; in a pipe a line stays a line, and a judge without a model has no cost line."""
+    write(Path("calls.jsonl"), CALL)
+    words = ("run", Path("calls.jsonl"), "-o", Path("evals.jsonl"), "--overwrite")
+
+    lines = (
+        re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", in_terminal(*words)).replace("\r", "\n").split("\n")
+    )
+
+    assert max(map(len, lines)) <= 80
+    note = next(number for number, line in enumerate(lines) if line.startswith("NOTE"))
+    assert lines[note + 2].startswith("  ")
+    piped = subprocess.check_output(in_process(*words), text=True)
+    assert max(map(len, piped.splitlines())) > 120
+    assert re.search(r"^1 call in .*per second$", piped, re.MULTILINE)
 
 
 def in_terminal(*words: object) -> str:
