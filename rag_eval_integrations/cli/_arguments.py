@@ -446,6 +446,11 @@ class CompareOptions(SkipInvalid):
         "interval of B - A is below -DELTA; repeatable.",
         metavar="NAME=DELTA",
     )
+    fail_on_new: str | None = _check(
+        "Exit 1 if more than N sentences (0 by default) are unsupported that the answers before "
+        "did not have.",
+        metavar="unsupported[=N]",
+    )
     fail_on_unclear: bool = _check(
         "Exit 1 also if there are too few calls to tell whether a score fell by more.",
         default=False,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import cast
 
 from rag_eval_integrations import _target
-from rag_eval_integrations._visible import one_line, visible_json
+from rag_eval_integrations._visible import counted, one_line, visible_json
 from rag_eval_integrations.cli._arguments import CompareOptions
 from rag_eval_integrations.cli._bad_rows import BadRows
 from rag_eval_integrations.cli._console import stdout
@@ -45,7 +45,8 @@ def compare(options: CompareOptions) -> int:
     Returns:
         2 for invalid lines, unless `skip_invalid`, and for a gate on a score that no call has in
         both runs; 1 when a score became worse than its gate allows, or may have with
-        `fail_on_unclear`; else 0.
+        `fail_on_unclear`, or more sentences than `fail_on_new` allows are new and unsupported;
+        else 0.
 
     Raises:
         ConfigurationError: for options or files that cannot be compared.
@@ -53,6 +54,7 @@ def compare(options: CompareOptions) -> int:
     """
     words = options.fail_on_regression or ()
     gates = regression_gates(words, fail_on_unclear=options.fail_on_unclear)
+    most_new = _most_new(options.fail_on_new)
     form = format_of(options.form, options.out, ("html", "md", "json"))
     evals = [Input(path) for path in options.evals]
     _check(options, evals)
@@ -73,7 +75,7 @@ def compare(options: CompareOptions) -> int:
             comparison, form, None if piped else options.out, [verdict.line for verdict in verdicts]
         )
     codes = [bad.end("left out", skip=options.skip_invalid) for bad in invalid]
-    return max(*codes, _code(verdicts, options))
+    return max(*codes, _code(verdicts, options), _code_of_new(comparison, most_new))
 
 
 def _check(options: CompareOptions, evals: Sequence[Input]) -> None:
@@ -93,7 +95,7 @@ def _check(options: CompareOptions, evals: Sequence[Input]) -> None:
 def _lines(comparison: Comparison, verdicts: Sequence[GateVerdict], width: int) -> Iterator[str]:
     """Yield the comparison's tables, remarks, most changed calls and verdicts."""
     for run in comparison.all:
-        yield from (*table_lines(run, width), *remarks(run), *_most_changed(run))
+        yield from (*table_lines(run, width), *remarks(run), *_new(run), *_most_changed(run))
     yield from (verdict.line for verdict in verdicts)
 
 
@@ -115,7 +117,44 @@ def _most_changed(run: Comparison) -> Iterator[str]:
         yield f"  {change.named(60)}: {moved}"
 
 
+def _new(run: Comparison) -> Iterator[str]:
+    """List unsupported sentences that the answers before did not have."""
+    changes = run.with_new_unsupported(_SHOWN)
+    if changes:
+        yield "New unsupported sentences:"
+    for change in changes:
+        for sentence in change.new_unsupported[:_SHOWN]:
+            yield f"  {change.named(60)}: {sentence.key} “{one_line(sentence.text, 120)}”"
+
+
 # --- The gate
+
+
+def _most_new(option: str | None) -> int | None:
+    """Read `--fail-on-new unsupported[=N]`; None without it.
+
+    Raises:
+        ConfigurationError: for another form.
+    """
+    if option is None:
+        return None
+    name, equals, count = option.partition("=")
+    if name != "unsupported" or (equals and not (count.isascii() and count.isdigit())):
+        why = "use unsupported, or unsupported=N with the number of sentences that may be"
+        raise ConfigurationError("--fail-on-new", option, why)
+    return int(count or 0)
+
+
+def _code_of_new(comparison: Comparison, most: int | None) -> int:
+    """Return 1, and say why, if a run has more new unsupported sentences than may be; else 0."""
+    code = 0
+    for run in comparison.all:
+        new = run.new_unsupported
+        if most is not None and new > most:
+            words = counted(new, "new unsupported sentence")
+            print_stderr(f"FAILED {one_line(run.names[1])}: {words}; --fail-on-new allows {most}")
+            code = 1
+    return code
 
 
 def regression_gates(words: Sequence[str], *, fail_on_unclear: bool) -> dict[str, float]:

@@ -14,8 +14,9 @@ from rag_eval_integrations._lazy import lazy
 
 if TYPE_CHECKING:
     from rag_eval_integrations.evaluations._paired import ScoreDifference, Verdict
+    from rag_eval_integrations.evaluations._pairing import Change
     from rag_eval_integrations.evaluations.collection import Evaluations, MeanOf
-    from rag_eval_integrations.evaluations.comparison import Change, Comparison, compare
+    from rag_eval_integrations.evaluations.comparison import Comparison, compare
     from rag_eval_integrations.evaluations.console import calls_table, plain, unsupported_sentences
     from rag_eval_integrations.evaluations.summary import (
         PatternFigures,
@@ -47,8 +48,9 @@ __all__ = [
 
 _HOMES = {
     "_paired": ("ScoreDifference", "Verdict"),
+    "_pairing": ("Change",),
     "collection": ("Evaluations", "MeanOf"),
-    "comparison": ("Change", "Comparison", "compare"),
+    "comparison": ("Comparison", "compare"),
     "console": ("calls_table", "plain", "unsupported_sentences"),
     "summary": ("Interval", "PatternFigures", "RankFigures", "RetrievalFigures", "ScoreFigures",
                 "Summary"),

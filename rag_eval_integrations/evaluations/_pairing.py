@@ -10,15 +10,17 @@ import hashlib
 import json
 import os
 from array import array
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeVar
 
+from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.evaluations._paired import millionths
 from rag_eval_integrations.metrics.retrieval import LABEL_RETRIEVAL_SCORES
-from rag_eval_integrations.records import Evaluation, Means
-from rag_eval_integrations.records._shown import LEXICAL
+from rag_eval_integrations.records import Evaluation, Means, Sentence
+from rag_eval_integrations.records._shown import LEXICAL, unsupported
 
 T = TypeVar("T")
 
@@ -78,6 +80,10 @@ class Retrieval(NamedTuple):
         )
 
 
+_SENTENCE = 8
+"""Bytes of the digest of a sentence."""
+
+
 class CallInBrief(NamedTuple):
     """One call of a run, without its texts."""
 
@@ -91,6 +97,10 @@ class CallInBrief(NamedTuple):
     values: tuple[float | str, ...]
     """Values of these scores; for one without a value, the code of why."""
     retrieval: Retrieval | None
+    response: bytes
+    """Digests of the response's sentences, 8 bytes each."""
+    unsupported: int
+    """A bit for each of them that is not fully supported, the first one's lowest."""
     pooled: tuple[float | str, ...] = ()
     """The same by the relevant sentences of all runs; empty where they are the run's own."""
 
@@ -105,6 +115,15 @@ class CallInBrief(NamedTuple):
     def _of(self, name: str, values: Sequence[float | str]) -> float | None:
         value = values[self.names.index(name)] if name in self.names else None
         return value if isinstance(value, float) else None
+
+    def new_unsupported(self, before: CallInBrief) -> int:
+        """Count the unsupported sentences that have no equal sentence in an earlier response."""
+        known, ours = before.response, self.response
+        equal = {known[at : at + _SENTENCE] for at in range(0, len(known), _SENTENCE)}
+        return sum(
+            self.unsupported >> at // _SENTENCE & 1 and ours[at : at + _SENTENCE] not in equal
+            for at in range(0, len(ours), _SENTENCE)
+        )
 
     def why_not(self, name: str) -> str:
         """Return the code of why a score has no value: `absent` if it was not asked for."""
@@ -260,6 +279,8 @@ def _in_brief(evaluation: Evaluation, fields: Sequence[str]) -> CallInBrief:
         scores = {"": "error", **scores}
     everywhere = [evaluation.metadata, evaluation.capture.metadata if evaluation.capture else {}]
     values = (metadata.get(field) for field in fields for metadata in everywhere)
+    response = evaluation.sentences.response
+    against = {sentence.key for sentence, *_ in unsupported(evaluation)}
     return CallInBrief(
         # An Evaluation has no mark of where its id is from; the default one is this.
         None if evaluation.id == evaluation.row_key[:16] else evaluation.id,
@@ -270,7 +291,14 @@ def _in_brief(evaluation: Evaluation, fields: Sequence[str]) -> CallInBrief:
         shared(tuple(scores)),
         tuple(map(shared, scores.values())),
         Retrieval.of(evaluation),
+        b"".join(_digest([words(sentence)])[:_SENTENCE] for sentence in response),
+        sum(1 << place for place, sentence in enumerate(response) if sentence.key in against),
     )
+
+
+def words(sentence: Sentence) -> str:
+    """Return what two sentences have in common that are equal but for white space."""
+    return " ".join(sentence.text.split())
 
 
 def _digest(texts: Sequence[object]) -> bytes:
@@ -349,3 +377,51 @@ def conversations(a: RunInBrief, b: RunInBrief, pairs: Sequence[Pair]) -> list[H
         names = [b.calls[j].conversation for _, j in pairs]
     groups: list[Hashable] = [place if name is None else name for place, name in enumerate(names)]
     return groups if 1 < len(set(groups)) < len(groups) else None
+
+
+# --- What a pair shows
+
+
+@dataclass(frozen=True)
+class Change:
+    """One call in both runs."""
+
+    before: Evaluation
+    after: Evaluation
+    difference: float | None
+    """The change of the score that was asked for; None where the call became unscored."""
+    _in_brief: tuple[CallInBrief, CallInBrief] = field(repr=False)
+
+    @property
+    def new_unsupported(self) -> list[Sentence]:
+        """Sentences that are not fully supported and have no equal one in the response before."""
+        known = set(map(words, self.before.sentences.response))
+        against = (sentence for sentence, *_ in unsupported(self.after))
+        return [sentence for sentence in against if words(sentence) not in known]
+
+    @property
+    def id(self) -> str:
+        """The call's id; empty for the one that is made of its texts."""
+        made = (self.before.row_key[:16], self.after.row_key[:16])
+        return "" if self.after.id in made else self.after.id
+
+    def named(self, most: int) -> str:
+        """Name the call in a line: its id, and the first characters of its question."""
+        return f"{one_line(self.id, 40)} “{one_line(self.after.question, most)}”".lstrip()
+
+    def scores(self, names: Iterable[str]) -> Iterator[tuple[str, float | None, float | None]]:
+        """Yield the scores that differ, among some: name, value before and value after.
+
+        Values are pooled where the comparison's are.
+        """
+        for name in names:
+            was, now = (call.value(name) for call in self._in_brief)
+            if (was is None) != (now is None) or difference_of(was, now):
+                yield name, was, now
+
+
+def difference_of(before: float | None, after: float | None) -> float | None:
+    """Return by how much a value changed; None for a tie, and where one is missing."""
+    if before is None or after is None or millionths(before) == millionths(after):
+        return None
+    return after - before

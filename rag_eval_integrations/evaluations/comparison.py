@@ -23,12 +23,14 @@ from rag_eval_integrations.evaluations._paired import (
 from rag_eval_integrations.evaluations._pairing import (
     POOLED,
     CallInBrief,
+    Change,
     EvaluationsFile,
     Pair,
     PairedBy,
     RunInBrief,
     Ways,
     conversations,
+    difference_of,
     key_of,
     shared,
 )
@@ -41,44 +43,6 @@ from rag_eval_integrations.records.score import score_hint
 Source = Iterable[Evaluation] | str | os.PathLike[str] | EvaluationsFile
 
 # --- What is found
-
-
-@dataclass(frozen=True)
-class Change:
-    """One call in both runs."""
-
-    before: Evaluation
-    after: Evaluation
-    difference: float | None
-    """The change of the score that was asked for; None where the call became unscored."""
-    _in_brief: tuple[CallInBrief, CallInBrief] = field(repr=False)
-
-    @property
-    def id(self) -> str:
-        """The call's id; empty for the one that is made of its texts."""
-        made = (self.before.row_key[:16], self.after.row_key[:16])
-        return "" if self.after.id in made else self.after.id
-
-    def named(self, most: int) -> str:
-        """Name the call in a line: its id, and the first characters of its question."""
-        return f"{one_line(self.id, 40)} “{one_line(self.after.question, most)}”".lstrip()
-
-    def scores(self, names: Iterable[str]) -> Iterator[tuple[str, float | None, float | None]]:
-        """Yield the scores that differ, among some: name, value before and value after.
-
-        Values are pooled where the comparison's are.
-        """
-        for name in names:
-            was, now = (call.value(name) for call in self._in_brief)
-            if (was is None) != (now is None) or _difference(was, now):
-                yield name, was, now
-
-
-def _difference(before: float | None, after: float | None) -> float | None:
-    """Return by how much a value changed; None for a tie, and where one is missing."""
-    if before is None or after is None or millionths(before) == millionths(after):
-        return None
-    return after - before
 
 
 @dataclass(frozen=True, repr=False)
@@ -171,6 +135,26 @@ class Comparison:
         return self._changes(self._ordered(self.scores), limit)
 
     @property
+    def new_unsupported(self) -> int:
+        """Number of sentences that are unsupported and have no equal one in the response before."""
+        return sum(count for count, _ in self._new_unsupported())
+
+    def with_new_unsupported(self, limit: int | None = 10) -> list[Change]:
+        """List the calls with most sentences that are unsupported and new.
+
+        Args:
+            limit: number of calls; None for all.
+        """
+        most = sorted(self._new_unsupported(), key=lambda counted: -counted[0])
+        return self._changes([(pair, None) for _, pair in most], limit)
+
+    def _new_unsupported(self) -> Iterator[tuple[int, Pair]]:
+        a, b = (run.calls for run in self._runs)
+        for i, j in self._pairs:
+            if count := b[j].new_unsupported(a[i]):
+                yield count, (i, j)
+
+    @property
     def changed_count(self) -> int:
         """Number of calls of which any score changed."""
         return len(self._ordered(self.scores))
@@ -181,7 +165,7 @@ class Comparison:
         names = list(names)
         changes = []
         for i, j in self._pairs:
-            differences = (_difference(a[i].value(name), b[j].value(name)) for name in names)
+            differences = (difference_of(a[i].value(name), b[j].value(name)) for name in names)
             moved = [difference for difference in differences if difference is not None]
             if moved:
                 changes.append(((i, j), min(moved, key=_greatest_first)))
@@ -212,6 +196,7 @@ class Comparison:
                 {
                     "name": run.names[1], "paired_by": run.paired_by, "pairs": run.pairs,
                     "only_baseline": run.only_a, "only_run": run.only_b,
+                    "new_unsupported": run.new_unsupported,
                     "notes": list(run.notes), "pooled": run.pooled._asdict(),
                     "scores": [score.to_json() for score in run.scores.values()],
                 }
@@ -554,6 +539,9 @@ def remarks(comparison: Comparison) -> list[str]:
             lines.append(f"Became unscored: {score.name} {sum(lost.values()):,} ({why}).")
         if score.became_scored:
             lines.append(f"Became scored: {score.name} {score.became_scored:,}.")
+    if new := comparison.new_unsupported:
+        are = "sentence is" if new == 1 else "sentences are"
+        lines.append(f"{new:,} {are} unsupported that the answers before did not have.")
     return [*lines, *comparison.notes]
 
 

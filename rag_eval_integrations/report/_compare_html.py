@@ -12,9 +12,9 @@ from operator import eq
 from typing import Any, Literal, NamedTuple
 
 from rag_eval_integrations.evaluations import ScoreDifference
+from rag_eval_integrations.evaluations._pairing import Change
 from rag_eval_integrations.evaluations.comparison import (
     HEADINGS,
-    Change,
     Comparison,
     cells,
     decimal,

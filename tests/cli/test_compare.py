@@ -99,6 +99,35 @@ def test_a_regression_fails(rag_eval: Command, before: Path, after: Path) -> Non
     rag_eval(*words, "--skip-invalid", code=1)
 
 
+def test_new_unsupported_sentences_are_listed_and_may_fail(rag_eval: Command) -> None:
+    """Those of changed answers that had no equal sentence before; means say nothing of them."""
+    known = run([0.0] * 2, response=["It is green."], supported=False)
+    a = write(Path("a.jsonl"), [*known, *run([1.0] * 5)[2:]])
+    grown = run([0.0] * 3, response=["It is  green.", "It has wings."], supported=False)
+    b = write(Path("b.jsonl"), [*grown, *run([1.0] * 5)[3:]])
+
+    done = rag_eval("compare", a, b, "--fail-on-new", "unsupported=4", code=0)
+    assert "4 sentences are unsupported that the answers before did not have." in done.out
+    listed = done.out.split("New unsupported sentences:\n")[1].splitlines()[:4]
+    assert [line.rpartition(": ")[2] for line in listed] == [
+        "a “It is green.”", "b “It has wings.”", "b “It has wings.”", "b “It has wings.”",
+    ]  # fmt: skip
+    assert (
+        json.loads(rag_eval("compare", a, b, "--format", "json").out)["runs"][0]["new_unsupported"]
+        == 4
+    )
+
+    failed = rag_eval("compare", a, b, "--fail-on-new", "unsupported", code=1).err
+    assert "FAILED b.jsonl: 4 new unsupported sentences; --fail-on-new allows 0\n" in failed
+    rag_eval("compare", a, a, "--fail-on-new", "unsupported", code=0)
+    rag_eval("compare", a, b, code=0)
+    for word in ("adherence", "unsupported=", "unsupported=-1", "unsupported=few"):
+        assert (
+            "use unsupported, or unsupported=N"
+            in rag_eval("compare", a, b, "--fail-on-new", word, code=2).err
+        )
+
+
 def test_too_few_calls_pass_unless_told(rag_eval: Command) -> None:
     """It cannot be told whether a score fell; --fail-on-unclear asks for more calls."""
     before = write(Path("a.jsonl"), run([1.0] * 30))
