@@ -20,7 +20,7 @@ from typing import Annotated
 import typer
 
 from rag_eval_integrations._visible import visible_traceback
-from rag_eval_integrations.cli import _arguments
+from rag_eval_integrations.cli import _arguments, _store_arguments
 from rag_eval_integrations.cli._grouped import Command, CommandGroup, command_of
 from rag_eval_integrations.cli._terminal import (
     INTERRUPTED,
@@ -98,20 +98,20 @@ rag-eval run calls.jsonl -o evals.jsonl --calibration calibration.json""",
 rag-eval compare before.jsonl after.jsonl -o diff.html \\
     --fail-on-regression adherence=0.02""",
     _arguments.DoctorOptions: "rag-eval doctor --judge openai:gpt-4o-mini",
-    _arguments.WorkerOptions: """\
+    _store_arguments.WorkerOptions: """\
 rag-eval worker --store evals.db --spool spool/
 rag-eval worker --store postgresql://app@db/evals --spool spool/ \\
     --judge openai:gpt-4o-mini --rpm 500 --dollars-per-day 5""",
-    _arguments.RescoreOptions: """\
+    _store_arguments.RescoreOptions: """\
 rag-eval rescore --store evals.db --judge openai:gpt-4o --since 24h \\
     --where pattern=hallucination --dry-run""",
 }
 _STORE: dict[type, str] = {
-    _arguments.StoreInfoOptions: "rag-eval store info --store evals.db",
-    _arguments.StoreReportOptions: "rag-eval store report --store evals.db -o store.html",
-    _arguments.StoreExportOptions: "rag-eval store export --store evals.db -o evals.jsonl",
-    _arguments.StoreRetryOptions: "rag-eval store retry --store evals.db",
-    _arguments.StorePruneOptions: "rag-eval store prune --store evals.db --older-than 30d",
+    _store_arguments.StoreInfoOptions: "rag-eval store info --store evals.db",
+    _store_arguments.StoreReportOptions: "rag-eval store report --store evals.db -o store.html",
+    _store_arguments.StoreExportOptions: "rag-eval store export --store evals.db -o evals.jsonl",
+    _store_arguments.StoreRetryOptions: "rag-eval store retry --store evals.db",
+    _store_arguments.StorePruneOptions: "rag-eval store prune --store evals.db --older-than 30d",
 }
 
 _store = typer.Typer(name="store", help="Look at a store, and keep it in order.")

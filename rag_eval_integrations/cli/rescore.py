@@ -10,8 +10,8 @@ from typing import Any, cast
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations._visible import counted
-from rag_eval_integrations.cli._arguments import RescoreOptions
 from rag_eval_integrations.cli._judges import WatchedModel
+from rag_eval_integrations.cli._store_arguments import RescoreOptions
 from rag_eval_integrations.cli._terminal import print_stderr, print_stdout
 from rag_eval_integrations.cli.run import foreseen
 from rag_eval_integrations.cli.store import moment

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_eval_integrations._visible import counted, one_line
-from rag_eval_integrations.cli._arguments import (
+from rag_eval_integrations.cli._store_arguments import (
     StoreExportOptions,
     StoreInfoOptions,
     StorePruneOptions,
