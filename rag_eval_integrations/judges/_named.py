@@ -30,6 +30,7 @@ from rag_eval_integrations.models.completion import (
     WrappedModel,
 )
 from rag_eval_integrations.records.call import adapted
+from rag_eval_integrations.records.score import score_hint
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -60,6 +61,8 @@ def suggestion_for(name: str) -> str:
     """Suggest a judge for a name that is none; empty if it is empty or has a colon."""
     if not name or ":" in name:
         return ""
+    if "nearest" in (hint := score_hint(name, ())):
+        return f"as a score, {hint}; as a judge "
     near = [form for form in JUDGES if form.startswith(f"{name}:")]
     near += get_close_matches(name, ("embedded",), 1)
     near += [f"{ENDPOINT}{name.removeprefix('openai/')}"]  # as LiteLLM writes it

@@ -109,8 +109,7 @@ class LLMJudge(JudgeBase):
         instructions: str | None = None,
         explanations: Explanations = "all",
     ) -> None:
-        if not isinstance(model, Model):
-            raise ConfigurationError("model", model, "needs a `name` and `async complete(request)`")
+        self.model: ModelBase = model_base(model)
         sizes = {"window_characters": window_characters, "max_windows": max_windows}
         for field, value in sizes.items():
             if value < 1:
@@ -125,7 +124,6 @@ class LLMJudge(JudgeBase):
             raise ConfigurationError("explanations", explanations, "use all or unsupported")
         self.instructions = added
         self._wording = Wording(self.instructions, explanations)
-        self.model: ModelBase = model_base(model)
         self.name = self.model.name
         own = self.model.version
         asked = f"{_RULES}-{self._wording.version}"

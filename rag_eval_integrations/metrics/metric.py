@@ -190,7 +190,7 @@ def checked_metrics(
     names = [name for metric in checked for name in metric.names]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
-        raise ConfigurationError("metrics", repeated, "two metrics give a score of this name")
+        raise ConfigurationError("metrics", repeated[:3], "two metrics give a score of this name")
     return checked
 
 

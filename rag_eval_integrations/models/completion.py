@@ -13,7 +13,7 @@ from typing import Annotated, Literal, Protocol, runtime_checkable
 from pydantic import Field, JsonValue
 
 from rag_eval_integrations._contain import contained
-from rag_eval_integrations.errors import JudgeError
+from rag_eval_integrations.errors import ConfigurationError, JudgeError
 from rag_eval_integrations.records import JsonObject, Record, Text, Usage
 
 FinishReason = Literal["stop", "length", "content_filter", "refusal", "unknown"]
@@ -295,5 +295,11 @@ async def completed(model: Model, request: CompletionRequest) -> Completion:
 
 
 def model_base(model: Model) -> ModelBase:
-    """Return a model with its optional members: itself if it inherits `ModelBase`, else wrapped."""
+    """Return a model with its optional members: itself if it inherits `ModelBase`, else wrapped.
+
+    Raises:
+        ConfigurationError: it is not a model.
+    """
+    if not isinstance(model, Model):
+        raise ConfigurationError("model", model, "needs a `name` and `async complete(request)`")
     return model if isinstance(model, ModelBase) else _ForeignModel(model)
