@@ -1,4 +1,4 @@
-"""docs/llama-index.md and docs/llama-index-capture.md: their Python runs as it stands."""
+"""docs/llama-index.md and the pages behind it: their Python runs as it stands."""
 
 from __future__ import annotations
 
@@ -10,18 +10,31 @@ from pages import run_python
 
 
 @pytest.mark.filterwarnings("ignore:asyncio_module:DeprecationWarning")
+@pytest.mark.parametrize(
+    ("page", "printed"),
+    [
+        ("llama-index", ["b (none): “Then call the mayor.”", "document 1.\n0.5\n", "2/2"]),
+        (
+            "llama-index-evaluators",
+            ["Professor Marwick invented them.", "adherence 0.5 2/2", "How do I reset it? 0.0\n"],
+        ),
+        ("llama-index-capture", ["reset\n"]),
+    ],
+)
 def test_examples_run_one_after_the_other(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: str,
+    printed: list[str],
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Offline, without a key."""
+    """Offline, without a key, about answers that somebody could give; none stays attached."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(get_dispatcher(), "event_handlers", [*get_dispatcher().event_handlers])
+    attached = [*get_dispatcher().event_handlers]
 
-    run_python("docs/llama-index.md")
-    run_python("docs/llama-index-capture.md")
+    run_python(f"docs/{page}.md")
 
     out = capsys.readouterr().out
-    assert "Professor Marwick invented them." in out
-    assert "2/2" in out
-    assert out.endswith("reset\n")
-    assert (tmp_path / "evals.jsonl").read_text().count("\n") == 2
+    assert [words for words in printed if words not in out] == []
+    assert "text text" not in out
+    assert get_dispatcher().event_handlers == attached
