@@ -1,4 +1,4 @@
-"""docs/judges.md and docs/local-models.md: their examples run as they stand, offline."""
+"""docs/judges.md, endpoints.md and local-models.md: their examples run as they stand, offline."""
 
 from __future__ import annotations
 
@@ -18,14 +18,26 @@ from rag_eval_integrations.models.openai import Capabilities, OpenAIModel
 from rag_eval_integrations.testing import small_call
 
 PAGE = "docs/judges.md"
+ENDPOINTS = "docs/endpoints.md"
 LOCAL = "docs/local-models.md"
 
 
-def test_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("page", [PAGE, ENDPOINTS])
+def test_examples_run(
+    page: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One after the other; what they print is what their comments say."""
-    model = run_python(PAGE)["model"]
+    monkeypatch.chdir(tmp_path)
 
-    assert capsys.readouterr().out.splitlines() == promised_by(PAGE)
+    run_python(page)
+
+    assert capsys.readouterr().out.splitlines() == promised_by(page) != []
+
+
+def test_azure_is_known_by_its_address() -> None:
+    """The page's last model asks the deployment."""
+    model = run_python(ENDPOINTS)["model"]
+
     assert isinstance(model, OpenAIModel)
     assert model.base_url == "https://NAME.openai.azure.com/openai".lower()
 
@@ -36,7 +48,7 @@ def test_what_it_names_exists() -> None:
     fields = {field.name for field in dataclasses.fields(Capabilities)} | {"ignored"}
 
     assert known
-    assert all(f"`{name}`" in text_of(PAGE) for name in known)
+    assert all(f"`{name}`" in text_of(ENDPOINTS) for name in known)
     assert {"refused", "limits", "observed", "ignored"} <= fields
 
 

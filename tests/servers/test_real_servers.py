@@ -51,7 +51,7 @@ time.sleep(3600)
 
 @dataclass(frozen=True)
 class Expected:
-    """What a server is known to do; the table in docs/judges.md says the same."""
+    """What a server is known to do; the table in docs/endpoints.md says the same."""
 
     structured_by: str
     schema: str
@@ -205,7 +205,7 @@ async def test_what_it_takes_gives_and_ignores(running: Running) -> None:
 
 
 async def evaluated(running: Running, what: str, metric: Any) -> tuple[list[Evaluation], int]:
-    """Three rows, and the most requests that one took; prints a line for docs/judges.md."""
+    """Three rows, and the most requests that one took; prints a line for docs/endpoints.md."""
     evaluator = RagEvaluator(ThrottledModel(running.model, deadline=240), metrics=[metric])
     rows, counts = [], []
     for number in range(3):
@@ -248,7 +248,7 @@ def call(number: int) -> RagCall:
 
 
 def report(running: Running, what: str, rows: list[Evaluation], counts: list[int]) -> None:
-    """Print a line of the table in docs/judges.md (`pytest -s`)."""
+    """Print a line of the table in docs/endpoints.md (`pytest -s`)."""
     codes = [next(reversed(row.scores.values())).unscored or "scored" for row in rows]
     statuses = sorted({exchange.status for exchange in running.through.exchanges})
     can = running.model.capabilities

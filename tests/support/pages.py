@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
-from rag_eval_integrations.cli import main
+from rag_eval_integrations.cli import app, main
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -46,11 +47,21 @@ def run_command(line: str, monkeypatch: pytest.MonkeyPatch) -> int:
     return ended.value.code if isinstance(ended.value.code, int) else 0
 
 
+def parse_command(line: str) -> None:
+    """Read a line that begins with `rag-eval` as the program does, and do nothing."""
+    command = get_command(app)
+    words = shlex.split(line, comments=True)[1:]
+    while hasattr(command, "commands"):
+        command = command.commands[words.pop(0)]
+    command.make_context("rag-eval", words)
+
+
 def run_page(name: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
     """Run all blocks of a page, one after the other.
 
-    Every command has to exit with 0, or as its comment says (`# exit code 1`). Lines of `bash` that are not of `rag-eval` (`pip install …`) are left out, and a command that asks
-    an endpoint counts its requests instead.
+    Every command has to exit with 0, or as its comment says (`# exit code 1`). Lines of `bash` that
+    are not of `rag-eval` (`pip install …`) are left out, a command that asks an endpoint counts its
+    requests instead, and those of a block that names `OPENAI_API_KEY` are only read.
     """
     names: dict[str, object] = {"__name__": "page"}
     for kind, code in BLOCK.findall(text_of(name)):
@@ -60,11 +71,14 @@ def run_page(name: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
         for line in code.replace("\\\n", " ").splitlines():
             if not line.rpartition("| ")[2].startswith("rag-eval "):
                 continue
+            if "OPENAI_API_KEY" in code:
+                parse_command(line)
+                continue
             asks = "openai:" in line and "--dry-run" not in line
             command, _, comment = line.partition("  #")
             said = re.search(r"exit code (\d+)", comment)
-            code = run_command(command + " --dry-run" * asks, monkeypatch)
-            assert code == int(said[1] if said else 0), line
+            ended = run_command(command + " --dry-run" * asks, monkeypatch)
+            assert ended == int(said[1] if said else 0), line
     return names
 
 
