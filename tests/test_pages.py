@@ -39,7 +39,14 @@ def test_links_lead_somewhere(name: str) -> None:
 
 @pytest.mark.slow  # they import both frameworks
 @pytest.mark.parametrize(
-    "name", ["docs/start.md", "docs/cli.md", "docs/judges.md", "docs/model-judge.md"]
+    "name",
+    [
+        "docs/start.md",
+        "docs/cli.md",
+        "docs/judges.md",
+        "docs/model-judge.md",
+        "docs/prompt-tests.md",
+    ],
 )
 def test_every_block_runs(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
