@@ -10,6 +10,8 @@ from pages import DOCS, ROOT, run_page, text_of
 
 FILES = [*ROOT.glob("*.md"), *DOCS.glob("*.md")]
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in FILES)
+RELEASED = {"README.md", "docs/listings.md", "docs/releasing.md", "docs/start.md"}
+"""Pages that say what holds once there is a release."""
 
 
 def prose_of(path: Path) -> str:
@@ -37,6 +39,12 @@ def test_links_lead_somewhere(name: str) -> None:
         assert not heading or target.suffix != ".md" or heading in anchors_of(target), link
 
 
+@pytest.mark.parametrize("name", sorted({*PAGES} - RELEASED))
+def test_nothing_is_installed_from_the_index(name: str) -> None:
+    """Nothing is released: `docs/start.md` says how an extra is installed, and pages point to it."""
+    assert not re.search(r"""pip install\s+['"]?rag-eval-integrations""", text_of(name))
+
+
 @pytest.mark.slow  # they import both frameworks
 @pytest.mark.parametrize(
     "name",
@@ -46,6 +54,7 @@ def test_links_lead_somewhere(name: str) -> None:
         "docs/judges.md",
         "docs/model-judge.md",
         "docs/prompt-tests.md",
+        "docs/store.md",
     ],
 )
 def test_every_block_runs(
