@@ -76,3 +76,22 @@ def test_a_browser_asks_no_other_host(site: Path, address: str) -> None:
                 assert page.goto(address + path, wait_until="networkidle").ok  # type: ignore[union-attr]
 
     assert [url for url in requests if not url.startswith((address, "data:", "blob:"))] == []
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_names_in_tables_stand_on_one_line(site: Path, address: str) -> None:
+    """In the first column, at the width of a laptop; no page is wider than the window."""
+    with chromium() as browser:
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        for path in ("/concepts/", "/metrics/", "/evals/", "/endpoints/"):
+            page.goto(address + path, wait_until="load")
+            lines = page.eval_on_selector_all(
+                "td:first-child code",
+                "names => names.map(name => [name.textContent, name.getClientRects().length])",
+            )
+            width = page.evaluate("document.documentElement.scrollWidth")
+
+            assert lines
+            assert [name for name, count in lines if count > 1] == []
+            assert width <= 1280
