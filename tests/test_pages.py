@@ -39,6 +39,14 @@ def test_links_lead_somewhere(name: str) -> None:
         assert not heading or target.suffix != ".md" or heading in anchors_of(target), link
 
 
+@pytest.mark.parametrize("name", PAGES)
+def test_links_are_named_by_titles(name: str) -> None:
+    """As a reader says them in the sentence; no link's text is the name of a file."""
+    texts = re.findall(r"\[([^\]]+)\]\([^)\s]+\)", prose_of(ROOT / name))
+    files = r"`?[\w./-]+\.(md|py|jsonl?|ya?ml|toml|prompty)`?"
+    assert [text for text in texts if re.fullmatch(files, text)] == []
+
+
 @pytest.mark.parametrize("name", sorted({*PAGES} - RELEASED))
 def test_nothing_is_installed_from_the_index(name: str) -> None:
     """Nothing is released: `docs/start.md` says how an extra is installed, and pages point to it."""
