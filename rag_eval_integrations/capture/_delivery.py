@@ -60,9 +60,8 @@ def check_hooks(**hooks: object) -> None:
 Target = Callable[[RagCall], object]
 TargetOrEvaluator: TypeAlias = "Target | RagEvaluator | str"
 
-_LOGGER = logger_of("rag_eval_integrations.capture")
-
-PROCESS_FAILURES = LogOnce(_LOGGER, logging.ERROR)
+PROCESS_LOGGER = logger_of("rag_eval_integrations.capture")
+PROCESS_FAILURES = LogOnce(PROCESS_LOGGER, logging.ERROR)
 """Failures while an app without a framework is captured, counted for the whole process."""
 
 
@@ -115,8 +114,8 @@ class TargetDelivery:
                     why = f"a {kind} is part of the app, and takes no calls; type {typed}"
                     raise ConfigurationError("target", taker, why, missing=True)
             why = "use a judge's name, a RagEvaluator or a function that takes a RagCall"
-            if failures is PROCESS_FAILURES:
-                why = "use a function that takes a RagCall, or a BackgroundEvaluator"
+            if hasattr(taker, "evaluate_sync"):  # of `record_call`, which has no results to ask for
+                why = "use a BackgroundEvaluator of it, or its `evaluate_sync`"
             raise ConfigurationError("target", taker, why)
         if isinstance(taker, type):
             raise ConfigurationError("target", taker, "is a class; pass an object of it")
@@ -204,7 +203,7 @@ def delivery_to(
         ConfigurationError: `target` cannot be called, or `on_evaluation` cannot be called or is
             given with another target than a `RagEvaluator`.
     """
-    failures = LogOnce(logger, logging.ERROR)
+    failures = PROCESS_FAILURES if logger is PROCESS_LOGGER else LogOnce(logger, logging.ERROR)
     # Evaluation costs more to import than all of capture. Whoever makes an evaluator has imported
     # it; if it is not imported, the target cannot be an evaluator.
     if (

@@ -21,10 +21,11 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from rag_eval_integrations._suppress import suppressed
 from rag_eval_integrations.capture._delivery import (
-    PROCESS_FAILURES,
-    Target,
-    TargetDelivery,
+    PROCESS_LOGGER,
+    Captures,
+    TargetOrEvaluator,
     UnusableError,
+    delivery_to,
 )
 from rag_eval_integrations.capture._traces import CallTraces
 from rag_eval_integrations.capture.record import CURRENT, CallInProgress, as_text, made_record
@@ -131,7 +132,7 @@ def documents_in(result: object) -> object:
 _Begin = Callable[[tuple[Any, ...], dict[str, Any]], CallInProgress]
 
 
-class capture_call:  # in lower case, as in contextlib: it is read as a verb
+class capture_call(Captures):  # in lower case, as in contextlib: it is read as a verb
     """Captures a block (`with`, `async with`) or a function (as a decorator) as a RAG call.
 
     As a decorator it takes the question from the function's first argument (after `self`) and
@@ -152,7 +153,7 @@ class capture_call:  # in lower case, as in contextlib: it is read as a verb
 
     def __init__(
         self,
-        target: Target,
+        target: TargetOrEvaluator,
         question: str | Callable[..., object] | None = None,
         *,
         response: Callable[[Any], object] | None = None,
@@ -164,7 +165,9 @@ class capture_call:  # in lower case, as in contextlib: it is read as a verb
         """Prepare the capture; nothing is recorded yet.
 
         Args:
-            target: takes the `RagCall`; a plain callable that should only pass it on.
+            target: takes the `RagCall`: a plain callable that should only pass it on, a
+                `BackgroundEvaluator`, or a `RagEvaluator` or its judge's name, which is then run in
+                the background: see `flush` and `evaluations` of the `capture_call` object.
             question: for a block, the question; for a function, the name of the parameter that
                 holds it, or a function of the same arguments that returns it.
             response: for a function, reads the text of the answer from the return value; for a
@@ -179,7 +182,7 @@ class capture_call:  # in lower case, as in contextlib: it is read as a verb
             ConfigurationError: `target`, `response` or `documents` cannot be called, or `target`
                 is async.
         """
-        self._delivery = TargetDelivery(target, PROCESS_FAILURES)
+        self._delivery = delivery_to(target, PROCESS_LOGGER)
         for name, extract in (("response", response), ("documents", documents)):
             if extract is not None and not callable(extract):
                 why = "should be a function of the return value; in a block, set it on the call"

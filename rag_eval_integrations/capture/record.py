@@ -14,13 +14,13 @@ from collections.abc import (
 )
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel
 
 from rag_eval_integrations._suppress import suppressed
-from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.capture._calls import (
     Context,
     Snapshot,
@@ -31,14 +31,15 @@ from rag_eval_integrations.capture._calls import (
 )
 from rag_eval_integrations.capture._delivery import (
     PROCESS_FAILURES,
+    PROCESS_LOGGER,
     Target,
     TargetDelivery,
     UnusableError,
 )
 from rag_eval_integrations.capture._traces import CallTraces
 from rag_eval_integrations.records import CaptureStatus, RagCall, Turn
-
-_LOGGER = logger_of("rag_eval_integrations.capture")
+from rag_eval_integrations.records._json import NAMES
+from rag_eval_integrations.records.call import as_turn
 
 
 class CallInProgress:
@@ -132,7 +133,9 @@ def current_call() -> CallInProgress:
     """
     call = open_call()
     if call is None:
-        _LOGGER.debug("current_call() outside of a captured call: its fields are not recorded")
+        PROCESS_LOGGER.debug(
+            "current_call() outside of a captured call: its fields are not recorded"
+        )
         call = CallInProgress()
         call._ended = True
     return call
@@ -226,7 +229,8 @@ def made_record(
             return default
 
     for name in vars(call).keys() - FIELDS:
-        delivery.failure(f"capture ({name})", AttributeError(f"a call has no field {name!r}"))
+        message = "capture (%s): a call has no such field, and is delivered without it; %s"
+        delivery.failures.log(("capture", name), message, name, _nearest(name))
     shown = read("documents", lambda given: _documents(given, delivery), call.documents, None)
     return to_call(
         Context(shown or (), "none" if shown is None else "dataflow", ()),
@@ -246,6 +250,14 @@ def made_record(
         label=read("id", _label, call.id, ""),
         traces=None if call._traces is None else call._traces.ids(),
     )
+
+
+def _nearest(name: str) -> str:
+    """Say which field an unknown name stands for, or else which fields there are."""
+    fields = sorted(field for field in FIELDS if not field.startswith("_"))
+    known = [field for field in fields if name.lower() in NAMES.get(field, ())]
+    known += get_close_matches(name, fields, 1)
+    return f"did you mean `{known[0]}`?" if known else f"its fields are {', '.join(fields)}"
 
 
 def as_text(given: object) -> str:
@@ -312,10 +324,8 @@ def _turns(given: object) -> tuple[Turn, ...]:
 
 def _turn(item: Any) -> Turn:
     """Make a turn of a dict or a pair (role, content)."""
-    if isinstance(item, Turn):
-        return item
-    role, content = (item["role"], item["content"]) if isinstance(item, Mapping) else item
-    return Turn(role=role, content=content)
+    pair = (item["role"], item["content"]) if isinstance(item, Mapping) else item
+    return Turn.model_validate(as_turn(pair))
 
 
 def _documents(given: object, delivery: TargetDelivery) -> list[Snapshot]:

@@ -298,13 +298,14 @@ class Evaluations(Sequence[Evaluation]):
 
         Args:
             path: the page; an earlier page of this program is replaced.
-            **options: of `report.write_report`, such as `title`.
+            **options: of `report.write_report`: `title`, `calls`, `overwrite`.
 
         Returns:
             The path.
 
         Raises:
-            ConfigurationError: there is a file that this program did not make.
+            ConfigurationError: there is a file that this program did not make, and `overwrite` is
+                not set; the name ends as another format's, such as `.xlsx`.
             OSError: it cannot be written.
         """
         from rag_eval_integrations.report.html import write_report

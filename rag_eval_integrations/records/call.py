@@ -223,11 +223,22 @@ def _as_document(value: object) -> object:
     return document
 
 
-def _as_turn(value: object) -> object:
-    """Refuse what is neither a turn nor its fields."""
+def as_turn(value: object) -> object:
+    """Make a turn of a pair of role and content; keep a turn, or a dict of its fields.
+
+    Raises:
+        ValueError: it is none of these.
+    """
+    if isinstance(value, tuple | list) and list(map(type, value)) == [str, str]:
+        role, content = value
+        return {"role": _ROLES.get(role, role), "content": content}
     if not isinstance(value, Turn | dict):
-        raise ValueError("should be a Turn or a dict with `role` and `content`")
+        raise ValueError("should be a Turn, a dict with `role` and `content`, or a pair of both")
     return value
+
+
+_ROLES = {"human": "user", "ai": "assistant"}
+"""LangChain's words for roles → ours."""
 
 
 def _list_of(things: str) -> BeforeValidator:
@@ -337,9 +348,9 @@ class RagCall(Record):
     metadata: JsonObject = Field(default_factory=dict)
     capture: Capture | None = None
     history: Annotated[
-        tuple[Annotated[Turn, BeforeValidator(_as_turn)], ...], _list_of("turns")
+        tuple[Annotated[Turn, BeforeValidator(as_turn)], ...], _list_of("turns")
     ] = ()
-    """Earlier turns, oldest first."""
+    """Earlier turns, oldest first; also dicts with `role` and `content`, and pairs of both."""
     started_at: datetime | None = None
     app: Text | None = None
     """Name of the app or chain."""
@@ -370,7 +381,7 @@ class RagCall(Record):
             reference: str | None = None,
             metadata: Mapping[str, JsonValue] = ...,
             capture: Capture | None = None,
-            history: Iterable[Turn] = ...,
+            history: Iterable[Turn | Mapping[str, str] | tuple[str, str]] = ...,
             started_at: datetime | None = None,
             app: str | None = None,
             sentences: Sentences | None = None,

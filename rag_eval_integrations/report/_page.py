@@ -90,7 +90,12 @@ def _hash(text: str) -> str:
 
 
 def write(
-    path: Path, content: Iterable[str], *, field: str = "path", mode: int = _target.PRIVATE
+    path: Path,
+    content: Iterable[str],
+    *,
+    field: str = "path",
+    mode: int = _target.PRIVATE,
+    overwrite: bool = False,
 ) -> Path:
     """Write a page in place of an earlier one of this program.
 
@@ -101,6 +106,7 @@ def write(
         content: its pieces.
         field: name of the argument, for the error.
         mode: of a new page; `_target.PUBLIC` for one without texts of calls.
+        overwrite: replace a file of others as well.
 
     Returns:
         The path.
@@ -110,15 +116,13 @@ def write(
             name is that of another format, such as `evals.jsonl`.
         OSError: it cannot be written; an earlier page is as it was.
     """
-    _target.write_page(check(path, field=field), content, is_page, field=field, mode=mode)
+    target = check(path, field=field, overwrite=overwrite)
+    ours = (lambda head: True) if overwrite else is_page
+    _target.write_page(target, content, ours, field=field, mode=mode)
     return path
 
 
-_NOT_PAGES = (".jsonl", ".json", ".csv", ".parquet", ".gz", ".md")
-"""Endings that other files of this program have: HTML in `evals.jsonl` is a slip."""
-
-
-def check(path: Path, *, field: str = "path") -> Path:
+def check(path: Path, *, field: str = "path", overwrite: bool = False) -> Path:
     """Follow links to a page that is going to be written, and refuse what `write` would refuse.
 
     Returns:
@@ -127,8 +131,12 @@ def check(path: Path, *, field: str = "path") -> Path:
     Raises:
         ConfigurationError: as for `write`.
     """
-    target = _target.check_page(path, is_page, field=field)
-    if path.name.lower().endswith(_NOT_PAGES):
+    target = (
+        _target.resolved(path, field)
+        if overwrite
+        else _target.check_page(path, is_page, field=field)
+    )
+    if path.suffix.lower() not in ("", ".html", ".htm"):  # HTML in `evals.jsonl` is a slip
         raise ConfigurationError(field, str(path), "a page is HTML; let its name end in .html")
     return target
 

@@ -51,6 +51,7 @@ def write_report(
     *,
     title: str = "RAG evaluation",
     calls: int = MOST_CALLS,
+    overwrite: bool = False,
 ) -> Path:
     """Write evaluations as one HTML file, which opens from disk and asks nothing of a network.
 
@@ -64,16 +65,18 @@ def write_report(
         calls: number of calls that the page holds at most, from 1; its figures are of all. Of more
             calls it holds the newest (the last of the iterable), the gravest, and a sample of the
             others, and says so.
+        overwrite: replace a file that this program did not write as well.
 
     Returns:
         The path.
 
     Raises:
         ConfigurationError: there is a file that this program did not write, or no regular file;
-            `calls` is below 1.
+            the name ends as another format's, such as `.xlsx`; `calls` is below 1.
         OSError: the file cannot be written; an earlier report is as it was.
     """
-    return write(Path(path), report_pieces(evaluations, title=title, calls=calls))
+    content = report_pieces(evaluations, title=title, calls=calls)
+    return write(Path(path), content, overwrite=overwrite)
 
 
 def report_pieces(

@@ -37,12 +37,13 @@ class TestRecord:
             c.id = "row-1"
             c.reference = "Four minutes."
             c.history = [Turn(role="user", content="Hi"), {"role": "assistant", "content": "Yes?"}]
+            c.history += [("human", "Say"), ("ai", "Ask")]
 
         call, how = captured.only, captured.how
         assert (call.question, call.response, call.app) == (QUESTION, ANSWER, "kettle")
         assert call.documents == (Document(text=ANSWER),)
         assert (call.id, call.reference) == ("row-1", "Four minutes.")
-        assert [turn.role for turn in call.history] == ["user", "assistant"]
+        assert [turn.role for turn in call.history] == ["user", "assistant"] * 2
         assert getattr(call.started_at, "tzinfo", None) is UTC
         assert (how.framework, how.status, how.documents_from) == ("plain", "ok", "dataflow")
         assert (how.metadata, how.tags) == ({"user": 7}, ("t",))
@@ -229,13 +230,39 @@ class TestWhatCannotBeUsed:
 
         async def later(call: RagCall) -> None: ...
 
-        for target in (None, later, RagEvaluator, RagEvaluator(), "embedded"):
+        for target in (None, later, RagEvaluator):
             with pytest.raises(ConfigurationError, match="target"):
                 capture_call(target, QUESTION)  # type: ignore[arg-type]
             with pytest.raises(ConfigurationError, match="target"):
                 record_call(target, **EMPTY)  # type: ignore[arg-type]
+        with pytest.raises(ConfigurationError, match="or its `evaluate_sync`"):
+            record_call(RagEvaluator(), **EMPTY)  # type: ignore[arg-type]
         with pytest.raises(ConfigurationError, match="documents"):
             capture_call(print, QUESTION, documents=["a"])  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize(
+        ("name", "hint"),
+        [
+            ("answer", "did you mean `response`?"),
+            ("contexts", "did you mean `documents`?"),
+            ("respones", "did you mean `response`?"),
+            ("colour", "its fields are app, documents, history, id, metadata, question, reference"),
+        ],
+    )
+    def test_an_unknown_field_is_told_with_the_nearest(
+        self, captured: Captured, log: pytest.LogCaptureFixture, name: str, hint: str
+    ) -> None:
+        """In one line, once, though every call is counted."""
+        for _ in range(2):
+            with capture_call(captured, QUESTION) as call:
+                setattr(call, name, ANSWER)
+
+        (record,) = log.records
+        assert (
+            f"({name}): a call has no such field, and is delivered without it; {hint}"
+            in record.getMessage()
+        )
+        assert (record.exc_info, capture_failures(), len(captured.calls)) == (None, 2, 2)
 
     def test_even_a_broken_call_object_breaks_only_the_record(self, captured: Captured) -> None:
         """Whatever fails at the end is counted, and the app goes on."""
@@ -354,6 +381,28 @@ class TestTarget:
         assert call.documents is None
         assert captured.calls == []
         assert record.response == ANSWER
+
+
+class TestEvaluator:
+    @pytest.mark.parametrize("target", [RagEvaluator(), "embedded"], ids=["evaluator", "name"])
+    def test_is_run_in_the_background(self, target: RagEvaluator | str) -> None:
+        """As in a handler: the evaluations of a block and a function are kept by its object."""
+        block, function = capture_call(target, QUESTION), capture_call(target)
+        with block as call:
+            call.documents = [ANSWER]
+            call.response = ANSWER
+
+        @function
+        def answer(question: str) -> tuple[str, list[str]]:
+            return ANSWER, [ANSWER]
+
+        assert answer(QUESTION) == (ANSWER, [ANSWER])
+        for capturing in (block, function):
+            assert capturing.flush()
+            (evaluation,) = capturing.evaluations
+            assert (evaluation.question, evaluation.response) == (QUESTION, ANSWER)
+            assert evaluation.scores["adherence"].value == 1.0
+        assert capture_failures() == 0
 
 
 class TestAtOnce:

@@ -197,6 +197,11 @@ def test_reports_and_comparisons_are_made_of_it(evaluations: Evaluations, tmp_pa
     page = evaluations.report(tmp_path / "report.html", title="Nightly <run>")
     assert "Nightly &lt;run&gt;" in page.read_text(encoding="utf-8")
 
+    page.write_text("mine")
+    with pytest.raises(ConfigurationError, match="not made by this program"):
+        evaluations.report(page)
+    assert "<html" in evaluations.report(page, overwrite=True).read_text(encoding="utf-8")
+
     later = evaluations[::-1]
     for other in (later, later.save(tmp_path / "later.jsonl")):
         assert evaluations.compare(other).scores["adherence"].difference == 0

@@ -94,6 +94,15 @@ def test_a_copy_forgets_what_was_computed() -> None:
     assert changed.support("a") == "unlabelled"
 
 
+def test_a_history_may_be_pairs() -> None:
+    """Of role and content, in our words for roles or LangChain's."""
+    pairs = [("user", "Hi"), ("assistant", "Yes?"), ("human", "Who?"), ("ai", "I.")]
+    call = RagCall("Q?", ["D."], "A.", history=pairs)
+
+    assert [turn.role for turn in call.history] == ["user", "assistant"] * 2
+    assert [turn.content for turn in call.history] == [content for _, content in pairs]
+
+
 def line(**fields: object) -> str:
     """A line of a call; "BIG" is a number that no float holds."""
     call = {"question": "q", "documents": [], "response": None, **fields}
@@ -119,8 +128,10 @@ def line(**fields: object) -> str:
         ('{"question": "q", "documents": []}',
          "field `response`: is missing; write None (in JSON null) where there is no answer"),
         (line(history="hello"), "field `history`: should be a list of turns, not 'hello'"),
-        (line(history=[["user", "x"]]),
-         "field `history[0]`: should be a Turn or a dict with `role` and `content`, not ['user'"),
+        (line(history=[["user"]]),
+         "field `history[0]`: should be a Turn, a dict with `role` and `content`, or a pair of "
+         "both, not ['user'"),
+        (line(history=[["bot", "x"]]), "field `history[0].role`: Input should be 'user', "),
         (line(metadata={"a": "BIG"}),
          "field `metadata`: metadata.a is inf, which JSON cannot hold"),
         (line(answer="x"), "field `answer`: is not a field of this record"),

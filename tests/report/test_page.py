@@ -79,7 +79,7 @@ def test_a_page_replaces_a_page_and_nothing_else(tmp_path: Path) -> None:
     assert {each.name for each in tmp_path.iterdir()} == {"mine.html", "other.html"}
 
 
-@pytest.mark.parametrize("name", ["evals.jsonl", "evals.jsonl.gz", "Figures.JSON", "calls.csv"])
+@pytest.mark.parametrize("name", ["evals.jsonl", "evals.jsonl.gz", "Figures.JSON", "x.xlsx"])
 def test_a_page_under_the_name_of_another_format_is_refused(tmp_path: Path, name: str) -> None:
     """HTML in `evals.jsonl` is a slip of its user, and is said before anything is written."""
     with pytest.raises(ConfigurationError, match=r"a page is HTML; let its name end in \.html"):
