@@ -186,7 +186,7 @@ class LogOnce:
     ) -> None:
         self.count = 0
         """Failures so far, logged or not."""
-        self._logger = logger
+        self.logger = logger
         self._level = level
         self._max_kinds = max_kinds
         self._kinds: set[Hashable] = set()
@@ -208,4 +208,4 @@ class LogOnce:
             if kind in self._kinds or len(self._kinds) >= self._max_kinds:
                 return
             self._kinds.add(kind)
-        self._logger.log(self._level, message, *args, exc_info=error, stacklevel=2)
+        self.logger.log(self._level, message, *args, exc_info=error, stacklevel=2)

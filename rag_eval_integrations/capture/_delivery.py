@@ -7,7 +7,7 @@ import logging
 import sys
 from asyncio import CancelledError
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 from rag_eval_integrations._suppress import SUPPRESSED, suppress_capture
 from rag_eval_integrations._visible import LogOnce, kind_and_place, logger_of
@@ -98,6 +98,9 @@ class TargetDelivery:
     Raises:
         ConfigurationError: `target` cannot be called, or is async.
     """
+
+    unreached = ""
+    """What captures, and how to attach it, until a run has reached it; then empty."""
 
     def __init__(
         self,
@@ -266,14 +269,19 @@ class Captures:
     def evaluations(self: HasDelivery) -> Evaluations:
         """The latest 100 evaluations, oldest first: a snapshot, for any thread.
 
+        Printed, it says how many calls are still being judged; `flush` waits for them.
         With a `BackgroundEvaluator` as target, the ones that it keeps, of all that it is given;
         empty for a plain callable.
 
         Raises:
             RagEvalError: the target is a `Spool`; the evaluations are in a store.
         """
-        if self._delivery.background is not None:
-            return self._delivery.background.evaluations
+        background = self._delivery.background
+        if background is not None:
+            pending = background.pending  # first, so that no call is in neither
+            evaluations = background.evaluations
+            evaluations._pending = pending
+            return evaluations
         from rag_eval_integrations.store.spool import Spool  # noqa: PLC0415 -- SQLite, as above
 
         if isinstance(self._delivery.target, Spool):
@@ -289,7 +297,8 @@ class Captures:
     def flush(self: HasDelivery, timeout: float = 30.0) -> bool:
         """Wait until the calls captured so far are evaluated, and `on_evaluation` was called.
 
-        Blocks the calling thread; in async code call it with `asyncio.to_thread`.
+        Blocks the calling thread; in async code call it with `asyncio.to_thread`. Where no run has
+        reached the handler yet, the log says how to attach it.
 
         Args:
             timeout: seconds to wait at most.
@@ -300,8 +309,32 @@ class Captures:
         Raises:
             ReentryError: called inside an evaluation or a sink, which would wait for itself.
         """
-        background = self._delivery.background
-        return background is None or background.flush(timeout)
+        delivery = self._delivery
+        if delivery.unreached:
+            delivery.failures.logger.warning("no run has reached this %s", delivery.unreached)
+            delivery.unreached = ""
+        return delivery.background is None or delivery.background.flush(timeout)
+
+
+_OF_MANAGERS = frozenset({
+    "start_trace", "event_starts_to_ignore",
+    "run_inline", "raise_error", "ignore_chain", "ignore_llm", "ignore_chat_model",
+    "ignore_retriever", "ignore_agent",
+})  # fmt: skip
+"""Names that a callback manager asks its handlers for, of LlamaIndex and of LangChain."""
+
+
+class Attached(Captures):
+    """A handler, and what a callback manager is told that cannot use it."""
+
+    _attach: ClassVar[str]
+    """How to attach it."""
+
+    if not TYPE_CHECKING:  # which should tell attributes that are not there
+
+        def __getattr__(self, name: str) -> Any:
+            why = f"; {self._attach}" if name in _OF_MANAGERS else ""
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{why}")
 
 
 # --- The user's own extractors `question=`, `documents=` and `response=`

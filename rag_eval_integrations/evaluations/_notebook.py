@@ -25,11 +25,16 @@ _MOST_FIGURES = 16
 _LAST_WORDS = 200  # bytes left for what follows the rows
 
 
-def evaluations_html(evaluations: Sequence[Evaluation]) -> str:
-    """Show the first 20 evaluations in at most 100 kB; the rest is in `.report(path)`."""
+def evaluations_html(evaluations: Sequence[Evaluation], missing: str = "") -> str:
+    """Show the first 20 evaluations in at most 100 kB; the rest is in `.report(path)`.
+
+    Args:
+        evaluations: all of them.
+        missing: what stands behind their number: the calls that are still being judged.
+    """
     shown = evaluations[:_MOST_ROWS]
     names = score_names(shown)[:_MOST_COLUMNS]
-    head = "".join(_head(Summary.of(evaluations), names))
+    head = "".join(_head(Summary.of(evaluations), names, missing))
     end = f"</table>{legend_html()}</div>"
     left = MOST_BYTES - len(head.encode()) - len(end.encode()) - _LAST_WORDS
     parts, rows = [head], 0
@@ -55,9 +60,9 @@ def evaluations_html(evaluations: Sequence[Evaluation]) -> str:
     return "".join([*parts, end])
 
 
-def _head(summary: Summary, names: Sequence[str]) -> Iterator[str]:
+def _head(summary: Summary, names: Sequence[str], missing: str) -> Iterator[str]:
     """Yield the head of the table: figures of scores and diagnoses."""
-    yield f'<div class="rag-eval">{STYLE}<p>{text(summary.headline())}</p>'
+    yield f'<div class="rag-eval">{STYLE}<p>{text(summary.headline() + missing)}</p>'
     yield f"<p>{summary.caution()}</p>" if summary.caution() else ""
     yield "<table><tr><th>score</th><th>mean</th><th>95 %</th><th>scored</th><th>by</th></tr>"
     for score in summary.scores[:_MOST_FIGURES]:

@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from rag_eval_integrations._visible import counted, one_line
+from rag_eval_integrations._visible import LogOnce, counted, logger_of, one_line
 from rag_eval_integrations.errors import ConfigurationError, extra
 from rag_eval_integrations.evaluations.summary import ScoreFigures, Summary
 from rag_eval_integrations.records import Evaluation
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rag_eval_integrations.evaluations.comparison import Comparison
 
 
+_COUNTED = LogOnce(logger_of("rag_eval_integrations.evaluations"))
 _LONGEST_ID = 200
 """Characters of an id that may have been misspelt."""
 
@@ -67,7 +68,7 @@ class Evaluations(Sequence[Evaluation]):
         ConfigurationError: something in it is not an `Evaluation`.
     """
 
-    __slots__ = ("_items",)
+    __slots__ = ("_items", "_pending")
 
     def __init__(self, evaluations: Iterable[Evaluation] = ()) -> None:
         if isinstance(evaluations, str | os.PathLike):
@@ -80,6 +81,7 @@ class Evaluations(Sequence[Evaluation]):
                 why = "is an async iterable: use Evaluations([one async for one in …])"
             raise ConfigurationError("evaluations", given, why)
         self._items = tuple(evaluations)
+        self._pending = 0  # calls that a handler has not judged yet
         for place, item in enumerate(self._items):
             if not isinstance(item, Evaluation):
                 raise ConfigurationError(
@@ -89,6 +91,8 @@ class Evaluations(Sequence[Evaluation]):
     # --- A sequence
 
     def __len__(self) -> int:
+        if self._pending:
+            _COUNTED.log("length", "these are not all: %s%s", self._counted(), self._missing())
         return len(self._items)
 
     @overload
@@ -97,7 +101,10 @@ class Evaluations(Sequence[Evaluation]):
     def __getitem__(self, place: slice) -> Evaluations: ...
 
     def __getitem__(self, place: int | slice) -> Evaluation | Evaluations:
-        items = self._items[place]
+        try:
+            items = self._items[place]
+        except IndexError:
+            raise IndexError(f"index {place} of {self._counted()}{self._missing()}") from None
         return Evaluations(items) if isinstance(items, tuple) else items
 
     def __iter__(self) -> Iterator[Evaluation]:
@@ -134,6 +141,16 @@ class Evaluations(Sequence[Evaluation]):
             hint = f"; did you mean {near[0]!r}?" if near else ""
             why = f"none of {counted(len(self), 'evaluation')} has it{hint}"
         raise ConfigurationError("id", id, why)
+
+    def _counted(self) -> str:
+        return counted(len(self._items), "evaluation")
+
+    def _missing(self) -> str:
+        """Say, behind a count, how many calls are still being judged; empty for none."""
+        if not self._pending:
+            return ""
+        verb, those = ("is", "it") if self._pending == 1 else ("are", "them")
+        return f"; {self._pending:,} {verb} being judged: `handler.flush()` waits for {those}"
 
     # --- Figures
 
@@ -339,15 +356,17 @@ class Evaluations(Sequence[Evaluation]):
             for name, count in ways.items()
         ]
         more = [", ".join([*means[:6], *["…"][: len(means) - 6]])] if means else []
-        return f"<Evaluations of {one_line(': '.join([counted(len(self), 'call'), *more]), 240)}>"
+        text = one_line(": ".join([counted(len(self._items), "call"), *more]), 240)
+        return f"<Evaluations of {text}{self._missing()}>"
 
     def __str__(self) -> str:
-        return str(self.summary())
+        headline, *tables = str(self.summary()).split("\n", 1)
+        return "\n".join([headline + self._missing(), *tables])
 
     def _repr_html_(self) -> str:
         from rag_eval_integrations.evaluations._notebook import evaluations_html
 
-        return evaluations_html(self)
+        return evaluations_html(self._items, self._missing())
 
 
 def _made_in_ways(figures: Sequence[ScoreFigures]) -> str:

@@ -23,6 +23,7 @@ from rag_eval_integrations.langchain._documents import may_hold_documents
 from rag_eval_integrations.langchain._finish import finish
 from rag_eval_integrations.langchain._tree import Kind, RootRun, Run
 from rag_eval_integrations.langchain._values import content_text, prompt_texts
+from rag_eval_integrations.records import Document
 
 # --- A place on the loop's thread that costs other handlers nothing
 
@@ -91,7 +92,7 @@ class CallRuns(Inline):
         # is not a new call. Only ids and the ends to come, and a limited number, since some runs
         # never end.
         self._late: dict[int, int] = {}
-        self._same_id = LogOnce(logger_of("rag_eval_integrations.langchain"))
+        self._mistakes = LogOnce(logger_of("rag_eval_integrations.langchain"))
         # Reentrant: a garbage collection inside a locked region can finalise a stream, whose events
         # then arrive in the same thread.
         self._lock = threading.RLock()
@@ -143,6 +144,7 @@ class CallRuns(Inline):
         `about` holds the event's other arguments: `parent_run_id`, `tags`, `metadata`, `name`. It
         is a dict, since passing them as parameters took 2 µs per event.
         """
+        self._delivery.unreached = ""
         if SUPPRESSED.get():
             return
         try:
@@ -225,7 +227,7 @@ class CallRuns(Inline):
             if known is not None and self._calls.close(known.call.keys[0]) is not None:
                 self._calls.dropped += 1
                 self._forget([known.call])
-        self._same_id.log(
+        self._mistakes.log(
             "run id",
             "calls in flight share the run_id %s, so that their parts cannot be told apart: they "
             "are dropped and counted; give each call an id of its own, or none",
@@ -249,6 +251,12 @@ class CallRuns(Inline):
             return
         try:
             run.call.ended(run, outputs, inputs, error)
+            if run.kind == "retriever" and type(outputs) is list and Document in map(type, outputs):
+                self._mistakes.log(
+                    "document",
+                    "a retriever returned rag_eval_integrations.Document, not LangChain's own: "
+                    "return langchain_core.documents.Document",
+                )
             if run.parent is None:
                 self._close_call(key, run, outputs, inputs, error)
         except Exception as failure:  # noqa: BLE001 -- the boundary

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from langchain_core.callbacks import BaseCallbackHandler
 
 from rag_eval_integrations._visible import logger_of
-from rag_eval_integrations.capture._delivery import Captures, Hooks, TargetOrEvaluator, delivery_to
+from rag_eval_integrations.capture._delivery import Attached, Hooks, TargetOrEvaluator, delivery_to
 from rag_eval_integrations.capture._uncaptured import ToolDocuments, Uncaptured, takes_text_of
 from rag_eval_integrations.langchain._events import CallEvents, Inline
 
@@ -86,7 +86,7 @@ ResponseHook = Callable[[Any], str | None]
 """Returns the response, from the root's outputs."""
 
 
-class RagEvalCallbackHandler(Captures, CallEvents):
+class RagEvalCallbackHandler(Attached, CallEvents):
     """Calls `target` with a `RagCall` for every RAG call that it observes.
 
     Pass it per call (`config={"callbacks": [handler]}`), bind it (`with_config`), pass it to an
@@ -119,9 +119,16 @@ class RagEvalCallbackHandler(Captures, CallEvents):
     * a tool that searches by itself and returns text: have it use a retriever or
       `response_format="content_and_artifact"`, or name it in `tool_documents`;
     * a follow-up that is answered from what a tool found in an earlier turn;
+    * what the handler is not told of: pass it to the call and not to a constructor, and give a
+      thread pool `contextvars.copy_context().run` or the config;
     * a search that only the prompt shows, in a middleware or inside one function: use a retriever,
       the hook `documents`, or `capture_call`.
     """
+
+    _attach = (
+        "it is LangChain's; LlamaIndex is captured by "
+        "`rag_eval_integrations.llama_index.RagEvalHandler(target).install()`"
+    )
 
     def __init__(
         self,
@@ -153,6 +160,7 @@ class RagEvalCallbackHandler(Captures, CallEvents):
             ConfigurationError: an argument cannot be used; the message names it.
         """
         delivery = delivery_to(target, _LOGGER, on_evaluation)
+        delivery.unreached = 'handler; pass it to the call by config={"callbacks": [handler]}'
         hooks = Hooks(delivery, question=question, documents=documents, response=response)
         super().__init__(
             delivery,

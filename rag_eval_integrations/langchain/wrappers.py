@@ -273,4 +273,5 @@ def evaluated(runnable: Runnable[Any, Any], target: Any, **options: Any) -> Eval
             "runnable", runnable, "should be a runnable; capture a function with `capture_call`"
         )
     handler = RagEvalCallbackHandler(target, **options)
+    handler._delivery.unreached = "wrapper; call what `evaluated` returned in the runnable's place"
     return EvaluatedRunnable(bound=runnable, config_factories=[_WithHandler(handler)])

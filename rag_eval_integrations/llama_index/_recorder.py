@@ -280,6 +280,7 @@ class Recorder:
 
         Not for spans that come late, while capture is suppressed, or inside of an evaluator.
         """
+        self.delivery.unreached = ""
         if not self.may_open():
             return
         if parent_id is not None and parent_id in self._late:

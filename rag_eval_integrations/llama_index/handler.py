@@ -24,7 +24,7 @@ from llama_index_instrumentation.span_handlers import BaseSpanHandler
 
 from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.capture._calls import OpenCalls
-from rag_eval_integrations.capture._delivery import Captures, TargetOrEvaluator, delivery_to
+from rag_eval_integrations.capture._delivery import Attached, TargetOrEvaluator, delivery_to
 from rag_eval_integrations.capture._uncaptured import ToolDocuments, Uncaptured, takes_text_of
 from rag_eval_integrations.llama_index._recorder import WANTED, Recorder
 from rag_eval_integrations.llama_index._stream import reading
@@ -173,7 +173,7 @@ ResponseHook = Callable[[Any], str | None]
 """Returns the answer, from its result or the text of a stream; None leaves it to the handler."""
 
 
-class RagEvalHandler(Captures):
+class RagEvalHandler(Attached):
     """Calls `target` with a `RagCall` for every outermost query, chat or run that it observes.
 
     Observes the whole process between `install()` and `uninstall()`, or inside `with`: query
@@ -194,10 +194,16 @@ class RagEvalHandler(Captures):
     * a tool that searches by itself and returns text: have it return nodes or a response, or name
       it in `tool_documents`;
     * a follow-up that is answered from what a tool found in an earlier turn;
+    * a retriever in a thread pool: give its thread `contextvars.copy_context().run`;
     * a query in which no retriever ran and no node was seen: set the hook `documents`.
     """
 
     _notes_uncaptured = True
+    _attach = (
+        "no callback manager takes it: call `install()`; LangChain is captured by "
+        "`rag_eval_integrations.langchain.RagEvalCallbackHandler(target)`"
+    )
+    _unreached = "handler; call `install()` before the app is asked, or ask it in a `with` block"
 
     def __init__(
         self,
@@ -235,6 +241,7 @@ class RagEvalHandler(Captures):
             ConfigurationError: an argument cannot be used; the message names it.
         """
         self._delivery = delivery_to(target, _LOGGER, on_evaluation, dispatch_evaluation)
+        self._delivery.unreached = self._unreached
         hooks = LlamaIndexHooks(
             self._delivery, question=question, documents=documents, response=response
         )
@@ -318,6 +325,7 @@ class ScopedHandler(RagEvalHandler):
     """
 
     _notes_uncaptured = False
+    _unreached = "wrapper; call it in the place of what it wraps"
 
     def __init__(
         self,
@@ -340,6 +348,7 @@ class ScopedHandler(RagEvalHandler):
 
         The handler is installed for the first of concurrent uses, and for as long as one is inside.
         """
+        self._delivery.unreached = ""
         if self._is_covered():
             yield
             return

@@ -112,6 +112,15 @@ _DOCUMENTS: dict[Kind, str] = {
 }
 
 
+_FRAMEWORKS = {
+    "page_content": "use langchain_core.documents.Document here",
+    **dict.fromkeys(
+        ("node", "id_", "get_content"), "use llama_index.core.schema.Document or NodeWithScore here"
+    ),
+}
+"""Attributes that a framework asks its own documents for → what to use where it has got ours."""
+
+
 def document_from(value: object) -> Any:
     """Make a `Document` from a LangChain document or a LlamaIndex node; None from anything else."""
     return adapted(value, _DOCUMENTS)
@@ -141,6 +150,14 @@ class Document(Record):
     def shown(self) -> str:
         """The text as the model was shown it, with the header in front."""
         return f"{self.header}\n\n{self.text}" if self.header else self.text
+
+    if not TYPE_CHECKING:  # which should tell attributes that are not there
+
+        def __getattr__(self, name: str) -> Any:
+            if name in _FRAMEWORKS:
+                why = f"a {_PACKAGE}.Document has no {name!r}; {_FRAMEWORKS[name]}"
+                raise AttributeError(why)
+            return super().__getattr__(name)
 
     if TYPE_CHECKING:
         # By position too, and with any mapping; type checkers are told so here.
