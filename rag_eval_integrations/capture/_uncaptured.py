@@ -42,7 +42,7 @@ def takes_text_of(tool_documents: ToolDocuments | None) -> Callable[[str], bool]
 # --- Calls that look like RAG
 
 
-Kind = Literal["prompt", "retriever", "tool", "turn"]
+Kind = Literal["prompt", "retriever", "root", "tool", "turn"]
 
 _SEARCHES = re.compile(
     r"search|retriev|look_?up|knowledge|vector|(?:^|_)(?:rag|kb|faq|docs?|documents?)(?:_|$)"
@@ -67,18 +67,25 @@ _MOST_PROMPTS = 8
 _MOST_PLACES = 8  # of one word
 _LEAST = 40  # characters behind such a heading
 
+_THREADS = (
+    ". What runs in a thread pool needs the context of the app, `contextvars.copy_context().run`"
+)
 _MESSAGES: dict[Kind, str] = {
+    "root": "%r answered, and nothing that runs in it reached the handler: it is not evaluated. "
+    'Pass the handler to the call, config={"callbacks": [handler]}, since a constructor does not '
+    f"pass it on; capture plain code with `capture_call`{_THREADS}",
     "tool": "a run ended in which the tool %r was called, but no retriever ran and no documents "
     "passed: it is not evaluated. If the tool finds documents, have it return them, or give the "
-    "handler tool_documents=(%r,)",
+    f"handler tool_documents=(%r,){_THREADS}",
     "turn": "a run ended in which a model was given what the tool %r had found in an earlier turn, "
     "but no retriever ran and no documents passed: it is not evaluated. Use a hook `documents=`, "
     "or `capture_call`",
     "prompt": "a run ended in which a model was given what looks like documents (%r), but no "
     "retriever ran and no documents passed: it is not evaluated. Use a retriever, a hook "
-    "`documents=`, or `capture_call`",
+    f"`documents=`, or `capture_call`{_THREADS}",
     "retriever": "%r ran by itself, and not as part of a chain, a query or a run: it is not "
-    "evaluated. Where plain code retrieves and then asks a model, capture both with `capture_call`",
+    "evaluated. Where plain code retrieves and then asks a model, capture both with `capture_call`"
+    f"{_THREADS}",
 }
 
 

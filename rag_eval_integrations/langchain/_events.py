@@ -22,7 +22,7 @@ from rag_eval_integrations.capture.record import open_call
 from rag_eval_integrations.langchain._documents import may_hold_documents
 from rag_eval_integrations.langchain._finish import finish
 from rag_eval_integrations.langchain._tree import Kind, RootRun, Run
-from rag_eval_integrations.langchain._values import content_text, prompt_texts
+from rag_eval_integrations.langchain._values import answer_of, content_text, prompt_texts
 from rag_eval_integrations.records import Document
 
 # --- A place on the loop's thread that costs other handlers nothing
@@ -279,7 +279,7 @@ class CallRuns(Inline):
         try:
             ended = finish(call, root, outputs, inputs, error, self._unmade)
             if ended is None and error is None:
-                self._note_uncaptured(call, root)
+                self._note_uncaptured(call, root, outputs)
         finally:
             if ended is None:
                 call.clear()
@@ -290,16 +290,21 @@ class CallRuns(Inline):
         """Count a record that could not be made."""
         self._delivery.failure("capture (record)", error)
 
-    def _note_uncaptured(self, call: RootRun, root: Run) -> None:
+    def _note_uncaptured(self, call: RootRun, root: Run, outputs: object) -> None:
         """Count a call that was not captured, if there are signs of a retrieval.
 
-        Calls that a wrapper or a block captures, and graders, do not count.
+        An answer in which nothing seems to run is one. Calls that a wrapper or a block captures,
+        and graders, do not count.
         """
         if call.left_to_wrapper or open_call() is not None:
             return
         if root.kind == "chain":
             if call.given:
                 return  # a grader
+            if len(call.keys) == 1 and call.question and type(outputs) in (str, dict):
+                if answer_of(outputs) not in (None, "", call.question):
+                    self._uncaptured.note("root", call.name or root.kind)
+                return
             call.read_earlier()
             prompts = call.prompts() if call.question else ()
             earlier = {name: bool(documents) for name, _, documents in call.earlier}

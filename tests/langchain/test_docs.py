@@ -19,7 +19,7 @@ def test_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert "The one response sentence is fully supported by the documents." in out
     assert "'key': 'adherence', 'score': 1.0" in out
     assert "Hold the blue button for eight seconds." in out
-    assert out.endswith("\n1.0\n")
+    assert out.endswith("\n1.0\n('Manual', 'Manual')\n")
 
 
 def test_every_public_name_is_there() -> None:

@@ -5,15 +5,20 @@ from __future__ import annotations
 import logging
 import pydoc
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import copy_context
 from typing import Any
 
 import pytest
 from langchain.agents.middleware import dynamic_prompt
+from langchain_core.callbacks import CallbackManager
 from langchain_core.documents import Document
 from langchain_core.messages import ToolMessage
+from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import RunnableLambda, RunnableSerializable
 from langchain_core.tools import BaseTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
 
@@ -54,6 +59,31 @@ def talking(**options: Any) -> Any:
     return agent(ANSWER, tools=[], **options)
 
 
+class Classic(RunnableSerializable[str, dict[str, Any]]):
+    """As LangChain's chains of old: what its constructor is given hears the root alone."""
+
+    callbacks: Any = None
+
+    def invoke(self, input: str, config: Any = None, **kwargs: Any) -> dict[str, Any]:
+        manager = CallbackManager.configure((config or {}).get("callbacks"), self.callbacks)
+        run = manager.on_chain_start({}, {"query": input}, name="RetrievalQA")
+        answer = rag_chain().invoke(input, {"callbacks": run.get_child()})
+        outputs = {"query": input, "result": answer}
+        run.on_chain_end(outputs)
+        return outputs
+
+
+@contextmanager
+def pool() -> Iterator[tuple[Callable[..., Any], Callable[..., Any]]]:
+    """Call a function in another thread: without the context of the app, and with it."""
+    with ThreadPoolExecutor(2) as threads:
+
+        def submit(*call: Any) -> Any:
+            return threads.submit(*call).result()
+
+        yield submit, lambda *call: submit(copy_context().run, *call)
+
+
 def in_one_function(question: str) -> str:
     return model().invoke(f"Context:\n{joined(sections())}\n\nQuestion: {question}").text
 
@@ -69,6 +99,56 @@ LOOKS_LIKE_RAG: dict[str, tuple[Callable[[], Any], Any, str]] = {
         "'documents:'",
     ),
 }
+
+
+class TestWhereNothingArrives:
+    def test_of_a_constructor(self, captured: Captured, caplog: pytest.LogCaptureFixture) -> None:
+        """Its handler hears the root alone, which is told; passed to the call, it hears all."""
+        for _ in range(2):
+            Classic(callbacks=[captured.handler]).invoke(QUESTION)
+        assert (captured.calls, captured.handler.uncaptured) == ([], 2)
+        (record,) = caplog.records
+        assert "'RetrievalQA' answered, and nothing that runs in it" in record.getMessage()
+        assert 'config={"callbacks": [handler]}' in record.getMessage()
+
+        Classic().invoke(QUESTION, captured.config)
+        assert (captured.exchange, captured.handler.uncaptured) == ((QUESTION, ANSWER), 2)
+
+    @pytest.mark.parametrize("kept", [False, True], ids=["lost", "copied"])
+    async def test_of_threads(
+        self, captured: Captured, caplog: pytest.LogCaptureFixture, kept: bool
+    ) -> None:
+        """A retriever in a pool lacks the context: of a tool, a node, a lambda; the log says it."""
+        with pool() as ways:
+            submit = ways[kept]
+
+            @tool
+            def search(query: str) -> str:
+                """Search the manual."""
+                return joined(submit(Sections().invoke, query))
+
+            def step(question: str) -> str:
+                prompt = f"Context:\n{joined(submit(Sections().invoke, question))}\n\n{question}"
+                return model().invoke(prompt).text
+
+            def all_in_a_pool(question: str) -> str:
+                return str(submit(rag_chain().invoke, question))
+
+            await calling(search).ainvoke(asked(), captured.config)
+            RunnableLambda(step).invoke(QUESTION, captured.config)
+            RunnableLambda(all_in_a_pool).invoke(QUESTION, captured.config)
+
+        assert captured.ids_by_call == ([["a", "b", "c"]] * 3 if kept else [])
+        assert captured.handler.uncaptured == (0 if kept else 3)
+        told = ["contextvars.copy_context().run" in line for line in caplog.messages]
+        assert told == ([] if kept else [True] * 3)
+
+    def test_what_only_passes_a_text_on_is_not_told(self, captured: Captured) -> None:
+        """A parser, and what makes a prompt."""
+        StrOutputParser().invoke(ANSWER, captured.config)
+        ChatPromptTemplate.from_template("{q}").invoke({"q": QUESTION}, captured.config)
+
+        assert captured.handler.uncaptured == 0
 
 
 class TestLooksLikeRag:

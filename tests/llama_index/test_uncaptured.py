@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import pydoc
 import re
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from functools import partial
 from typing import Any
 
@@ -68,6 +70,25 @@ class TestLooksLikeRag:
 
         assert captured.handler.uncaptured == 1
         assert "'Context information:'" in caplog.text
+
+    @pytest.mark.parametrize("kept", [False, True], ids=["lost", "copied"])
+    def test_threads(
+        self, captured: Captured, caplog: pytest.LogCaptureFixture, kept: bool
+    ) -> None:
+        """A retriever in a pool of threads is the engine's if it has the engine's context."""
+
+        def answer(query: str) -> str:
+            with ThreadPoolExecutor(1) as threads:
+                run: Any = copy_context().run if kept else lambda function, *given: function(*given)
+                retrieved = threads.submit(run, Sections().retrieve, query).result()
+            return str(Model().complete("\n".join(each.text for each in retrieved)))
+
+        Own(answer=answer).query(QUESTION)
+
+        assert [ids(call) for call in captured.calls] == ([["a", "b", "c"]] if kept else [])
+        assert captured.handler.uncaptured == (0 if kept else 1)
+        if not kept:
+            assert "`contextvars.copy_context().run`" in only_warning(caplog)
 
     async def test_plain_code(self, captured: Captured, caplog: pytest.LogCaptureFixture) -> None:
         """`retrieve` and then `synthesize` in plain code is no call, which is said."""
