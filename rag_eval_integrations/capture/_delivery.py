@@ -316,12 +316,8 @@ class Captures:
         return delivery.background is None or delivery.background.flush(timeout)
 
 
-_OF_MANAGERS = frozenset({
-    "start_trace", "event_starts_to_ignore",
-    "run_inline", "raise_error", "ignore_chain", "ignore_llm", "ignore_chat_model",
-    "ignore_retriever", "ignore_agent",
-})  # fmt: skip
-"""Names that a callback manager asks its handlers for, of LlamaIndex and of LangChain."""
+_OF_MANAGERS = {"start_trace", "event_starts_to_ignore", "run_inline", "raise_error"}
+"""What a callback manager asks each of its handlers for, of LlamaIndex and of LangChain."""
 
 
 class Attached(Captures):

@@ -260,7 +260,8 @@ class Evaluations(Sequence[Evaluation]):
         from rag_eval_integrations.dataset.files import rows_to
         from rag_eval_integrations.evaluations import _written
 
-        with rows_to(Path(path).absolute(), overwrite=overwrite, field="path") as out:
+        target = _named(path, ".csv", ".txt")
+        with rows_to(target, overwrite=overwrite, field="path") as out:
             for piece in _written.csv_of(self._items, _written.columns_of(self._items)):
                 out.write(piece.encode("utf-8"))
         return Path(path)
@@ -283,7 +284,8 @@ class Evaluations(Sequence[Evaluation]):
         from rag_eval_integrations.evaluations import _written
 
         _written.check_parquet()
-        with rows_to(Path(path).absolute(), overwrite=overwrite, field="path") as out:
+        target = _named(path, ".parquet", ".pq")
+        with rows_to(target, overwrite=overwrite, field="path") as out:
             _written.write_parquet(self._items, _written.columns_of(self._items), out)
         return Path(path)
 
@@ -305,7 +307,8 @@ class Evaluations(Sequence[Evaluation]):
         from rag_eval_integrations.dataset.files import rows_to
         from rag_eval_integrations.dataset.rows import ragbench_line
 
-        with rows_to(Path(path).absolute(), overwrite=overwrite, field="path") as out:
+        target = _named(path, ".jsonl", ".json")
+        with rows_to(target, overwrite=overwrite, field="path") as out:
             for line in filter(None, map(ragbench_line, self._items)):
                 out.write(line.encode("ascii"))
         return Path(path)
@@ -367,6 +370,15 @@ class Evaluations(Sequence[Evaluation]):
         from rag_eval_integrations.evaluations._notebook import evaluations_html
 
         return evaluations_html(self._items, self._missing())
+
+
+def _named(path: str | os.PathLike[str], *endings: str) -> Path:
+    """Return the path of a file that is going to be written; refuse the name of another format."""
+    given = Path(path)
+    ending = given.with_suffix("").suffix if given.suffix == ".gz" else given.suffix
+    if ending.lower() not in ("", *endings):
+        raise ConfigurationError("path", str(path), f"let the name end in {endings[0]}")
+    return given.absolute()
 
 
 def _made_in_ways(figures: Sequence[ScoreFigures]) -> str:

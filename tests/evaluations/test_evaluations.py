@@ -172,6 +172,26 @@ def test_a_file_is_not_replaced_by_chance(
         write(tmp_path / "none" / "rows")
 
 
+@pytest.mark.parametrize(
+    ("name", "ending"),
+    [
+        ("to_csv", r"\.csv"),
+        ("to_parquet", r"\.parquet"),
+        ("to_ragbench", r"\.jsonl"),
+        ("report", r"\.html"),
+    ],
+)
+def test_a_name_of_another_format_is_refused(
+    evaluations: Evaluations, tmp_path: Path, name: str, ending: str
+) -> None:
+    """Rows in `x.xlsx` are a slip, which is said before anything is written."""
+    pytest.importorskip("pyarrow")
+    for file in ("x.xlsx", "x.md", "x.xlsx.gz"):
+        with pytest.raises(ConfigurationError, match=f"name end in {ending}"):
+            getattr(evaluations, name)(tmp_path / file)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_line_that_is_no_evaluation_is_named(evaluations: Evaluations, tmp_path: Path) -> None:
     """File, line and reason; an older format says how to make the file anew."""
     path = evaluations[:2].save(tmp_path / "evals.jsonl")
