@@ -59,7 +59,7 @@ def write(folder: Path, form: str, count: int) -> None:
     """Write rows in a form; print what it took."""
     from rag_eval_integrations import RagCall, RagEvaluator
     from rag_eval_integrations.dataset import EvaluationFile
-    from rag_eval_integrations.dataset._input import read_evaluations
+    from rag_eval_integrations.dataset._evals import read_evaluations
 
     if form == "parquet":
         import pyarrow.parquet  # noqa: F401 -- its memory is not that of rows

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -135,6 +136,9 @@ _MOST = 1e50  # the statistics square it
 def _number(row: Mapping[str, object], name: str) -> float | None:
     """Read a human rating of a row; None if it has none."""
     value = _field(row, name)
+    if isinstance(value, str):  # of a table
+        with suppress(ValueError):
+            value = float(value) if value.strip() else None
     if value is None:
         return None
     if not isinstance(value, bool | int | float) or not is_finite(value):

@@ -47,6 +47,19 @@ class SkipInvalid:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FieldNames:
+    """Where the fields of calls are in a file."""
+
+    field_map: list[str] | None = _input(
+        "Field of the calls that holds a question, documents, response, reference, id, "
+        "history, earlier or relevant_ids under another NAME; a.b is b inside of a, or of every "
+        "item of the list a; repeatable, also for documents in several fields.",
+        "--map",
+        metavar="FIELD=NAME",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Where:
     """Which evaluations a command is about; `Filters` reads it."""
 
@@ -241,7 +254,7 @@ class DemoOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions(EvaluationsOutput, Scoring):
+class RunOptions(EvaluationsOutput, Scoring, FieldNames):
     """Label and score every call in a file."""
 
     calls: Path = argument(
@@ -249,13 +262,6 @@ class RunOptions(EvaluationsOutput, Scoring):
         "field names or those of ragas, deepeval, LangSmith, LlamaIndex or RAGBench; - is "
         "standard input.",
         metavar="CALLS",
-    )
-    field_map: list[str] | None = _input(
-        "Field of the calls that holds a question, documents, response, reference, id, "
-        "history, earlier or relevant_ids under another NAME; a.b is b inside of a, or of every "
-        "item of the list a; repeatable, also for documents in several fields.",
-        "--map",
-        metavar="FIELD=NAME",
     )
     limit: int | None = _input("Read only the first N lines.", metavar="N", min=1)
     workers: int | None = _limit(
@@ -276,7 +282,7 @@ class RunOptions(EvaluationsOutput, Scoring):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreOptions(EvaluationsOutput, Formulas):
+class ScoreOptions(EvaluationsOutput, Formulas, FieldNames):
     """Score recorded labels with TRACe, without a judge."""
 
     labelled: Path = argument(
@@ -356,7 +362,7 @@ class PushOptions(SkipInvalid, Where):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgreementOptions:
+class AgreementOptions(FieldNames):
     """Compare a judge's evaluations with gold labels."""
 
     evals: Path = argument("The judge's evaluations.", metavar="EVALS.jsonl")

@@ -230,7 +230,7 @@ def _set_variables(metrics: Sequence[Metric], words: Sequence[str]) -> None:
             metric.variables[name] = value
 
 
-def field_map_from(words: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def field_map_from(words: Sequence[str] | None) -> dict[str, tuple[str, ...]]:
     """Read the values of `--map`.
 
     Raises:
@@ -238,7 +238,7 @@ def field_map_from(words: Sequence[str]) -> dict[str, tuple[str, ...]]:
             for another field than `documents`.
     """
     names: dict[str, list[str]] = {}
-    for word in words:
+    for word in words or ():
         ours, equals, theirs = word.partition("=")
         if not (ours and equals and theirs):
             raise ConfigurationError("--map", word, "use FIELD=NAME, such as documents=passages")

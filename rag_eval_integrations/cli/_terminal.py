@@ -30,6 +30,11 @@ def print_stderr(text: str) -> None:
         print(_wrapped(hanging(text), sys.stderr), file=sys.stderr)  # noqa: T201  # our own output
 
 
+def teller(source: object) -> Callable[[str], None]:
+    """Return what prints messages about a file to stderr, with its name in front."""
+    return lambda words: print_stderr(f"{source}: {words}")
+
+
 def print_stdout(text: str) -> None:
     """Print one result to stdout; its further lines are indented."""
     write_stdout(f"{_wrapped(hanging(text), sys.stdout)}\n")

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rag_eval_integrations import _target
 from rag_eval_integrations._visible import visible_json
@@ -30,10 +30,12 @@ from rag_eval_integrations.agreement.compare import agreement_of, curves_of
 from rag_eval_integrations.cli._arguments import AgreementOptions
 from rag_eval_integrations.cli._bad_rows import BadRows
 from rag_eval_integrations.cli._console import stdout, width_of
-from rag_eval_integrations.cli._options import trace_of
-from rag_eval_integrations.cli._terminal import print_stderr, print_stdout, write_stdout
-from rag_eval_integrations.dataset import call_from, labelled_from
-from rag_eval_integrations.dataset._input import evaluation_from, read_rows
+from rag_eval_integrations.cli._options import field_map_from, trace_of
+from rag_eval_integrations.cli._terminal import print_stderr, print_stdout, teller, write_stdout
+from rag_eval_integrations.dataset import Line, call_from, labelled_from
+from rag_eval_integrations.dataset._evals import read_evaluations
+from rag_eval_integrations.dataset._input import Input
+from rag_eval_integrations.dataset.calls import read_labelled
 from rag_eval_integrations.dataset.rows import score_gold
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations.console import add_row, heading, plain_table
@@ -54,6 +56,8 @@ from rag_eval_integrations.sentences import Punkt
 if TYPE_CHECKING:
     from rich import table as rich_table
 
+T = TypeVar("T")
+
 
 def agreement(options: AgreementOptions) -> int:
     """Compare two files and return the exit code: 2 for invalid lines, else 0.
@@ -63,7 +67,8 @@ def agreement(options: AgreementOptions) -> int:
             or no row has the human rating.
         OSError: when a file cannot be read or written.
     """
-    evals, gold, human = options.evals, options.gold, options.human
+    evals, human = options.evals, options.human
+    gold = Input(options.gold, field_map_from(options.field_map))
     cascade = options.cascade or ()
     if len(cascade) > 2:
         names = ", ".join(map(str, cascade))
@@ -109,7 +114,7 @@ def agreement(options: AgreementOptions) -> int:
     for option, page in pages:
         if option == "--plots":
             _target.make_folder(page.parent, option)
-        title = f"Agreement of {evals.name} with {gold.name}"
+        title = f"Agreement of {evals.name} with {options.gold.name}"
         write_agreement(agreement, page, title=title, curves=drawn, cascade=curve, field=option)
         print_stderr(f"Wrote {page}")
     return reader.exit_code()
@@ -341,18 +346,13 @@ class RowReader:
         Raises:
             OSError: when the file cannot be read.
         """
+        return [Row.of(evaluation) for evaluation in self._values(path, read_evaluations(path))]
 
-        def read(content: dict[str, Any]) -> Row:
-            """Read a row of EVALS."""
-            return Row.of(evaluation_from(content))
-
-        return list(self._values(path, read, evaluations=True))
-
-    def gold(self, path: Path, trace: Trace, **names: str | None) -> list[Row]:
+    def gold(self, gold: Input, trace: Trace, **names: str | None) -> list[Row]:
         """Read gold rows, and score their labels by a metric's formulas.
 
         Args:
-            path: the file.
+            gold: the file.
             trace: the metric.
             **names: fields with a human rating and what was rated, as `Gold.from_row` takes them.
 
@@ -363,21 +363,21 @@ class RowReader:
 
         def read(content: dict[str, Any]) -> Row:
             """Read a row of gold labels."""
-            gold = _gold_from(content, trace, names)
-            return Row.of(gold.evaluation, gold)
+            row = _gold_from(content, trace, names)
+            return Row.of(row.evaluation, row)
 
-        rows = list(self._values(path, read))
+        is_rated = names.get("human") is not None
+        lines = read_labelled(gold, read, tell=teller(gold), lone_ids=is_rated)
+        rows = list(self._values(gold, lines))
         if not rows:
-            raise ConfigurationError("gold", str(path), f"the gold file {self.no_rows()}")
+            raise ConfigurationError("gold", str(gold), f"the gold file {self.no_rows()}")
         return rows
 
-    def _values(
-        self, path: Path, read: Callable[[dict[str, Any]], Row], *, evaluations: bool = False
-    ) -> Iterator[Row]:
-        """Yield what `read` makes of the rows of a file; bad rows are counted."""
+    def _values(self, path: object, lines: Iterable[Line[T]]) -> Iterator[T]:
+        """Yield the values of a file's lines; bad ones are counted."""
         bad = BadRows(path)
         self.bad.append(bad)
-        return bad.values(read_rows(path, read, evaluations=evaluations))
+        return bad.values(lines)
 
     def no_rows(self) -> str:
         """Say why a file gave no rows: it has none, or none is valid."""

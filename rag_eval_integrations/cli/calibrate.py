@@ -48,7 +48,7 @@ def calibrate(options: CalibrateOptions) -> int:
         predicted, trace = predicted_rows(reader, evals[0])
     else:
         trace = trace_from(options)
-    rows = reader.gold(gold, trace)
+    rows = reader.gold(Input(gold), trace)
     check_enough(rows, options.target_error)
     if not evals:
         predicted = [Row.of(evaluation) for evaluation in _judged(options, gold, trace)]

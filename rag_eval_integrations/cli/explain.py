@@ -9,7 +9,8 @@ from rag_eval_integrations._visible import counted, one_line
 from rag_eval_integrations.cli._arguments import ExplainOptions
 from rag_eval_integrations.cli._bad_rows import BadRows
 from rag_eval_integrations.cli._terminal import print_stdout, write_stdout
-from rag_eval_integrations.dataset._input import Input, read_evaluations
+from rag_eval_integrations.dataset._evals import read_evaluations
+from rag_eval_integrations.dataset._input import Input
 from rag_eval_integrations.dataset.rows import labelled_from_evaluation
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.judges import _prompt as prompt

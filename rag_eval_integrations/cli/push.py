@@ -18,7 +18,8 @@ from rag_eval_integrations.background._sink_delivery import pause_after
 from rag_eval_integrations.cli._arguments import PushOptions
 from rag_eval_integrations.cli._bad_rows import BadRows
 from rag_eval_integrations.cli._terminal import kept, print_stderr, print_stdout
-from rag_eval_integrations.dataset._input import Input, read_evaluations
+from rag_eval_integrations.dataset._evals import read_evaluations
+from rag_eval_integrations.dataset._input import Input
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations._filters import Filters
 from rag_eval_integrations.records import Evaluation

@@ -19,7 +19,8 @@ from rag_eval_integrations.cli._terminal import (
     write_stdout,
 )
 from rag_eval_integrations.cli.score import check_thresholds
-from rag_eval_integrations.dataset._input import Input, read_evaluations
+from rag_eval_integrations.dataset._evals import read_evaluations
+from rag_eval_integrations.dataset._input import Input
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations import Summary, _written
 from rag_eval_integrations.evaluations._filters import Filters

@@ -25,7 +25,7 @@ from rag_eval_integrations.cli._options import (
     thresholds_from,
 )
 from rag_eval_integrations.cli._progress import Progress
-from rag_eval_integrations.cli._terminal import kept, kept_words, print_stderr, print_stdout
+from rag_eval_integrations.cli._terminal import kept, kept_words, print_stderr, print_stdout, teller
 from rag_eval_integrations.cli.score import (
     check_errors,
     check_name,
@@ -229,7 +229,7 @@ class _RunRows:
 
     def __init__(self, options: RunOptions) -> None:
         self.options = options
-        self.calls = Input(options.calls, field_map_from(options.field_map or ()))
+        self.calls = Input(options.calls, field_map_from(options.field_map))
         # More than `islice` takes is all.
         self.limit = None if options.limit is None else min(options.limit, sys.maxsize)
         self.piped = str(options.out) == "-"
@@ -246,7 +246,7 @@ class _RunRows:
 
     def valid(self) -> Iterator[RagCall]:
         """Yield the valid calls of the input."""
-        return self.bad.values(self.lines(lambda words: print_stderr(f"{self.calls}: {words}")))
+        return self.bad.values(self.lines(teller(self.calls)))
 
     def new_calls(self, file: EvaluationFile | EvaluationPipe) -> Generator[RagCall]:
         """Yield the calls that have no row yet, and note their places.

@@ -11,10 +11,18 @@ from pathlib import Path
 from rag_eval_integrations._visible import counted
 from rag_eval_integrations.cli._arguments import EvaluationsOutput, ScoreOptions
 from rag_eval_integrations.cli._bad_rows import BadRows, NoRowsError
-from rag_eval_integrations.cli._options import Threshold, thresholds_from, trace_from, trace_of
-from rag_eval_integrations.cli._terminal import print_stderr, print_stdout
+from rag_eval_integrations.cli._options import (
+    Threshold,
+    field_map_from,
+    thresholds_from,
+    trace_from,
+    trace_of,
+)
+from rag_eval_integrations.cli._terminal import print_stderr, print_stdout, teller
 from rag_eval_integrations.dataset import labelled_from, score_labelled
-from rag_eval_integrations.dataset._input import Input, read_evaluations, read_rows
+from rag_eval_integrations.dataset._evals import read_evaluations
+from rag_eval_integrations.dataset._input import Input
+from rag_eval_integrations.dataset.calls import read_labelled
 from rag_eval_integrations.dataset.files import evaluations_to
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations.console import KEYS
@@ -36,7 +44,7 @@ def score(options: ScoreOptions) -> int:
         ConfigurationError: for options that cannot work, before the first row.
         OSError: when a file cannot be read or written.
     """
-    labelled, out = Input(options.labelled), options.out
+    labelled, out = Input(options.labelled, field_map_from(options.field_map)), options.out
     metrics = [trace_from(options)]
     thresholds = thresholds_from(options.fail_under)
     chosen = options.formulas or options.relevance_baseline
@@ -48,7 +56,8 @@ def score(options: ScoreOptions) -> int:
     labelled.check(folder=True)
     try:
         with evaluations_to(out, overwrite=options.overwrite) as write:
-            for row in bad.values(read_rows(labelled, partial(labelled_from, splitter=Punkt()))):
+            read = partial(labelled_from, splitter=Punkt())
+            for row in bad.values(read_labelled(labelled, read, tell=teller(labelled))):
                 recorded = row.evaluation and not chosen and trace_of(row.evaluation.scores)
                 own = [recorded] if recorded else metrics
                 evaluation = score_labelled(row, own, raw_keys=options.raw_keys)

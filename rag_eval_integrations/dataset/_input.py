@@ -20,26 +20,21 @@ import sys
 import tempfile
 import weakref
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, Literal, TypeVar, cast
 
 from rag_eval_integrations import _target
 from rag_eval_integrations._visible import logger_of
-from rag_eval_integrations.dataset._names import KNOWN, FieldMap, folded
+from rag_eval_integrations.dataset._names import KNOWN, FieldMap
 from rag_eval_integrations.dataset._values import plain
+from rag_eval_integrations.dataset._ways import folded
 from rag_eval_integrations.errors import ConfigurationError, InputError, SchemaError
 from rag_eval_integrations.evaluations._written import check_parquet
-from rag_eval_integrations.records import (
-    EVALS_SCHEMA,
-    Evaluation,
-    from_line,
-    from_object,
-    parse_object,
-)
+from rag_eval_integrations.records import parse_object
 from rag_eval_integrations.records._json import not_utf_8, refuse_constant, shown
 
 T = TypeVar("T")
@@ -296,7 +291,7 @@ Format = Literal["jsonl", "json", "csv", "parquet"]
 Numbered = Iterator[tuple[int, Any]]
 """Numbers of rows from 1, and the rows or why they are none. A row of CSV has that of its line."""
 
-_SUFFIXES: dict[str, Format] = {
+SUFFIXES: dict[str, Format] = {
     ".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet", ".jsonl": "jsonl",
     ".ndjson": "jsonl",
 }  # fmt: skip
@@ -314,7 +309,7 @@ def format_of(name: str, stream: BinaryIO, known: Iterable[str] = ()) -> Format:
         known: further names of fields; a line that holds one, between separators, is the head of a
             table.
     """
-    form = _SUFFIXES.get(Path(name.lower().removesuffix(".gz")).suffix)
+    form = SUFFIXES.get(Path(name.lower().removesuffix(".gz")).suffix)
     if form in ("csv", "parquet"):
         return form
     try:
@@ -370,8 +365,8 @@ def rows_of(
     if form == "csv":
         return _table(stream, longest, tell)
     if form == "parquet":
-        return _parquet([stream], parse, evaluations)
-    return _json(stream) if form == "json" else _objects(stream, longest, parse or _object)
+        return parquet_rows([stream], parse, evaluations)
+    return _json(stream) if form == "json" else _objects(stream, longest, parse or row_object)
 
 
 def unit_of(form: Format) -> str:
@@ -379,7 +374,7 @@ def unit_of(form: Format) -> str:
     return "line" if form in ("jsonl", "csv") else "row"
 
 
-def _object(line: bytes) -> dict[str, Any]:
+def row_object(line: bytes) -> dict[str, Any]:
     """Read a line as `parse_object` does, but NaN of a field as null."""
     try:
         return parse_object(line)
@@ -585,7 +580,7 @@ LINE = "evaluation"
 """The column that holds the line of EVALS."""
 
 
-def _parquet(
+def parquet_rows(
     sources: Iterable[BinaryIO | Path], parse: Callable[[bytes], Any] | None, evaluations: bool
 ) -> Numbered:
     """Read the rows of Parquet files, batch by batch; with `parse`, lines of EVALS they hold."""
@@ -625,100 +620,6 @@ _NO_LINES = (
     "is a column that this Parquet lacks: the line of EVALS that `rag-eval run -o NAME.parquet` "
     "writes; the tables of `rag-eval report` have none"
 )
-
-
-# --- Files whose rows may be EVALS
-
-
-@contextmanager
-def opened_rows(
-    path: str | os.PathLike[str],
-    parse: Callable[[bytes], Any] = _object,
-    *,
-    evaluations: bool = False,
-) -> Iterator[tuple[str, Numbered]]:
-    """Open a file of any format, or a folder of Parquet files in the order of their names.
-
-    Args:
-        path: the file or folder; of Parquet with a column `evaluation`, this is read.
-        parse: reads a line of JSON.
-        evaluations: refuse Parquet without this column.
-
-    Yields:
-        What the numbers of rows count, and the rows.
-
-    Raises:
-        ConfigurationError, OSError: as for `open_lines`; a folder without Parquet.
-        MissingDependencyError: it is Parquet, and pyarrow is not installed.
-    """
-    place = Path(os.fspath(path))
-    if not place.is_dir():
-        with open_lines(path) as stream:
-            form = format_of(place.name, stream)
-            rows = rows_of(stream, form, LONGEST_ROW, logger.info, parse, evaluations)
-            yield unit_of(form), rows
-        return
-    parts = sorted(
-        (
-            part
-            for part in place.iterdir()
-            if _SUFFIXES.get(part.suffix) == "parquet" and part.name[0] not in "._"
-        ),
-        key=lambda part: [int(x) if x.isdigit() else x for x in re.split("([0-9]+)", part.name)],
-    )
-    if not parts:
-        why = "is a folder, not a file of rows, and holds no Parquet"
-        raise ConfigurationError("path", str(place), why)
-    yield "row", _parquet(parts, parse, evaluations)
-
-
-def read_rows(
-    path: str | os.PathLike[str],
-    read: Callable[[Any], T],
-    *,
-    evaluations: bool = False,
-) -> Iterator[Line[T]]:
-    """Read every row; a bad one is an error in its place. Arguments as for `opened_rows`.
-
-    `read` makes a value of a row, or raises `InputError`.
-    """
-    with opened_rows(path, evaluations=evaluations) as (unit, rows):
-        yield from lines_from(rows, read, unit, path)
-
-
-def read_evaluations(path: str | os.PathLike[str]) -> Iterator[Line[Evaluation]]:
-    """Read EVALS: lines, a Parquet file or a folder of Parquet; errors as for `opened_rows`."""
-    return read_rows(path, evaluation_from, evaluations=True)
-
-
-def evaluation_from(content: dict[str, Any]) -> Evaluation:
-    """Read a parsed row of EVALS.
-
-    Raises:
-        InputError: a field is missing or wrong, or the row is a call.
-    """
-    if "scores" not in content and not KNOWN.isdisjoint(map(folded, content)):
-        why = "a call, not an evaluation: `rag-eval run CALLS -o EVALS` makes evaluations of calls"
-        raise InputError(f"{why}, and `rag-eval score` of labelled rows")
-    return from_object(Evaluation, content)
-
-
-def evaluations_at(path: str | os.PathLike[str], numbers: Collection[int]) -> Numbered:
-    """Yield the evaluations of some rows of EVALS, which are there, each behind its number."""
-    with opened_rows(path, bytes, evaluations=True) as (_, rows):
-        wanted = ((number, row) for number, row in rows if number in numbers)
-        for number, row in islice(wanted, len(numbers)):
-            is_read = isinstance(row, dict)
-            yield number, evaluation_from(row) if is_read else from_line(Evaluation, row)
-
-
-_ROW = f'{{"schema":{EVALS_SCHEMA},'.encode("ascii")
-"""The beginning of every row."""
-
-
-def is_torn(line: bytes) -> bool:
-    """Return whether a line without its end is a row that a killed run was writing."""
-    return not line.endswith(b"\n") and (line.startswith(_ROW) or _ROW.startswith(line))
 
 
 def count_rows(path: str | os.PathLike[str]) -> int | None:

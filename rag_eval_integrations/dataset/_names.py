@@ -10,16 +10,28 @@ A source has one shape, decided by its first row that has one; nothing is guesse
 
 from __future__ import annotations
 
-import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import SequenceMatcher, get_close_matches
-from functools import partial
-from itertools import chain, islice
+from difflib import get_close_matches
+from itertools import chain
 from typing import Any, NamedTuple
 
-from rag_eval_integrations.dataset._values import holds_text, items_in, messages_in, object_in
+from rag_eval_integrations.dataset._proposals import UNSURE, holds, proposals
+from rag_eval_integrations.dataset._values import (
+    documents_from,
+    holds_text,
+    messages_in,
+    object_in,
+)
+from rag_eval_integrations.dataset._ways import (
+    LONGEST_NAME,
+    Way,
+    Ways,
+    folded,
+    value_at,
+    way_to,
+)
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.records._json import NAMES
 
@@ -71,20 +83,14 @@ _LANGSMITH = (
 """Where fields are in these groups, the likeliest first, and by which names."""
 RUNS = "child_runs"
 """Field of a LangSmith run that holds the runs below it."""
+_TEXTS_OF_MLFLOW = {"question": ("inputs", "request"), "response": ("outputs",)}
+"""Names that hold a text in MLflow's evaluation tables, and other things elsewhere."""
+_EXPECTED = "expectations.expected_response"
+"""Where these have the reference."""
 
-_LONGEST_NAME = 100
-"""Characters of a name that is taken for what it stands beside, and shown."""
-_LIKE = 0.75
-"""Likeness, from 0 to 1, of a name that is proposed for a field."""
-_DEEPEST = 4
-"""Dots of a name that is proposed."""
 _MOST_PROPOSED = 20
 """Sets of names for which fields are proposed, which takes up to .1 s."""
 
-Way = tuple[str, ...]
-"""The way to a value in a row, a name for each level."""
-Ways = dict[str, Way]
-"""Field of a call → the way to its value."""
 FieldMap = Mapping[str, str | Sequence[str]]
 """Field of a call → the name of the field that holds it; of `documents`, also several names."""
 
@@ -97,11 +103,6 @@ class Shape(NamedTuple):
     ways: Ways
     more: tuple[Way, ...] = ()
     """The ways to further documents, behind those of `ways`."""
-
-
-def folded(name: str) -> str:
-    """Fold what spellings of one name differ in: case, spaces, underscores and hyphens."""
-    return re.sub(r"[\s_-]+", "", name[:_LONGEST_NAME]).lower()
 
 
 KNOWN = frozenset(map(folded, chain(_GROUPS, *NAMES.values())))
@@ -139,25 +140,6 @@ def check_field_map(field_map: object, name: str = "field_map") -> dict[str, tup
     return checked
 
 
-def way_to(value: Any, path: str) -> Way | None:
-    """Find a field by its name, or by a dotted path; None when the row lacks it.
-
-    `a.b` is `b` inside of `a`, or of every item of the list `a`. Names may hold dots themselves, as
-    in a table with the column `outputs.answer`.
-    """
-    fields: dict[str, Any] = {}
-    for item in reversed(items_in(value) or [value]):
-        fields.update(object_in(item))
-    if path in fields:
-        return (path,)
-    for dot in re.finditer(r"\.", path):
-        head = path[: dot.start()]
-        if head in fields:
-            below = way_to(fields[head], path[dot.end() :])
-            return None if below is None else (head, *below)
-    return None
-
-
 def listed(names: Mapping[str, object]) -> str:
     """List the names of some fields, twenty at most."""
     shown = ", ".join(f"`{name!s:.40}`" for name in sorted(map(str, names))[:20])
@@ -177,13 +159,14 @@ class Naming:
         row: the row.
         given: field of a call → names of fields in the rows, as a user gave them.
         option: what the user gave them by: `field_map` or `--map`.
-        proposed: the mappings to try that were worked out for earlier rows, by the rows' names.
+        proposed: the mappings to try that were worked out for earlier rows, by the rows' names and
+            the fields that they lack.
     """
 
     row: Mapping[str, Any]
     given: Mapping[str, Sequence[str]]
     option: str
-    proposed: dict[frozenset[str], str] = field(default_factory=dict)
+    proposed: dict[tuple[Any, ...], str] = field(default_factory=dict)
 
     def shape(self) -> Shape:
         """Decide where the fields are: our own names, else a tool's, else those in common use.
@@ -202,26 +185,38 @@ class Naming:
         if is_own and not fixed:
             own: Ways = {ours: (ours,) for ours in REQUIRED}
             own |= self.optional(own)
+            self._check_documents(own)
             return Shape("calls" if is_written_here(own) else "common", own)
         tool = None if is_own else self._of_tool(needed)
         name, known = tool or ("common", self._common(needed, fixed))
+        if "documents" in needed:
+            self._check_documents(known)
         known |= fixed
         return Shape(name, known | self.optional(known), tuple(ways.get("documents", ())[1:]))
 
     def optional(self, ways: Ways) -> Ways:
         """Map the optional fields that are not mapped yet."""
-        return self._ways({ours: NAMES[ours] for ours in OPTIONAL if ours not in ways})
+        more = self._ways({ours: NAMES[ours] for ours in OPTIONAL if ours not in ways})
+        if "reference" not in ways | more and (expected := way_to(self.row, _EXPECTED)):
+            more["reference"] = expected
+        return more
 
     def _ways(self, names: Mapping[str, Sequence[str]]) -> Ways:
         """Map the fields of which the row has one of their names; no text to a mere object."""
         fitting = {ours: self._only(ours, some) for ours, some in names.items()}
         known = {ours: (self.row[name], name) for ours, name in fitting.items() if name}
         texts = ("question", "response", "reference")
-        return {
+        ways: Ways = {
             ours: (name,)
             for ours, (value, name) in known.items()
             if ours not in texts or not isinstance(value, Mapping) or holds_text(value)
         }
+        for ours in _TEXTS_OF_MLFLOW.keys() & names.keys() - ways.keys():
+            name = self._only(ours, _TEXTS_OF_MLFLOW[ours])
+            value = self.row[name] if name else None
+            if name and (messages_in(value) or (isinstance(value, str) and not object_in(value))):
+                ways[ours] = (name,)
+        return ways
 
     def _way_named(self, ours: str, name: str) -> Way:
         """Return the path to a field that the user named; refuse a name the row lacks."""
@@ -247,27 +242,32 @@ class Naming:
             asked = object_in(asked).get(part)
         missing = [] if messages_in(asked) else [ours for ours in needed if ours not in ways]
         if missing:
-            raise self._missing(missing)
+            raise self._missing(missing, ways)
         return ways
 
     def _has_gold_context(self) -> bool:
         """Whether `context` is deepeval's, which is gold, and was not retrieved."""
         return "context" in self.row and bool(self._spelt(("actual_output",)))
 
-    def _spelt(self, names: Sequence[str]) -> list[str]:
-        """List the fields with one of some names; in other spellings if none is exact."""
-        exact = [name for name in names if name in self.row]
+    def _spelt(self, names: Sequence[str], fields: Mapping[str, object] | None = None) -> list[str]:
+        """List the fields, by default of the row, with one of some names.
+
+        In other spellings if none is exact.
+        """
+        fields = self.row if fields is None else fields
+        exact = [name for name in names if name in fields]
         folds = [] if exact else [folded(name) for name in names]
-        near = [name for name in self.row if folded(name) in folds]
+        near = [name for name in fields if folded(name) in folds]
         return exact or sorted(near, key=lambda name: folds.index(folded(name)))
 
-    def _only(self, ours: str, names: Sequence[str]) -> str | None:
-        """Return the one name of the row that fits a field; refuse several."""
-        present = self._spelt(names)
+    def _only(self, ours: str, names: Sequence[str], group: Ways | None = None) -> str | None:
+        """Return the one name of the row, or of a group, that fits a field; refuse several."""
+        present = self._spelt(names, group)
         rivals = [name for name in present if folded(name) == folded(ours)] or present
         if len(rivals) > 1:
             both = " and ".join(f"`{name}`" for name in present)
-            why = f"is ambiguous: the row has {both}; {self._say(ours, present[0])}"
+            paths = [".".join(group[name]) if group else name for name in present]
+            why = f"is ambiguous: the row has {both}; {self._say(ours, paths)}"
             raise InputError(why, field=ours)
         return rivals[0] if rivals else None
 
@@ -289,8 +289,8 @@ class Naming:
             ):
                 fitting.append((tool, ways))
         groups = self._groups()
-        if not fitting and {"inputs", "outputs"} <= groups.keys():
-            return "langsmith", self._langsmith(groups, needed)
+        if not fitting and "inputs" in groups and ("outputs" in groups or "outputs" in self.row):
+            return self._grouped(groups, needed)
         if len(fitting) > 1:
             tools = " or ".join(
                 f"{tool} ({', '.join(way[0] for way in ways.values())})" for tool, ways in fitting
@@ -307,38 +307,61 @@ class Naming:
             side = "reference_outputs" if dot and side == "reference" else side
             if side in _GROUPS:
                 inside = {below: (name,)} if dot else {key: (side, key) for key in object_in(value)}
-                groups.setdefault(side, {}).update(inside)
+                if inside or not isinstance(value, str):  # MLflow's tables have texts there
+                    groups.setdefault(side, {}).update(inside)
         return groups
 
-    def _langsmith(self, groups: Mapping[str, Ways], needed: Sequence[str]) -> Ways:
-        """Look for the fields inside of `inputs` and `outputs`; refuse a row that lacks any.
+    def _grouped(self, groups: Mapping[str, Ways], needed: Sequence[str]) -> tuple[str, Ways]:
+        """Look for the fields inside of `inputs` and `outputs`, as LangSmith and MLflow have them.
 
-        An input of any name is the question if it is the only one. Documents may be in child runs.
+        An input of any name is the question if it is the only one. Documents may be in child runs;
+        in MLflow's tables, they and the response may stand beside the groups. Refuses a row that
+        lacks any field.
         """
         ways: Ways = {}
         for ours, side, names in _LANGSMITH:
             group = groups.get(side, {})
             if ours in ways or (names == ("reference",) and "reference" in self.row):
                 continue
-            name = Naming(group, {}, self.option)._only(ours, names)
+            name = self._only(ours, names, group)
             if name is None and ours != "documents" and side != "outputs" and len(group) == 1:
-                name = next((name for name in group if 0 < len(name) <= _LONGEST_NAME), None)
+                name = next((name for name in group if 0 < len(name) <= LONGEST_NAME), None)
             if name is not None:
                 ways[ours] = group[name]
         if "documents" not in ways and self.row.get(RUNS):
             ways["documents"] = (RUNS,)
+        beside = self._ways({ours: NAMES[ours] for ours in needed if ours not in ways})
         for ours in needed:
-            if ours not in ways:
+            if ours not in ways | beside:
                 side = "inputs" if ours == "question" else "outputs"
-                why = f"is missing: `{side}` has {listed(groups[side])}; {self._say(ours)}"
-                raise InputError(why, field=ours)
-        return ways
+                why = f"is missing: `{side}` has {listed(groups.get(side, {}))}"
+                raise InputError(f"{why}{self._attempt([ours])}", field=ours)
+        return "mlflow" if beside else "langsmith", ways | beside
+
+    def _check_documents(self, ways: Ways) -> None:
+        """Refuse documents that cannot be read where another field, or one inside, can be."""
+        if error := self._unread(ways):
+            attempt = self._attempt(["documents"])
+            if attempt and UNSURE not in attempt:
+                raise InputError(f"{error.why}{attempt}", field=error.field)
+
+    def _unread(self, ways: Ways) -> InputError | None:
+        """Return why the documents cannot be read that have a known name; None if they can be."""
+        way = ways.get("documents", (RUNS,))
+        value = None if way == (RUNS,) else value_at(self.row, way, "")
+        try:
+            _ = value is None or documents_from(value, ".".join(way))
+        except InputError as error:
+            return error
+        return None
 
     # --- What to say
 
-    def _say(self, ours: str, name: str = "NAME") -> str:
-        """Say how to name a field on the command line or in code."""
-        return f"say which with {self._mapping([(ours, name)])}"
+    def _say(self, ours: str, paths: Sequence[str] = ()) -> str:
+        """Say how to name a field on the command line or in code: the first path that fits it."""
+        ways = ((path, way_to(self.row, path) or ()) for path in paths)
+        fitting = (path for path, way in ways if holds(ours, value_at(self.row, way, path)))
+        return f"say which with {self._mapping([(ours, next(fitting, UNSURE))])}"
 
     def _mapping(self, pairs: Sequence[tuple[str, str]]) -> str:
         """Write a mapping as it is given: on the command line, or in Python."""
@@ -350,10 +373,11 @@ class Naming:
         given = {ours: some if some[1:] else some[0] for ours, some in names.items()}
         return f"{self.option}={given!r}"
 
-    def _missing(self, missing: Sequence[str]) -> InputError:
+    def _missing(self, missing: Sequence[str], ways: Ways) -> InputError:
         """Make the error for fields that no name of the row fits, with a proposal.
 
-        Of an evaluation it says that this is not a call.
+        It proposes names also for documents that cannot be read, and for the text inside of an
+        object in a cell. Of an evaluation it says that this is not a call.
         """
         if {"scores", "fingerprint"} <= self.row.keys():
             why = "an evaluation, not a call: `rag-eval report` shows evaluations"
@@ -363,81 +387,20 @@ class Naming:
         gold = ""
         if "documents" in missing and self._has_gold_context():
             gold = "; deepeval's `context` is the expected one, and was not retrieved"
-        names = frozenset(self.row)
-        if names not in self.proposed and len(self.proposed) < _MOST_PROPOSED:
-            self.proposed[names] = f"; try {self._mapping(self._likely(missing))}"
-        attempt = self.proposed.get(names, "")
+        tried = {*missing, *(["documents"] if self._unread(ways) else ())}
+        for ours in ways.keys() - {"documents"}:
+            value = self.row[ways[ours][0]]
+            if object_in(value) and not messages_in(value):
+                tried.add(ours)
+        attempt = self._attempt([ours for ours in REQUIRED if ours in tried])
         why = f"is missing{also}; the row has {listed(self.row)}{gold}{attempt}"
         return InputError(why, field=missing[0])
 
-    def _likely(self, missing: Sequence[str]) -> list[tuple[str, str]]:
-        """Propose the likeliest field of the row for each that is missing; NAME for none.
-
-        For documents also several: numbered columns, or texts.
-        """
-        free = dict(islice(_texts_in(self.row), 100))
-        if self._has_gold_context():
-            free.pop("context", None)
-        pairs: list[tuple[str, str]] = []
-        for ours in missing:
-            best = max(free, key=partial(_fit, ours, free), default="")
-            if _likeness(ours, best)[0] < _LIKE:
-                pairs.append((ours, self._texts() if ours == "documents" else "NAME"))
-                continue
-            bare = re.sub(r"\d+", "", best)
-            names = [name for name in free if name == best
-                     or (ours == "documents" and re.sub(r"\d+", "", name) == bare)]  # fmt: skip
-            pairs += [(ours, name) for name in names]
-            free = {name: size for name, size in free.items() if name not in names}
-        return pairs
-
-    def _texts(self) -> str:
-        """Propose the text of a list of objects as documents; NAME without any."""
-        for name, value in self.row.items():
-            first = (items_in(value) or [None])[0]
-            for key in first if isinstance(first, Mapping) else ():
-                if re.search("text|content|snippet|passage|chunk", folded(str(key))):
-                    return f"{name}.{key}"
-        return "NAME"
-
-
-def _texts_in(fields: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, int]]:
-    """Yield the names of fields that hold texts or lists, and how long the texts are.
-
-    Names inside of objects, and of a list's first object, are dotted, five deep at most.
-    """
-    for name, value in fields.items():
-        path = f"{before}{name}"
-        first = (items_in(value) or [value])[0]
-        if not 0 < len(path) < _LONGEST_NAME or isinstance(first, bool | int | float):
-            continue
-        inside = object_in(first)
-        if not inside or items_in(value):
-            yield path, len(value) if isinstance(value, str) else 0
-        if path.count(".") < _DEEPEST:
-            yield from _texts_in(inside, f"{path}.")
-
-
-def _likeness(ours: str, path: str) -> tuple[float, float]:
-    """Return how like a name is to the names of a field, in [0, 1]; of its end alone behind it."""
-    known = [folded(each) for each in NAMES[ours]]
-    ratios = []
-    for name in (folded(path), folded(path.rpartition(".")[2])):
-        near = any(each in name or (name and each.startswith(name)) for each in known)
-        ratio = 1.0 if near else max(SequenceMatcher(None, name, each).ratio() for each in known)
-        ratios.append(ratio if ratio >= _LIKE else 0.0)
-    return max(ratios), ratios[1]
-
-
-def _fit(ours: str, sizes: Mapping[str, int], path: str) -> tuple[float, bool, float, int]:
-    """Return by what a name fits a field: its likeness, and that it holds a text where one is."""
-    whole, end = _likeness(ours, path)
-    return whole, ours == "documents" or sizes[path] > 0, end, sizes[path]
-
-
-def holds_documents(name: str) -> bool:
-    """Tell whether a list of objects under a name is one of documents, and not of rows.
-
-    The name, or its part after the last dot, need only contain or begin one that is known.
-    """
-    return _likeness("documents", name)[0] == 1.0
+    def _attempt(self, missing: Sequence[str]) -> str:
+        """Say which mapping to try; empty if there were too many sets of names before."""
+        names = frozenset(self.row), *missing
+        if names not in self.proposed and len(self.proposed) < _MOST_PROPOSED:
+            gold = ("context",) if self._has_gold_context() else ()
+            row = {name: value for name, value in self.row.items() if name not in gold}
+            self.proposed[names] = f"; try {self._mapping(proposals(row, missing))}"
+        return self.proposed.get(names, "")

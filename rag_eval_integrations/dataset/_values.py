@@ -26,7 +26,9 @@ _TEXTS = (
     "text", "page_content", "pageContent", "content", "passage", "chunk", "context", "snippet",
     "document.content",
 )  # fmt: skip
-_IDS = ("id", "id_", "doc_id", "document_id", "node_id", "_id")
+SENTENCES = "sentences"
+"""Name of a document's text as a list of sentences, as in HotpotQA."""
+_IDS = ("id", "id_", "doc_id", "document_id", "node_id", "_id", "doc_uri")
 
 
 # --- Text
@@ -43,12 +45,13 @@ def text_from(value: object, where: str) -> str | None:
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, list | tuple) and value:
+        if all(isinstance(part, Mapping) and "text" in part for part in value):
+            # Blocks of a message have their own spaces; sentences with citations have none.
+            return _content(value, "" if any("type" in part for part in value) else " ")
         if len(value) == 1:
             return text_from(value[0], where)
         if messages := messages_in(value):
             return conversation(messages, where, answered=True).response
-        if all(isinstance(part, Mapping) and "text" in part for part in value):
-            return _content(value)
     message = _message(value)
     if message is not None:
         return message[1]
@@ -150,8 +153,9 @@ def documents_from(value: object, where: str) -> list[Any]:
     """Read the documents of a call: a list, a text, a table's cell, or an object.
 
     A text that holds a list is that list; any other is one document, an empty one none. An object's
-    documents are its `documents` or `nodes`, else it is one itself. A list in a list is a batch of
-    one.
+    documents are its `documents` or `nodes`, or it holds a list per field, or else is one itself. A
+    list in a list is a batch of one; of several, each is the sentences of a document, perhaps
+    behind its title.
 
     Raises:
         InputError: it is not a list of documents.
@@ -162,10 +166,13 @@ def documents_from(value: object, where: str) -> list[Any]:
         cell = list_in(value, where)
         value = ([value] if value.strip() else []) if cell is None else cell
     if isinstance(value, Mapping):
-        value = next((value[name] for name in ("documents", "nodes") if name in value), [value])
+        inside = (value[name] for name in ("documents", "nodes") if name in value)
+        rows = _of_columns(value)
+        value = next(inside, [value] if rows is None else rows)
     items = _items(value, where, "documents")
-    if len(items) == 1 and isinstance(items[0], list) and not _is_scored(items[0]):
-        items = items[0]  # a batch of one question
+    if len(items) == 1 and isinstance(items[0], list) and not where.endswith(SENTENCES):
+        is_document = _is_scored(items[0]) or _is_titled(items[0])
+        items = items if is_document else items[0]  # a batch of one question
     return [_document(item, f"{where}[{index}]") for index, item in enumerate(items)]
 
 
@@ -187,6 +194,10 @@ def _document(item: Any, where: str, score: Any = None) -> Any:
         return _document(item[0], where, item[1])
     if framework_of(item) is not None:
         return item  # the record reads it, with what the framework shows the model
+    if _is_titled(item):
+        item = {"title": item[0], SENTENCES: item[1]}
+    elif item and _are_sentences(item) and (SENTENCES in where or not _is_labelled(item)):
+        item = {SENTENCES: item}
     fields = {"text": item} if isinstance(item, str) else fields_of(item)
     if fields is None:
         raise InputError(f"is not a document: {shown(item)}", field=where)
@@ -196,6 +207,9 @@ def _document(item: Any, where: str, score: Any = None) -> Any:
     if isinstance(resource, Mapping) and not isinstance(fields.get("text"), str):
         fields = {**fields, "text": resource.get("text")}
     name = next((name for name in _TEXTS if isinstance(fields.get(name), str)), None)
+    lists = (each for each in (SENTENCES, *_TEXTS) if _are_sentences(fields.get(each)))
+    if name is None and (name := next(lists, None)):
+        fields = {**fields, name: " ".join(map(str.strip, fields[name]))}
     if name is None:
         names = ", ".join(f"`{key:.40}`" for key in list(map(str, fields))[:20]) or "nothing"
         why = f"is not a document: it has {names}, and no text under {', '.join(_TEXTS[:4])}"
@@ -225,6 +239,39 @@ def _made_of(fields: Mapping[str, Any], name: str, score: Any) -> dict[str, Any]
     if isinstance(fields.get("header"), str):
         document["header"] = fields["header"]
     return document
+
+
+def _of_columns(fields: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+    """Return the documents of an object with a list per field, as Hugging Face writes them.
+
+    None where it is not such an object, or none of its lists holds texts.
+    """
+    columns = list(fields.values())
+    if not all(isinstance(column, list) and len(column) == len(columns[0]) for column in columns):
+        return None
+    rows = [dict(zip(fields, cells, strict=True)) for cells in zip(*columns, strict=True)]
+    lists = SENTENCES in fields and all(_are_sentences(row[SENTENCES]) for row in rows)
+    return rows if lists or not fields.keys().isdisjoint(_TEXTS) else None
+
+
+_END = re.compile(r"[.!?…。！？][\"'”’)]*\s*\Z")
+"""The end of a sentence."""
+
+
+def _are_sentences(item: Any) -> bool:
+    """Tell whether an item is a list of texts, which are the sentences of one."""
+    return isinstance(item, list) and all(isinstance(part, str) for part in item)
+
+
+def _is_labelled(texts: list[str]) -> bool:
+    """Tell whether two texts may be an id or a title, and a text."""
+    return len(texts) == 2 and not _END.search(texts[0])
+
+
+def _is_titled(item: Any) -> bool:
+    """Tell whether an item is a title and the sentences behind it, as HotpotQA writes them."""
+    is_pair = isinstance(item, list | tuple) and len(item) == 2
+    return is_pair and isinstance(item[0], str) and _are_sentences(item[1])
 
 
 def _is_scored(item: Any) -> bool:
@@ -435,14 +482,14 @@ def _message(item: Any) -> tuple[str, str] | None:
     return _ROLES[role], _content(content)
 
 
-def _content(content: object) -> str:
+def _content(content: object, between: str = "") -> str:
     """Join the texts of a message's content; other blocks, such as images, are left out."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list | tuple):
         return ""
     texts = (block.get("text") if isinstance(block, Mapping) else block for block in content)
-    return "".join(text for text in texts if isinstance(text, str))
+    return between.join(text for text in texts if isinstance(text, str))
 
 
 # --- Objects, and values that JSON has no form for: numpy, pandas, dates, pydantic models

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain, islice
-from typing import IO, Any, BinaryIO, cast
+from typing import IO, Any, BinaryIO, Generic, TypeVar, cast
 
-from rag_eval_integrations._contain import words_of
+from rag_eval_integrations._contain import contained, words_of
 from rag_eval_integrations.dataset import _input
+from rag_eval_integrations.dataset._evals import opened_rows
 from rag_eval_integrations.dataset._input import Input, Line, lines_from
 from rag_eval_integrations.dataset._names import (
+    KNOWN,
     OPTIONAL,
     QUESTIONS,
     REQUIRED,
@@ -21,14 +23,11 @@ from rag_eval_integrations.dataset._names import (
     FieldMap,
     Naming,
     Shape,
-    Ways,
     check_field_map,
-    folded,
-    holds_documents,
     is_written_here,
     listed,
-    way_to,
 )
+from rag_eval_integrations.dataset._proposals import are_ids, holds_documents
 from rag_eval_integrations.dataset._values import (
     conversation,
     documents_from,
@@ -48,13 +47,19 @@ from rag_eval_integrations.dataset._values import (
     text_from,
     turns_from,
 )
+from rag_eval_integrations.dataset._ways import ABSENT, Ways, folded, remove, value_at, way_to
 from rag_eval_integrations.dataset.rows import call_from
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.records import RagCall
 from rag_eval_integrations.records._json import NAMES, shown
+from rag_eval_integrations.records.call import ONE_TEXT
+
+T = TypeVar("T")
 
 _CHUNK = 512
 """Rows of a data frame that are objects at one time."""
+_JOINT = re.compile(r"\n\s*\n")
+"""What stands between documents that are joined to one text."""
 _WHOLE = re.compile(r"\A(-?[0-9]+)\.0\Z")
 """A whole number as pandas writes it into CSV, of a column with a gap."""
 
@@ -63,6 +68,7 @@ def read_calls(
     source: str | os.PathLike[str] | IO[Any] | Iterable[Any],
     *,
     field_map: FieldMap | None = None,
+    to_call: Callable[[Any], RagCall] | None = None,
     tell: Callable[[str], object] | None = None,
 ) -> Iterator[Line[RagCall]]:
     """Read calls; a bad row is an error in its place, not the end.
@@ -83,6 +89,8 @@ def read_calls(
         field_map: field of a call → name of the field that holds it, where names are others:
             `{"documents": "passages", "question": "inputs.text"}`. `a.b` is `b` inside of `a`, or
             of every item of the list `a`. `documents` may have a list of names.
+        to_call: makes the call of a row, in place of names, for shapes that no map reaches. It gets
+            each row of the source as a dict; what it raises is the row's error.
         tell: called with the mapping in words; by default it is logged.
 
     Yields:
@@ -91,40 +99,79 @@ def read_calls(
 
     Raises:
         ConfigurationError: the source has no rows of this kind; the field map names what a call, or
-            the first row, has not; two columns have one name.
+            the first row, has not, or stands beside `to_call`; two columns have one name.
         MissingDependencyError: a Parquet file, and pyarrow is not installed.
         OSError: the file cannot be opened or read.
     """
     if field_map is None and isinstance(source, Input):
         field_map = source.field_map
     option = "--map" if isinstance(source, Input) else "field_map"
-    reader = _Reader(check_field_map(field_map), option, tell or _input.logger.info)
+    if field_map and to_call is not None:
+        raise ConfigurationError(option, field_map, "leave it out: `to_call` makes the calls")
+    reader = _Reader(check_field_map(field_map), option, tell or _input.logger.info, call_from)
+    reader.to_call = to_call
     if isinstance(source, str | os.PathLike):
         return _of_file(os.fspath(source), partial(_input.open_lines, source), reader)
     if hasattr(source, "read"):
         if not isinstance(source.read(0), str | bytes):
             raise ConfigurationError("source", shown(source), "should be a file of bytes or text")
         return _of_file("", lambda: _input.unpacked(_input.copied(source)), reader)
-    return lines_from(_objects(source, reader.tell), reader.call, "row")
+    return lines_from(_objects(source, reader.tell), reader.read, "row")
 
 
-def _of_file(name: str, opened: Callable[[], BinaryIO], reader: _Reader) -> Iterator[Line[RagCall]]:
-    """Yield the calls of a file; where its only row holds the others, those inside of it."""
+def read_labelled(
+    source: Input,
+    make: Callable[[dict[str, Any]], T],
+    *,
+    tell: Callable[[str], object],
+    lone_ids: bool = False,
+) -> Iterator[Line[T]]:
+    """Read rows with labels or ratings, by the names and the map by which `read_calls` reads calls.
+
+    Args:
+        source: the file, or a folder of Parquet files.
+        make: makes a value of a row in the form of CALLS, or of a row of EVALS as it is.
+        tell: called with the mapping in words.
+        lone_ids: whether a row may have an `id` in place of its call; it is passed on as it is.
+
+    Yields:
+        One `Line` for each row, in order.
+
+    Raises:
+        ConfigurationError, MissingDependencyError, OSError: as for `read_calls`.
+    """
+    reader = _Reader(check_field_map(source.field_map), "--map", tell, make)
+    reader.is_labelled, reader.lone_ids = True, lone_ids
+    with opened_rows(source, known=reader.names) as (form, rows):
+        yield from _lines(form, rows, reader, str(source))
+
+
+def _of_file(
+    name: str, opened: Callable[[], BinaryIO], reader: _Reader[RagCall]
+) -> Iterator[Line[RagCall]]:
+    """Yield the calls of a file."""
     with opened() as stream:
-        given = reader.given.values()
-        form = _input.format_of(name, stream, chain(*given))
+        form = _input.format_of(name, stream, reader.names)
         rows = _input.rows_of(stream, form, _input.LONGEST_CALL, reader.tell)
-        unit = _input.unit_of(form)
-        reader.is_csv = form == "csv"
-        reader.cells = form in ("csv", "parquet")
-        first = list(islice(rows, 2))
-        is_mapped = any(way_to(row, name) for _, row in first for name in chain(*given))
-        inside = (_rows_of_frame(first[0][1], reader.tell) or None) if len(first) == 1 else None
-        if len(first) == 1 and not is_mapped and inside is None:
-            inside = _rows_inside(first[0][1], reader.tell)
+        yield from _lines(form, rows, reader, name)
+
+
+def _lines(
+    form: _input.Format, rows: _input.Numbered, reader: _Reader[T], source: str
+) -> Iterator[Line[T]]:
+    """Read the rows of a file; where its only row holds the others, those inside of it."""
+    unit = _input.unit_of(form)
+    reader.is_csv = form == "csv"
+    reader.cells = form in ("csv", "parquet")
+    first = list(islice(rows, 2))
+    if len(first) == 1 and reader.to_call is None:
+        row = first[0][1]
+        inside = _rows_of_frame(row, reader.tell) or None
+        if inside is None and not any(way_to(row, name) for name in reader.names):
+            inside = _rows_inside(row, reader.tell)
         if inside is not None:
             unit, first = "row", list(enumerate(inside, 1))
-        yield from lines_from(chain(first, rows), reader.call, unit)
+    yield from lines_from(chain(first, rows), reader.read, unit, source)
 
 
 def _rows_of_frame(item: Any, tell: Callable[[str], object]) -> list[Any]:
@@ -181,13 +228,20 @@ def _rows_inside(item: Any, tell: Callable[[str], object]) -> list[Any] | None:
     for name in ("testRunData", "results"):  # deepeval's latest test run; promptfoo
         if isinstance(fields.get(name), Mapping):
             return _rows_inside(fields[name], tell)
-    only = [name for name in lists if len(lists) == 1 and not holds_documents(name)]
+    only = [name for name in lists if len(lists) == 1 and not _is_of_a_call(name, lists[name])]
     if not (known or only):
         return None
     name, *others = known or only
     left = " and ".join(f"{len(lists[other])} of `{other}`" for other in others if lists[other])
     tell(f"rows are read from `{name}`" + (f"; left out: {left}" if left else ""))
     return lists[name]
+
+
+def _is_of_a_call(name: str, items: list[Any]) -> bool:
+    """Tell whether a list of objects is a field of a call, such as its documents, and no rows."""
+    first = fields_of(items[0]) if items else None
+    are_rows = any(folded(str(key)) in QUESTIONS for key in first or ())
+    return holds_documents(name) or (folded(name) in KNOWN and not are_rows)
 
 
 # --- Rows in memory
@@ -268,44 +322,73 @@ def _row(item: Any) -> Any:
 # --- From a row to a call
 
 
-class _Reader:
-    """Makes calls of the rows of one source.
+class _Reader(Generic[T]):
+    """Makes calls, or rows with labels, of the rows of one source.
 
     Args:
         given: where fields of calls are, for those that are not found by their names.
         option: what the user gave it by: `field_map` or `--map`.
         tell: called once with the mapping in words, if the names are not our own.
+        make: makes the value of a row in the form of CALLS.
     """
 
+    to_call: Callable[[Any], T] | None = None
+    """Makes the value of a row as it is, in place of everything else."""
+    is_labelled = False
+    """Whether rows of EVALS are left as they are."""
+    lone_ids = False
+    """Whether a row may have an id in place of its call."""
     cells = True
     """Whether values may be texts of a table's cells, which hold lists as JSON, or objects."""
     is_csv = False
     """Whether numbers are texts."""
 
     def __init__(
-        self, given: Mapping[str, tuple[str, ...]], option: str, tell: Callable[[str], object]
+        self,
+        given: Mapping[str, tuple[str, ...]],
+        option: str,
+        tell: Callable[[str], object],
+        make: Callable[[dict[str, Any]], T],
     ) -> None:
         self.given = given
+        self.names = tuple(chain(*given.values()))
         self.tell = tell
+        self._make = make
         self._option = option
-        self._has_split = False
+        self._told: set[str] = set()
         self._shape: Shape | None = None
-        self._proposed: dict[frozenset[str], str] = {}
+        self._proposed: dict[tuple[Any, ...], str] = {}
         self._later: frozenset[str] = frozenset()
 
-    def call(self, row: Any) -> RagCall:
-        """Make a call of a row, which may be one already.
-
-        The first row decides where the fields are; optional ones may come with a later row.
+    def read(self, row: Any) -> Any:
+        """Make the value of a row, which may be a call already.
 
         Raises:
-            InputError: a field is missing or wrong, or nothing says which field it is.
+            InputError: a field is missing or wrong, or nothing says which field it is, or a user's
+                function fails.
             ConfigurationError: the first row lacks a field that the field map names.
         """
+        if self.to_call is not None:
+            return _called(self.to_call, row)
         if isinstance(row, RagCall):
             return row
         if not isinstance(row, Mapping):
             raise InputError("not a JSON object")
+        return self._make(dict(row) if self._is_whole(row) else self._content(row))
+
+    def _is_whole(self, row: Mapping[str, Any]) -> bool:
+        """Tell whether a row has no call to look for."""
+        if self.is_labelled and {"scores", "judge"} <= row.keys():
+            return True
+        if not self.lone_ids or "response" in self.given or row.get("id") is None:
+            return False
+        return _ANSWERS.isdisjoint(map(folded, row))
+
+    def _content(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Bring a row into the form of CALLS.
+
+        The first row decides where the fields are; optional ones may come with a later row.
+        """
         if self._shape is None:
             self._shape = Naming(row, self.given, self._option, self._proposed).shape()
             if self._shape.name != "calls":
@@ -324,19 +407,43 @@ class _Reader:
         content = _read(row, shape, self.cells)
         if self.is_csv and isinstance(label := content.get("id"), str):
             content["id"] = _WHOLE.sub(r"\1", label)
-        return call_from(content)
+        self._mark(content, row, shape)
+        return content
+
+    def _mark(self, content: dict[str, Any], row: Mapping[str, Any], shape: Shape) -> None:
+        """Mark documents that are one text, joined of several, and tell of these and of ids."""
+        way, documents = shape.ways.get("documents"), content["documents"]
+        if way is None or not documents:
+            return
+        place = ".".join(way)
+        texts = [text.get("text") if isinstance(text, dict) else text for text in documents]
+        text = value_at(row, way, "")
+        is_one = isinstance(text, str) and texts == [text] and not shape.more
+        if is_one and shape.name != "deepeval" and _JOINT.search(text.strip()):
+            content["documents"] = [{"text": text, "metadata": {ONE_TEXT: True}}]
+            self._tell_once(
+                f"`{place}` is one text: documents cannot be told apart; scores of documents are "
+                "left out"
+            )
+        if are_ids([text for text in texts if isinstance(text, str)]):
+            self._tell_once(f"`{place}` holds no sentences, but {shown(texts[0])}: are these ids?")
+
+    def _tell_once(self, words: str) -> None:
+        """Tell the user of a kind of row at the first one."""
+        kind = words.partition(",")[0]
+        if kind not in self._told:
+            self._told.add(kind)
+            self.tell(words)
 
     def _split(self, row: Mapping[str, Any], name: str) -> Mapping[str, Any]:
         """Split documents that are one text, as deepeval writes them into CSV and JSONL."""
         text = row.get(name)
         if not isinstance(text, str) or "|" not in text or list_in(text, name) is not None:
             return row
-        if not self._has_split:
-            self._has_split = True
-            self.tell(
-                f"`{name}` is split at `|`, with which deepeval joins documents in CSV and JSONL; "
-                f"to keep its texts whole, say documents={name} with {self._option}"
-            )
+        self._tell_once(
+            f"`{name}` is split at `|`, with which deepeval joins documents in CSV and JSONL; "
+            f"to keep its texts whole, say documents={name} with {self._option}"
+        )
         return {**row, name: [part for part in text.split("|") if part.strip()]}
 
     def _tell_names(self, ways: Ways, *, later: bool = False) -> None:
@@ -365,6 +472,23 @@ class _Reader:
         self._later = frozenset(name for ours in absent for name in NAMES[ours])
 
 
+def _called(to_call: Callable[[Any], T], row: Any) -> T:
+    """Make a call by a user's function.
+
+    Raises:
+        InputError: whatever it raised, or that it returned something else.
+    """
+    try:
+        with contained:
+            call = to_call(row)
+    except Exception as error:
+        why = f"`to_call` raised {type(error).__name__}: {words_of(error)}"
+        raise InputError(why) from error
+    if not isinstance(call, RagCall):
+        raise InputError(f"`to_call` should return a RagCall, not {shown(call)}")
+    return call
+
+
 def _read(row: Mapping[str, Any], shape: Shape, cells: bool) -> dict[str, Any]:
     """Bring a row into the form of CALLS; fields that are none of a call's stay as they are.
 
@@ -385,9 +509,9 @@ def _read(row: Mapping[str, Any], shape: Shape, cells: bool) -> dict[str, Any]:
             call[ours] = _READERS[ours](value, places.get(ours, ours))
     for way in shape.more:
         place = ".".join(way)
-        value = _value(row, way, place)
-        _remove(rest, way)
-        if value is not _ABSENT:
+        value = value_at(row, way, place)
+        remove(rest, way)
+        if value is not ABSENT:
             call["documents"] += documents_from(value or "", place)
     if "document_ids" in values:
         where = places["document_ids"]
@@ -408,9 +532,9 @@ def _taken(
     values: dict[str, Any] = {}
     places = {ours: ".".join(way) for ours, way in shape.ways.items()}
     for ours, way in shape.ways.items():
-        value = _value(row, way, places[ours])
-        if value is not _ABSENT:
-            _remove(rest, way)
+        value = value_at(row, way, places[ours])
+        if value is not ABSENT:
+            remove(rest, way)
             values[ours] = _retrieved(value) if way == (RUNS,) else value
         elif ours in REQUIRED:
             raise InputError(f"is missing; the row has {listed(row)}", field=places[ours])
@@ -448,46 +572,14 @@ _READERS: Mapping[str, Callable[[object, str], object]] = {
     "metadata": metadata_from,
 }
 
+_ANSWERS = frozenset(map(folded, (*NAMES["response"], "messages", "turns", "outputs")))
+"""Names of fields that hold an answer, perhaps inside."""
+
 _NOISE = frozenset(
     {RUNS, "serialized", "events", "manifest", "attachments", "extra", "feedback_stats",
      "parent_run_ids", "child_run_ids", "dotted_order"}
 )  # fmt: skip
 """Fields of a LangSmith run that are about its trace, and would fill every line of EVALS."""
-
-_ABSENT: Any = object()
-
-
-def _value(value: Any, way: Sequence[str], place: str) -> Any:
-    """Return what is at a way in a row: of a list on the way, that of all of its items.
-
-    Raises:
-        InputError: an item lacks it; names the field by its place.
-    """
-    if not way:
-        return value
-    items = items_in(value)
-    if items is None:
-        inside = object_in(value)
-        return _value(inside[way[0]], way[1:], place) if way[0] in inside else _ABSENT
-    values: list[Any] = []
-    for number, item in enumerate(items):
-        inner = _value(item, way, place)
-        if inner is _ABSENT:
-            raise InputError(f"is missing in item {number}", field=place)
-        values += inner if isinstance(inner, list) else [inner]
-    return values
-
-
-def _remove(rest: dict[str, Any], way: Sequence[str]) -> None:
-    """Remove the value at a way; its objects are copied first, and a list on it goes whole."""
-    name, *below = way
-    inner = dict(object_in(rest.get(name))) if below else {}
-    if inner:
-        _remove(inner, below)
-    if inner:
-        rest[name] = inner
-    else:
-        rest.pop(name, None)
 
 
 def _retrieved(runs: object) -> list[Any]:

@@ -20,14 +20,8 @@ from typing import Any, BinaryIO, Self, cast
 from rag_eval_integrations import _target
 from rag_eval_integrations._lines import LineFile
 from rag_eval_integrations._visible import counted
-from rag_eval_integrations.dataset._input import (
-    LINE,
-    LONGEST_ROW,
-    is_torn,
-    lines_from,
-    lines_of,
-    opened_rows,
-)
+from rag_eval_integrations.dataset._evals import is_torn, opened_rows
+from rag_eval_integrations.dataset._input import LINE, LONGEST_ROW, lines_from, lines_of
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.evaluations._written import check_parquet
 from rag_eval_integrations.records import Evaluation, RagCall, from_line, parse_object, to_line

@@ -149,7 +149,7 @@ class EvaluationsFile:
 
     def __iter__(self) -> Iterator[Evaluation]:
         # Up: files are read in `dataset`.
-        from rag_eval_integrations.dataset._input import read_evaluations  # noqa: PLC0415
+        from rag_eval_integrations.dataset._evals import read_evaluations  # noqa: PLC0415
 
         self._numbers = array("q")
         for line in read_evaluations(self.path):
@@ -167,7 +167,7 @@ class EvaluationsFile:
 
         It has to have been gone through before.
         """
-        from rag_eval_integrations.dataset._input import evaluations_at  # noqa: PLC0415
+        from rag_eval_integrations.dataset._evals import evaluations_at  # noqa: PLC0415
 
         wanted = {self._numbers[position]: position for position in positions}
         for number, evaluation in evaluations_at(self.path, wanted) if wanted else ():

@@ -28,6 +28,7 @@ from rag_eval_integrations.records import (
     UnscoredCode,
 )
 from rag_eval_integrations.records._json import MOST
+from rag_eval_integrations.records.call import ONE_TEXT
 from rag_eval_integrations.sentences import document_number
 
 # --- Measures of a ranking with binary relevance, as trec_eval defines them
@@ -188,6 +189,8 @@ class Retrieval(CallMetric):
             return self.unscored("no_relevant", why, by)
         if _is_unseen(call):
             return self.unscored("no_context", "the capture did not see what was retrieved", by)
+        if _is_one_text(call):
+            return self.unscored("missing_param", _ONE_TEXT, by)
         cuts = self.k if isinstance(self.k, tuple) else ()
         ranking = self._ranking(call, max(cuts))
         columns = [self._cut(ranking, gold, cut, by) for cut in cuts]
@@ -278,6 +281,14 @@ def _is_unseen(call: RagCall) -> bool:
     return capture.status != "ok" or not seen
 
 
+_ONE_TEXT = "the documents are one text, and cannot be told apart"
+
+
+def _is_one_text(call: RagCall) -> bool:
+    """Whether the call's document is several, joined to one text."""
+    return any(document.metadata.get(ONE_TEXT) is True for document in call.documents)
+
+
 def _normalised(text: str) -> str:
     """Fold what does not change a text's words: case, white space, compatibility forms."""
     words = text.split()
@@ -315,7 +326,8 @@ class LabelRetrieval(LabelMetric):
     (`no_relevant`). A number of relevant sentences is no gain: it would favour long documents.
 
     Documents of earlier turns are left out. Each is in [0, 1], 1 is best. Without labels, such as
-    for a call without documents, all are unscored for the judge's reason.
+    for a call without documents, all are unscored for the judge's reason; and (`missing_param`)
+    where the documents are one text.
 
     Source: trec_eval's `set_P`, `recip_rank` and `ndcg`, on the labelled documents alone.
     """
@@ -343,6 +355,8 @@ class LabelRetrieval(LabelMetric):
         if labels is None or not total or (earlier and not call.documents):
             why = NOTHING_RETRIEVED if earlier else "the call has no documents"
             return self._without_labels(labelling, by, "no_context", why)
+        if _is_one_text(call.call):
+            return self.unscored("missing_param", _ONE_TEXT, by)
         relevant = {document_number(key) for key in labels.all_relevant_sentence_keys}
         ranks = [rank for rank, number in enumerate(numbers, 1) if number in relevant]
         evidence: dict[str, JsonValue] = {

@@ -273,7 +273,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     ),
     "reference": (
         "reference", "reference_answer", "expected", "expected_output", "expected_answer",
-        "ground_truth", "ground_truths", "gold_answer", "gt_answer",
+        "expected_response", "ground_truth", "ground_truths", "gold_answer", "gt_answer",
     ),
     "relevant_ids": ("relevant_ids", "reference_context_ids"),
     "document_ids": ("document_ids", "retrieved_context_ids"),

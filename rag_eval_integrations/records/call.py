@@ -68,6 +68,10 @@ def _number_as_text(value: object) -> object:
     return str(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
 
 
+ONE_TEXT = "one_text"
+"""Field of a document's metadata that is true where it is several, joined to one text."""
+
+
 # --- Documents, also those of LangChain and LlamaIndex, of which neither is imported
 
 

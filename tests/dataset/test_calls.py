@@ -508,7 +508,7 @@ def test_the_files_of_test_runs_are_read(tmp_path: Path, content: Any, calls: An
          ["data.question", "data.contexts", "data.answer"]),
         ({"prompt": {"content": [{"text": "q"}]},
           "output": {"passages": {"results": [{"content": {"text": "d"}}]}, "text": "a"}},
-         ["prompt.content.text", "output.passages.results.content.text", "output.text"]),
+         ["prompt.content", "output.passages.results.content", "output.text"]),
         ({"attributes.input.value": "q", "attributes.output.value": "a",
           "attributes.retrieval.documents": [{"document.content": "d", "document.score": 0.5}]},
          ["attributes.input.value", "attributes.retrieval.documents", "attributes.output.value"]),

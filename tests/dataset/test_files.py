@@ -17,7 +17,7 @@ from runs import call as evaluation_of
 
 from rag_eval_integrations import Evaluation, Evaluations, RagCall, RagEvaluator
 from rag_eval_integrations.dataset import EvaluationFile
-from rag_eval_integrations.dataset._input import read_evaluations
+from rag_eval_integrations.dataset._evals import read_evaluations
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import EvaluationError, Usage, from_line, to_line
 

@@ -1,0 +1,110 @@
+"""Files whose rows may be EVALS: lines, Parquet, and folders of Parquet."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from rag_eval_integrations.dataset._input import (
+    LONGEST_ROW,
+    SUFFIXES,
+    Format,
+    Line,
+    Numbered,
+    format_of,
+    lines_from,
+    logger,
+    open_lines,
+    parquet_rows,
+    row_object,
+    rows_of,
+    unit_of,
+)
+from rag_eval_integrations.dataset._names import KNOWN
+from rag_eval_integrations.dataset._ways import folded
+from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.records import EVALS_SCHEMA, Evaluation, from_line, from_object
+
+
+@contextmanager
+def opened_rows(
+    path: str | os.PathLike[str],
+    parse: Callable[[bytes], Any] = row_object,
+    *,
+    known: Iterable[str] = (),
+    evaluations: bool = False,
+) -> Iterator[tuple[Format, Numbered]]:
+    """Open a file of any format, or a folder of Parquet files in the order of their names.
+
+    Args:
+        path: the file or folder; of Parquet with a column `evaluation`, this is read.
+        parse: reads a line of JSON.
+        known: further names of fields, by which the head of a table is known.
+        evaluations: refuse Parquet without this column.
+
+    Yields:
+        The format, and the rows.
+
+    Raises:
+        ConfigurationError, OSError: as for `open_lines`; a folder without Parquet.
+        MissingDependencyError: it is Parquet, and pyarrow is not installed.
+    """
+    place = Path(os.fspath(path))
+    if not place.is_dir():
+        with open_lines(path) as stream:
+            form = format_of(place.name, stream, known)
+            yield form, rows_of(stream, form, LONGEST_ROW, logger.info, parse, evaluations)
+        return
+    parts = sorted(
+        (
+            part
+            for part in place.iterdir()
+            if SUFFIXES.get(part.suffix) == "parquet" and part.name[0] not in "._"
+        ),
+        key=lambda part: [int(x) if x.isdigit() else x for x in re.split("([0-9]+)", part.name)],
+    )
+    if not parts:
+        why = "is a folder, not a file of rows, and holds no Parquet"
+        raise ConfigurationError("path", str(place), why)
+    yield "parquet", parquet_rows(parts, parse, evaluations)
+
+
+def read_evaluations(path: str | os.PathLike[str]) -> Iterator[Line[Evaluation]]:
+    """Read EVALS: lines, a Parquet file or a folder of Parquet; errors as for `opened_rows`."""
+    with opened_rows(path, evaluations=True) as (form, rows):
+        yield from lines_from(rows, evaluation_from, unit_of(form), path)
+
+
+def evaluation_from(content: dict[str, Any]) -> Evaluation:
+    """Read a parsed row of EVALS.
+
+    Raises:
+        InputError: a field is missing or wrong, or the row is a call.
+    """
+    if "scores" not in content and not KNOWN.isdisjoint(map(folded, content)):
+        why = "a call, not an evaluation: `rag-eval run CALLS -o EVALS` makes evaluations of calls"
+        raise InputError(f"{why}, and `rag-eval score` of labelled rows")
+    return from_object(Evaluation, content)
+
+
+def evaluations_at(path: str | os.PathLike[str], numbers: Collection[int]) -> Numbered:
+    """Yield the evaluations of some rows of EVALS, which are there, each behind its number."""
+    with opened_rows(path, bytes, evaluations=True) as (_, rows):
+        wanted = ((number, row) for number, row in rows if number in numbers)
+        for number, row in islice(wanted, len(numbers)):
+            is_read = isinstance(row, dict)
+            yield number, evaluation_from(row) if is_read else from_line(Evaluation, row)
+
+
+_ROW = f'{{"schema":{EVALS_SCHEMA},'.encode("ascii")
+"""The beginning of every row."""
+
+
+def is_torn(line: bytes) -> bool:
+    """Return whether a line without its end is a row that a killed run was writing."""
+    return not line.endswith(b"\n") and (line.startswith(_ROW) or _ROW.startswith(line))

@@ -1,0 +1,191 @@
+"""Proposals: which field of a row probably holds the question, the documents or the response.
+
+A field is proposed where its name fits and, read as it would be by that name, it holds texts: not
+numbers, ids, names of files, addresses or the JSON of an object.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from itertools import islice
+from typing import Any
+
+from rag_eval_integrations.dataset._values import (
+    documents_from,
+    items_in,
+    messages_in,
+    object_in,
+    said_from,
+)
+from rag_eval_integrations.dataset._ways import ABSENT, LONGEST_NAME, folded, value_at, way_to
+from rag_eval_integrations.errors import InputError
+from rag_eval_integrations.records._json import NAMES
+
+UNSURE = "NAME"
+"""Stands for the name of a field where none can be proposed."""
+
+_MOST = 100
+"""Fields of a row that are looked at."""
+_DEEPEST = 4
+"""Dots of a name that is proposed."""
+_LIKE = 0.8
+"""Likeness, from 0 to 1, of a name that is taken for a spelling of another."""
+
+_LEAF = re.compile("(?:page)?contents?|texts?|value|body|string|snippet|passage|chunk")
+"""Names that say no more than the name above them."""
+_HOLDER = re.compile(f"{_LEAF.pattern}|results|hits|items|matches|list|data|nodes?|document")
+"""These, and names between that of documents and their texts."""
+_ENDING = re.compile("(?:texts?|contents?|string|str|list)\\Z")
+_TEXT_KEY = re.compile("text|content|snippet|passage|chunk")
+_NOT: Mapping[str, re.Pattern[str]] = {
+    "question": re.compile("preview|system|template|instruction|tool|sql|rewrit|search|example"),
+    "documents": re.compile("preview|gold|expected|negative|positive|distract"),
+    "response": re.compile(
+        "preview|gold|expected|reference|truth|ideal|correct|target|tool|search|retriev|context"
+    ),
+}
+"""Parts of names by which a field is something else."""
+
+_LONGEST_ID = 200
+_WORD = re.compile(r"[!-~]*(?:[\d_/\\\\@#=&]|[^\W_][.:-][^\W_])[!-~]*", re.ASCII)
+"""A number, id, date, address or name of a file."""
+_FILE = re.compile(
+    r"[^\n]{1,100}\.(?:pdf|docx?|txt|md|html?|csv|json|pptx?|xlsx?|png|jpe?g)\Z", re.I
+)
+_JSON = re.compile(r"""\s*(?:[{\[]\s*["'{\[]|["'].*["']\s*\Z)""", re.S)
+
+
+def proposals(row: Mapping[str, Any], missing: Sequence[str]) -> list[tuple[str, str]]:
+    """Propose a field of the row for each that is missing; `NAME` where none is sure.
+
+    For documents also several: numbered columns.
+    """
+    fields = dict(islice(_fields_in(row), _MOST))
+    pairs: list[tuple[str, str]] = []
+    for ours in missing:
+        names = _best(ours, fields) or (_texts_of(row) if ours == "documents" else [])
+        pairs += [(ours, name) for name in names or [UNSURE]]
+        fields = {name: value for name, value in fields.items() if name not in names}
+    return pairs
+
+
+def holds(ours: str, value: object) -> bool:
+    """Tell whether a value reads as texts for a field of a call."""
+    try:
+        if ours != "documents":
+            text = said_from(value, "")
+            return text is not None and _is_text(text)
+        texts = documents_from(value, "")
+    except InputError:
+        return False
+    texts = [text.get("text") if isinstance(text, dict) else text for text in texts]
+    # What is not a text is an object of a framework, which is a document.
+    return bool(texts) and all(_is_text(t) for t in texts if isinstance(t, str))
+
+
+def are_ids(texts: list[str]) -> bool:
+    """Tell whether texts are ids or names of files, all of them."""
+    return bool(texts) and all(map(_is_id, texts))
+
+
+def holds_documents(name: str) -> bool:
+    """Tell whether a list of objects under a name is one of documents, and not of rows.
+
+    The name, or its part after the last dot, need only contain or begin one that is known.
+    """
+    known = [folded(each) for each in NAMES["documents"]]
+    parts = {folded(name), folded(name.rpartition(".")[2])} - {""}
+    return any(each in part or each.startswith(part) for each in known for part in parts)
+
+
+def _is_id(word: str) -> bool:
+    """Tell whether a text is a number, id, date, address or name of a file."""
+    return len(word) <= _LONGEST_ID and bool(_WORD.fullmatch(word))
+
+
+def _is_text(text: str) -> bool:
+    """Tell whether a text is one to read: no JSON, and not all of its words numbers or ids."""
+    if _JSON.match(text) or _FILE.fullmatch(text.strip()):
+        return False
+    words = islice((word.strip(",;") for word in text.split()), _MOST)
+    return any(char.isalpha() for char in text) and not all(map(_is_id, words))
+
+
+def _fields_in(row: Mapping[str, Any], inside: Any = None, before: str = "") -> Iterator[Any]:
+    """Yield the names of fields, and their values as a map of that name reads them.
+
+    Names inside of objects, and of a list's first object, are dotted.
+    """
+    for name, value in (row if inside is None else inside).items():
+        path = f"{before}{name}"
+        way = way_to(row, path) if 0 < len(path) < LONGEST_NAME else None
+        if way is None:
+            continue
+        try:
+            given = value_at(row, way, path)
+        except InputError:
+            continue
+        if given is not ABSENT:
+            yield path, given
+        if path.count(".") < _DEEPEST:
+            below = object_in((items_in(value) or [value])[0])
+            yield from _fields_in(row, below, f"{path}.")
+
+
+def _best(ours: str, fields: Mapping[str, Any]) -> list[str]:
+    """Return the name that fits a field best and holds what it should; empty where none is sure.
+
+    The upper of two that fit as well, and neither where they are as deep. Of documents, all
+    columns that differ by a number.
+    """
+    ranks = {path: (_fit(ours, path), -path.count(".")) for path in fields}
+    fitting = {path: rank for path, rank in ranks.items() if rank[0] and holds(ours, fields[path])}
+    best = [path for path in fitting if fitting[path] == max(fitting.values())]
+    if ours == "documents" and len({re.sub(r"\d+", "", path) for path in best}) == 1:
+        return best
+    return best[:1] if all(fields[path] == fields[best[0]] for path in best) else []
+
+
+def _fit(ours: str, path: str) -> int:
+    """Return how well a name fits a field, from 0 to 4."""
+    parts = [folded(part) for part in path.split(".") if part]
+    if ours == "documents" and "metadata" in parts[:-1]:
+        return 0
+    between = _HOLDER if ours == "documents" else _LEAF
+    while len(parts) > 1 and (not parts[-1] or between.fullmatch(parts[-1])):
+        parts.pop()
+    name = re.sub(r"\d+", "", parts[-1]) if parts else ""
+    if not name or _NOT[ours].search(folded(path)) or name in map(folded, NAMES["reference"]):
+        return 0
+    known = [folded(each) for each in NAMES[ours] if each != "messages"]
+    forms = {name, name.removesuffix("s"), f"{name}s"}
+    forms |= {_ENDING.sub(plural, name) for plural in ("", "s")} if _ENDING.search(name) else set()
+    if not forms.isdisjoint(known):
+        return 4
+    if any(form.endswith(each) for form in forms for each in known):
+        return 3
+    if any(each.startswith(name) for each in known[:3]):
+        return 2
+    close = (each for each in known if abs(len(each) - len(name)) <= 2)
+    return any(SequenceMatcher(None, name, each).ratio() >= _LIKE for each in close)
+
+
+def _texts_of(row: Mapping[str, Any]) -> list[str]:
+    """Return the text of the only list of objects that has one, by no name of another field."""
+    names = []
+    for name, value in row.items():
+        first = object_in((items_in(value) or [None])[0])
+        keys = [key for key in first if _TEXT_KEY.search(folded(str(key)))]
+        keys.sort(key=lambda key: not _LEAF.fullmatch(folded(str(key))))
+        is_other = messages_in(value) or any(
+            _fit(ours, str(name)) for ours in ("question", "response")
+        )
+        if keys and not is_other and folded(str(name)) not in map(folded, NAMES["reference"]):
+            names += [f"{name}.{keys[0]}"]
+    way = way_to(row, names[0]) if len(names) == 1 else None
+    try:
+        return names if way and holds("documents", value_at(row, way, names[0])) else []
+    except InputError:
+        return []

@@ -1,0 +1,79 @@
+"""Ways to values in a row: a name for each level, through objects, lists of them, and cells."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from rag_eval_integrations.dataset._values import SENTENCES, items_in, object_in
+from rag_eval_integrations.errors import InputError
+
+Way = tuple[str, ...]
+"""The way to a value in a row, a name for each level."""
+Ways = dict[str, Way]
+"""Field of a call → the way to its value."""
+
+LONGEST_NAME = 100
+"""Characters of a name that is taken for what it stands beside, and shown."""
+
+ABSENT: Any = object()
+"""Stands for the value of a field that a row lacks."""
+
+
+def folded(name: str) -> str:
+    """Fold what spellings of one name differ in: case, spaces, underscores and hyphens."""
+    return re.sub(r"[\s_-]+", "", name[:LONGEST_NAME]).lower()
+
+
+def way_to(value: Any, path: str) -> Way | None:
+    """Find a field by its name, or by a dotted path; None when the row lacks it.
+
+    `a.b` is `b` inside of `a`, or of every item of the list `a`. Names may hold dots themselves, as
+    in a table with the column `outputs.answer`.
+    """
+    fields: dict[str, Any] = {}
+    for item in reversed(items_in(value) or [value]):
+        fields.update(object_in(item))
+    if path in fields:
+        return (path,)
+    for dot in re.finditer(r"\.", path):
+        head = path[: dot.start()]
+        if head in fields:
+            below = way_to(fields[head], path[dot.end() :])
+            return None if below is None else (head, *below)
+    return None
+
+
+def value_at(value: Any, way: Sequence[str], place: str) -> Any:
+    """Return what is at a way in a row: of a list on the way, that of all of its items.
+
+    Raises:
+        InputError: an item lacks it; names the field by its place.
+    """
+    if not way:
+        return value
+    items = items_in(value)
+    if items is None:
+        inside = object_in(value)
+        return value_at(inside[way[0]], way[1:], place) if way[0] in inside else ABSENT
+    values: list[Any] = []
+    for number, item in enumerate(items):
+        inner = value_at(item, way, place)
+        if inner is ABSENT:
+            raise InputError(f"is missing in item {number}", field=place)
+        # A list of sentences is one text; any other list holds several values.
+        values += inner if isinstance(inner, list) and way[-1] != SENTENCES else [inner]
+    return values
+
+
+def remove(rest: dict[str, Any], way: Sequence[str]) -> None:
+    """Remove the value at a way; its objects are copied first, and a list on it goes whole."""
+    name, *below = way
+    inner = dict(object_in(rest.get(name))) if below else {}
+    if inner:
+        remove(inner, below)
+    if inner:
+        rest[name] = inner
+    else:
+        rest.pop(name, None)
