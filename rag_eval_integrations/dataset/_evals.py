@@ -10,21 +10,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from rag_eval_integrations.dataset._input import (
-    LONGEST_ROW,
-    SUFFIXES,
-    Format,
-    Line,
-    Numbered,
-    format_of,
-    lines_from,
-    logger,
-    open_lines,
-    parquet_rows,
-    row_object,
-    rows_of,
-    unit_of,
-)
+from rag_eval_integrations.dataset import _input
+from rag_eval_integrations.dataset._input import Format, Line, Numbered
 from rag_eval_integrations.dataset._names import KNOWN
 from rag_eval_integrations.dataset._ways import folded
 from rag_eval_integrations.errors import ConfigurationError, InputError
@@ -34,7 +21,7 @@ from rag_eval_integrations.records import EVALS_SCHEMA, Evaluation, from_line, f
 @contextmanager
 def opened_rows(
     path: str | os.PathLike[str],
-    parse: Callable[[bytes], Any] = row_object,
+    parse: Callable[[bytes], Any] = _input.row_object,
     *,
     known: Iterable[str] = (),
     evaluations: bool = False,
@@ -51,33 +38,38 @@ def opened_rows(
         The format, and the rows.
 
     Raises:
-        ConfigurationError, OSError: as for `open_lines`; a folder without Parquet.
+        ConfigurationError, OSError: as for `_input.open_lines`; a folder without Parquet.
         MissingDependencyError: it is Parquet, and pyarrow is not installed.
     """
     place = Path(os.fspath(path))
     if not place.is_dir():
-        with open_lines(path) as stream:
-            form = format_of(place.name, stream, known)
-            yield form, rows_of(stream, form, LONGEST_ROW, logger.info, parse, evaluations)
+        with _input.open_lines(path) as stream:
+            form = _input.format_of(place.name, stream, known)
+            yield (
+                form,
+                _input.rows_of(
+                    stream, form, _input.LONGEST_ROW, _input.logger.info, parse, evaluations
+                ),
+            )
         return
     parts = sorted(
         (
             part
             for part in place.iterdir()
-            if SUFFIXES.get(part.suffix) == "parquet" and part.name[0] not in "._"
+            if _input.SUFFIXES.get(part.suffix) == "parquet" and part.name[0] not in "._"
         ),
         key=lambda part: [int(x) if x.isdigit() else x for x in re.split("([0-9]+)", part.name)],
     )
     if not parts:
         why = "is a folder, not a file of rows, and holds no Parquet"
         raise ConfigurationError("path", str(place), why)
-    yield "parquet", parquet_rows(parts, parse, evaluations)
+    yield "parquet", _input.parquet_rows(parts, parse, evaluations)
 
 
 def read_evaluations(path: str | os.PathLike[str]) -> Iterator[Line[Evaluation]]:
     """Read EVALS: lines, a Parquet file or a folder of Parquet; errors as for `opened_rows`."""
     with opened_rows(path, evaluations=True) as (form, rows):
-        yield from lines_from(rows, evaluation_from, unit_of(form), path)
+        yield from _input.lines_from(rows, evaluation_from, _input.unit_of(form), path)
 
 
 def evaluation_from(content: dict[str, Any]) -> Evaluation:

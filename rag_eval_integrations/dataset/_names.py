@@ -18,20 +18,8 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from rag_eval_integrations.dataset._proposals import UNSURE, holds, proposals
-from rag_eval_integrations.dataset._values import (
-    documents_from,
-    holds_text,
-    messages_in,
-    object_in,
-)
-from rag_eval_integrations.dataset._ways import (
-    LONGEST_NAME,
-    Way,
-    Ways,
-    folded,
-    value_at,
-    way_to,
-)
+from rag_eval_integrations.dataset._values import documents_from, holds_text, messages_in, object_in
+from rag_eval_integrations.dataset._ways import LONGEST_NAME, Way, Ways, folded, value_at, way_to
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.records._json import NAMES
 
@@ -321,7 +309,8 @@ class Naming:
         ways: Ways = {}
         for ours, side, names in _LANGSMITH:
             group = groups.get(side, {})
-            if ours in ways or (names == ("reference",) and "reference" in self.row):
+            is_beside = names == ("reference",) and "reference" in self.row
+            if ours in ways or ours in self.given or is_beside:
                 continue
             name = self._only(ours, names, group)
             if name is None and ours != "documents" and side != "outputs" and len(group) == 1:

@@ -166,7 +166,7 @@ def _fit(ours: str, path: str) -> int:
         return 4
     if any(form.endswith(each) for form in forms for each in known):
         return 3
-    if any(each.startswith(name) for each in known[:3]):
+    if "." not in path and any(each.startswith(name) for each in known[:3]):
         return 2
     close = (each for each in known if abs(len(each) - len(name)) <= 2)
     return any(SequenceMatcher(None, name, each).ratio() >= _LIKE for each in close)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -100,6 +102,106 @@ def test_a_wrong_map_ends_the_command(rag_eval: Command, out: Path, given: str, 
     Path("calls.jsonl").write_bytes(b'{"q": "x"}\n')
     assert fault in rag_eval("run", "calls.jsonl", "-o", out, "--map", *given.split(), code=2).err
     assert list(Path().iterdir()) == [Path("calls.jsonl")]
+
+
+PAGES = [{"page_content": text, "metadata": {"source": f"s{number}"}}
+         for number, text in enumerate(DOCUMENTS)]  # fmt: skip
+LOGGED = json.dumps({"input": QUESTION, "context": PAGES, "answer": ANSWER})
+SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
+    "traces of MLflow": ("traces.jsonl", {"info": {
+        "response_preview": LOGGED, "trace_metadata": {
+            "mlflow.traceInputs": json.dumps({"input": QUESTION}), "mlflow.traceOutputs": LOGGED,
+        }}, "data": {"spans": [{"name": "chain"}]}}),
+    "traces in a table": ("traces.csv", {"trace_id": "t1", "request": json.dumps({"input": QUESTION}),
+                                         "response": LOGGED, "state": "OK"}),
+    "MS MARCO": ("marco.parquet", {"query": QUESTION, "answers": [ANSWER], "query_id": 5, "passages": {
+        "passage_text": DOCUMENTS, "is_selected": [1, 0], "url": ["https://a.b/c"] * 2}}),
+    "a table": ("rows.csv", {"Q": QUESTION, "context_precision": "0.9", "Context 1": DOCUMENTS[0],
+                             "Context 2": DOCUMENTS[1], "final answer": ANSWER}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_map_that_is_proposed_reads_the_file(rag_eval: Command, out: Path, name: str) -> None:
+    """Followed to the letter, as a shell reads it."""
+    file, row = SHAPES[name]
+    content = {"jsonl": lines, "csv": lambda row: as_csv([row] * 3),
+               "parquet": lambda row: as_parquet([row] * 3)}  # fmt: skip
+    Path(file).write_bytes(content[file.partition(".")[2]](row))
+
+    said = rag_eval("run", file, "-o", out, code=2).err
+
+    (tried,) = re.findall(r"try (--map .*)$", said, re.M)
+    rag_eval("run", file, "-o", out, *shlex.split(tried), code=0)
+    assert [row.row_key for row in Evaluations.load(out)] == [KEY] * 3
+
+
+@pytest.mark.parametrize(
+    ("row", "tried"),
+    [
+        ({"user_input": QUESTION, "context_precision": 0.9, "answer_relevancy": 0.8},
+         "--map documents=NAME --map response=NAME"),
+        ({"topic": QUESTION, "references": ["msmarco_1#2"], "answer": [{"text": ANSWER, "citations": [0]}]},
+         "--map question=NAME --map documents=NAME"),
+    ],
+)  # fmt: skip
+def test_scores_and_ids_are_not_proposed(
+    rag_eval: Command, out: Path, row: dict[str, Any], tried: str
+) -> None:
+    """Of ragas' scores and of TREC RAG, also in a file of one row; a map that gives ids is told."""
+    Path("rows.jsonl").write_bytes(json.dumps(row).encode())
+    said = rag_eval("run", "rows.jsonl", "-o", out, code=2).err
+    assert f"; try {tried}\n" in said
+    assert "rows are read from" not in said
+    if "topic" in row:
+        names = ("--map", "question=topic", "--map", "documents=references")
+        told = rag_eval("run", "rows.jsonl", "-o", out, *names, code=0).err
+        assert "`references` holds no sentences, but 'msmarco_1#2': are these ids?" in told
+
+
+READ: dict[str, tuple[dict[str, Any], str]] = {
+    "HotpotQA": (
+        {"question": QUESTION, "answer": ANSWER, "context": {
+            "title": ["A", "B"], "sentences": [[DOCUMENTS[0]], [DOCUMENTS[1]]]}}, "context → documents"),
+    "HotpotQA as published": (
+        {"question": QUESTION, "answer": ANSWER,
+         "context": [["A", [DOCUMENTS[0]]], ["B", [DOCUMENTS[1]]]]}, "context → documents"),
+    "a table of MLflow": (
+        {"inputs": QUESTION, "outputs": ANSWER, "expectations": {"expected_response": "At nine."},
+         "retrieved_context": [{"content": text, "doc_uri": "u"} for text in DOCUMENTS]},
+        "expectations.expected_response → reference"),
+    "a table of MLflow 3": (
+        {"inputs": {"question": QUESTION}, "outputs": ANSWER, "retrieved_context": DOCUMENTS},
+        "read as mlflow: inputs.question → question, retrieved_context → documents, outputs → response"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", READ)
+def test_more_shapes_need_no_map(rag_eval: Command, out: Path, name: str) -> None:
+    """Sentences in lists, and texts where LangSmith has objects."""
+    row, told = READ[name]
+    Path("rows.jsonl").write_bytes(lines(row))
+    assert told in rag_eval("run", "rows.jsonl", "-o", out, code=0).err
+    loaded = Evaluations.load(out)
+    reference = "At nine." if "expectations" in row else None
+    assert {row.row_key for row in loaded} == {
+        RagCall(QUESTION, DOCUMENTS, ANSWER, reference=reference).row_key
+    }
+
+
+def test_one_text_of_several_documents_is_told(rag_eval: Command, out: Path) -> None:
+    """Once; scores of its documents are left out, and others are made."""
+    Path("rows.jsonl").write_bytes(
+        lines({"input": QUESTION, "output": ANSWER, "context": "\n\n".join(DOCUMENTS)})
+    )
+    said = rag_eval(
+        "run", "rows.jsonl", "-o", out, "--metrics", "trace,label_retrieval", code=0
+    ).err
+    told = "`context` is one text: documents cannot be told apart; scores of documents are left out"
+    assert said.count(told) == 1
+    for row in Evaluations.load(out):
+        assert row.scores["document_precision"].unscored == "missing_param"
+        assert row.scores["adherence"].value is not None
 
 
 # --- Files for others

@@ -10,6 +10,7 @@ import pytest
 from by_hand import labels_of
 from ferries import Command, read, write
 from loopback import Behaviour, LoopbackServer
+from tables import as_csv
 
 from rag_eval_integrations.testing import labels_reply
 
@@ -111,6 +112,55 @@ def test_rows_that_do_not_match_are_said(rag_eval: Command, out: Path) -> None:
     assert json.loads(some.out)["unmatched"] == 1
     assert "1 rows are in only one of the files and were left out" in some.err
     rag_eval("agreement", out, write(Path("c.jsonl"), other), "--json", code=2)
+
+
+FOREIGN = {
+    "user_input": ROW["question"], "retrieved_contexts": ROW["documents"], "response": ROW["response"],
+}  # fmt: skip
+
+
+def test_files_of_other_tools_are_scored_and_compared_with(rag_eval: Command, out: Path) -> None:
+    """By the names that `run` knows, or by a map; ratings of a table are numbers."""
+    rag_eval("score", write(Path("own.jsonl"), ROW), "-o", out, code=0)
+    ragas = write(Path("ragas.jsonl"), {**FOREIGN, "labels": ROW["labels"]})
+    done = rag_eval("score", ragas, "-o", "ragas.out.jsonl", code=0)
+    assert f"{ragas}: read as ragas: user_input → question" in done.err
+    assert read(Path("ragas.out.jsonl"))[0].row_key == read(out)[0].row_key
+    done = rag_eval("agreement", out, ragas, "--json", code=0)
+    assert json.loads(done.out)["n"] == 1
+
+    Path("ragas.csv").write_bytes(
+        as_csv(
+            [
+                {**FOREIGN, "faithfulness": 0.5},
+                {**FOREIGN, "user_input": "Who?", "faithfulness": ""},
+            ]
+        )
+    )
+    done = rag_eval("agreement", out, "ragas.csv", "--human", "faithfulness", "--json", code=0)
+    assert json.loads(done.out)["human"]["adherence"]["n"] == 1
+
+    mine = {"ask": ROW["question"], "hits": {"list": ROW["documents"]}, "said": ROW["response"]}
+    names = [f"--map={name}" for name in ("question=ask", "documents=hits.list", "response=said")]
+    rated = write(Path("rated.jsonl"), {**mine, "labels": ROW["labels"], "rating": 4})
+    assert (
+        "`question`: is missing, and so are `documents` and `response`"
+        in rag_eval("score", rated, "-o", "x.jsonl", code=2).err
+    )
+    rag_eval("score", rated, "-o", "x.jsonl", *names, code=0)
+    assert read(Path("x.jsonl"))[0].row_key == read(out)[0].row_key
+    done = rag_eval("agreement", out, rated, *names, "--human", "rating", "--json", code=0)
+    assert json.loads(done.out)["human"]["adherence"]["n"] == 1
+
+
+def test_a_rating_may_stand_beside_an_id_alone(rag_eval: Command, out: Path) -> None:
+    """Other fields of the call are not needed; a row with an answer has to be a call."""
+    rag_eval("score", write(Path("own.jsonl"), ROW), "-o", out, code=0)
+    gold = write(Path("gold.jsonl"), {"id": "1", "question": ROW["question"], "rating": 4},
+                 {"id": "1", "answer": "Alpha is one.", "rating": 4})  # fmt: skip
+    done = rag_eval("agreement", out, gold, "--human", "rating", "--json", code=2)
+    assert json.loads(done.out)["human"]["adherence"]["n"] == 1
+    assert "line 2: field `question`: is missing, and so is `documents`" in done.err
 
 
 @pytest.mark.parametrize(("rows", "noted"), [(30, True), (29, False)])

@@ -25,6 +25,7 @@ from pydantic import BaseModel
 from rag_eval_integrations import Document, RagCall, RagEvaluator, evaluate_calls
 from rag_eval_integrations.dataset import read_calls
 from rag_eval_integrations.errors import ConfigurationError, MissingDependencyError
+from rag_eval_integrations.metrics import LabelRetrieval, Retrieval
 from rag_eval_integrations.records import Turn
 from rag_eval_integrations.records._json import NAMES
 
@@ -137,6 +138,11 @@ CRAG_NAMES = {
 CRAG_CALL = RagCall("When?", [Document("At nine.", "p1"), Document("Or ten.", "p2")], "At nine.")
 HITS = {"pages": [{"hits": [{"t": "At nine."}, {"t": "Or ten."}]}]}
 GOLD = RagCall("q", ["d"], "r", reference="g")
+HOTPOT = [
+    Document("It is. It was.", None, {"title": "A"}), Document("Or not.", None, {"title": "B"}),
+]  # fmt: skip
+MLFLOW = {"retrieved_context": [{"content": "d", "doc_uri": "u"}],
+          "expectations": {"expected_response": "g"}}  # fmt: skip
 JOINED = {"input": "q", "actual_output": "r", "retrieval_context": "a|b"}
 WHOLE = RagCall("q", ["a|b"], "r")
 SMITH = {
@@ -231,6 +237,36 @@ PAIR = ({"page_content": "Or ten.", "metadata": {"p": 1}, "source": "s"}, 0.25)
         # Documents in every form; a text may begin with a bracket
         *(({**Q, "contexts": documents}, None, RagCall("q", ["d"], "r")) for documents in FORMS),
         *(({**Q, "contexts": cell}, None, RagCall("q", [cell], "r")) for cell in ("[1, 2", "['a'")),
+        # A list of sentences is a document's text: HotpotQA's two forms, and by a map
+        *(({**Q, "context": context}, None, RagCall("q", HOTPOT, "r")) for context in [
+            {"title": ["A", "B"], "sentences": [["It is.", " It was."], ["Or not."]]},
+            [["A", ["It is.", " It was."]], ["B", ["Or not."]]],
+            [{"title": "A", "sentences": ["It is.", "It was."]}, {"title": "B", "text": ["Or not."]}],
+        ]),
+        ({**Q, "context": [["A", ["It is."]]]}, None, RagCall("q", [Document("It is.", None, {"title": "A"})], "r")),
+        *(({**Q, "p": p}, {"documents": "p.sentences"}, RagCall("q", ["It is. It was."], "r", metadata=rest))
+          for p, rest in (
+            ({"title": ["A"], "sentences": [["It is.", "It was."]]}, {"p": {"title": ["A"]}}),
+            ([{"title": "A", "sentences": ["It is.", "It was."]}], {}))),
+        ({**Q, "context": [["It is.", "It was."], ["Or not."]]}, None,
+         RagCall("q", ["It is. It was.", "Or not."], "r")),
+        # A list per field, as Hugging Face writes a list of objects
+        ({**Q, "passages": {"text": TEXTS, "id": [1, 2]}}, None,
+         RagCall("q", [Document(TEXTS[0], "1"), Document(TEXTS[1], "2")], "r")),
+        ({**Q, "passages": {"text": [], "id": []}}, None, RagCall("q", [], "r")),
+        # Tables of MLflow and Databricks; sentences with citations have no spaces between them
+        *((row, None, RagCall("q", [Document("d", "u")], "r", reference="g")) for row in [
+            {"inputs": "q", "outputs": "r", **MLFLOW},
+            {"inputs": {"question": "q"}, "outputs": "r", **MLFLOW},
+            {"inputs": {"question": "q"}, "outputs": {"response": "r"}, **MLFLOW},
+            {"inputs": '{"anything": "q"}', "outputs": "r", **MLFLOW},
+            {"request": "q", "response": "r", "retrieved_context": MLFLOW["retrieved_context"],
+             "expected_response": "g"},
+            {"request": {"messages": [{"role": "user", "content": "q"}]}, "response": "r", **MLFLOW},
+        ]),
+        ({"query": "q", "contexts": ["d"], "answer": [{"text": "It is.", "citations": [0]},
+                                                      {"text": "It was.", "citations": []}]}, None,
+         RagCall("q", ["d"], "It is. It was.")),
         # What is known about a document; metadata as an object, its JSON or a text
         ({**Q, "contexts": [NODE, PAIR]}, None,
          RagCall("q", [Document("At nine.", "n1", {"page": 3}, 0.5),
@@ -318,6 +354,8 @@ def test_numbers_are_texts_by_their_digits() -> None:
             (5, "should be a list of documents, not 5"),
             ([5], "field `contexts[0]`: is not a document: 5"),
             ([{"title": "t"}], "is not a document: it has `title`"),
+            # Two texts may be an id and a text
+            ([["A", "At nine."], ["B", "Or ten."]], "field `contexts[0]`: is not a document: ['A'"),
             # Numpy's notation has no commas, and Python would join its texts into one
             *((cell, "looks like a list and is not JSON") for cell in (
                 "['a' 'b']", "[a]", "['a', f('b')]", "[Document('a')]",
@@ -526,6 +564,21 @@ def test_names_inside_of_objects_are_proposed(tmp_path: Path, row: Any, tried: l
     assert (call.question, call.response, texts(call)) == ("q", "a", ["d"])
 
 
+@pytest.mark.parametrize("ending", [".json", ".jsonl"])
+def test_an_answer_of_several_parts_is_not_taken_for_rows(tmp_path: Path, ending: str) -> None:
+    """As in TREC RAG; a list of rows under the same name is."""
+    row = {
+        "topic": "When?",
+        "references": TEXTS,
+        "answer": [{"text": "At nine.", "citations": [0]}],
+    }
+    names = {"question": "topic", "documents": "references"}
+    path = write(tmp_path / f"rows{ending}", row)
+    assert "the row has `answer`, `references`, `topic`" in why(path)[0]
+    assert call_of(path, field_map=names) == PLAIN
+    assert questions(told(write(path, {"version": 1, "result": [RAGAS_ROW]}))[0]) == ["When?"]
+
+
 def test_a_row_that_holds_a_list_stays_a_row(tmp_path: Path) -> None:
     """By known names, or by a map."""
     for results in (CRAG["search_results"], {"hits": CRAG["search_results"]}):
@@ -593,6 +646,72 @@ def test_every_value_in_pythons_notation_is_read(value: Any) -> None:
     expected = {**cell, "metadata": json.dumps({"m": [value]})}
 
     assert call_of([cell]).metadata == call_of([expected]).metadata
+
+
+# --- One text of several documents
+
+
+def test_one_text_of_several_documents_is_told_and_its_documents_are_not_scored() -> None:
+    """Phoenix joins them by blank lines. Not so a list, one column of several, deepeval's text."""
+    joined = "\n\n".join(TEXTS)
+    row = {**Q, "context": joined}
+    calls, notes = told([row, row])
+    assert notes[1:] == [
+        "`context` is one text: documents cannot be told apart; scores of documents are left out"
+    ]
+    assert [document.metadata for call in calls if call for document in call.documents] == [
+        {"one_text": True}
+    ] * 2
+    for other, names in (
+        ({**Q, "context": [joined]}, None), ({**Q, "context": "At nine.\n"}, None),
+        ({**JOINED, "retrieval_context": joined}, None),
+        ({**Q, "a": joined, "b": joined}, {"documents": ["a", "b"]}),
+    ):  # fmt: skip
+        calls, notes = told([other], field_map=names)
+        assert calls[0]
+        assert calls[0].documents[0].metadata == {}
+        assert "one text" not in "".join(notes)
+
+    call = call_of([{**row, "relevant_ids": ["At nine."]}])
+    metrics = [Retrieval(k=1, match="text"), LabelRetrieval()]
+    scores = RagEvaluator(metrics=metrics).evaluate_sync(call).scores
+    assert {score.unscored for score in scores.values()} == {"missing_param"}
+    assert {score.reason for score in scores.values()} == {
+        "the documents are one text, and cannot be told apart"
+    }
+
+
+# --- A function in place of names
+
+
+def test_a_function_makes_the_calls_of_any_shape(tmp_path: Path) -> None:
+    """Of each row as it is; what it raises, and what is not a call, is the row's error."""
+
+    def to_call(row: dict[str, Any]) -> RagCall:
+        if row["step"] == "exit":
+            raise SystemExit(3)
+        steps = {step["name"]: step["value"] for step in row["step"]}
+        return RagCall(steps["ask"], steps["find"], steps["say"])
+
+    steps = [{"name": "ask", "value": "When?"}, {"name": "find", "value": TEXTS},
+             {"name": "say", "value": "At nine."}]  # fmt: skip
+    rows = [{"step": steps}, {"step": steps[:1]}, {"step": "exit"}, {}, {"step": steps}]
+    path = write(tmp_path / "rows.jsonl", *rows)
+    for source in (rows, path, as_lines(*rows)):
+        lines = list(read_calls(source, to_call=to_call))
+        assert [line.value for line in lines] == [PLAIN, None, None, None, PLAIN]
+        assert [str(line.error or "").partition("to_call")[2] for line in lines] == [
+            "", "` raised KeyError: 'find'", "` raised EscapedError: SystemExit: 3",
+            "` raised KeyError: 'step'", "",
+        ]  # fmt: skip
+    single = write(tmp_path / "single.json", rows[0])  # whose only list is not taken for the rows
+    assert call_of(single, to_call=to_call) == PLAIN
+    wrong: Any = dict
+    assert why(rows[:1], to_call=wrong)[0].startswith(
+        "row 1: `to_call` should return a RagCall, not {"
+    )
+    with pytest.raises(ConfigurationError, match=r"`field_map`.*`to_call` makes the calls"):
+        read_calls(rows, to_call=to_call, field_map={"question": "q"})
 
 
 # --- What holds the rows
