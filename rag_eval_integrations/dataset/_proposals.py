@@ -85,9 +85,9 @@ def holds(ours: str, value: object) -> bool:
     return bool(texts) and all(_is_text(t) for t in texts if isinstance(t, str))
 
 
-def are_ids(texts: list[str]) -> bool:
-    """Tell whether texts are ids or names of files, all of them."""
-    return bool(texts) and all(map(_is_id, texts))
+def are_ids(documents: Sequence[object]) -> bool:
+    """Tell whether documents are texts that are ids or names of files, all of them."""
+    return bool(documents) and all(isinstance(text, str) and _is_id(text) for text in documents)
 
 
 def holds_documents(name: str) -> bool:

@@ -206,6 +206,7 @@ class _Reader(Generic[T]):
         self._make = make
         self._option = option
         self._told: set[str] = set()
+        self._has_looked = False
         self._shape: Shape | None = None
         self._proposed: dict[tuple[Any, ...], str] = {}
         self._later: frozenset[str] = frozenset()
@@ -257,26 +258,26 @@ class _Reader(Generic[T]):
         content = _read(row, shape, self.cells)
         if self.is_csv and isinstance(label := content.get("id"), str):
             content["id"] = _WHOLE.sub(r"\1", label)
-        self._mark(content, row, shape)
+        way = shape.ways.get("documents")
+        if way is not None:
+            self._look_at(content, value_at(row, way, ""), ".".join(way))
         return content
 
-    def _mark(self, content: dict[str, Any], row: Mapping[str, Any], shape: Shape) -> None:
-        """Mark documents that are one text, joined of several, and tell of these and of ids."""
-        way, documents = shape.ways.get("documents"), content["documents"]
-        if way is None or not documents:
-            return
-        place = ".".join(way)
-        texts = [text.get("text") if isinstance(text, dict) else text for text in documents]
-        text = value_at(row, way, "")
-        is_one = isinstance(text, str) and texts == [text] and not shape.more
-        if is_one and shape.name != "deepeval" and _JOINT.search(text.strip()):
-            content["documents"] = [{"text": text, "metadata": {ONE_TEXT: True}}]
+    def _look_at(self, content: dict[str, Any], given: Any, place: str) -> None:
+        """Mark documents that are several, joined to one text; tell of these, and of ids."""
+        assert self._shape is not None
+        is_one = isinstance(given, str) and content["documents"] == [given]
+        is_one = is_one and not self._shape.more and self._shape.name != "deepeval"
+        if is_one and _JOINT.search(given.strip()):
+            content["documents"] = [{"text": given, "metadata": {ONE_TEXT: True}}]
             self._tell_once(
                 f"`{place}` is one text: documents cannot be told apart; scores of documents are "
                 "left out"
             )
-        if are_ids([text for text in texts if isinstance(text, str)]):
-            self._tell_once(f"`{place}` holds no sentences, but {shown(texts[0])}: are these ids?")
+        if not self._has_looked and are_ids(content["documents"]):
+            first = shown(content["documents"][0])
+            self._tell_once(f"`{place}` holds no sentences, but {first}: are these ids?")
+        self._has_looked = True
 
     def _tell_once(self, words: str) -> None:
         """Tell the user of a kind of row at the first one."""

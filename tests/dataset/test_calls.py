@@ -244,10 +244,10 @@ PAIR = ({"page_content": "Or ten.", "metadata": {"p": 1}, "source": "s"}, 0.25)
             [{"title": "A", "sentences": ["It is.", "It was."]}, {"title": "B", "text": ["Or not."]}],
         ]),
         ({**Q, "context": [["A", ["It is."]]]}, None, RagCall("q", [Document("It is.", None, {"title": "A"})], "r")),
-        *(({**Q, "p": p}, {"documents": "p.sentences"}, RagCall("q", ["It is. It was."], "r", metadata=rest))
-          for p, rest in (
-            ({"title": ["A"], "sentences": [["It is.", "It was."]]}, {"p": {"title": ["A"]}}),
-            ([{"title": "A", "sentences": ["It is.", "It was."]}], {}))),
+        ({**Q, "p": {"title": ["A"], "sentences": [["It is.", "It was."]]}}, {"documents": "p.sentences"},
+         RagCall("q", ["It is. It was."], "r", metadata={"p": {"title": ["A"]}})),
+        ({**Q, "p": [{"title": "A", "sentences": ["It is.", "It was."]}]}, {"documents": "p.sentences"},
+         RagCall("q", ["It is. It was."], "r")),
         ({**Q, "context": [["It is.", "It was."], ["Or not."]]}, None,
          RagCall("q", ["It is. It was.", "Or not."], "r")),
         # A list per field, as Hugging Face writes a list of objects
