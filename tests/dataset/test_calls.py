@@ -345,6 +345,7 @@ def test_numbers_are_texts_by_their_digits() -> None:
         (CRAG, "try field_map={'documents': 'search_results.page_snippet'}"),
         ({"user_input": "q", "reference_contexts": ["c"], "reference": "a"}, "'documents': 'reference_contexts'"),
         ({"input": "q", "actual_output": "r", "context": ["gold"]}, "deepeval's `context` is the expected one"),
+        ({"inputs": "q", "outputs": "r"}, "`documents`: is missing; the row has `inputs`, `outputs`"),
         ({**COMMON, "chat_history": "Hello"}, "should be a list of messages"),
         ({**COMMON, "metadata": 5}, "field `metadata`"),
         *(({**Q, "contexts": ["d"], "relevant_ids": ids}, "field `relevant_ids`: should be a list of ids")
@@ -665,7 +666,7 @@ def test_one_text_of_several_documents_is_told_and_its_documents_are_not_scored(
     for other, names in (
         ({**Q, "context": [joined]}, None), ({**Q, "context": "At nine.\n"}, None),
         ({**JOINED, "retrieval_context": joined}, None),
-        ({**Q, "a": joined, "b": joined}, {"documents": ["a", "b"]}),
+        ({**Q, "a": joined, "b": ""}, {"documents": ["a", "b"]}),
     ):  # fmt: skip
         calls, notes = told([other], field_map=names)
         assert calls[0]
