@@ -88,8 +88,14 @@ def test_a_gold_row_brings_its_columns(row: dict[str, object], fields: dict[str,
     assert Gold.from_row(make_evaluation(), row).human is None
 
 
-@pytest.mark.parametrize("value", ["4", float("nan"), 10**400, 1e308])
+@pytest.mark.parametrize("value", ["good", "nan", float("nan"), 10**400, 1e308])
 def test_a_human_field_that_is_no_number_is_refused(value: object) -> None:
     """The message names the field and the value."""
     with pytest.raises(InputError, match=r"`rating`: should be a (finite number|rating)"):
         Gold.from_row(make_evaluation(), {"rating": value}, human="rating")
+
+
+@pytest.mark.parametrize(("text", "rating"), [("4", 4.0), (" 0.5 ", 0.5), ("", None)])
+def test_a_rating_may_be_the_text_of_a_number(text: str, rating: float | None) -> None:
+    """As in a table, where an empty cell is none."""
+    assert Gold.from_row(make_evaluation(), {"rating": text}, human="rating").human == rating
