@@ -16,7 +16,7 @@ from rag_eval_integrations.dataset.rows import ragbench_row
 from rag_eval_integrations.records._json import NAMES
 
 
-@pytest.mark.parametrize("name", ["docs/data.md", "docs/coming-from.md"])
+@pytest.mark.parametrize("name", ["docs/data.md", "docs/data-python.md", "docs/coming-from.md"])
 def test_every_block_runs(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
