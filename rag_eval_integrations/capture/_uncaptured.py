@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Literal
 
 from rag_eval_integrations._visible import LogOnce
+from rag_eval_integrations.capture._answer import fields_of
 from rag_eval_integrations.capture._delivery import is_async
 from rag_eval_integrations.errors import ConfigurationError
 
@@ -63,6 +64,8 @@ _WORDS = (
 )
 _HEADING = re.compile(r"s?\b[^.?!\n]{0,60}(?:[:>]|\n)\s*\S")
 _MOST = 8_000  # characters of a prompt that are looked at
+_MOST_NAMES = 20
+_MOST_NAME = 40  # characters
 _MOST_PROMPTS = 8
 _MOST_PLACES = 8  # of one word
 _LEAST = 40  # characters behind such a heading
@@ -101,6 +104,7 @@ class Uncaptured:
 
     def __init__(self, logger: logging.Logger, handler: str) -> None:
         self._runs = LogOnce(logger, logging.WARNING)
+        self._unread = LogOnce(logger, logging.WARNING)
         self._handler = handler
 
     @property
@@ -123,6 +127,20 @@ class Uncaptured:
             "are counted in `handler.uncaptured`, and not logged.",
             *names,
             self._handler,
+        )
+
+    def note_unread(self, result: object) -> None:
+        """Log once that the answer is not to be told among the fields of what a run returned."""
+        names = ", ".join(
+            [repr(name)[:_MOST_NAME] for name in islice(fields_of(result), _MOST_NAMES)]
+        )
+        self._unread.log(
+            "response",
+            "a run returned no answer that could be told among the fields of its %s (%s), though "
+            "models wrote texts: its response is None, and no score of a response is made. Say "
+            "where it is by the handler's hook response=. Further such runs are not logged.",
+            type(result).__name__,
+            names or "it has none",
         )
 
     def note_answered(

@@ -15,6 +15,7 @@ from operator import itemgetter
 
 from pydantic import BaseModel
 
+from rag_eval_integrations.capture._answer import is_no_answer
 from rag_eval_integrations.capture._calls import (
     Context,
     Snapshot,
@@ -30,7 +31,6 @@ from rag_eval_integrations.langchain._documents import (
     texts_beside,
 )
 from rag_eval_integrations.langchain._tree import ModelRequest, RootRun, Sighting
-from rag_eval_integrations.langchain._values import is_no_answer
 from rag_eval_integrations.records import DocumentsFrom
 
 _GRADE = re.compile("score|grad|relevan|ground", re.IGNORECASE)

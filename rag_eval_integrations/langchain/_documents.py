@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from rag_eval_integrations.capture._answer import fields_of
 from rag_eval_integrations.capture._calls import Snapshot, finite, json_object
 from rag_eval_integrations.capture._delivery import (
     Hooks,
@@ -140,19 +141,12 @@ def texts_beside(value: object, name: str = "", depth: int = 0) -> Iterator[tupl
     elif depth <= _MAX_DEPTH and not is_document(value):
         if isinstance(value, (*LISTS, set, frozenset)):
             named = [(name, part) for part in value]
-        elif isinstance(value, dict):
-            named = [(f"{name}.{key}", part) for key, part in value.items()]
         elif _parts_of(type(value)) is not None:
-            named = [(f"{name}.{key}", getattr(value, key, None)) for key in _names(value)]
+            named = [(f"{name}.{key}", part) for key, part in fields_of(value).items()]
         else:
             return
         for below, part in named:
             yield from texts_beside(part, below, depth + 1)
-
-
-def _names(value: object) -> list[str]:
-    """Return the names of an object's fields."""
-    return list(getattr(value, "__dict__", {}) or getattr(value, "__dataclass_fields__", {}))
 
 
 def snapshot(document: object, score: object) -> Snapshot:
@@ -235,13 +229,7 @@ def _nothing(value: object) -> Sequence[object]:
 
 def _attributes(value: object) -> list[object]:
     """Return the values of an object's attributes."""
-    return list(getattr(value, "__dict__", {}).values()) or [*_slots(value)]
-
-
-def _slots(value: object) -> Iterator[object]:
-    """Yield the fields of a dataclass with slots."""
-    for name in getattr(value, "__dataclass_fields__", ()):
-        yield getattr(value, name, None)
+    return list(fields_of(value).values())
 
 
 # --- The user's own extractors `question=`, `documents=`, `response=`

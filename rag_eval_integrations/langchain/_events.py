@@ -210,7 +210,7 @@ class CallRuns(Inline):
         call = RootRun(run_id, name, inputs, about.get("tags"), about.get("metadata"), self._hooks)
         call.traces = CallTraces(self._delivery)
         call.document_tools, call.tool_results = self._document_tools, self._tool_results
-        call.takes_text = self._takes_text
+        call.takes_text, call.unread = self._takes_text, self._uncaptured.note_unread
         run = Run(call, None, kind)
         call.keys.append(key)
         if kind == "retriever":
@@ -410,6 +410,8 @@ class CallEvents(CallRuns):
         run = self._runs.get(key)
         if run is not None and run.parent is not None:
             self._runs.pop(key, None)  # it may just have been dropped
+            if run.parent.parent is None:
+                run.call.last_output = outputs
             if inputs is not None:
                 self._passed(run, inputs)
             if not isinstance(outputs, str):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 
+from rag_eval_integrations.capture._answer import answer_among, is_no_answer
 from rag_eval_integrations.capture._calls import Context, json_object, to_call
 from rag_eval_integrations.langchain._context import (
     context_given,
@@ -16,20 +17,19 @@ from rag_eval_integrations.langchain._context import (
     only_retrieved,
     writers_of,
 )
-from rag_eval_integrations.langchain._documents import FAILED
+from rag_eval_integrations.langchain._documents import FAILED, texts_beside
 from rag_eval_integrations.langchain._tree import ModelRequest, RootRun, Run
 from rag_eval_integrations.langchain._values import (
     HUMAN,
     LISTS,
     answer_of,
-    answers_in,
     history_of,
+    is_command,
     last_text,
     question_in_state,
     question_of,
     starts_stream,
     structured_answer,
-    values_of,
 )
 from rag_eval_integrations.records import CaptureStatus, RagCall, Turn
 from rag_eval_integrations.records.call import EndedCall
@@ -85,7 +85,7 @@ def finish(
 
     status: CaptureStatus = "ok"
     if error is not None or call.streaming or call.interrupted:
-        status = _status(call, outputs, error, asked)
+        status, outputs = _status(call, outputs, error, asked)
     hooked_response = None if hooks is None or outputs is None else hooks.response(outputs)
     queries = (
         None
@@ -162,6 +162,8 @@ def _answer_and_context(
         out = context_out(call, outputs)  # now: the app may change its outputs
         return None, lambda: out
     response, writers, known = _response(status, outputs, asked, queries or set())
+    if response is None and status == "ok" and queries is not None and writers:
+        call.unread(outputs)
     return response, partial(context_of, call, asked, writers, known=known, question=question)
 
 
@@ -201,23 +203,45 @@ def _answer_as_users(
 
 def _status(
     call: RootRun, outputs: object, error: BaseException | None, asked: Sequence[ModelRequest]
-) -> CaptureStatus:
-    """Return how a call ended: ok, error (an `Exception`), aborted or interrupted.
+) -> tuple[CaptureStatus, object]:
+    """Return how a call ended, and its outputs, of a stream that was left what it gave last.
 
-    Aborted is what another exception ended, and a stream that was closed before its model ended;
-    interrupted is a graph that waits for its user.
+    Error is what an `Exception` ended, aborted what another one did, and a stream that was closed
+    before it gave the whole answer; interrupted is a graph that waits for its user.
     """
-    if error is not None and not any(
-        kind.__name__ == "GraphInterrupt" for kind in type(error).__mro__
-    ):
-        return "error" if isinstance(error, Exception) else "aborted"
-    if error is not None or call.interrupted:
-        return "interrupted"
-    if call.streaming and (outputs is None or (asked and asked[-1].is_open)):
-        # A closed sync stream ends its root like a success, without output or with the output so
-        # far (measured on 1.7.2), but its model has not ended.
-        return "aborted"
-    return "ok"
+    left = error is None or isinstance(error, GeneratorExit)
+    if call.interrupted if left else _waits(error):
+        return "interrupted", outputs
+    if not left:
+        return "error" if isinstance(error, Exception) else "aborted", outputs
+    # A closed sync stream ends its root like a success, without output or with the output so
+    # far (measured on 1.7.2), but its model has not ended.
+    open_ended = outputs is None or bool(asked and asked[-1].is_open)
+    if error is None and not (call.streaming and open_ended):
+        return "ok", outputs
+    given = call.last_output
+    given = given[-1] if isinstance(given, LISTS) and given else given
+    given = getattr(given, "update", None) if is_command(given) else given
+    return ("ok", given) if _is_whole_answer(given, asked) else ("aborted", outputs)
+
+
+def _waits(error: BaseException | None) -> bool:
+    """Return whether a graph ended since it waits for its user."""
+    return any(kind.__name__ == "GraphInterrupt" for kind in type(error).__mro__)
+
+
+def _is_whole_answer(given: object, asked: Sequence[ModelRequest]) -> bool:
+    """Return whether the last step of a stream gave the app the whole answer.
+
+    A text that a model wrote, beside no call of a tool. What was streamed token by token may not
+    have reached the app.
+    """
+    messages = given.get("messages") if isinstance(given, dict) else given
+    last = messages[-1] if isinstance(messages, LISTS) and messages else messages
+    answer = None if getattr(last, "tool_calls", None) else answer_of(given)
+    writers, known = writers_of(answer, asked)
+    unknown = [request for request in writers if request.is_open or request.tokens]
+    return bool(answer and known and writers and not unknown)
 
 
 def _response(
@@ -243,11 +267,18 @@ def _response(
             answer = generated
         return answer, asked[-1:], False
     if answer is None:
-        texts, several = _written_side_by_side(outputs, asked, queries)
+        values = [
+            (name, text)
+            for name, text in texts_beside(outputs)
+            if text not in queries and not is_no_answer(name, text)
+        ]
+        texts, several = _written_side_by_side([text for _, text in values], asked)
         if several:
             return (texts.pop() if len(texts) == 1 else None), several, True
         answer = structured_answer(outputs, asked[-1].arguments if asked else None)
-        answer = answer or _last_written(asked, queries)
+        last = None if answer else _last_written(asked, queries)
+        if last:  # which is in one of the values, or else none says what was returned
+            answer = answer_among(values, [last]) if values else last
     return answer, *writers_of(answer, asked)
 
 
@@ -258,20 +289,18 @@ def _last_written(asked: Sequence[ModelRequest], queries: set[str]) -> str | Non
 
 
 def _written_side_by_side(
-    outputs: object, asked: Sequence[ModelRequest], queries: set[str]
+    values: Sequence[str], asked: Sequence[ModelRequest]
 ) -> tuple[set[str], list[ModelRequest]]:
     """Return the values that models wrote, of outputs that do not say which one is the answer.
 
-    A query that a model wrote for a retriever is not among them. The second item lists the models.
+    Only the last one where its model was shown the others. The second item lists the models.
     """
-    outputs = answers_in(outputs)
-    values = {text.strip(): text for text in values_of(outputs) if text not in queries}
-    several = (
-        [request for request in asked if (request.written() or "").strip() in values]
-        if values
-        else []
-    )
-    return {values[(request.written() or "").strip()] for request in several}, several
+    texts = {text.strip(): text for text in values}
+    several = [request for request in asked if (request.written() or "").strip() in texts]
+    prompt = "\n".join(several[-1].prompt) if several else ""
+    if all((other.written() or "").strip() in prompt for other in several[:-1]):
+        several = several[-1:]
+    return {texts[(request.written() or "").strip()] for request in several}, several
 
 
 def _interrupted_answer(outputs: object, answer: str | None) -> str | None:

@@ -163,6 +163,10 @@ class RootRun:
     """Names of the tools whose text was seen to hold documents, in this call or another one."""
     tool_results: ToolResults
     """The texts of these tools, with the documents."""
+    unread: Callable[[object], None]
+    """Told of outputs in which no answer is found."""
+    last_output: object = None
+    """What the last step directly below the root returned, which a graph's stream gives the app."""
     shown_before: Sequence[Any] = ()
     """Results of tools among the messages of the first model."""
     of_earlier_turns = 0
@@ -416,7 +420,7 @@ class RootRun:
     def let_go(self) -> None:
         """Release the app's own objects, once the call has ended; what was read of them stays."""
         self._snapshots.clear()
-        self.inputs = None
+        self.inputs = self.last_output = None
         self.shown_before = ()
 
     def clear(self) -> None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
+from rag_eval_integrations.capture._answer import fields_of, is_no_answer, names_answer
 from rag_eval_integrations.capture._calls import json_object
 from rag_eval_integrations.records import Turn
 
@@ -197,15 +198,7 @@ def generated_text(result: object) -> str | None:
 
 _QUESTION_KEYS = ("question", "query", "input", "user_input", "user_query", "user_question")
 _ANSWER_KEYS = ("answer", "result", "response", "output", "output_text", "text", "generation")
-_NO_ANSWER = re.compile(
-    "quer|question|rewrit|rephras|hyde|hypothe|keyword|grade|grading|relevan|route|intent",
-    re.IGNORECASE,
-)
-_ANSWER = re.compile("answer|response|reply|result|summary|output", re.IGNORECASE)
 _NOT_FINAL = re.compile("context|doc|source|prompt|input", re.IGNORECASE)
-_GRADES = frozenset(
-    {"yes", "no", "true", "false", "relevant", "irrelevant", "not relevant", "useful", "not useful"}
-)
 _HISTORY_KEYS = ("chat_history", "history", "chat_messages", "previous_messages")
 _MAX_DEPTH = 3
 
@@ -282,14 +275,15 @@ def answer_of(outputs: object, depth: int = 0) -> str | None:
     The outputs may be a string, a message, a list whose last AI message is the answer, or an
     object with one of the usual keys or attributes. Keys that begin with `final_` go first. A
     `structured_response` comes after the usual keys; a pydantic object in which no answer is found
-    is written as JSON. A message that only calls tools gives None.
+    is written as JSON. Then comes the only value whose key names an answer (`answer_text`), by
+    itself or inside of another value. A message that only calls tools gives None.
     """
     if isinstance(outputs, str):
         return plain(outputs)
     if outputs is None or depth > _MAX_DEPTH:
         return None
     message = message_of(outputs)
-    if message is not None:
+    if message is not None and (message.role in _ROLES or not isinstance(outputs, tuple)):
         return None if not message.text and _field(outputs, "tool_calls") else message.text
     if isinstance(outputs, LISTS):
         return last_answer(outputs)
@@ -306,35 +300,25 @@ def answer_of(outputs: object, depth: int = 0) -> str | None:
     if structured is not None:
         return answer_of(structured, depth + 1) or _as_json(structured)
     messages = _field(outputs, "messages")
-    return last_answer(messages) if isinstance(messages, LISTS) else None
+    answer = last_answer(messages) if isinstance(messages, LISTS) else None
+    return _named_answer(outputs, depth) if answer is None else answer
 
 
-def is_no_answer(name: str, text: str = "") -> bool:
-    """Return whether a text is a query, a grade or the like, by itself or by its key."""
-    if text.strip(" .!\n").lower() in _GRADES:
-        return True
-    return _NO_ANSWER.search(name) is not None and _ANSWER.search(name) is None
+def _named_answer(outputs: object, depth: int) -> str | None:
+    """Return the only text whose key names an answer, else the only one inside of a value."""
+    fields = fields_of(outputs)
+    under = [value for name, value in fields.items() if names_answer(name)]
+    inside = [value for value in fields.values() if any(map(names_answer, _names_in(value)))]
+    for values in (under, inside):
+        texts = {text for value in values if (text := answer_of(value, depth + 1))}
+        if texts:
+            return texts.pop() if len(texts) == 1 else None
+    return None
 
 
-def answers_in(outputs: object) -> object:
-    """Return a dict without the values whose keys name something else than an answer."""
-    if type(outputs) is not dict:
-        return outputs
-    return {key: value for key, value in outputs.items() if not is_no_answer(str(key))}
-
-
-def values_of(outputs: object) -> list[str]:
-    """List the texts that outputs of an unknown shape hold side by side."""
-    if isinstance(outputs, dict):
-        parts = list(outputs.values())
-    else:
-        parts = list(outputs) if isinstance(outputs, LISTS) else []
-    for part in parts.copy():
-        if isinstance(part, LISTS):  # one text from every branch
-            parts += [
-                block for block in part if isinstance(block, str) or message_of(block) is not None
-            ]
-    return [text for part in parts if (text := answer_of(part))]
+def _names_in(value: object) -> Iterable[object]:
+    """Return the names of the fields of a value that is neither a text nor a message."""
+    return () if isinstance(value, str) or message_of(value) is not None else fields_of(value)
 
 
 def structured_answer(outputs: object, arguments: object) -> str | None:
@@ -348,11 +332,11 @@ def structured_answer(outputs: object, arguments: object) -> str | None:
     if type(outputs) is dict and "raw" in outputs and "parsed" in outputs:
         outputs = outputs["parsed"]
     if hasattr(type(outputs), "__pydantic_fields__") and message_of(outputs) is None:
-        return _as_json(outputs)
+        return answer_of(outputs) or _as_json(outputs)
     if type(outputs) is dict and type(arguments) is dict and arguments:
         for value in (outputs, *outputs.values()):
             if _dumped(value) == arguments:
-                return json.dumps(json_object(arguments), ensure_ascii=False)
+                return answer_of(value) or json.dumps(json_object(arguments), ensure_ascii=False)
     return None
 
 
