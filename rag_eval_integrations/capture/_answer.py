@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 _NO_ANSWER = re.compile(
@@ -21,6 +22,7 @@ _OF_OTHERS = re.compile(
 _GRADES = frozenset(
     {"yes", "no", "true", "false", "relevant", "irrelevant", "not relevant", "useful", "not useful"}
 )
+_MOST = 1_000  # texts that are looked at
 _TELLING = 16  # characters from which a model's text is not part of another one by chance
 
 
@@ -37,12 +39,18 @@ def names_answer(name: object) -> bool:
 
 
 def fields_of(value: object) -> Mapping[Any, Any]:
-    """Return a mapping itself, or an object's fields; a workflow's event has undeclared ones."""
+    """Return a mapping itself, or the fields of a dataclass or a pydantic object.
+
+    Those of a workflow's event need not be declared. Any other value has none.
+    """
     if isinstance(value, Mapping):
         return value
-    names = getattr(value, "__dataclass_fields__", ())
+    kind = type(value)
+    names = getattr(kind, "__dataclass_fields__", ())
+    if not names and not hasattr(kind, "__pydantic_fields__"):
+        return {}
     own = getattr(value, "__dict__", None) or {name: getattr(value, name, None) for name in names}
-    free = getattr(value, "_data", None)
+    free = getattr(value, "_data", None) if not names else None
     return {**own, **free} if isinstance(free, Mapping) else own
 
 
@@ -56,7 +64,11 @@ def answer_among(texts: Iterable[tuple[str, str]], written: Sequence[str]) -> st
         texts: name and text of the values among which the answer is.
         written: what models wrote, the last one at the end.
     """
-    left = [(name, text) for name, text in texts if text.strip() and not is_no_answer(name, text)]
+    left = [
+        (name, text)
+        for name, text in islice(texts, _MOST)
+        if text.strip() and not is_no_answer(name, text)
+    ]
     named = {text for name, text in left if names_answer(name)}
     if len(named) == 1:
         return named.pop()

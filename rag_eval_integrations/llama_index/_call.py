@@ -34,6 +34,7 @@ from rag_eval_integrations.llama_index._values import (
     snapshot,
     template_messages,
     text_of,
+    texts_in,
     turns_of,
     unwrapped,
 )
@@ -87,7 +88,8 @@ class RootSpan:
     """Name, text and nodes of those of earlier turns that the first chat model was given."""
     _messages: Sequence[Any] = ()
     """The messages of the last chat model."""
-    _asked_retriever: object = None
+    unread: Callable[[object], object] | None = None
+    """Told of a result in which no answer is found."""
     _sources: tuple[Snapshot, ...] = ()
     _none_left = False
     """Whether the result is an empty list."""
@@ -126,6 +128,8 @@ class RootSpan:
         self._bodies: dict[str, str] = {}
         self._sightings: list[FoundNodes] = []
         self._retrievers: list[str] = []
+        self._queries: list[object] = []
+        self._written: list[str] = []
         self._prompts: list[tuple[Span, str]] = []
 
     # --- while the call is open -------------------------------------------------------------
@@ -138,8 +142,7 @@ class RootSpan:
         stage = span.stage
         if stage == "retrieve":
             self._retrievers.append(type(instance).__name__)
-            if self._asked_retriever is None:
-                self._asked_retriever = next(iter(arguments.values()), None)
+            self._queries.append(next(iter(arguments.values()), None))
         elif stage == "model":
             span.arguments = arguments
         elif stage == "synthesize":
@@ -171,6 +174,7 @@ class RootSpan:
         elif stage == "model":
             if span.arguments is not None:  # a model that sends no events
                 self.asked(span, prompt_in(*model_arguments(span.arguments)))
+                self.wrote(span, result)
         elif stage == "answer":
             result = unwrapped(result)
             self._sightings.append(FoundNodes(span, self._take(result), answer_of(result)))
@@ -226,6 +230,11 @@ class RootSpan:
         while self._prompt_chars > _MAX_PROMPT_CHARS and len(self._prompts) > 1:
             self._prompt_chars -= len(self._prompts.pop(0)[1])
 
+    def wrote(self, span: Span, response: object) -> None:
+        """Record what a model wrote, unless it only helps to retrieve or to rerank."""
+        if span.stage not in HELPERS and (text := answer_of(response)):
+            self._written.append(text)
+
     def returned(self, result: object, response: object) -> None:
         """Record the root's result, before the app gets it and may change it.
 
@@ -243,7 +252,14 @@ class RootSpan:
     def answer(self, result: object, response: object) -> str | None:
         """Return the answer in the root's result, which is not kept: it may hold a stream."""
         hooked = None if self._hooks is None else self._hooks.response(result)
-        return answer_of(response) if hooked is None else hooked
+        if hooked is not None:
+            return hooked
+        queries = {text_of(query) for query in self._queries}
+        written = [text for text in self._written if text not in queries]
+        answer = answer_of(response, written)
+        if answer is None and written and self.unread is not None and any(texts_in(response)):
+            self.unread(response)
+        return answer
 
     def writing_of(self, response: object) -> Writing | None:
         """Return the writing of a chat engine's response; None when there is none yet."""
@@ -395,7 +411,7 @@ class RootSpan:
         asked = None if self._hooks is None else self._hooks.question(self._arguments)
         if asked is not None:
             return asked
-        return question_of(self._arguments) or text_of(self._asked_retriever) or ""
+        return question_of(self._arguments) or next(filter(None, map(text_of, self._queries)), "")
 
     def _history(self) -> tuple[Turn, ...]:
         """Return the turns before the question."""

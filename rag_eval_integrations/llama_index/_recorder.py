@@ -73,7 +73,8 @@ _MODEL_STARTS = frozenset({"LLMCompletionStartEvent", "LLMChatStartEvent"})
 _DELTA = "StreamChatDeltaReceivedEvent"
 _CANCELLED = "SpanCancelledEvent"
 _GENERATORS = frozenset({GeneratorType, AsyncGeneratorType})
-WANTED = _MODEL_STARTS | {_DELTA, _CANCELLED}
+_MODEL_ENDS = frozenset({"LLMCompletionEndEvent", "LLMChatEndEvent"})
+WANTED = _MODEL_STARTS | _MODEL_ENDS | {_DELTA, _CANCELLED}
 """Names of the events that are used; there are hundreds of others, some sent per token."""
 
 
@@ -198,7 +199,7 @@ class Recorder:
             if span.parent is None:  # the root stays, so that later spans can join its call
                 self._returned(call, result)
                 return
-            if span.stage == "synthesize" and holds_stream(result):
+            if type(result) in _GENERATORS or (span.stage == "synthesize" and holds_stream(result)):
                 call.producing.append(id_)
             else:
                 self.spans.pop(id_, None)
@@ -238,7 +239,7 @@ class Recorder:
             self._written(span.call, span.writing, status)
 
     def event(self, name: str, event: Any) -> None:
-        """Handle an event whose name is in `WANTED`: a model's start, a token, a cancellation."""
+        """Handle an event whose name is in `WANTED`: of a model, a token, a cancellation."""
         try:
             span = self.spans.get(event.span_id or "")
             if name in _MODEL_STARTS:
@@ -248,6 +249,8 @@ class Recorder:
                     span.call.asked(span, *prompt_of(event))
             elif span is None:
                 return
+            elif name in _MODEL_ENDS:
+                span.call.wrote(span, event.response)
             elif name == _DELTA:
                 if span.writing is not None:
                     span.writing.add(event.delta)
@@ -297,6 +300,7 @@ class Recorder:
         call.traces = CallTraces(self.delivery)
         call.takes_text = self._takes_text
         call.tool_results = self._tool_results
+        call.unread = None if self._uncaptured is None else self._uncaptured.note_unread
         with self.lock:
             self.forget(self.calls.add(span_id, call))
         self.spans[span_id] = call.root

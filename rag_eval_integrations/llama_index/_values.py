@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
+from rag_eval_integrations.capture._answer import answer_among, fields_of
 from rag_eval_integrations.capture._calls import Snapshot, finite, json_object
 from rag_eval_integrations.capture._delivery import Hooks, UnusableError, documents, text_or_none
 from rag_eval_integrations.records import Turn
@@ -81,13 +82,6 @@ def text_of(value: object) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def fields_of(event: object) -> dict[str, Any]:
-    """Return the fields of a workflow's event, declared or not."""
-    declared = getattr(event, "__dict__", {})
-    free = getattr(event, "_data", None)
-    return {**declared, **free} if isinstance(free, Mapping) else dict(declared)
-
-
 def turns_of(messages: object) -> tuple[Turn, ...]:
     """Return the turns of users and assistants, oldest first, without empty ones (tool calls)."""
     if not isinstance(messages, _LISTS):
@@ -114,33 +108,48 @@ def unwrapped(result: object) -> object:
     return fields_of(result) if output is None else output
 
 
-def answer_of(result: object, depth: int = 0) -> str | None:
-    """Return the text of a finished response, or its structured answer as JSON; None without one.
+def answer_of(result: object, written: Sequence[str] = (), depth: int = 0) -> str | None:
+    """Return the text of a finished response; None without one.
+
+    Of other results, what stands under a usual name, under one that ends in it, or what a model
+    wrote last; else a structured answer as JSON.
 
     Args:
         result: the result of an entry method, or a part of one.
+        written: what models wrote, the last one at the end.
         depth: levels above this value; below the fourth level nothing is read.
     """
     if result is None or isinstance(result, str):
         return result
     if depth == _MAX_DEPTH:
         return None
-    if isinstance(result, Mapping):
-        texts = (answer_of(result.get(name), depth + 1) for name in _ANSWERS)
-        return next((text for text in texts if text is not None), None)
     # Only its own fields: a structured response answers every attribute, by dumping its model.
     own = getattr(result, "__dict__", {})
     if "response" in own and (depth == 0 or "role" not in own):
-        text = answer_of(own["response"], depth + 1)
+        text = answer_of(own["response"], (), depth + 1)
         return text or _as_json(own.get("structured_response")) or text
     if "role" in own:  # a chat message, whose content is a property
         return text_of(result)
     if hasattr(own.get("message"), "role"):  # a chat model's response
         return text_of(own["message"])
     if "text" in own and "raw" in own:  # a completion
-        return answer_of(own["text"], depth + 1)
+        return answer_of(own["text"], (), depth + 1)
     as_json = getattr(type(result), "model_dump_json", None)
-    return None if as_json is None else str(as_json(result))
+    fields = fields_of(result) if as_json is None else {}
+    texts = (answer_of(fields[name], (), depth + 1) for name in _ANSWERS if name in fields)
+    text = next((text for text in texts if text is not None), None)
+    text = answer_among(texts_in(result, depth=depth), written) if text is None else text
+    return str(as_json(result)) if text is None and as_json is not None else text
+
+
+def texts_in(value: object, name: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
+    """Yield the texts in a result that are not of nodes, and the names under which they stand."""
+    if isinstance(value, str):
+        yield name, value
+    elif depth < _MAX_DEPTH and not nodes_of([value]) and not hasattr(value, "get_content"):
+        fields = [(name, part) for part in value] if isinstance(value, _LISTS) else fields_of(value)
+        for below, part in fields.items() if isinstance(fields, Mapping) else fields:
+            yield from texts_in(part, str(below), depth + 1)
 
 
 def _as_json(value: object) -> str | None:

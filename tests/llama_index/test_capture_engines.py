@@ -275,18 +275,22 @@ class TestCustomEngines:
         assert (captured.how.retrievers, captured.only.documents[0].score) == ((), 1.0)
 
     def test_structured_answer(self, captured: Captured) -> None:
-        """A pydantic answer is recorded as its JSON, a missing one as none."""
+        """A pydantic answer is recorded as its field `answer`, else as JSON, a missing one as none."""
 
         class Speed(BaseModel):
-            answer: str
+            minutes: int
 
-        contents = iter([Speed(answer="4 min"), None])
+        class Cited(BaseModel):
+            answer: str
+            citations: list[int] = [1]
+
+        contents = iter([Speed(minutes=4), Cited(answer="4 min"), None])
         retrieved = Sections().retrieve("?")
         asked = Own(answer=lambda question: PydanticResponse(next(contents), retrieved))
-        for _ in range(2):
+        for _ in range(3):
             asked.query(QUESTION)
 
-        assert captured.responses == ['{"answer":"4 min"}', None]
+        assert captured.responses == ['{"minutes":4}', "4 min", None]
 
     def test_outermost_is_a_retriever(self, captured: Captured) -> None:
         """A bare retriever is no RAG call, even if it asks a query engine."""
