@@ -6,14 +6,13 @@ import inspect
 import logging
 import sys
 from asyncio import CancelledError
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 from rag_eval_integrations._suppress import SUPPRESSED, suppress_capture
 from rag_eval_integrations._visible import LogOnce, kind_and_place, logger_of
-from rag_eval_integrations.capture._calls import Snapshot
 from rag_eval_integrations.errors import ConfigurationError, RagEvalError
-from rag_eval_integrations.records import Document, RagCall
+from rag_eval_integrations.records import RagCall
 from rag_eval_integrations.records.call import EndedCall
 
 if TYPE_CHECKING:
@@ -425,31 +424,3 @@ def text_or_none(value: object) -> str | None:
         UnusableError: it is something else.
     """
     return None if value is None else text(value)
-
-
-def documents(value: object, own: Callable[[Any], Snapshot]) -> list[Snapshot] | None:
-    """Copy a hook's documents, or return None.
-
-    Args:
-        value: what the hook returned: strings, `Document`s and the framework's own documents.
-        own: copies one of the framework's own.
-
-    Raises:
-        UnusableError: it is something else, or holds something else.
-    """
-    if value is None:
-        return None
-    # These are iterable, but their characters and keys are not documents.
-    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
-        kind = type(value).__name__
-        raise UnusableError(f"should return a list of documents or None, not {kind}")
-    return [_document(item, own) for item in value]
-
-
-def _document(item: Any, own: Callable[[Any], Snapshot]) -> Snapshot:
-    """Make a snapshot of an item that a hook returned."""
-    if isinstance(item, str):
-        return Snapshot(text(item), None, {}, None)
-    if isinstance(item, Document):
-        return Snapshot(item.text, item.id, item.metadata, item.score, item.header)
-    return own(item)

@@ -340,6 +340,11 @@ def _shapes(text: str) -> Iterable[str]:
     return [text] if _ESCAPABLE.search(text) is None else [text, *(e(text) for e in _ESCAPES)]
 
 
+def is_begun(text: str, prompt: str) -> bool:
+    """Return whether a prompt holds the beginning of a text, as it is or escaped."""
+    return any(shape in prompt for shape in _shapes(text[:_HEAD]))
+
+
 def _escaped(text: str, prompt: _Prompt, others: Sequence[str]) -> int | None:
     """Find where a text starts as JSON, HTML or Python literals write it; None if it is not there.
 

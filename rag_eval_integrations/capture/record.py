@@ -15,8 +15,8 @@ from collections.abc import (
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from difflib import get_close_matches
-from numbers import Integral, Real
-from typing import Any, TypeVar, cast
+from numbers import Integral
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
@@ -26,7 +26,6 @@ from rag_eval_integrations.capture._calls import (
     Snapshot,
     finite,
     json_object,
-    json_value,
     to_call,
 )
 from rag_eval_integrations.capture._delivery import (
@@ -36,6 +35,7 @@ from rag_eval_integrations.capture._delivery import (
     TargetDelivery,
     UnusableError,
 )
+from rag_eval_integrations.capture._documents import document_seen
 from rag_eval_integrations.capture._traces import CallTraces
 from rag_eval_integrations.records import CaptureStatus, RagCall, Turn
 from rag_eval_integrations.records._json import NAMES
@@ -333,45 +333,7 @@ def _documents(given: object, delivery: TargetDelivery) -> list[Snapshot]:
     documents = []
     for item in _list_from(given):
         try:
-            documents.append(_seen(item))
+            documents.append(document_seen(item))
         except Exception as error:  # noqa: BLE001 -- the other documents are kept
             delivery.failure("capture (documents)", error)
     return documents
-
-
-_TEXTS = ("text", "page_content", "content")
-_NAMES = ("id", "node_id", "id_")
-
-
-def _seen(item: object, score: object = None) -> Snapshot:
-    """Copy a document of any class, by its attributes or keys.
-
-    A text is a document, too, and so is a pair with a score.
-    """
-    if isinstance(item, str):
-        return Snapshot(as_text(item), None, {}, finite(score))
-    if isinstance(item, tuple) and len(item) == 2 and isinstance(item[1], Real | None):
-        return _seen(*item)
-
-    is_dict = type(item) is dict or isinstance(item, Mapping)  # the second takes 1 µs
-    get: Callable[[str], Any] = (
-        cast(Any, item).get if is_dict else lambda name: getattr(item, name, None)
-    )
-    content = None if is_dict else get("get_content")
-    # LlamaIndex's method before `text`, which raises for a node that is not a text.
-    texts = (content(),) if callable(content) else map(get, _TEXTS)
-    text = next((text for text in texts if isinstance(text, str)), None)
-    if text is None:
-        raise TypeError(f"{type(item).__name__} is not a document: it has no text")
-    name = next((name for name in map(get, _NAMES) if name is not None), None)
-    header = get("header")
-    metadata = get("metadata")
-    if metadata is not None and not isinstance(metadata, Mapping):
-        metadata = {"metadata": json_value(metadata)}
-    return Snapshot(
-        as_text(text),
-        None if name is None else str(name),
-        json_object(metadata) if metadata else {},
-        finite(get("score") if score is None else score),
-        as_text(header) if isinstance(header, str) else None,
-    )

@@ -7,18 +7,12 @@ no documents.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Any
 
 from rag_eval_integrations.capture._answer import fields_of
 from rag_eval_integrations.capture._calls import Snapshot, finite, json_object
-from rag_eval_integrations.capture._delivery import (
-    Hooks,
-    UnusableError,
-    documents,
-    text,
-    text_or_none,
-)
+from rag_eval_integrations.capture._delivery import Hooks, text, text_or_none
+from rag_eval_integrations.capture._documents import documents_seen
 from rag_eval_integrations.langchain._values import HUMAN, LISTS, message_of, plain
 from rag_eval_integrations.records import Document
 
@@ -261,7 +255,7 @@ class HooksOfCall:
             "documents",
             inputs,
             outputs,
-            read=partial(documents, own=_hooked),
+            read=_documents,
             empty=[],
             failed=self.failed,
         )
@@ -273,6 +267,11 @@ class HooksOfCall:
         )
 
 
+def _documents(value: object) -> list[Snapshot] | None:
+    """Read the documents that a hook returned; None without a result."""
+    return None if value is None else documents_seen(value)
+
+
 def _response(value: object) -> tuple[str | None]:
     """Read what a response hook returned; in a tuple, since None is a value.
 
@@ -280,12 +279,3 @@ def _response(value: object) -> tuple[str | None]:
         UnusableError: it is neither a string nor None.
     """
     return (text_or_none(value),)
-
-
-def _hooked(item: Any) -> Snapshot:
-    """Copy a document of LangChain, as an object or a dict, or a `(document, score)` pair."""
-    document, score = item if isinstance(item, tuple) and len(item) == 2 else (item, None)
-    content = document.get("page_content") if isinstance(document, dict) else None
-    if not isinstance(content or getattr(document, "page_content", None), str):
-        raise UnusableError(f"{type(item).__name__} is not a document")
-    return snapshot(document, score)

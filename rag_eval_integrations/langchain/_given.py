@@ -15,12 +15,12 @@ from asyncio import CancelledError
 from collections.abc import Iterable, Iterator, Mapping
 from contextvars import Context
 from datetime import UTC, datetime
-from numbers import Real
 from types import SimpleNamespace
 from typing import Any, TypedDict
 from uuid import UUID, uuid4
 
-from rag_eval_integrations.capture._calls import finite, json_object
+from rag_eval_integrations.capture._delivery import UnusableError
+from rag_eval_integrations.capture._documents import KEYS, documents_seen
 from rag_eval_integrations.capture._retrieval import gold_ids
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.langchain._documents import documents_of
@@ -35,18 +35,8 @@ from rag_eval_integrations.langchain._values import (
 from rag_eval_integrations.langchain.handler import RagEvalCallbackHandler
 from rag_eval_integrations.records import Capture, Document, RagCall
 
-_DOCUMENTS = (
-    "documents",
-    "context",
-    "contexts",
-    "source_documents",
-    "retrieved_documents",
-    "retrieved_context",
-    "retrieved_contexts",
-)
 _REFERENCES = ("reference", "reference_answer", "expected", "expected_output", "ground_truth")
 _PLAIN = ("question", "response", "reference")
-_TEXTS = ("page_content", "text", "content")
 
 
 class Values(TypedDict, total=False):
@@ -230,7 +220,7 @@ def documents_in(given: object, field: str) -> tuple[Document, ...] | None:
     Raises:
         ConfigurationError: the value of a key is not a list of documents.
     """
-    for key in _DOCUMENTS if isinstance(given, Mapping) else ():
+    for key in KEYS if isinstance(given, Mapping) else ():
         value = given.get(key)  # type: ignore[attr-defined]  # a mapping, see the line above
         if value is not None:
             return _all([value] if isinstance(value, str) else value, f"{field}[{key!r}]")
@@ -239,34 +229,10 @@ def documents_in(given: object, field: str) -> tuple[Document, ...] | None:
 
 def _all(given: object, field: str) -> tuple[Document, ...]:
     """Return a list of documents, also from a mapping that holds it."""
-    if isinstance(given, Mapping):
-        inner = documents_in(given, field)
-        return (_document(given, field),) if inner is None else inner
-    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise ConfigurationError(field, given, "should be a list of documents")
-    return tuple(_document(item, field) for item in given)
-
-
-def _document(item: Any, field: str, score: object = None) -> Document:
-    """Read a document: a text, a mapping, an object, or a pair with a score."""
-    if isinstance(item, str):
-        return Document(item, score=finite(score))
-    if isinstance(item, Document):
-        return item
-    if isinstance(item, list | tuple) and len(item) == 2 and isinstance(item[1], Real | None):
-        return _document(item[0], field, item[1])
-    is_dict = isinstance(item, Mapping)
-    read = item.get if is_dict else lambda key: getattr(item, key, None)
-    text = next((text for key in _TEXTS if isinstance(text := read(key), str)), None)
-    if text is None:
-        raise ConfigurationError(field, item, "is not a document: it has no text")
-    name, metadata = read("id"), read("metadata")
-    return Document(
-        text,
-        None if name is None else str(name),
-        json_object(metadata) if isinstance(metadata, Mapping) else {},
-        finite(read("score") if score is None else score),
-    )
+    try:
+        return tuple([Document(**seen._asdict()) for seen in documents_seen(given)])
+    except UnusableError as error:
+        raise ConfigurationError(field, given, str(error)) from None
 
 
 # --- The captured call of a LangSmith run with its child runs

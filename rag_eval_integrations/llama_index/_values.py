@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, Literal
 
 from rag_eval_integrations.capture._answer import answer_among, fields_of
 from rag_eval_integrations.capture._calls import Snapshot, finite, json_object
-from rag_eval_integrations.capture._delivery import Hooks, UnusableError, documents, text_or_none
+from rag_eval_integrations.capture._delivery import Hooks, text_or_none
+from rag_eval_integrations.capture._documents import documents_seen
 from rag_eval_integrations.records import Turn
 
 _LISTS = (list, tuple)
@@ -337,17 +337,20 @@ class LlamaIndexHooks(Hooks):
 
     def documents(self, result: object) -> list[Snapshot] | None:
         """Run the documents hook on an entry method's result; None without a result."""
-        return self.run("documents", result, read=partial(documents, own=_hooked), empty=None)
+        return self.run("documents", result, read=_documents, empty=None)
 
     def response(self, result: object) -> str | None:
         """Run the response hook on a result or a stream's text; None without an answer."""
         return self.run("response", result, read=text_or_none, empty=None)
 
 
-def _hooked(item: Any) -> Snapshot:
-    """Copy a node, scored or not."""
+def _documents(value: object) -> list[Snapshot] | None:
+    """Read the documents that a hook returned; None without a result."""
+    return None if value is None else documents_seen(value, _node)
+
+
+def _node(item: Any) -> Snapshot | None:
+    """Copy a node, scored or not, with its metadata as the header; None for anything else."""
     if scored := nodes_of([item]):
         return document_snapshot(*scored[0])
-    if callable(getattr(item, "get_content", None)):
-        return document_snapshot(item, None)
-    raise UnusableError(f"{type(item).__name__} is not a document")
+    return document_snapshot(item, None) if hasattr(item, "get_content") else None

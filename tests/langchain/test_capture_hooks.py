@@ -70,10 +70,14 @@ class TestHooks:
             ([Document("x", id="1", score=0.5)], [("1", 0.5)]),
             ([(sections()[0], 0.75)], [("a", 0.75)]),
             ([{"page_content": "x", "id": "9"}], [("9", None)]),
+            ([{"passage": "x", "source_id": 7, "relevance_score": 0.5}], [("7", 0.5)]),
+            ([["x", 0.5]], [(None, 0.5)]),
+            ({"content": "x", "id": "9"}, [("9", None)]),
+            ({"context": ["x"]}, [(None, None)]),
             (iter(["x"]), [(None, None)]),
             ((), []),
         ],
-        ids=["ours", "pair", "dict", "iterator", "none"],
+        ids=["ours", "pair", "dict", "names", "list", "one", "under a key", "iterator", "none"],
     )
     def test_shapes_of_documents(self, given: Any, ids_and_scores: list[Any]) -> None:
         """Documents may be strings, anyone's documents, or pairs with a score."""
@@ -115,7 +119,6 @@ class TestBrokenHooks:
             ("question", lambda inputs: 7),
             ("documents", lambda inputs, outputs: outputs.gone),
             ("documents", lambda inputs, outputs: "one string"),
-            ("documents", lambda inputs, outputs: {"page_content": "one dict"}),
             ("documents", lambda inputs, outputs: [7]),
             ("response", lambda outputs: outputs.gone),
             ("response", lambda outputs: 7),
@@ -134,7 +137,9 @@ class TestBrokenHooks:
         assert captured.how.metadata == {"rag_eval_hook_failed": [name]}
         assert captured.handler.failed == 1
         (told,) = caplog.records
-        broken = r"failed with (\w+Error \(test_capture_hooks.py, line \d+\)|should return |int is)"
+        broken = (
+            r"failed with (\w+Error \(test_capture_hooks.py, line \d+\)|should (be|return) |int is)"
+        )
         assert re.match(f"the `{name}` hook {broken}", told.getMessage())
         assert not told.exc_info
 

@@ -110,9 +110,9 @@ class TestHooks:
         assert (captured.questions, captured.responses) == ([QUESTION], [ANSWER])
         assert captured.ids == ["a", "b", "c"]
 
-    @pytest.mark.parametrize("given", ["one string", {"text": "a"}, 7])
+    @pytest.mark.parametrize("given", ["one string", {"n": "a"}, 7])
     def test_no_list_of_documents(self, given: Any) -> None:
-        """Characters and keys are not documents: such a result counts as a failure."""
+        """Characters are not documents: such a result counts as a failure."""
         captured = captured_with(failed=1, documents=lambda result: given)
 
         assert captured.ids == ["a", "b", "c"]

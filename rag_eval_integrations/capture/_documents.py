@@ -1,0 +1,157 @@
+"""Copy the documents that an app gives, or keeps as texts and plain objects: one rule for all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from numbers import Real
+from typing import Any
+
+from rag_eval_integrations.capture._answer import fields_of
+from rag_eval_integrations.capture._calls import Snapshot, finite, json_object, json_value
+from rag_eval_integrations.capture._delivery import UnusableError, text
+from rag_eval_integrations.capture._prompts import is_begun
+
+KEYS = (
+    "documents",
+    "context",
+    "contexts",
+    "source_documents",
+    "retrieved_documents",
+    "retrieved_context",
+    "retrieved_contexts",
+)
+"""Keys under which documents stand in an app's inputs and outputs."""
+_TEXTS = ("text", "page_content", "content", "passage", "chunk", "snippet", "body")
+_NAMES = ("id", "node_id", "id_", "doc_id", "document_id", "chunk_id", "source_id")
+_SCORES = ("score", "relevance_score", "rerank_score", "similarity")
+_ABOUT = ("title", "source", "url", "page")  # what stands beside the text instead of `metadata`
+
+
+def documents_seen(
+    given: object, own: Callable[[Any], Snapshot | None] | None = None
+) -> list[Snapshot]:
+    """Copy the documents of a list, or of a mapping that holds one under a usual key or is one.
+
+    Args:
+        given: the list or mapping; its documents are of any class, texts, or pairs with a score.
+        own: copies a document of a framework in its own way; None for any other.
+
+    Raises:
+        UnusableError: it is something else, or holds something else.
+    """
+    if isinstance(given, Mapping):
+        inside = next((given[key] for key in KEYS if given.get(key) is not None), None)
+        if inside is not None and not isinstance(inside, str):
+            return documents_seen(inside, own)
+        given = [given if inside is None else inside]
+    # These are iterable, but their characters are not documents.
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise UnusableError(f"should be a list of documents, not {type(given).__name__}")
+    return [(own and own(item)) or document_seen(item) for item in given]
+
+
+def document_seen(item: Any, score: object = None) -> Snapshot:
+    """Copy a document of any class, by its attributes or keys.
+
+    A text is a document, too, and so is a pair with a score.
+
+    Raises:
+        UnusableError: it has no text.
+    """
+    if isinstance(item, str):
+        return Snapshot(text(item), None, {}, finite(score))
+    if isinstance(item, tuple | list) and len(item) == 2 and isinstance(item[1], Real | None):
+        return document_seen(item[0], item[1])
+    is_dict = type(item) is dict or isinstance(item, Mapping)  # the second takes 1 µs
+    get: Callable[[str], Any] = item.get if is_dict else lambda name: getattr(item, name, None)
+    content = None if is_dict else get("get_content")
+    # LlamaIndex's method before `text`, which raises for a node that is not a text.
+    texts = (content(),) if callable(content) else map(get, _TEXTS)
+    body = next((text for text in texts if isinstance(text, str)), None)
+    if body is None:
+        raise UnusableError(f"{type(item).__name__} is not a document: it has no text")
+    name = next((name for name in map(get, _NAMES) if name is not None), None)
+    header, metadata = get("header"), get("metadata")
+    if metadata is None and is_dict:
+        metadata = {key: item[key] for key in _ABOUT if key in item}
+    elif metadata is not None and not isinstance(metadata, Mapping):
+        metadata = {"metadata": json_value(metadata)}
+    scores = [score, *map(get, _SCORES), *map((metadata or {}).get, _SCORES[:2])]
+    return Snapshot(
+        text(body),
+        None if name is None else str(name),
+        json_object(metadata) if metadata else {},
+        next((number for number in map(finite, scores) if number is not None), None),
+        text(header) if isinstance(header, str) else None,
+    )
+
+
+# --- Lists of texts and plain objects that nobody calls documents, but a model was shown
+
+
+_LEAST = 16  # characters from which a text does not stand in a prompt by chance
+_MOST = 1_000  # entries of a list
+_MAX_DEPTH = 3
+_NO_DOCUMENTS = re.compile(
+    "history|messages|chat|quer|question|example|instruction|rule|step|tool_call|log|error|draft"
+    "|answer|response",
+    re.IGNORECASE,
+)
+
+Exchange = Sequence[tuple[str, str]]
+"""What models were shown and what they wrote, in order."""
+
+
+def shown_lists(
+    value: object, exchange: Exchange, others: Collection[str], name: str = "", depth: int = 0
+) -> Iterator[list[Snapshot]]:
+    """Yield the lists of documents in a state or a result of which a model was shown one at least.
+
+    Args:
+        value: the state, or a part of it.
+        exchange: what models were shown and wrote.
+        others: the question and the earlier turns, which are not documents.
+        name: key under which the value stands.
+        depth: levels above this value; below the third level nothing is read.
+    """
+    if isinstance(value, list | tuple):
+        documents = [] if _NO_DOCUMENTS.search(name) else _entries(value)
+        documents = [seen for seen in documents if seen.text.strip() not in others]
+        if any(_is_shown(seen.text.strip(), exchange) for seen in documents):
+            yield documents
+    elif depth < _MAX_DEPTH:
+        for key, part in fields_of(value).items():
+            if not isinstance(part, str):
+                yield from shown_lists(part, exchange, others, str(key), depth + 1)
+
+
+def _entries(value: Sequence[Any]) -> list[Snapshot]:
+    """Return the entries of a list with their texts; none if there are messages or others."""
+    try:
+        documents = (
+            []
+            if any(map(_is_message, value[:1]))
+            else [document_seen(item) for item in islice(value, _MOST)]
+        )
+    except UnusableError:
+        return []
+    return [seen for seen in documents if len(seen.text.strip()) >= _LEAST]
+
+
+def _is_message(item: object) -> bool:
+    """Return whether an entry of a list is a message of a conversation."""
+    if isinstance(item, tuple):
+        return len(item) == 2 and isinstance(item[1], str)
+    return fields_of(item).keys() >= {"role"} or fields_of(item).keys() >= {"type", "content"}
+
+
+def _is_shown(text: str, exchange: Exchange) -> bool:
+    """Return whether a model was shown a text, or its beginning, before a model wrote it."""
+    for prompt, wrote in exchange:
+        if is_begun(text, prompt):
+            return True
+        if wrote and text in wrote:
+            return False
+    return False
