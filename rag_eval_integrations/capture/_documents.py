@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from numbers import Real
 from typing import Any
@@ -105,7 +107,12 @@ Exchange = Sequence[tuple[str, str]]
 
 
 def shown_lists(
-    value: object, exchange: Exchange, others: Collection[str], name: str = "", depth: int = 0
+    value: object,
+    exchange: Exchange,
+    others: Collection[str],
+    known: Collection[str] = (),
+    name: str = "",
+    depth: int = 0,
 ) -> Iterator[list[Snapshot]]:
     """Yield the lists of documents in a state or a result of which a model was shown one at least.
 
@@ -113,18 +120,35 @@ def shown_lists(
         value: the state, or a part of it.
         exchange: what models were shown and wrote.
         others: the question and the earlier turns, which are not documents.
+        known: texts of documents of which neither copies nor parts are wanted; beside these, a
+            list of nothing but texts may be what was made of them, and does not count.
         name: key under which the value stands.
         depth: levels above this value; below the third level nothing is read.
     """
     if isinstance(value, list | tuple):
-        documents = [] if _NO_DOCUMENTS.search(name) else _entries(value)
-        documents = [seen for seen in documents if seen.text.strip() not in others]
+        made = known and isinstance(next(iter(value), None), str)
+        documents = [] if made or _NO_DOCUMENTS.search(name) else _entries(value)
+        documents = [
+            seen
+            for seen in documents
+            if seen.text.strip() not in others
+            and not any([seen.text in other or other in seen.text for other in known])
+        ]
         if any(_is_shown(seen.text.strip(), exchange) for seen in documents):
             yield documents
     elif depth < _MAX_DEPTH:
         for key, part in fields_of(value).items():
             if not isinstance(part, str):
-                yield from shown_lists(part, exchange, others, str(key), depth + 1)
+                yield from shown_lists(part, exchange, others, known, str(key), depth + 1)
+
+
+def as_json(result: object) -> object:
+    """Return what a tool's text holds as JSON, in a dict; any other value as it is."""
+    if not isinstance(result, str):
+        return result
+    with suppress(ValueError):
+        return {"": json.loads(result)} if result[:1] in ("[", "{") else None
+    return None
 
 
 def _entries(value: Sequence[Any]) -> list[Snapshot]:

@@ -62,6 +62,7 @@ def finish(
     latency = time.monotonic() - call.began
     if inputs is not None and not starts_stream(inputs):
         call.read_inputs(inputs)
+    call.read_states()
     hooks = call.hooks
     hooked = None if hooks is None else hooks.documents(call.inputs, outputs)
     if not (call.retrievals or call.given or hooked or _documents_passed(call)) or (

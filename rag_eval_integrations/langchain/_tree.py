@@ -14,6 +14,7 @@ from uuid import UUID
 
 from rag_eval_integrations.capture._calls import Snapshot, distinct, same_id
 from rag_eval_integrations.capture._delivery import Hooks
+from rag_eval_integrations.capture._documents import as_json, shown_lists
 from rag_eval_integrations.capture._tool_results import ToolResults
 from rag_eval_integrations.capture._traces import CallTraces
 from rag_eval_integrations.langchain._documents import (
@@ -39,6 +40,8 @@ from rag_eval_integrations.langchain._values import (
     tool_arguments,
 )
 from rag_eval_integrations.records import Turn
+
+_MAX_STATES = 256
 
 Kind = Literal["chain", "retriever", "llm", "tool"]
 
@@ -193,6 +196,8 @@ class RootRun:
         self.any_failed = False
         self.hooks = None if hooks is None else HooksOfCall(hooks)
         self.sightings: list[Sighting] = []
+        self.states: list[tuple[Run | None, object]] = []
+        """Inputs, outputs and results of tools in which no documents were seen."""
         self.retrievals: list[RetrieverStart] = []
         self.asked: list[ModelRequest] = []
         self.earlier: list[tuple[str, str, list[Snapshot]]] = []
@@ -245,6 +250,8 @@ class RootRun:
             self.given = self.take(
                 documents or single_documents(inputs) if self.question else documents
             )
+            if not self.given:
+                self.states.append((None, inputs))
 
     def started(self, run: Run, inputs: object, name: object) -> None:
         """Record the start of a run below the root, or of a root that is not a chain.
@@ -306,6 +313,8 @@ class RootRun:
             self.sightings.append(
                 Sighting(run, single, retrieved=False, carried=carried, alone=True)
             )
+        elif len(self.states) < _MAX_STATES:
+            self.states.append((run, value))
 
     def ended(self, run: Run, outputs: object, inputs: object, error: BaseException | None) -> None:
         """Record the end of a run; for a stream, the end carries the true inputs.
@@ -334,7 +343,9 @@ class RootRun:
                 self.passed(run, outputs)
             if run.kind == "tool":
                 self.passed(run, getattr(outputs, "artifact", None))
-                text = content_text(getattr(outputs, "content", outputs))
+                content = getattr(outputs, "content", outputs)
+                self.states.append((run, content))
+                text = content_text(content)
                 if self.takes_text is not None and self.takes_text(run.name):
                     self._take_text(run, text)
                 if text:
@@ -369,6 +380,23 @@ class RootRun:
                     self._seen_again(seen)
             taken.append(known[3])
         return tuple(taken)
+
+    def read_states(self) -> None:
+        """Take lists of texts and plain objects of which a model was shown one as documents."""
+        if not self.states:
+            return
+        exchange = [("\n".join(each.prompt), each.written() or "") for each in self.asked]
+        others = {self.question, *(turn.content for turn in self.history)}
+        known = [seen.text for seen in self.candidates.values()]
+        for run, value in self.states:
+            for documents in shown_lists(as_json(value), exchange, others, known):
+                for seen in documents:
+                    self.candidates.setdefault(self._key(seen), seen)
+                if run is None:
+                    self.given = self.given or tuple(documents)
+                else:
+                    self.sightings.append(Sighting(run, tuple(documents), retrieved=False))
+        self.states.clear()
 
     def read_earlier(self) -> None:
         """Read the results of tools that models were shown, and which of them are documents.
@@ -429,7 +457,7 @@ class RootRun:
         Runs and their call refer to each other: otherwise only the garbage collector would free
         them, and the app's documents with them.
         """
-        for records in (self.sightings, self.asked, self.retrievals):
+        for records in (self.sightings, self.asked, self.retrievals, self.states):
             records.clear()
         self.let_go()
 
