@@ -97,7 +97,7 @@ _LEAST = 16  # characters from which a text does not stand in a prompt by chance
 _MOST = 1_000  # entries of a list
 _MAX_DEPTH = 3
 _NO_DOCUMENTS = re.compile(
-    "history|messages|chat|quer|question|example|instruction|rule|step|tool_call|log|error|draft"
+    "history|messages|chat|quer|question|example|instruction|rule|step|tool|block|log|error|draft"
     "|answer|response",
     re.IGNORECASE,
 )

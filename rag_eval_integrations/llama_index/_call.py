@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import zip_longest
 from typing import Any
 
 from pydantic import JsonValue
@@ -16,6 +17,7 @@ from rag_eval_integrations.capture._calls import (
     to_call,
     with_earlier,
 )
+from rag_eval_integrations.capture._documents import as_json, shown_lists
 from rag_eval_integrations.capture._tool_results import ToolResults
 from rag_eval_integrations.capture._traces import CallTraces
 from rag_eval_integrations.llama_index._context import RETRIEVED_IN, FoundNodes, context
@@ -32,6 +34,7 @@ from rag_eval_integrations.llama_index._values import (
     prompt_in,
     question_of,
     snapshot,
+    state_of,
     template_messages,
     text_of,
     texts_in,
@@ -41,6 +44,7 @@ from rag_eval_integrations.llama_index._values import (
 from rag_eval_integrations.records import CaptureStatus, RagCall, Turn
 from rag_eval_integrations.records.call import EndedCall
 
+_MAX_STATES = 256
 _MAX_PROMPT_CHARS = 8_000_000  # of all prompts of a call together; the oldest are dropped
 
 
@@ -129,6 +133,8 @@ class RootSpan:
         self._sightings: list[FoundNodes] = []
         self._retrievers: list[str] = []
         self._queries: list[object] = []
+        self._states: list[object] = []
+        self._workflow: Any = None
         self._written: list[str] = []
         self._prompts: list[tuple[Span, str]] = []
 
@@ -180,6 +186,7 @@ class RootSpan:
             self._sightings.append(FoundNodes(span, self._take(result), answer_of(result)))
         elif stage == "tool":
             nodes = self._take(getattr(result, "raw_output", None))
+            self._states.append({"": as_json(getattr(result, "raw_output", None))})
             self._sightings.append(FoundNodes(span, nodes or self._tool_text(span, result)))
             below = [
                 retrieval
@@ -229,6 +236,12 @@ class RootSpan:
         self._prompt_chars += len(prompt)
         while self._prompt_chars > _MAX_PROMPT_CHARS and len(self._prompts) > 1:
             self._prompt_chars -= len(self._prompts.pop(0)[1])
+
+    def passed(self, result: object, arguments: Mapping[str, Any]) -> None:
+        """Note a workflow's event, which may hold texts, and its context."""
+        if hasattr(type(result), "__pydantic_fields__") and len(self._states) < _MAX_STATES:
+            self._states.append(result)
+            self._workflow = self._workflow or arguments.get("ctx")
 
     def wrote(self, span: Span, response: object) -> None:
         """Record what a model wrote, unless it only helps to retrieve or to rerank."""
@@ -338,6 +351,8 @@ class RootSpan:
         if self.root.stage != "answer":
             return None
         sightings = self._settled()
+        if self._states and self._from_hook is None:
+            sightings += self._in_states(sightings)
         self._snapshots.clear()
         self.stream = None
         if not (
@@ -377,6 +392,20 @@ class RootSpan:
 
         return EndedCall(self.key, status, record, self._clear, failed)
 
+    def _in_states(self, sightings: Sequence[FoundNodes]) -> list[FoundNodes]:
+        """Find lists of texts and plain objects of which a model was shown one at least."""
+        exchange = [*zip_longest([text for _, text in self._prompts], self._written, fillvalue="")]
+        if not exchange:
+            return []
+        known = [seen.text for each in sightings for seen in each.nodes]
+        states = [self._arguments.get("start_event"), *self._states, state_of(self._workflow)]
+        others = {self._question(), *(turn.content for turn in self._history())}
+        return [
+            FoundNodes(Span("", self.root, "own"), documents)
+            for state in states
+            for documents in shown_lists(state, exchange, others, known)
+        ]
+
     def _context(
         self, sightings: list[FoundNodes], prompts: str, question: str, last: str | None
     ) -> Context:
@@ -403,8 +432,9 @@ class RootSpan:
 
     def _clear(self) -> None:
         """Release everything: spans and their call refer to each other."""
-        self._sightings.clear()
-        self._prompts.clear()
+        for records in (self._sightings, self._prompts, self._states):
+            records.clear()
+        self._workflow = None
 
     def _question(self) -> str:
         """Return the question: the hook's, the argument's or the retriever's."""

@@ -190,6 +190,8 @@ class Recorder:
         call = span.call
         call.open.discard(id_)
         if span.id != id_:  # not relevant, as most spans
+            if call.is_run:
+                call.passed(result, bound_args.arguments)
             if type(result) in _GENERATORS:
                 call.producing.append(id_)
             else:

@@ -82,6 +82,21 @@ def text_of(value: object) -> str | None:
     return text if isinstance(text, str) else None
 
 
+def state_of(workflow: Any) -> object:
+    """Return the state in a workflow's context; None where it is not in memory."""
+    store: Any = getattr(workflow, "store", None)
+    if type(store).__name__ != "InMemoryStateStore":
+        return None
+    reading = store.get_state()  # which does not wait for anything
+    try:
+        reading.send(None)
+    except StopIteration as done:
+        return fields_of(done.value)
+    finally:
+        reading.close()
+    return None
+
+
 def turns_of(messages: object) -> tuple[Turn, ...]:
     """Return the turns of users and assistants, oldest first, without empty ones (tool calls)."""
     if not isinstance(messages, _LISTS):
