@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from math import isfinite
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
@@ -32,6 +32,7 @@ from rag_eval_integrations.records.call import row_key_of
 _MAX_DEPTH = 16  # the records refuse more than 64 levels; real metadata has 2 or 3
 _MAX_SHOWN = 200  # characters kept of an object that is not a JSON value
 _MAX_PLAIN = 2**63  # the check against `numbers.Real` takes ten times as long as this one
+_LEAST_MARK = 6  # characters of an image's path, URL or base64
 _MAX_BITS = 8_192  # json.dumps refuses integers of more than 4,300 digits
 
 
@@ -308,6 +309,27 @@ def left_out(retrieved: Sequence[Snapshot], shown: Sequence[Snapshot]) -> list[S
         if number[document.text] > len(there := by_text.get(document.text, ()))
         and not any(same_id(document, other) for other in there)
     ]
+
+
+def without_images(context: Context, images: Collection[str]) -> Context:
+    """Leave out the unused documents that are images which a model was shown.
+
+    Args:
+        context: the documents.
+        images: path, URL or base64 of the images that models were shown.
+    """
+    if not images or not context.unused:
+        return context
+    unused = [
+        seen
+        for seen in context.unused
+        if not any(
+            len(mark) >= _LEAST_MARK and mark in image
+            for mark in (seen.text.strip(), *map(str, seen.metadata.values()))
+            for image in images
+        )
+    ]
+    return context._replace(unused=unused)
 
 
 def with_earlier(context: Context, older: Sequence[Snapshot]) -> Context:

@@ -57,12 +57,16 @@ def reached(
     normal, shown = [_normal(text) for text in texts], _normal(prompt)
     asked = tuple(map(_normal, others))
     places = _find(normal, shown, asked, accept_heads=True)
-    searched = _Prompt(prompt, len(_ESCAPES) * places.count(None))
+    many = len(_ESCAPES) * places.count(None)
+    searched = [_Prompt(prompt, many)]
+    if (unfolded := _unfolded(prompt)) != prompt:
+        searched.append(_Prompt(unfolded, many))
     known: dict[str, int | None] = {}
     for i, text in enumerate(texts):
         if places[i] is None:
             if text not in known:
-                known[text] = _escaped(text, searched, others)
+                starts = (_escaped(text, each, others) for each in searched)
+                known[text] = next((start for start in starts if start is not None), None)
             if (start := known[text]) is not None:
                 places[i] = PromptPlace(start, whole=False)
     lost = {i: text for i, text in enumerate(normal) if text and places[i] is None}
@@ -338,6 +342,17 @@ _ESCAPES: tuple[Callable[[str], str], ...] = (
 def _shapes(text: str) -> Iterable[str]:
     """Return a text as it is, and as JSON, HTML and Python literals write it."""
     return [text] if _ESCAPABLE.search(text) is None else [text, *(e(text) for e in _ESCAPES)]
+
+
+_FOLD = re.compile(r"\\\n *(?:\\(?= ))?")
+_HEX = re.compile(r"\\[xu]([0-9A-F]{2,4})")
+
+
+def _unfolded(prompt: str) -> str:
+    """Return a prompt in which YAML's quoted texts are in one line and written as JSON's."""
+    if "\\" not in prompt:
+        return prompt
+    return _HEX.sub(lambda code: f"\\u{code[1].lower():0>4}", _FOLD.sub("", prompt))
 
 
 def is_begun(text: str, prompt: str) -> bool:

@@ -63,6 +63,11 @@ _WORDS = (
     "reference material",
 )
 _HEADING = re.compile(r"s?\b[^.?!\n]{0,60}(?:[:>]|\n)\s*\S")
+_GRADER = re.compile(
+    r"\bgrader\b|\bgrading\b|\bgrade the\b|\bassess\w* (?:the )?relevan"
+    r"|\b(?:is|are|if)\b.{0,40} relevant to\b|\byes\W{1,3}or\W{1,3}no\b",
+    re.IGNORECASE,
+)
 _MOST = 8_000  # characters of a prompt that are looked at
 _MOST_NAMES = 20
 _MOST_NAME = 40  # characters
@@ -172,8 +177,16 @@ class Uncaptured:
 
 
 def asks(prompts: Iterable[str]) -> bool:
-    """Return whether prompts that nobody has read ask a question."""
-    return any("?" in prompt or "question" in prompt[:_MOST].lower() for prompt in prompts)
+    """Return whether prompts that nobody has read ask a question, and not for a verdict."""
+    return any(
+        ("?" in prompt or "question" in prompt[:_MOST].lower()) and not is_graders(prompt)
+        for prompt in prompts
+    )
+
+
+def is_graders(prompt: str) -> bool:
+    """Return whether a prompt asks for a verdict on documents or an answer."""
+    return _GRADER.search(prompt[:_MOST]) is not None
 
 
 def _heading(prompt: str) -> str | None:

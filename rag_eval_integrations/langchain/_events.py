@@ -17,8 +17,9 @@ from rag_eval_integrations.capture._calls import OpenCalls
 from rag_eval_integrations.capture._delivery import Hooks, TargetDelivery
 from rag_eval_integrations.capture._tool_results import ToolResults
 from rag_eval_integrations.capture._traces import CallTraces
-from rag_eval_integrations.capture._uncaptured import Uncaptured, asks
+from rag_eval_integrations.capture._uncaptured import Uncaptured, asks, is_graders
 from rag_eval_integrations.capture.record import open_call
+from rag_eval_integrations.langchain._context import is_grade
 from rag_eval_integrations.langchain._documents import may_hold_documents
 from rag_eval_integrations.langchain._finish import finish
 from rag_eval_integrations.langchain._tree import Kind, RootRun, Run
@@ -299,8 +300,9 @@ class CallRuns(Inline):
         if call.left_to_wrapper or open_call() is not None:
             return
         if root.kind == "chain":
-            if call.given:
-                return  # a grader
+            grader = any(map(is_graders, call.prompts()))
+            if call.given or is_grade(outputs, "" if grader else call.question):
+                return
             if len(call.keys) == 1 and call.question and type(outputs) in (str, dict):
                 if answer_of(outputs) not in (None, "", call.question):
                     self._uncaptured.note("root", call.name or root.kind)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from rag_eval_integrations.capture._answer import answer_among, is_no_answer
-from rag_eval_integrations.capture._calls import Context, json_object, to_call
+from rag_eval_integrations.capture._calls import Context, json_object, to_call, without_images
 from rag_eval_integrations.langchain._context import (
     context_given,
     context_of,
@@ -109,7 +109,7 @@ def finish(
     def record() -> RagCall:
         """Make the record, in the background."""
         return to_call(
-            context(),
+            without_images(context(), call.images),
             framework="langchain",
             run_id=str(call.run_id),
             status=status,

@@ -32,6 +32,7 @@ from rag_eval_integrations.langchain._values import (
     content_text,
     generated_text,
     history_of,
+    images_in,
     is_command,
     named_history,
     prompt_texts,
@@ -196,6 +197,8 @@ class RootRun:
         self.any_failed = False
         self.hooks = None if hooks is None else HooksOfCall(hooks)
         self.sightings: list[Sighting] = []
+        self.images: list[str] = []
+        """URLs or base64 of the images that models were shown."""
         self.states: list[tuple[Run | None, object]] = []
         """Inputs, outputs and results of tools in which no documents were seen."""
         self.retrievals: list[RetrieverStart] = []
@@ -278,6 +281,7 @@ class RootRun:
             self._turn += 1
             run.asked = ModelRequest(run, prompt_texts(inputs), len(self.sightings), self._turn)
             self.asked.append(run.asked)
+            self.images += images_in(inputs)
         elif kind == "retriever":
             self.retrievals.append(RetrieverStart(run, str(name or "retriever"), str(inputs)))
         elif kind == "tool":
@@ -457,7 +461,7 @@ class RootRun:
         Runs and their call refer to each other: otherwise only the garbage collector would free
         them, and the app's documents with them.
         """
-        for records in (self.sightings, self.asked, self.retrievals, self.states):
+        for records in (self.sightings, self.asked, self.retrievals, self.states, self.images):
             records.clear()
         self.let_go()
 

@@ -20,6 +20,7 @@ from rag_eval_integrations.records import Turn
 
 HUMAN = frozenset({"human", "user", "HumanMessageChunk"})
 AI = frozenset({"ai", "assistant", "AIMessageChunk"})
+_IMAGES = ("image_url", "url", "base64", "data", "source")
 LISTS = (list, tuple)  # `list | tuple` is built anew for every check, four times as slow
 
 _ROLES: dict[str, Literal["user", "assistant", "system", "tool"]] = {
@@ -156,6 +157,20 @@ def prompt_texts(started: object) -> tuple[str, ...]:
             elif (message := message_of(item)) is not None:
                 texts.append(message.text)
     return tuple(texts)
+
+
+def images_in(started: object) -> list[str]:
+    """Return the images in a model's request: their URLs or base64."""
+    images: list[str] = []
+    for part in started if isinstance(started, list) else ():
+        for item in part if isinstance(part, list) else ():
+            content = getattr(item, "content", None)
+            for block in content if isinstance(content, list) else ():
+                for key in _IMAGES if isinstance(block, dict) else ():
+                    inside = block.get(key)
+                    parts = inside.values() if isinstance(inside, dict) else (inside,)
+                    images += [value for value in parts if isinstance(value, str)]
+    return images
 
 
 def _texts_within(content: object, depth: int = 0) -> Iterator[str]:

@@ -29,6 +29,7 @@ from rag_eval_integrations.llama_index._values import (
     cited,
     earlier_messages,
     headed,
+    images_of,
     model_arguments,
     nodes_of,
     prompt_in,
@@ -132,6 +133,8 @@ class RootSpan:
         self._bodies: dict[str, str] = {}
         self._sightings: list[FoundNodes] = []
         self._retrievers: list[str] = []
+        self._image_nodes: dict[tuple[str, str | None], list[str]] = {}
+        self._images: set[str] = set()
         self._queries: list[object] = []
         self._states: list[object] = []
         self._workflow: Any = None
@@ -227,6 +230,7 @@ class RootSpan:
                     and (kept := self.tool_results.of(text))
                 ]
             self._messages = messages
+            self._images.update(image for each in messages for image in images_of(each))
         for _, text, _ in self.earlier:  # where a node stands there says nothing of this turn
             prompt = prompt.replace(text, "", 1)
         request = (span, prompt)
@@ -317,6 +321,8 @@ class RootSpan:
                     seen = Snapshot(seen.text, seen.id, seen.metadata, score)
             else:
                 seen = snapshot(node, score)
+                if "image_path" in getattr(node, "__dict__", ()):
+                    self._image_nodes[seen.text, seen.id] = images_of(node)
                 snapshots[id(node)] = (node, raw, seen)
                 if seen.text is not raw or seen.text.startswith("Source "):
                     body = body_of(node, seen.text)
@@ -416,6 +422,13 @@ class RootSpan:
         )
         if self._shows_none and self._from_hook is None and chosen.source == "dataflow":
             chosen = Context((), "retriever", [*chosen.documents, *chosen.unused])
+        if self._images:
+            left = [
+                seen
+                for seen in chosen.unused
+                if self._images.isdisjoint(self._image_nodes.get((seen.text, seen.id), ()))
+            ]
+            chosen = chosen._replace(unused=left)
         older = [seen for *_, nodes in self.earlier for seen in nodes if self._from_hook is None]
         if not bodies and not older:
             return chosen

@@ -196,6 +196,19 @@ def prompt_in(*values: object) -> str:
     return ""
 
 
+def images_of(value: object) -> list[str]:
+    """Return path, URL or base64 of the images of a message or of an image node."""
+    own = getattr(value, "__dict__", {})
+    images: list[str] = []
+    for block in own.get("blocks") or (own,):
+        fields = block if isinstance(block, dict) else getattr(block, "__dict__", {})
+        for name in ("image", "path", "url", "image_path", "image_url"):
+            if given := fields.get(name):
+                is_bytes = isinstance(given, bytes)
+                images.append(given.decode("ascii", "replace") if is_bytes else str(given))
+    return images
+
+
 def model_arguments(arguments: Mapping[str, Any]) -> Iterator[object]:
     """Yield the arguments of a model's method, without LlamaIndex's own wrappers."""
     for value in arguments.values():

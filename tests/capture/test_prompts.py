@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -131,3 +132,23 @@ class TestMany:
         places = reached([word] * 20_000, f"{word}{between}" * 20_000, question)
 
         assert len({place.start for place in places if place}) > 19_990
+
+
+FOLDED = [
+    'It says "ready" \u2013 then\npour.\tThe end is "near".',
+    'The lid has a "lock".\n  Turn it.',
+    'Die T\xfcr "\xf6ffnet" sich.\nGanz leise, f\xfcr alle.',
+    "He said: \"It's hot\"\nand it was, wasn't it?",
+]
+
+
+class TestYaml:
+    @pytest.mark.parametrize("width", [20, 40, 80])
+    @pytest.mark.parametrize("allow_unicode", [True, False])
+    def test_folded(self, width: int, allow_unicode: bool) -> None:
+        """A text that YAML quotes, escapes and folds is found; another one is not."""
+        texts = {name: text for name, text in zip("abcd", FOLDED, strict=True)}
+        rows = [{"text": text} for text in FOLDED[:3]]
+        prompt = yaml.safe_dump(rows, width=width, allow_unicode=allow_unicode)
+
+        assert found(prompt, texts=texts).upper() == "ABC"

@@ -381,3 +381,32 @@ class TestManyModels:
         assert captured.only.response is None
         assert sorted(map(str, captured.ids)) == ["a", "b", "c"]
         assert captured.how.documents_from == "prompt"
+
+
+class TestImages:
+    @pytest.mark.parametrize(
+        "block",
+        [
+            lambda seen: {
+                "type": "image_url",
+                "image_url": {"url": f"data:image/png;base64,{seen}"},
+            },
+            lambda seen: {"type": "image", "base64": seen, "mime_type": "image/png"},
+            lambda seen: {"type": "image", "source": {"type": "base64", "data": seen}},
+        ],
+    )
+    def test_that_was_shown(self, captured: Captured, block: Any) -> None:
+        """A document that is an image, and was shown as one, is not listed as left out."""
+        images = [
+            Document("iVBORw0KGgoAAAANSUhEUg", id="i"),
+            Document("R0lGODlhAQABAIAAAAA", id="j"),
+        ]
+
+        def prompt(found: list[Document]) -> Any:
+            text = f"{found[0].page_content} {QUESTION}"
+            return [HumanMessage([{"type": "text", "text": text}, block(found[1].page_content)])]
+
+        chain = Sections(found=[sections()[0], *images]) | RunnableLambda(prompt) | model()
+        chain.invoke(QUESTION, captured.config)
+
+        assert captured.found == (["a"], "prompt", ["j"])

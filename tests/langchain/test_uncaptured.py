@@ -184,6 +184,26 @@ class TestLooksLikeRag:
 
         assert (captured.handler.uncaptured, caplog.text) == (0, "")
 
+    @pytest.mark.parametrize("way", ["structured", "text", "bare"])
+    def test_graders_are_not(self, captured: Captured, way: str) -> None:
+        """A grader that the app calls by itself judges documents, and answers nobody."""
+        told = (
+            "You are a grader assessing relevance of a retrieved document to a user question. "
+            "Give a binary score 'yes' or 'no'.\n\nRetrieved document:\n\n{document}\n\n"
+            "User question: {question}"
+        )
+        given = {"document": joined(sections()), "question": QUESTION}
+        if way == "bare":
+            model("yes").invoke(told.format(**given), captured.config)
+        else:
+            end: Any = RunnableLambda(lambda m: {"binary_score": m.text})
+            end = end if way == "structured" else RunnableLambda(lambda m: m.text)
+            (ChatPromptTemplate.from_template(told) | model("yes") | end).invoke(
+                given, captured.config
+            )
+
+        assert (captured.calls, captured.handler.uncaptured) == ([], 0)
+
     def test_what_is_captured_otherwise_is_not(self, captured: Captured) -> None:
         """Neither is the retriever of an `EvaluatedRetriever` or of a `capture_call` block."""
         calls: list[RagCall] = []

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from llama_index.core.base.response.schema import PydanticResponse, Response
 from llama_index.core.indices.query.query_transform import HyDEQueryTransform
+from llama_index.core.llms import ChatMessage, ImageBlock, TextBlock
 from llama_index.core.llms.mock import MockLLM
 from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.postprocessor import MetadataReplacementPostProcessor
@@ -24,6 +25,7 @@ from llama_index.core.question_gen.types import BaseQuestionGenerator, SubQuesti
 from llama_index.core.response_synthesizers.no_text import NoText
 from llama_index.core.retrievers import QueryFusionRetriever, RecursiveRetriever
 from llama_index.core.schema import (
+    ImageNode,
     IndexNode,
     NodeRelationship,
     NodeWithScore,
@@ -36,7 +38,7 @@ from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.tools import QueryEngineTool
 from pydantic import BaseModel
 
-from .apps import Chooses, Own
+from .apps import Chooses, Own, ToolCaller
 from .conftest import ANSWER, QUESTION, Captured, Model, Sections, engine, nodes, synthesizer
 
 
@@ -333,3 +335,20 @@ class TestModes:
         engine(Sections([long, nodes()[1]])).query(QUESTION)
 
         assert captured.found == (["long", "b"], "dataflow", [])
+
+
+class TestImages:
+    def test_that_was_shown(self, captured: Captured) -> None:
+        """An image node that the model got as an image is not listed as left out."""
+        images = [ImageNode(id_=name, image_url=f"http://x/{name}.png") for name in "ij"]
+        found = Sections([*nodes()[:1], *images])
+
+        def answer(question: str) -> str:
+            text, *_ = found.retrieve(question)
+            blocks = [TextBlock(text=text.text), ImageBlock(url=images[0].image_url)]
+            message = ChatMessage(role="user", blocks=blocks)
+            return str(ToolCaller(script=[ANSWER]).chat([message]).message.content)
+
+        Own(answer=answer).query(QUESTION)
+
+        assert captured.found == (["a"], "prompt", ["j"])
