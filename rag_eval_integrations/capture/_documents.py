@@ -101,6 +101,7 @@ _NO_DOCUMENTS = re.compile(
     "|answer|response",
     re.IGNORECASE,
 )
+_DOCUMENTS = re.compile("doc|context|passage|chunk|snippet|retriev|evidence", re.IGNORECASE)
 
 Exchange = Sequence[tuple[str, str]]
 """What models were shown and what they wrote, in order."""
@@ -115,6 +116,8 @@ def shown_lists(
     depth: int = 0,
 ) -> Iterator[list[Snapshot]]:
     """Yield the lists of documents in a state or a result of which a model was shown one at least.
+
+    Where no model was seen, those under a name such as `retrieved_docs`.
 
     Args:
         value: the state, or a part of it.
@@ -134,7 +137,8 @@ def shown_lists(
             if seen.text.strip() not in others
             and not any([seen.text in other or other in seen.text for other in known])
         ]
-        if any(_is_shown(seen.text.strip(), exchange) for seen in documents):
+        shown = any(_is_shown(seen.text.strip(), exchange) for seen in documents)
+        if shown or (documents and not exchange and _DOCUMENTS.search(name)):
             yield documents
     elif depth < _MAX_DEPTH:
         for key, part in fields_of(value).items():

@@ -386,20 +386,30 @@ class RootRun:
         return tuple(taken)
 
     def read_states(self) -> None:
-        """Take lists of texts and plain objects of which a model was shown one as documents."""
+        """Take lists of texts and plain objects of which a model was shown one as documents.
+
+        A part of an earlier one's text, such as an excerpt for the user, is no document.
+        """
         if not self.states:
             return
         exchange = [("\n".join(each.prompt), each.written() or "") for each in self.asked]
         others = {self.question, *(turn.content for turn in self.history)}
         known = [seen.text for seen in self.candidates.values()]
-        for run, value in self.states:
-            for documents in shown_lists(as_json(value), exchange, others, known):
-                for seen in documents:
-                    self.candidates.setdefault(self._key(seen), seen)
+        whole: dict[str, Snapshot] = {}
+        for run, value in self.states if exchange or self.question else ():
+            for listed in shown_lists(as_json(value), exchange, others, known):
+                parts = [
+                    seen
+                    for seen in listed
+                    if seen.text in whole or not any(seen.text in text for text in whole)
+                ]
+                documents = tuple([whole.setdefault(seen.text, seen) for seen in parts])
                 if run is None:
-                    self.given = self.given or tuple(documents)
-                else:
-                    self.sightings.append(Sighting(run, tuple(documents), retrieved=False))
+                    self.given = self.given or documents
+                elif documents:
+                    self.sightings.append(Sighting(run, documents, retrieved=False))
+        for seen in whole.values():
+            self.candidates.setdefault(self._key(seen), seen)
         self.states.clear()
 
     def read_earlier(self) -> None:

@@ -401,7 +401,7 @@ class RootSpan:
     def _in_states(self, sightings: Sequence[FoundNodes]) -> list[FoundNodes]:
         """Find lists of texts and plain objects of which a model was shown one at least."""
         exchange = [*zip_longest([text for _, text in self._prompts], self._written, fillvalue="")]
-        if not exchange:
+        if not exchange and not question_of(self._arguments):
             return []
         known = [seen.text for each in sightings for seen in each.nodes]
         states = [self._arguments.get("start_event"), *self._states, state_of(self._workflow)]

@@ -89,6 +89,24 @@ class TestStates:
         about = {"content": {"page": 1}, "search result": {"title": "t", "url": "u1"}}
         assert second.metadata == about.get(form, {})
 
+    def test_model_that_nobody_sees(self, captured: Captured) -> None:
+        """Where the app asks a model of its own, a list under such a name is what was passed on."""
+        made = [PLAIN["passage"](text, n) for n, text in enumerate(TEXTS)]
+
+        def write(state: Plain) -> Plain:
+            cut = [
+                {"source_id": each["source_id"], "passage": each["passage"][:20]} for each in made
+            ]
+            return {"generation": ANSWER, "result": cut}
+
+        app(lambda state: {"retrieved_docs": made}, write).invoke(
+            {"question": QUESTION}, captured.config
+        )
+        app(lambda state: {"retrieved_docs": made}, write).invoke({}, captured.config)
+
+        assert captured.exchange == (QUESTION, ANSWER)
+        assert captured.found == (["s0", "s1", "s2"], "dataflow", [])
+
     def test_given_to_the_graph(self, captured: Captured) -> None:
         """So it is where the app gives them to its graph or chain."""
         prompt = ChatPromptTemplate.from_template("{context}\n{question}")
