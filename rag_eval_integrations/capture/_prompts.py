@@ -58,9 +58,7 @@ def reached(
     asked = tuple(map(_normal, others))
     places = _find(normal, shown, asked, accept_heads=True)
     many = len(_ESCAPES) * places.count(None)
-    searched = [_Prompt(prompt, many)]
-    if (unfolded := _unfolded(prompt)) != prompt:
-        searched.append(_Prompt(unfolded, many))
+    searched = [_Prompt(each, many) for each in dict.fromkeys((prompt, _unfolded(prompt)))]
     known: dict[str, int | None] = {}
     for i, text in enumerate(texts):
         if places[i] is None:
@@ -350,8 +348,6 @@ _HEX = re.compile(r"\\[xu]([0-9A-F]{2,4})")
 
 def _unfolded(prompt: str) -> str:
     """Return a prompt in which YAML's quoted texts are in one line and written as JSON's."""
-    if "\\" not in prompt:
-        return prompt
     return _HEX.sub(lambda code: f"\\u{code[1].lower():0>4}", _FOLD.sub("", prompt))
 
 
