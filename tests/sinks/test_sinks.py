@@ -91,9 +91,17 @@ def test_a_row_cut_short_is_taken_back(path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_missing_folder_raises(tmp_path: Path) -> None:
-    """For the background evaluator to count and log; no folder is made."""
+    """At once; one that goes later raises for the background evaluator to count and log."""
+    folder = tmp_path / "folder"
+    with pytest.raises(ConfigurationError, match="is in a folder that does not exist"):
+        JsonlSink(folder / "evals.jsonl")
+
+    folder.mkdir()
+    sink = JsonlSink(folder / "evals.jsonl")
+    folder.rmdir()
     with pytest.raises(FileNotFoundError):
-        JsonlSink(tmp_path / "none" / "evals.jsonl").write([made()])
+        sink.write([made()])
+    assert not folder.exists()
 
 
 def test_the_file_is_private_and_links_are_followed(tmp_path: Path) -> None:
