@@ -26,7 +26,7 @@ KEYS = (
 )
 """Keys under which documents stand in an app's inputs and outputs."""
 _TEXTS = ("text", "page_content", "content", "passage", "chunk", "snippet", "body")
-_NAMES = ("id", "node_id", "id_", "doc_id", "document_id", "chunk_id", "source_id")
+_NAMES = ("id", "node_id", "id_", "chunk_id", "doc_id", "document_id", "source_id", "_id")
 _SCORES = ("score", "relevance_score", "rerank_score", "similarity")
 _ABOUT = ("title", "source", "url", "page")  # what stands beside the text instead of `metadata`
 

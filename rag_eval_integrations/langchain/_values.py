@@ -212,6 +212,9 @@ def generated_text(result: object) -> str | None:
 
 
 _QUESTION_KEYS = ("question", "query", "input", "user_input", "user_query", "user_question")
+_QUESTION = re.compile(
+    "^((user|customer|original|initial|current)_)?(question|query|message|request|prompt)$", re.I
+)
 _ANSWER_KEYS = ("answer", "result", "response", "output", "output_text", "text", "generation")
 _NOT_FINAL = re.compile("context|doc|source|prompt|input", re.IGNORECASE)
 _HISTORY_KEYS = ("chat_history", "history", "chat_messages", "previous_messages")
@@ -231,7 +234,7 @@ def question_of(inputs: object, depth: int = 0) -> str:
 
     The inputs may be a string, a message, a list whose last human message is the question, an
     object with one of the usual keys or attributes, or a graph's `Command` with an update of the
-    state.
+    state. A key such as `original_query` goes before messages that end with an answer.
     """
     if isinstance(inputs, str):
         return plain(inputs)
@@ -251,7 +254,20 @@ def question_of(inputs: object, depth: int = 0) -> str:
     messages = _field(inputs, "messages")
     if isinstance(messages, LISTS) and messages and isinstance(messages[-1], str):
         return plain(messages[-1])  # LangChain reads a bare string among messages as the user's
-    return question_of(messages, depth + 1)
+    asked = question_of(messages, depth + 1)
+    return asked if asked and not _answered(messages) else _named_question(inputs) or asked
+
+
+def _named_question(inputs: object) -> str:
+    """Return the first text whose key names what the user asks; empty when there is none."""
+    named = (value for name, value in fields_of(inputs).items() if _QUESTION.search(str(name)))
+    return next((plain(value) for value in named if isinstance(value, str) and value), "")
+
+
+def _answered(messages: object) -> bool:
+    """Return whether the last message is an answer: what is asked now stands elsewhere."""
+    last = message_of(messages[-1]) if isinstance(messages, LISTS) and messages else None
+    return last is not None and last.role in AI
 
 
 def question_in_state(state: object, depth: int = 0) -> str:
@@ -273,7 +289,11 @@ def history_of(inputs: object) -> tuple[Turn, ...]:
     if turns := named_history(inputs):
         return turns
     messages = _field(inputs, "messages")
-    return turns_before_last_question(messages) if isinstance(messages, LISTS) else ()
+    if not isinstance(messages, LISTS):
+        return ()
+    if _answered(messages) and question_of(inputs) != question_of(messages):
+        return turns_of(messages)
+    return turns_before_last_question(messages)
 
 
 def named_history(inputs: object) -> tuple[Turn, ...]:

@@ -84,6 +84,11 @@ class TestShapes:
         [
             Ask(question=QUESTION),
             {"user_query": QUESTION},
+            {"user_message": QUESTION},
+            {"current_query": "", "original_query": QUESTION, "search_query": "kettle"},
+            {"messages": [("human", "Hi"), ("ai", "Hello")], "original_query": QUESTION},
+            {"messages": [("human", QUESTION)], "current_query": "Hi"},
+            {"messages": [("human", QUESTION), ("ai", "Let me see.")]},
             {"question": HumanMessage([{"type": "text", "text": QUESTION}])},
             {"input": HumanMessage(QUESTION)},
             {"query": {"question": QUESTION}},
@@ -111,8 +116,13 @@ class TestShapes:
                 [("user", "Hi"), ("assistant", "Hello")],
             ),
             ({"question": QUESTION, "chat_history": "Human: hi"}, []),
+            (
+                {"messages": [("human", "Hi"), ("ai", "Hello")], "original_query": QUESTION},
+                [("user", "Hi"), ("assistant", "Hello")],
+            ),
+            ({"messages": [("human", QUESTION), ("ai", "Hello")], "question": QUESTION}, []),
         ],
-        ids=["messages", "pairs", "a text"],
+        ids=["messages", "pairs", "a text", "messages before", "messages with it"],
     )
     def test_earlier_turns(self, captured: Captured, given: Any, turns: Any) -> None:
         """What was said before the question, without empty texts and roles that are unknown."""

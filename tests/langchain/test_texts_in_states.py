@@ -28,6 +28,12 @@ class Hit:
 PLAIN: dict[str, Any] = {
     "texts": lambda text, n: text,
     "content": lambda text, n: {"content": text, "metadata": {"page": n}, "score": n / 4},
+    "part": lambda text, n: {
+        "document_id": "d",
+        "chunk_id": f"s{n}",
+        "chunk": text,
+        "score": n / 4,
+    },
     "passage": lambda text, n: {"source_id": f"s{n}", "passage": text, "similarity": n / 4},
     "objects": lambda text, n: SimpleNamespace(text=text, id=f"s{n}", score=n / 4),
     "dataclass": lambda text, n: Hit(text, f"s{n}", n / 4),
@@ -54,7 +60,9 @@ def text_of(item: Any) -> str:
     if isinstance(item, tuple):
         return str(item[0])
     fields = item if isinstance(item, dict) else vars(item)
-    return next(str(fields[name]) for name in ("text", "content", "passage") if name in fields)
+    return next(
+        str(fields[name]) for name in ("text", "content", "chunk", "passage") if name in fields
+    )
 
 
 def app(find: Any, write: Any = None, **options: Any) -> Any:
@@ -84,7 +92,7 @@ class TestStates:
         assert [document.text for document in how.not_in_prompt] == TEXTS[2:]
         assert how.documents_from == "prompt"
         second = call.documents[1]
-        assert second.id == ("s1" if form in ("passage", "objects", "dataclass") else None)
+        assert second.id == ("s1" if form in ("part", "passage", "objects", "dataclass") else None)
         assert second.score == (None if form in ("texts", "search result") else 0.25)
         about = {"content": {"page": 1}, "search result": {"title": "t", "url": "u1"}}
         assert second.metadata == about.get(form, {})
