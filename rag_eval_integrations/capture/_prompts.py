@@ -380,6 +380,7 @@ def _escaped(text: str, prompt: _Prompt, others: Sequence[str]) -> int | None:
 _HEADER_LINES = 3
 _HEADER_CHARACTERS = 300
 _TELLING_VALUE = 4  # characters from which a value tells by itself where a text comes from
+_AHEAD = re.compile(r"\n[^\w\n]*\n|\n[^\n]*\Z")  # from here on nothing is of the text before
 _BETWEEN = " \t:=\"'([#*|>"  # a name and its value
 
 Mark = tuple[str, str]
@@ -451,7 +452,7 @@ def _header(space: str, own: Sequence[Mark], other: Sequence[Mark]) -> str | Non
     if not any([value in whole for _, value in own]):  # the usual case
         return None
     lines = [line for line in space.splitlines() if line.strip()][-_HEADER_LINES:]
-    footer = space.partition("\n\n")[0].splitlines()
+    footer = _AHEAD.split(space, maxsplit=1)[0].splitlines()
     for n, line in enumerate(lines):
         low = line.lower()
         says = sum(_says(low, *mark) for mark in own)

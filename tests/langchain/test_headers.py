@@ -24,7 +24,9 @@ def pages() -> list[Document]:
     ]
 
 
-def headers(captured: Captured, template: str, prompt: Any = PLAIN) -> list[str | None]:
+def headers(
+    captured: Captured, template: str, prompt: Any = PLAIN, between: str = "\n\n"
+) -> list[str | None]:
     """The headers of two pages that a chain shows its model in a form of its own."""
 
     def show(found: list[Document]) -> str:
@@ -32,7 +34,7 @@ def headers(captured: Captured, template: str, prompt: Any = PLAIN) -> list[str 
             template.format(text=each.page_content, all=each.metadata, **each.metadata)
             for each in found
         ]
-        return "\n\n".join(filled)
+        return between.join(filled)
 
     context = Sections(found=pages()) | RunnableLambda(show)
     inputs: Any = {"context": context, "q": RunnablePassthrough()}
@@ -103,6 +105,23 @@ def test_a_number_or_short_value_has_its_name(captured: Captured, template: str)
 def test_is_nothing_else(captured: Captured, template: str) -> None:
     """Numbers alone, what is further away, and what stands behind the text before are no header."""
     assert headers(captured, template) == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("template", "between", "header"),
+    [
+        ("[{source}] {text}", "\n", "[docs/kettle.pdf]"),
+        ("[{source}] {text}", "\n---\n", "[docs/kettle.pdf]"),
+        ("Source: {source}\n{text}", "\n* * *\n", "Source: docs/kettle.pdf"),
+        ("{text} [{source}]", "\n", None),
+        ("{text}\nSource: {source}", "\n---\n", None),
+    ],
+)
+def test_neighbours_of_one_source(
+    captured: Captured, template: str, between: str, header: str | None
+) -> None:
+    """A line behind a separator, or the text's own line, says nothing of the text before."""
+    assert headers(captured, template, between=between) == [header, header]
 
 
 @pytest.mark.parametrize(
