@@ -28,7 +28,7 @@ KEYS = (
 _TEXTS = ("text", "page_content", "content", "passage", "chunk", "snippet", "body")
 _NAMES = ("id", "node_id", "id_", "chunk_id", "doc_id", "document_id", "source_id", "_id")
 _SCORES = ("score", "relevance_score", "rerank_score", "similarity")
-_ABOUT = ("title", "source", "url", "page")  # what stands beside the text instead of `metadata`
+_ABOUT = ("title", "document_title", "source", "url", "page")  # what stands beside the text
 
 
 def documents_seen(
@@ -76,10 +76,10 @@ def document_seen(item: Any, score: object = None) -> Snapshot:
         raise UnusableError(f"{type(item).__name__} is not a document: it has no text")
     name = next((name for name in map(get, _NAMES) if name is not None), None)
     header, metadata = get("header"), get("metadata")
-    if metadata is None and is_dict:
-        metadata = {key: item[key] for key in _ABOUT if key in item}
-    elif metadata is not None and not isinstance(metadata, Mapping):
+    if metadata is not None and not isinstance(metadata, Mapping):
         metadata = {"metadata": json_value(metadata)}
+    about = {key: about for key in _ABOUT if (about := get(key)) is not None}
+    metadata = {**about, **(metadata or {})}
     scores = [score, *map(get, _SCORES), *map((metadata or {}).get, _SCORES[:2])]
     return Snapshot(
         text(body),

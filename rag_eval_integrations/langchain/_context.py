@@ -236,7 +236,7 @@ def _from_the_state(call: RootRun, sightings: Sequence[Sighting]) -> set[str]:
     """
     steps = [sighting for sighting in sightings if sighting.run.parent is not None]
     fresh = [s.documents for s in steps if s.retrieved] or [
-        s.documents for s in steps if not s.carried
+        s.documents for s in steps if not s.state
     ]
     return call.carried - {seen.text for seen in chain(call.given, *fresh)}
 

@@ -97,6 +97,8 @@ class Sighting(NamedTuple):
     """Whether a graph's state held them before anything was retrieved in this call."""
     alone: bool = False
     """Whether they are single documents and not a list."""
+    state: bool = False
+    """Whether they stand in the state that a graph passes to its node."""
 
 
 class RetrieverStart(NamedTuple):
@@ -199,7 +201,7 @@ class RootRun:
         self.sightings: list[Sighting] = []
         self.images: list[str] = []
         """URLs or base64 of the images that models were shown."""
-        self.states: list[tuple[Run | None, object]] = []
+        self.states: list[tuple[Run | None, object, bool]] = []
         """Inputs, outputs and results of tools in which no documents were seen."""
         self.retrievals: list[RetrieverStart] = []
         self.asked: list[ModelRequest] = []
@@ -254,7 +256,7 @@ class RootRun:
                 documents or single_documents(inputs) if self.question else documents
             )
             if not self.given:
-                self.states.append((None, inputs))
+                self.states.append((None, inputs, False))
 
     def started(self, run: Run, inputs: object, name: object) -> None:
         """Record the start of a run below the root, or of a root that is not a chain.
@@ -312,13 +314,12 @@ class RootRun:
             carried = not before or (bool(texts) and texts <= self.carried)
             self.carried |= texts if carried else set()
         if documents or run.kind == "retriever":
-            self.sightings.append(Sighting(run, documents, run.kind == "retriever", carried))
+            is_found = run.kind == "retriever"
+            self.sightings.append(Sighting(run, documents, is_found, carried, state=state))
         elif (single := self.take(single_documents(value))) and not is_document(value):
-            self.sightings.append(
-                Sighting(run, single, retrieved=False, carried=carried, alone=True)
-            )
+            self.sightings.append(Sighting(run, single, False, carried, alone=True, state=state))
         elif len(self.states) < _MAX_STATES:
-            self.states.append((run, value))
+            self.states.append((run, value, state and not self.resumed))
 
     def ended(self, run: Run, outputs: object, inputs: object, error: BaseException | None) -> None:
         """Record the end of a run; for a stream, the end carries the true inputs.
@@ -348,7 +349,7 @@ class RootRun:
             if run.kind == "tool":
                 self.passed(run, getattr(outputs, "artifact", None))
                 content = getattr(outputs, "content", outputs)
-                self.states.append((run, content))
+                self.states.append((run, content, False))
                 text = content_text(content)
                 if self.takes_text is not None and self.takes_text(run.name):
                     self._take_text(run, text)
@@ -396,18 +397,26 @@ class RootRun:
         others = {self.question, *(turn.content for turn in self.history)}
         known = [seen.text for seen in self.candidates.values()]
         whole: dict[str, Snapshot] = {}
-        for run, value in self.states if exchange or self.question else ():
+        passed: set[str] = set()
+        for run, value, state in self.states if exchange or self.question else ():
             for listed in shown_lists(as_json(value), exchange, others, known):
                 parts = [
                     seen
                     for seen in listed
                     if seen.text in whole or not any(seen.text in text for text in whole)
                 ]
+                texts = {seen.text for seen in parts}
+                carried = state and not self.given
+                carried = carried and (passed.isdisjoint(texts) or texts <= self.carried)
+                if not carried:  # this turn's copies instead of those that the state kept
+                    again = [seen for seen in parts if seen.text in self.carried - passed]
+                    whole.update({seen.text: seen for seen in again})
+                (self.carried if carried else passed).update(texts)
                 documents = tuple([whole.setdefault(seen.text, seen) for seen in parts])
                 if run is None:
                     self.given = self.given or documents
                 elif documents:
-                    self.sightings.append(Sighting(run, documents, retrieved=False))
+                    self.sightings.append(Sighting(run, documents, False, carried, state=state))
         for seen in whole.values():
             self.candidates.setdefault(self._key(seen), seen)
         self.states.clear()

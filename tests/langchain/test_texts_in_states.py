@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import operator
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, TypedDict
+from typing import Annotated, Any, TypedDict
 
 import pytest
 from langchain_core.prompts import ChatPromptTemplate
@@ -13,7 +14,7 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from .apps import QUESTION, agent, asked, calls_tool, graph, scripted
-from .conftest import ANSWER, Captured, Sections, model, run, sections
+from .conftest import ANSWER, Captured, Sections, capture_of, model, run, sections
 
 TEXTS = [document.page_content.replace("\n ", "") for document in sections()]
 
@@ -33,6 +34,8 @@ PLAIN: dict[str, Any] = {
         "chunk_id": f"s{n}",
         "chunk": text,
         "score": n / 4,
+        "document_title": "Manual",
+        "metadata": {"page": n},
     },
     "passage": lambda text, n: {"source_id": f"s{n}", "passage": text, "similarity": n / 4},
     "objects": lambda text, n: SimpleNamespace(text=text, id=f"s{n}", score=n / 4),
@@ -94,7 +97,11 @@ class TestStates:
         second = call.documents[1]
         assert second.id == ("s1" if form in ("part", "passage", "objects", "dataclass") else None)
         assert second.score == (None if form in ("texts", "search result") else 0.25)
-        about = {"content": {"page": 1}, "search result": {"title": "t", "url": "u1"}}
+        about = {
+            "content": {"page": 1},
+            "part": {"document_title": "Manual", "page": 1},
+            "search result": {"title": "t", "url": "u1"},
+        }
         assert second.metadata == about.get(form, {})
 
     def test_model_that_nobody_sees(self, captured: Captured) -> None:
@@ -211,3 +218,35 @@ class TestTools:
 
         assert [document.text for document in captured.calls[0].documents] == TEXTS[:2]
         assert captured.calls[1].documents[0].text == TEXTS[2]
+
+
+def test_of_earlier_turns(captured: Captured) -> None:
+    """What the state keeps from an earlier turn is that turn's, shown again or not."""
+
+    class Kept(TypedDict, total=False):
+        question: str
+        citations: list[dict[str, str]]
+        chunks: Annotated[list[dict[str, str]], operator.add]
+        generation: str
+
+    parts = [{"chunk_id": f"s{n}", "content": text} for n, text in enumerate(TEXTS)]
+
+    def find(state: Kept) -> Kept:
+        return {"chunks": parts[2:] if state.get("chunks") else parts[:1]}
+
+    def write(state: Kept) -> Kept:
+        shown = "\n".join(part["content"] for part in state["chunks"])
+        answer = model().invoke(f"{shown}\n\n{state['question']}").text
+        return {"generation": answer, "citations": [{**state["chunks"][-1], "title": "Cited"}]}
+
+    built = graph(Kept, InMemorySaver(), find=find, write=write)
+    config: Any = {**captured.config, "configurable": {"thread_id": "1"}}
+    for question in (QUESTION, "And the lid?", "And again?"):
+        built.invoke({"question": question}, config)
+
+    first, *later = captured.calls
+    assert [document.id for document in first.documents] == ["s0"]
+    for call in later:
+        found = [(document.id, document.metadata) for document in call.documents]
+        assert (found, call.earlier) == ([("s2", {}), ("s0", {})], (1,))
+        assert capture_of(call).not_in_prompt == ()
