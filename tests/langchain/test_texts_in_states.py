@@ -40,7 +40,7 @@ PLAIN: dict[str, Any] = {
     "passage": lambda text, n: {"source_id": f"s{n}", "passage": text, "similarity": n / 4},
     "objects": lambda text, n: SimpleNamespace(text=text, id=f"s{n}", score=n / 4),
     "dataclass": lambda text, n: Hit(text, f"s{n}", n / 4),
-    "search result": lambda text, n: {"url": f"u{n}", "title": "t", "content": text},
+    "search result": lambda text, n: {"url": f"u{n}", "filename": "t", "content": text},
     "pair": lambda text, n: (text, n / 4),
 }
 
@@ -100,7 +100,7 @@ class TestStates:
         about = {
             "content": {"page": 1},
             "part": {"document_title": "Manual", "page": 1},
-            "search result": {"title": "t", "url": "u1"},
+            "search result": {"filename": "t", "url": "u1"},
         }
         assert second.metadata == about.get(form, {})
 
