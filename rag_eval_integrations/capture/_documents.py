@@ -28,7 +28,14 @@ KEYS = (
 _TEXTS = ("text", "page_content", "content", "passage", "chunk", "snippet", "body")
 _NAMES = ("id", "node_id", "id_", "chunk_id", "doc_id", "document_id", "source_id", "_id")
 _SCORES = ("score", "relevance_score", "rerank_score", "similarity")
-_ABOUT = ("title", "document_title", "source", "filename", "url", "page")  # what stands beside the text
+_ABOUT = (
+    "title",
+    "document_title",
+    "source",
+    "filename",
+    "url",
+    "page",
+)  # what stands beside the text
 
 
 def documents_seen(

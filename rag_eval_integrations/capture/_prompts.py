@@ -454,12 +454,21 @@ def _header(space: str, own: Sequence[Mark], other: Sequence[Mark]) -> str | Non
     lines = [line for line in space.splitlines() if line.strip()][-_HEADER_LINES:]
     footer = _AHEAD.split(space, maxsplit=1)[0].splitlines()
     for n, line in enumerate(lines):
-        low = line.lower()
+        entry = _entry(line, own)
+        low = entry.lower()
         says = sum(_says(low, *mark) for mark in own)
         theirs = sum(_says(low, *mark) for mark in other)
-        if says and says + (line not in footer) > theirs:
-            return "\n".join(lines[n:]).strip()
+        if says and says + (entry not in footer) > theirs:
+            return "\n".join([entry, *lines[n + 1 :]]).strip()
     return None
+
+
+def _entry(line: str, own: Sequence[Mark]) -> str:
+    """Return a line from the JSON object or dict on in which a text's metadata stands."""
+    low = line.lower()
+    found = [low.find(value) for _, value in own if len(value) >= _TELLING_VALUE]
+    begin = line.rfind("{", 0, min([place for place in found if place >= 0], default=0))
+    return line[begin:] if begin > 0 and ('"' in line[:begin] or "'" in line[:begin]) else line
 
 
 def _says(line: str, name: str, value: str) -> bool:

@@ -113,6 +113,12 @@ def test_is_nothing_else(captured: Captured, template: str) -> None:
         ("[{source}] {text}", "\n", "[docs/kettle.pdf]"),
         ("[{source}] {text}", "\n---\n", "[docs/kettle.pdf]"),
         ("Source: {source}\n{text}", "\n* * *\n", "Source: docs/kettle.pdf"),
+        (
+            '{{"url": "{source}", "text": "{text}", "score": 0.5}}',
+            ", ",
+            '{"url": "docs/kettle.pdf", "text": "',
+        ),
+        ("D(id='x', metadata={all}, text='{text}')", ", ", "{all}, text='"),
         ("{text} [{source}]", "\n", None),
         ("{text}\nSource: {source}", "\n---\n", None),
     ],
@@ -120,8 +126,10 @@ def test_is_nothing_else(captured: Captured, template: str) -> None:
 def test_neighbours_of_one_source(
     captured: Captured, template: str, between: str, header: str | None
 ) -> None:
-    """A line behind a separator, or the text's own line, says nothing of the text before."""
-    assert headers(captured, template, between=between) == [header, header]
+    """A line behind a separator, the text's own line or entry says nothing of the text before."""
+    expected = [header and header.replace("{all}", str(page.metadata)) for page in pages()]
+
+    assert headers(captured, template, between=between) == expected
 
 
 @pytest.mark.parametrize(
