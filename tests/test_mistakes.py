@@ -81,7 +81,7 @@ MISTAKES = {
     'Evaluations.load("none.jsonl")': "none.jsonl: no such file or directory",
     'Evaluations([evaluation]).report("x.xlsx")': ".xlsx",
     "Spool(3)": "`folder` = 3",
-    'JsonlSink("none/e.jsonl")': "`path` = 'none/e.jsonl': is in a folder that does not exist",
+    "JsonlSink(3)": "`path` = 3",
     'Store("postgres://a@b/c")': "use a path, sqlite:///PATH or postgresql://USER@HOST/NAME",
     'Store("host=db dbname=x")': "is libpq's form; use postgresql://USER@HOST/NAME",
     # Apps

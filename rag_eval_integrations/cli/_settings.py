@@ -53,7 +53,7 @@ def read_settings() -> Settings:
     folders = list(_folders(Path.cwd()))
     for folder in folders:
         own, project = folder / FILE, _table(folder / "pyproject.toml")
-        if own.is_file():
+        if os.path.isfile(own):  # False also in a folder that may not be read
             if project is not None:
                 why = f"{own} and [tool.rag-eval] in {folder / 'pyproject.toml'}: keep one of them"
                 raise ConfigurationError("settings", str(own), why, missing=True)
@@ -68,13 +68,13 @@ def read_settings() -> Settings:
 def _folders(working: Path) -> Iterator[Path]:
     """Yield the folders in which settings may be, the nearest first."""
     above = (working, *working.parents)
-    roots = [number for number, folder in enumerate(above) if (folder / ".git").exists()]
+    roots = [number for number, folder in enumerate(above) if os.path.exists(folder / ".git")]
     yield from above[: roots[0] + 1 if roots else 1]
 
 
 def _table(file: Path) -> dict[str, Any] | None:
     """Return `[tool.rag-eval]` of a `pyproject.toml`; None without one."""
-    tools = _toml(file).get("tool") if file.is_file() else None
+    tools = _toml(file).get("tool") if os.path.isfile(file) else None
     table = tools.get("rag-eval") if isinstance(tools, dict) else None
     return table if isinstance(table, dict) else None
 

@@ -179,15 +179,12 @@ class JsonlSink:
         path: the file; made by the first batch. Its folder has to be there.
 
     Raises:
-        ConfigurationError: `path` is not a path, or in no folder, or there is something else than
-            a regular file, or a file that holds something else than evaluations of this version's
-            format.
+        ConfigurationError: `path` is no path, or there is something else than a regular file, or a
+            file that holds something else than evaluations of this version's format.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = _target.path_from(path).absolute()  # the app may change its folder later
-        if not self.path.parent.is_dir():
-            raise ConfigurationError("path", str(path), "is in a folder that does not exist")
         if self.path.exists():
             with _target.resolved(self.path).open("rb") as stream:
                 self._check(stream.read(_HEAD))
