@@ -276,4 +276,11 @@ def unused(
         and not any(
             same_text(document, [seen, _without_metadata(seen, bodies)]) for document in made
         )
+        and not _is_inside(_without_metadata(seen, bodies).text, documents, bodies)
     ]
+
+
+def _is_inside(text: str, documents: Sequence[Snapshot], bodies: Mapping[str, str]) -> bool:
+    """Return whether a longer document holds a text: an app may join what it retrieved."""
+    longer = [_without_metadata(seen, bodies).text for seen in documents]
+    return bool(text) and any(text in other and text != other for other in longer)

@@ -12,7 +12,7 @@ from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
 from llama_index_instrumentation import get_dispatcher
 
 from .apps import Chooses, Own
-from .conftest import ANSWER, QUESTION, Captured, Model, Sections, engine, synthesizer
+from .conftest import ANSWER, QUESTION, Captured, Model, Sections, engine, nodes, synthesizer
 
 
 def texts() -> list[str]:
@@ -51,6 +51,21 @@ def test_a_node_put_together_uses_all_its_parts(captured: Captured) -> None:
     engine(Sections(), postprocessors=[Chooses(choose=join)]).query(QUESTION)
 
     assert captured.found == (["all"], "prompt", [])
+
+
+def test_joined_into_a_new_index(captured: Captured) -> None:
+    """What an app retrieves, joins and indexes anew was shown, also where nodes have metadata."""
+
+    def answer(question: str) -> Any:
+        page = TextNode(id_="p", text="The switch is blue.", metadata={"page": 4})
+        retrieved = Sections([page, *nodes()[1:2]]).retrieve(question)
+        joined = "\n".join([each.text for each in retrieved])
+        found = Sections([TextNode(id_="joined", text=joined)])
+        return engine(found).query(question)
+
+    Own(answer=answer).query(QUESTION)
+
+    assert captured.found == (["joined"], "prompt", [])
 
 
 class TestOwnPrompts:
