@@ -129,7 +129,7 @@ class RootSpan:
         self._arguments = arguments
         self._earlier = earlier_messages(arguments, instance) if method in CHATS else []
         self._tags = _user_tags(arguments, tags)
-        self._snapshots: dict[int, tuple[object, object, Snapshot]] = {}
+        self._snapshots: dict[int, tuple[object, object, object, Snapshot]] = {}
         self._bodies: dict[str, str] = {}
         self._sightings: list[FoundNodes] = []
         self._retrievers: list[str] = []
@@ -307,23 +307,23 @@ class RootSpan:
             yield from (prompt for _, prompt in self._prompts)
 
     def _take(self, value: object) -> tuple[Snapshot, ...]:
-        """Make snapshots of the nodes of a value; anew where text or score has changed."""
+        """Make snapshots of the nodes of a value; anew where they have changed."""
         taken = []
         snapshots = self._snapshots
         for node, score in nodes_of(value):
-            # The same nodes pass through many spans, and some postprocessors change their text.
+            # The same nodes pass through many spans, and some postprocessors change them.
             # A reference to the node keeps its id() from being reused.
-            raw = getattr(node, "text", None)
+            raw, metadata = getattr(node, "text", None), getattr(node, "metadata", None)
             known = snapshots.get(id(node))
-            if known is not None and known[1] is raw:
-                seen = known[2]
+            if known is not None and known[1] is raw and known[2] == metadata:
+                seen = known[3]
                 if seen.score != score:
                     seen = Snapshot(seen.text, seen.id, seen.metadata, score)
             else:
                 seen = snapshot(node, score)
                 if "image_path" in getattr(node, "__dict__", ()):
                     self._image_nodes[seen.text, seen.id] = images_of(node)
-                snapshots[id(node)] = (node, raw, seen)
+                snapshots[id(node)] = (node, raw, dict(metadata) if metadata else metadata, seen)
                 if seen.text is not raw or seen.text.startswith("Source "):
                     body = body_of(node, seen.text)
                     if body is not None:

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 from llama_index.core import SimpleDirectoryReader, VectorStoreIndex
-from llama_index.core.schema import MetadataMode, TextNode
+from llama_index.core.schema import MetadataMode, NodeWithScore, TextNode
+from llama_index.core.tools import QueryEngineTool
 
 from rag_eval_integrations.cli.demo.llama_index_app import HashedWords
 
-from .apps import Own
-from .conftest import Captured, Model, Sections, engine
+from .apps import Chooses, Own, agent
+from .conftest import ANSWER, Captured, Model, Sections, engine
 
 QUESTION = "What does the station run on?"
 HEADER = "file: power.txt\npage: 3"
@@ -65,6 +66,30 @@ class TestHeader:
         Own(answer=answer).query(QUESTION)
 
         assert (captured.only.documents[0].header, captured.only.documents[0].text) == (None, POWER)
+
+    @pytest.mark.filterwarnings("ignore::DeprecationWarning")
+    @pytest.mark.parametrize("asks_an_agent", [False, True])
+    async def test_has_what_a_postprocessor_adds(
+        self, captured: Captured, asks_an_agent: bool
+    ) -> None:
+        """The model is shown metadata that a postprocessor writes into nodes, such as their ids."""
+
+        def name(nodes: list[NodeWithScore]) -> list[NodeWithScore]:
+            for each in nodes:
+                each.node.metadata["citation_id"] = each.node.node_id
+            return nodes
+
+        named = engine(Sections([node()]), postprocessors=[Chooses(choose=name)])
+        if asks_an_agent:
+            tool = QueryEngineTool.from_defaults(named, name="docs", description="The manual.")
+            await agent([("docs", {"input": QUESTION})], ANSWER, tools=[tool]).run(QUESTION)
+        else:
+            await named.aquery(QUESTION)
+
+        (document,) = captured.only.documents
+        assert (document.header, document.text) == (f"{HEADER}\ncitation_id: p", POWER)
+        assert document.metadata == {"file": "power.txt", "page": 3, "citation_id": "p"}
+        assert captured.found == (["p"], "prompt", [])
 
     def test_of_nodes_left_out(self, captured: Captured) -> None:
         """Nodes that were not shown have theirs as well."""
