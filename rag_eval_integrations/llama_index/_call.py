@@ -96,6 +96,8 @@ class RootSpan:
     unread: Callable[[object], object] | None = None
     """Told of a result in which no answer is found."""
     _sources: tuple[Snapshot, ...] = ()
+    _last: tuple[str | None, bool] = (None, False)
+    """What the last model wrote, and whether it did so token by token."""
     _none_left = False
     """Whether the result is an empty list."""
     _shows_none = False
@@ -249,8 +251,12 @@ class RootSpan:
 
     def wrote(self, span: Span, response: object) -> None:
         """Record what a model wrote, unless it only helps to retrieve or to rerank."""
-        if span.stage not in HELPERS and (text := answer_of(response)):
+        if span.stage in HELPERS:
+            return
+        text = answer_of(response)
+        if text:
             self._written.append(text)
+        self._last = text, "stream_" in span.id[:-37]
 
     def returned(self, result: object, response: object) -> None:
         """Record the root's result, before the app gets it and may change it.
@@ -274,6 +280,9 @@ class RootSpan:
         queries = {text_of(query) for query in self._queries}
         written = [text for text in self._written if text not in queries]
         answer = answer_of(response, written)
+        wrote, streamed = self._last
+        if self.is_run and answer is not None and not answer.strip() and wrote in written:
+            answer = wrote if streamed else None  # it was handed out before the end
         if answer is None and written and self.unread is not None and any(texts_in(response)):
             self.unread(response)
         return answer

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 from llama_index.core.llms import ChatMessage
+from llama_index.core.tools import QueryEngineTool
 from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
 from pydantic import BaseModel
 
-from .conftest import ANSWER, QUESTION, Captured, Model, Sections
+from .apps import agent
+from .conftest import ANSWER, QUESTION, Captured, Model, Sections, engine
 
 
 class Reply(BaseModel):
@@ -125,3 +127,28 @@ class TestForms:
         assert record.levelno == logging.WARNING
         assert "'md', 'n'" in caplog.text
         assert "response=" in caplog.text
+
+    @pytest.mark.parametrize(
+        ("way", "response"), [("astream_complete", ANSWER), ("acomplete", None)]
+    )
+    async def test_handed_out_before(
+        self,
+        captured: Captured,
+        caplog: pytest.LogCaptureFixture,
+        way: str,
+        response: str | None,
+    ) -> None:
+        """A workflow that has streamed its answer may return an empty text; else it is told."""
+        await workflow(lambda text, nodes: stop(""), way).run(query=QUESTION)
+
+        assert captured.responses == [response]
+        assert ("response=" in caplog.text) == (response is None)
+
+    @pytest.mark.filterwarnings("ignore::DeprecationWarning")
+    async def test_nothing_said(self, captured: Captured) -> None:
+        """An agent whose model ends without a word has an empty answer, whatever it said before."""
+        tool = QueryEngineTool.from_defaults(engine(), name="docs", description="The manual.")
+        script: list[Any] = [[("docs", {"input": "a query"})], ""]
+        await agent(*script, tools=[tool]).run(QUESTION)
+
+        assert captured.responses == [""]
