@@ -75,6 +75,8 @@ class RootSpan:
     """A weak reference to the app's stream, kept for its callback."""
     awaited: object = None
     """The chat engine's response, whose stream has to be written before the call ends."""
+    is_session = False
+    """Whether a run without a question is told a person's messages, of which each is a question."""
     cancelled = False
     """Whether the run was cancelled."""
     part_failed = False
@@ -118,6 +120,8 @@ class RootSpan:
         self.key = span_id
         self.began = time.monotonic()
         self.is_run = method == "run"
+        self.is_unasked = self.is_run and not question_of(arguments)
+        """Whether this is a run without a question of its own."""
         self.root = CallSpan(span_id, None, stage)
         self.root.call = self
         self.open: set[str] = {span_id}
@@ -248,6 +252,11 @@ class RootSpan:
         if hasattr(type(result), "__pydantic_fields__") and len(self._states) < _MAX_STATES:
             self._states.append(result)
             self._workflow = self._workflow or arguments.get("ctx")
+
+    def heard(self, arguments: Mapping[str, Any]) -> None:
+        """Note that a step of a run without a question is given a person's message."""
+        kinds = [kind.__name__ for value in arguments.values() for kind in type(value).__mro__]
+        self.is_session = self.is_session or "HumanResponseEvent" in kinds
 
     def wrote(self, span: Span, response: object) -> None:
         """Record what a model wrote, unless it only helps to retrieve or to rerank."""

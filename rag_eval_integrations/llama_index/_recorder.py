@@ -29,7 +29,12 @@ from rag_eval_integrations.llama_index._stream import (
     reading,
 )
 from rag_eval_integrations.llama_index._tree import ROOTS, Writing, stage_of
-from rag_eval_integrations.llama_index._values import LlamaIndexHooks, prompt_of, unwrapped
+from rag_eval_integrations.llama_index._values import (
+    LlamaIndexHooks,
+    prompt_of,
+    question_of,
+    unwrapped,
+)
 from rag_eval_integrations.records import CaptureStatus
 
 # --- Queries of evaluators, which are not a user's questions
@@ -160,6 +165,10 @@ class Recorder:
             ):
                 self.spans[id_] = parent
                 parent.call.open.add(id_)
+                if parent.call.is_unasked:
+                    parent.call.heard(bound_args.arguments)
+            elif stage == "answer" and parent.call.is_session and question_of(bound_args.arguments):
+                self._enter_root(id_, bound_args, instance, None, tags)
             elif not suppressed():
                 if stage == "answer" and asked_by_evaluator(instance):
                     stage = "judge"
