@@ -290,8 +290,10 @@ class RootSpan:
         written = [text for text in self._written if text not in queries]
         answer = answer_of(response, written)
         wrote, streamed = self._last
-        if self.is_run and answer is not None and not answer.strip() and wrote in written:
-            answer = wrote if streamed else None  # it was handed out before the end
+        if self.is_run and wrote in written and not (answer or "").strip():
+            has_texts = any(text.strip() for _, text in texts_in(response))
+            told = has_texts or self._sources or self._none_left
+            answer = wrote if streamed and not told else None  # it was handed out before the end
         if answer is None and written and self.unread is not None and any(texts_in(response)):
             self.unread(response)
         return answer

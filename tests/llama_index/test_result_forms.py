@@ -128,21 +128,27 @@ class TestForms:
         assert "'md', 'n'" in caplog.text
         assert "response=" in caplog.text
 
-    @pytest.mark.parametrize(
-        ("way", "response"), [("astream_complete", ANSWER), ("acomplete", None)]
-    )
-    async def test_handed_out_before(
-        self,
-        captured: Captured,
-        caplog: pytest.LogCaptureFixture,
-        way: str,
-        response: str | None,
-    ) -> None:
-        """A workflow that has streamed its answer may return an empty text; else it is told."""
-        await workflow(lambda text, nodes: stop(""), way).run(query=QUESTION)
+    @pytest.mark.parametrize("returned", ["", None, {"content": True}])
+    async def test_handed_out_before(self, captured: Captured, returned: Any) -> None:
+        """A workflow that has streamed its answer may return no text."""
+        await workflow(lambda text, nodes: stop(returned), "astream_complete").run(query=QUESTION)
 
-        assert captured.responses == [response]
-        assert ("response=" in caplog.text) == (response is None)
+        assert captured.responses == [ANSWER]
+
+    async def test_is_told_where_it_is_empty(
+        self, captured: Captured, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """An empty text is no answer where a model has written one."""
+        await workflow(lambda text, nodes: stop("")).run(query=QUESTION)
+
+        assert captured.responses == [None]
+        assert "response=" in caplog.text
+
+    async def test_nodes_are_none(self, captured: Captured) -> None:
+        """A workflow that returns nodes has not streamed an answer, but a query, say."""
+        await workflow(lambda text, nodes: stop(nodes), "astream_complete").run(query=QUESTION)
+
+        assert captured.responses == [None]
 
     @pytest.mark.filterwarnings("ignore::DeprecationWarning")
     async def test_nothing_said(self, captured: Captured) -> None:
