@@ -26,6 +26,7 @@ from rag_eval_integrations.llama_index._stream import (
     fills_itself,
     holds_stream,
     read_along,
+    read_result_along,
     reading,
 )
 from rag_eval_integrations.llama_index._tree import ROOTS, Writing, stage_of
@@ -327,7 +328,8 @@ class Recorder:
             return
         response = unwrapped(result)
         call.returned(result, response)
-        if not holds_stream(response):
+        is_stream = type(response) in _GENERATORS  # a model's, as a workflow may return it
+        if not is_stream and not holds_stream(response):
             self.end(call, "ok", call.answer(result, response))
         elif fills_itself(response):
             call.awaited = response
@@ -336,7 +338,11 @@ class Recorder:
                 self._end_written(call, writing)
         else:
             self._streamed = True
-            if read_along(response, call, self.end):
+            if (
+                read_result_along(result, response, call, self.end)
+                if is_stream
+                else read_along(response, call, self.end)
+            ):
                 call.read_by_app = True
             else:
                 self.end(call, "ok", call.answer(result, response))

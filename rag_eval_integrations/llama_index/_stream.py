@@ -16,6 +16,7 @@ import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import AsyncGeneratorType
 from typing import TYPE_CHECKING, Any
 
 from rag_eval_integrations.records import CaptureStatus
@@ -89,18 +90,36 @@ def read_along(response: object, call: RootSpan, done: OnStreamEnd) -> bool:
     for name in _STREAMS:
         tokens = own.get(name)
         is_async = is_async_stream(response, name)
-        if not hasattr(tokens, "__anext__" if is_async else "__next__"):
-            continue
-        copy = _Copy(call, done)
-        stream = (atee if is_async else tee)(tokens, call, copy)
-        try:
-            setattr(response, name, stream)
-        except Exception:  # noqa: BLE001 -- a response that cannot be changed
-            return False
-        # A generator that was never started does not run its `finally` when the app drops it.
-        call.stream = weakref.ref(stream, copy.dropped)
-        return True
+        if hasattr(tokens, "__anext__" if is_async else "__next__"):
+            return _replace(response, name, tokens, call, done, is_async=is_async)
     return False
+
+
+def read_result_along(event: object, tokens: object, call: RootSpan, done: OnStreamEnd) -> bool:
+    """Replace the generator that a workflow's stop event holds, as `read_along` does."""
+    is_async = isinstance(tokens, AsyncGeneratorType)
+    return _replace(event, "_result", tokens, call, done, is_async=is_async)
+
+
+def _replace(
+    response: object,
+    name: str,
+    tokens: object,
+    call: RootSpan,
+    done: OnStreamEnd,
+    *,
+    is_async: bool,
+) -> bool:
+    """Replace a stream by one that keeps a copy; return whether that was possible."""
+    copy = _Copy(call, done)
+    stream = (atee if is_async else tee)(tokens, call, copy)
+    try:
+        setattr(response, name, stream)
+    except Exception:  # noqa: BLE001 -- a response that cannot be changed
+        return False
+    # A generator that was never started does not run its `finally` when the app drops it.
+    call.stream = weakref.ref(stream, copy.dropped)
+    return True
 
 
 @contextmanager
