@@ -25,6 +25,7 @@ from rag_eval_integrations.llama_index._tree import CHATS, HELPERS, Span, Stage,
 from rag_eval_integrations.llama_index._values import (
     LlamaIndexHooks,
     answer_of,
+    asks_nothing,
     body_of,
     cited,
     earlier_messages,
@@ -120,7 +121,7 @@ class RootSpan:
         self.key = span_id
         self.began = time.monotonic()
         self.is_run = method == "run"
-        self.is_unasked = self.is_run and not question_of(arguments)
+        self.is_unasked = self.is_run and asks_nothing(arguments)
         """Whether this is a run without a question of its own."""
         self.root = CallSpan(span_id, None, stage)
         self.root.call = self

@@ -48,15 +48,30 @@ def question_of(arguments: Mapping[str, Any]) -> str:
     It is the argument with one of the usual names, or the first argument (engines), or the last
     message of the user in the chat history (workflows).
     """
-    if "start_event" in arguments:
-        given = fields_of(arguments["start_event"])
-    elif len(arguments) == 1 and "kwargs" in arguments:
-        given = arguments["kwargs"]
-    else:  # by name first: the first argument of an app's own method may be something else
+    given = _given(arguments)
+    if given is None:  # by name first: the first argument of an app's own method may be another
         return _named(arguments) or text_of(next(iter(arguments.values()), None)) or ""
     return _named(given) or next(
         (turn.content for turn in reversed(turns_of(given.get("chat_history"))) if _asks(turn)), ""
     )
+
+
+def asks_nothing(arguments: Mapping[str, Any]) -> bool:
+    """Return whether a run is given no question, and no other text of several words."""
+    given = (_given(arguments) or {}).values()
+    return not question_of(arguments) and not any(
+        isinstance(value, str) and " " in value.strip() for value in given
+    )
+
+
+def _given(arguments: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return what a run is started with; None for any other method."""
+    if "start_event" in arguments:
+        return fields_of(arguments["start_event"])
+    if len(arguments) == 1 and "kwargs" in arguments:
+        kwargs: Mapping[str, Any] = arguments["kwargs"]
+        return kwargs
+    return None
 
 
 def _named(given: Mapping[str, Any]) -> str | None:

@@ -61,3 +61,26 @@ async def test_each_message(captured: Captured, asks_an_agent: bool) -> None:
     assert captured.statuses == ["ok", "ok"]
     assert [len(call.documents) for call in captured.calls] == [3, 3]
     assert captured.handler.uncaptured == 0
+
+
+async def test_of_one_question(captured: Captured) -> None:
+    """A person's leave, given while a question is worked on, is no question."""
+
+    class Asks(Workflow):
+        @step
+        async def plan(self, ev: StartEvent) -> InputRequiredEvent:
+            return InputRequiredEvent()
+
+        @step
+        async def answer(self, ev: HumanResponseEvent) -> StopEvent:
+            return StopEvent(result=await engine().aquery("a query"))
+
+    handler = Asks(timeout=20).run(topic=QUESTION)
+    async for event in handler.stream_events():
+        if isinstance(event, InputRequiredEvent):
+            handler.ctx.send_event(HumanResponseEvent(**{"response": "Go on."}))
+    await handler
+
+    assert len(captured.calls) == 1
+    assert captured.ended == (ANSWER, "ok")
+    assert str(captured.how.run_id).startswith("Asks.run-")
