@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -132,8 +133,11 @@ def test_half_a_character_is_replaced() -> None:
     assert LLMJudge(ScriptedModel([]), instructions="a\ud800").instructions == "a\ufffd"
 
 
-def test_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page_runs(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What it prints is what its comments say."""
+    monkeypatch.chdir(tmp_path)
     run_python("docs/model-judge.md")
 
     assert capsys.readouterr().out.splitlines() == promised_by("docs/model-judge.md") != []
