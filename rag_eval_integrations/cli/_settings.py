@@ -114,9 +114,10 @@ def defaults_of(settings: Settings, command: Any, context: Any) -> dict[str, Any
     defaults: dict[str, Any] = {}
     for key in settings.values.keys() & flags.keys():
         parameter, value = flags[key], settings.values[key]
+        is_nested = isinstance(value, dict if parameter.multiple else dict | list)
         if parameter.multiple and not isinstance(value, list):
             value = [value]
-        if isinstance(value, dict) or isinstance(value, bool) != bool(parameter.is_flag):
+        if is_nested or isinstance(value, bool) != bool(parameter.is_flag):
             kind = "true or false" if parameter.is_flag else "a text or a number"
             raise settings.error(key, f"is {written(value)}; use {kind}")
         defaults[parameter.name] = value

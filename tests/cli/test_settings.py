@@ -95,6 +95,8 @@ def test_the_nearest_file_up_to_the_root_of_the_repository_holds(
         ("flags = 1", "`flags` is 1; use true or false"),
         ("rpm = true", "`rpm` is True; use a text or a number"),
         ("extra-body = {seed = 1}", "`extra-body` is {'seed': 1}; use a text or a number"),
+        ('metrics = ["trace"]', "`metrics` is ['trace']; use a text or a number"),
+        ("fail-under = {adherence = 1}", "`fail-under` is [{'adherence': 1}]; use a text"),
         ("judge = ", "is not TOML"),
     ],
 )
