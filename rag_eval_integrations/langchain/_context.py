@@ -15,6 +15,7 @@ from operator import itemgetter
 
 from pydantic import BaseModel
 
+from rag_eval_integrations._prompt_search import PromptPlace, headers, in_order, reached
 from rag_eval_integrations.capture._answer import is_no_answer
 from rag_eval_integrations.capture._calls import (
     Context,
@@ -24,7 +25,6 @@ from rag_eval_integrations.capture._calls import (
     passed_last,
     with_earlier,
 )
-from rag_eval_integrations.capture._prompts import PromptPlace, headers, in_order, reached
 from rag_eval_integrations.langchain._documents import (
     documents_of,
     single_documents,

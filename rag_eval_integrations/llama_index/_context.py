@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from rag_eval_integrations._prompt_search import in_order, reached
 from rag_eval_integrations.capture._calls import Context, Snapshot, distinct, left_out, passed_last
-from rag_eval_integrations.capture._prompts import in_order, reached
 from rag_eval_integrations.llama_index._tree import Span, Stage
 from rag_eval_integrations.llama_index._values import part_of, same_text
 from rag_eval_integrations.records import DocumentsFrom

@@ -45,7 +45,7 @@ class TestChanged:
         self, captured: Captured, change: Any, searched: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Beside a document that stays as it is, changed ones are not said to be left out."""
-        most = "rag_eval_integrations.capture._prompts._PIECES_BY_SEARCHING"
+        most = "rag_eval_integrations._prompt_search._PIECES_BY_SEARCHING"
         monkeypatch.setattr(most, searched)
         shown = "\n".join([PAGES[1], change(PAGES[0]), change(PAGES[2])])
 

@@ -9,8 +9,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval_integrations.capture import _prompts
-from rag_eval_integrations.capture._prompts import reached
+from rag_eval_integrations import _prompt_search
+from rag_eval_integrations._prompt_search import reached
 
 HEADER = "ACME Handbook 2026, chapter on kitchen appliances, confidential. "
 CHUNKS = {
@@ -118,7 +118,7 @@ class TestMany:
         prompt = "".join([*parts, *(texts if mixed else ()), question])
         found = reached(texts, prompt, question, [earlier])
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(_prompts, "_BY_SEARCHING", 0)  # so that places are looked up
+            patch.setattr(_prompt_search, "_BY_SEARCHING", 0)  # so that places are looked up
             assert reached(texts, prompt, question, [earlier]) == found
 
     @pytest.mark.parametrize(
