@@ -10,8 +10,8 @@ from itertools import islice
 from numbers import Real
 from typing import Any
 
+from rag_eval_integrations._answer import fields_of
 from rag_eval_integrations._prompt_search import is_begun
-from rag_eval_integrations.capture._answer import fields_of
 from rag_eval_integrations.capture._calls import Snapshot, finite, json_object, json_value
 from rag_eval_integrations.capture._delivery import UnusableError, text
 

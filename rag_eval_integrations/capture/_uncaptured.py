@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import islice
 from typing import Literal
 
+from rag_eval_integrations._answer import fields_of
 from rag_eval_integrations._visible import LogOnce
-from rag_eval_integrations.capture._answer import fields_of
 from rag_eval_integrations.capture._delivery import is_async
 from rag_eval_integrations.errors import ConfigurationError
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -52,14 +51,7 @@ def opened_rows(
                 ),
             )
         return
-    parts = sorted(
-        (
-            part
-            for part in place.iterdir()
-            if _input.SUFFIXES.get(part.suffix) == "parquet" and part.name[0] not in "._"
-        ),
-        key=lambda part: [int(x) if x.isdigit() else x for x in re.split("([0-9]+)", part.name)],
-    )
+    parts = _input.parts_of(place)
     if not parts:
         why = "is a folder, not a file of rows, and holds no Parquet"
         raise ConfigurationError("path", str(place), why)

@@ -20,7 +20,7 @@ import sys
 import tempfile
 import weakref
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from itertools import chain
@@ -30,12 +30,13 @@ from typing import Any, BinaryIO, Generic, Literal, TypeVar, cast
 from rag_eval_integrations import _target
 from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.dataset._names import KNOWN, FieldMap
-from rag_eval_integrations.dataset._values import plain
 from rag_eval_integrations.dataset._ways import folded
 from rag_eval_integrations.errors import ConfigurationError, InputError, SchemaError
 from rag_eval_integrations.evaluations._written import check_parquet
 from rag_eval_integrations.records import parse_object
 from rag_eval_integrations.records._json import not_utf_8, refuse_constant, shown
+from rag_eval_integrations.traces._rows import check_names
+from rag_eval_integrations.traces._values import plain
 
 T = TypeVar("T")
 
@@ -80,11 +81,18 @@ class Input(os.PathLike[str]):
     Args:
         path: the path, or `-`.
         field_map: where fields of calls are in its rows, see `read_calls`.
+        tool: the tool whose traces it holds, see `read_calls`.
     """
 
-    def __init__(self, path: str | os.PathLike[str], field_map: FieldMap | None = None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        field_map: FieldMap | None = None,
+        tool: str | None = None,
+    ) -> None:
         self._path = os.fspath(path)
         self.field_map = field_map
+        self.tool = tool
         self._copy: str | None = None
 
     def __str__(self) -> str:
@@ -170,6 +178,21 @@ def unpacked(stream: BinaryIO) -> BinaryIO:
     unzipped = gzip.GzipFile(fileobj=stream, mode="rb")
     unzipped.myfileobj = cast(Any, stream)  # which it closes
     return cast(BinaryIO, unzipped)
+
+
+def parts_of(folder: Path, forms: Collection[str] = ("parquet",)) -> list[Path]:
+    """List the files of some formats in a folder, in the order of the numbers in their names."""
+    files = (
+        part
+        for part in folder.rglob("*")
+        if SUFFIXES.get(Path(part.name.removesuffix(".gz")).suffix) in forms
+        and part.is_file()
+        and part.name[0] not in "._"
+    )
+    return sorted(files, key=lambda part: [
+        (int(piece), "") if piece.isdigit() else (0, piece)
+        for piece in re.split("([0-9]+)", str(part.relative_to(folder)))
+    ])  # fmt: skip
 
 
 # --- Lines
@@ -560,17 +583,6 @@ def _delimiter(head: str) -> str:
     """Return what separates the names in the first line of a table; a comma if nothing does."""
     bare = re.sub('"[^"]*"', "", head)
     return max(_DELIMITERS, key=bare.count)
-
-
-def check_names(names: list[str]) -> None:
-    """Refuse a table with two columns of one name: one would be lost.
-
-    Raises:
-        ConfigurationError: names them.
-    """
-    twice = next((name for name in names if name and names.count(name) > 1), None)
-    if twice is not None:
-        raise ConfigurationError("file", twice, "is the name of two columns; rename one")
 
 
 # --- Parquet

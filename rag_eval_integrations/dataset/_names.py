@@ -18,10 +18,10 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from rag_eval_integrations.dataset._proposals import UNSURE, holds, proposals
-from rag_eval_integrations.dataset._values import documents_from, holds_text, messages_in, object_in
 from rag_eval_integrations.dataset._ways import LONGEST_NAME, Way, Ways, folded, value_at, way_to
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.records._json import NAMES
+from rag_eval_integrations.traces._values import documents_from, holds_text, messages_in, object_in
 
 REQUIRED = ("question", "documents", "response")
 OPTIONAL = (

@@ -12,16 +12,16 @@ from difflib import SequenceMatcher
 from itertools import islice
 from typing import Any
 
-from rag_eval_integrations.dataset._values import (
+from rag_eval_integrations.dataset._ways import ABSENT, LONGEST_NAME, folded, value_at, way_to
+from rag_eval_integrations.errors import InputError
+from rag_eval_integrations.records._json import NAMES
+from rag_eval_integrations.traces._values import (
     documents_from,
     items_in,
     messages_in,
     object_in,
     said_from,
 )
-from rag_eval_integrations.dataset._ways import ABSENT, LONGEST_NAME, folded, value_at, way_to
-from rag_eval_integrations.errors import InputError
-from rag_eval_integrations.records._json import NAMES
 
 UNSURE = "NAME"
 """Stands for the name of a field where none can be proposed."""

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, cast
+from typing import Any
 
-from rag_eval_integrations._contain import words_of
-from rag_eval_integrations.dataset._input import Line, check_names
+from rag_eval_integrations.dataset._input import Line
 from rag_eval_integrations.dataset._names import KNOWN, QUESTIONS, ROWS
 from rag_eval_integrations.dataset._proposals import holds_documents
-from rag_eval_integrations.dataset._values import fields_of, plain
 from rag_eval_integrations.dataset._ways import folded
-from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import RagCall
 from rag_eval_integrations.records._json import shown
-
-_CHUNK = 512
-"""Rows of a data frame that are objects at one time."""
+from rag_eval_integrations.traces._rows import frame_rows, row_of
+from rag_eval_integrations.traces._values import fields_of
 
 
 def rows_of_frame(item: Any, tell: Callable[[str], object]) -> list[Any]:
@@ -111,7 +108,7 @@ def objects_of(source: Any, tell: Callable[[str], object]) -> Iterator[tuple[int
     if hasattr(source, "collect_schema") and hasattr(source, "collect"):
         why = "is lazy: pass what its collect() gives"
         raise ConfigurationError("source", type(source).__name__, why)
-    rows = _frame_rows(source)
+    rows = frame_rows(source)
     is_record = hasattr(type(source), "model_fields")  # which iterates over its fields
     if rows is None and isinstance(source, Iterable) and not is_record:
         rows = None if isinstance(source, bytes) else iter(source)
@@ -125,40 +122,10 @@ def objects_of(source: Any, tell: Callable[[str], object]) -> Iterator[tuple[int
     return ((number, _row(row)) for number, row in enumerate(rows, 1))
 
 
-def _frame_rows(source: Any) -> Iterator[Any] | None:
-    """Return the rows of a pandas or polars frame or a pyarrow table; None for anything else."""
-    if hasattr(source, "iloc") and hasattr(source, "columns"):
-        names = [str(name) for name in source.columns]
-        check_names(names)
-        return (
-            dict(zip(names, row, strict=True)) for row in source.itertuples(index=False, name=None)
-        )
-    if hasattr(source, "iter_rows") and hasattr(source, "columns"):
-        return cast(Iterator[Any], source.iter_rows(named=True))
-    if hasattr(source, "to_batches") and hasattr(source, "schema"):
-        check_names(source.schema.names)
-        return (row for batch in source.to_batches(_CHUNK) for row in batch.to_pylist())
-    return None
-
-
 def _row(item: Any) -> Any:
-    """Return an item of an iterable as a row: a mapping, a call, or an error.
-
-    Of an object, the fields that are set.
-    """
+    """Return an item of an iterable as a row: a mapping, a call, or an error."""
     if isinstance(item, RagCall):
         return item
     if isinstance(item, Line):
         return item.value if item.value is not None else item.error
-    try:
-        if not isinstance(item, Mapping):
-            fields = fields_of(item)
-            if fields is None:
-                return InputError(f"is not a row: {shown(item)}")
-            # A row of ragas' test set holds the sample.
-            fields = {**fields, **(fields_of(fields.get("eval_sample")) or {})}
-            # An object has all of its fields; those that nobody set say nothing.
-            item = {name: value for name, value in fields.items() if value is not None}
-        return plain(item)
-    except Exception as error:  # noqa: BLE001 -- of a user's object
-        return InputError(f"not usable: {type(error).__name__}: {words_of(error)}")
+    return row_of(item)

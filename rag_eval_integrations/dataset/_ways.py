@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from rag_eval_integrations.dataset._values import SENTENCES, items_in, object_in
 from rag_eval_integrations.errors import InputError
+from rag_eval_integrations.traces._values import SENTENCES, items_in, object_in
 
 Way = tuple[str, ...]
 """The way to a value in a row, a name for each level."""

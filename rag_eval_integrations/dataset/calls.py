@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain, islice
+from pathlib import Path
 from typing import IO, Any, BinaryIO, Generic, TypeVar
 
 from rag_eval_integrations._contain import contained, words_of
@@ -26,7 +27,14 @@ from rag_eval_integrations.dataset._names import (
 )
 from rag_eval_integrations.dataset._proposals import are_ids
 from rag_eval_integrations.dataset._sources import objects_of, rows_inside, rows_of_frame
-from rag_eval_integrations.dataset._values import (
+from rag_eval_integrations.dataset._ways import ABSENT, Ways, folded, remove, value_at, way_to
+from rag_eval_integrations.dataset.rows import call_from
+from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.records import RagCall
+from rag_eval_integrations.records._json import NAMES, shown
+from rag_eval_integrations.records.call import ONE_TEXT
+from rag_eval_integrations.traces._reading import calls_in, reader_of
+from rag_eval_integrations.traces._values import (
     conversation,
     documents_from,
     fields_of,
@@ -44,12 +52,6 @@ from rag_eval_integrations.dataset._values import (
     text_from,
     turns_from,
 )
-from rag_eval_integrations.dataset._ways import ABSENT, Ways, folded, remove, value_at, way_to
-from rag_eval_integrations.dataset.rows import call_from
-from rag_eval_integrations.errors import ConfigurationError, InputError
-from rag_eval_integrations.records import RagCall
-from rag_eval_integrations.records._json import NAMES, shown
-from rag_eval_integrations.records.call import ONE_TEXT
 
 T = TypeVar("T")
 
@@ -64,6 +66,7 @@ def read_calls(
     *,
     field_map: FieldMap | None = None,
     to_call: Callable[[Any], RagCall] | None = None,
+    tool: str | None = None,
     tell: Callable[[str], object] | None = None,
 ) -> Iterator[Line[RagCall]]:
     """Read calls; a bad row is an error in its place, not the end.
@@ -86,6 +89,8 @@ def read_calls(
             of every item of the list `a`. `documents` may have a list of names.
         to_call: makes the call of a row, in place of names, for shapes that no map reaches. It gets
             each row of the source as a dict; what it raises is the row's error.
+        tool: the tool whose traces the rows are: `phoenix`, `mlflow`, `langfuse` or `langsmith`; by
+            default recognised by the columns. `docs/traces.md` says which exports are read.
         tell: called with the mapping in words; by default it is logged.
 
     Yields:
@@ -105,13 +110,14 @@ def read_calls(
         raise ConfigurationError(option, field_map, "leave it out: `to_call` makes the calls")
     reader = _Reader(check_field_map(field_map), option, tell or _input.logger.info, call_from)
     reader.to_call = to_call
+    reader.tool = source.tool if tool is None and isinstance(source, Input) else tool
     if isinstance(source, str | os.PathLike):
         return _of_file(os.fspath(source), partial(_input.open_lines, source), reader)
     if hasattr(source, "read"):
         if not isinstance(source.read(0), str | bytes):
             raise ConfigurationError("source", shown(source), "should be a file of bytes or text")
         return _of_file("", lambda: _input.unpacked(_input.copied(source)), reader)
-    return lines_from(objects_of(source, reader.tell), reader.read, "row")
+    return _calls(objects_of(source, reader.tell), reader, "row", "")
 
 
 def read_labelled(
@@ -144,11 +150,60 @@ def read_labelled(
 def _of_file(
     name: str, opened: Callable[[], BinaryIO], reader: _Reader[RagCall]
 ) -> Iterator[Line[RagCall]]:
-    """Yield the calls of a file."""
+    """Yield the calls of a file, or of the traces in the files of a folder."""
+    if os.path.isdir(name):
+        yield from _calls(_of_folder(Path(name), reader), reader, "row", name)
+        return
     with opened() as stream:
         form = _input.format_of(name, stream, reader.names)
         rows = _input.rows_of(stream, form, _input.LONGEST_CALL, reader.tell)
         yield from _lines(form, rows, reader, name)
+
+
+def _recognised(row: Any) -> bool:
+    """Tell whether a row is of a tool's traces, read or not."""
+    try:
+        return reader_of(row) is not None
+    except InputError:
+        return True
+
+
+def _of_folder(folder: Path, reader: _Reader[RagCall]) -> Iterator[tuple[int, Any]]:
+    """Number the rows of the files of a folder, of which a trace may have several.
+
+    Raises:
+        ConfigurationError: the folder has no file of rows, or not of traces.
+    """
+    number = 0
+    for part in _input.parts_of(folder, (*_input.SUFFIXES.values(), "json")):
+        with _input.open_lines(part) as stream:
+            form = _input.format_of(part.name, stream)
+            for _, row in _input.rows_of(stream, form, _input.LONGEST_CALL, reader.tell):
+                number += 1
+                if number == 1 and reader_of(row, reader.tool) is None:
+                    why = "is a folder, of which traces alone are read; name a file of it"
+                    raise ConfigurationError("path", str(folder), why)
+                yield number, row
+    if not number:
+        raise ConfigurationError("path", str(folder), "is a folder without files of rows")
+
+
+def _calls(
+    rows: Iterator[tuple[int, Any]], reader: _Reader[T], unit: str, source: str
+) -> Iterator[Line[T]]:
+    """Read numbered rows: each as a call, or those of a tool's traces trace by trace."""
+    first = next(rows, None)
+    if first is None:
+        return
+    rows = chain([first], rows)
+    if reader.to_call is None and not reader.given and not reader.is_labelled:
+        try:
+            spans_of = reader_of(first[1], reader.tool)
+        except InputError as error:
+            rows, spans_of = iter([(first[0], error)]), None
+        if spans_of is not None:
+            rows = calls_in(rows, spans_of, reader.tell)
+    yield from lines_from(rows, reader.read, unit, source)
 
 
 def _lines(
@@ -162,11 +217,12 @@ def _lines(
     if len(first) == 1 and reader.to_call is None:
         row = first[0][1]
         inside = rows_of_frame(row, reader.tell) or None
-        if inside is None and not any(way_to(row, name) for name in reader.names):
+        is_trace = not reader.is_labelled and _recognised(row)
+        if not (inside or is_trace or any(way_to(row, name) for name in reader.names)):
             inside = rows_inside(row, reader.tell)
         if inside is not None:
             unit, first = "row", list(enumerate(inside, 1))
-    yield from lines_from(chain(first, rows), reader.read, unit, source)
+    yield from _calls(chain(first, rows), reader, unit, source)
 
 
 # --- From a row to a call
@@ -184,6 +240,8 @@ class _Reader(Generic[T]):
 
     to_call: Callable[[Any], T] | None = None
     """Makes the value of a row as it is, in place of everything else."""
+    tool: str | None = None
+    """The tool whose traces the rows are; None to recognise it."""
     is_labelled = False
     """Whether rows of EVALS are left as they are."""
     lone_ids = False

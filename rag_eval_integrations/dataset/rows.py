@@ -16,7 +16,6 @@ from pydantic import JsonValue
 
 from rag_eval_integrations._scoring import by_of, nothing_to_judge, score_labelling
 from rag_eval_integrations.dataset._names import REQUIRED
-from rag_eval_integrations.dataset._values import id_from
 from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.judges import reconcile
 from rag_eval_integrations.judges.suspicion import Suspicion
@@ -36,6 +35,7 @@ from rag_eval_integrations.records import (
 )
 from rag_eval_integrations.records._json import as_input_error, is_finite, rename_hint, shown
 from rag_eval_integrations.sentences import RECORDED, Splitter, document_number, locate, sentencize
+from rag_eval_integrations.traces._values import id_from
 
 _CALL_FIELDS = frozenset(RagCall.model_fields) | {"row_key"}
 _SENTENCE_FIELDS = ("documents_sentences", "response_sentences")

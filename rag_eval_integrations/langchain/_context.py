@@ -15,8 +15,8 @@ from operator import itemgetter
 
 from pydantic import BaseModel
 
+from rag_eval_integrations._answer import is_no_answer
 from rag_eval_integrations._prompt_search import PromptPlace, headers, in_order, reached
-from rag_eval_integrations.capture._answer import is_no_answer
 from rag_eval_integrations.capture._calls import (
     Context,
     Snapshot,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from rag_eval_integrations.capture._answer import fields_of
+from rag_eval_integrations._answer import fields_of
 from rag_eval_integrations.capture._calls import Snapshot, finite, json_object
 from rag_eval_integrations.capture._delivery import Hooks, text, text_or_none
 from rag_eval_integrations.capture._documents import documents_seen

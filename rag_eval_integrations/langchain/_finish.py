@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 
-from rag_eval_integrations.capture._answer import answer_among, is_no_answer
+from rag_eval_integrations._answer import answer_among, is_no_answer
 from rag_eval_integrations.capture._calls import Context, json_object, to_call, without_images
 from rag_eval_integrations.langchain._context import (
     context_given,

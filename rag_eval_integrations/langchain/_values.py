@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from rag_eval_integrations.capture._answer import fields_of, is_no_answer, names_answer
+from rag_eval_integrations._answer import fields_of, is_no_answer, names_answer
 from rag_eval_integrations.capture._calls import json_object
 from rag_eval_integrations.records import Turn
 

@@ -30,7 +30,6 @@ from rag_eval_integrations.dataset._asking import (
     evaluate_asked,
     threads_for,
 )
-from rag_eval_integrations.dataset._values import id_from, plain
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations import Evaluations
 from rag_eval_integrations.evaluator import RagEvaluator
@@ -42,6 +41,7 @@ from rag_eval_integrations.langchain.handler import (
     ResponseHook,
 )
 from rag_eval_integrations.records import RagCall
+from rag_eval_integrations.traces._values import id_from, plain
 
 # --- Examples, read from any of the accepted forms
 

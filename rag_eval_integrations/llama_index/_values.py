@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from rag_eval_integrations.capture._answer import answer_among, fields_of
+from rag_eval_integrations._answer import answer_among, fields_of
 from rag_eval_integrations.capture._calls import Snapshot, finite, json_object
 from rag_eval_integrations.capture._delivery import Hooks, text_or_none
 from rag_eval_integrations.capture._documents import documents_seen

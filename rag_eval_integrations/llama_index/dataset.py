@@ -22,12 +22,12 @@ from rag_eval_integrations.dataset._asking import (
     evaluate_asked,
     threads_for,
 )
-from rag_eval_integrations.dataset._values import id_from, plain
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations import Evaluations
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.llama_index._values import answer_of
 from rag_eval_integrations.llama_index.handler import ScopedHandler
+from rag_eval_integrations.traces._values import id_from, plain
 
 
 def evaluate_query_engine(

@@ -3,7 +3,7 @@
 A reader is a module of a tool: `openinference`, `mlflow`, `langfuse`, `langsmith`. It has
 
     NAME           the tool's name, as people write it, for messages
-    recognises     whether a row, by its columns, is one of the tool's
+    recognises     whether a row, by its columns, is the tool's
     spans_of       the spans of a row: one, or all spans of a trace
 
 and raises `InputError` for a row of the tool that holds no span, saying which export does.
@@ -11,10 +11,21 @@ and raises `InputError` for a row of the tool that holds no span, saying which e
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from datetime import UTC, datetime
+from typing import Any, Literal, Protocol
 
-from rag_eval_integrations.records import Document, TraceSource, Turn
+from rag_eval_integrations.errors import InputError
+from rag_eval_integrations.records import TraceSource, Turn
+from rag_eval_integrations.traces._values import (
+    items_in,
+    messages_in,
+    object_in,
+    text_from,
+    turns_from,
+)
 
 SpanKind = Literal["retriever", "reranker", "model", "embedding", "tool", "other"]
 
@@ -23,7 +34,7 @@ SpanKind = Literal["retriever", "reranker", "model", "embedding", "tool", "other
 class Span:
     """One span of a trace.
 
-    Spans of the kind `embedding` are made without their input and output, which are not parsed.
+    Spans of the kind `embedding` are made without input and output, which are not parsed.
     """
 
     source: TraceSource
@@ -37,14 +48,113 @@ class Span:
     """Seconds since 1970; None where the tool does not tell."""
     end: float | None = None
     input: object = None
-    """The input as the tool has it, with texts that hold JSON parsed."""
+    """The input as the tool has it: a text, which may be JSON, or the value."""
     output: object = None
-    documents: tuple[Document, ...] | None = None
-    """What a retriever or a reranker returned, in its order; None where this is not recorded."""
+    documents: Sequence[Any] | None = None
+    """What a retriever or a reranker returned, in its order, in any form that `documents_from`
+    reads; None where this is not recorded."""
     messages: tuple[Turn, ...] = ()
-    """What a model was shown; tools' texts are turns of the role `tool`."""
+    """What a model was shown; the results of tools are turns of the role `tool`."""
     text: str | None = None
     """What a model wrote; None without a text, as where it called a tool."""
     error: str | None = None
     session: str | None = None
     """The tool's id of the conversation."""
+
+
+class Reader(Protocol):
+    """A module that reads the rows of one tool."""
+
+    NAME: str
+
+    def recognises(self, row: Mapping[str, Any]) -> bool: ...
+
+    def spans_of(self, row: Mapping[str, Any]) -> Iterable[Span]: ...
+
+
+def seconds(value: object) -> float | None:
+    """Read a time as seconds since 1970: of numbers, nanoseconds; of texts, ISO 8601 in UTC."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and value == value:
+        return value / 1e9 if value > 1e14 else value / 1e3 if value > 1e11 else float(value)
+    if isinstance(value, str) and value.isdecimal():
+        return seconds(int(value))
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            return None
+    if isinstance(value, datetime) and value == value:
+        return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
+    return None
+
+
+def parsed(value: object) -> object:
+    """Return the object or list that a text holds as JSON; any other value as it is."""
+    if isinstance(value, str) and value[:1] in ("{", "["):
+        items = items_in(value)
+        return (object_in(value) or value) if items is None else items
+    return value
+
+
+def turns_in(value: object) -> tuple[Turn, ...]:
+    """Read what a model was shown, from its input: messages, or a prompt as a user's.
+
+    Empty where there is neither.
+    """
+    value = parsed(value)
+    if isinstance(value, Mapping) and "messages" not in value:
+        named = (value[name] for name in ("prompts", "prompt", "args", "input") if name in value)
+        value = next(named, None)
+    if isinstance(value, Mapping):
+        value = value.get("messages")
+    while isinstance(value, list | tuple) and len(value) == 1 and not messages_in(value):
+        value = value[0]
+    if isinstance(value, str):
+        return tuple(_turns_of(value))
+    if not messages_in(value):
+        return ()
+    turns = turns_from(messages_in(value), "messages") or ()
+    return tuple([Turn.model_validate(turn) for turn in turns if turn["content"]])
+
+
+_ROLE = re.compile(r"^(system|user|assistant|tool): ", re.M)
+_TALK = re.compile(r"\A(?:system|user): .*^assistant:\s*\Z", re.M | re.S)
+"""A prompt as LlamaIndex makes it of messages for a model without a chat."""
+
+
+def _turns_of(prompt: str) -> list[Turn]:
+    """Read a prompt: as the messages that it was made of, or as a user's."""
+    if not prompt.strip():
+        return []
+    if not _TALK.match(prompt):
+        return [Turn(role="user", content=prompt)]
+    parts = _ROLE.split(prompt)[1:]
+    pairs = zip(parts[::2], parts[1::2], strict=True)
+    turns = ({"role": role, "content": text.strip()} for role, text in pairs)
+    return [Turn.model_validate(turn) for turn in turns if turn["content"]]
+
+
+REPR = re.compile(r"<[^<>]*(?:<[^<>]*>[^<>]*)*>|[A-Za-z_][\w.]*\(.*(?:\)|\.\.\.)", re.S)
+"""An object as Python shows it, such as a generator or a workflow's last event."""
+
+
+def written_in(output: object) -> str | None:
+    """Read what a model wrote, from its output; None where it is not a text, or empty."""
+    value = parsed(output)
+    if isinstance(value, Mapping):
+        for name in ("choices", "generations", "message", "text", "content", "blocks", "output"):
+            if (inside := value.get(name)) is not None:
+                return _text_in(value) or written_in(inside)
+        return None
+    if isinstance(value, list | tuple) and len(value) == 1:
+        return written_in(value[0])
+    return _text_in(value)
+
+
+def _text_in(value: object) -> str | None:
+    """Return a text, or that of a message; None for anything else, such as a generator's name."""
+    try:
+        text = text_from(value, "")
+    except InputError:
+        return None
+    return None if not text or REPR.fullmatch(text) else text

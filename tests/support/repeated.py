@@ -7,7 +7,6 @@ import io
 from collections.abc import Callable
 
 from rag_eval_integrations.dataset import read_calls
-from rag_eval_integrations.dataset._values import documents_from
 from rag_eval_integrations.errors import RagEvalError
 from rag_eval_integrations.judges import speaks_to_a_judge
 from rag_eval_integrations.judges._prompt import parse_labels
@@ -30,6 +29,7 @@ from rag_eval_integrations.prompt_tests import PromptUnderTest
 from rag_eval_integrations.prompt_tests._replies import lines_in, read_tests, statements_in
 from rag_eval_integrations.records import RagCall
 from rag_eval_integrations.sentences import Punkt, sentencize
+from rag_eval_integrations.traces._values import documents_from
 
 SPLITTER = Punkt()
 PROMPT = PromptUnderTest.from_text("{{question}} {{style}}", name="p")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_eval_integrations.capture._answer import answer_among
+from rag_eval_integrations._answer import answer_among
 
 FOUR = ("md", "Four.")
 

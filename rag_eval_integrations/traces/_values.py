@@ -471,8 +471,9 @@ def _message(item: Any) -> tuple[str, str] | None:
         fields = fields_of(item) or {}
         # `data` is of LangChain's older dumps.
         data = fields["data"] if isinstance(fields.get("data"), Mapping) else fields
-        role, content = fields.get("role") or fields.get("type"), data.get("content")
-        known = not {"content", "data", "tool_calls"}.isdisjoint(fields)
+        role = fields.get("role") or fields.get("type")
+        content = data.get("content", data.get("blocks"))  # blocks are LlamaIndex'
+        known = not {"content", "blocks", "data", "tool_calls"}.isdisjoint(fields)
     else:
         role, content = getattr(item, "role", None), getattr(item, "content", None)
         role = role if isinstance(role, str) else getattr(item, "type", None)

@@ -1,0 +1,93 @@
+"""Observations of Langfuse: of a trace's download, the API, tables and blob storage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from rag_eval_integrations.errors import InputError
+from rag_eval_integrations.traces._span import (
+    Span,
+    SpanKind,
+    parsed,
+    seconds,
+    turns_in,
+    written_in,
+)
+from rag_eval_integrations.traces._values import fields_of, items_in, object_in
+
+NAME = "Langfuse"
+_KINDS: dict[str, SpanKind] = {
+    "RETRIEVER": "retriever", "GENERATION": "model", "EMBEDDING": "embedding", "TOOL": "tool",
+}  # fmt: skip
+
+
+def recognises(row: Mapping[str, Any]) -> bool:
+    """Tell whether a row is an observation, a trace with its observations, or one of the table."""
+    is_observation = ("traceId" in row or "trace_id" in row) and "type" in row
+    return is_observation or _is_trace(row)
+
+
+def _is_trace(row: Mapping[str, Any]) -> bool:
+    """Tell whether a row is a trace."""
+    return ("observations" in row and ("trace" in row or "id" in row)) or "bookmarked" in row
+
+
+def spans_of(row: Mapping[str, Any]) -> Iterator[Span]:
+    """Read an observation, or those of a trace.
+
+    Raises:
+        InputError: a trace has no observations, or a row no ids.
+    """
+    if not _is_trace(row):
+        yield _span(row, {})
+        return
+    trace = object_in(row.get("trace")) or row
+    listed = items_in(row.get("observations")) or []
+    observations = [object_in(item) or fields_of(item) or {} for item in listed]
+    if not observations or not all(observations):
+        why = "is a trace of Langfuse without its observations; export the observations instead"
+        raise InputError(why)
+    for observation in observations:
+        span = _span(observation, trace)
+        if span.parent is None and span.input is None and span.output is None:
+            span = replace(span, input=trace.get("input"), output=trace.get("output"))
+        yield span
+
+
+def _span(row: Mapping[str, Any], trace: Mapping[str, Any]) -> Span:
+    """Make a span of an observation, whose names are written in one of two ways."""
+
+    def value(name: str, other: str) -> Any:
+        return row.get(name, row.get(other)) or None
+
+    label, whole = row.get("id"), value("traceId", "trace_id") or trace.get("id")
+    if not isinstance(label, str) or not isinstance(whole, str):
+        raise InputError("is an observation of Langfuse without `id` and `traceId`; export both")
+    kind = _KINDS.get(str(row.get("type")).upper(), "other")
+    is_read = kind != "embedding"
+    given, output = (row.get("input"), row.get("output")) if is_read else (None, None)
+    listed = parsed(output) if kind == "retriever" else None
+    if isinstance(listed, Mapping):
+        listed = listed.get("documents")
+    session = value("sessionId", "session_id") or trace.get("sessionId")
+    return Span(
+        source="langfuse",
+        trace=whole,
+        id=label,
+        parent=value("parentObservationId", "parent_observation_id"),
+        kind=kind,
+        name=str(row.get("name") or ""),
+        start=seconds(value("startTime", "start_time")),
+        end=seconds(value("endTime", "end_time")),
+        input=given,
+        output=output,
+        documents=listed if isinstance(listed, list) else None,
+        messages=turns_in(given) if kind == "model" else (),
+        text=written_in(output) if kind == "model" else None,
+        error=str(value("statusMessage", "status_message") or "failed")
+        if row.get("level") == "ERROR"
+        else None,
+        session=session if isinstance(session, str) else None,
+    )

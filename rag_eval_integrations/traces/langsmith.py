@@ -1,0 +1,77 @@
+"""Runs of LangSmith: flat or with their child runs, as objects, JSON, CSV or Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rag_eval_integrations.errors import InputError
+from rag_eval_integrations.traces._span import (
+    Span,
+    SpanKind,
+    seconds,
+    turns_in,
+    written_in,
+)
+from rag_eval_integrations.traces._values import fields_of, items_in, object_in
+
+NAME = "LangSmith"
+_KINDS: dict[object, SpanKind] = {
+    "retriever": "retriever", "llm": "model", "embedding": "embedding", "tool": "tool",
+}  # fmt: skip
+_SESSIONS = ("thread_id", "conversation_id", "session_id")
+
+
+def recognises(row: Mapping[str, Any]) -> bool:
+    """Tell whether a row is a run, by its type."""
+    return "run_type" in row and ("inputs" in row or "outputs" in row)
+
+
+def spans_of(row: Mapping[str, Any], parent: str | None = None, trace: str = "") -> Iterator[Span]:
+    """Read a run and its child runs.
+
+    Args:
+        row: the run.
+        parent: id of the run around it, where that is known.
+        trace: id of the trace, where the run does not say it.
+
+    Raises:
+        InputError: the run has no id.
+    """
+    waiting = [(row, parent, trace)]
+    while waiting:
+        run, above, whole = waiting.pop()
+        label = str(run.get("id") or run.get("run_id") or "")
+        if not label:
+            raise InputError("is a run of LangSmith without an id; export runs with their ids")
+        whole = str(run.get("trace_id") or whole or label)
+        yield _span(run, label, str(run.get("parent_run_id") or above or "") or None, whole)
+        children = [fields_of(each) or {} for each in items_in(run.get("child_runs")) or ()]
+        waiting += [(child, label, whole) for child in reversed(children)]
+
+
+def _span(run: Mapping[str, Any], label: str, parent: str | None, trace: str) -> Span:
+    """Make a span of a run."""
+    kind = _KINDS.get(run.get("run_type"), "other")
+    is_read = kind != "embedding"
+    given, output = (run.get("inputs"), run.get("outputs")) if is_read else (None, None)
+    documents = items_in(object_in(output).get("documents")) if kind == "retriever" else None
+    metadata = object_in(object_in(run.get("extra")).get("metadata"))
+    session = next((metadata[name] for name in _SESSIONS if metadata.get(name)), None)
+    return Span(
+        source="langsmith",
+        trace=trace,
+        id=label,
+        parent=parent,
+        kind=kind,
+        name=str(run.get("name") or ""),
+        start=seconds(run.get("start_time")),
+        end=seconds(run.get("end_time")),
+        input=given,
+        output=output,
+        documents=documents,
+        messages=turns_in(given) if kind == "model" else (),
+        text=written_in(output) if kind == "model" else None,
+        error=str(run["error"]) if run.get("error") else None,
+        session=None if session is None else str(session),
+    )

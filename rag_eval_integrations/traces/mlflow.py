@@ -1,0 +1,93 @@
+"""Traces of MLflow: `Trace.to_json()`, and the frame of `search_traces()` in any format."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rag_eval_integrations.errors import InputError
+from rag_eval_integrations.traces._span import (
+    Span,
+    SpanKind,
+    parsed,
+    seconds,
+    turns_in,
+    written_in,
+)
+from rag_eval_integrations.traces._values import fields_of, items_in, object_in
+
+NAME = "MLflow"
+_KINDS: dict[object, SpanKind] = {
+    "RETRIEVER": "retriever", "RERANKER": "reranker", "LLM": "model", "CHAT_MODEL": "model",
+    "EMBEDDING": "embedding", "TOOL": "tool",
+}  # fmt: skip
+_SESSION = "mlflow.trace.session"
+
+
+def recognises(row: Mapping[str, Any]) -> bool:
+    """Tell whether a row is a trace with its data, or one of the frame of `search_traces()`."""
+    if "data" in row and object_in(row.get("info")).get("trace_id"):
+        return True
+    return "trace_metadata" in row and ("trace_id" in row or "request_id" in row)
+
+
+def spans_of(row: Mapping[str, Any]) -> Iterator[Span]:
+    """Read the spans of a trace.
+
+    Raises:
+        InputError: the row has no spans.
+    """
+    whole = row if "data" in row else object_in(row.get("trace"))
+    info = object_in(whole.get("info"))
+    metadata = object_in(info.get("trace_metadata") or row.get("trace_metadata"))
+    trace = info.get("trace_id") or row.get("trace_id") or row.get("request_id")
+    spans = items_in(object_in(whole.get("data")).get("spans") or row.get("spans"))
+    if not isinstance(trace, str) or not spans:
+        raise InputError("is a trace of MLflow without spans; export Trace.to_json() instead")
+    for item in spans:
+        yield _span(trace, object_in(item) or fields_of(item) or {}, metadata.get(_SESSION))
+
+
+def _span(trace: str, span: Mapping[str, Any], session: object) -> Span:
+    """Make a span; its attributes are JSON in texts."""
+    attributes = object_in(span.get("attributes"))
+
+    def value(name: str) -> Any:
+        """Return an attribute, without the quotes of a text."""
+        written = attributes.get(f"mlflow.{name}")
+        quoted = isinstance(written, str) and written[:1] == written[-1:] == '"'
+        return items_in(f"[{written}]")[0] if quoted else written  # type: ignore[index]  # a list
+
+    kind = _KINDS.get(value("spanType"), "other")
+    is_read = kind != "embedding"
+    given, output = (value("spanInputs"), value("spanOutputs")) if is_read else (None, None)
+    listed = parsed(output) if kind in ("retriever", "reranker") else None
+    return Span(
+        source="mlflow",
+        trace=trace,
+        id=_hex(span.get("span_id")) or "",
+        parent=_hex(span.get("parent_span_id") or span.get("parent_id")),
+        kind=kind,
+        name=str(span.get("name") or ""),
+        start=seconds(span.get("start_time_unix_nano") or span.get("start_time_ns")),
+        end=seconds(span.get("end_time_unix_nano") or span.get("end_time_ns")),
+        input=given,
+        output=output,
+        documents=listed if isinstance(listed, list) else None,
+        messages=turns_in(given) if kind == "model" else (),
+        text=written_in(output) if kind == "model" else None,
+        error="failed" if "ERROR" in str(span.get("status")) else None,
+        session=session if isinstance(session, str) else None,
+    )
+
+
+def _hex(label: object) -> str | None:
+    """Return a span's id in hex; MLflow writes it in base64."""
+    if not isinstance(label, str) or not label:
+        return None
+    try:
+        return base64.b64decode(label, validate=True).hex() if label.endswith("=") else label
+    except binascii.Error:
+        return label

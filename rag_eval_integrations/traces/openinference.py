@@ -1,0 +1,204 @@
+"""Spans of OpenInference: of Phoenix' data frames and REST, and of the OpenTelemetry SDK's JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rag_eval_integrations.errors import InputError
+from rag_eval_integrations.records import Turn
+from rag_eval_integrations.traces._span import Span, SpanKind, seconds, turns_in, written_in
+from rag_eval_integrations.traces._values import items_in, object_in
+
+NAME = "Phoenix"
+_KINDS: dict[str, SpanKind] = {
+    "RETRIEVER": "retriever", "RERANKER": "reranker", "LLM": "model", "EMBEDDING": "embedding",
+    "TOOL": "tool",
+}  # fmt: skip
+_DOCUMENTS = {"retriever": "retrieval.documents", "reranker": "reranker.output_documents"}
+
+
+def recognises(row: Mapping[str, Any]) -> bool:
+    """Tell whether a row is a span with its context, or an OTLP envelope of such spans."""
+    if "resourceSpans" in row or "resource_spans" in row:
+        return True
+    context = object_in(row.get("context"))
+    return ("context.span_id" in row or "span_id" in context) and not _is_answer(row)
+
+
+def _is_answer(row: Mapping[str, Any]) -> bool:
+    """Tell whether a row is of `get_input_output_context`, which has a whole call."""
+    return {"input", "output", "context"} <= row.keys()
+
+
+def spans_of(row: Mapping[str, Any]) -> Iterator[Span]:
+    """Read the span of a row, or those of an OTLP envelope.
+
+    Raises:
+        InputError: the row is of an export without spans.
+    """
+    if "resourceSpans" in row or "resource_spans" in row:
+        yield from _of_collector(row)
+        return
+    if any("document_score" in name or name == "document" for name in row):
+        why = "holds single documents without the answer; export get_spans_dataframe() instead"
+        raise InputError(why)
+    context = object_in(row.get("context"))
+    attributes = _Attributes(row)
+    trace, span = (
+        row.get(f"context.{name}", context.get(name)) for name in ("trace_id", "span_id")
+    )
+    if not isinstance(trace, str) or not isinstance(span, str):
+        raise InputError("is not a span: it has no text as `context.trace_id` and `span_id`")
+    parent = row.get("parent_id") or None
+    name, times = str(row.get("name") or ""), (row.get("start_time"), row.get("end_time"))
+    status = object_in(row.get("status")).get("status_code") or row.get("status_code")
+    yield _span(trace, span, parent if isinstance(parent, str) else None, name, times,
+                str(row.get("span_kind") or ""), attributes, status == "ERROR")  # fmt: skip
+
+
+def _of_collector(row: Mapping[str, Any]) -> Iterator[Span]:
+    """Read the spans of an OTLP envelope, whose attributes are pairs of a key and a typed value."""
+    for resource in items_in(row.get("resourceSpans", row.get("resource_spans"))) or ():
+        scopes = resource.get("scopeSpans", resource.get("scope_spans"))
+        for scope in items_in(scopes) or ():
+            for span in items_in(scope.get("spans")) or ():
+                pairs = {pair["key"]: next(iter(pair["value"].values()), None)
+                         for pair in span.get("attributes", ())}  # fmt: skip
+                times = span.get("startTimeUnixNano"), span.get("endTimeUnixNano")
+                failed = object_in(span.get("status")).get("code") in (2, "STATUS_CODE_ERROR")
+                yield _span(span.get("traceId", ""), span.get("spanId", ""),
+                            span.get("parentSpanId") or None, span.get("name", ""), times,
+                            "", _Attributes({"attributes": pairs}), failed)  # fmt: skip
+
+
+def _span(
+    trace: str, span: str, parent: str | None, name: str, times: tuple[Any, Any], kind: str,
+    attributes: _Attributes, failed: bool,
+) -> Span:  # fmt: skip
+    """Make a span of its parts."""
+    known = kind if kind in _KINDS else str(attributes.get("openinference.span.kind"))
+    of = _KINDS.get(known, "other")
+    is_read = of != "embedding"
+    return Span(
+        source="openinference",
+        trace=trace.removeprefix("0x"),  # as the SDK's own JSON writes ids
+        id=span.removeprefix("0x"),
+        parent=parent and parent.removeprefix("0x"),
+        kind=of,
+        name=name,
+        start=seconds(times[0]),
+        end=seconds(times[1]),
+        input=attributes.get("input.value") if is_read else None,
+        output=attributes.get("output.value") if is_read else None,
+        documents=attributes.documents(_DOCUMENTS[of]) if of in _DOCUMENTS else None,
+        messages=attributes.messages() if of == "model" else (),
+        text=attributes.text() if of == "model" else None,
+        error="failed" if failed else None,
+        session=attributes.get("session.id") if is_read else None,
+    )
+
+
+class _Attributes:
+    """The attributes of a span, under dotted names, in nested objects, or both.
+
+    Args:
+        row: the row; a column `attributes.a.b`, or `b` inside of `attributes.a`, is `a.b`.
+    """
+
+    def __init__(self, row: Mapping[str, Any]) -> None:
+        inside = object_in(row.get("attributes"))
+        columns = {
+            name.removeprefix("attributes."): value
+            for name, value in row.items()
+            if name.startswith("attributes.")
+        }
+        self._values = {**inside, **columns}
+
+    def get(self, name: str) -> Any:
+        """Return an attribute; None where there is none."""
+        if name in self._values:
+            return self._values[name]
+        parts = name.split(".")
+        for cut in range(len(parts) - 1, 0, -1):
+            value = self._values.get(".".join(parts[:cut]))
+            if value is not None:
+                for part in parts[cut:]:
+                    value = object_in(value).get(part)
+                return value
+        return None
+
+    def items(self, name: str) -> list[dict[str, Any]] | None:
+        """Return the objects of a list, whose fields may be attributes by number; None for none."""
+        listed = items_in(self.get(name))
+        if listed is not None:
+            return [_flat(item) for item in listed]
+        begin = f"{name}."
+        numbered: dict[int, dict[str, Any]] = {}
+        for key, value in self._values.items():
+            number, dot, field = key.removeprefix(begin).partition(".")
+            if key.startswith(begin) and dot and number.isdecimal():
+                numbered.setdefault(int(number), {})[field] = value
+        return [numbered[number] for number in sorted(numbered)] or None
+
+    def documents(self, name: str) -> list[dict[str, Any]] | None:
+        """Read documents; LangChain's have their ids in the output alone."""
+        items = self.items(name)
+        if items is None:
+            return None
+        output = items_in(object_in(self.get("output.value")).get("documents")) or []
+        ids = [object_in(each).get("id") for each in output] if len(output) == len(items) else []
+        documents = []
+        for number, item in enumerate(items):
+            document = {
+                "text": item.get("document.content"),
+                "id": item.get("document.id", ids[number] if ids else None),
+                "metadata": object_in(item.get("document.metadata")),
+                "score": item.get("document.score"),
+            }
+            if isinstance(document["text"], str):
+                documents.append({k: v for k, v in document.items() if v is not None})
+        return documents
+
+    def messages(self) -> tuple[Turn, ...]:
+        """Read what a model was shown: messages, or a prompt as one."""
+        turns = []
+        for item in self.items("llm.input_messages") or ():
+            content = _content(item)
+            role = item.get("message.role")
+            if content and role in ("system", "user", "assistant", "tool"):
+                turns.append(Turn(role=role, content=content))
+        for prompt in items_in(self.get("llm.prompts")) or () if not turns else ():
+            turns += turns_in(
+                prompt if isinstance(prompt, str) else _flat(prompt).get("prompt.text")
+            )
+        return tuple(turns)
+
+    def text(self) -> str | None:
+        """Return what a model wrote."""
+        written = [_content(item) for item in self.items("llm.output_messages") or ()]
+        if written:
+            return "".join(written) or None
+        return written_in(self.get("output.value"))
+
+
+def _flat(item: object, begin: str = "") -> dict[str, Any]:
+    """Return an object with dotted names for the fields of objects inside of it."""
+    flat: dict[str, Any] = {}
+    for name, value in object_in(item).items():
+        nested = isinstance(value, Mapping) and not name.endswith("metadata")
+        flat |= _flat(value, f"{begin}{name}.") if nested else {f"{begin}{name}": value}
+    return flat
+
+
+def _content(item: Mapping[str, Any]) -> str:
+    """Return the text of a message, also of its blocks."""
+    content = item.get("message.content")
+    if isinstance(content, str) and content:
+        return content
+    blocks = items_in(item.get("message.contents"))
+    if blocks is not None:
+        texts = [_flat(block).get("message_content.text") for block in blocks]
+    else:
+        texts = [text for name, text in sorted(item.items()) if name.endswith("content.text")]
+    return "".join([text for text in texts if isinstance(text, str)])
