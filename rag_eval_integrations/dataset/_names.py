@@ -69,8 +69,6 @@ _LANGSMITH = (
     ("reference", "outputs", ("reference",)),
 )
 """Where fields are in these groups, the likeliest first, and by which names."""
-RUNS = "child_runs"
-"""Field of a LangSmith run that holds the runs below it."""
 _TEXTS_OF_MLFLOW = {"question": ("inputs", "request"), "response": ("outputs",)}
 """Names that hold a text in MLflow's evaluation tables, and other things elsewhere."""
 _EXPECTED = "expectations.expected_response"
@@ -302,9 +300,8 @@ class Naming:
     def _grouped(self, groups: Mapping[str, Ways], needed: Sequence[str]) -> tuple[str, Ways]:
         """Look for the fields inside of `inputs` and `outputs`, as LangSmith and MLflow have them.
 
-        An input of any name is the question if it is the only one. Documents may be in child runs;
-        in MLflow's tables, they and the response may stand beside the groups. Refuses a row that
-        lacks any field.
+        An input of any name is the question if it is the only one. In MLflow's tables, documents
+        and the response may stand beside the groups. Refuses a row that lacks any field.
         """
         ways: Ways = {}
         for ours, side, names in _LANGSMITH:
@@ -317,8 +314,6 @@ class Naming:
                 name = next((name for name in group if 0 < len(name) <= LONGEST_NAME), None)
             if name is not None:
                 ways[ours] = group[name]
-        if "documents" not in ways and self.row.get(RUNS):
-            ways["documents"] = (RUNS,)
         beside = self._ways({ours: NAMES[ours] for ours in needed if ours not in ways})
         for ours in needed:
             if ours not in ways | beside:
@@ -336,8 +331,8 @@ class Naming:
 
     def _unread(self, ways: Ways) -> InputError | None:
         """Return why the documents cannot be read that have a known name; None if they can be."""
-        way = ways.get("documents", (RUNS,))
-        value = None if way == (RUNS,) else value_at(self.row, way, "")
+        way = ways.get("documents", ())
+        value = value_at(self.row, way, "") if way else None
         try:
             _ = value is None or documents_from(value, ".".join(way))
         except InputError as error:

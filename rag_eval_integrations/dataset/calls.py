@@ -17,7 +17,6 @@ from rag_eval_integrations.dataset._input import Input, Line, lines_from
 from rag_eval_integrations.dataset._names import (
     OPTIONAL,
     REQUIRED,
-    RUNS,
     FieldMap,
     Naming,
     Shape,
@@ -33,11 +32,10 @@ from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.records import RagCall
 from rag_eval_integrations.records._json import NAMES, shown
 from rag_eval_integrations.records.call import ONE_TEXT
-from rag_eval_integrations.traces._reading import calls_in, reader_of
+from rag_eval_integrations.traces.reading import calls_in, reader_of
 from rag_eval_integrations.traces._values import (
     conversation,
     documents_from,
-    fields_of,
     id_from,
     ids_from,
     items_in,
@@ -47,7 +45,6 @@ from rag_eval_integrations.traces._values import (
     metadata_from,
     named_ids,
     numbers_from,
-    object_in,
     said_from,
     text_from,
     turns_from,
@@ -192,15 +189,18 @@ def _calls(
     rows: Iterator[tuple[int, Any]], reader: _Reader[T], unit: str, source: str
 ) -> Iterator[Line[T]]:
     """Read numbered rows: each as a call, or those of a tool's traces trace by trace."""
-    first = next(rows, None)
-    if first is None:
-        return
-    rows = chain([first], rows)
-    if reader.to_call is None and not reader.given and not reader.is_labelled:
+    head: list[tuple[int, Any]] = []
+    for numbered in rows:
+        head.append(numbered)
+        if not isinstance(numbered[1], InputError):
+            break
+    rows = chain(head, rows)
+    if head and reader.to_call is None and not reader.given and not reader.is_labelled:
+        number, row = head[-1]
         try:
-            spans_of = reader_of(first[1], reader.tool)
+            spans_of = reader_of(row, reader.tool)
         except InputError as error:
-            rows, spans_of = iter([(first[0], error)]), None
+            rows, spans_of = iter([(number, error)]), None
         if spans_of is not None:
             rows = calls_in(rows, spans_of, reader.tell)
     yield from lines_from(rows, reader.read, unit, source)
@@ -444,7 +444,7 @@ def _taken(
         value = value_at(row, way, places[ours])
         if value is not ABSENT:
             remove(rest, way)
-            values[ours] = _retrieved(value) if way == (RUNS,) else value
+            values[ours] = value
         elif ours in REQUIRED:
             raise InputError(f"is missing; the row has {listed(row)}", field=places[ours])
     if messages := messages_in(values.get("question")):
@@ -484,21 +484,5 @@ _READERS: Mapping[str, Callable[[object, str], object]] = {
 _ANSWERS = frozenset(map(folded, (*NAMES["response"], "messages", "turns", "outputs")))
 """Names of fields that hold an answer, perhaps inside."""
 
-_NOISE = frozenset(
-    {RUNS, "serialized", "events", "manifest", "attachments", "extra", "feedback_stats",
-     "parent_run_ids", "child_run_ids", "dotted_order"}
-)  # fmt: skip
-"""Fields of a LangSmith run that are about its trace, and would fill every line of EVALS."""
-
-
-def _retrieved(runs: object) -> list[Any]:
-    """Collect what the outermost retrievers below a run returned."""
-    documents: list[Any] = []
-    for run in runs if isinstance(runs, list | tuple) else ():
-        fields = fields_of(run) or {}
-        if fields.get("run_type") == "retriever":
-            returned = object_in(fields.get("outputs")).get("documents")
-            documents += returned if isinstance(returned, list | tuple) else ()
-        else:
-            documents += _retrieved(fields.get(RUNS))
-    return documents
+_NOISE = frozenset({"serialized", "events", "manifest", "attachments", "extra", "feedback_stats"})
+"""Fields of a LangSmith row that are about its trace, and would fill every line of EVALS."""

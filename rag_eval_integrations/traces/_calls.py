@@ -17,13 +17,21 @@ from typing import Any, NamedTuple
 from rag_eval_integrations._answer import answer_among
 from rag_eval_integrations._prompt_search import headers, reached
 from rag_eval_integrations.errors import InputError
-from rag_eval_integrations.records import Capture, Document, DocumentsFrom, RagCall, Turn
+from rag_eval_integrations.records import (
+    Capture,
+    CaptureStatus,
+    Document,
+    DocumentsFrom,
+    RagCall,
+    Turn,
+)
 from rag_eval_integrations.records._json import NAMES, is_finite
-from rag_eval_integrations.traces._span import REPR, Span, parsed
+from rag_eval_integrations.traces._span import REPR, SESSIONS, Span, parsed
 from rag_eval_integrations.traces._values import (
     conversation,
     documents_from,
     fields_of,
+    json_part,
     messages_in,
     object_in,
     text_from,
@@ -39,6 +47,14 @@ _MASKED = "__REDACTED__"
 """What OpenInference writes in place of a content that is not to be exported."""
 _THOUGHT = re.compile(r"\AThought:.*\nAnswer:\s*", re.S)
 """What an agent of the kind ReAct writes in front of its answer."""
+_ENDS: dict[str, CaptureStatus] = {
+    "CancelledError": "aborted",
+    "GeneratorExit": "aborted",
+    "GraphBubbleUp": "interrupted",
+    "GraphInterrupt": "interrupted",
+    "ParentCommand": "ok",
+}
+"""Errors by which an app is steered or left, as LangSmith writes them."""
 _MOST_DEEP = 4
 _TELLING = 16  # characters from which a text is not part of another one by chance
 
@@ -56,7 +72,9 @@ def call_of(spans: Iterable[Span]) -> RagCall | str:
     roots = [span for span in ordered if span.parent not in by_id]
     if not roots:
         return "without a root span"
-    searches = _outermost_retrievers(roots, ordered) or _sources_of_answer(roots, ordered)
+    if roots[0].kind == "retriever" and len(roots) == 1:
+        return "of a retriever alone"
+    searches = _outermost_retrievers(roots, ordered) or _passed_on(ordered)
     if not searches:
         retrieved = any(span.kind == "retriever" for span in ordered)
         return "whose retrievers hold no documents" if retrieved else "without a retriever"
@@ -78,14 +96,18 @@ def _call(
     asked = [model for model in models if model.messages]
     writers = _writers(answer, asked)
     context = _context(_documents(searches, ordered), writers, asked, question)
+    names = [span.name.partition(".")[0] for span in searches if span.kind == "retriever"]
+    is_known = not root.session or any(name in root.metadata for name in SESSIONS)
+    talk = {} if is_known else {"conversation_id": root.session}
     capture = Capture(
         framework="langchain" if root.source == "langsmith" else "plain",
         run_id=root.id if root.source == "langsmith" else None,
-        status="error" if root.error else "ok",
+        status=_status(root.error),
         documents_from=context.source,
-        latency_s=max(0.0, root.end - root.start) if root.start and root.end else None,
-        metadata={"conversation_id": root.session} if root.session else {},
-        retrievers=tuple(dict.fromkeys(span.name.partition(".")[0] for span in searches)),
+        latency_s=round(max(0.0, root.end - root.start), 6) if root.start and root.end else None,
+        tags=tuple(map(str, root.tags)),
+        metadata=json_part({**talk, **root.metadata}),
+        retrievers=tuple(dict.fromkeys(names)),
         not_in_prompt=context.unused,
         traces={root.source: (root.trace, root.id)},
     )
@@ -101,6 +123,13 @@ def _call(
         app=root.name.partition(".")[0] or None,
         earlier=tuple(range(len(context.documents), len(context.documents) + len(context.earlier))),
     )
+
+
+def _status(error: str | None) -> CaptureStatus:
+    """Say how a call ended, by the error of its root."""
+    if not error:
+        return "ok"
+    return _ENDS.get(error.partition("(")[0], "error")
 
 
 # --- Question and answer
@@ -213,19 +242,19 @@ def _outermost_retrievers(roots: Sequence[Span], spans: Sequence[Span]) -> list[
     return sorted(searches, key=lambda span: places[span.id])
 
 
-def _sources_of_answer(roots: Sequence[Span], spans: Sequence[Span]) -> list[Span]:
-    """Return the roots whose output holds documents beside the answer, as if they had retrieved.
+def _passed_on(spans: Sequence[Span]) -> list[Span]:
+    """Return the spans that passed documents on beside other fields, as if they had retrieved.
 
     What tools returned counts as documents, where they are documents or nothing else was exported.
     """
     searches = []
-    for root in roots:
-        output = parsed(root.output)
+    for span in spans:
+        output = parsed(span.output)
         fields = object_in(output)
         named = next((fields[name] for name in NAMES["documents"] if fields.get(name)), None)
         documents = named or _returned_by_tools(output, texts=len(spans) == 1)
-        if documents:
-            searches.append(replace(root, documents=documents))
+        if isinstance(documents, list | tuple) and documents:
+            searches.append(replace(span, documents=documents))
     return searches
 
 
@@ -250,9 +279,8 @@ def _returned_by_tools(output: object, *, texts: bool) -> list[Any]:
 def _read(span: Span) -> list[Document]:
     """Read the documents of a span; a score that stands in the metadata counts."""
     documents = []
-    for item in documents_from(span.documents or [], "documents"):
-        fields = {"text": item} if isinstance(item, str) else item
-        document = item if isinstance(item, Document) else Document(**fields)
+    items = documents_from(span.documents or [], "documents")
+    for document in RagCall("", items, None).documents:  # which reads frameworks' documents
         score = document.metadata.get("score")
         if document.score is None and isinstance(score, int | float) and is_finite(score):
             document = document.model_copy(update={"score": float(score)})

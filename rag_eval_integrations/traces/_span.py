@@ -1,6 +1,6 @@
 """A span of any tool, as its reader makes it of a row: what `_calls` makes a call of.
 
-A reader is a module of a tool: `openinference`, `mlflow`, `langfuse`, `langsmith`. It has
+A reader is a module of a tool: `_openinference`, `_mlflow`, `_langfuse`, `_langsmith`. It has
 
     NAME           the tool's name, as people write it, for messages
     recognises     whether a row, by its columns, is the tool's
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal, Protocol
 
@@ -60,6 +60,8 @@ class Span:
     error: str | None = None
     session: str | None = None
     """The tool's id of the conversation."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    tags: Sequence[str] = ()
 
 
 class Reader(Protocol):
@@ -70,6 +72,10 @@ class Reader(Protocol):
     def recognises(self, row: Mapping[str, Any]) -> bool: ...
 
     def spans_of(self, row: Mapping[str, Any]) -> Iterable[Span]: ...
+
+
+SESSIONS = ("thread_id", "conversation_id", "session_id")
+"""Names in metadata under which the id of a conversation stands."""
 
 
 def seconds(value: object) -> float | None:
@@ -146,8 +152,8 @@ def written_in(output: object) -> str | None:
             if (inside := value.get(name)) is not None:
                 return _text_in(value) or written_in(inside)
         return None
-    if isinstance(value, list | tuple) and len(value) == 1:
-        return written_in(value[0])
+    if isinstance(value, list | tuple) and value and not isinstance(value[0], str):
+        return _text_in(value) or written_in(value[0])
     return _text_in(value)
 
 

@@ -506,7 +506,8 @@ def fields_of(item: object) -> Mapping[str, Any] | None:
     """
     if isinstance(item, Mapping):
         inner, path = item.get("kwargs"), item.get("id")
-        if not item.get("lc") or not isinstance(inner, Mapping):
+        is_dump = item.get("lc") or item.get("type") == "constructor"
+        if not is_dump or not isinstance(inner, Mapping):
             return item
         return {"type": path[-1] if isinstance(path, list) and path else None, **inner}
     fields = getattr(type(item), "model_fields", None) or getattr(

@@ -61,10 +61,6 @@ LANGSMITH = {
     "reference_outputs": {"answer": "Nine."}, "events": [{"name": "start"}],
 }  # fmt: skip
 RETRIEVER = {"run_type": "retriever", "outputs": {"documents": PAGES}}
-LANGSMITH_RUNS = {
-    "inputs": {"input": "When?"}, "outputs": {"output": "At nine."}, "reference": "Nine.",
-    "child_runs": [{"run_type": "chain", "child_runs": [RETRIEVER]}],
-}  # fmt: skip
 MESSAGES = {
     "messages": [
         {"role": "system", "content": "Be brief."},
@@ -83,7 +79,7 @@ HISTORY = tuple(Turn.model_validate(turn) for turn in LOG)
 FOREIGN: list[tuple[dict[str, Any], dict[str, Any]]] = [
     (RAGAS, {}), (RAGAS_TURNS, {"history": HISTORY}),
     (DEEPEVAL, {"metadata": {"context": ["At nine sharp."]}}),
-    (LANGSMITH, {"metadata": {"run_type": "chain"}}), (LANGSMITH_RUNS, {}),
+    (LANGSMITH, {"metadata": {"run_type": "chain"}}),
     (MESSAGES, {"history": (Turn(role="system", content="Be brief."),)}), (COMMON, {}), (CHAIN, {}),
 ]  # fmt: skip
 """Rows of other tools, and what their calls have beside question, documents, answer, reference."""
@@ -807,7 +803,7 @@ def test_langsmiths_own_objects_are_read() -> None:
     common = {"id": UUID(int=4), "name": "r", "start_time": now, "trace_id": UUID(int=4)}
     run = schemas.Run(
         run_type="chain", inputs={"input": "When?"}, outputs={"output": "At nine."}, **common,
-        child_runs=[schemas.Run(inputs={}, **RETRIEVER, **common)],
+        child_runs=[schemas.Run(inputs={}, **RETRIEVER, **{**common, "id": UUID(int=5)})],
     )  # fmt: skip
     assert [call_of([thing]).row_key for thing in (example, run)] == [PLAIN.row_key] * 2
 

@@ -45,14 +45,6 @@ def read(row: dict[str, Any], names: dict[str, Any]) -> tuple[str, list[str], st
 
 LOGGED = json.dumps({"input": QUESTION, "context": PAGES, "answer": ANSWER})
 SHAPES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "trace of MLflow": (
-        {"info": {"trace_id": "tr-1", "request_preview": '{"input": "When', "response_preview": LOGGED,
-                  "trace_metadata": {"mlflow.traceInputs": json.dumps({"input": QUESTION}),
-                                     "mlflow.traceOutputs": LOGGED}},
-         "data": {"spans": [{"name": "a", "attributes": {"mlflow.spanOutputs": LOGGED}},
-                            {"name": "b", "attributes": {"mlflow.spanOutputs": json.dumps(PAGES)}}]}},
-        {},
-    ),
     "search_traces of MLflow": (
         {"trace_id": "tr-1", "request": json.dumps({"input": QUESTION}), "response": LOGGED,
          "spans": "[]", "state": "OK"},

@@ -139,7 +139,10 @@ class TestRuns:
 
         assert here is not None
         assert there is not None
-        assert [substance(here), substance(there)] == captured.substances * 2
+        read, (seen,) = [substance(here), substance(there)], captured.substances
+        for call in (*read, seen):
+            del call["id"], call["capture"]["traces"]
+        assert read == [seen, seen]
         how, taken = capture_of(here), (run.end_time - run.start_time).total_seconds()
         assert (how.run_id, how.latency_s, here.started_at) == (str(run.id), taken, run.start_time)
 

@@ -96,6 +96,8 @@ def _span(
         text=attributes.text() if of == "model" else None,
         error="failed" if failed else None,
         session=attributes.get("session.id") if is_read else None,
+        metadata=object_in(attributes.get("metadata")),
+        tags=items_in(attributes.get("tag.tags")) or (),
     )
 
 

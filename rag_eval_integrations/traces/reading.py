@@ -10,7 +10,7 @@ from typing import Any
 from rag_eval_integrations._visible import counted, logger_of
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.records import RagCall
-from rag_eval_integrations.traces import langfuse, langsmith, mlflow, openinference
+from rag_eval_integrations.traces import _langfuse, _langsmith, _mlflow, _openinference
 from rag_eval_integrations.traces._calls import call_of
 from rag_eval_integrations.traces._rows import frame_rows, row_of
 from rag_eval_integrations.traces._span import Reader, Span
@@ -18,10 +18,10 @@ from rag_eval_integrations.traces._span import Reader, Span
 logger = logger_of(__name__)
 
 READERS: dict[str, Reader] = {
-    "phoenix": openinference,
-    "mlflow": mlflow,
-    "langfuse": langfuse,
-    "langsmith": langsmith,
+    "phoenix": _openinference,
+    "mlflow": _mlflow,
+    "langfuse": _langfuse,
+    "langsmith": _langsmith,
 }
 _MOST_HELD = 2**26
 """Characters of spans that wait for others of their traces."""

@@ -19,12 +19,12 @@ NAME = "LangSmith"
 _KINDS: dict[object, SpanKind] = {
     "retriever": "retriever", "llm": "model", "embedding": "embedding", "tool": "tool",
 }  # fmt: skip
-_SESSIONS = ("thread_id", "conversation_id", "session_id")
 
 
 def recognises(row: Mapping[str, Any]) -> bool:
-    """Tell whether a row is a run, by its type."""
-    return "run_type" in row and ("inputs" in row or "outputs" in row)
+    """Tell whether a row is a run that knows its place in a trace."""
+    places = ("trace_id", "parent_run_id", "dotted_order", "child_runs")
+    return "run_type" in row and any(place in row for place in places)
 
 
 def spans_of(row: Mapping[str, Any], parent: str | None = None, trace: str = "") -> Iterator[Span]:
@@ -57,7 +57,6 @@ def _span(run: Mapping[str, Any], label: str, parent: str | None, trace: str) ->
     given, output = (run.get("inputs"), run.get("outputs")) if is_read else (None, None)
     documents = items_in(object_in(output).get("documents")) if kind == "retriever" else None
     metadata = object_in(object_in(run.get("extra")).get("metadata"))
-    session = next((metadata[name] for name in _SESSIONS if metadata.get(name)), None)
     return Span(
         source="langsmith",
         trace=trace,
@@ -73,5 +72,6 @@ def _span(run: Mapping[str, Any], label: str, parent: str | None, trace: str) ->
         messages=turns_in(given) if kind == "model" else (),
         text=written_in(output) if kind == "model" else None,
         error=str(run["error"]) if run.get("error") else None,
-        session=None if session is None else str(session),
+        metadata=metadata,
+        tags=items_in(run.get("tags")) or (),
     )

@@ -90,4 +90,6 @@ def _span(row: Mapping[str, Any], trace: Mapping[str, Any]) -> Span:
         if row.get("level") == "ERROR"
         else None,
         session=session if isinstance(session, str) else None,
+        metadata=object_in(row.get("metadata")),
+        tags=items_in(trace.get("tags")) or (),
     )
