@@ -32,7 +32,6 @@ from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.records import RagCall
 from rag_eval_integrations.records._json import NAMES, shown
 from rag_eval_integrations.records.call import ONE_TEXT
-from rag_eval_integrations.traces.reading import calls_in, reader_of
 from rag_eval_integrations.traces._values import (
     conversation,
     documents_from,
@@ -49,6 +48,7 @@ from rag_eval_integrations.traces._values import (
     text_from,
     turns_from,
 )
+from rag_eval_integrations.traces.reading import calls_in, reader_of
 
 T = TypeVar("T")
 

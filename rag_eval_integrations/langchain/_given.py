@@ -28,8 +28,8 @@ from rag_eval_integrations.langchain._values import (
 )
 from rag_eval_integrations.records import Capture, Document, RagCall
 from rag_eval_integrations.traces._calls import call_of
-from rag_eval_integrations.traces._values import fields_of
 from rag_eval_integrations.traces._langsmith import spans_of
+from rag_eval_integrations.traces._values import fields_of
 
 _REFERENCES = ("reference", "reference_answer", "expected", "expected_output", "ground_truth")
 _PLAIN = ("question", "response", "reference")

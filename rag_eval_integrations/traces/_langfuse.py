@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from rag_eval_integrations.errors import InputError
+from rag_eval_integrations.traces._openinference import Attributes
 from rag_eval_integrations.traces._span import (
     Span,
     SpanKind,
-    parsed,
+    documents_in,
     seconds,
     turns_in,
     written_in,
@@ -68,9 +69,12 @@ def _span(row: Mapping[str, Any], trace: Mapping[str, Any]) -> Span:
     kind = _KINDS.get(str(row.get("type")).upper(), "other")
     is_read = kind != "embedding"
     given, output = (row.get("input"), row.get("output")) if is_read else (None, None)
-    listed = parsed(output) if kind == "retriever" else None
-    if isinstance(listed, Mapping):
-        listed = listed.get("documents")
+    metadata = object_in(row.get("metadata"))
+    # A trace by OpenTelemetry keeps OpenInference's attributes there.
+    attributes = Attributes(metadata)
+    documents = documents_in(output) if kind == "retriever" else None
+    if kind == "retriever" and documents is None:
+        documents = attributes.documents("retrieval.documents")
     session = value("sessionId", "session_id") or trace.get("sessionId")
     return Span(
         source="langfuse",
@@ -83,13 +87,13 @@ def _span(row: Mapping[str, Any], trace: Mapping[str, Any]) -> Span:
         end=seconds(value("endTime", "end_time")),
         input=given,
         output=output,
-        documents=listed if isinstance(listed, list) else None,
-        messages=turns_in(given) if kind == "model" else (),
+        documents=documents,
+        messages=attributes.messages() or turns_in(given) if kind == "model" else (),
         text=written_in(output) if kind == "model" else None,
         error=str(value("statusMessage", "status_message") or "failed")
         if row.get("level") == "ERROR"
         else None,
         session=session if isinstance(session, str) else None,
-        metadata=object_in(row.get("metadata")),
+        metadata={name: value for name, value in metadata.items() if name != "attributes"},
         tags=items_in(trace.get("tags")) or (),
     )

@@ -9,6 +9,7 @@ from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.traces._span import (
     Span,
     SpanKind,
+    documents_in,
     seconds,
     turns_in,
     written_in,
@@ -55,7 +56,6 @@ def _span(run: Mapping[str, Any], label: str, parent: str | None, trace: str) ->
     kind = _KINDS.get(run.get("run_type"), "other")
     is_read = kind != "embedding"
     given, output = (run.get("inputs"), run.get("outputs")) if is_read else (None, None)
-    documents = items_in(object_in(output).get("documents")) if kind == "retriever" else None
     metadata = object_in(object_in(run.get("extra")).get("metadata"))
     return Span(
         source="langsmith",
@@ -68,7 +68,7 @@ def _span(run: Mapping[str, Any], label: str, parent: str | None, trace: str) ->
         end=seconds(run.get("end_time")),
         input=given,
         output=output,
-        documents=documents,
+        documents=documents_in(output) if kind == "retriever" else None,
         messages=turns_in(given) if kind == "model" else (),
         text=written_in(output) if kind == "model" else None,
         error=str(run["error"]) if run.get("error") else None,

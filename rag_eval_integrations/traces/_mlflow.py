@@ -11,7 +11,7 @@ from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.traces._span import (
     Span,
     SpanKind,
-    parsed,
+    documents_in,
     seconds,
     turns_in,
     written_in,
@@ -63,7 +63,6 @@ def _span(trace: str, span: Mapping[str, Any], session: object) -> Span:
     kind = _KINDS.get(value("spanType"), "other")
     is_read = kind != "embedding"
     given, output = (value("spanInputs"), value("spanOutputs")) if is_read else (None, None)
-    listed = parsed(output) if kind in ("retriever", "reranker") else None
     return Span(
         source="mlflow",
         trace=trace,
@@ -75,7 +74,7 @@ def _span(trace: str, span: Mapping[str, Any], session: object) -> Span:
         end=seconds(span.get("end_time_unix_nano") or span.get("end_time_ns")),
         input=given,
         output=output,
-        documents=listed if isinstance(listed, list) else None,
+        documents=documents_in(output) if kind in ("retriever", "reranker") else None,
         messages=turns_in(given) if kind == "model" else (),
         text=written_in(output) if kind == "model" else None,
         error="failed" if "ERROR" in str(span.get("status")) else None,

@@ -44,7 +44,7 @@ def spans_of(row: Mapping[str, Any]) -> Iterator[Span]:
         why = "holds single documents without the answer; export get_spans_dataframe() instead"
         raise InputError(why)
     context = object_in(row.get("context"))
-    attributes = _Attributes(row)
+    attributes = Attributes(row)
     trace, span = (
         row.get(f"context.{name}", context.get(name)) for name in ("trace_id", "span_id")
     )
@@ -69,12 +69,12 @@ def _of_collector(row: Mapping[str, Any]) -> Iterator[Span]:
                 failed = object_in(span.get("status")).get("code") in (2, "STATUS_CODE_ERROR")
                 yield _span(span.get("traceId", ""), span.get("spanId", ""),
                             span.get("parentSpanId") or None, span.get("name", ""), times,
-                            "", _Attributes({"attributes": pairs}), failed)  # fmt: skip
+                            "", Attributes({"attributes": pairs}), failed)  # fmt: skip
 
 
 def _span(
     trace: str, span: str, parent: str | None, name: str, times: tuple[Any, Any], kind: str,
-    attributes: _Attributes, failed: bool,
+    attributes: Attributes, failed: bool,
 ) -> Span:  # fmt: skip
     """Make a span of its parts."""
     known = kind if kind in _KINDS else str(attributes.get("openinference.span.kind"))
@@ -101,7 +101,7 @@ def _span(
     )
 
 
-class _Attributes:
+class Attributes:
     """The attributes of a span, under dotted names, in nested objects, or both.
 
     Args:

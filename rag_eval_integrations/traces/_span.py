@@ -164,3 +164,12 @@ def _text_in(value: object) -> str | None:
     except InputError:
         return None
     return None if not text or REPR.fullmatch(text) else text
+
+
+def documents_in(output: object) -> list[Any] | None:
+    """Return the documents that a retriever's output holds; None where it shows none of them."""
+    value = parsed(output)
+    listed = items_in(value.get("documents")) if isinstance(value, Mapping) else items_in(value)
+    if listed is None or any(isinstance(item, str) and REPR.fullmatch(item) for item in listed):
+        return None
+    return listed
