@@ -25,33 +25,38 @@ _KINDS: dict[str, SpanKind] = {
 
 
 def recognises(row: Mapping[str, Any]) -> bool:
-    """Tell whether a row is an observation, a trace with its observations, or one of the table."""
+    """Tell whether a row is an observation, or a trace with its observations.
+
+    Raises:
+        InputError: it is a trace without its observations.
+    """
+    observations = items_in(row.get("observations")) or []
+    is_list = bool(observations) and all(isinstance(item, str) for item in observations)
+    if ("bookmarked" in row and "observations" not in row) or is_list:
+        why = "a trace of Langfuse without its observations has no documents; export observations"
+        raise InputError(why)
     is_observation = ("traceId" in row or "trace_id" in row) and "type" in row
     return is_observation or _is_trace(row)
 
 
 def _is_trace(row: Mapping[str, Any]) -> bool:
     """Tell whether a row is a trace."""
-    return ("observations" in row and ("trace" in row or "id" in row)) or "bookmarked" in row
+    return "observations" in row and ("trace" in row or "id" in row)
 
 
 def spans_of(row: Mapping[str, Any]) -> Iterator[Span]:
     """Read an observation, or those of a trace.
 
     Raises:
-        InputError: a trace has no observations, or a row no ids.
+        InputError: a row has no ids.
     """
     if not _is_trace(row):
         yield _span(row, {})
         return
     trace = object_in(row.get("trace")) or row
     listed = items_in(row.get("observations")) or []
-    observations = [object_in(item) or fields_of(item) or {} for item in listed]
-    if not observations or not all(observations):
-        why = "is a trace of Langfuse without its observations; export the observations instead"
-        raise InputError(why)
-    for observation in observations:
-        span = _span(observation, trace)
+    for item in listed:
+        span = _span(object_in(item) or fields_of(item) or {}, trace)
         if span.parent is None and span.input is None and span.output is None:
             span = replace(span, input=trace.get("input"), output=trace.get("output"))
         yield span

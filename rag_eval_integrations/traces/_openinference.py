@@ -19,42 +19,49 @@ _DOCUMENTS = {"retriever": "retrieval.documents", "reranker": "reranker.output_d
 
 
 def recognises(row: Mapping[str, Any]) -> bool:
-    """Tell whether a row is a span with its context, or an OTLP envelope of such spans."""
+    """Tell whether a row is a span with its context, or an OTLP envelope of such spans.
+
+    Raises:
+        InputError: it is a row of `get_retrieved_documents`.
+    """
     if "resourceSpans" in row or "resource_spans" in row:
         return True
+    if {"context.trace_id", "document", "document_score"} <= row.keys():
+        why = "single documents of Phoenix have no answer; export get_spans_dataframe() instead"
+        raise InputError(why)
+    has_call = {"input", "output", "context"} <= row.keys()  # of `get_input_output_context`
     context = object_in(row.get("context"))
-    return ("context.span_id" in row or "span_id" in context) and not _is_answer(row)
-
-
-def _is_answer(row: Mapping[str, Any]) -> bool:
-    """Tell whether a row is of `get_input_output_context`, which has a whole call."""
-    return {"input", "output", "context"} <= row.keys()
+    return ("context.span_id" in row or "span_id" in context) and not has_call
 
 
 def spans_of(row: Mapping[str, Any]) -> Iterator[Span]:
     """Read the span of a row, or those of an OTLP envelope.
 
     Raises:
-        InputError: the row is of an export without spans.
+        InputError: the row has no ids.
     """
     if "resourceSpans" in row or "resource_spans" in row:
         yield from _of_collector(row)
         return
-    if any("document_score" in name or name == "document" for name in row):
-        why = "holds single documents without the answer; export get_spans_dataframe() instead"
-        raise InputError(why)
     context = object_in(row.get("context"))
     attributes = Attributes(row)
-    trace, span = (
-        row.get(f"context.{name}", context.get(name)) for name in ("trace_id", "span_id")
-    )
+    trace = row.get("context.trace_id", context.get("trace_id"))
+    span = row.get("context.span_id", context.get("span_id"))
     if not isinstance(trace, str) or not isinstance(span, str):
         raise InputError("is not a span: it has no text as `context.trace_id` and `span_id`")
     parent = row.get("parent_id") or None
     name, times = str(row.get("name") or ""), (row.get("start_time"), row.get("end_time"))
     status = object_in(row.get("status")).get("status_code") or row.get("status_code")
-    yield _span(trace, span, parent if isinstance(parent, str) else None, name, times,
-                str(row.get("span_kind") or ""), attributes, status == "ERROR")  # fmt: skip
+    yield _span(
+        trace,
+        span,
+        parent if isinstance(parent, str) else None,
+        name,
+        times,
+        str(row.get("span_kind") or ""),
+        attributes,
+        status == "ERROR",
+    )
 
 
 def _of_collector(row: Mapping[str, Any]) -> Iterator[Span]:
@@ -63,13 +70,24 @@ def _of_collector(row: Mapping[str, Any]) -> Iterator[Span]:
         scopes = resource.get("scopeSpans", resource.get("scope_spans"))
         for scope in items_in(scopes) or ():
             for span in items_in(scope.get("spans")) or ():
-                pairs = {pair["key"]: next(iter(pair["value"].values()), None)
-                         for pair in span.get("attributes", ())}  # fmt: skip
-                times = span.get("startTimeUnixNano"), span.get("endTimeUnixNano")
-                failed = object_in(span.get("status")).get("code") in (2, "STATUS_CODE_ERROR")
-                yield _span(span.get("traceId", ""), span.get("spanId", ""),
-                            span.get("parentSpanId") or None, span.get("name", ""), times,
-                            "", Attributes({"attributes": pairs}), failed)  # fmt: skip
+                yield _of_otlp(span)
+
+
+def _of_otlp(span: Mapping[str, Any]) -> Span:
+    """Read a span of an OTLP envelope."""
+    pairs = {
+        pair["key"]: next(iter(pair["value"].values()), None) for pair in span.get("attributes", ())
+    }
+    return _span(
+        span.get("traceId", ""),
+        span.get("spanId", ""),
+        span.get("parentSpanId") or None,
+        span.get("name", ""),
+        (span.get("startTimeUnixNano"), span.get("endTimeUnixNano")),
+        "",
+        Attributes({"attributes": pairs}),
+        object_in(span.get("status")).get("code") in (2, "STATUS_CODE_ERROR"),
+    )
 
 
 def _span(
@@ -96,7 +114,7 @@ def _span(
         text=attributes.text() if of == "model" else None,
         error="failed" if failed else None,
         session=attributes.get("session.id") if is_read else None,
-        metadata=object_in(attributes.get("metadata")),
+        metadata=attributes.metadata(),
         tags=items_in(attributes.get("tag.tags")) or (),
     )
 
@@ -130,6 +148,10 @@ class Attributes:
                 return value
         return None
 
+    def metadata(self) -> Mapping[str, Any]:
+        """Return the metadata of the span."""
+        return _object(self._values, "metadata")
+
     def items(self, name: str) -> list[dict[str, Any]] | None:
         """Return the objects of a list, whose fields may be attributes by number; None for none."""
         listed = items_in(self.get(name))
@@ -154,8 +176,8 @@ class Attributes:
         for number, item in enumerate(items):
             document = {
                 "text": item.get("document.content"),
-                "id": item.get("document.id", ids[number] if ids else None),
-                "metadata": object_in(item.get("document.metadata")),
+                "id": item.get("document.id") or (ids[number] if ids else None),
+                "metadata": _object(item, "document.metadata"),
                 "score": item.get("document.score"),
             }
             if isinstance(document["text"], str):
@@ -182,6 +204,14 @@ class Attributes:
         if written:
             return "".join(written) or None
         return written_in(self.get("output.value"))
+
+
+def _object(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return an object, whose fields may be values with dotted names."""
+    begin = f"{name}."
+    return object_in(values.get(name)) or {
+        key.removeprefix(begin): value for key, value in values.items() if key.startswith(begin)
+    }
 
 
 def _flat(item: object, begin: str = "") -> dict[str, Any]:
