@@ -85,6 +85,9 @@ rag-eval report evals.jsonl -o report.html
 rag-eval report evals.jsonl -o - --format md
 rag-eval report evals.jsonl -o wrong.html --where pattern=hallucination""",
     _arguments.ExplainOptions: "rag-eval explain evals.jsonl --call q17",
+    _arguments.PullOptions: """\
+rag-eval pull --from phoenix --since 7d -o calls.jsonl
+rag-eval pull --from mlflow --project "my app" -o calls.jsonl --resume""",
     _arguments.PushOptions: """\
 rag-eval push evals.jsonl --to langfuse --dry-run
 rag-eval push evals.jsonl --to phoenix --where 'adherence<1' --metadata user_id""",

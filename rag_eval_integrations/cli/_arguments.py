@@ -335,6 +335,45 @@ class ExplainOptions(SkipInvalid):
 
 
 @dataclass(frozen=True, kw_only=True)
+class PullOptions(Overwrite):
+    """Read calls from the traces that a tool holds.
+
+    One call per trace. The keys of a tool, and without --url its address, are those of its own
+    client, as for push. Nothing is changed at the tool.
+    """
+
+    source: str = _input(
+        "The tool that holds the traces.",
+        "--from",
+        metavar="phoenix|mlflow|langfuse|langsmith",
+        default=MISSING,
+    )
+    url: str | None = _input("Address of the tool's server.", metavar="URL")
+    project: str | None = _input(
+        "Its project; of MLflow the experiment. By default the client's own.", metavar="NAME"
+    )
+    since: str | None = _input(
+        "Only traces since then: 90m, 24h, 7d or 2w ago, or a date such as 2026-11-25.",
+        metavar="WHEN",
+    )
+    query: str | None = _input("Filter in the tool's own language, passed on.", metavar="QUERY")
+    settle: str = _input(
+        "Leave traces that ended less than this ago for the next pull: more of their spans may "
+        "come.",
+        metavar="TIME",
+        default="60s",
+    )
+    limit: int | None = _input("Read this many traces at most.", metavar="N", min=1)
+    out: Path = _out(
+        "File for the calls, which must not exist; - is standard output. A name that ends in .gz "
+        "is gzipped.",
+        "CALLS.jsonl",
+        MISSING,
+    )
+    resume: bool = _output("Go on with OUT: add the calls of traces that it lacks.", default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
 class PushOptions(SkipInvalid, Where):
     """Post the scores of evaluations to the traces of their calls.
 

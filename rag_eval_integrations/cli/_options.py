@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -282,3 +284,31 @@ def _files(metrics: Sequence[Metric]) -> list[PromptyMetric]:
     from rag_eval_integrations.metrics.prompty import PromptyMetric  # noqa: PLC0415
 
     return [metric for metric in metrics if isinstance(metric, PromptyMetric)]
+
+
+_AGO = re.compile(r"(\d{1,6})([smhdw])")
+_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+
+
+def moment(text: str | None, option: str, now: float) -> float:
+    """Read a time as seconds since 1970; 0 without one.
+
+    Args:
+        text: 60s, 90m, 24h, 7d or 2w ago, or a date or time of ISO 8601, in UTC unless it names
+            a zone.
+        option: name of the option, for errors.
+        now: the present, in seconds since 1970.
+
+    Raises:
+        ConfigurationError: it is neither.
+    """
+    if text is None:
+        return 0.0
+    if (ago := _AGO.fullmatch(text)) is not None:
+        return now - int(ago[1]) * _UNITS[ago[2]]
+    try:
+        read = datetime.fromisoformat(text)
+    except ValueError:
+        why = "use a time ago, such as 90m, 24h, 7d or 2w, or a date such as 2026-11-25"
+        raise ConfigurationError(option, text, why) from None
+    return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()

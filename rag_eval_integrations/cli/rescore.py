@@ -11,10 +11,10 @@ from typing import Any, cast
 from rag_eval_integrations import _loop
 from rag_eval_integrations._visible import counted
 from rag_eval_integrations.cli._judges import WatchedModel
+from rag_eval_integrations.cli._options import moment
 from rag_eval_integrations.cli._store_arguments import RescoreOptions
 from rag_eval_integrations.cli._terminal import print_stderr, print_stdout
 from rag_eval_integrations.cli.run import foreseen
-from rag_eval_integrations.cli.store import moment
 from rag_eval_integrations.cli.worker import evaluator_of
 from rag_eval_integrations.dataset import evaluate_calls
 from rag_eval_integrations.errors import InputError

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_eval_integrations._visible import counted, one_line
+from rag_eval_integrations.cli._options import moment
 from rag_eval_integrations.cli._store_arguments import (
     StoreExportOptions,
     StoreInfoOptions,
@@ -30,37 +30,12 @@ from rag_eval_integrations.store.spool import SUFFIX
 
 View = dict[str, Any]
 
-_UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-_AGO = re.compile(r"(\d{1,6})([mhdw])")
 
 STATES = {
     "judged": "judged", "due": "waiting", "parked": "tried in vain", "left_out": "left out",
     "refused": "refused by a spool",
 }  # fmt: skip
 """What becomes of calls, in words."""
-
-
-def moment(text: str | None, option: str, now: float) -> float:
-    """Read a time as seconds since 1970; 0 without one.
-
-    Args:
-        text: 90m, 24h, 7d or 2w ago, or a date or time of ISO 8601, in UTC unless it says a zone.
-        option: name of the option, for errors.
-        now: the present, in seconds since 1970.
-
-    Raises:
-        ConfigurationError: it is neither.
-    """
-    if text is None:
-        return 0.0
-    if (ago := _AGO.fullmatch(text)) is not None:
-        return now - int(ago[1]) * _UNITS[ago[2]]
-    try:
-        read = datetime.fromisoformat(text)
-    except ValueError:
-        why = "use a time ago, such as 90m, 24h, 7d or 2w, or a date such as 2026-11-25"
-        raise ConfigurationError(option, text, why) from None
-    return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
 
 
 def info(options: StoreInfoOptions) -> int:
@@ -85,7 +60,7 @@ def info(options: StoreInfoOptions) -> int:
             each += "" if usd is None else f", ${usd:.5f} each"
             evaluated = counted(calls, "evaluation")
             lines.append(f"  {evaluated} by {one_line(judge)} ({fingerprint}){each}")
-        means = store.means(store.now() - _UNITS["d"])
+        means = store.means(store.now() - 86_400)
         several = Counter(mean.made.name for mean in means)
         for made, mean, total in (period[1:] for period in means):
             value = "no value" if mean.mean is None else f"mean {mean.mean:.3f}"

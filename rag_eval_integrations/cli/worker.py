@@ -14,11 +14,10 @@ from rag_eval_integrations import _loop
 from rag_eval_integrations._visible import LogOnce, counted, logger_of, visible
 from rag_eval_integrations.cli._arguments import Scoring
 from rag_eval_integrations.cli._judges import WatchedModel, judge_of
-from rag_eval_integrations.cli._options import metrics_from
+from rag_eval_integrations.cli._options import metrics_from, moment
 from rag_eval_integrations.cli._store_arguments import WorkerOptions
 from rag_eval_integrations.cli._terminal import end_now, print_stderr
 from rag_eval_integrations.cli.push import tool_sink
-from rag_eval_integrations.cli.store import moment
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges._named import asks_endpoint
 from rag_eval_integrations.sinks import JsonlSink, LoggingSink, Sink

@@ -22,6 +22,15 @@ _ABOUT_THE_SCORES = (400, 413, 422)
 """Statuses of replies which say that the request itself cannot be taken."""
 
 
+def langfuse_client() -> Any:
+    """Make the tool's client, with the address and keys of the environment.
+
+    Raises:
+        MissingDependencyError: it is not installed.
+    """
+    return client_library("langfuse", "langfuse", "langfuse").get_client()
+
+
 class LangfuseSink(TraceSink):
     """Posts every score to the trace of its call in Langfuse.
 
@@ -56,8 +65,7 @@ class LangfuseSink(TraceSink):
         texts: bool = False,
     ) -> None:
         super().__init__(metadata, texts)
-        library = client_library("langfuse", "langfuse", "langfuse")
-        self._client: Langfuse = library.get_client() if client is None else client
+        self._client: Langfuse = langfuse_client() if client is None else client
 
     def _refused(self, error: Exception) -> bool:
         """Tell whether an error is about the scores, so that trying again is in vain.

@@ -20,6 +20,15 @@ _IN_VAIN = 2
 """Scores of a call without success after which its others are not tried."""
 
 
+def langsmith_client() -> Any:
+    """Make the tool's client, with the address and keys of the environment.
+
+    Raises:
+        MissingDependencyError: it is not installed.
+    """
+    return client_library("langsmith", "langsmith", "langchain").Client()
+
+
 class LangSmithSink(TraceSink):
     """Posts every score as feedback on the run of its call.
 
@@ -62,7 +71,7 @@ class LangSmithSink(TraceSink):
     ) -> None:
         super().__init__(metadata, texts)
         if client is None:
-            client = client_library("langsmith", "langsmith", "langchain").Client()
+            client = langsmith_client()
         if not callable(getattr(client, "create_feedback", None)):
             raise ConfigurationError("client", client, "should be a langsmith.Client")
         self._client: Any = client

@@ -21,6 +21,15 @@ _MOST_TRIED = 10_000
 _MISSING = "RESOURCE_DOES_NOT_EXIST"
 
 
+def mlflow_client() -> Any:
+    """Return the tool's client, a module, which reads its address in the environment.
+
+    Raises:
+        MissingDependencyError: it is not installed.
+    """
+    return client_library("mlflow", "mlflow-tracing", "mlflow")
+
+
 class MLflowSink(TraceSink):
     """Posts every score as feedback on the trace of its call in MLflow.
 
@@ -48,7 +57,7 @@ class MLflowSink(TraceSink):
 
     def __init__(self, *, metadata: Sequence[str] = (), texts: bool = False) -> None:
         super().__init__(metadata, texts)
-        self._mlflow = client_library("mlflow", "mlflow-tracing", "mlflow")
+        self._mlflow = mlflow_client()
         self._entities = client_library("mlflow.entities", "mlflow-tracing", "mlflow")
         os.environ.setdefault(_RETRIES, "2")
         self._tried: set[str] = set()

@@ -20,6 +20,15 @@ if TYPE_CHECKING:
 _NOT_FOUND, _INVALID = 404, 422
 
 
+def phoenix_client() -> Any:
+    """Make the tool's client, with the address and keys of the environment.
+
+    Raises:
+        MissingDependencyError: it is not installed.
+    """
+    return client_library("phoenix.client", "arize-phoenix-client", "phoenix").Client()
+
+
 class PhoenixSink(TraceSink):
     """Posts every score as an annotation of the span of its call in Phoenix.
 
@@ -52,8 +61,7 @@ class PhoenixSink(TraceSink):
         texts: bool = False,
     ) -> None:
         super().__init__(metadata, texts)
-        library = client_library("phoenix.client", "arize-phoenix-client", "phoenix")
-        self._client: Client = library.Client() if client is None else client
+        self._client: Client = phoenix_client() if client is None else client
 
     def _prepare(self) -> None:
         """Have the app's tracer export its spans first; nothing without one of the SDK."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from rag_eval_integrations.errors import InputError
+from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.traces._openinference import Attributes
+from rag_eval_integrations.traces._rows import row_of
 from rag_eval_integrations.traces._span import (
+    Listed,
+    Search,
     Span,
     SpanKind,
     documents_in,
@@ -102,3 +106,45 @@ def _span(row: Mapping[str, Any], trace: Mapping[str, Any]) -> Span:
         metadata={name: value for name, value in metadata.items() if name != "attributes"},
         tags=items_in(trace.get("tags")) or (),
     )
+
+
+# --- Langfuse's client
+
+
+def listed(client: Any, search: Search) -> Iterator[Listed]:
+    """List the traces of the keys' project by their root observations.
+
+    Raises:
+        ConfigurationError: a project is named.
+    """
+    if search.project is not None:
+        why = "leave it out: the keys of Langfuse belong to one project"
+        raise ConfigurationError("--project", search.project, why)
+    roots = _observations(client, search, {
+        "is_root_observation": True, "from_start_time": search.start, "filter": search.query,
+    })  # fmt: skip
+    ends: set[str] = set()
+    for span in map(partial(_span, trace={}), roots):
+        if span.trace not in ends:
+            ends.add(span.trace)
+            yield Listed(span.trace, span.end or span.start)
+
+
+def rows_of(client: Any, search: Search, traces: Sequence[str]) -> Sequence[Any]:
+    """Return the observations of some traces."""
+    rows: list[Any] = []
+    for trace in traces:
+        rows += _observations(client, search, {"trace_id": trace})
+    return rows
+
+
+def _observations(client: Any, search: Search, wanted: Mapping[str, Any]) -> Iterator[Any]:
+    """Return observations, page by page."""
+    cursor: str | None = None
+    while True:
+        more = {"cursor": cursor, "fields": "core,basic,io,metadata", "limit": 100}
+        page = search.ask(partial(client.api.observations.get_many, **wanted, **more))
+        yield from map(row_of, page.data)
+        cursor = getattr(page.meta, "cursor", None)
+        if not cursor:
+            return

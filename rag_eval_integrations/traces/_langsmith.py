@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from rag_eval_integrations.errors import InputError
+from rag_eval_integrations.traces._rows import row_of
 from rag_eval_integrations.traces._span import (
+    Listed,
+    Search,
     Span,
     SpanKind,
     documents_in,
@@ -75,3 +80,29 @@ def _span(run: Mapping[str, Any], label: str, parent: str | None, trace: str) ->
         metadata=metadata,
         tags=items_in(run.get("tags")) or (),
     )
+
+
+# --- LangSmith's client
+
+
+def listed(client: Any, search: Search) -> Iterator[Listed]:
+    """List the root runs of a project; the client itself tries again."""
+    project = search.project or os.environ.get("LANGSMITH_PROJECT", "default")
+    runs = client.list_runs(
+        project_name=project, is_root=True, start_time=search.start, filter=search.query
+    )
+    for run in runs:
+        yield Listed(str(run.trace_id), seconds(run.end_time or run.start_time))
+
+
+def rows_of(client: Any, search: Search, traces: Sequence[str]) -> Sequence[Any]:
+    """Return the runs of some traces."""
+    rows: list[Any] = []
+    for trace in traces:
+        rows += map(row_of, search.ask(partial(_runs, client, trace)))
+    return rows
+
+
+def _runs(client: Any, trace: str) -> list[Any]:
+    """Return the runs of a trace."""
+    return list(client.list_runs(trace_id=trace))

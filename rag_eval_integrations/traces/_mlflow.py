@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from importlib import import_module
 from typing import Any
 
-from rag_eval_integrations.errors import InputError
+from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.traces._rows import row_of
 from rag_eval_integrations.traces._span import (
+    Listed,
+    Search,
     Span,
     SpanKind,
     documents_in,
@@ -90,3 +96,46 @@ def _hex(label: object) -> str | None:
         return base64.b64decode(label, validate=True).hex() if label.endswith("=") else label
     except binascii.Error:
         return label
+
+
+# --- MLflow's client
+
+
+def listed(client: Any, search: Search) -> Iterator[Listed]:
+    """List the traces of an experiment, given by its id or name, with their spans.
+
+    Raises:
+        ConfigurationError: there is no such experiment.
+    """
+    traces: Any = import_module("mlflow.tracing.client").TracingClient(client.get_tracking_uri())
+    since = f"trace.timestamp_ms >= {search.since * 1e3:.0f}" if search.since else ""
+    wanted = {
+        "locations": [_experiment(client, search)],
+        "filter_string": " AND ".join(filter(None, (since, search.query))) or None,
+    }
+    token: str | None = ""
+    while token is not None:
+        page = search.ask(partial(traces.search_traces, **wanted, page_token=token or None))
+        for trace in page:
+            took = (trace.info.execution_duration or 0) / 1e3
+            ended = trace.info.request_time / 1e3 + took
+            yield Listed(trace.info.trace_id, ended, [row_of(trace)])
+        token = page.token or None
+
+
+def _experiment(client: Any, search: Search) -> str:
+    """Return the id of the experiment; that of MLflow's default where none is named."""
+    name = search.project or os.environ.get("MLFLOW_EXPERIMENT_NAME", "")
+    if name.isdecimal() or not name:
+        return name or os.environ.get("MLFLOW_EXPERIMENT_ID", "0")
+    service = import_module("mlflow.tracking._tracking_service.client")
+    experiments: Any = service.TrackingServiceClient(client.get_tracking_uri())
+    experiment = search.ask(partial(experiments.get_experiment_by_name, name))
+    if experiment is None:
+        raise ConfigurationError("--project", name, "is not an experiment of this server")
+    return str(experiment.experiment_id)
+
+
+def rows_of(client: Any, search: Search, traces: Sequence[str]) -> Sequence[Any]:
+    """Return some traces."""
+    return [row_of(search.ask(partial(client.get_trace, trace))) for trace in traces]

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.records import Turn
-from rag_eval_integrations.traces._span import Span, SpanKind, seconds, turns_in, written_in
+from rag_eval_integrations.traces._rows import frame_rows, row_of
+from rag_eval_integrations.traces._span import (
+    Listed,
+    Search,
+    Span,
+    SpanKind,
+    seconds,
+    turns_in,
+    written_in,
+)
 from rag_eval_integrations.traces._values import items_in, object_in
 
 NAME = "Phoenix"
@@ -234,3 +244,48 @@ def _content(item: Mapping[str, Any]) -> str:
     else:
         texts = [text for name, text in sorted(item.items()) if name.endswith("content.text")]
     return "".join([text for text in texts if isinstance(text, str)])
+
+
+# --- Phoenix' client
+
+_MOST = 1_000_000
+_SECONDS = 60
+
+
+def listed(client: Any, search: Search) -> Iterator[Listed]:
+    """List the traces by their roots; with a query, those that have a span which it selects."""
+    project = search.project or os.environ.get("PHOENIX_PROJECT_NAME", "default")
+    spans, limits = client.spans, {"limit": _MOST, "timeout": _SECONDS}
+    if search.query is None:
+        roots = search.ask(
+            lambda: spans.get_spans(
+                project_identifier=project, start_time=search.start, parent_id="null", **limits
+            )
+        )
+    else:
+        from phoenix.client.types.spans import SpanQuery  # noqa: PLC0415 -- for a query only
+
+        query = SpanQuery().where(search.query)
+        frame = search.ask(
+            lambda: spans.get_spans_dataframe(
+                query=query, start_time=search.start, project_identifier=project, **limits
+            )
+        )
+        roots = [row_of(row) for row in frame_rows(frame) or ()]
+    ends: dict[str, float | None] = {}
+    for row in roots:
+        for span in spans_of(row):
+            ends.setdefault(span.trace, span.end or span.start)
+    for trace, ended in ends.items():
+        yield Listed(trace, ended)
+
+
+def rows_of(client: Any, search: Search, traces: Sequence[str]) -> Sequence[Any]:
+    """Return the spans of some traces."""
+    project = search.project or os.environ.get("PHOENIX_PROJECT_NAME", "default")
+    rows: Sequence[Any] = search.ask(
+        lambda: client.spans.get_spans(
+            project_identifier=project, trace_ids=list(traces), limit=_MOST, timeout=_SECONDS
+        )
+    )
+    return rows

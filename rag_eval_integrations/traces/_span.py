@@ -5,6 +5,8 @@ A reader is a module of a tool: `_openinference`, `_mlflow`, `_langfuse`, `_lang
     NAME           the tool's name, as people write it, for messages
     recognises     whether a row, by its columns, is the tool's
     spans_of       the spans of a row: one, or all spans of a trace
+    listed         the traces that a client of the tool lists
+    rows_of        the rows of some traces
 
 and raises `InputError` for a row of the tool that holds no span, saying which export does.
 """
@@ -12,10 +14,10 @@ and raises `InputError` for a row of the tool that holds no span, saying which e
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.records import TraceSource, Turn
@@ -64,14 +66,46 @@ class Span:
     tags: Sequence[str] = ()
 
 
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """Which traces of a tool are asked for."""
+
+    ask: Callable[[Callable[[], Any]], Any]
+    """Calls a function that makes a request, again after a failure that may pass."""
+    project: str | None = None
+    since: float | None = None
+    """Seconds since 1970."""
+    query: str | None = None
+    """A filter in the tool's own words."""
+
+    @property
+    def start(self) -> datetime | None:
+        """The time from which on traces are asked for."""
+        return None if self.since is None else datetime.fromtimestamp(self.since, UTC)
+
+
+class Listed(NamedTuple):
+    """A trace that a tool lists."""
+
+    trace: str
+    ended: float | None
+    """Seconds since 1970 at which its root ended, or began where it has not ended."""
+    rows: Sequence[Any] | None = None
+    """Its rows, where the tool lists them along."""
+
+
 class Reader(Protocol):
-    """A module that reads the rows of one tool."""
+    """A module that reads the rows of one tool, and asks its client for them."""
 
     NAME: str
 
     def recognises(self, row: Mapping[str, Any]) -> bool: ...
 
     def spans_of(self, row: Mapping[str, Any]) -> Iterable[Span]: ...
+
+    def listed(self, client: Any, search: Search) -> Iterator[Listed]: ...
+
+    def rows_of(self, client: Any, search: Search, traces: Sequence[str]) -> Sequence[Any]: ...
 
 
 SESSIONS = ("thread_id", "conversation_id", "session_id")

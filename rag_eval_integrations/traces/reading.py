@@ -106,7 +106,7 @@ def calls_in(
     Yields:
         The number of a trace's first row and its call; or the number of a row and why it is none.
     """
-    traces = _Traces(reader)
+    traces = Traces(reader)
     for number, row in rows:
         if (error := traces.add(number, row)) is not None:
             yield number, error
@@ -128,7 +128,7 @@ class _Trace:
     size: int = 0
 
 
-class _Traces:
+class Traces:
     """The traces of one source.
 
     Args:
