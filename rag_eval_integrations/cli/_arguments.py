@@ -259,9 +259,14 @@ class RunOptions(EvaluationsOutput, Scoring, FieldNames):
 
     calls: Path = argument(
         "RAG calls: JSONL, a JSON array, CSV or Parquet, plain or gzipped, with our "
-        "field names or those of ragas, deepeval, LangSmith, LlamaIndex or RAGBench; - is "
-        "standard input.",
+        "field names or those of ragas, deepeval, LangSmith, LlamaIndex or RAGBench; or exported "
+        "traces, also a folder of them; - is standard input.",
         metavar="CALLS",
+    )
+    form: str | None = _input(
+        "The tool whose traces the file holds; by default recognised by its columns.",
+        "--format",
+        metavar="phoenix|mlflow|langfuse|langsmith",
     )
     limit: int | None = _input("Read only the first N lines.", metavar="N", min=1)
     workers: int | None = _limit(

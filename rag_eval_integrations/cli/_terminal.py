@@ -183,7 +183,7 @@ def kept(says: Callable[[], str], *, add: str = "", drop: str = "") -> Iterator[
         if words:
             print_stderr(
                 f"Interrupted. {words} Go on with:" if interrupted
-                else f"FAILED: {words} Once files can be written again, go on with:"
+                else f"FAILED: {words} Once that is mended, go on with:"
             )  # fmt: skip
             command = [word for word in sys.argv[1:] if word != drop]
             command += [add] if add and add not in command else []

@@ -69,7 +69,7 @@ def pull(options: PullOptions) -> int:
     reader, client = READERS[options.source], make()
     with _CallFile(options.out, resume=options.resume, overwrite=options.overwrite) as out:
         traces = Traces(reader)
-        with kept(lambda: f"{counted(out.added, 'call')} in {out.partial}; go on with --resume."):
+        with kept(out.words, add="--resume", drop="--overwrite"):
             young = _pulled(reader, client, search, traces, out, settled, options.limit)
         out.finish()
     print_stderr(traces.summary())
@@ -189,6 +189,11 @@ class _CallFile:
             for line in lines:
                 traces = json.loads(line).get("capture", {}).get("traces", {})
                 self.traces.update(trace for trace, _ in traces.values())
+
+    def words(self) -> str:
+        """Say what a pull that ends early keeps; empty for nothing."""
+        calls = counted(self.added, "call is", "calls are")
+        return f"{calls} kept in {self.partial}." if self.added and self._file else ""
 
     def __enter__(self) -> Self:
         return self

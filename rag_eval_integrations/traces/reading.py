@@ -36,7 +36,7 @@ def reader_of(row: object, tool: str | None = None) -> Reader | None:
     """
     if tool is not None:
         if tool not in READERS:
-            raise ConfigurationError("format", tool, f"use one of {', '.join(READERS)}")
+            raise ConfigurationError("tool", tool, f"use one of {', '.join(READERS)}")
         return READERS[tool]
     if not isinstance(row, Mapping):
         return None

@@ -205,7 +205,7 @@ def test_what_failed_first_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == ""
     with pytest.raises(OSError, match="the disk is full"), kept(lambda: "2 rows are kept."):
         raise OSError("the disk is full")
-    assert capsys.readouterr().err.startswith("FAILED: 2 rows are kept. Once files can be written")
+    assert capsys.readouterr().err.startswith("FAILED: 2 rows are kept. Once that is mended")
 
 
 AMID_A_WRITE = """
