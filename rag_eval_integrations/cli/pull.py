@@ -131,7 +131,9 @@ def _patiently(tool: str, request: Callable[[], Any]) -> Any:
             response = getattr(error, "response", None)
             status = getattr(error, "status_code", None) or getattr(response, "status_code", None)
             refused = isinstance(status, int) and 400 <= status < 500 and status not in (408, 429)
-            why = f"{tool}: {type(error).__name__}: {words_of(error)}"
+            # Some clients add their key's end in further lines.
+            words = words_of(error).splitlines()[:1]
+            why = f"{tool}: {type(error).__name__}: {''.join(words):.200}"
             if refused or tries == _TRIES:
                 raise OSError(why) from error
             if tries == 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -86,12 +87,15 @@ def _span(run: Mapping[str, Any], label: str, parent: str | None, trace: str) ->
 
 
 def listed(client: Any, search: Search) -> Iterator[Listed]:
-    """List the root runs of a project; the client itself tries again."""
-    project = search.project or os.environ.get("LANGSMITH_PROJECT", "default")
-    runs = client.list_runs(
-        project_name=project, is_root=True, start_time=search.start, filter=search.query
-    )
-    for run in runs:
+    """List the root runs of a project."""
+    wanted = {
+        "project_name": search.project or os.environ.get("LANGSMITH_PROJECT", "default"),
+        "is_root": True,
+        "start_time": search.start,
+        "filter": search.query,
+        "select": ["id", "trace_id", "start_time", "end_time"],
+    }
+    for run in search.ask(partial(_runs, client, wanted)):
         yield Listed(str(run.trace_id), seconds(run.end_time or run.start_time))
 
 
@@ -99,10 +103,12 @@ def rows_of(client: Any, search: Search, traces: Sequence[str]) -> Sequence[Any]
     """Return the runs of some traces."""
     rows: list[Any] = []
     for trace in traces:
-        rows += map(row_of, search.ask(partial(_runs, client, trace)))
+        rows += map(row_of, search.ask(partial(_runs, client, {"trace_id": trace})))
     return rows
 
 
-def _runs(client: Any, trace: str) -> list[Any]:
-    """Return the runs of a trace."""
-    return list(client.list_runs(trace_id=trace))
+def _runs(client: Any, wanted: Mapping[str, Any]) -> list[Any]:
+    """Return the runs that are asked for, of all pages."""
+    with warnings.catch_warnings():  # its successor is for servers from 0.16 on alone
+        warnings.filterwarnings("ignore", r"list_runs\(\) is deprecated")
+        return list(client.list_runs(**wanted))

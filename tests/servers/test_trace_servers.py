@@ -20,6 +20,7 @@ from typing import Any
 
 import processes
 import pytest
+from span_apps import traced_apps
 
 from rag_eval_integrations.records import Capture, Evaluation
 
@@ -173,6 +174,98 @@ def push(path: Path, tool: str, **environment: str) -> None:
     command = "from rag_eval_integrations.cli import main; main()"
     done = python(command, "push", str(path), "--to", tool, "--texts", **environment)
     assert "Posted the scores of 1 call" in done.stdout
+
+
+# --- Calls pulled from what is traced already, and their scores put back
+
+
+def pulled(tool: str, framework: str, tmp_path: Path, *words: str, **environment: str) -> list[Any]:
+    """Pull the traces of some apps, killed three times on the way; give the calls."""
+    out = tmp_path / "calls.jsonl"
+    command = "from rag_eval_integrations.cli import main; main()"
+    given = [
+        sys.executable,
+        "-c",
+        command,
+        "pull",
+        "--from",
+        tool,
+        "-o",
+        str(out),
+        "--resume",
+        *words,
+    ]
+    env = {**os.environ, **environment, "MLFLOW_DISABLE_TELEMETRY": "true"}
+    for seconds in (1.5, 2.0, 2.5):
+        with subprocess.Popen([*given, "--settle", "0s"], env=env, cwd=ROOT) as process:
+            time.sleep(seconds)
+            process.kill()
+    python(command, *given[3:], "--settle", "0s", **environment)
+    return [json.loads(line) for line in out.read_text().splitlines()]
+
+
+def assert_equal(calls: list[Any], apps: dict[str, Any], source: str) -> None:
+    """Hold that the pulled calls are the captured ones, each once."""
+    by_trace = {next(iter(call["capture"]["traces"][source])): call for call in calls}
+    assert len(by_trace) == len(calls)
+    for name, app in apps.items():
+        for captured in app["calls"]:
+            call = by_trace[captured["capture"]["traces"][source][0]]
+            for field in ("question", "response", "history"):
+                assert call[field] == captured[field], name
+            assert [(d["text"], d["id"]) for d in call["documents"]] == [
+                (d["text"], d["id"]) for d in captured["documents"]
+            ], name
+
+
+@pytest.mark.parametrize("framework", ["langchain", "llama_index"])
+def test_phoenix_s_traces_are_pulled_and_scored(framework: str, tmp_path: Path) -> None:
+    """Question, answer, documents and history are the captured ones; scores reach their spans."""
+    url = address("RAG_EVAL_PHOENIX")
+    from phoenix.client import Client
+
+    apps = traced_apps(framework, "phoenix", url)
+    wanted = {c["capture"]["traces"]["openinference"][0] for a in apps.values() for c in a["calls"]}
+    client, spans = Client(base_url=url), []
+    deadline = time.monotonic() + WAIT
+    while {span["context"]["trace_id"] for span in spans} < wanted:
+        assert time.monotonic() < deadline, "the spans did not arrive"
+        time.sleep(0.5)
+        spans = client.spans.get_spans(
+            project_identifier="default", trace_ids=[*wanted], parent_id="null", limit=1_000
+        )
+    calls = pulled("phoenix", framework, tmp_path, PHOENIX_COLLECTOR_ENDPOINT=url)
+    assert_equal([c for c in calls if c["id"] in wanted], apps, "openinference")
+    scored(tmp_path, "phoenix", PHOENIX_COLLECTOR_ENDPOINT=url)
+    ids = [c["capture"]["traces"]["openinference"][1] for c in calls if c["id"] in wanted]
+    of: Any = {"span_ids": ids, "project_identifier": "default", "limit": 1_000}
+    seen = {annotation["span_id"] for annotation in client.spans.get_span_annotations(**of)}
+    assert seen == set(ids)
+
+
+@pytest.mark.parametrize("framework", ["langchain", "llama_index"])
+def test_mlflow_s_traces_are_pulled_and_scored(framework: str, tmp_path: Path) -> None:
+    """Of an experiment; the same as for Phoenix."""
+    url = address("RAG_EVAL_MLFLOW")
+    os.environ["MLFLOW_TRACKING_URI"] = url
+    import mlflow
+
+    apps = traced_apps(framework, "mlflow_server", url)
+    project = ("--project", f"apps of {framework}")
+    calls = pulled("mlflow", framework, tmp_path, *project, MLFLOW_TRACKING_URI=url)
+    assert_equal(calls, apps, "mlflow")
+    scored(tmp_path, "mlflow", MLFLOW_TRACKING_URI=url)
+    for call in calls:
+        trace = mlflow.get_trace(call["id"])
+        assert trace is not None
+        assert len(trace.info.assessments) >= 6
+
+
+def scored(folder: Path, tool: str, **environment: str) -> None:
+    """Score the pulled calls, and push the scores."""
+    command = "from rag_eval_integrations.cli import main; main()"
+    python(command, "run", str(folder / "calls.jsonl"), "-o", str(folder / "evals.jsonl"))
+    python(command, "push", str(folder / "evals.jsonl"), "--to", tool, **environment)
 
 
 # --- Prometheus: the metrics of a running app, the dashboard's expressions, the alert rules

@@ -25,13 +25,14 @@ Rows = Callable[[], list[dict[str, Any]]]
 
 
 @cache
-def traced_apps(framework: str, tracer: str) -> dict[str, dict[str, Any]]:
-    """Return what the script writes, run in a process whose servers cannot be reached."""
+def traced_apps(framework: str, tracer: str, server: str = "") -> dict[str, dict[str, Any]]:
+    """Return what the script writes, run in a process that can reach at most one server."""
     environment = {
         **os.environ,
         "LANGFUSE_PUBLIC_KEY": "public", "LANGFUSE_SECRET_KEY": "secret",
         "LANGFUSE_HOST": "http://127.0.0.1:9", "MLFLOW_DISABLE_TELEMETRY": "true",
-        "MLFLOW_TRACKING_URI": "http://127.0.0.1:9", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
+        "MLFLOW_TRACKING_URI": server or "http://127.0.0.1:9",
+        "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0", "RAG_EVAL_PHOENIX": server,
         "PYTHONPATH": os.pathsep.join([str(TESTS / "support"), str(TESTS.parent)]),
     }  # fmt: skip
     with TemporaryDirectory() as folder:
@@ -81,6 +82,36 @@ def openinference(framework: str, handlers: list[Any]) -> Rows:
     """As the SDK's exporter writes spans."""
     spans = _exported(lambda provider: _instrument(framework, provider))
     return lambda: [json.loads(span.to_json()) for span in spans()]
+
+
+def phoenix(framework: str, handlers: list[Any]) -> Rows:
+    """Into a server, which is asked by others."""
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    provider = TracerProvider()
+    exporter = OTLPSpanExporter(os.environ["RAG_EVAL_PHOENIX"] + "/v1/traces")
+    provider.add_span_processor(BatchSpanProcessor(exporter))
+    _instrument(framework, provider)
+    return lambda: [] if provider.force_flush() else ["not exported"]
+
+
+def mlflow_server(framework: str, handlers: list[Any]) -> Rows:
+    """Into an experiment of a server, named after the framework."""
+    import mlflow
+
+    mlflow.set_experiment(f"apps of {framework}")
+    if framework == "langchain":
+        mlflow.langchain.autolog(run_tracer_inline=True)
+    else:
+        mlflow.llama_index.autolog()
+
+    def rows() -> list[dict[str, Any]]:
+        mlflow.flush_trace_async_logging()
+        return []
+
+    return rows
 
 
 def mlflow(framework: str, handlers: list[Any]) -> Rows:
@@ -186,7 +217,10 @@ def langfuse(framework: str, handlers: list[Any]) -> Rows:
     return lambda: [observation(span) for span in spans()]
 
 
-TRACERS = {each.__name__: each for each in (openinference, mlflow, langsmith, langfuse)}
+TRACERS = {
+    each.__name__: each
+    for each in (openinference, phoenix, mlflow, mlflow_server, langsmith, langfuse)
+}
 
 
 # --- The apps
