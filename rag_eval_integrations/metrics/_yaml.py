@@ -1,7 +1,7 @@
 """The one reader of YAML, for files that may come from anybody: JSON's types, bounds, lines.
 
 PyYAML's safe loader, in C where PyYAML was built with libyaml, reads a text twice: as events, which
-are counted, and as nodes, of which values are made. Dates stay text.
+are looked at, and as nodes, of which values are made. Dates stay text.
 """
 
 from __future__ import annotations
@@ -14,19 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import yaml
 from yaml.composer import ComposerError
 from yaml.constructor import ConstructorError
-from yaml.events import (
-    AliasEvent,
-    CollectionEndEvent,
-    CollectionStartEvent,
-    MappingStartEvent,
-    NodeEvent,
-    ScalarEvent,
-)
+from yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent
 
 _MOST_CHARACTERS = 1_000_000
-_MOST_VALUES = 100_000
-"""Values of a text, some 8 µs each; one counts as often as aliases repeat it, since a kilobyte of
-aliases of aliases would become gigabytes."""
 _MOST_ALIASES = 20
 _DEEPEST = 64
 """PyYAML reads recursively."""
@@ -61,8 +51,8 @@ def read_yaml_text(text: str) -> YamlText:
     """Read a text of at most a million characters; dates stay as they are written.
 
     Raises:
-        YamlTextError: the text is not YAML; is too long, too deep, or has too many values or
-            aliases; repeats a key; or holds a value that JSON does not have.
+        YamlTextError: the text is not YAML; is too long, too deep, or has too many aliases; repeats
+            a key; or holds a value that JSON does not have.
     """
     if len(text) > _MOST_CHARACTERS:
         raise YamlTextError(f"more than {_MOST_CHARACTERS:,} characters of YAML", 1)
@@ -96,70 +86,25 @@ def _read(text: str) -> YamlText:
     return YamlText(value, {} if node is None else _lines(node))
 
 
-@dataclass(slots=True)
-class _Open:
-    """A mapping or list of which the end has not been read."""
-
-    anchor: str | None
-    values: int
-    characters: int
-    keys: set[str] | None
-    is_key: bool = False
-
-    def check_key(self, event: Any) -> None:
-        """Refuse a key of a mapping that comes for the second time, when a node begins in it."""
-        if self.keys is None:
-            return
-        self.is_key = not self.is_key
-        if not self.is_key or not isinstance(event, ScalarEvent):
-            return
-        if event.value in self.keys:  # in JSON, 1 and "1" are the same key
-            why = f"the key {event.value[:40]!r} for the second time"
-            mark: Any = event.start_mark
-            raise ConstructorError(None, None, why, mark)
-        if event.value != "<<" or event.style:  # unquoted, it merges other mappings
-            self.keys.add(event.value)
-
-
 def _check_events(text: str) -> None:
-    """Refuse a text that is too deep or too large, or repeats a key, before it is built."""
-    sizes: dict[Any, tuple[int, int] | None] = {}  # of anchored values; None while one is read
-    opened: list[_Open] = []
-    values = characters = aliases = 0
+    """Refuse a text that is too deep, or has too many aliases, before it is built."""
+    anchors: list[str | None] = []  # of the values that are open
+    aliases = 0
     for event in yaml.parse(text, _Loader):
-        mark: Any = event.start_mark
-        if opened and isinstance(event, NodeEvent):
-            opened[-1].check_key(event)
         if isinstance(event, CollectionEndEvent):
-            ended = opened.pop()
-            anchor, before, earlier = ended.anchor, ended.values, ended.characters
-            if anchor is not None:
-                sizes[anchor] = values - before, characters - earlier
-            continue
+            anchors.pop()
+        elif isinstance(event, CollectionStartEvent):
+            anchors.append(event.anchor)
+        why = ""
         if isinstance(event, AliasEvent):
             aliases += 1
-            repeated = sizes.get(event.anchor, (0, 0))
-            if repeated is None:
-                raise ComposerError(None, None, "a value that holds itself", mark)
-            values, characters = values + repeated[0], characters + repeated[1]
-        elif isinstance(event, CollectionStartEvent):
-            keys: set[str] | None = set() if isinstance(event, MappingStartEvent) else None
-            opened.append(_Open(event.anchor, values, characters, keys))
-            values += 1
-            if event.anchor is not None:
-                sizes[event.anchor] = None
-        elif isinstance(event, ScalarEvent):
-            values, characters = values + 1, characters + len(event.value)
-            if event.anchor is not None:
-                sizes[event.anchor] = 1, len(event.value)
-        why = (
-            f"nested more than {_DEEPEST} levels deep" if len(opened) > _DEEPEST
-            else f"more than {_MOST_ALIASES} aliases" if aliases > _MOST_ALIASES
-            else f"more than {_MOST_VALUES:,} values" if values > _MOST_VALUES
-            else "aliases repeat too much text" if characters > 2 * _MOST_CHARACTERS
-            else ""
-        )  # fmt: skip
+            why = "a value that holds itself" if event.anchor in anchors else ""
+        if len(anchors) > _DEEPEST:
+            why = f"nested more than {_DEEPEST} levels deep"
+        elif aliases > _MOST_ALIASES:
+            why = f"more than {_MOST_ALIASES} aliases"
         if why:
+            mark: Any = event.start_mark
             raise ComposerError(None, None, why, mark)
 
 
@@ -205,6 +150,18 @@ class _Loader(_Base):
             raise ConstructorError(None, None, why, node.start_mark)
         text.encode()  # half of a character cannot
         return text
+
+    def flatten_mapping(self, node: Any) -> None:
+        """Refuse a key of a mapping that comes for the second time, then merge others."""
+        keys: set[str] = set()
+        for key, _ in node.value:
+            is_merge = key.tag == f"{_TAG}merge"
+            if isinstance(key, yaml.ScalarNode) and not is_merge:
+                if key.value in keys:  # in JSON, 1 and "1" are the same key
+                    why = f"the key {key.value[:40]!r} for the second time"
+                    raise ConstructorError(None, None, why, key.start_mark)
+                keys.add(key.value)
+        super().flatten_mapping(node)
 
     def construct_object(self, node: Any, deep: bool = False) -> Any:
         """Construct a value; refuse one that is not of its tag's type, and NaN and infinity."""

@@ -1,24 +1,19 @@
-"""Jinja for untrusted prompts: a sandboxed subset of the language, with bounds on time and size.
+"""Jinja for prompts: a sandboxed subset of the language, with a bound on size.
 
-A prompt file often comes from the web. It may insert variables, branch, loop over values and use
-harmless filters. It may not call functions, import, define macros, or produce unlimited text. A
-value is data: it is inserted as it is and never run as a template.
-
-Python cannot be stopped within a single operation, so none may be long: whatever reads a value
-first charges its size to the `RenderBudget` of the rendering, by a filter that is put around the
-operand when the template is compiled. Constants are not folded then.
+A prompt file may insert variables, branch, loop over values and use harmless filters. It may not
+call functions, import, define macros, or produce unlimited text. A value is data: it is inserted as
+it is and never run as a template. A file is its user's own, and may take its time.
 """
 
 from __future__ import annotations
 
 import functools
 import json
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
 from traceback import walk_tb
-from typing import Any, cast
+from typing import Any
 
 from jinja2 import StrictUndefined, Template, Undefined, nodes, pass_context
 from jinja2.exceptions import SecurityError, TemplateSyntaxError, UndefinedError
@@ -30,18 +25,6 @@ from markupsafe import escape
 
 _MOST_CHARACTERS = 4_000_000
 """Limit on a rendered message; more than any model reads."""
-_MOST_READ = 20_000_000
-"""Limit on the characters and items that all operations of a prompt read and make together. One
-costs up to 0.1 µs, so all of them cost two seconds."""
-_MOST_ROUNDS = 20_000
-"""Limit on the iterations of all loops of a prompt together."""
-_MOST_STEPS = 1_000_000
-"""Limit on the parts of the template that these iterations evaluate; one costs up to 2 µs."""
-_COSTS = {"sort": 30, "unique": 15, "max": 10, "min": 10, "title": 8, "wordcount": 4}
-"""Cost per item of the filters that take longer than 0.1 µs; sorting takes 3 µs."""
-_PART = 50
-"""Cost of a joined part in addition to its length."""
-_LONGEST_OPTION = 100
 _LARGEST = 10**18
 _MOST_PLACES = 15
 _MOST_TOKENS = 30_000
@@ -57,9 +40,7 @@ _ALLOWED = (
     nodes.Div, nodes.FloorDiv, nodes.Mod, nodes.Neg, nodes.Pos, nodes.Concat,
 )  # fmt: skip
 _OF_JINJA = ("self", "super", "caller", "varargs", "kwargs")
-_TEXT_FILTERS = (
-    "capitalize", "e", "escape", "lower", "safe", "title", "trim", "upper", "wordcount"
-)  # fmt: skip
+_TEXT_FILTERS = ("capitalize", "lower", "title", "trim", "upper", "wordcount")
 _TESTS = (
     "!=", "<", "<=", "==", ">", ">=", "boolean", "defined", "divisibleby", "eq", "equalto", "even",
     "false", "float", "ge", "greaterthan", "gt", "in", "integer", "iterable", "le", "lessthan",
@@ -78,32 +59,6 @@ class PromptTemplateError(ValueError):
         super().__init__(why)
         self.line = line
         """Line of the template, from 1; None where it is not known."""
-
-
-class RenderBudget:
-    """What the rendering of one prompt has used so far."""
-
-    __slots__ = ("read", "rounds", "steps")
-
-    def __init__(self) -> None:
-        self.read = self.rounds = self.steps = 0
-
-    def charge(self, cost: int) -> None:
-        """Add to the characters and items that were read and made.
-
-        Raises:
-            SecurityError: there are too many.
-        """
-        self.read += cost
-        if self.read > _MOST_READ:
-            raise SecurityError(f"filters read more than {_MOST_READ:,} characters")
-
-
-class _Current(threading.local):
-    budget = RenderBudget()
-
-
-_current = _Current()
 
 
 class Texts(tuple[str, ...]):
@@ -139,7 +94,6 @@ class CompiledTemplate:
             optional = {n.node.name for n in asked if isinstance(n.node, nodes.Name)}
             self.needed = self.variables - optional
             """Those without `default` and `is defined`, which have to have a value."""
-            _bound(tree)
             code = environment.compile(tree)
         except TemplateSyntaxError as error:
             raise PromptTemplateError(str(error.message), error.lineno) from error
@@ -147,20 +101,15 @@ class CompiledTemplate:
             raise PromptTemplateError(f"too deep or too large: {error}", None) from error
         self._template = Template.from_code(environment, code, environment.globals)
 
-    def render(self, values: Mapping[str, object], budget: RenderBudget | None = None) -> str:
-        """Insert values: text as it is, anything else as JSON.
-
-        Args:
-            values: the values, by variable.
-            budget: shared by the messages of one prompt; by default this one has its own.
+    def render(self, values: Mapping[str, object]) -> str:
+        """Insert values, given by variable: text as it is, anything else as JSON.
 
         Raises:
-            PromptTemplateError: a variable has no value, an expression fails, or a text or a loop
-                exceeds its bounds.
+            PromptTemplateError: a variable has no value, an expression fails, or the text is too
+                long.
         """
         parts: list[str] = []
         size = 0
-        before, _current.budget = _current.budget, budget or RenderBudget()
         try:
             for part in self._template.generate(**values):
                 size += len(part)
@@ -170,8 +119,6 @@ class CompiledTemplate:
             why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             why = str(error) if isinstance(error, UndefinedError) else why
             raise PromptTemplateError(why, _line_of(error)) from error
-        finally:
-            _current.budget = before
         return "".join(parts)
 
 
@@ -235,80 +182,10 @@ def _refused(node: nodes.Node) -> str | None:
     return None
 
 
-# --- The filters that are put around operands
-
-
-def _bound(parent: nodes.Node) -> None:
-    """Put filters into a template's tree that charge loops, joins and comparisons to the budget."""
-    for child in list(parent.iter_child_nodes()):
-        _bound(child)
-    if isinstance(parent, nodes.For):
-        parts = nodes.Const(sum(1 for _ in _walk(parent)))
-        parent.iter = _filtered(cast(nodes.Expr, parent.iter), "_rounds", parts)
-    elif isinstance(parent, nodes.Concat):
-        joined = _filtered(nodes.List(parent.nodes, lineno=parent.lineno), "_joined")
-        parent.nodes = [joined]
-    elif isinstance(parent, nodes.Compare):
-        parent.expr = _filtered(parent.expr, "_charged")
-        for operand in parent.ops:
-            operand.expr = _filtered(operand.expr, "_charged")
-    elif isinstance(parent, nodes.Getitem) and isinstance(parent.arg, nodes.Slice):
-        parent.node = _filtered(parent.node, "_charged")
-    elif isinstance(parent, nodes.Test):
-        # `is` with two operands compares; one that is not defined may be asked about.
-        if parent.name in ("even", "odd", "divisibleby"):
-            parent.node = _filtered(parent.node, "_number")
-        elif parent.args or parent.name in ("lower", "upper"):
-            parent.node = _filtered(parent.node, "_charged")
-        parent.args = [_filtered(option, "_charged") for option in parent.args]
-
-
-def _filtered(node: nodes.Expr, name: str, *options: nodes.Expr) -> nodes.Filter:
-    """Wrap an expression in a filter."""
-    filter_ = nodes.Filter(node, name, list(options), [], None, None, lineno=node.lineno)
-    filter_.set_environment(_environment())
-    return filter_
-
-
-def _charged(value: Any, cost: int = 1) -> Any:
-    """Charge a value with everything inside of it; an item costs so much, a character one."""
-    budget = _current.budget
-    if isinstance(value, str):
-        budget.charge(cost * len(value))
-        return value
-    waiting = [value]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, str | bytes):
-            budget.charge(cost + len(item))
-        elif isinstance(item, dict):
-            budget.charge(cost * (2 * len(item) + 1))
-            waiting += [*item, *item.values()]
-        elif isinstance(item, list | tuple | set | frozenset):
-            budget.charge(cost * (len(item) + 1))
-            waiting += item
-        else:
-            budget.charge(cost)
-    return value
-
-
 def _check_size(size: int) -> None:
     """Refuse a text that grows too long."""
     if size > _MOST_CHARACTERS:
         raise SecurityError(f"the text grows beyond {_MOST_CHARACTERS:,} characters")
-
-
-def _rounds(items: Iterable[Any], parts: int = 1) -> Iterator[Any]:
-    """Count the iterations of a loop, whose body has so many parts."""
-    budget = _current.budget
-    for item in items:
-        budget.rounds += 1
-        budget.steps += parts
-        if budget.rounds > _MOST_ROUNDS:
-            raise SecurityError(f"more than {_MOST_ROUNDS} iterations of loops")
-        if budget.steps > _MOST_STEPS:
-            raise SecurityError(f"loops take more than {_MOST_STEPS:,} steps")
-        yield item
 
 
 def _number(value: Any) -> Any:
@@ -334,13 +211,13 @@ def _written(value: Any) -> Any:
     if value is None:
         return ""
     if isinstance(value, Texts):
-        return str(_charged(value))
+        return str(value)
     return _as_json(value) if isinstance(value, bool | dict | list | tuple) else _plain(value)
 
 
 def _as_json(value: Any) -> str:
     """Write a value as JSON, within the size limit."""
-    text = json.dumps(_charged(value), ensure_ascii=False, default=_plain)
+    text = json.dumps(value, ensure_ascii=False, default=_plain)
     _check_size(len(text))
     return text
 
@@ -353,7 +230,7 @@ def _plain(value: Any) -> str:
     if callable(value):
         raise SecurityError("a method cannot be inserted")
     if isinstance(value, Iterator):
-        return _as_json(list(_rounds(value)))
+        return _as_json(list(value))
     text = str(value)
     if f"{id(value):x}" in text.lower():
         raise SecurityError(f"an object of the type {type(value).__name__} cannot be inserted")
@@ -364,18 +241,13 @@ def _plain(value: Any) -> str:
 
 
 def _join(parts: Iterable[Any], d: str = "", attribute: str | int | None = None) -> str:
-    """Join texts as Jinja's `join` does, which has no bound on the result."""
-    texts: list[str] = []
-    size = 0
-    for part in parts:
-        item = part
-        if attribute is not None and isinstance(part, dict | list):
-            item = part[attribute]  # type: ignore[index]
-        texts.append(str(_written(item)))
-        size += len(texts[-1]) + len(d)
-        _check_size(size - len(d))
-        _current.budget.charge(len(texts[-1]) + len(d) + _PART)
-    return d.join(texts)
+    """Join texts as Jinja's `join` does, each as it would be inserted."""
+    items: Iterable[Any] = parts
+    if attribute is not None:
+        items = [p[attribute] if isinstance(p, dict | list) else p for p in parts]  # type: ignore[index]
+    text = d.join([str(_written(item)) for item in items])
+    _check_size(len(text))
+    return text
 
 
 def _round(value: Any, precision: object = 0, method: str = "common") -> Any:
@@ -386,41 +258,44 @@ def _round(value: Any, precision: object = 0, method: str = "common") -> Any:
 
 def _reverse(value: Any) -> Any:
     """Reverse a text or a list."""
-    return value[::-1] if isinstance(value, str | list | tuple) else list(_rounds(reversed(value)))
+    return value[::-1] if isinstance(value, str | list | tuple) else [*reversed(value)]
 
 
-def _charging(name: str, make: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a filter charge what it reads, refuse long options, and return data."""
+def _of_texts(make: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a filter take any value as the text that would be inserted."""
+    return lambda value, *given, **options: make(str(_written(value)), *given, **options)
+
+
+def _of_numbers(make: Any) -> Callable[..., Any]:
+    """Make a test take numbers alone: of a text, `%` would format it."""
+    return lambda value, *given: make(_number(value), *given)
+
+
+def _listing(make: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a filter return a list in place of an iterator."""
 
     @functools.wraps(make)  # keeps Jinja's mark on filters that take the environment
     def filter_(*given: Any, **options: Any) -> Any:
-        """Run a filter within the budget and the size limit; an iterator becomes a list."""
-        first = 1 if hasattr(make, "jinja_pass_arg") else 0
-        each = (*given[first + 1 :], *options.values()) if name != "join" else ()
-        texts = [option for option in each if isinstance(option, str)]
-        if any(len(text) > _LONGEST_OPTION for text in texts):
-            raise SecurityError(f"an option has more than {_LONGEST_OPTION} characters")
-        dots = max((text.count(".") for text in texts), default=0)  # a path such as `a.b`
-        value = str(_written(given[first])) if name in _TEXT_FILTERS else given[first]
-        _charged(value, _COSTS.get(name, 1) * (1 + dots))
-        result = make(*given[:first], value, *given[first + 1 :], **options)
-        if isinstance(result, Iterator):
-            result = list(_rounds(result))
-        _check_size(len(result) if isinstance(result, str | list) else 0)
-        return result
+        """Run the filter."""
+        result = make(*given, **options)
+        return list(result) if isinstance(result, Iterator) else result
 
     return filter_
 
 
-_READING = (*_TEXT_FILTERS, "float", "int", "items", "max", "min", "sort", "unique")
 _OWN: dict[str, Callable[..., Any]] = {
-    "join": _join, "list": list, "reverse": _reverse, "round": _round, "safe": str,
-    "e": lambda text: str(escape(text)), "escape": lambda text: str(escape(text)),
+    "join": _join, "list": list, "reverse": _reverse, "round": _round, "tojson": _as_json,
+    "e": _of_texts(lambda text: str(escape(text))), "safe": _of_texts(str),
+    "escape": _of_texts(lambda text: str(escape(text))),
 }  # fmt: skip
+_OF_JINJA_ITSELF = (
+    "count", "length", "d", "default", "first", "last", "float", "int", "items", "max", "min",
+    "sort", "unique",
+)  # fmt: skip
 _FILTERS: dict[str, Callable[..., Any]] = {
-    **{name: FILTERS[name] for name in ("count", "length", "d", "default", "first", "last")},
-    **{name: _charging(name, _OWN.get(name) or FILTERS[name]) for name in (*_READING, *_OWN)},
-    "tojson": _as_json,
+    **{name: _listing(FILTERS[name]) for name in _OF_JINJA_ITSELF},
+    **{name: _of_texts(FILTERS[name]) for name in _TEXT_FILTERS},
+    **_OWN,
 }
 """The filters that a template may name."""
 
@@ -436,7 +311,6 @@ class _Environment(ImmutableSandboxedEnvironment):
         """Compute an operation within the budget; numbers are bounded."""
         if operator == "+" and all(isinstance(side, str | list | tuple) for side in (left, right)):
             _check_size(len(left) + len(right))
-            _current.budget.charge(len(left) + len(right))
         else:
             left, right = _number(left), _number(right)
         return super().call_binop(context, operator, left, right)
@@ -470,9 +344,10 @@ def _environment() -> _Environment:
         finalize=_inserted, cache_size=0, optimized=False,
     )  # fmt: skip
     environment.globals.clear()
-    added = {"_charged": _charged, "_joined": _join, "_number": _number, "_rounds": _rounds}
-    environment.filters = {**_FILTERS, **added}
-    environment.tests = {name: TESTS[name] for name in _TESTS}
+    environment.filters = dict(_FILTERS)
+    environment.tests = {name: TESTS[name] for name in _TESTS} | {
+        name: _of_numbers(TESTS[name]) for name in ("divisibleby", "even", "odd")
+    }
     return environment
 
 

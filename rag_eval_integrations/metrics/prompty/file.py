@@ -270,14 +270,13 @@ class Prompty:
 
         defaults = {name: declared.default for name, declared in self.inputs.items()}
         given = {n: value for n, value in defaults.items() if value is not None} | dict(values)
-        budget = _sandbox.RenderBudget()
         rendered = []
         for message in self.messages:
             if message.compiled is None:
                 content = _literally(message.text, given)
             else:
                 try:
-                    content = message.compiled.render(given, budget)
+                    content = message.compiled.render(given)
                 except _sandbox.PromptTemplateError as error:
                     place = "" if error.line is None else f"line {message.line + error.line - 1}: "
                     why = f"{place}the {message.role} message: {error}"

@@ -80,45 +80,6 @@ def test_a_text_may_be_as_long_as_the_bound() -> None:
             render(source, text=text)
 
 
-VALUES: dict[str, object] = {
-    "x": "a b" * 500_000, "y": "ab" * 700_000, "z": "ab" * 700_000 + "c", "s": "abc",
-    "big": int("9" * 4_000), "inf": float("inf"), "f": 1.5, "r": list(range(20_000)),
-    "l": ["x" * 100] * 20_000, "ll": [["p" * 50] * 100] * 200,
-    "d": {f"k{number}": "v" * 10 for number in range(20_000)},
-    "dl": [{"a": {"b": "q" * 1_000 + str(number)}} for number in range(5_000)],
-}  # fmt: skip
-IN_LOOPS = (
-    *(f"{{% if {test} %}}{{% endif %}}" for test in (
-        "x[1:]", "y == z", "y[:14000] in y[:29000]", "l == l[:]", "'z' in l", "y is in x",
-        "dl | sort(attribute='a.b')", "d | items | list", "x | trim('ab ')", "x | list",
-    )),
-    "{% set q = x ~ x %}", "{% for b in r %}{% endfor %}", "{{ " + "a + " * 50 + "a }}",
-)  # fmt: skip
-DEAR = (
-    *(f"{{{{ {value} }}}}" for value in (
-        "1 | round(-100000000)", "big // 3", "('inf' | float) | int", "1" * 5_000,
-        "1" + "_1" * 100_000, " ~ ".join(["x"] * 3_000), "x | unique | length", "x | trim(x)",
-        "dl | sort(attribute='" + "a." * 500 + "b')", "-" * 900 + "1", "[" * 5_000 + "]" * 5_000,
-        "x" + ".a" * 3_000, "[" + "1," * 20_000 + "]",
-    )),
-    "{% if x %}" * 300 + "{% endif %}" * 300, "{% for a in s %}" * 25 + "{% endfor %}" * 25,
-)  # fmt: skip
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(120)
-@pytest.mark.parametrize(
-    "source", [*(f"{{% for a in r %}}{part}{{% endfor %}}" for part in IN_LOOPS), *DEAR]
-)
-def test_whatever_takes_long_is_refused_in_a_short_time(source: str) -> None:
-    """Python cannot be stopped within an operation, so its cost is charged before it is done.
-
-    Without the charge, each would take minutes, or more memory than there is.
-    """
-    with pytest.raises(ConfigurationError):
-        render(source, **VALUES)
-
-
 @pytest.mark.parametrize(
     "source",
     [
@@ -137,7 +98,7 @@ def test_no_address_in_memory_shows(source: str) -> None:
 
 
 def test_comparisons_and_slices_mean_what_they_mean() -> None:
-    """They are replaced by operations that are charged."""
+    """As in Jinja, also of texts and lists."""
     source = "{{ 1 < n <= 3 }} {{ 'b' in s }} {{ 'z' not in s }} {{ s[1:] ~ s[::-1] ~ s[0] }}"
     assert render(source, n=2, s="abc") == "true true true bccbaa"
     source = "{{ n == 2 and s != 'x' }} {{ l[:2] }} {{ l[-1] }}"
@@ -149,10 +110,7 @@ def test_comparisons_and_slices_mean_what_they_mean() -> None:
     assert render("{{ x.a | default('none') }} {{ y | default(1) }}", x={}) == "none 1"
 
 
-def test_the_messages_of_a_prompt_share_a_budget() -> None:
-    """A hundred messages may not take a hundred times as long."""
-    message = "user:\n{{ (x ~ x) | length }}\n"
-
-    assert len(prompt(message * 9).render({"x": "b" * 1_000_000})) == 9
-    with pytest.raises(ConfigurationError, match="20,000,000"):
-        prompt(message * 11).render({"x": "b" * 1_000_000})
+def test_a_value_is_never_a_format() -> None:
+    """`%` of a text would make a text of any length."""
+    with pytest.raises(ConfigurationError, match=r"numbers up to 10\^18"):
+        render("{% if x is even %}{% endif %}", x="%9999999d")
