@@ -10,16 +10,13 @@ import socket
 import ssl
 import subprocess
 import traceback
-import tracemalloc
-import zlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from loopback import LoopbackServer, Reply
 
 from rag_eval_integrations.errors import (
@@ -30,16 +27,11 @@ from rag_eval_integrations.errors import (
 )
 from rag_eval_integrations.models import ThrottledModel
 from rag_eval_integrations.models.openai import OpenAIModel
-from rag_eval_integrations.models.openai._clients import Inflated
 
 from .conftest import QUESTION, Serve
 
 KEY = "sk-Pl4nted/With+Signs=0417"
 ANSWER = json.dumps({"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}]})
-
-
-Pack = Callable[[bytes], bytes]
-PACKED: dict[str, Pack] = {"gzip": gzip.compress, "x-gzip": gzip.compress, "deflate": zlib.compress}
 
 
 async def ask(reply: Reply, **settings: Any) -> str:
@@ -51,50 +43,17 @@ async def ask(reply: Reply, **settings: Any) -> str:
             await model.aclose()
 
 
-@pytest.mark.parametrize("encoding", [*PACKED, "identity", "", "GZIP"])
-async def test_a_compressed_reply_is_read(encoding: str) -> None:
-    """In the encodings that are asked for, and without any."""
-    body = PACKED.get(encoding.lower(), bytes)(ANSWER.encode())
-    assert await ask(Reply(body=body, headers={"Content-Encoding": encoding})) == "yes"
-
-
-@pytest.mark.parametrize("status", [200, 400])
-async def test_a_small_reply_does_not_unpack_to_a_large_one(status: int) -> None:
-    """60 kB of gzip hold 60 MB; of those, 8 MB are read, or 64 kB of an error."""
-    bomb = gzip.compress(bytes(60 * 2**20))
-    reply = Reply(status=status, body=bomb, headers={"Content-Encoding": "gzip"})
-    tracemalloc.start()
-    with pytest.raises(JudgeError):
-        await ask(reply)
-    most = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-
-    assert most < 40 * 2**20
-
-
-@pytest.mark.parametrize(
-    ("encoding", "body"),
-    [
-        ("gzip", ANSWER.encode()),
-        ("gzip", gzip.compress(ANSWER.encode(), mtime=0)[:30]),
-        ("deflate", b"\xff" * 40),
-        ("br", ANSWER.encode()[:-1] + b"\x00"),
-        ("gzip, gzip", gzip.compress(gzip.compress(ANSWER.encode(), mtime=0), mtime=0)),
-    ],
-)
-async def test_what_cannot_be_unpacked_is_a_broken_reply(encoding: str, body: bytes) -> None:
-    """Damaged, cut off, or in an encoding that was not asked for."""
+async def test_a_reply_is_asked_for_without_compression() -> None:
+    """So that its size is what is read; one that is compressed nevertheless is a broken reply."""
+    with LoopbackServer(respond=lambda _: Reply(body=ANSWER.encode())) as server:
+        model = OpenAIModel("m", base_url=server.base_url)
+        assert (await model.complete(QUESTION)).text == "yes"
+        await model.aclose()
+        (headers,) = server.headers
+    assert headers["accept-encoding"] == "identity"
+    packed = gzip.compress(ANSWER.encode())
     with pytest.raises(JudgeUnavailableError):
-        await ask(Reply(body=body, headers={"Content-Encoding": encoding}))
-
-
-@given(st.binary(max_size=3_000), st.integers(1, 500), st.sampled_from([*PACKED.values()]))
-def test_any_content_is_unpacked_in_any_parts(content: bytes, size: int, pack: Any) -> None:
-    """To the same bytes."""
-    packed = pack(content)
-    inflated = Inflated()
-    parts = [packed[start : start + size] for start in range(0, len(packed), size)]
-    assert b"".join(p for part in parts for p in inflated.pieces(part)) == content
+        await ask(Reply(body=packed, headers={"Content-Encoding": "gzip"}))
 
 
 # --- Redirects
@@ -144,19 +103,10 @@ async def test_a_redirect_to_nowhere_is_an_error_reply(target: str) -> None:
 # --- What a server repeats
 
 
-@pytest.mark.parametrize(
-    "written",
-    [
-        KEY.replace("/", "\\/"),
-        KEY.replace("+", "\\u002B"),
-        "".join(f"\\u{ord(letter):04x}" for letter in KEY),
-        json.dumps(json.dumps(f"upstream: {KEY}").replace("/", "\\/"))[1:-1],
-    ],
-    ids=["php", "dotnet", "all", "twice"],
-)
+@pytest.mark.parametrize("written", [KEY, quote(KEY, safe="")], ids=["as it is", "in a URL"])
 @pytest.mark.parametrize("status", [200, 401])
-async def test_a_key_is_hidden_however_json_writes_it(written: str, status: int) -> None:
-    """JSON has several ways to write `/` and `+`, and a gateway quotes JSON in JSON."""
+async def test_a_key_that_a_server_repeats_is_hidden(written: str, status: int) -> None:
+    """In an answer and in an error."""
     if status == 200:
         body = ANSWER.replace("yes", f"your key is {written}")
         text = await ask(Reply(body=body.encode()), api_key=KEY)

@@ -1,19 +1,14 @@
-"""HTTP clients of a model, one per event loop and closed with it, or a user's own; `Secrets`."""
+"""HTTP clients of a model, one per event loop and closed with it, or a user's own."""
 
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
 import contextlib
-import json
 import re
 import sys
 import threading
-import zlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 from weakref import finalize
 
 from pydantic import JsonValue, SecretStr
@@ -21,6 +16,7 @@ from pydantic import JsonValue, SecretStr
 from rag_eval_integrations import _process
 from rag_eval_integrations.errors import ConfigurationError, JudgeRejectedError, without_secrets
 from rag_eval_integrations.models.openai._address import Address
+from rag_eval_integrations.models.openai._secrets import Secrets, hidden
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -37,27 +33,26 @@ _MOST_REDIRECTS = 3
 def _bounded_http_client(sdk: Any) -> Any:
     """Make the SDK's HTTP client, with limits of what a server can make it do.
 
-    A reply is cut after `MOST_BYTES`, and its connection closed. They are counted after
-    decompression: 300 kB of gzip can hold 300 MB. A redirect is followed only where it repeats the
-    request at the same host; elsewhere it would carry keys in headers, and texts, to another one.
+    A reply is cut after `MOST_BYTES`, and its connection closed. Replies are asked for without
+    compression, since 300 kB of gzip can hold 300 MB; one that is compressed is not read. A
+    redirect is followed only where it repeats the request at the same host; elsewhere it would
+    carry keys in headers, and texts, to another one.
     """
     base = _stream_class(sdk)
 
     class Cut(base):  # type: ignore[misc, valid-type]
-        """A reply's stream, decompressed, that ends after a number of bytes."""
+        """A reply's stream, that ends after a number of bytes."""
 
-        def __init__(self, stream: Any, most: int, encoding: str) -> None:
+        def __init__(self, stream: Any, most: int) -> None:
             self._stream = stream
             self._left = most
-            self._inflated = Inflated() if encoding in _INFLATED else None
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
             async for part in self._stream:
-                for piece in (part,) if self._inflated is None else self._inflated.pieces(part):
-                    yield piece[: self._left]
-                    self._left -= len(piece)
-                    if self._left <= 0:
-                        return
+                yield part[: self._left]
+                self._left -= len(part)
+                if self._left <= 0:
+                    return
 
         async def aclose(self) -> None:
             await self._stream.aclose()
@@ -74,14 +69,14 @@ def _bounded_http_client(sdk: Any) -> Any:
         # One byte more than the limit shows that there was more.
         most = MOST_BYTES + 1 if response.status_code < 400 else _MOST_ERROR_BYTES
         announced = response.headers.get("content-length", "")
-        encoding = response.headers.pop("content-encoding", "").strip().lower()
+        response.headers.pop("content-encoding", None)
         short = len(announced) < 9 and announced.isdigit() and int(announced) <= most
-        if not short or encoding in _INFLATED:  # costs a tenth of a request's time
-            response.stream = Cut(response.stream, most, encoding)
+        if not short:  # costs a tenth of a request's time
+            response.stream = Cut(response.stream, most)
 
     return sdk.DefaultAsyncHttpxClient(
         event_hooks={"response": [bound]},
-        headers={"accept-encoding": "gzip, deflate"},
+        headers={"accept-encoding": "identity"},
         max_redirects=_MOST_REDIRECTS,
     )
 
@@ -108,40 +103,6 @@ def _stays(response: Any) -> bool:
     if upgraded and asked.port is None and target.port is None:
         return True
     return bool((asked.scheme, asked.port) == (target.scheme, target.port))
-
-
-_INFLATED = ("gzip", "x-gzip", "deflate")
-"""Encodings that are asked for. A reply in another one is not decompressed, and so not JSON."""
-_PIECE = 64 * 2**10
-
-
-class Inflated:
-    """Decompresses a stream of gzip or deflate, a bounded piece at a time."""
-
-    def __init__(self) -> None:
-        self._inflate = zlib.decompressobj(zlib.MAX_WBITS | 32)  # gzip or zlib, by its header
-        self._begun = False
-
-    def pieces(self, part: bytes) -> Iterator[bytes]:
-        """Yield the content of a part.
-
-        Raises:
-            zlib.error: the stream is damaged.
-        """
-        while True:
-            try:
-                piece = self._inflate.decompress(part, _PIECE)
-            except zlib.error:
-                if self._begun:
-                    raise
-                self._inflate = zlib.decompressobj(-zlib.MAX_WBITS)  # deflate without a header
-                piece = self._inflate.decompress(part, _PIECE)
-            self._begun = True
-            part = self._inflate.unconsumed_tail
-            if piece:
-                yield piece
-            if not part and len(piece) < _PIECE:
-                return
 
 
 def _stream_class(sdk: Any) -> Any:
@@ -388,156 +349,3 @@ def _begin(
     _closing.add(task)
     task.add_done_callback(_closing.discard)
     task.add_done_callback(lambda _: closed.set())
-
-
-# --- The values of a user's settings that no message, record or `repr` may show
-
-
-_LONG = 8
-"""Characters from which a value is replaced wherever it stands."""
-_MARK = "***"
-_SECRET_NAME = re.compile(r"(?i)key(?!w)|token(?!iz)|secret|passw|auth(?!or(?!i))|credent|cookie")
-"""Not the words keyword, tokenizer and author, whose values stand in answers."""
-_WORDS = re.compile(r"[a-z]+(?:[ _-][a-z]+)*")
-"""An ordinary word, or several: as an extra field it is a setting, such as `json_object`."""
-
-
-class Secrets:
-    """Replaces secrets in texts; its own `repr` shows none.
-
-    A value of eight characters or more is replaced wherever it stands, except inside longer words
-    if it is an ordinary word itself. A shorter one is replaced only where it stands as a value:
-    after `Bearer`, `:` or `=`, or in quotes. A key such as "x" would otherwise star out "exist".
-
-    Args:
-        values: keys, passwords and tokens.
-        settings: values that may be secrets, but may also be the name of a model or a page. They
-            are hidden in errors, and left in answers.
-    """
-
-    def __init__(self, values: Iterable[str], settings: Iterable[str] = ()) -> None:
-        secret = _forms(values)
-        every = secret | _forms(value for value in settings if _is_token(value))
-        self._anywhere = sorted(filter(_is_token, every), key=len, reverse=True)
-        self._escaped = _escaped_form(self._anywhere)
-        self._escaped_bytes = _escaped_form([f for f in self._anywhere if f in secret])
-        self._bytes = [form.encode() for form in self._anywhere if form in secret]
-        bounded = sorted(secret.difference(self._anywhere), key=len, reverse=True)
-        words = "|".join(re.escape(form) for form in bounded if len(form) >= _LONG)
-        short = "|".join(re.escape(form) for form in bounded if len(form) < _LONG)
-        self._as_word = re.compile(rf"(?<!\w)(?:{words})(?!\w)") if words else None
-        self._as_value = (
-            re.compile(rf"(Bearer\s{{1,8}}|[:=]\s{{0,8}}[\"'`]?|[\"'`])(?:{short})(?![\w-])")
-            if short
-            else None
-        )
-
-    def __repr__(self) -> str:
-        return f"Secrets({_MARK})"
-
-    def hide(self, text: str) -> str:
-        """Replace the secrets in a text by `***`."""
-        for secret in self._anywhere:
-            text = text.replace(secret, _MARK)
-        if self._escaped is not None and "\\" in text:
-            text = re.sub(self._escaped, _MARK, text)
-        if self._as_word is not None:
-            text = self._as_word.sub(_MARK, text)
-        if self._as_value is not None:
-            text = self._as_value.sub(rf"\1{_MARK}", text)
-        return text
-
-    def hide_in_reply(self, content: bytes) -> bytes:
-        """Replace unmistakable secrets in a reply, which a server may repeat from the request.
-
-        These are `values`, not `settings`, of eight characters or more that are not ordinary words.
-        """
-        for secret in self._bytes:
-            if secret in content:
-                content = content.replace(secret, _MARK.encode())
-        if self._escaped_bytes is not None and _MAY_ESCAPE.search(content):
-            content = re.sub(self._escaped_bytes.encode(), _MARK.encode(), content)
-        return content
-
-
-_MAY_ESCAPE = re.compile(rb"\\/|\\u00[2-7]", re.IGNORECASE)
-
-
-def _escaped_form(secrets: Iterable[str]) -> str | None:
-    r"""Return a pattern of secrets as JSON may write them, also inside a string of other JSON.
-
-    PHP writes `/` as `\/`, .NET `+` as `\u002B`; whoever repeats that doubles the backslashes. None
-    when there is none to write; those with characters beyond ASCII are left out.
-    """
-    forms = [
-        "".join(rf"(?:\\{{0,8}}{re.escape(c)}|\\{{1,8}}u(?i:{ord(c):04x}))" for c in secret)
-        for secret in secrets
-        if secret.isascii()
-    ]
-    return "|".join(forms) or None
-
-
-def _is_token(text: str) -> bool:
-    """Whether a text has 8 characters or more and is not made of ordinary words, as keys are."""
-    return len(text) >= _LONG and not _WORDS.fullmatch(text)
-
-
-def _forms(values: Iterable[str]) -> set[str]:
-    """Return values as they stand in text, in JSON and in a URL.
-
-    Empty values and `EMPTY`, the key of servers without one, are left out.
-    """
-    known = {value for value in values if value and value != "EMPTY"}
-    return {f for v in known for f in (v, json.dumps(v)[1:-1], quote(v, safe=""))}
-
-
-def hidden(
-    values: Iterable[str],
-    *,
-    headers: Mapping[str, str] | None = None,
-    query: Mapping[str, str] | None = None,
-    body: Mapping[str, JsonValue] | None = None,
-) -> Secrets:
-    """Collect what to hide of a model's settings.
-
-    A text whose field name tells a secret, such as one with `key` or `token`, is hidden everywhere;
-    other settings only in errors, and only if they look like a key.
-
-    Args:
-        values: keys, passwords and tokens.
-        headers: of every request; a name such as `Authorization` tells a secret.
-        query: of the URL.
-        body: extra fields of the request.
-    """
-    fields = [*_named(body or {}), *_named({**(query or {})})]
-    for name, value in (headers or {}).items():
-        fields += [(name, part) for part in _parts(value)]
-    secret = [value for name, value in fields if _SECRET_NAME.search(name)]
-    return Secrets([*values, *secret], [value for _, value in fields])
-
-
-def _named(value: JsonValue | Mapping[str, JsonValue], name: str = "") -> Iterator[tuple[str, str]]:
-    """Yield each text with the names of the fields that hold it, at any depth.
-
-    Numbers, booleans and nulls are left out.
-    """
-    if isinstance(value, str):
-        yield name, value
-    elif isinstance(value, Mapping):
-        for key, inner in value.items():
-            yield from _named(inner, f"{name} {key}")
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _named(inner, name)
-
-
-def _parts(header: str) -> Iterator[str]:
-    """Yield a header's value, what stands behind a word such as `Bearer`, and Basic's password."""
-    yield header
-    scheme, _, rest = header.partition(" ")
-    if rest.strip():
-        yield rest.strip()
-    if scheme.lower() == "basic":
-        with contextlib.suppress(binascii.Error, ValueError):
-            decoded = base64.b64decode(rest, validate=True).decode()
-            yield from (decoded, decoded.partition(":")[2])

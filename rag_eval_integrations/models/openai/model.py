@@ -49,12 +49,12 @@ from rag_eval_integrations.models.openai._clients import (
     GivenClient,
     LoopClients,
     given,
-    hidden,
     maker,
     secrets_of,
     version_of,
 )
 from rag_eval_integrations.models.openai._failures import ErrorReply, failure_of, lesson_of
+from rag_eval_integrations.models.openai._secrets import hidden
 from rag_eval_integrations.records import Usage
 from rag_eval_integrations.records._json import is_amount
 
