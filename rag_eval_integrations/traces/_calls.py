@@ -81,7 +81,8 @@ def call_of(spans: Iterable[Span]) -> RagCall | str:
     models = [span for span in ordered if span.kind == "model"]
     question = _question_of(roots, models, searches)
     if not question:
-        return "without a question"
+        known = any(span.input is not None or span.text for span in ordered)
+        return "without a question" if known else "whose export lacks inputs and outputs"
     if _MASKED in (question, roots[0].output):
         return "with masked content"
     return _call(roots[0], models, searches, ordered, question)

@@ -132,7 +132,9 @@ def parsed(value: object) -> object:
     """Return the object or list that a text holds as JSON; any other value as it is."""
     if isinstance(value, str) and value[:1] in ("{", "["):
         items = items_in(value)
-        return (object_in(value) or value) if items is None else items
+        if items is None:
+            return object_in(value) or ({} if value == "{}" else value)
+        return items
     return value
 
 

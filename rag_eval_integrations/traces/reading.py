@@ -192,6 +192,8 @@ class Traces:
         numbers = ", ".join(counted(count, word) for count, word in counts)
         reasons = [f"{counted(some, 'trace')} {why}" for why, some in self._left_out.most_common()]
         more = f"; left out: {', '.join(reasons)}" if reasons else ""
+        if self._spans and not self._calls and self._spans == len(self._ended):
+            more += "; each trace is a single span: export the spans below the roots, too"
         return f"read as spans of {self._reader.NAME}: {numbers}{more}"
 
 

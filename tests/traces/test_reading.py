@@ -41,7 +41,7 @@ def test_what_has_no_call_is_counted_by_reason() -> None:
     root, retriever, model = rows
     no_documents = {**retriever, "attributes.retrieval.documents": None}
     masked = {**root, "attributes.input.value": "__REDACTED__"}
-    no_text = {**root, "attributes.input.value": None}
+    no_text = {**root, "attributes.input.value": "{}"}
     no_query = {**retriever, "attributes.input.value": None}
     calls, told = told_of([
         *rows, *other("a", [root, model]), *other("b", [root, no_documents, model]),
@@ -55,6 +55,18 @@ def test_what_has_no_call_is_counted_by_reason() -> None:
         "1 trace with masked content, 1 trace without a question, 1 trace of a retriever alone, "
         "1 trace without a root span"
     )
+
+
+def test_what_an_export_lacks_is_told() -> None:
+    """Roots without the spans below them, and spans without what went in and came out."""
+    root, *_ = runs()
+    assert (
+        "export the spans below the roots, too"
+        in told_of([root, {**root, "id": "2", "trace_id": "2"}])[1]
+    )
+    bare = [{**row, "input": None} for row in observations()]
+    bare[2] |= {"output": None}
+    assert told_of(bare)[1].endswith("1 trace whose export lacks inputs and outputs")
 
 
 def test_hostile_spans_end_as_counted_reasons() -> None:
