@@ -295,21 +295,19 @@ def _documents(searches: Sequence[Span], spans: Sequence[Span]) -> list[Document
     Of two with one text, both count where they have ids that differ.
     """
     first: dict[tuple[str, str | None], Document] = {}
+    texts: set[str] = set()
     for span in searches:
         for document in _read(span):
             key = document.text, document.id
-            if key not in first and not (document.id is None and _has_text(first, document.text)):
+            if key not in first and not (document.id is None and document.text in texts):
                 first[key] = document
+                texts.add(document.text)
     for span in spans:
         for document in _read(span) if span.kind == "reranker" else ():
             key = document.text, document.id
             if key in first and document.score is not None:
                 first[key] = first[key].model_copy(update={"score": document.score})
     return list(first.values())
-
-
-def _has_text(documents: Iterable[tuple[str, str | None]], text: str) -> bool:
-    return any(known == text for known, _ in documents)
 
 
 def _writers(answer: str | None, asked: Sequence[Span]) -> Sequence[Span]:

@@ -112,9 +112,16 @@ SESSIONS = ("thread_id", "conversation_id", "session_id")
 """Names in metadata under which the id of a conversation stands."""
 
 
+_LAST = 253_402_300_800_000_000_000
+"""Nanoseconds at which the year 10,000 begins, which Python's dates do not reach."""
+
+
 def seconds(value: object) -> float | None:
-    """Read a time as seconds since 1970: of numbers, nanoseconds; of texts, ISO 8601 in UTC."""
-    if isinstance(value, int | float) and not isinstance(value, bool) and value == value:
+    """Read a time as seconds since 1970: of numbers, nanoseconds; of texts, ISO 8601 in UTC.
+
+    None for anything else, and for a number that no date has.
+    """
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _LAST:
         return value / 1e9 if value > 1e14 else value / 1e3 if value > 1e11 else float(value)
     if isinstance(value, str) and value.isdecimal():
         return seconds(int(value))
@@ -176,8 +183,12 @@ def _turns_of(prompt: str) -> list[Turn]:
     return [Turn.model_validate(turn) for turn in turns if turn["content"]]
 
 
-REPR = re.compile(r"<[^<>]*(?:<[^<>]*>[^<>]*)*>|[A-Za-z_][\w.]*\(.*(?:\)|\.\.\.)", re.S)
-"""An object as Python shows it, such as a generator or a workflow's last event."""
+REPR = re.compile(
+    r"<.* at 0x[0-9A-Fa-f]+>|<(?:[\w.]+ object\b|[A-Z]\w*\().*>|"
+    r"[\w.]*\b[A-Z]\w*\((?:\w+=.*)?(?:\)|\.\.\.)",
+    re.S,
+)
+"""An object as Python shows it, such as a generator or a workflow's last event; not code."""
 
 
 def written_in(output: object) -> str | None:

@@ -150,12 +150,12 @@ class Traces:
         if isinstance(row, InputError):
             return row
         try:
-            spans = list(self._reader.spans_of(row))
+            sized = [(span, _size_of(span)) for span in self._reader.spans_of(row)]
         except InputError as error:
             return error
-        except (AttributeError, LookupError, TypeError, ValueError) as error:
+        except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
             return InputError(f"is not a span of {self._reader.NAME}: {error!s:.80}")
-        for span in spans:
+        for span, size in sized:
             if span.trace in self._ended:
                 why = f"belongs to the trace {span.trace:.40}, which ended above"
                 return InputError(f"{why}; sort the rows by the id of the trace")
@@ -163,12 +163,12 @@ class Traces:
             self.waiting[span.trace] = trace
             if span.kind == "model":  # whose messages and text are read
                 span = replace(span, input=None, output=None)
-            said = [turn.content for turn in span.messages]
-            size = _size((span.input, span.output, span.documents, span.text, said))
+            if span.parent:  # the root's metadata are the call's
+                span = replace(span, metadata={})
             trace.spans.append(span)
             trace.size += size
             self.held += size
-        self._spans += len(spans)
+        self._spans += len(sized)
         return None
 
     def end(self, label: str) -> Iterator[tuple[int, RagCall]]:
@@ -195,6 +195,14 @@ class Traces:
         if self._spans and not self._calls and self._spans == len(self._ended):
             more += "; each trace is a single span: export the spans below the roots, too"
         return f"read as spans of {self._reader.NAME}: {numbers}{more}"
+
+
+def _size_of(span: Span) -> int:
+    """Return about how many characters of a span are kept."""
+    said = [turn.content for turn in span.messages]
+    values = () if span.kind == "model" else (span.input, span.output)
+    metadata = {} if span.parent else span.metadata
+    return _size((*values, span.documents, span.text, said, metadata, span.tags))
 
 
 def _size(value: Any) -> int:

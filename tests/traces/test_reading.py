@@ -85,6 +85,24 @@ def test_hostile_spans_end_as_counted_reasons() -> None:
         assert [bool(line.error) for line in lines] == [True, False]
 
 
+def test_a_time_that_no_date_has_is_none() -> None:
+    """Its trace is a call without a start, and no other call is lost."""
+    root, *others = phoenix()
+    for odd in (1e27, 1e300, -1e27, float("inf")):
+        calls = read_traces([{**root, "start_time": odd}, *others])
+        assert [(call.response, call.started_at) for call in calls] == [(ANSWER, None)], odd
+
+
+def test_a_span_that_is_nested_too_deeply_is_a_bad_row() -> None:
+    """In rows in memory, which no parser of JSON has refused; the others are read."""
+    deep: dict[str, Any] = {}
+    for _ in range(5_000):
+        deep = {"a": deep}
+    root = {**phoenix()[0], "attributes.input.value": deep}
+    lines = list(read_calls([root, *phoenix()]))
+    assert [bool(line.error) for line in lines] == [True, False]
+
+
 ODD = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
     | st.sampled_from(["[", "{", '{"messages": [', "[" * 3000, "<generator object>", "\ud800"]),
@@ -122,6 +140,15 @@ def test_a_stream_s_answer_is_the_last_model_s_text() -> None:
     for output in outputs:
         (call,) = read_traces([{**root, "attributes.output.value": output}, *others])
         assert call.response == ANSWER, output
+
+
+@pytest.mark.parametrize("text", ["len(x)", "print('nine')", "os.path.join(a, b)", "<unknown>"])
+def test_code_is_a_question_and_an_answer(text: str) -> None:
+    """What looks like an object that Python shows, and is none."""
+    root, *others = phoenix()
+    asked = {**root, "attributes.input.value": text, "attributes.output.value": text}
+    (call,) = read_traces([asked, *others[:1]])
+    assert (call.question, call.response) == (text, text)
 
 
 def test_documents_that_the_model_was_not_shown_are_apart() -> None:
@@ -209,3 +236,15 @@ def test_traces_end_where_too_many_wait(monkeypatch: pytest.MonkeyPatch) -> None
     assert [str(line.error).partition("; ")[2] for line in late if line.error] == [
         "sort the rows by the id of the trace"
     ]
+
+
+def test_the_metadata_of_waiting_spans_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a trace apart from its model, which is told as a bad row."""
+    monkeypatch.setattr(reading, "_MOST_HELD", 3_000)
+    metadata = {"attributes.metadata": {"note": "x" * 4_000}}
+    rows = [{**span, **metadata} for span in phoenix()]
+    others = [{**span, "context.trace_id": "other"} for span in rows]
+    lines = list(read_calls([*rows[:2], *others, rows[2]]))
+    assert [line.error is not None and "sort the rows" in str(line.error) for line in lines] == [
+        False, True, False,
+    ]  # fmt: skip
