@@ -7,10 +7,10 @@ import binascii
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.sinks._traced import client_library
 from rag_eval_integrations.traces._rows import row_of
 from rag_eval_integrations.traces._span import (
     Listed,
@@ -107,7 +107,7 @@ def listed(client: Any, search: Search) -> Iterator[Listed]:
     Raises:
         ConfigurationError: there is no such experiment.
     """
-    traces: Any = import_module("mlflow.tracing.client").TracingClient(client.get_tracking_uri())
+    traces: Any = _library("mlflow.tracing.client").TracingClient(client.get_tracking_uri())
     since = f"trace.timestamp_ms >= {search.since * 1e3:.0f}" if search.since else ""
     wanted = {
         "locations": [_experiment(client, search)],
@@ -123,12 +123,17 @@ def listed(client: Any, search: Search) -> Iterator[Listed]:
         token = page.token or None
 
 
+def _library(module: str) -> Any:
+    """Import a part of the client."""
+    return client_library(module, "mlflow-tracing", "mlflow")
+
+
 def _experiment(client: Any, search: Search) -> str:
     """Return the id of the experiment; that of MLflow's default where none is named."""
     name = search.project or os.environ.get("MLFLOW_EXPERIMENT_NAME", "")
     if name.isdecimal() or not name:
         return name or os.environ.get("MLFLOW_EXPERIMENT_ID", "0")
-    service = import_module("mlflow.tracking._tracking_service.client")
+    service = _library("mlflow.tracking._tracking_service.client")
     experiments: Any = service.TrackingServiceClient(client.get_tracking_uri())
     experiment = search.ask(partial(experiments.get_experiment_by_name, name))
     if experiment is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
 from collections.abc import Iterator
@@ -18,6 +19,8 @@ from trace_tools import Answer, LangfuseService, LangSmithService, PhoenixServic
 from rag_eval_integrations.cli import main
 from rag_eval_integrations.cli import pull as module
 from rag_eval_integrations.records import RagCall
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*unclosed")
 
 
 class Phoenix(PhoenixService):
@@ -86,7 +89,8 @@ def phoenix(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Phoenix
     pytest.importorskip("phoenix.client")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(module, "pause_after", lambda tries: 0.01)
-    with running(Phoenix()) as service:
+    service = Phoenix()
+    with running(service):
         monkeypatch.setenv("PHOENIX_COLLECTOR_ENDPOINT", service.url)
         yield service
 
@@ -96,6 +100,7 @@ def pull(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
     monkeypatch.setattr("sys.argv", ["rag-eval", "pull", *words])
     with pytest.raises(SystemExit) as end:
         main()
+    gc.collect()  # the clients leave their connections to it
     return int(end.value.code or 0)
 
 
@@ -201,21 +206,23 @@ def test_langfuse_is_read_page_by_page(
 ) -> None:
     """By the keys of the environment, which name the project; a secret is not printed."""
     pytest.importorskip("langfuse")
+    from langfuse._client.resource_manager import LangfuseResourceManager
+
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("LANGFUSE_PUBLIC_KEY", "public")
+    monkeypatch.setenv("LANGFUSE_PUBLIC_KEY", "of pull")  # a client per key stays
     monkeypatch.setenv("LANGFUSE_SECRET_KEY", "SECRET")
     with running(Langfuse()) as service:
         source = ("--from", "langfuse", "--url", service.url, "-o", "c.jsonl")
         assert pull(monkeypatch, *source, "--project", "p") == 2
         assert "belong to one project" in capsys.readouterr().err
         assert pull(monkeypatch, *source, "--since", "7d") == 0
+    LangfuseResourceManager.reset()  # else it is the client of every later test
     (call,) = calls_in("c.jsonl")
     assert [document.text for document in call.documents] == TEXTS
     assert len(service.requests) == 3
     assert "SECRET" not in "".join(capsys.readouterr())
 
 
-@pytest.mark.filterwarnings("ignore:.*unclosed")  # by LangSmith's client
 def test_langsmith_is_read_trace_by_trace(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Its roots are listed, and the runs of each trace asked for."""
     pytest.importorskip("langsmith")

@@ -226,7 +226,7 @@ def test_phoenix_s_traces_are_pulled_and_scored(framework: str, tmp_path: Path) 
 
     apps = traced_apps(framework, "phoenix", url)
     wanted = {c["capture"]["traces"]["openinference"][0] for a in apps.values() for c in a["calls"]}
-    client, spans = Client(base_url=url), []
+    client, spans = Client(base_url=url), list[Any]()
     deadline = time.monotonic() + WAIT
     while {span["context"]["trace_id"] for span in spans} < wanted:
         assert time.monotonic() < deadline, "the spans did not arrive"

@@ -87,7 +87,7 @@ def rest(prefix: str = "") -> list[dict[str, Any]]:
 
 def collector() -> dict[str, Any]:
     """An envelope of OTLP, as a collector writes it."""
-    spans = []
+    spans: list[dict[str, Any]] = []
     for n, kind in enumerate(KINDS):
         pairs = {"openinference.span.kind": kind, **flat(attributes()[n])}
         spans.append({

@@ -94,7 +94,7 @@ def phoenix(framework: str, handlers: list[Any]) -> Rows:
     exporter = OTLPSpanExporter(os.environ["RAG_EVAL_PHOENIX"] + "/v1/traces")
     provider.add_span_processor(BatchSpanProcessor(exporter))
     _instrument(framework, provider)
-    return lambda: [] if provider.force_flush() else ["not exported"]
+    return lambda: [] if provider.force_flush() else [{"exported": False}]
 
 
 def mlflow_server(framework: str, handlers: list[Any]) -> Rows:
@@ -198,7 +198,7 @@ def langfuse(framework: str, handlers: list[Any]) -> Rows:
     def observation(span: Any) -> dict[str, Any]:
         said = dict(span.attributes)
         kind = str(said.get("langfuse.observation.type", "SPAN")).upper()
-        kind = kinds.get(said.get("openinference.span.kind"), kind)
+        kind = kinds.get(str(said.get("openinference.span.kind")), kind)
         row = {
             "id": f"{span.context.span_id:016x}", "traceId": f"{span.context.trace_id:032x}",
             "parentObservationId": span.parent and f"{span.parent.span_id:016x}",
