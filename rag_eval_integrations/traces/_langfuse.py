@@ -26,6 +26,7 @@ NAME = "Langfuse"
 _KINDS: dict[str, SpanKind] = {
     "RETRIEVER": "retriever", "GENERATION": "model", "EMBEDDING": "embedding", "TOOL": "tool",
 }  # fmt: skip
+_TYPES = (*_KINDS, "SPAN", "EVENT", "AGENT", "CHAIN", "EVALUATOR", "GUARDRAIL")
 
 
 def recognises(row: Mapping[str, Any]) -> bool:
@@ -36,11 +37,12 @@ def recognises(row: Mapping[str, Any]) -> bool:
     """
     observations = items_in(row.get("observations")) or []
     is_list = bool(observations) and all(isinstance(item, str) for item in observations)
-    if ("bookmarked" in row and "observations" not in row) or is_list:
+    is_bare = {"bookmarked", "input"} <= row.keys() and "observations" not in row
+    if is_bare or is_list:
         why = "a trace of Langfuse without its observations has no documents; export observations"
         raise InputError(why)
-    is_observation = ("traceId" in row or "trace_id" in row) and "type" in row
-    return is_observation or _is_trace(row)
+    has_trace = "traceId" in row or "trace_id" in row
+    return (has_trace and str(row.get("type")).upper() in _TYPES) or _is_trace(row)
 
 
 def _is_trace(row: Mapping[str, Any]) -> bool:

@@ -221,6 +221,12 @@ def test_a_folder_is_read_across_its_files(tmp_path: Path) -> None:
         list(read_calls(tmp_path))
 
 
+def test_calls_beside_a_trace_are_calls() -> None:
+    """A table of the user's own may say in which trace a call is, and of which type."""
+    row = {"trace_id": "t", "type": "faq", "question": "q", "documents": ["d"], "response": "r"}
+    assert [line.value.question for line in read_calls([row]) if line.value] == ["q"]
+
+
 def test_the_tool_can_be_named() -> None:
     """A name that is not known is refused; rows of nobody need one."""
     assert_read(read_traces(runs(), tool="langsmith"))
