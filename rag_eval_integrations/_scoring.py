@@ -184,6 +184,7 @@ def about_reference(call: SentencizedCall, reference: SentencizedCall) -> Senten
     asked = {
         "response": call.call.reference,
         "reference": None,
+        "alternatives": (),
         "sentences": sentences if recorded else None,
         # A retriever that was captured alone has no response that a judge could do without.
         "capture": None,
@@ -319,6 +320,7 @@ def evaluation_of(
         labels=labelling.labels, sentences=call.sentences,
         document_ids=tuple(d.id for d in source.documents),
         document_headers=headers if any(headers) else (), earlier=source.earlier,
+        alternatives=source.alternatives,
         relevant_ids=source.relevant_ids, judge=labelling.judge,
         fingerprint=fingerprint, usage=usage, flags=flags, error=first,
     )  # fmt: skip

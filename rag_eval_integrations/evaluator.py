@@ -412,10 +412,12 @@ class RagEvaluator:
 
     # --- Metrics that ask a model
 
-    def _model_for(self, metric: ModelMetric) -> ModelBase:
-        """Return the model that a metric asks: its own, or the judge's."""
+    def _model_for(self, metric: ModelMetric) -> Any:
+        """Return the model that a metric asks: its own, or the judge's; or the judge itself."""
         if metric.judge is not None:
             return _retried(metric.judge)
+        if self._model is None and metric.takes_any_judge:
+            return self._judge
         if self._model is None:
             raise ConfigurationError(
                 "metrics",
@@ -450,7 +452,8 @@ class RagEvaluator:
         """
         try:
             with suppress_capture(), contained:
-                measured: object = await metric.measure(call.call, self._models[metric.names])
+                given = _with_sentences(call) if metric.takes_any_judge else call.call
+                measured: object = await metric.measure(given, self._models[metric.names])
         except JudgeOutputError as error:  # a bad reply is not a model that does not answer
             by = maker_of(metric, call, self._unasked(None, ""), self._models)
             scores = metric.unscored("judge_output_invalid", words_of(error), by)
@@ -461,6 +464,11 @@ class RagEvaluator:
             raise JudgeError(f"the metric returned {kind} instead of a Measured with its Usage")
         usage = measured.usage if is_own(metric) else sound(measured.usage)
         return Measured(given_by(metric, measured.scores), usage)
+
+
+def _with_sentences(call: SentencizedCall) -> RagCall:
+    """Return the call as if its sentences had been recorded with it."""
+    return call.call.model_copy(update={"sentences": call.sentences})
 
 
 def call_of(call: RagCall | None, fields: Mapping[str, Any]) -> RagCall:
@@ -558,6 +566,7 @@ def metric_named(
         ConfigurationError: there is no such metric, or a setting cannot be used; names it.
     """
     from rag_eval_integrations.metrics import (  # noqa: PLC0415 -- each is imported on first use
+        AnswerCorrectness,
         ContextRecall,
         LabelRetrieval,
         Retrieval,
@@ -579,6 +588,7 @@ def metric_named(
         "retrieval": Retrieval,
         "label_retrieval": LabelRetrieval,
         "context_recall": ContextRecall,
+        "correctness": AnswerCorrectness,
     }
     if name in makers:
         return makers[name](**given)

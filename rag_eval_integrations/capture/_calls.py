@@ -222,6 +222,7 @@ def to_call(
         "sentences": None,
         "relevant_ids": None,
         "earlier": earlier,
+        "alternatives": (),
     }
     if not label:
         shown = [(seen.header, seen.text) for seen in documents]

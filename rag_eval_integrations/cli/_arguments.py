@@ -207,7 +207,7 @@ class Scoring(Formulas, Asking):
     )
     metrics: str = _metric(
         "Metrics: trace, retrieval (needs relevant_ids in the calls), label_retrieval (a "
-        "judge), context_recall (a judge and reference), FILE.geval.yaml, "
+        "judge), context_recall and correctness (a judge and reference), FILE.geval.yaml, "
         "FILE.metric.prompty, and geval:NAME with coherence, consistency, fluency, relevance "
         "(each also as NAME:summary), correctness or groundedness.",
         metavar="NAME,NAME,…",
@@ -267,6 +267,9 @@ class RunOptions(EvaluationsOutput, Scoring, FieldNames):
         "The tool whose traces the file holds; by default recognised by its columns.",
         "--format",
         metavar="phoenix|mlflow|langfuse|langsmith",
+    )
+    split_reference: str | None = _input(
+        "What stands between several references that are one text, such as /.", metavar="TEXT"
     )
     limit: int | None = _input("Read only the first N lines.", metavar="N", min=1)
     workers: int | None = _limit(

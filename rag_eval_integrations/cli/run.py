@@ -229,7 +229,8 @@ class _RunRows:
 
     def __init__(self, options: RunOptions) -> None:
         self.options = options
-        self.calls = Input(options.calls, field_map_from(options.field_map), options.form)
+        fields = field_map_from(options.field_map)
+        self.calls = Input(options.calls, fields, options.form, options.split_reference)
         # More than `islice` takes is all.
         self.limit = None if options.limit is None else min(options.limit, sys.maxsize)
         self.piped = str(options.out) == "-"

@@ -82,6 +82,7 @@ class Input(os.PathLike[str]):
         path: the path, or `-`.
         field_map: where fields of calls are in its rows, see `read_calls`.
         tool: the tool whose traces it holds, see `read_calls`.
+        separator: what stands between several references, see `read_calls`.
     """
 
     def __init__(
@@ -89,9 +90,11 @@ class Input(os.PathLike[str]):
         path: str | os.PathLike[str],
         field_map: FieldMap | None = None,
         tool: str | None = None,
+        separator: str | None = None,
     ) -> None:
         self._path = os.fspath(path)
         self.field_map = field_map
+        self.separator = separator
         self.tool = tool
         self._copy: str | None = None
 

@@ -21,7 +21,13 @@ from rag_eval_integrations.dataset._proposals import UNSURE, holds, proposals
 from rag_eval_integrations.dataset._ways import LONGEST_NAME, Way, Ways, folded, value_at, way_to
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.records._json import NAMES
-from rag_eval_integrations.traces._values import documents_from, holds_text, messages_in, object_in
+from rag_eval_integrations.traces._values import (
+    documents_from,
+    holds_text,
+    items_in,
+    messages_in,
+    object_in,
+)
 
 REQUIRED = ("question", "documents", "response")
 OPTIONAL = (
@@ -73,6 +79,10 @@ _TEXTS_OF_MLFLOW = {"question": ("inputs", "request"), "response": ("outputs",)}
 """Names that hold a text in MLflow's evaluation tables, and other things elsewhere."""
 _EXPECTED = "expectations.expected_response"
 """Where these have the reference."""
+
+_ANSWERS = ("answer", "answers")
+"""Names of several references beside an app's response: those of Natural Questions, TriviaQA and
+SQuAD."""
 
 _MOST_PROPOSED = 20
 """Sets of names for which fields are proposed, which takes up to .1 s."""
@@ -185,6 +195,12 @@ class Naming:
         more = self._ways({ours: NAMES[ours] for ours in OPTIONAL if ours not in ways})
         if "reference" not in ways | more and (expected := way_to(self.row, _EXPECTED)):
             more["reference"] = expected
+        for name in _ANSWERS if "reference" not in ways | more else ():
+            value = self.row.get(name)
+            several = [isinstance(item, str) for item in items_in(value) or ()]
+            is_object = {"aliases", "text"} & object_in(value).keys()
+            if ((several and all(several)) or is_object) and ways.get("response") != (name,):
+                more["reference"] = (name,)
         return more
 
     def _ways(self, names: Mapping[str, Sequence[str]]) -> Ways:

@@ -44,6 +44,7 @@ from rag_eval_integrations.traces._values import (
     metadata_from,
     named_ids,
     numbers_from,
+    object_in,
     said_from,
     text_from,
     turns_from,
@@ -64,6 +65,7 @@ def read_calls(
     field_map: FieldMap | None = None,
     to_call: Callable[[Any], RagCall] | None = None,
     tool: str | None = None,
+    split_reference: str | None = None,
     tell: Callable[[str], object] | None = None,
 ) -> Iterator[Line[RagCall]]:
     """Read calls; a bad row is an error in its place, not the end.
@@ -88,6 +90,7 @@ def read_calls(
             each row of the source as a dict; what it raises is the row's error.
         tool: the tool whose traces the rows are: `phoenix`, `mlflow`, `langfuse` or `langsmith`; by
             default recognised by the columns. `docs/traces.md` says which exports are read.
+        split_reference: what stands between several references that are one text, such as `/`.
         tell: called with the mapping in words; by default it is logged.
 
     Yields:
@@ -108,6 +111,7 @@ def read_calls(
     reader = _Reader(check_field_map(field_map), option, tell or _input.logger.info, call_from)
     reader.to_call = to_call
     reader.tool = source.tool if tool is None and isinstance(source, Input) else tool
+    reader.separator = source.separator if isinstance(source, Input) else split_reference
     if isinstance(source, str | os.PathLike):
         return _of_file(os.fspath(source), partial(_input.open_lines, source), reader)
     if hasattr(source, "read"):
@@ -242,6 +246,8 @@ class _Reader(Generic[T]):
     """Makes the value of a row as it is, in place of everything else."""
     tool: str | None = None
     """The tool whose traces the rows are; None to recognise it."""
+    separator: str | None = None
+    """What stands between the references of a text; None for nothing."""
     is_labelled = False
     """Whether rows of EVALS are left as they are."""
     lone_ids = False
@@ -314,6 +320,10 @@ class _Reader(Generic[T]):
         if shape.name == "deepeval" and "documents" not in self.given:
             row = self._split(row, shape.ways["documents"][0])
         content = _read(row, shape, self.cells)
+        wanted = content.get("reference")
+        if self.separator and isinstance(wanted, str):
+            parts = map(str.strip, wanted.split(self.separator))
+            content["reference"] = [part for part in parts if part]
         if self.is_csv and isinstance(label := content.get("id"), str):
             content["id"] = _WHOLE.sub(r"\1", label)
         way = shape.ways.get("documents")
@@ -455,18 +465,25 @@ def _taken(
     return values, rest, places
 
 
-def _reference_from(value: object, where: str) -> str | None:
-    """Read a reference as any text, an empty one as None; a list of texts becomes its lines.
+def _reference_from(value: object, where: str) -> str | list[str] | None:
+    """Read a reference, or several: a list of texts, or those of TriviaQA's and SQuAD's answers.
 
-    A number becomes its digits.
+    Empty ones are left out; a number becomes its digits.
     """
     if isinstance(value, int | float):
         return str(id_from(value))
-    is_several = not isinstance(value, str) or folded(where) == "groundtruths"  # also in a cell
+    if fields := object_in(value):
+        several = items_in(fields.get("aliases")) or items_in(fields.get("text"))
+        value = [fields.get("value"), *several] if several is not None else value
+    is_several = not isinstance(value, str) or folded(where) in _SEVERAL  # also in a cell
     texts = items_in(value) if is_several else None
-    if texts is not None and all(isinstance(text, str) for text in texts):
-        return "\n".join(texts) or None
+    if texts is not None and all(isinstance(text, str) or text is None for text in texts):
+        return [text for text in texts if text]
     return text_from(value, where) or None
+
+
+_SEVERAL = ("groundtruths", "answers", "answer")
+"""Names of fields that hold several references, folded."""
 
 
 _READERS: Mapping[str, Callable[[object, str], object]] = {

@@ -447,7 +447,8 @@ def ragbench_row(evaluation: Evaluation) -> dict[str, Any] | None:
         **{column: scores[name].value for column, name in _SCORES.items()},
     }
     if evaluation.reference is not None:
-        row["reference"] = evaluation.reference
+        others = evaluation.alternatives
+        row["reference"] = [evaluation.reference, *others] if others else evaluation.reference
     return row
 
 

@@ -19,12 +19,14 @@ from rag_eval_integrations.metrics.metric import (
 from rag_eval_integrations.metrics.trace import TRACE_SCORES, Diagnosis, Formulas, Trace, diagnose
 
 if TYPE_CHECKING:
+    from rag_eval_integrations.metrics.correctness import AnswerCorrectness
     from rag_eval_integrations.metrics.geval import GEval
     from rag_eval_integrations.metrics.prompty import PromptyMetric
     from rag_eval_integrations.metrics.retrieval import ContextRecall, LabelRetrieval, Retrieval
 
 __all__ = [
     "TRACE_SCORES",
+    "AnswerCorrectness",
     "CallMetric",
     "CompletionMetric",
     "ContextRecall",
@@ -45,6 +47,7 @@ __all__ = [
 __getattr__, __dir__ = lazy(
     __name__,
     {
+        "correctness": ["AnswerCorrectness"],
         "geval": ["GEval"],
         "prompty": ["PromptyMetric"],
         "retrieval": ["ContextRecall", "LabelRetrieval", "Retrieval"],

@@ -112,6 +112,9 @@ class ModelMetric(Metric):
     """The metric's own model; None to use the evaluator's."""
     most_requests: int | None = None
     """Requests per call at most, retries not counted; None if that is not known."""
+    takes_any_judge: bool = False
+    """Whether `measure` takes a judge as well, which it is given where that has no model; and a
+    call with the sentences that the evaluator has split it into."""
 
     @abstractmethod
     async def measure(self, call: RagCall, judge: ModelBase) -> Measured:

@@ -320,6 +320,7 @@ def row_key_of(
     reference: str | None = None,
     history: Sequence[Turn] = (),
     earlier: Sequence[int] = (),
+    alternatives: Sequence[str] = (),
 ) -> str:
     """Work out `RagCall.row_key`, 64 hex digits, from the texts that it depends on.
 
@@ -332,6 +333,7 @@ def row_key_of(
         reference: the expected response.
         history: the earlier turns.
         earlier: numbers of the documents of earlier turns, ascending.
+        alternatives: further expected responses.
     """
     # The same text as `json.dumps` writes for these values as lists, ASCII only and without
     # spaces. Capture may work a key out for every call: for 400 characters that took 62,000
@@ -344,6 +346,8 @@ def row_key_of(
         texts.append(f"[{_quoted(header)},{_quoted(text)}]" if header else _quoted(text))
     answer = "null" if response is None else _quoted(response)
     wanted = "null" if reference is None else _quoted(reference)
+    if alternatives:
+        wanted = f"[{wanted},{','.join(map(_quoted, alternatives))}]"
     turns = ",".join([f"[{_quoted(turn.role)},{_quoted(turn.content)}]" for turn in history])
     again = f",[{','.join(map(str, earlier))}]" if earlier else ""
     content = f"[{_quoted(question)},[{','.join(texts)}],{answer},{wanted},[{turns}]{again}]"
@@ -365,7 +369,8 @@ class RagCall(Record):
     id: Annotated[Text, BeforeValidator(_as_id)] = ""
     """The user's label; may repeat. Default: the first 16 hex digits of `row_key`."""
     reference: Text | None = None
-    """Expected output, for metrics that compare with one."""
+    """Expected output, for metrics that compare with one. A list of several, each of which is
+    right, is taken, too: its first is this, and the others are `alternatives`."""
     metadata: JsonObject = Field(default_factory=dict)
     capture: Capture | None = None
     history: Annotated[
@@ -389,6 +394,8 @@ class RagCall(Record):
     """Numbers, from 0, of the documents that earlier turns retrieved and the model was shown again.
     Capture puts them behind this turn's. Relevance, utilization, completeness and the metrics of
     retrieval leave them out; support counts them."""
+    alternatives: Annotated[tuple[Text, ...], Field(exclude_if=operator.not_)] = ()
+    """Further expected outputs, as right as `reference`."""
 
     if TYPE_CHECKING:
         # What is accepted is wider than what is kept; type checkers are told so here.
@@ -399,7 +406,7 @@ class RagCall(Record):
             response: str | None,
             *,
             id: str | int | None = None,
-            reference: str | None = None,
+            reference: str | Sequence[str] | None = None,
             metadata: Mapping[str, JsonValue] = ...,
             capture: Capture | None = None,
             history: Iterable[Turn | Mapping[str, str] | tuple[str, str]] = ...,
@@ -408,16 +415,26 @@ class RagCall(Record):
             sentences: Sentences | None = None,
             relevant_ids: Iterable[str | int] | None = None,
             earlier: Iterable[int] = (),
+            alternatives: Iterable[str] = (),
         ) -> None: ...
 
     @model_validator(mode="before")
     @classmethod
-    def _drop_row_key(cls, content: Any) -> Any:
-        """Drop a written row key."""
+    def _as_fields(cls, content: Any) -> Any:
+        """Drop a written row key, and take several references apart."""
         # row_key is written for readers of the file; it is computed, never believed.
         if isinstance(content, dict) and "row_key" in content:
-            return {key: value for key, value in content.items() if key != "row_key"}
+            content = {key: value for key, value in content.items() if key != "row_key"}
+        if isinstance(content, dict) and isinstance(content.get("reference"), list | tuple):
+            first, *others = dict.fromkeys(content["reference"]) or [None]
+            more = {"alternatives": (*others, *content.get("alternatives", ()))} if others else {}
+            return {**content, "reference": first, **more}
         return content
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """The expected outputs; empty without one."""
+        return () if self.reference is None else (self.reference, *self.alternatives)
 
     def model_post_init(self, context: Any, /) -> None:
         """Fill in the default id where it is empty; it is not among the fields that were set."""
@@ -431,7 +448,7 @@ class RagCall(Record):
     def row_key(self) -> str:
         """The row's identity: sha256 of its canonical content, 64 hex digits.
 
-        Content is what is judged: question, documents' headers and texts, response, reference,
+        Content is what is judged: question, documents' headers and texts, response, references,
         history and `earlier`. Labels and circumstances (id, metadata, document ids and scores,
         capture, time) are left out, so that the same call captured twice, or read from two files,
         has the same key.
@@ -439,8 +456,9 @@ class RagCall(Record):
         """
         documents = [(document.header, document.text) for document in self.documents]
         return row_key_of(
-            self.question, documents, self.response, self.reference, self.history, self.earlier
-        )
+            self.question, documents, self.response, self.reference, self.history, self.earlier,
+            self.alternatives,
+        )  # fmt: skip
 
 
 class SentencizedCall(Record):

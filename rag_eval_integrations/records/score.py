@@ -170,10 +170,11 @@ _AS_OTHERS_SAY = {
     "answerrelevance": "geval:relevance",
     "responserelevancy": "geval:relevance",
     "relevance": "geval:relevance",
-    "answercorrectness": "geval:correctness",
-    "correctness": "geval:correctness",
-    "qacorrectness": "geval:correctness",
-    "factualcorrectness": "geval:correctness",
+    "answercorrectness": "answer_f1",
+    "qacorrectness": "answer_f1",
+    "factualcorrectness": "answer_f1",
+    "exactmatch": "answer_contains",
+    "tokenrecall": "answer_token_recall",
     "contextprecisionwithreference": "document_precision",
     "contextprecisionwithoutreference": "document_precision",
     "contextrecall": "context_recall",
@@ -184,7 +185,9 @@ _MADE_BY = {
     "document_precision": "label_retrieval",
     "context_recall": "context_recall",
     "geval:relevance": "geval:relevance",
-    "geval:correctness": "geval:correctness",
+    "answer_f1": "correctness",
+    "answer_contains": "correctness",
+    "answer_token_recall": "correctness",
 }
 
 
@@ -374,6 +377,8 @@ class Evaluation(Record):
     one. Judges are shown them."""
     earlier: DocumentNumbers = ()
     """The call's: numbers of the documents of earlier turns."""
+    alternatives: tuple[Text, ...] = ()
+    """The call's: further expected outputs."""
     relevant_ids: tuple[Text, ...] | None = None
     """The call's: ids of the relevant documents, known beforehand; None where they are not known.
     Retrieval scores were made with them, and an evaluation is not reused for others."""

@@ -134,6 +134,7 @@ CRAG_NAMES = {
 CRAG_CALL = RagCall("When?", [Document("At nine.", "p1"), Document("Or ten.", "p2")], "At nine.")
 HITS = {"pages": [{"hits": [{"t": "At nine."}, {"t": "Or ten."}]}]}
 GOLD = RagCall("q", ["d"], "r", reference="g")
+SEVERAL = RagCall("q", ["d"], "r", reference=["g", "h"])
 HOTPOT = [
     Document("It is. It was.", None, {"title": "A"}), Document("Or not.", None, {"title": "B"}),
 ]  # fmt: skip
@@ -180,9 +181,9 @@ PAIR = ({"page_content": "Or ten.", "metadata": {"p": 1}, "source": "s"}, 0.25)
          GOLD.model_copy(update={"metadata": {"Question": "?", "Contexts": 5}})),
         # Several references are a text, as ragas wrote them before `ground_truth`
         ({**Q, "contexts": ["d"], "ground_truths": ["g", "h"]}, None,
-         GOLD.model_copy(update={"reference": "g\nh"})),
+         SEVERAL),
         *(({**Q, "contexts": ["d"], name: "['g', 'h']"}, None,
-           GOLD.model_copy(update={"reference": "g\nh"})) for name in ("ground_truths", "Ground Truths")),
+           SEVERAL) for name in ("ground_truths", "Ground Truths")),
         ({**Q, "contexts": ["d"], "ground_truths": []}, None, RagCall("q", ["d"], "r")),
         # Frames of LangSmith have a column for each name
         *(({**SMITH, f"{reference}.answer": "g"}, None, GOLD.model_copy(update={"metadata": {"feedback.x": 1.0}}))

@@ -269,7 +269,7 @@ def test_the_key_is_the_hash_of_the_content_as_json(call: RagCall) -> None:
         call.question,
         [[each.header, each.text] if each.header else each.text for each in call.documents],
         call.response,
-        call.reference,
+        [call.reference, *call.alternatives] if call.alternatives else call.reference,
         [[turn.role, turn.content] for turn in call.history],
     ]
     text = json.dumps(content, ensure_ascii=True, separators=(",", ":"))
