@@ -87,6 +87,17 @@ class FailUnder:
     fail_under: list[str] | None = _check(
         "Exit 1 if the mean of a score is below VALUE; repeatable.", metavar="NAME=VALUE"
     )
+    per: str | None = _check(
+        "Hold --fail-under for the mean of each conversation, or of each group of calls with the "
+        "same value of a field.",
+        metavar="conversation|FIELD",
+    )
+    min_calls: int | None = _check(
+        "With --per, list groups of fewer calls, which do not fail; by default 10, and 1 for "
+        "conversations.",
+        metavar="N",
+        min=1,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -315,6 +326,11 @@ class ReportOptions(SkipInvalid, Where, Overwrite, FailUnder):
         metavar="FORMAT",
     )
     title: str | None = _output("Title of the report.", metavar="TEXT")
+    by: str | None = _output(
+        "Also show the means of each group of calls with the same value of a field, as in "
+        "metadata.route; not with csv, parquet and ragbench.",
+        metavar="FIELD",
+    )
     calls: int | None = _output(
         "Number of calls that a page holds at most, 2,000 by default: of more, the newest, the "
         "gravest, and a sample of the others. Its figures are of all.",
