@@ -150,7 +150,7 @@ class Filters:
 
 def no_such_field(option: str, field: str, names: set[str], tested: int) -> ConfigurationError:
     """Say that no call has a field, and the name that was meant."""
-    near = get_close_matches(field, names, 1)
+    near = get_close_matches(field.removeprefix("metadata."), names, 1)
     known = ", ".join(sorted({*names, *_OWN})[:_MOST_TOLD])
     hint = f"did you mean {near[0]!r}?" if near else f"the fields are {known}"
     return ConfigurationError(

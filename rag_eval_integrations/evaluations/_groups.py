@@ -111,8 +111,8 @@ def means_of(group: Summary, name: str) -> list[RunningMean]:
 
 
 def _figure(means: list[RunningMean]) -> str:
-    """Write the mean of a score with its interval; a dash without a value."""
+    """Write the mean of a score and its 95 % interval; a dash without a value."""
     if len(means) != 1:
         return "made in several ways" if means else "–"
-    ends = means[0].interval
-    return f"{means[0].mean:.3f}" + ("" if ends is None else f" ({ends:.2f})")
+    mean, ends = f"{means[0].mean:.3f}", means[0].interval
+    return mean if ends is None else f"{mean}, {ends.low:.2f} to {ends.high:.2f}"
