@@ -88,13 +88,11 @@ class FailUnder:
         "Exit 1 if the mean of a score is below VALUE; repeatable.", metavar="NAME=VALUE"
     )
     per: str | None = _check(
-        "Hold --fail-under for the mean of each conversation, or of each group of calls with the "
-        "same value of a field.",
+        "Hold --fail-under for each conversation, or for each value of a field.",
         metavar="conversation|FIELD",
     )
     min_calls: int | None = _check(
-        "With --per, list groups of fewer calls, which do not fail; by default 10, and 1 for "
-        "conversations.",
+        "With --per, fail no group of fewer calls; 10, or 1 of a conversation, by default.",
         metavar="N",
         min=1,
     )
@@ -327,9 +325,7 @@ class ReportOptions(SkipInvalid, Where, Overwrite, FailUnder):
     )
     title: str | None = _output("Title of the report.", metavar="TEXT")
     by: str | None = _output(
-        "Also show the means of each group of calls with the same value of a field, as in "
-        "metadata.route; not with csv, parquet and ragbench.",
-        metavar="FIELD",
+        "Also show the means for each value of a field, as in metadata.route.", metavar="FIELD"
     )
     calls: int | None = _output(
         "Number of calls that a page holds at most, 2,000 by default: of more, the newest, the "

@@ -24,7 +24,7 @@ from rag_eval_integrations.cli._terminal import print_stderr, print_stdout
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations._filters import Filters
 from rag_eval_integrations.evaluations._paired import MIN_PAIRS
-from rag_eval_integrations.evaluations.summary import Summary, caution
+from rag_eval_integrations.evaluations.summary import caution
 from rag_eval_integrations.records import Made, RunningMean
 from rag_eval_integrations.store import MeanOfPeriod, Store
 from rag_eval_integrations.store.spool import SUFFIX
@@ -223,9 +223,8 @@ def _pieces(store: Store, every: float | None) -> Iterator[str]:
         judges[judge] += evaluated
     now = store.now()
     failing = store.failing(now - _WINDOWS[-1][1], _FAILING)
-    newest, conversations = Summary(), Conversations()
+    conversations = Conversations()
     for evaluation in reversed(store.newest(now - _WINDOWS[-1][1], _NEWEST)):
-        newest.add(evaluation)
         conversations.add(evaluation)
     return _page.pieces(
         "store.html",
@@ -237,7 +236,6 @@ def _pieces(store: Store, every: float | None) -> Iterator[str]:
         windows=[_window(store, now, *window) for window in _WINDOWS],
         drift=list(_drift(store, now)),
         conversations=conversations,
-        means=newest.means,
         calls=[{"at": at, **view_of(evaluation)} for at, evaluation in enumerate(failing)],
         signs=SIGNS,
         states=WORDS,

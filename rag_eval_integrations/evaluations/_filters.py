@@ -144,18 +144,11 @@ class Filters:
             if condition.sign != "=":
                 why = f"is a score of none of {calls}; {score_hint(field, sorted(self._names))}"
                 return ConfigurationError(self._option, field, why)
-            return no_such_field(self._option, field, self._names, self._calls_tested)
+            near = get_close_matches(field, self._names, 1)
+            known = ", ".join(sorted({*self._names, *_OWN})[:_MOST_TOLD])
+            hint = f"did you mean {near[0]!r}?" if near else f"the fields are {known}"
+            return ConfigurationError(self._option, field, f"is a field of none of {calls}; {hint}")
         return None
-
-
-def no_such_field(option: str, field: str, names: set[str], tested: int) -> ConfigurationError:
-    """Say that no call has a field, and the name that was meant."""
-    near = get_close_matches(field.removeprefix("metadata."), names, 1)
-    known = ", ".join(sorted({*names, *_OWN})[:_MOST_TOLD])
-    hint = f"did you mean {near[0]!r}?" if near else f"the fields are {known}"
-    return ConfigurationError(
-        option, field, f"is a field of none of {counted(tested, 'call')}; {hint}"
-    )
 
 
 def _parsed(text: str, option: str) -> Condition:

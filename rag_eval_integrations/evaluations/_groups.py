@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from rag_eval_integrations._visible import counted, one_line
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.evaluations._filters import metadata_of, no_such_field, values_of
+from rag_eval_integrations.evaluations._filters import metadata_of, values_of
 from rag_eval_integrations.evaluations._paired import MIN_PAIRS
 from rag_eval_integrations.evaluations.summary import Summary, aligned
 from rag_eval_integrations.records import Evaluation
@@ -13,7 +15,6 @@ from rag_eval_integrations.records.mean import RunningMean
 MOST_GROUPS = 25_000
 """Groups that are held, at some 10 kB each."""
 _MOST_LISTED = 100
-_MOST_NAMES = 1_000
 _NAME = 80
 
 
@@ -37,7 +38,7 @@ class Groups(dict[str, Summary]):
         self.least = least or (1 if field == "conversation" else MIN_PAIRS)
         self.without = 0
         """Number of calls without the field, which are in no group."""
-        self._names: set[str] = set()
+        self._without: Evaluation | None = None
 
     def add(self, evaluation: Evaluation) -> None:
         """Count an evaluation in its groups.
@@ -53,7 +54,7 @@ class Groups(dict[str, Summary]):
             raise ConfigurationError(self._option, self.field, why)
         if not values:
             self.without += 1
-            self._names.update(*metadata_of(evaluation) if len(self._names) < _MOST_NAMES else ())
+            self._without = evaluation
 
     def ranked(self) -> Groups:
         """Put the worst group first, and return these groups.
@@ -61,8 +62,10 @@ class Groups(dict[str, Summary]):
         Raises:
             ConfigurationError: there are calls, and none has the field.
         """
-        if self.without and not self:
-            raise no_such_field(self._option, self.field, self._names, self.without)
+        if self._without and not self:
+            known = one_line(", ".join(chain(*metadata_of(self._without))), 200) or "no metadata"
+            why = f"is a field of none of {counted(self.without, 'call')}; the last has {known}"
+            raise ConfigurationError(self._option, self.field, why)
         names = self._scores()
         lead = "adherence" if "adherence" in names else next(iter(names), "")
         groups = sorted(self.items(), key=lambda item: self._rank(means_of(item[1], lead)))

@@ -24,6 +24,7 @@ class Conversations:
 
     def __init__(self) -> None:
         self.calls = 0
+        self.per_call = Means()
         self._turns: dict[str, list[View]] = defaultdict(list)
         self._means: dict[str, Means] = defaultdict(Means)
 
@@ -33,6 +34,7 @@ class Conversations:
             self.calls += 1
             self._turns[name].append(_turn(evaluation))
             self._means[name].add(evaluation)
+            self.per_call.add(evaluation)
 
     def views(self) -> list[View]:
         """List the conversations of several turns, those that went wrong first."""

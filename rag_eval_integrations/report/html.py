@@ -116,7 +116,6 @@ def report_pieces(
         **overview(summary),
         groups=groups,
         conversations=conversations,
-        means=summary.means,
         settings=table.settings(summary),
         index=table.index,
         chunks=table.chunks(),

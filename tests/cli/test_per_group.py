@@ -49,7 +49,7 @@ def test_a_threshold_holds_for_each_group(evals: Path, rag_eval: Command) -> Non
     ("words", "why"),
     [
         (["--per", "route"], "`--per` = 'route': needs a threshold"),
-        (["--per", "rout", "--fail-under", "adherence=0"], "did you mean 'route'"),
+        (["--per", "rout", "--fail-under", "adherence=0"], "the last has no metadata"),
         (["--by", "rout"], "`--by` = 'rout': is a field of none of 15 calls"),
         (["--by", "route", "--format", "csv"], "is of html, md and json, not of csv"),
     ],
