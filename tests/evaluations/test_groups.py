@@ -82,12 +82,14 @@ def test_scores_of_different_makers_have_no_common_mean() -> None:
 
 def test_hostile_names_of_groups_stay_on_their_line() -> None:
     """On a terminal and in Markdown; JSON has them as they are."""
-    rows = Evaluations([row for text in HOSTILE for row in routed(text, [1.0])])
+    texts = ("x" * 3_000, *HOSTILE)
+    rows = Evaluations([row for text in texts for row in routed(text, [1.0])])
     groups = rows.by("route")
 
     lines = str(groups).splitlines()
     assert len(lines) == 1 + min(len(groups), 100) + (len(groups) > 100)
     assert not any(ord(sign) < 32 or 0x7F <= ord(sign) < 0xA0 for line in lines for sign in line)
+    assert max(map(len, lines)) < 200
     page = _written.to_markdown(rows.summary(), "t", groups)
     section = page.split("## Groups")[1].split("\n## ")[0]
     assert "<" not in re.sub("(`+).*?[^`]\\1(?!`)", "", section)  # all in code spans

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -102,7 +103,7 @@ def hostile_rows() -> list[Evaluation]:
     return [
         turn(text or "empty", n, float(n % 2), question=text, document_ids=[text], documents=[text],
              metadata={"conversation_id": text or "empty", "route": text})
-        for text in [*HOSTILE, "x" * 3_000] for n in range(2)
+        for text in [*sorted(HOSTILE, key=lambda text: "<" not in text), "x" * 3_000] for n in range(2)
     ]  # fmt: skip
 
 
@@ -124,6 +125,7 @@ def test_hostile_names_cannot_act() -> None:
     text = page_of(hostile_rows())
 
     assert acting(text) == []
+    assert not re.findall(r"<(?:script>alert|img|b>bold|iframe|a href=.http)", text)
     assert len(Parsed(text).texts("h2")) > 4
 
 
