@@ -258,10 +258,8 @@ def _drift(store: Store, now: float) -> Iterator[str]:
             continue
         if ends.high < usually.low or ends.low > usually.high:
             way = "fell" if ends.high < usually.low else "rose"
-            yield one_line(
-                f"Last day: {made.name} {way} to {mean.mean:.3f} ({ends:.3f}), from "
-                f"{usual.mean:.3f} ({usually:.3f}) in the seven days before."
-            )
+            line = f"Last day: {made.name} {way} to {mean.mean:.3f} ({ends:.3f}), from"
+            yield one_line(f"{line} {usual.mean:.3f} ({usually:.3f}) in the seven days before.")
 
 
 def _window(store: Store, now: float, name: str, seconds: int, step: int, per: str) -> View:

@@ -66,8 +66,7 @@ class Groups(dict[str, Summary]):
             known = one_line(", ".join(chain(*metadata_of(self._without))), 200) or "no metadata"
             why = f"is a field of none of {counted(self.without, 'call')}; the last has {known}"
             raise ConfigurationError(self._option, self.field, why)
-        names = self._scores()
-        lead = "adherence" if "adherence" in names else next(iter(names), "")
+        lead = "adherence" if "adherence" in (names := self._scores()) else "".join(names[:1])
         groups = sorted(self.items(), key=lambda item: self._rank(means_of(item[1], lead)))
         self.clear()
         self.update(groups)

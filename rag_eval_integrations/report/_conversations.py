@@ -38,8 +38,8 @@ class Conversations:
 
     def views(self) -> list[View]:
         """List the conversations of several turns, those that went wrong first."""
-        several = [_view(name, turns) for name, turns in self._turns.items() if len(turns) > 1]
-        return sorted(several, key=lambda conversation: not conversation["first"])
+        views = [_view(name, turns) for name, turns in self._turns.items() if turns[1:]]
+        return sorted(views, key=lambda view: not view["first"])
 
     def means(self) -> dict[Made, RunningMean]:
         """Work out the means over the means of the conversations."""
@@ -52,9 +52,8 @@ class Conversations:
 
 def _turn(evaluation: Evaluation) -> View:
     """Return one call in a few words, with the documents that its own turn retrieved."""
-    keys = evaluation.labels.all_relevant_sentence_keys if evaluation.labels else ()
-    relevant = set(map(document_number, keys))
-    began = evaluation.started_at
+    labels, began = evaluation.labels, evaluation.started_at
+    relevant = set(map(document_number, labels.all_relevant_sentence_keys if labels else ()))
     return {
         "began": began and began.timestamp(),
         "question": one_line(evaluation.question, _QUESTION),

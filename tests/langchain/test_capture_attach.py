@@ -198,7 +198,7 @@ def test_a_call_names_its_conversation(captured: Captured) -> None:
     app = graph(State, search=lambda _: {"context": Sections().invoke(QUESTION), "answer": ANSWER},
                 checkpointer=InMemorySaver())  # fmt: skip
     app.invoke({"question": QUESTION}, captured.remembering)
-    chain = RunnableLambda(lambda question: f"{ANSWER} {len(Sections().invoke(question))}")
+    chain: Any = RunnableLambda(lambda question: f"{ANSWER} {len(Sections().invoke(question))}")
     for configurable, metadata in (
         ({"session_id": "s1"}, {}), ({"session_id": "s1"}, {"conversation_id": 5}), ({}, {}),
     ):  # fmt: skip
