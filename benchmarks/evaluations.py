@@ -8,6 +8,7 @@ Prints, for calls of 5 documents with 20 sentences, judged by the embedded judge
   which stops the app's threads, beside keeping none;
 * the app's `submit` with 100 kept and with none, in turns;
 * `Summary.add` per evaluation, and the memory of a summary after one round and after all;
+* `Evaluations.by` over 100,000 rows;
 * saving, loading, the notebook's cell.
 """
 
@@ -115,6 +116,21 @@ def summing(evaluations: Evaluations, adds: int) -> None:
     )
 
 
+def grouping(evaluations: Evaluations, rows: int) -> None:
+    """Time `by` over many rows, in few groups and in conversations of five turns."""
+    many = Evaluations(
+        evaluations[number % len(evaluations)].model_copy(
+            update={"metadata": {"route": f"r{number % 10}", "thread_id": number // 5}}
+        )
+        for number in range(rows)
+    )
+    base, _ = timed(many.summary)
+    for field in ("metadata.route", "conversation"):
+        seconds, groups = timed(lambda field=field: many.by(field))
+        print(f"by {field}: {seconds:.1f} s for {rows:,} rows in {len(groups):,} groups; "
+              f"{seconds / base:.2f} of summing them up at once")  # fmt: skip
+
+
 def files(evaluations: Evaluations) -> None:
     """Time save, load and the views; the baseline is reading the bytes."""
     with tempfile.TemporaryDirectory() as folder:
@@ -145,6 +161,7 @@ def main() -> None:
     submitting(evaluator, given.rows)
     evaluations = Evaluations(evaluator.evaluate_sync(call(n)) for n in range(given.rows))
     summing(evaluations, given.adds)
+    grouping(evaluations, 100_000)
     files(evaluations)
 
 

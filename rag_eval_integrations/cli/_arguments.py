@@ -87,6 +87,15 @@ class FailUnder:
     fail_under: list[str] | None = _check(
         "Exit 1 if the mean of a score is below VALUE; repeatable.", metavar="NAME=VALUE"
     )
+    per: str | None = _check(
+        "Hold --fail-under for each conversation, or for each value of a field.",
+        metavar="conversation|FIELD",
+    )
+    min_calls: int | None = _check(
+        "With --per, fail no group of fewer calls; 10, or 1 of a conversation, by default.",
+        metavar="N",
+        min=1,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -323,6 +332,9 @@ class ReportOptions(SkipInvalid, Where, Overwrite, FailUnder):
         metavar="FORMAT",
     )
     title: str | None = _output("Title of the report.", metavar="TEXT")
+    by: str | None = _output(
+        "Also show the means for each value of a field, as in metadata.route.", metavar="FIELD"
+    )
     calls: int | None = _output(
         "Number of calls that a page holds at most, 2,000 by default: of more, the newest, the "
         "gravest, and a sample of the others. Its figures are of all.",

@@ -18,11 +18,11 @@ from rag_eval_integrations.cli._terminal import (
     without_stdout,
     write_stdout,
 )
-from rag_eval_integrations.cli.score import check_thresholds
+from rag_eval_integrations.cli.score import check_thresholds, groups_from
 from rag_eval_integrations.dataset._evals import read_evaluations
 from rag_eval_integrations.dataset._input import Input
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.evaluations import Summary, _written
+from rag_eval_integrations.evaluations import Groups, Summary, _written
 from rag_eval_integrations.evaluations._filters import Filters
 from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.report import _page
@@ -57,14 +57,18 @@ def report(options: ReportOptions) -> int:
     if options.calls is not None and form != "html":
         why = f"is of a page, and {form} has figures or rows of all calls; choose with --where"
         raise ConfigurationError("--calls", options.calls, why)
+    if options.by is not None and form not in ("html", "md", "json"):
+        raise ConfigurationError("--by", options.by, f"is of html, md and json, not of {form}")
     thresholds = thresholds_from(options.fail_under)
+    by = None if options.by is None else Groups(options.by, option="--by")
+    per = groups_from(options)
     evals.check(folder=True)
-    rows = _Evals(evals, Filters(options.where))
+    rows = _Evals(evals, Filters(options.where), [g for g in (by, per) if g is not None])
     title = f"Evaluations of {Path(str(evals)).name}" if options.title is None else options.title
     if options.where:
         title += f", where {' and '.join(options.where)}"
     try:
-        content = _content(rows, form, title, most)
+        content = _content(rows, form, title, most, by)
         size = _write(rows, content, out, form, overwrite=options.overwrite)
     except NoRowsError:
         return rows.bad.nothing("evaluation", out)
@@ -77,7 +81,7 @@ def report(options: ReportOptions) -> int:
         without = counted(rows.left_out, "evaluation has", "evaluations have")
         print_stderr(f"{evals}: {without} no labels, and so no row")
     code = rows.bad.end("left out of the report", skip=options.skip_invalid)
-    return max(code, check_thresholds(thresholds, rows.summary))
+    return max(code, check_thresholds(thresholds, rows.summary, per))
 
 
 def format_of(given: str | None, out: Path | None, formats: Sequence[str]) -> str:
@@ -109,8 +113,9 @@ def format_of(given: str | None, out: Path | None, formats: Sequence[str]) -> st
 class _Evals:
     """The chosen evaluations of a file; tells and counts its invalid lines as it is read."""
 
-    def __init__(self, path: Input, filters: Filters) -> None:
+    def __init__(self, path: Input, filters: Filters, groups: Sequence[Groups]) -> None:
         self._path = path
+        self._groups = groups
         self._filters = filters
         self.bad = BadRows(path)
         self.count = self.left_out = 0
@@ -120,7 +125,11 @@ class _Evals:
         for evaluation in self._filters.keep(self.bad.values(read_evaluations(self._path))):
             self.count += 1
             self.summary.add(evaluation)
+            for groups in self._groups:
+                groups.add(evaluation)
             yield evaluation
+        for groups in self._groups:
+            groups.ranked()
         if not self.count:
             raise self._filters.none_kept() or NoRowsError
 
@@ -131,10 +140,10 @@ class _Evals:
         return _written.columns_of(self._filters.keep(rows))
 
 
-def _content(rows: _Evals, form: str, title: str, most: int) -> Iterator[str]:
+def _content(rows: _Evals, form: str, title: str, most: int, by: Groups | None) -> Iterator[str]:
     """Yield the report in the form that was asked for."""
     if form == "html":
-        yield from report_pieces(rows, title=title, calls=most)
+        yield from report_pieces(rows, title=title, calls=most, groups=by)
         return
     if form == "ragbench":
         yield from _ragbench(rows)
@@ -145,7 +154,10 @@ def _content(rows: _Evals, form: str, title: str, most: int) -> Iterator[str]:
     for _ in rows:
         pass
     summary = rows.summary
-    yield _written.to_markdown(summary, title) if form == "md" else _written.to_json(summary)
+    if form == "md":
+        yield _written.to_markdown(summary, title, by)
+    else:
+        yield _written.to_json(summary, by)
 
 
 def _ragbench(rows: _Evals) -> Iterator[str]:

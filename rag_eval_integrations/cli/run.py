@@ -31,6 +31,7 @@ from rag_eval_integrations.cli.score import (
     check_name,
     check_report,
     check_thresholds,
+    groups_from,
     print_end,
 )
 from rag_eval_integrations.dataset import EvaluationFile, Line, evaluate_calls, read_calls
@@ -62,7 +63,7 @@ def run(options: RunOptions) -> int:
     rows = _RunRows(options)
     metrics = metrics_from(options)
     names = [name for metric in metrics for name in metric.names]
-    thresholds = thresholds_from(options.fail_under, names)
+    thresholds, groups = thresholds_from(options.fail_under, names), groups_from(options)
     # Open it before anything is written, so that a wrong name leaves no files behind.
     rows.calls.check()
     _check_files(options, rows.calls)
@@ -110,7 +111,8 @@ def run(options: RunOptions) -> int:
         return _no_rows(rows)
     print_end(options, rows.summary, time.perf_counter() - started, written, rows.reused)
     failed = check_errors(rows.summary, options.max_error_rate)
-    return max(rows.exit_code(), failed, check_thresholds(thresholds, rows.summary))
+    below = check_thresholds(thresholds, rows.summary, groups, options.out)
+    return max(rows.exit_code(), failed, below)
 
 
 def _judge(options: RunOptions, progress: Progress) -> tuple[Judge | Model, WatchedModel | None]:

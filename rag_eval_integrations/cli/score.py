@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from rag_eval_integrations._visible import counted
-from rag_eval_integrations.cli._arguments import EvaluationsOutput, ScoreOptions
+from rag_eval_integrations._visible import counted, one_line
+from rag_eval_integrations.cli._arguments import EvaluationsOutput, FailUnder, ScoreOptions
 from rag_eval_integrations.cli._bad_rows import BadRows, NoRowsError
 from rag_eval_integrations.cli._options import (
     Threshold,
@@ -25,6 +25,7 @@ from rag_eval_integrations.dataset._input import Input
 from rag_eval_integrations.dataset.calls import read_labelled
 from rag_eval_integrations.dataset.files import evaluations_to
 from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.evaluations._groups import Groups, means_of
 from rag_eval_integrations.evaluations.console import KEYS
 from rag_eval_integrations.evaluations.summary import Summary
 from rag_eval_integrations.records import Evaluation
@@ -46,7 +47,7 @@ def score(options: ScoreOptions) -> int:
     """
     labelled, out = Input(options.labelled, field_map_from(options.field_map)), options.out
     metrics = [trace_from(options)]
-    thresholds = thresholds_from(options.fail_under)
+    thresholds, groups = thresholds_from(options.fail_under), groups_from(options)
     chosen = options.formulas or options.relevance_baseline
     check_name("--out", out, labelled)
     check_report(options, labelled)
@@ -69,7 +70,8 @@ def score(options: ScoreOptions) -> int:
         return bad.nothing("labelled row", out, skip=options.skip_invalid)
     print_end(options, summary, time.perf_counter() - started, summary.calls)
     code = bad.end("left out of the output", skip=options.skip_invalid)
-    return max(code, check_errors(summary, max_error_rate=1), check_thresholds(thresholds, summary))
+    failed = check_errors(summary, max_error_rate=1)
+    return max(code, failed, check_thresholds(thresholds, summary, groups, out))
 
 
 # --- The end of `run` and `score`: summary, report, and what makes them fail
@@ -171,24 +173,80 @@ def check_errors(summary: Summary, max_error_rate: float) -> int:
     return 1
 
 
-def check_thresholds(thresholds: Sequence[Threshold], summary: Summary) -> int:
-    """Return 1, and say why, if the mean of a score is below its threshold; else 0."""
+def groups_from(options: FailUnder) -> Groups | None:
+    """Make the empty groups of `--per`; None without it.
+
+    Raises:
+        ConfigurationError: there is no threshold, or the evaluations go to standard output.
+    """
+    if options.per is None:
+        return None
+    if not options.fail_under:
+        why = "needs a threshold, as in --fail-under adherence=0.8"
+        raise ConfigurationError("--per", options.per, why)
+    if isinstance(options, EvaluationsOutput) and str(options.out) == "-":
+        raise ConfigurationError("--per", options.per, "is of a file: use one for --out")
+    return Groups(options.per, least=options.min_calls, option="--per")
+
+
+def check_thresholds(
+    thresholds: Sequence[Threshold],
+    summary: Summary,
+    groups: Groups | None,
+    out: Path | None = None,
+) -> int:
+    """Return 1, and say why, if the mean of a score is below its threshold; else 0.
+
+    Args:
+        thresholds: the thresholds.
+        summary: of all evaluations.
+        groups: groups of which each mean is checked; None to check that of all evaluations.
+        out: a file that this program has just written, whose evaluations are added to the groups.
+
+    Raises:
+        ConfigurationError: no call has the field of the groups.
+    """
     code = 0
+    if groups is not None and out:
+        for evaluation in _rows(out):
+            groups.add(evaluation)
     for threshold in thresholds:
-        why = ""
-        try:
-            score = summary.means.mean(threshold.name)
-            if score is None or score.mean is None:
-                names = [figures.name for figures in summary.scores]
-                hint = "" if threshold.name in names else f"; {score_hint(threshold.name, names)}"
-                why = f"no call has this score{hint}"
-            elif score.mean < threshold.value:
-                why = f"mean {score.mean:.4f} is below {threshold.value:g}"
-        except ValueError as error:  # the scores come from different estimators, for example
-            why = f"no single mean: {error}"
-        if why:
+        if groups is not None and means_of(summary, threshold.name):
+            code = max(code, _check_groups(threshold, groups.ranked()))
+        elif why := _below(threshold, summary):
             print_stderr(f"FAILED {threshold.name}: {why}")
             code = 1
+    return code
+
+
+def _below(threshold: Threshold, summary: Summary) -> str:
+    """Say why a threshold does not hold; empty where it does."""
+    try:
+        score = summary.means.mean(threshold.name)
+    except ValueError as error:  # the scores come from different estimators, for example
+        return f"no single mean: {error}"
+    if score is None or score.mean is None:
+        names = [figures.name for figures in summary.scores]
+        hint = "" if threshold.name in names else f"; {score_hint(threshold.name, names)}"
+        return f"no call has this score{hint}"
+    if score.mean < threshold.value:
+        return f"mean {score.mean:.4f} is below {threshold.value:g}"
+    return ""
+
+
+def _check_groups(threshold: Threshold, groups: Groups) -> int:
+    """Name the groups below a threshold, and those that are too small to fail; return 1 or 0."""
+    code = 0
+    for value, group in groups.items():
+        calls = sum(mean.n for mean in means_of(group, threshold.name))
+        name = one_line(f"{threshold.name}: {groups.field} {value}", 120)
+        if calls < groups.least:
+            print_stderr(f"NOTE {name}: {counted(calls, 'call')} with a value, too few to fail")
+        elif why := _below(threshold, group):
+            print_stderr(f"FAILED {name}: {why} ({counted(calls, 'call')})")
+            code = 1
+    if groups.without:
+        print_stderr(f"NOTE {counted(groups.without, 'call')} without {one_line(groups.field)}")
     return code
 
 

@@ -23,6 +23,7 @@ from rag_eval_integrations.cli._store_arguments import (
 from rag_eval_integrations.cli._terminal import print_stderr, print_stdout
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations._filters import Filters
+from rag_eval_integrations.evaluations._paired import MIN_PAIRS
 from rag_eval_integrations.evaluations.summary import caution
 from rag_eval_integrations.records import Made, RunningMean
 from rag_eval_integrations.store import MeanOfPeriod, Store
@@ -154,6 +155,8 @@ _WINDOWS = (
     ("week", 604_800, 21_600, "6 hours"),
 )  # fmt: skip
 _FAILING = 20
+_NEWEST = 500
+"""Calls of which conversations are shown."""
 _WIDTH, _HEIGHT, _POINT = 208, 52, 3
 
 
@@ -177,6 +180,8 @@ def report(options: StoreReportOptions) -> int:
                     print_stderr(f"{told}; tried again every {options.every:g} s")
             if options.every is None:
                 print_stdout(f"Wrote the page to {options.out}")
+                for line in _drift(store, store.now()):
+                    print_stdout(line)
                 return 0
             time.sleep(options.every)
 
@@ -184,6 +189,7 @@ def report(options: StoreReportOptions) -> int:
 def _pieces(store: Store, every: float | None) -> Iterator[str]:
     """Yield the page of a store."""
     from rag_eval_integrations.report import _page  # noqa: PLC0415  # as above
+    from rag_eval_integrations.report._conversations import Conversations  # noqa: PLC0415
     from rag_eval_integrations.report._html_call import SIGNS, WORDS, view_of  # noqa: PLC0415
     from rag_eval_integrations.report.html import evidence_of  # noqa: PLC0415
 
@@ -192,6 +198,9 @@ def _pieces(store: Store, every: float | None) -> Iterator[str]:
         judges[judge] += evaluated
     now = store.now()
     failing = store.failing(now - _WINDOWS[-1][1], _FAILING)
+    conversations = Conversations()
+    for evaluation in reversed(store.newest(now - _WINDOWS[-1][1], _NEWEST)):
+        conversations.add(evaluation)
     return _page.pieces(
         "store.html",
         style="report.css",
@@ -200,11 +209,32 @@ def _pieces(store: Store, every: float | None) -> Iterator[str]:
         caution=caution(judges["embedded"], judges.total()),
         every=None if every is None else max(1, round(every)),
         windows=[_window(store, now, *window) for window in _WINDOWS],
+        drift=list(_drift(store, now)),
+        conversations=conversations,
         calls=[{"at": at, **view_of(evaluation)} for at, evaluation in enumerate(failing)],
         signs=SIGNS,
         states=WORDS,
         evidence_of=evidence_of,
     )
+
+
+def _drift(store: Store, now: float) -> Iterator[str]:
+    """Say which scores of the last day differ from the seven days before by more than chance.
+
+    Their 95 % intervals do not touch, each of at least 10 values: of two samples from the same
+    calls, one eighth as long as both, that happens about once in a hundred times.
+    """
+    day = 86_400
+    before = {period.made: period.mean for period in store.means(now - 8 * day, now - day)}
+    for made, mean in (period[1:3] for period in store.means(now - day, now)):
+        usual = before.get(made, RunningMean())
+        ends, usually = mean.interval, usual.interval
+        if ends is None or usually is None or min(mean.n, usual.n) < MIN_PAIRS:
+            continue
+        if ends.high < usually.low or ends.low > usually.high:
+            way = "fell" if ends.high < usually.low else "rose"
+            line = f"Last day: {made.name} {way} to {mean.mean:.3f} ({ends:.3f}), from"
+            yield one_line(f"{line} {usual.mean:.3f} ({usually:.3f}) in the seven days before.")
 
 
 def _window(store: Store, now: float, name: str, seconds: int, step: int, per: str) -> View:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from rag_eval_integrations._lazy import lazy
 
 if TYPE_CHECKING:
+    from rag_eval_integrations.evaluations._groups import Groups
     from rag_eval_integrations.evaluations._paired import ScoreDifference, Verdict
     from rag_eval_integrations.evaluations._pairing import Change
     from rag_eval_integrations.evaluations.collection import Evaluations, MeanOf
@@ -31,6 +32,7 @@ __all__ = [
     "Change",
     "Comparison",
     "Evaluations",
+    "Groups",
     "Interval",
     "MeanOf",
     "PatternFigures",
@@ -47,6 +49,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "_groups": ("Groups",),
     "_paired": ("ScoreDifference", "Verdict"),
     "_pairing": ("Change",),
     "collection": ("Evaluations", "MeanOf"),

@@ -3,7 +3,7 @@
     pattern=hallucination    a pattern of `diagnose` that the call shows
     route=billing            a field of the metadata, given or captured; a.b is b inside of a
     metadata.route=billing   the same, also where something else has its name
-    id=7                     likewise judge, model, flags, framework and tags
+    id=7                     likewise judge, model, flags, framework, tags and conversation
     adherence<1              a score that has a value; also <=, >, >= and =
     adherence=unscored       a score without one: unscored, error, or a code such as no_context
 
@@ -24,6 +24,7 @@ from typing import Any, get_args
 from rag_eval_integrations._visible import counted
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import Evaluation
+from rag_eval_integrations.records._conversation import conversation_in
 from rag_eval_integrations.records.score import Pattern, score_hint
 
 _FORMS = "write FIELD=VALUE, pattern=NAME or 'SCORE<0.5', in quotes because of the <"
@@ -56,7 +57,7 @@ class Condition:
         """
         score = evaluation.scores.get(self.field)
         if score is None:
-            return self.sign == "=" and self.value in _texts(evaluation, self.field)
+            return self.sign == "=" and self.value in values_of(evaluation, self.field)
         if score.value is None:
             return self.sign == "=" and self.value in (score.status, score.unscored)
         return _is_share(self.value) and _ORDERS[self.sign](score.value, float(self.value))
@@ -99,7 +100,7 @@ class Filters:
             if all(condition.holds(evaluation) for condition in self.conditions):
                 yield evaluation
             elif len(self._names) < _MOST_NAMES:
-                self._names.update(evaluation.scores, *_metadata(evaluation))
+                self._names.update(evaluation.scores, *metadata_of(evaluation))
 
     def keeps_call(self, call: dict[str, Any]) -> bool:
         """Tell whether all conditions hold for a call as it is stored, judged or not.
@@ -183,20 +184,21 @@ _OWN: dict[str, Callable[[Evaluation], object]] = {
     "flags": lambda evaluation: evaluation.flags,
     "framework": lambda evaluation: evaluation.capture and evaluation.capture.framework,
     "tags": lambda evaluation: evaluation.capture and evaluation.capture.tags,
+    "conversation": lambda evaluation: [*filter(None, [conversation_in(metadata_of(evaluation))])],
 }
 
 
-def _metadata(evaluation: Evaluation) -> list[dict[str, Any]]:
+def metadata_of(evaluation: Evaluation) -> list[dict[str, Any]]:
     """Return the metadata of a call, and of its capture."""
     capture = evaluation.capture
     return [evaluation.metadata, capture.metadata if capture else {}]
 
 
-def _texts(evaluation: Evaluation, field: str) -> list[str]:
+def values_of(evaluation: Evaluation, field: str) -> list[str]:
     """Return all values of a field as texts; none where the evaluation does not have it."""
     if field in _OWN:
         return _as_texts([_OWN[field](evaluation)])
-    return _among(_metadata(evaluation), field)
+    return _among(metadata_of(evaluation), field)
 
 
 def _among(metadata: list[dict[str, Any]], field: str) -> list[str]:

@@ -17,9 +17,11 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.evaluations._filters import metadata_of
 from rag_eval_integrations.evaluations._paired import millionths
 from rag_eval_integrations.metrics.retrieval import LABEL_RETRIEVAL_SCORES
 from rag_eval_integrations.records import Evaluation, Means, Sentence
+from rag_eval_integrations.records._conversation import CONVERSATION, conversation_in
 from rag_eval_integrations.records._shown import LEXICAL, unsupported
 
 T = TypeVar("T")
@@ -32,10 +34,6 @@ Places = dict[PairedBy, dict[str | bytes, int]]
 _OF_TRACE = ("context_relevance", "context_utilization", "completeness", "trace_average")
 POOLED = _OF_TRACE + LABEL_RETRIEVAL_SCORES
 """Scores that follow from the relevant sentences of a call, those with formulas first."""
-
-_CONVERSATION = ("thread_id", "conversation_id", "session_id")
-"""Fields of metadata that name a conversation, in the order that they are looked for."""
-_ID = (str, int, float)  # pandas makes floats of whole numbers where one is missing
 
 
 # --- Runs: what is kept of every call, and where the rest is
@@ -211,7 +209,7 @@ class RunInBrief:
             ConfigurationError: there is something else than evaluations, or nothing, or no way
                 is left to pair its calls with others.
         """
-        fields = _CONVERSATION if conversation is None else (conversation,) if conversation else ()
+        fields = CONVERSATION if conversation is None else (conversation,) if conversation else ()
         means, lexical = Means(), 0
         calls: list[CallInBrief] = []
         places: Places = {way: {} for way in ways.left}
@@ -277,8 +275,6 @@ def _in_brief(evaluation: Evaluation, fields: Sequence[str]) -> CallInBrief:
     }
     if evaluation.error is not None:
         scores = {"": "error", **scores}
-    everywhere = [evaluation.metadata, evaluation.capture.metadata if evaluation.capture else {}]
-    values = (metadata.get(field) for field in fields for metadata in everywhere)
     response = evaluation.sentences.response
     against = {sentence.key for sentence, *_ in unsupported(evaluation)}
     return CallInBrief(
@@ -287,7 +283,7 @@ def _in_brief(evaluation: Evaluation, fields: Sequence[str]) -> CallInBrief:
         _digest([evaluation.question, evaluation.reference])
         if evaluation.question.strip()
         else None,
-        next((str(value) for value in values if isinstance(value, _ID) and value != ""), None),
+        conversation_in(metadata_of(evaluation), fields),
         shared(tuple(scores)),
         tuple(map(shared, scores.values())),
         Retrieval.of(evaluation),

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, Literal, NamedTuple
 from rag_eval_integrations._visible import visible_json
 from rag_eval_integrations.errors import extra
 from rag_eval_integrations.evaluations._cells import Cell, Row, csv_pieces, inline, markdown_table
+from rag_eval_integrations.evaluations._groups import Groups
 from rag_eval_integrations.evaluations.summary import ScoreFigures, Summary, maker_words
 from rag_eval_integrations.metrics import diagnose
 from rag_eval_integrations.records import SCHEMA, Evaluation
@@ -150,7 +151,7 @@ def write_parquet(
 # --- The figures
 
 
-def to_json(summary: Summary) -> str:
+def to_json(summary: Summary, groups: Groups | None = None) -> str:
     """Write the figures as one JSON object in ASCII, with a line end; see docs/evaluations.md."""
     content: dict[str, Any] = {
         "schema": SCHEMA,
@@ -158,10 +159,7 @@ def to_json(summary: Summary) -> str:
         "scored": summary.scored,
         "failed": summary.failed,
         "labelled": summary.labelled,
-        "scores": [
-            {**asdict(score), "by": score.by.model_dump(exclude_none=True)}
-            for score in summary.scores
-        ],
+        "scores": _scores(summary),
         "patterns": [asdict(pattern) for pattern in summary.patterns],
         "retrieval": asdict(summary.retrieval),
         "errors": [
@@ -177,15 +175,25 @@ def to_json(summary: Summary) -> str:
         "versions": {name: dict(values) for name, values in summary.versions.items()},
         "usage": summary.usage.model_dump(),
     }  # fmt: skip
+    if groups is not None:
+        content["groups"] = {value: _scores(group) for value, group in groups.items()}
     return visible_json(content) + "\n"
 
 
-def to_markdown(summary: Summary, title: str = "Evaluations") -> str:
+def _scores(summary: Summary) -> list[dict[str, Any]]:
+    """Return the figures of the scores as JSON values."""
+    return [
+        {**asdict(score), "by": score.by.model_dump(exclude_none=True)} for score in summary.scores
+    ]
+
+
+def to_markdown(summary: Summary, title: str = "Evaluations", groups: Groups | None = None) -> str:
     """Write the figures as a Markdown page: scores, diagnoses, retrieval, failures and notes.
 
     Args:
         summary: the figures.
         title: heading of the page; any text.
+        groups: the figures apart by a field.
     """
     lines = [f"# {inline(title)}", "", inline(summary.headline(), most=None)]
     lines += ["", summary.caution()] if summary.caution() else []
@@ -199,6 +207,10 @@ def to_markdown(summary: Summary, title: str = "Evaluations") -> str:
         ]  # fmt: skip
         heading = f"Diagnoses of {summary.labelled:,} labelled calls"
         lines += _section(heading, rows, "A call may show several.")
+    if groups is not None:
+        names, *table = groups.rows()
+        rows = [dict(zip(names, row, strict=True)) for row in table]
+        lines += _section("Groups", rows, *groups.remarks())
     retrieval = summary.retrieval
     if retrieval.share is not None and retrieval.interval is not None:
         mean = retrieval.first_relevant

@@ -24,6 +24,7 @@ from rag_eval_integrations.records.score import score_hint
 if TYPE_CHECKING:
     import pandas as pd
 
+    from rag_eval_integrations.evaluations._groups import Groups
     from rag_eval_integrations.evaluations.comparison import Comparison
 
 
@@ -180,6 +181,23 @@ class Evaluations(Sequence[Evaluation]):
         score = (scored or figures)[0]
         total = sum(each.total for each in figures)
         return MeanOf(name, score.mean, score.interval, score.scored, total)
+
+    def by(self, field: str) -> Groups:
+        """Sum up apart by the values of a field, the worst group first; `print` shows the means.
+
+        Args:
+            field: a field as `--where` names it: `metadata.route`, `model` (the judge's),
+                `pattern`, `conversation`, `tags` …
+
+        Raises:
+            ConfigurationError: no call has the field, or it has more than 25,000 values.
+        """
+        from rag_eval_integrations.evaluations._groups import Groups
+
+        groups = Groups(field)
+        for evaluation in self._items:
+            groups.add(evaluation)
+        return groups.ranked()
 
     # --- Files
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Self
 from uuid import UUID
@@ -25,6 +25,7 @@ from rag_eval_integrations.langchain._finish import finish
 from rag_eval_integrations.langchain._tree import Kind, RootRun, Run
 from rag_eval_integrations.langchain._values import answer_of, content_text, prompt_texts
 from rag_eval_integrations.records import Document
+from rag_eval_integrations.records._conversation import conversation_in
 
 # --- A place on the loop's thread that costs other handlers nothing
 
@@ -194,6 +195,7 @@ class CallRuns(Inline):
         around = self._surrounding()
         if around is not None and around.call is call:
             call.traces.ask(call.run_id, _callbacks_here().handlers)
+            call.conversation = conversation_in([_config_here().get("configurable") or {}])
 
     def _open_call(self, kind: Kind, inputs: object, run_id: UUID, about: dict[str, Any]) -> None:
         """Open a call for a root run, which drops calls that are too many or too old.
@@ -330,9 +332,13 @@ class CallRuns(Inline):
 
 def _callbacks_here() -> Any:
     """Return the callback manager of this context's runs; None without one."""
+    return _config_here().get("callbacks")
+
+
+def _config_here() -> Mapping[str, Any]:
+    """Return the config of this context's runs; empty without one."""
     module = sys.modules.get("langchain_core.runnables.config")
-    config = None if module is None else module.var_child_runnable_config.get()
-    return config.get("callbacks") if config else None
+    return (None if module is None else module.var_child_runnable_config.get()) or {}
 
 
 # --- LangGraph's interrupt events, which it sends only to subclasses of its own handler

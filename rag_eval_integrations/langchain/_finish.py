@@ -32,6 +32,7 @@ from rag_eval_integrations.langchain._values import (
     structured_answer,
 )
 from rag_eval_integrations.records import CaptureStatus, RagCall, Turn
+from rag_eval_integrations.records._conversation import with_conversation
 from rag_eval_integrations.records.call import EndedCall
 
 
@@ -100,7 +101,7 @@ def finish(
         response = hooked_response[0]
     call.read_earlier()
     call.traces.look_at_end(call.run_id)
-    metadata = json_object(call.metadata) if call.metadata else {}
+    metadata = json_object(with_conversation(call.metadata or {}, call.conversation))
     if hooks is not None and hooks.failed:
         metadata[FAILED] = [*hooks.failed]
     tags = tuple(map(str, call.tags)) if call.tags else ()

@@ -171,6 +171,8 @@ class RootRun:
     """The texts of these tools, with the documents."""
     unread: Callable[[object], None]
     """Told of outputs in which no answer is found."""
+    conversation: str | None = None
+    """The conversation that the config of its runs names, as for `RunnableWithMessageHistory`."""
     last_output: object = None
     """What the last step directly below the root returned, which a graph's stream gives the app."""
     shown_before: Sequence[Any] = ()

@@ -35,6 +35,7 @@ from rag_eval_integrations.llama_index._values import (
     nodes_of,
     prompt_in,
     question_of,
+    session_of,
     snapshot,
     state_of,
     template_messages,
@@ -44,6 +45,7 @@ from rag_eval_integrations.llama_index._values import (
     unwrapped,
 )
 from rag_eval_integrations.records import CaptureStatus, RagCall, Turn
+from rag_eval_integrations.records._conversation import with_conversation
 from rag_eval_integrations.records.call import EndedCall
 
 _MAX_STATES = 256
@@ -135,7 +137,7 @@ class RootSpan:
         self._hooks = hooks
         self._arguments = arguments
         self._earlier = earlier_messages(arguments, instance) if method in CHATS else []
-        self._tags = _user_tags(arguments, tags)
+        self._tags = _user_tags(arguments, tags, session_of(arguments, instance))
         self._snapshots: dict[int, tuple[object, object, object, Snapshot]] = {}
         self._bodies: dict[str, str] = {}
         self._sightings: list[FoundNodes] = []
@@ -547,12 +549,14 @@ def _is_settled(sighting: FoundNodes) -> bool:
 
 
 def _user_tags(
-    arguments: Mapping[str, Any], tags: Mapping[str, Any] | None
+    arguments: Mapping[str, Any], tags: Mapping[str, Any] | None, session: str | None
 ) -> dict[str, JsonValue]:
-    """Return the app's own `instrument_tags`; an agent's run has them among its arguments."""
+    """Return the app's own `instrument_tags`, with the session where they name none.
+
+    An agent's run has them among its arguments.
+    """
     if not tags:
         carried = arguments.get("tags")
         tags = None if type(carried) is not dict else carried.get("instrument_tags")
-    if not tags:
-        return {}
-    return json_object({k: v for k, v in tags.items() if not str(k).startswith("llamaindex.")})
+    own = {k: v for k, v in (tags or {}).items() if not str(k).startswith("llamaindex.")}
+    return json_object(with_conversation(own, session))

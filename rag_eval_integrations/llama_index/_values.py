@@ -353,6 +353,16 @@ def earlier_messages(arguments: Mapping[str, Any], engine: object) -> list[Any] 
     )
 
 
+def session_of(arguments: Mapping[str, Any], engine: object) -> str | None:
+    """Return the session of the memory that a method is given, or else of the engine's own.
+
+    None for a memory that has only the key that all others have by default.
+    """
+    memory = arguments.get("memory") or getattr(engine, "_memory", None)
+    session = getattr(memory, "session_id", None) or getattr(memory, "chat_store_key", None)
+    return session if isinstance(session, str) and session != "chat_history" else None
+
+
 def template_messages(synthesizer: object) -> list[Any]:
     """Return the messages of which a chat engine made its synthesizer's template; else none.
 

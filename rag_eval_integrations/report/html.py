@@ -22,8 +22,10 @@ from pydantic_core import from_json, to_json
 
 from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.evaluations import Groups
 from rag_eval_integrations.evaluations.summary import Summary
 from rag_eval_integrations.records import Evaluation
+from rag_eval_integrations.report._conversations import Conversations
 from rag_eval_integrations.report._html_call import SIGNS, WORDS, View, view_of
 from rag_eval_integrations.report._html_figures import overview
 from rag_eval_integrations.report._page import data, pieces, shown, write
@@ -80,9 +82,15 @@ def write_report(
 
 
 def report_pieces(
-    evaluations: Iterable[Evaluation], *, title: str = "RAG evaluation", calls: int = MOST_CALLS
+    evaluations: Iterable[Evaluation],
+    *,
+    title: str = "RAG evaluation",
+    calls: int = MOST_CALLS,
+    groups: Groups | None = None,
 ) -> Iterator[str]:
     """Render the report in pieces, for standard output; arguments as for `write_report`.
+
+    `groups` are filled by whoever yields the evaluations.
 
     Raises:
         ConfigurationError: `calls` is below 1.
@@ -90,9 +98,11 @@ def report_pieces(
     if calls < 1:
         raise ConfigurationError("calls", calls, "use a number from 1")
     summary, chosen, table = Summary(), _ChosenCalls(calls), _Table()
+    conversations = Conversations()
     for evaluation in evaluations:
         summary.add(evaluation)
         chosen.add(evaluation)
+        conversations.add(evaluation)
     worst: dict[int, View] = {number: {} for number in chosen.gravest()}
     for number, packed in chosen.in_order():
         view = table.add(packed)
@@ -104,6 +114,8 @@ def report_pieces(
         style="report.css",
         title=title,
         **overview(summary),
+        groups=groups,
+        conversations=conversations,
         settings=table.settings(summary),
         index=table.index,
         chunks=table.chunks(),

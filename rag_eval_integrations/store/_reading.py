@@ -41,9 +41,15 @@ class ReadableStore(Database):
             since: only of calls that were submitted at this moment or later, in seconds since 1970.
             most: number of evaluations at most.
         """
-        sql = "SELECT line FROM rag_evaluation WHERE at >= :since AND failing IS NOT NULL"
-        rows = self._read(f"{sql} ORDER BY at DESC LIMIT :most", since=since, most=most)
-        return [from_line(Evaluation, line) for (line,) in rows]
+        return self._newest("at >= :since AND failing IS NOT NULL", since, most)
+
+    def newest(self, since: float, most: int) -> list[Evaluation]:
+        """Return the evaluations of the newest calls; arguments as for `failing`."""
+        return self._newest("at >= :since", since, most)
+
+    def _newest(self, where: str, since: float, most: int) -> list[Evaluation]:
+        sql = f"SELECT line FROM rag_evaluation WHERE {where} ORDER BY at DESC LIMIT :most"
+        return [from_line(Evaluation, line) for (line,) in self._read(sql, since=since, most=most)]
 
     def means(
         self, since: float, until: float | None = None, *, step: float | None = None

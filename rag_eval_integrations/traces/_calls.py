@@ -25,8 +25,9 @@ from rag_eval_integrations.records import (
     RagCall,
     Turn,
 )
+from rag_eval_integrations.records._conversation import with_conversation
 from rag_eval_integrations.records._json import NAMES, is_finite
-from rag_eval_integrations.traces._span import REPR, SESSIONS, Span, parsed
+from rag_eval_integrations.traces._span import REPR, Span, parsed
 from rag_eval_integrations.traces._values import (
     conversation,
     documents_from,
@@ -98,8 +99,6 @@ def _call(
     writers = _writers(answer, asked)
     context = _context(_documents(searches, ordered), writers, asked, question)
     names = [span.name.partition(".")[0] for span in searches if span.kind == "retriever"]
-    is_known = not root.session or any(name in root.metadata for name in SESSIONS)
-    talk = {} if is_known else {"conversation_id": root.session}
     capture = Capture(
         framework="langchain" if root.source == "langsmith" else "plain",
         run_id=root.id if root.source == "langsmith" else None,
@@ -107,7 +106,7 @@ def _call(
         documents_from=context.source,
         latency_s=round(max(0.0, root.end - root.start), 6) if root.start and root.end else None,
         tags=tuple(map(str, root.tags)),
-        metadata=json_part({**talk, **root.metadata}),
+        metadata=json_part(with_conversation(root.metadata, root.session)),
         retrievers=tuple(dict.fromkeys(names)),
         not_in_prompt=context.unused,
         traces={root.source: (root.trace, root.id)},

@@ -108,10 +108,6 @@ class Reader(Protocol):
     def rows_of(self, client: Any, search: Search, traces: Sequence[str]) -> Sequence[Any]: ...
 
 
-SESSIONS = ("thread_id", "conversation_id", "session_id")
-"""Names in metadata under which the id of a conversation stands."""
-
-
 _LAST = 253_402_300_800_000_000_000
 """Nanoseconds at which the year 10,000 begins, which Python's dates do not reach."""
 

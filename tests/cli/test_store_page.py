@@ -114,3 +114,57 @@ def test_the_page_says_where_no_model_read_the_calls(path: Path, rag_eval: Comma
     tables = re.findall(r'<table class="overview stack">.*?</table>', text, re.DOTALL)
     assert len(tables) == 3
     assert all("data-label=" in cell for cell in re.findall("<td[^>]*>", "".join(tables)))
+
+
+def judged(store: Store, days: float, values: list[float], thread: str = "") -> None:
+    """Add judged calls of some days ago, a second after each other."""
+    for number, value in enumerate(values):
+        call = RagCall(f"{thread} at {days}, {number}?", ["It leaves."], "At ten.")
+        at = time.time() - days * 86_400 + number
+        store.add([SpooledCall(new_uid(), at, to_line(call))])
+        (claimed,) = store.claim("w", 1)
+        evaluation = evaluation_of(
+            claimed.call().id, {"adherence": value}, supported=value == 1.0, fingerprint="f",
+            question=call.question, metadata={"thread_id": thread} if thread else {},
+        )  # fmt: skip
+        store.settle([Outcome(claimed, "judged", evaluation=evaluation)], "w")
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "said"),
+    [
+        ([1.0] * 20, [0.0] * 10, "fell to 0.000 (0.000–0.278), from 1.000 (0.839–1.000)"),
+        ([0.0] * 20, [1.0] * 10, "rose to 1.000 (0.722–1.000), from 0.000 (0.000–0.161)"),
+        ([1.0] * 20, [0.0] * 9, ""), ([1.0] * 9, [0.0] * 20, ""),
+        ([1.0, 0.0] * 10, [1.0, 0.0, 0.0] * 4, ""),
+    ],
+)  # fmt: skip
+def test_the_last_day_is_held_against_the_week_before(
+    rag_eval: Command, before: list[float], now: list[float], said: str
+) -> None:
+    """On the page and on the terminal, where the intervals of ten values do not touch."""
+    with closing(Store(Path("e.db"))) as store:
+        judged(store, 3, before)
+        judged(store, 0.2, now)
+        judged(store, 20, [0.5] * 12)
+
+    told = rag_eval("store", "report", "--store", "e.db", "-o", "i.html").out
+    line = f"Last day: adherence {said} in the seven days before." if said else ""
+    assert told == "Wrote the page to i.html\n" + (f"{line}\n" if said else "")
+    assert Path("i.html").read_text().count("in the seven days before") == bool(said)
+
+
+def test_conversations_of_the_newest_calls(rag_eval: Command) -> None:
+    """Turn by turn, in the order of time, with the turn that went wrong first."""
+    with closing(Store(Path("e.db"))) as store:
+        judged(store, 0.2, [1.0, 0.0, 1.0], "<b>ferry")
+        judged(store, 0.2, [1.0], "single")
+    rag_eval("store", "report", "--store", "e.db", "-o", "i.html")
+
+    section = Path("i.html").read_text().split('id="conversations-heading"')[1]
+    section = section.split("</section>")[0]
+    assert "1 of 1 conversations" in section
+    assert "&lt;b&gt;ferry</bdi>: 3 turns, turn 2 went wrong first" in section
+    turns = section.split("<li>")[1:]
+    assert [", ".join(re.findall(r"\d(?=\?</bdi>)", turn)) for turn in turns] == ["0", "1", "2"]
+    assert "The first turn" in turns[1]

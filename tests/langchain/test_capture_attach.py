@@ -15,6 +15,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
 from rag_eval_integrations.langchain import handler as attach
+from rag_eval_integrations.records._conversation import conversation_in
 
 from .apps import QUESTION, State, graph, retriever_tool
 from .conftest import ANSWER, PROMPT, Captured, Sections, capture_of, joined, model, rag_chain
@@ -152,7 +153,7 @@ class TestBlock:
         assert (captured.how.status, captured.how.retrievers) == ("error", ("Sections",))
 
     def test_in_a_node(self, captured: Captured) -> None:
-        """The run around it keeps its settings to itself; its handlers see the block; a node may pause."""
+        """The run around it gives its thread alone; its handlers see the block; a node may pause."""
         around = Captured()
 
         def search(state: State) -> State:
@@ -166,7 +167,7 @@ class TestBlock:
         assert app.invoke(Command(resume=ANSWER), around.remembering)["answer"] == ANSWER
         assert around.ids_by_call == captured.ids_by_call == [["a", "b", "c"]] * 2
         kept = [(how.tags, how.metadata) for how in map(capture_of, captured.calls)]
-        assert kept == [((), {})] * 2
+        assert kept == [((), {"conversation_id": "1"})] * 2  # the graph's thread
 
     def test_generator_in_copied_contexts(self, captured: Captured) -> None:
         """A block may end in another context than it began in, as in a web server's streams."""
@@ -190,3 +191,19 @@ class TestBlock:
         root.on_chain_end({"answer": answer})
 
         assert (captured.responses, captured.ids) == ([ANSWER], ["a", "b", "c"])
+
+
+def test_a_call_names_its_conversation(captured: Captured) -> None:
+    """A graph's thread, and the session of a chain with a history; what the app says stands."""
+    app = graph(State, search=lambda _: {"context": Sections().invoke(QUESTION), "answer": ANSWER},
+                checkpointer=InMemorySaver())  # fmt: skip
+    app.invoke({"question": QUESTION}, captured.remembering)
+    chain: Any = RunnableLambda(lambda question: f"{ANSWER} {len(Sections().invoke(question))}")
+    for configurable, metadata in (
+        ({"session_id": "s1"}, {}), ({"session_id": "s1"}, {"conversation_id": 5}), ({}, {}),
+    ):  # fmt: skip
+        chain.invoke(QUESTION, {**captured.config, "configurable": configurable,
+                                "metadata": metadata})  # fmt: skip
+
+    found = [conversation_in([capture_of(call).metadata]) for call in captured.calls]
+    assert found == ["1", "s1", "5", None]

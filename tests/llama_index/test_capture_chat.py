@@ -13,8 +13,9 @@ import pytest
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, LLMMetadata, MessageRole
 from llama_index.core.chat_engine import ContextChatEngine, SimpleChatEngine
 from llama_index.core.chat_engine.types import StreamingAgentChatResponse
-from llama_index.core.memory import BaseMemory
+from llama_index.core.memory import BaseMemory, ChatMemoryBuffer
 from llama_index.core.types import Thread
+from llama_index_instrumentation.dispatcher import instrument_tags
 from processes import until
 
 from rag_eval_integrations.llama_index import RagEvalHandler
@@ -260,3 +261,25 @@ class TestTrouble:
         gc.collect()
 
         assert gone() is None
+
+
+def test_the_session_of_the_memory_names_the_conversation(captured: Captured) -> None:
+    """Of each kind of memory; not the key that all have by default, nor over the app's own."""
+    keyed = ChatMemoryBuffer.from_defaults(
+        token_limit=3000, tokenizer_fn=str.split, chat_store_key="user 7"
+    )
+
+    class Session(Database):
+        """As `Memory` names it, which would leave a connection open."""
+
+        session_id: str = "s1"
+
+    session = Session()
+    for kept in (keyed, session, memory()):
+        context(kept=kept).chat(QUESTION)
+    with instrument_tags({"thread_id": "own"}):
+        context(kept=session).chat(QUESTION)
+
+    assert [call.capture.metadata if call.capture else None for call in captured.calls] == [
+        {"conversation_id": "user 7"}, {"conversation_id": "s1"}, {}, {"thread_id": "own"},
+    ]  # fmt: skip
