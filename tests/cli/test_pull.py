@@ -35,6 +35,8 @@ class Phoenix(PhoenixService):
         if self.refusals and "spans" in path:
             self.refusals -= 1
             return 503, {"detail": "not now"}
+        if method == "POST":
+            return super().answer(method, path, body)
         if path == "/arize_phoenix_version":
             return 200, b"20.26.0"
         asked = parse_qs(urlsplit(path).query)
@@ -131,6 +133,36 @@ def test_calls_are_written(
     assert pull(monkeypatch, "--from", "phoenix", "-o", "-", "--limit", "1") == 0
     assert json.loads(capsys.readouterr().out)["question"] == QUESTION
     assert {path for method, path in phoenix.requests if method != "GET"} == set()
+
+
+def test_scores_go_back_onto_the_spans(
+    phoenix: Phoenix, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Pull, run and push: each root span has the scores of its call."""
+    assert pull(monkeypatch, "--from", "phoenix", "-o", "c.jsonl", "--limit", "2") == 0
+    for words in ("run c.jsonl -o e.jsonl", "push e.jsonl --to phoenix"):
+        monkeypatch.setattr("sys.argv", ["rag-eval", *words.split()])
+        with pytest.raises(SystemExit) as end:
+            main()
+        assert not end.value.code, capsys.readouterr().err
+    gc.collect()
+    assert {score["span_id"] for score in phoenix.scores} == {"a0"}
+    assert {score["name"] for score in phoenix.scores} >= {"adherence", "context_relevance"}
+
+
+def test_an_export_is_run_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What it was read as is told; `--format` names the tool."""
+    monkeypatch.chdir(tmp_path)
+    Path("spans.jsonl").write_text("".join(f"{json.dumps(run)}\n" for run in runs()))
+    for more in ((), ("--format", "langsmith")):
+        words = ["rag-eval", "run", "spans.jsonl", "-o", "e.jsonl", "--overwrite", *more]
+        monkeypatch.setattr("sys.argv", words)
+        with pytest.raises(SystemExit) as end:
+            main()
+        assert not end.value.code
+        assert "read as spans of LangSmith: 3 spans, 1 trace, 1 call" in capsys.readouterr().err
 
 
 def test_a_young_trace_waits_for_the_next_pull(

@@ -15,6 +15,7 @@ import pytest
 from by_hand import labels_of
 from langchain_core.documents import Document
 from langchain_core.language_models.fake import FakeListLLM
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import Runnable, RunnableLambda
 from langchain_core.tracers.base import BaseTracer
 from langsmith import Client, aevaluate, evaluate
@@ -187,6 +188,35 @@ class TestRuns:
         texts: Any = RunnableLambda(lambda _: {**bare, "context": ["One.", "Two."]})
         assert evaluator(traced(texts, {"question": QUESTION}))["score"] == 1.0
         assert [document.text for document in labeller.asked[0].call.documents] == ["One.", "Two."]
+
+    @pytest.mark.parametrize("artifact", [True, False])
+    @pytest.mark.parametrize("as_json", [True, False])
+    @pytest.mark.parametrize("children", [None, []])
+    def test_without_child_runs(self, artifact: bool, as_json: bool, children: Any) -> None:
+        """LangSmith hands such runs to evaluators: the messages hold what the tools returned."""
+        found = sections()
+        text = "\n\n".join(document.page_content for document in found)
+        messages = [
+            HumanMessage(QUESTION),
+            AIMessage("", tool_calls=[{"name": "kb", "args": {}, "id": "c"}]),
+            ToolMessage(text, tool_call_id="c", artifact=found if artifact else None),
+            AIMessage(ANSWER),
+        ]
+        run = SimpleNamespace(
+            id=uuid4(), name="agent", run_type="chain", inputs={"messages": messages[:1]},
+            outputs={"messages": messages}, child_runs=children, error=None, extra={}, tags=[],
+            start_time=None, end_time=None, dotted_order=None,
+        )  # fmt: skip
+        if as_json:
+            run.child_runs = []
+            run = as_read_from_the_server(run)
+            run.child_runs = children
+        labeller = judge()
+        TraceEvaluator(labeller)(run)
+        call = labeller.asked[0].call
+        expected = [document.page_content for document in found] if artifact else [text]
+        assert (call.question, call.response) == (QUESTION, ANSWER)
+        assert [document.text for document in call.documents] == expected
 
     def test_odd_values_are_left_out(self) -> None:
         """A run of other makers, with messages and values of other shapes, is still read."""
