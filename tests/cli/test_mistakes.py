@@ -25,7 +25,7 @@ def _calls_and_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
         # Metrics and their settings
         (["--metrics", "magic"], "`--metrics` = 'magic': no such metric; use trace, retrieval"),
         (["--metrics", "faithfulness"], "`supported_fraction` is nearest to it, by the metric `tr"),
-        (["--metrics", "correctness"], "`geval:correctness` is nearest to it; use trace"),
+        (["--metrics", "relevance"], "`geval:relevance` is nearest to it; use trace"),
         (["--metrics", "geval:bogus"], "no such metric; use one of coherence"),
         (["--metrics", "geval:coherence"], "asks a model, and the judge embedded"),
         (["--metrics", "none.geval.yaml", *MODEL], "none.geval.yaml: no such file"),
