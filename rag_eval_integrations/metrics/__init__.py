@@ -19,6 +19,7 @@ from rag_eval_integrations.metrics.metric import (
 from rag_eval_integrations.metrics.trace import TRACE_SCORES, Diagnosis, Formulas, Trace, diagnose
 
 if TYPE_CHECKING:
+    from rag_eval_integrations.metrics.citations import Citations
     from rag_eval_integrations.metrics.geval import GEval
     from rag_eval_integrations.metrics.prompty import PromptyMetric
     from rag_eval_integrations.metrics.retrieval import ContextRecall, LabelRetrieval, Retrieval
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "TRACE_SCORES",
     "CallMetric",
+    "Citations",
     "CompletionMetric",
     "ContextRecall",
     "Diagnosis",
@@ -45,6 +47,7 @@ __all__ = [
 __getattr__, __dir__ = lazy(
     __name__,
     {
+        "citations": ["Citations"],
         "geval": ["GEval"],
         "prompty": ["PromptyMetric"],
         "retrieval": ["ContextRecall", "LabelRetrieval", "Retrieval"],
