@@ -117,7 +117,7 @@ def main() -> None:
     rows = list(answers(given.data / "expertqa.jsonl.gz", given.half))
     for form in FORMS:
         results = [mapped(answer, texts, form) for answer, texts in rows]
-        right, total = (sum(result[place] for result in results) for place in (0, 1))
+        right, total = sum(r for r, _, _ in results), sum(t for _, t, _ in results)
         sys.stdout.write(f"{form:14} {right / total:.3f}  {right} of {total} markers\n")
         for *_, wrong in results if given.list else ():
             if wrong:

@@ -23,7 +23,8 @@ _MARKER = re.compile(
 )
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]{1,200}`", re.DOTALL)
 _LABEL = re.compile(
-    rf"(?i:(?:{LABELS}|docs?|documents?|refs?|chunk|passage|see|from|source_id)(?![^\W\d_])[ :：._#-]{{0,3}})"
+    rf"(?i:(?:{LABELS}|docs?|documents?|refs?|chunk|passage|see|from|source_id)"
+    r"(?![^\W\d_])[ :：._#-]{0,3})"
 )
 _PAGE = re.compile(r", ?pp?\. ?\d{1,5}\Z")
 _LINK = re.compile(r"\]\(https?://[^\s()]*\)\Z")

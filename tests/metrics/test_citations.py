@@ -35,7 +35,9 @@ def reads(request: CompletionRequest) -> str:
             keys = [k for k, text in words.items() if text == said and not k.isalpha()]
             entry = {"response_sentence_key": key, "supporting_sentence_keys": keys[:1]}
             entries.append({**entry, "fully_supported": bool(keys)})
-    lists = {f"all_{word}_sentence_keys": [] for word in ("relevant", "utilized")}
+    lists: dict[str, list[str]] = {
+        f"all_{word}_sentence_keys": [] for word in ("relevant", "utilized")
+    }
     return json.dumps({**lists, "sentence_support_information": entries})
 
 
