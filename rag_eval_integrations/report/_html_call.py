@@ -155,17 +155,14 @@ def _support(evaluation: Evaluation) -> Iterator[View]:
     ):
         entry = labels.entry(sentence.key)
         keys = () if entry is None else entry.supporting_sentence_keys
+        said = [*faults.get(sentence.key, ()), entry.explanation if entry else ""]
         chance = (labels.supported_probabilities or {}).get(sentence.key)
         yield {
             "key": shown(sentence.key),
             "state": labels.support(sentence.key),
             "evidence": [shown(key) for key in keys if key in known],
             "other": [shown(key) for key in keys if key not in known],
-            "why": shown(
-                "; ".join(
-                    filter(None, (*faults.get(sentence.key, ()), entry and entry.explanation))
-                )
-            ),
+            "why": shown("; ".join(filter(None, said))),
             "against": [*map(shown, labels.contradictions.get(sentence.key, ()))],
             "chance": "" if chance is None else f"{chance:.2f}",
         }
