@@ -90,16 +90,20 @@ class Citations(LabelMetric):
         precision = made.unscored(CITATION_SCORES[0], "no_relevant", "the answer cites nothing")
         if right:
             precision = made.score(
-                CITATION_SCORES[0], right, "citations name a document that supports their sentence",
+                CITATION_SCORES[0],
+                right,
+                "citations name a document that supports their sentence",
                 checked.faults(),
-            )  # fmt: skip
+            )
         recall = made.unscored(CITATION_SCORES[1], "no_relevant", "no claim is supported")
         if supported:
             left = f"uncited: {_listed(checked.missing)}" if checked.missing else ""
             recall = made.score(
-                CITATION_SCORES[1], covered, "supported claims cite a document that supports them",
+                CITATION_SCORES[1],
+                covered,
+                "supported claims cite a document that supports them",
                 left,
-            )  # fmt: skip
+            )
         return precision, recall, fraction
 
 
@@ -123,9 +127,11 @@ class _Checked:
             found = [holders.get(texts[key], set()) for key in keys if key in texts]
             evidence[sentence.key] = set().union(*found)
         self.states = [
-            ("right" if evidence[c.key] & {*c.documents} else "wrong") if c.documents
-            else "dangling" for c in citations
-        ]  # fmt: skip
+            ("right" if evidence[c.key] & {*c.documents} else "wrong")
+            if c.documents
+            else "dangling"
+            for c in citations
+        ]
         pairs = zip(citations, self.states, strict=True)
         covered = {citation.key for citation, state in pairs if state == "right"}
         self.missing = [
@@ -160,16 +166,27 @@ class _Maker:
         estimated = self._estimated and name != CITATION_SCORES[2]
         reason = f"{'Estimate: ' if estimated else ''}{sum(hits)} of {len(hits)} {what}"
         return Score(
-            name=name, status="scored", value=value, raw=value, scale=(0.0, 1.0), method="labels",
-            n=len(hits), reason=f"{reason}{more and f'; {more}'}.", evidence=self._evidence(),
+            name=name,
+            status="scored",
+            value=value,
+            raw=value,
+            scale=(0.0, 1.0),
+            method="labels",
+            n=len(hits),
+            reason=f"{reason}{more and f'; {more}'}.",
+            evidence=self._evidence(),
             **self._shared,
-        )  # fmt: skip
+        )
 
     def unscored(self, name: str, code: UnscoredCode, reason: str) -> Score:
         return Score(
-            name=name, status="unscored", unscored=code, reason=reason, evidence=self._evidence(),
+            name=name,
+            status="unscored",
+            unscored=code,
+            reason=reason,
+            evidence=self._evidence(),
             **self._shared,
-        )  # fmt: skip
+        )
 
 
 def _listed(words: Sequence[str]) -> str:
