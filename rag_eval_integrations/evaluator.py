@@ -86,7 +86,8 @@ class RagEvaluator:
             model or a LlamaIndex LLM), which is asked with the labelling prompt, through
             `ThrottledModel` unless it retries already.
         metrics: what to score, metrics or their names (`"trace"`, `"retrieval"`,
-            `"label_retrieval"`, `"context_recall"`, `"geval:NAME"`); default `[Trace()]`.
+            `"label_retrieval"`, `"context_recall"`, `"citations"`, `"geval:NAME"`); default
+            `[Trace()]`.
         splitter: how to split texts into sentences; default `Punkt()`, English.
         max_remembered: how many labellings are kept for calls with the same content, from 0; 0
             shares only requests in flight.
@@ -351,6 +352,9 @@ class RagEvaluator:
         nothing = nothing_to_judge(call)
         if nothing is not None:
             return self._unasked(*nothing)
+        from rag_eval_integrations.sentences._citations import without_citations  # noqa: PLC0415 -- patterns
+
+        whole, call = call, without_citations(call)
         asked = False
 
         async def ask() -> Labelling:
@@ -362,7 +366,9 @@ class RagEvaluator:
         try:
             # Two calls of the same text may have different recorded sentences, which `row_key` does
             # not cover.
-            key = (call.call.row_key, call.splitter, call.call.sentences)
+            # Documents' names, which decide what a marker is, are not in it either.
+            shown = call.response if call is not whole else None
+            key = (call.call.row_key, call.splitter, call.call.sentences, shown)
             labelling = await self._labellings.get(key, ask)
             return labelling if asked else labelling.model_copy(update={"usage": Usage()})
         except Exception as error:  # noqa: BLE001 -- the boundary
@@ -558,7 +564,8 @@ def metric_named(
     """Make the metric of a name.
 
     Args:
-        name: `trace`, `retrieval`, `label_retrieval`, `context_recall` or `geval:NAME`.
+        name: `trace`, `retrieval`, `label_retrieval`, `context_recall`, `citations` or
+            `geval:NAME`.
         settings: arguments of such metrics, by the word in front of the colon.
         forms: what else a name may be, for the error.
 
@@ -567,6 +574,7 @@ def metric_named(
     """
     from rag_eval_integrations.metrics import (  # noqa: PLC0415 -- each is imported on first use
         AnswerCorrectness,
+        Citations,
         ContextRecall,
         LabelRetrieval,
         Retrieval,
@@ -589,6 +597,7 @@ def metric_named(
         "label_retrieval": LabelRetrieval,
         "context_recall": ContextRecall,
         "correctness": AnswerCorrectness,
+        "citations": Citations,
     }
     if name in makers:
         return makers[name](**given)

@@ -34,7 +34,7 @@ from rag_eval_integrations.judges.embedded._model import (
     TOPIC_FEATURES,
 )
 
-VERSION = "11"
+VERSION = "12"
 ABOUT = {
     "data": "RAGBench (covidqa, delucionqa, emanual, hagrid, hotpotqa; labels by GPT-4) and "
     "RAGTruth QA train (spans by humans)",

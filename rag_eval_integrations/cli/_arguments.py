@@ -216,9 +216,9 @@ class Scoring(Formulas, Asking):
     )
     metrics: str = _metric(
         "Metrics: trace, retrieval (needs relevant_ids in the calls), label_retrieval (a "
-        "judge), context_recall and correctness (a judge and reference), FILE.geval.yaml, "
-        "FILE.metric.prompty, and geval:NAME with coherence, consistency, fluency, relevance "
-        "(each also as NAME:summary), correctness or groundedness.",
+        "judge), citations (a judge), context_recall and correctness (a judge and reference), "
+        "FILE.geval.yaml, FILE.metric.prompty, and geval:NAME with coherence, consistency, "
+        "fluency, relevance (each also as NAME:summary), correctness or groundedness.",
         metavar="NAME,NAME,…",
         default="trace",
     )

@@ -17,6 +17,7 @@ from rag_eval_integrations.judges import _prompt as prompt
 from rag_eval_integrations.judges.llm import prompts_of
 from rag_eval_integrations.records import By, Evaluation, Score
 from rag_eval_integrations.records._shown import EARLIER, STATES
+from rag_eval_integrations.sentences._citations import without_citations
 
 _MOST_IDS = 1_000
 """Ids that are kept for a message."""
@@ -81,8 +82,8 @@ def _print_prompt(evaluation: Evaluation) -> None:
         return
     version, windows = ours[0].prompt_version or "", ours[0].windows or 1
     wording = prompt.Wording.of(version, evaluation.judge.instructions)
-    call = labelled_from_evaluation(evaluation).call
-    anew = prompt.version_of(call.call, wording)
+    call = without_citations(labelled_from_evaluation(evaluation).call)
+    anew = prompt.version_of(call, wording)
     if anew != version:
         lacks = "".join(_missing(evaluation, version))
         print_stdout(

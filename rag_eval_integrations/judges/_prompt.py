@@ -23,9 +23,9 @@ from rag_eval_integrations.records import (
     Document,
     JsonObject,
     Labels,
-    RagCall,
     Sentence,
     SentenceSupport,
+    SentencizedCall,
     Turn,
     from_object,
 )
@@ -36,9 +36,10 @@ NAME = "labels-"
 """Beginning of every version of the prompt."""
 PROMPT_VERSION = f"{NAME}1"
 """Stamped on every score; changes whenever a word of the first request to the model does."""
-HISTORY_PART, HEADERS_PART = "+history-1", "+headers-1"
-"""Parts of the version that is stamped on the scores of a call with earlier turns, or with a header
-of a document. By them `By.comparable` tells that the rest of the prompt is the same."""
+HISTORY_PART, HEADERS_PART, BLANKS_PART = "+history-1", "+headers-1", "+blanks-1"
+"""Parts of the version that is stamped on the scores of a call with earlier turns, with a header of
+a document, or with spaces in place of citation markers. By them `By.comparable` tells that the rest
+of the prompt is the same."""
 
 INSTRUCTIONS = """\
 You label how an answer relates to the documents it was written from. You are given a question, \
@@ -276,10 +277,20 @@ def headers_of(
     return {number: header for number, header in headers.items() if number in numbers}
 
 
-def version_of(call: RagCall, wording: Wording = DEFAULT) -> str:
-    """Return the version of the prompt for a call, which tells the sections that it has."""
-    history = HISTORY_PART if call.history else ""
-    return f"{wording.version}{history}{HEADERS_PART if headers_of(call.documents) else ''}"
+def version_of(call: SentencizedCall, wording: Wording = DEFAULT) -> str:
+    """Return the version of the prompt for a call as it is shown, which tells its sections."""
+    parts = {
+        HISTORY_PART: bool(call.call.history),
+        HEADERS_PART: bool(headers_of(call.call.documents)),
+        BLANKS_PART: _lacks_markers(call),
+    }
+    return f"{wording.version}{''.join([part for part, there in parts.items() if there])}"
+
+
+def _lacks_markers(call: SentencizedCall) -> bool:
+    """Tell whether a call is shown with spaces in place of citation markers."""
+    text = call.call.response or ""
+    return any(s.start is not None and s.text != text[s.start : s.end] for s in call.response)
 
 
 def messages(

@@ -52,7 +52,7 @@ from rag_eval_integrations.records._json import whole_text
 T = TypeVar("T")
 logger = logger_of(__name__)
 
-_RULES = "2"
+_RULES = "3"
 """Raised when calls are shown in another way although most prompts stay the same."""
 WINDOW_CHARACTERS = 60_000
 """Most characters of sentences in one request, by default."""
@@ -159,7 +159,7 @@ class LLMJudge(JudgeBase):
             JudgeError: the model does not answer.
         """
         parts = windows_of(call, self._characters)
-        asking = _Asking(self, call.call)
+        asking = _Asking(self, call)
         if len(parts) > self._max_windows:
             reason = f"the call would take {len(parts)} requests, more than {self._max_windows}"
             return asking.labelling(None, unscored=("over_budget", reason), windows=1)
@@ -233,10 +233,10 @@ class _CutOffError(_UnscoredError):
 class _Asking:
     """The requests of one call, with their usage and warnings."""
 
-    def __init__(self, judge: LLMJudge, call: RagCall) -> None:
+    def __init__(self, judge: LLMJudge, call: SentencizedCall) -> None:
         self._judge = judge
         self._model = model = judge.model
-        self._call = call
+        self._call = call.call
         self._wording = judge._wording
         self._version = prompt.version_of(call, self._wording)
         self._ask, self._ask_missing = judge._asks

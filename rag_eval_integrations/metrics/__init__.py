@@ -19,6 +19,7 @@ from rag_eval_integrations.metrics.metric import (
 from rag_eval_integrations.metrics.trace import TRACE_SCORES, Diagnosis, Formulas, Trace, diagnose
 
 if TYPE_CHECKING:
+    from rag_eval_integrations.metrics.citations import Citations
     from rag_eval_integrations.metrics.correctness import AnswerCorrectness
     from rag_eval_integrations.metrics.geval import GEval
     from rag_eval_integrations.metrics.prompty import PromptyMetric
@@ -28,6 +29,7 @@ __all__ = [
     "TRACE_SCORES",
     "AnswerCorrectness",
     "CallMetric",
+    "Citations",
     "CompletionMetric",
     "ContextRecall",
     "Diagnosis",
@@ -47,6 +49,7 @@ __all__ = [
 __getattr__, __dir__ = lazy(
     __name__,
     {
+        "citations": ["Citations"],
         "correctness": ["AnswerCorrectness"],
         "geval": ["GEval"],
         "prompty": ["PromptyMetric"],

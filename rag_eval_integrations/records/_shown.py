@@ -183,6 +183,19 @@ def states_of(evaluation: Evaluation) -> Iterator[tuple[Sentence, str]]:
         yield sentence, "source" if sentence.key in sources else state
 
 
+def citation_faults(evaluation: Evaluation) -> dict[str, list[str]]:
+    """Map response sentences to what is wrong with their citations, by the metric `Citations`."""
+    score = evaluation.scores.get("citation_precision")
+    evidence: Any = (score.evidence if score else None) or {}
+    faults: dict[str, list[str]] = {}
+    for each in evidence.get("citations", ()):
+        if each["state"] != "right":
+            faults.setdefault(each["key"], []).append(f"{each['state']} citation {each['marker']}")
+    for key in evidence.get("missing", ()):
+        faults.setdefault(key, []).append("no citation of a document that supports it")
+    return faults
+
+
 def uses_of(labels: Labels | None) -> dict[str, str]:
     """Map document sentences to their use: `r` relevant, `u` used, `ru` both.
 
@@ -296,6 +309,9 @@ def _sentences(evaluation: Evaluation) -> Iterator[tuple[str, int]]:
         evidence = f", evidence {keys}" if keys else ""
         why = f"{sentence.key} {' '.join(STATES[state])}{evidence}: {entry.explanation}"
         yield f"<p><small>{text(why.rstrip(': '), _OF_A_MARKED)}</small></p>", 0
+    for key, faults in citation_faults(evaluation).items():
+        words = f"{key}: {', '.join(faults)}"
+        yield f"<p><small>{text(words, _OF_A_MARKED)}</small></p>", 0
     uses, names = uses_of(evaluation.labels), dict(enumerate(evaluation.document_ids))
     before = None
     for sentence in evaluation.sentences.documents:

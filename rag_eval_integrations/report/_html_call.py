@@ -14,7 +14,14 @@ from typing import Any
 
 from rag_eval_integrations._visible import counted, one_line
 from rag_eval_integrations.records import Evaluation, Labels, Score, Sentence
-from rag_eval_integrations.records._shown import EARLIER, STATES, bad_scores, states_of, uses_of
+from rag_eval_integrations.records._shown import (
+    EARLIER,
+    STATES,
+    bad_scores,
+    citation_faults,
+    states_of,
+    uses_of,
+)
 from rag_eval_integrations.report._page import drawn, flag_words, shown
 
 View = dict[str, Any]
@@ -24,7 +31,7 @@ WORDS = {state: words for state, (_, words) in STATES.items()}
 
 _OF_TRACE = {
     "relevant_keys", "documents_without_relevant", "explanation", "utilized_keys",
-    "relevant_unused_keys", "unsupported",
+    "relevant_unused_keys", "unsupported", "citations", "missing",
 }  # fmt: skip
 """Evidence that the sentences themselves show."""
 _MOST_BARS = 21
@@ -141,19 +148,21 @@ def _support(evaluation: Evaluation) -> Iterator[View]:
     if labels is None:
         return
     known = {sentence.key for sentence in evaluation.sentences.documents}
+    faults = citation_faults(evaluation)
     for sentence in sorted(
         evaluation.sentences.claims,
         key=lambda sentence: _GRAVEST_FIRST.index(labels.support(sentence.key)),
     ):
         entry = labels.entry(sentence.key)
         keys = () if entry is None else entry.supporting_sentence_keys
+        said = [*faults.get(sentence.key, ()), entry.explanation if entry else ""]
         chance = (labels.supported_probabilities or {}).get(sentence.key)
         yield {
             "key": shown(sentence.key),
             "state": labels.support(sentence.key),
             "evidence": [shown(key) for key in keys if key in known],
             "other": [shown(key) for key in keys if key not in known],
-            "why": shown(entry.explanation) if entry else "",
+            "why": shown("; ".join(filter(None, said))),
             "against": [*map(shown, labels.contradictions.get(sentence.key, ()))],
             "chance": "" if chance is None else f"{chance:.2f}",
         }

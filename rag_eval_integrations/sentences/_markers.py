@@ -37,10 +37,12 @@ _ENDED = re.compile(rf"[.?!…。！？।؟](?:[\s\"'’”»)\]}}*_`]|{MARKER}
 _REACH = 64  # characters in front of a marker on a line of its own that are read
 # A superscript behind a short word or a number is an exponent: "km²", "10⁶". The embedded judge was
 # fitted to answers in which "(passage 1)" is words like others.
-_IN_A_CLAIM = re.compile(
+IN_A_CLAIM = (
     rf"(?<=[^\W\d_]{{3}}){_SUPERSCRIPT}|(?<=[\s.?!,;:…\"'’”»)\]]){_SUPERSCRIPT}"
     rf"|(?![⁰¹²³⁴-⁹]|\((?i:passage)\b){MARKER}"
 )
+"""One marker inside of a claim, as a pattern without groups."""
+_IN_A_CLAIM = re.compile(IN_A_CLAIM)
 
 
 def after_markers(text: str, start: int) -> int:

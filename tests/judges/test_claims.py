@@ -38,7 +38,8 @@ def reads(request: CompletionRequest) -> str:
     lines = dict(re.findall(r"^(\d*[a-z]+): (.*)$", request.messages[1].content, re.M))
     texts = {text: key for key, text in lines.items() if key[0].isdigit()}
     said = {
-        key: re.sub(r" ?(\[\S+\]|【\S+】|[¹²]|\(.*\))", "", text) for key, text in lines.items()
+        key: re.sub(r"\s+(?=\.|$)| ?(\[\S+\]|【\S+】|[¹²]|\(.*\))", "", text)
+        for key, text in lines.items()
     }
     entries = [
         {

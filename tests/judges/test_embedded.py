@@ -167,7 +167,7 @@ def test_probabilities_are_the_same_everywhere() -> None:
     response = ["The tower in Paris was finished in 1899.", "Bananas contain no potassium."]
     labels = embedded_labels(call_of(DOCUMENTS, response))
 
-    assert load_model().version == "11"
+    assert load_model().version == "12"
     assert labels.relevant_probabilities == PINNED_RELEVANT
     assert labels.utilized_probabilities == PINNED_UTILIZED
     assert labels.supported_probabilities == PINNED_SUPPORTED

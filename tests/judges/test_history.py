@@ -195,7 +195,7 @@ def test_a_changed_section_has_a_new_version() -> None:
 
 def test_no_verdict_made_without_the_history_is_resumed() -> None:
     """The judge's own version is another one than that of its prompt."""
-    assert LLMJudge(ScriptedModel([])).version == "2-labels-1/1"
+    assert LLMJudge(ScriptedModel([])).version == "3-labels-1/1"
 
 
 # --- Provenance: turns of one conversation have one mean

@@ -79,8 +79,8 @@ def test_another_prompt_is_another_judge() -> None:
     assert len({judging.fingerprint for judging in made}) == len(options)
     assert made[0].fingerprint == evaluator(explanations="all")[1].fingerprint
     versions = [getattr(judging.judge, "version", "") for judging in made]
-    assert versions[0] == "2-labels-1/1"
-    assert versions[4] == f"2-labels-1/explanations-1/instructions-{OF_DOSES}/1"
+    assert versions[0] == "3-labels-1/1"
+    assert versions[4] == f"3-labels-1/explanations-1/instructions-{OF_DOSES}/1"
 
 
 async def test_only_what_is_not_supported_is_explained() -> None:

@@ -18,6 +18,7 @@ from rag_eval_integrations.judges import LLMJudge
 from rag_eval_integrations.judges import _prompt as prompt
 from rag_eval_integrations.models.completion import CompletionRequest
 from rag_eval_integrations.records import Document, RagCall, Sentence
+from rag_eval_integrations.sentences import Punkt, sentencize
 from rag_eval_integrations.testing import ScriptedModel, labels_reply
 
 from .conftest import rows_of
@@ -106,8 +107,11 @@ def test_headers_have_a_version_of_their_own() -> None:
     assert (prompt.HEADERS_PART, digest) == ("+headers-1", "a517406e2e19bbd1")
     assert prompt.messages("Why?", TWO, (), {}) == prompt.messages("Why?", TWO, ())
     assert prompt.messages("Why?", TWO, ())[0].content == prompt.INSTRUCTIONS
-    assert prompt.version_of(RagCall("Why?", [plain], "So.")) == "labels-1"
-    assert prompt.version_of(RagCall("Why?", [plain, headed], "So.")) == "labels-1+headers-1"
+    assert prompt.version_of(sentencize(RagCall("Why?", [plain], "So."), Punkt())) == "labels-1"
+    assert (
+        prompt.version_of(sentencize(RagCall("Why?", [plain, headed], "So."), Punkt()))
+        == "labels-1+headers-1"
+    )
     assert prompt.tag("Why?", TWO, (), {0: "a"}) != prompt.tag("Why?", TWO, (), {0: "b"})
     told = prompt.messages("Why?", TWO, (), {0: "page: 3"})[0].content
     assert told == prompt.INSTRUCTIONS + prompt.HEADERS
