@@ -36,6 +36,7 @@ from rag_eval_integrations.records import (
     Usage,
 )
 from rag_eval_integrations.sentences import Punkt, sentencize
+from rag_eval_integrations.sentences._citations import without_citations
 
 PROMPT_VERSION = "correctness-1"
 CORRECTNESS_SCORES = (
@@ -263,7 +264,7 @@ class AnswerCorrectness(ModelMetric):
 
 def _split(call: RagCall) -> tuple[Sentence, ...]:
     """Return the claims of a response, by its recorded sentences or else by English rules."""
-    return sentencize(call, Punkt()).response
+    return without_citations(sentencize(call, Punkt())).response
 
 
 class _UnscoredError(Exception):

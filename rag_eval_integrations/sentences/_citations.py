@@ -33,7 +33,7 @@ _RANGE = re.compile(r"(\d{1,3})(?:\s?[–-]\s?\^?(\d{1,3}))?")
 _DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 _SUPERSCRIPTS = frozenset("⁰¹²³⁴⁵⁶⁷⁸⁹")
 _SHOWN_NUMBER = re.compile(
-    r"\s*(?:\[(\d{1,3})\]|(?i:source|document|doc|passage)(?i: id)?\s?[:#]?\s?(\d{1,3})\b)"
+    r"(?m:^)\s*(?:\[(\d{1,3})\]|(?i:source|document|doc|passage)(?i: id)?\s?[:#]?\s?(\d{1,3})\b)"
 )
 _INDEXED = re.compile(
     r"(?:\b[a-zA-Z]|\b(?:arr(?:ay)?|list|args|argv|vector|matrix|items|row|dict)|_\w*)\Z"
@@ -214,7 +214,7 @@ def _numbering(
     numbers: set[int], mentions: Sequence[_Mention], documents: Sequence[Document]
 ) -> tuple[Numbering, str | None]:
     """Decide what the numbers of an answer count; why not, where that cannot be told."""
-    shown = [_SHOWN_NUMBER.match(document.shown) for document in documents]
+    shown = [_SHOWN_NUMBER.search(d.header or "") or _SHOWN_NUMBER.match(d.text) for d in documents]
     labels = {int(m[1] or m[2]): n for n, m in enumerate(shown) if m is not None}
     if len(labels) == len(documents):
         return labels, None

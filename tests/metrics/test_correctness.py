@@ -111,6 +111,16 @@ def test_a_model_is_asked_once_and_not_told_which_text_is_expected() -> None:
     assert found["answer_f1"].by.prompt_version == "correctness-1"
 
 
+def test_markers_of_citations_are_not_shown() -> None:
+    """A marker that names a document is spaces for whoever compares the texts."""
+    model = ScriptedModel(reply)
+    call = RagCall("When?", ["It leaves at nine."], "It leaves at nine [1].", reference="At nine.")
+    scores(call, model)
+
+    assert "[1]" not in model.requests[0].messages[1].content
+    assert "It leaves at nine    ." in model.requests[0].messages[1].content
+
+
 def test_verdicts_count_for_their_own_side() -> None:
     """A sentence that is not stated is named by its key in the text where it stands."""
 
