@@ -1,9 +1,12 @@
-"""Tell the answer among the texts of a result: by their names, else as what a model wrote last."""
+"""Tell the answer among the texts of a result, by name or as what a model wrote last.
+
+And the citations that stand beside it.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -23,6 +26,11 @@ _GRADES = frozenset(
     {"yes", "no", "true", "false", "relevant", "irrelevant", "not relevant", "useful", "not useful"}
 )
 _MOST = 1_000  # texts that are looked at
+_DEEPEST = 5  # levels of a result in which citations are looked for
+_MOST_CITED = 200
+_SOURCES = (
+    "source_id", "source", "doc_id", "document_id", "id", "url", "title", "document_title",
+)  # fmt: skip
 _TELLING = 16  # characters from which a model's text is not part of another one by chance
 
 
@@ -79,3 +87,59 @@ def answer_among(texts: Iterable[tuple[str, str]], written: Sequence[str]) -> st
     last = written[-1].strip() if written else ""
     around = [text for text in values.values() if last in text] if len(last) >= _TELLING else []
     return around[0] if len(around) == 1 else None
+
+
+def citations_beside(result: object, answer: str) -> list[dict[str, object]]:
+    """Read the citations that a result has beside its answer.
+
+    These are a field `citations`, as in the structured answers of LangChain's guides, and the
+    annotations of a message's content blocks.
+
+    Returns:
+        Per citation, `source` (number, id, address or title) and, where the result tells it, `end`
+        (where in the answer the text ends that it stands behind).
+    """
+    return list(islice(_citations(result, answer, 0), _MOST_CITED))
+
+
+def _citations(value: object, answer: str, depth: int) -> Iterator[dict[str, object]]:
+    if isinstance(value, list | tuple):
+        last = value[-1:] if value and hasattr(value[-1], "content") else value[:_MOST_CITED]
+        for item in last if depth < _DEEPEST else ():
+            yield from _citations(item, answer, depth + 1)
+        return
+    fields = fields_of(value)
+    if depth > _DEEPEST or "page_content" in fields:
+        return
+    if isinstance(fields.get("content"), list):
+        for block in getattr(value, "content_blocks", None) or ():
+            yield from _annotated(block, answer)
+    elif isinstance(fields.get("citations"), list):
+        for entry in fields["citations"][:_MOST_CITED]:
+            if source := _source_of(entry):
+                yield {"source": source[0]}
+    else:
+        for item in islice(fields.values(), _MOST_CITED):
+            yield from _citations(item, answer, depth + 1)
+
+
+def _annotated(block: Mapping[str, Any], answer: str) -> Iterator[dict[str, object]]:
+    """Read the annotations of a block of text."""
+    text = block.get("text") or ""
+    start = answer.find(text) if text else -1
+    for annotation in block.get("annotations") or ():
+        source = _source_of(annotation) if annotation.get("type") == "citation" else None
+        if source and start >= 0:
+            yield {"source": source[0], "end": start + (annotation.get("end_index") or len(text))}
+
+
+def _source_of(entry: object) -> tuple[int | str] | None:
+    """Return what a citation names, as a tuple, for 0 is a number like others; None if nothing."""
+    if isinstance(entry, int | str):
+        return (entry,)
+    fields = fields_of(entry)
+    inner = fields.get("citation")
+    if isinstance(inner, list):  # of XML: one field per item
+        fields = {name: each for item in inner for name, each in fields_of(item).items()}
+    values = (fields.get(name) for name in _SOURCES)
+    return next(((value,) for value in values if isinstance(value, int | str)), None)

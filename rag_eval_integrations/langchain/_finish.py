@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 
-from rag_eval_integrations._answer import answer_among, is_no_answer
+from pydantic import JsonValue
+
+from rag_eval_integrations._answer import answer_among, citations_beside, is_no_answer
 from rag_eval_integrations.capture._calls import Context, json_object, to_call, without_images
 from rag_eval_integrations.langchain._context import (
     context_given,
@@ -33,7 +35,7 @@ from rag_eval_integrations.langchain._values import (
 )
 from rag_eval_integrations.records import CaptureStatus, RagCall, Turn
 from rag_eval_integrations.records._conversation import with_conversation
-from rag_eval_integrations.records.call import EndedCall
+from rag_eval_integrations.records.call import CITATIONS, EndedCall
 
 
 def finish(
@@ -101,9 +103,7 @@ def finish(
         response = hooked_response[0]
     call.read_earlier()
     call.traces.look_at_end(call.run_id)
-    metadata = json_object(with_conversation(call.metadata or {}, call.conversation))
-    if hooks is not None and hooks.failed:
-        metadata[FAILED] = [*hooks.failed]
+    metadata = _metadata(call, outputs, response)
     tags = tuple(map(str, call.tags)) if call.tags else ()
     call.let_go()
 
@@ -127,6 +127,17 @@ def finish(
         )
 
     return EndedCall(call.run_id, status, record, call.clear, failed)
+
+
+def _metadata(call: RootRun, outputs: object, response: str | None) -> dict[str, JsonValue]:
+    """Return the app's own metadata, with conversation, citations and failed hooks."""
+    given = with_conversation(call.metadata or {}, call.conversation)
+    if response and CITATIONS not in given and (cited := citations_beside(outputs, response)):
+        given[CITATIONS] = cited
+    metadata = json_object(given)
+    if call.hooks is not None and call.hooks.failed:
+        metadata[FAILED] = [*call.hooks.failed]
+    return metadata
 
 
 def _answer_and_context(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,9 @@ class Citations(LabelMetric):
 
     Reads markers such as `[1]`, `[2-4]`, `¹`, `[^2]`, `(doc 2)`, `【1】`, `[source: id]` and
     `<source_id>id</source_id>`. Numbers count the documents from 1 or from 0, or are their ids.
+    Citations beside the answer are listed in `metadata["citations"]`, where capture writes those of
+    structured answers and content blocks: `{"source": …, "end": …}` each, without `end` for one of
+    the whole answer, which stands behind every claim.
     All scores are in [0, 1], 1 is best:
 
     `citation_precision` is the share of the citations whose document is in the judge's evidence for
@@ -73,8 +76,8 @@ class Citations(LabelMetric):
         if LEXICAL in labelling.flags:
             warnings = (*warnings, _ESTIMATED)
         made = _Maker(by, warnings, checked.evidence, LEXICAL in labelling.flags)
-        cited = {citation.key for citation in read.citations}
         claims = [sentence.key for sentence in call.response]
+        cited = {key for citation in read.citations for key in _keys(citation, claims)}
         fraction = made.score(CITATION_SCORES[2], [key in cited for key in claims], "claims cite")
         missing = [key for key in claims if labels.support(key) == "unlabelled"]
         why: tuple[UnscoredCode, str] | None = None
@@ -126,14 +129,15 @@ class _Checked:
             keys = entry.supporting_sentence_keys if entry else ()
             found = [holders.get(texts[key], set()) for key in keys if key in texts]
             evidence[sentence.key] = set().union(*found)
-        self.states = [
-            ("right" if evidence[c.key] & {*c.documents} else "wrong")
-            if c.documents
-            else "dangling"
-            for c in citations
-        ]
-        pairs = zip(citations, self.states, strict=True)
-        covered = {citation.key for citation, state in pairs if state == "right"}
+        self.states = []
+        covered: set[str] = set()
+        for citation in citations:
+            supported = {
+                k for k in _keys(citation, evidence) if evidence[k] & {*citation.documents}
+            }
+            covered |= supported
+            wrong = "wrong" if citation.documents else "dangling"
+            self.states.append("right" if supported else wrong)
         self.missing = [
             s.key for s in call.response if labels.support(s.key) == "full" and s.key not in covered
         ]
@@ -141,7 +145,12 @@ class _Checked:
     def faults(self) -> str:
         """List the citations that are not right."""
         pairs = zip(self.citations, self.states, strict=True)
-        return _listed([f"{c.marker} in {c.key} {state}" for c, state in pairs if state != "right"])
+        faults = [
+            f"{c.marker} in {c.key or 'the whole answer'} {state}"
+            for c, state in pairs
+            if state != "right"
+        ]
+        return _listed(faults)
 
     def evidence(self) -> dict[str, JsonValue]:
         """Return the evidence of all scores."""
@@ -187,6 +196,11 @@ class _Maker:
             evidence=self._evidence(),
             **self._shared,
         )
+
+
+def _keys(citation: Citation, claims: Iterable[str]) -> tuple[str, ...]:
+    """Return the sentences that a citation stands behind."""
+    return (citation.key,) if citation.key else tuple(claims)
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -190,7 +190,8 @@ def citation_faults(evaluation: Evaluation) -> dict[str, list[str]]:
     faults: dict[str, list[str]] = {}
     for each in evidence.get("citations", ()):
         if each["state"] != "right":
-            faults.setdefault(each["key"], []).append(f"{each['state']} citation {each['marker']}")
+            key = each["key"] or evaluation.sentences.claims[-1].key
+            faults.setdefault(key, []).append(f"{each['state']} citation {each['marker']}")
     for key in evidence.get("missing", ()):
         faults.setdefault(key, []).append("no citation of a document that supports it")
     return faults

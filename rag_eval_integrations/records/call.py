@@ -68,6 +68,8 @@ def _number_as_text(value: object) -> object:
     return str(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
 
 
+CITATIONS = "citations"
+"""Field of metadata with the citations beside an answer: `{"source": …, "end": …}` each."""
 ONE_TEXT = "one_text"
 """Field of a document's metadata that is true where it is several, joined to one text."""
 

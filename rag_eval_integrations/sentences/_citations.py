@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rag_eval_integrations.records import Document, Sentence, SentencizedCall
+from rag_eval_integrations.records.call import CITATIONS
 from rag_eval_integrations.sentences._markers import IN_A_CLAIM, LABELS, OPENERS
 
 Numbering = Mapping[int, int]
@@ -49,7 +50,7 @@ class Citation(NamedTuple):
     """One citation: a marker of `[1, 3]` makes two."""
 
     key: str
-    """The sentence that it stands in."""
+    """The sentence that it stands in; empty for one of the whole answer."""
     start: int
     """Where its marker begins in the response."""
     end: int
@@ -82,9 +83,11 @@ class _Mention(NamedTuple):
 def citations_of(call: SentencizedCall) -> Citations:
     """Read the citations of the sentences that are judged."""
     response, documents = call.call.response or "", call.call.documents
-    if OPENERS.isdisjoint(response) or not documents:
+    if not documents:
         return Citations(())
-    mentions = list(_mentions(call, response))
+    mentions = list(_beside(call))
+    if not OPENERS.isdisjoint(response):
+        mentions += _mentions(call, response)
     numbered = [mention for mention in mentions if mention.number is not None]
     numbers = {mention.number for mention in numbered if mention.number is not None}
     numbering, unclear = _numbering(numbers, numbered, documents)
@@ -106,7 +109,9 @@ def without_citations(call: SentencizedCall) -> SentencizedCall:
 
     The call itself where there is none.
     """
-    spans = {(c.start, c.end) for c in citations_of(call).citations if c.documents}
+    spans = {
+        (c.start, c.end) for c in citations_of(call).citations if c.documents and c.start < c.end
+    }
     if not spans:
         return call
     text = call.call.response or ""
@@ -140,6 +145,23 @@ def _mentions(call: SentencizedCall, response: str) -> Iterator[_Mention]:
                 continue
             for number, targets, explicit in _targets(match[0], names, len(documents)):
                 yield _Mention(sentence, start, end, match[0], number, targets, explicit)
+
+
+def _beside(call: SentencizedCall) -> Iterator[_Mention]:
+    """Yield the citations that stand beside the answer, by their sentence where that is told."""
+    capture = call.call.capture
+    listed = call.call.metadata.get(CITATIONS) or (capture and capture.metadata.get(CITATIONS))
+    names, size = _names(call.call.documents), len(call.call.response or "")
+    whole = Sentence("", call.call.response or "")
+    for entry in listed if isinstance(listed, list) else ():
+        given = entry if isinstance(entry, dict) else {"source": entry}
+        source, end = given.get("source"), given.get("end")
+        inside = [s for s in call.response if isinstance(end, int) and (s.start or 0) < end <= size]
+        sentence = inside[-1] if inside else whole
+        name = str(source)
+        number = int(name) if re.fullmatch(r"\d{1,3}", name) else None
+        targets = names.get(name.casefold(), ()) if number is None else ()
+        yield _Mention(sentence, 0, 0, f"[{name[:_QUOTED]}]", number, targets, explicit=True)
 
 
 def _targets(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval_integrations import Document, Evaluation, RagCall, RagEvaluator
+from rag_eval_integrations import Document, Evaluation, Evaluations, RagCall, RagEvaluator
 from rag_eval_integrations.judges import LLMJudge
 from rag_eval_integrations.metrics import Citations
 from rag_eval_integrations.models.completion import CompletionRequest
@@ -141,6 +143,38 @@ def test_scores_and_evidence() -> None:
     assert evidence["missing"] == ["b", "c"]
     assert [c["state"] for c in evidence["citations"]] == ["right", "wrong", "dangling"]  # type: ignore[union-attr,call-overload,index]
     assert "[3] in b wrong, [8] in d dangling" in (scores["citation_precision"].reason or "")
+
+
+def test_faults_stand_at_their_sentence(tmp_path: Path) -> None:
+    """In the notebook's view and on the page; escaped, for answers are hostile."""
+    evaluation = evaluated(
+        f"{FACTS[0]} [3] {FACTS[1]} [source: <i>x</i>] The king is old. [9]", NAMED
+    )
+    page = tmp_path / "report.html"
+    Evaluations([evaluation]).report(page)
+
+    for view in (evaluation._repr_html_(), page.read_text(encoding="utf-8")):
+        assert "wrong citation [3]" in view
+        assert "dangling citation [9]" in view
+        assert "no citation of a document that supports it" in view
+        assert "<i>x" not in view
+
+
+def test_citations_beside_the_answer() -> None:
+    """Rows list them: by the place where their text ends, or for the whole answer."""
+    cites: Any = [{"source": 2, "end": len(FACTS[0])}, {"source": "d1"}, "nowhere", {"source": 4}]
+    call = RagCall("When?", NAMED, f"{FACTS[0]} {FACTS[1]}", metadata={"citations": cites})
+    scores = RagEvaluator(LLMJudge(ScriptedModel(reads)), [Citations()]).evaluate_sync(call).scores
+
+    evidence: Any = scores["citation_precision"].evidence
+    assert [(c["key"], c["documents"], c["state"]) for c in evidence["citations"]] == [
+        ("a", [1], "wrong"),
+        ("", [1], "right"),
+        ("", [], "dangling"),
+        ("", [3], "wrong"),
+    ]
+    assert evidence["missing"] == ["a"]
+    assert [score.value for score in scores.values()] == [1 / 4, 1 / 2, 1]
 
 
 def test_unscored_cases() -> None:
