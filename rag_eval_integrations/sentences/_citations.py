@@ -43,7 +43,7 @@ _WORD = re.compile(r"[^\W_]{3,}")
 _NAMED_IN = ("id", "source", "file_name", "file_path", "url", "doc_id", "source_id")
 _QUOTED = 30  # characters in front of a marker that a document has as well
 _MOST_IN_A_RANGE = 20
-_CLEAR = 1.25
+_CLEAR, _LITTLE_MORE, _MUCH_MORE = 1.25, 1.5, 2
 
 
 class Citation(NamedTuple):
@@ -252,11 +252,15 @@ def _numbering(
     words = [set(map(str.casefold, _WORD.findall(document.shown))) for document in documents]
     spread = Counter(word for text in words for word in text)
     fits = [_fit(numbering, mentions, words, spread) for numbering in numberings]
-    best = max(range(len(fits)), key=fits.__getitem__)
-    others = [fit for number, fit in enumerate(fits) if number != best]
-    # Most answers count from 1.
-    if fits[best] >= _CLEAR * max(others) or (best == 0 and ids not in numberings):
-        return numberings[best], None
+    if ids in numberings:
+        first, second = sorted(range(len(fits)), key=fits.__getitem__, reverse=True)[:2]
+        if fits[first] >= _CLEAR * fits[second]:
+            return numberings[first], None
+    # Most answers count from 1, and those that count from 0 mostly cite 0.
+    elif fits[1] <= _LITTLE_MORE * fits[0]:
+        return numberings[0], None
+    elif fits[1] >= _MUCH_MORE * fits[0]:
+        return numberings[1], None
     low, high = min(numbers), max(numbers)
     return numberings[0], (
         f"its numbers, {low} to {high}, may count the {size} documents in more than one way"

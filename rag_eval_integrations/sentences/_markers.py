@@ -38,7 +38,7 @@ _REACH = 64  # characters in front of a marker on a line of its own that are rea
 # A superscript behind a short word or a number is an exponent: "km²", "10⁶". The embedded judge was
 # fitted to answers in which "(passage 1)" is words like others.
 IN_A_CLAIM = (
-    rf"(?<=[^\W\d_]{{3}}){_SUPERSCRIPT}|(?<=[\s.?!,;:…\"'’”»)\]]){_SUPERSCRIPT}"
+    rf"(?<=[^\W\d_]{{3}}){_SUPERSCRIPT}|(?<=[\s.?!,;:…\"'’”»)\]*]){_SUPERSCRIPT}"
     rf"|(?![⁰¹²³⁴-⁹]|\((?i:passage)\b){MARKER}"
 )
 """One marker inside of a claim, as a pattern without groups."""
