@@ -316,7 +316,7 @@ def evaluation_of(
     return Evaluation.model_construct(
         id=source.id, row_key=source.row_key, question=source.question, response=source.response,
         reference=source.reference, history=source.history, metadata=metadata,
-        capture=source.capture, started_at=source.started_at, scores=Scores(scores),
+        capture=source.capture, started_at=source.started_at, app=source.app, scores=Scores(scores),
         labels=labelling.labels, sentences=call.sentences,
         document_ids=tuple(d.id for d in source.documents),
         document_headers=headers if any(headers) else (), earlier=source.earlier,

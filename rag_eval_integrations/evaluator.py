@@ -133,6 +133,10 @@ class RagEvaluator:
             raise ConfigurationError("splitter", splitter, why)
         self.splitter: Splitter = _default_splitter() if splitter is None else splitter
         finder_of_sources()
+        # Patterns, imported before a fork can cut that in two.
+        from rag_eval_integrations.sentences._citations import without_citations  # noqa: PLC0415
+
+        self._as_judged = without_citations
         if type(max_remembered) is not int or max_remembered < 0:
             raise ConfigurationError("max_remembered", max_remembered, "use a whole number from 0")
         for metric in self.metrics:
@@ -352,9 +356,7 @@ class RagEvaluator:
         nothing = nothing_to_judge(call)
         if nothing is not None:
             return self._unasked(*nothing)
-        from rag_eval_integrations.sentences._citations import without_citations  # noqa: PLC0415 -- patterns
-
-        whole, call = call, without_citations(call)
+        whole, call = call, self._as_judged(call)
         asked = False
 
         async def ask() -> Labelling:

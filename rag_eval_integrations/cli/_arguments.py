@@ -65,7 +65,7 @@ class Where:
 
     where: list[str] | None = _input(
         "Only the evaluations for which this holds: a field of the metadata (or id, judge, model, "
-        "flags, framework, tags), a pattern, or a score, as in 'adherence<1'; repeatable, and "
+        "flags, app, framework, tags), a pattern, or a score, as in 'adherence<1'; repeatable, and "
         "then all have to hold.",
         metavar="FIELD=VALUE|pattern=NAME|SCORE<x",
     )

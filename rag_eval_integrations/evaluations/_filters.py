@@ -3,7 +3,7 @@
     pattern=hallucination    a pattern of `diagnose` that the call shows
     route=billing            a field of the metadata, given or captured; a.b is b inside of a
     metadata.route=billing   the same, also where something else has its name
-    id=7                     likewise judge, model, flags, framework, tags and conversation
+    id=7                     likewise app, judge, model, flags, framework, tags and conversation
     adherence<1              a score that has a value; also <=, >, >= and =
     adherence=unscored       a score without one: unscored, error, or a code such as no_context
 
@@ -182,6 +182,7 @@ _OWN: dict[str, Callable[[Evaluation], object]] = {
     "judge": lambda evaluation: evaluation.judge.name,
     "model": lambda evaluation: evaluation.judge.model,
     "flags": lambda evaluation: evaluation.flags,
+    "app": lambda evaluation: [*filter(None, [evaluation.app])],
     "framework": lambda evaluation: evaluation.capture and evaluation.capture.framework,
     "tags": lambda evaluation: evaluation.capture and evaluation.capture.tags,
     "conversation": lambda evaluation: [*filter(None, [conversation_in(metadata_of(evaluation))])],

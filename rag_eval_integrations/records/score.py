@@ -365,6 +365,8 @@ class Evaluation(Record):
     capture: Capture | None = None
     started_at: Annotated[datetime, PlainSerializer(datetime.isoformat)] | None = None
     """When the call began; None where that is not known."""
+    app: Text | None = None
+    """Name of the app or chain, as the call has it."""
     scores: Annotated[dict[Text, Score], AfterValidator(Scores)]
     """By score name, in the order of the metrics."""
     labels: Labels | None

@@ -46,16 +46,17 @@ def test_the_worst_group_comes_first_and_small_ones_last() -> None:
 
 
 def test_groups_are_those_of_every_field_of_where() -> None:
-    """Metadata, judge, pattern, tags and conversation; of a list, a call is in each group."""
+    """Metadata, app, judge, pattern, tags and conversation; of a list, a call is in each group."""
     tagged = call(
         "t", {"adherence": 0.0}, supported=False, metadata={"session_id": 7, "n": {"deep": True}},
         capture=Capture(framework="plain", tags=("a", "b"), metadata={"thread_id": "x"}),
+        app="help",
     )  # fmt: skip
     rows = Evaluations([tagged])
 
-    fields = ("tags", "conversation", "n.deep", "judge", "pattern", "metadata.session_id")
+    fields = ("app", "tags", "conversation", "n.deep", "judge", "pattern", "metadata.session_id")
     assert [list(rows.by(field)) for field in fields] == [
-        ["a", "b"], ["x"], ["true"], ["by hand"], ["hallucination"], ["7"],
+        ["help"], ["a", "b"], ["x"], ["true"], ["by hand"], ["hallucination"], ["7"],
     ]  # fmt: skip
     assert rows.by("conversation").least == 1
     assert list(Evaluations().by("route")) == []
