@@ -281,6 +281,9 @@ class GEval(ModelMetric):
             }
         )
         score = self._score_of(estimate, by, steps.steps, tuple(asking.warnings))
+        if call.alternatives and "reference" in self.params:  # of several, the one that was shown
+            given = {**(score.evidence or {}), "reference": call.reference}
+            score = score.model_copy(update={"evidence": given})
         return Measured((score,), steps.usage + asking.usage)
 
     def messages(

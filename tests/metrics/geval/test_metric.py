@@ -609,3 +609,17 @@ def test_what_cannot_be_taken_over_says_what_to_write(given: dict[str, Any], tol
     """Also a misspelled argument."""
     with pytest.raises(ConfigurationError, match=told):
         metric(**given)
+
+
+async def test_of_several_references_the_evidence_has_the_one_shown() -> None:
+    """The first; a call with one reference needs no telling."""
+    call = RagCall("When?", [], "At nine.", reference=["It leaves at nine.", "At 9 am."])
+    judge = ScriptedModel(['{"reason": "Fine.", "score": 8}'] * 2)
+    score = await GEval.correctness(samples=1).score(call, judge)
+
+    assert (score.evidence or {})["reference"] == "It leaves at nine."
+    assert "At 9 am." not in str(judge.requests[0].messages)
+    one = RagCall("When?", [], "At nine.", reference="It leaves at nine.")
+    assert "reference" not in (
+        (await GEval.correctness(samples=1).score(one, judge)).evidence or {}
+    )
