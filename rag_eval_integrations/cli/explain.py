@@ -16,7 +16,7 @@ from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.judges import _prompt as prompt
 from rag_eval_integrations.judges.llm import prompts_of
 from rag_eval_integrations.records import By, Evaluation, Score
-from rag_eval_integrations.records._shown import EARLIER, STATES
+from rag_eval_integrations.records._shown import EARLIER, STATES, citation_faults
 from rag_eval_integrations.sentences._citations import without_citations
 
 _MOST_IDS = 1_000
@@ -131,12 +131,14 @@ def _labels(evaluation: Evaluation) -> Iterator[str]:
         ("U", "used", labels.all_utilized_sentence_keys),
     ):
         yield one_line(f"{letter}, {what}: {' '.join(keys) or 'none'}")
+    faults = citation_faults(evaluation)
     for sentence in evaluation.sentences.claims:
         entry, state = labels.entry(sentence.key), labels.support(sentence.key)
         keys = entry.supporting_sentence_keys if entry else ()
         by = f" ({' '.join(keys)})" if keys else ""
         why = f": {entry.explanation}" if entry and entry.explanation else ""
-        yield one_line(f"{sentence.key}, {STATES[state][1]}{by}{why}")
+        cited = "".join(f"; {fault}" for fault in faults.get(sentence.key, ()))
+        yield one_line(f"{sentence.key}, {STATES[state][1]}{by}{cited}{why}")
 
 
 _SHARES = {"context_relevance": "|R| / T", "completeness": "|R∩U| / |R|"}

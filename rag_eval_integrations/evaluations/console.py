@@ -18,7 +18,14 @@ from rich.text import Text
 from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.evaluations._paired import DERIVED
 from rag_eval_integrations.records import Evaluation, Score, Sentence
-from rag_eval_integrations.records._shown import EARLIER, STATES, states_of, unsupported, uses_of
+from rag_eval_integrations.records._shown import (
+    EARLIER,
+    STATES,
+    citation_faults,
+    states_of,
+    unsupported,
+    uses_of,
+)
 from rag_eval_integrations.sentences import document_number
 
 # --- The common style of tables
@@ -150,9 +157,12 @@ def call_details(evaluation: Evaluation) -> Group:
     """
     labels = evaluation.labels
     explanations = {s.key: entry.explanation for s, _, entry in unsupported(evaluation)}
+    faults = citation_faults(evaluation)
     answer = _grid()
     for sentence, state in states_of(evaluation):
         _add_sentence(answer, state, sentence)
+        for fault in faults.get(sentence.key, ()):
+            answer.add_row("", "", "", Text(plain(fault, 300), style="dim"))
         if explanation := explanations.get(sentence.key):
             answer.add_row("", "", "", Text(plain(explanation, 300), style="dim"))
     documents = _grid()

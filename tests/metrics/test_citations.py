@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
 from rag_eval_integrations import Document, Evaluation, Evaluations, RagCall, RagEvaluator
+from rag_eval_integrations.evaluations.console import call_details
 from rag_eval_integrations.judges import LLMJudge
 from rag_eval_integrations.metrics import Citations
 from rag_eval_integrations.models.completion import CompletionRequest
@@ -146,7 +149,7 @@ def test_scores_and_evidence() -> None:
 
 
 def test_faults_stand_at_their_sentence(tmp_path: Path) -> None:
-    """In the notebook's view and on the page; escaped, for answers are hostile."""
+    """In the notebook's view, on the page and in print; escaped, for answers are hostile."""
     evaluation = evaluated(
         f"{FACTS[0]} [3] {FACTS[1]} [source: <i>x</i>] The king is old. [9]", NAMED
     )
@@ -158,6 +161,9 @@ def test_faults_stand_at_their_sentence(tmp_path: Path) -> None:
         assert "dangling citation [9]" in view
         assert "no citation of a document that supports it" in view
         assert "<i>x" not in view
+    printed = Console(width=100, record=True, file=StringIO())
+    printed.print(call_details(evaluation))
+    assert "wrong citation [3]" in printed.export_text()
 
 
 def test_citations_beside_the_answer() -> None:
