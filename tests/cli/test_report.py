@@ -177,7 +177,10 @@ def test_where_chooses_calls(rag_eval: Command, chosen_from: Path, where: str, i
         ("adherance<1", "is a score of none of 4 calls; did you mean 'adherence'?"),
         ("faithfulness<1", "is a score of none of 4 calls; `supported_fraction` is nearest to it"),
         ("teem=kitchen", "is a field of none of 4 calls; did you mean 'team'?"),
-        ("zzz=kitchen", "a field of none of 4 calls; the fields are a.b, adherence, app, completeness"),
+        (
+            "zzz=kitchen",
+            "a field of none of 4 calls; the fields are a.b, adherence, app, completeness",
+        ),
         ("team=cellar", "none of 4 calls is so"),
     ],
 )
