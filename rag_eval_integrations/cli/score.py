@@ -124,6 +124,8 @@ def _in_words(summary: Summary, seconds: float, reused: int) -> Iterator[str]:
     """Yield the lines about scores, notes and errors of a run, and how long it took."""
     if not summary.calls:
         yield "There are no rows, and so no scores."
+    else:
+        yield from (summary.verdict(), "")
     for table in summary.tables():
         yield from (*table, "")
     for warning, count in summary.warnings.most_common():

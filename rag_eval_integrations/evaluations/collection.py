@@ -381,8 +381,8 @@ class Evaluations(Sequence[Evaluation]):
         return f"<Evaluations of {text}{self._missing()}>"
 
     def __str__(self) -> str:
-        headline, *tables = str(self.summary()).split("\n", 1)
-        return "\n".join([headline + self._missing(), *tables])
+        verdict, *more = str(self.summary()).split("\n", 1)
+        return "\n".join([verdict + self._missing(), *more])
 
     def _repr_html_(self) -> str:
         from rag_eval_integrations.evaluations._notebook import evaluations_html
