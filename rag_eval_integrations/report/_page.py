@@ -47,7 +47,7 @@ def pieces(
     Args:
         template: name of a file of `templates/` that extends `base.html`.
         script: name of the file with the page's script; None for a page without.
-        style: name of a file with further rules, below those of `base.css`.
+        style: names of files with further rules, below those of `base.css`.
         context: what the template names; at least `title`. A name that is missing is an error.
 
     Yields:
@@ -58,7 +58,7 @@ def pieces(
     """
     from markupsafe import Markup  # noqa: PLC0415  # comes with Jinja2, which takes 50 ms
 
-    css = _source("base.css") + (_source(style) if style else "")
+    css = "".join(map(_source, ("base.css", *(style or "").split())))
     code = _source(script) if script else ""
     context |= {
         "css": Markup(css),  # our own file
