@@ -50,6 +50,8 @@ class LabelMarks(NamedTuple):
     probabilities: Mapping[str, Array]
     """Of each sentence, by `relevant`, `utilized` and `supported`; NaN where the judge gives none,
     and no array where it gives none at all."""
+    lengths: tuple[Array, Array]
+    """Characters of the document sentences, and of those of the response."""
 
     @classmethod
     def of(cls, labels: Labels, sentences: Sentences) -> LabelMarks:
@@ -85,6 +87,7 @@ class LabelMarks(NamedTuple):
                 for kind, (chances, keys) in given.items()
                 if chances is not None
             },
+            (_lengths_of(sentences.documents), _lengths_of(sentences.claims)),
         )
 
 
@@ -100,6 +103,11 @@ def _hash_of(sentences: Sequence[Sentence]) -> int:
     return hash(tuple([(sentence.key, sentence.text) for sentence in sentences]))
 
 
+def _lengths_of(sentences: Sequence[Sentence]) -> Array:
+    """Count the characters of sentences."""
+    return np.array([len(sentence.text) for sentence in sentences], "i4")
+
+
 class KeyCounts(NamedTuple):
     """The comparison of both sides' labels of a row."""
 
@@ -111,7 +119,8 @@ class KeyCounts(NamedTuple):
     """By kind, the numbers of sentences that are tp, fp, fn and tn."""
     items: Mapping[str, tuple[Array, Array]] = {}
     """By kind, the probability of each sentence that has one, and whether it is positive in gold.
-    `no_verdict`: of support, where only the judge's verdict is missing."""
+    `no_verdict`: of support, where only the judge's verdict is missing. With ` length` behind the
+    kind, the characters of each sentence that is counted."""
 
     @classmethod
     def of(cls, predicted: LabelMarks | None, gold: LabelMarks | None) -> KeyCounts:
@@ -136,8 +145,12 @@ class KeyCounts(NamedTuple):
             ours, theirs = len(predicted.support) - shared, len(gold.support) - shared
             counts["supporting"] = np.array([shared, ours, theirs, every - shared - ours - theirs])
             marks["supported"] = gold.full, both
+        items = {
+            f"{kind} length": (predicted.lengths[kind == "supported"][among], positive[among])
+            for kind, (positive, among) in marks.items()
+        }
+        if same == RESPONSE:
             marks["no_verdict"] = gold.full, ~predicted.labelled & gold.labelled
-        items = {}
         for kind, (positive, among) in marks.items():
             chances = predicted.probabilities.get("supported" if kind == "no_verdict" else kind)
             if chances is not None:
@@ -167,6 +180,8 @@ _shared: Callable[[Any], Any] = lru_cache(4096)(lambda record: record)
 class Row(NamedTuple):
     """An evaluation without texts that no figure rests on, with marks in place of its labels."""
 
+    number: int
+    """Line or row of its file, or place among pairs; 0 for neither."""
     id: str
     row_key: str
     question: str
@@ -186,7 +201,7 @@ class Row(NamedTuple):
     baselines: Mapping[str, float | None]
 
     @classmethod
-    def of(cls, evaluation: Evaluation, gold: Gold | Pair | None = None) -> Row:
+    def of(cls, evaluation: Evaluation, gold: Gold | Pair | None = None, *, number: int = 0) -> Row:
         """Reduce an evaluation, and the gold row that it is part of."""
         own, about, labels = evaluation, gold or Gold(evaluation), evaluation.labels
         scores = {
@@ -199,7 +214,7 @@ class Row(NamedTuple):
             for made in (score.estimate,)
         }  # fmt: skip
         return cls(
-            own.id, own.row_key, own.question, own.response, scores,
+            number, own.id, own.row_key, own.question, own.response, scores,
             None if labels is None else LabelMarks.of(labels, own.sentences),
             None if labels is None else labels.adherence_by_words(),
             _shared(own.judge), own.fingerprint, _shared(own.usage), own.flags,
@@ -246,7 +261,10 @@ class Table:
     @classmethod
     def of(cls, pairs: Sequence[Pair]) -> Table:
         """Make the table of pairs, in their order."""
-        return cls.of_rows([(Row.of(pair.predicted), Row.of(pair.gold, pair)) for pair in pairs])
+        return cls.of_rows(
+            (Row.of(pair.predicted, number=number), Row.of(pair.gold, pair))
+            for number, pair in enumerate(pairs, 1)
+        )
 
     @classmethod
     def joined(cls, predicted: Sequence[Row], gold: Sequence[Row]) -> tuple[Table, Joined]:
@@ -292,7 +310,7 @@ class Table:
         return [row.human for row in self.gold]
 
     def items(self, kind: str) -> tuple[Array, Array, Places]:
-        """List the sentences that have a probability, whether they are positive, and their rows."""
+        """List the items of a kind: number of each, whether it is positive, and its row."""
         none = np.empty(0), np.empty(0, bool)
         rows = [row.items.get(kind, none) for row in self.keys]
         scores, positive = zip(none, *rows, strict=True)

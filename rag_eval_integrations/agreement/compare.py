@@ -7,8 +7,9 @@ pooled over RAGBench's sets but .56 within them. Compare judges by the mean over
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import nlargest
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from rag_eval_integrations.agreement._table import (
     DOCUMENTS,
     RESPONSE,
     Compared,
+    KeyCounts,
     Row,
     ScoreRow,
     Table,
@@ -190,15 +192,27 @@ def _continuous(xs: Array, ys: Array, places: Places) -> Block:
 
 
 def _adherence(table: Table, rows: Compared) -> Block:
-    """Compare adherence: RMSE, AUROC of not adherent responses, and kappa."""
-    positive, places, n = not_adherent(rows), rows.places, len(rows.gold)
-    cells = [places.spread(cell) for cell in statistics.cells_of(rows.predicted == 0, positive)]
+    """Compare adherence: RMSE, AUROC of not adherent responses, and their yes/no statistics."""
+    positive, places = not_adherent(rows), rows.places
     figures = {
         "rmse": statistics.rmse(rows.predicted, rows.gold, places),
         "auroc": statistics.auroc(_hallucination_scores(table, rows), positive, places),
-        **statistics.of_cells(np.array(cells), n, "kappa"),
     }
-    return Block({"n": n, "positives": int(positive.sum())}, figures)
+    cells = _cells_by_row(rows.predicted == 0, positive, places)
+    return _of_verdicts(cells, len(rows.gold), figures)
+
+
+def _cells_by_row(flagged: Array, positive: Array, places: Places) -> Array:
+    """Count for each row what is tp, fp, fn and tn, a line each."""
+    return np.array([places.spread(cell) for cell in statistics.cells_of(flagged, positive)])
+
+
+def _of_verdicts(cells: Array, n: int, figures: Mapping[str, Statistic], **more: int) -> Block:
+    """Count what gold and the judge say yes to, and compute the yes/no statistics."""
+    right, false, missed, _ = (int(count) for count in cells.sum(axis=1))
+    counts = {"n": n, "positives": right + missed, "flagged": right + false, "right": right, **more}
+    names = "precision", "recall", "f1", "kappa"
+    return Block(counts, {**figures, **statistics.of_cells(cells, n, *names)})
 
 
 def not_adherent(rows: Compared) -> Array:
@@ -221,7 +235,7 @@ _KINDS = {"relevant": DOCUMENTS, "utilized": DOCUMENTS, "supporting": RESPONSE,
 
 
 def _key_blocks(table: Table) -> Iterator[tuple[Path, Block]]:
-    """Compute the statistics of all kinds of keys.
+    """Compute the statistics of all kinds of keys, and of the trivial baselines beside them.
 
     Each block is micro-averaged: its counts are summed over the sentences of all rows. `n` is the
     number of rows. A response sentence that either side left unlabelled has no verdict to compare:
@@ -232,12 +246,11 @@ def _key_blocks(table: Table) -> Iterator[tuple[Path, Block]]:
         swapped = kind == "unsupported"
         own = "supported" if swapped else kind
         cells = np.array([row.counts.get(own, np.zeros(4)) for row in table.keys]).reshape(-1, 4).T
-        counts = {"n": sum(row.same >= same for row in table.keys)}
+        cells = cells[::-1] if swapped else cells
+        n, counts = sum(row.same >= same for row in table.keys), {}
         if own == "supported":
             counts["unlabelled"] = sum(row.unlabelled for row in table.keys)
-        figures = statistics.of_cells(
-            cells[::-1] if swapped else cells, counts["n"], "f1", "precision", "recall", "kappa"
-        )
+        figures = {}
         scores, positive, places = table.items(own)
         if len(scores):
             if swapped:
@@ -245,18 +258,20 @@ def _key_blocks(table: Table) -> Iterator[tuple[Path, Block]]:
             figures["auroc"] = statistics.clustered_auroc(scores, positive, places)
             # Reported, because a judge need not give probabilities for every row.
             counts["auroc_n"] = figures["auroc"].rows
-        yield ("keys", kind), Block(counts, figures)
+        yield ("keys", kind), _of_verdicts(cells, n, figures, **counts)
+        lengths, positive, places = table.items(f"{own} length")
+        # The longer, the likelier relevant or unsupported.
+        ordered = (-lengths if kind == "supported" else lengths), positive ^ swapped, places
+        trivial = _trivial(cells, n, *ordered, statistics.clustered_auroc)
+        for name, of_name in zip(("constant", "sentence_length"), trivial, strict=False):
+            yield ("key_baselines", name, kind), of_name
 
 
-# --- Baselines that a judge has to beat: RAGBench's published columns, a constant, response length
+# --- Baselines that a judge has to beat: RAGBench's published columns, a constant, length
 
 
-def _baseline_blocks(table: Table, left_out: Mapping[str, str]) -> Iterator[tuple[Path, Block]]:
-    """Compare the published columns that the rows have, and the two trivial baselines, with gold.
-
-    Trivial are the gold mean of the row's data set (the worth of knowing only the data set), and
-    the response's length in characters: the longer, the likelier not adherent.
-    """
+def _published_blocks(table: Table, left_out: Mapping[str, str]) -> Iterator[tuple[Path, Block]]:
+    """Compare the published columns that the rows have with gold."""
     for name, baseline in BASELINE_COLUMNS.items():
         rows = table.compared(baseline.score)
         published = np.array([row.baselines.get(name) for row in table.gold], "f8")[
@@ -273,20 +288,48 @@ def _baseline_blocks(table: Table, left_out: Mapping[str, str]) -> Iterator[tupl
         figures, own = _against_gold(rows, published), _against_gold(rows, judge)
         figures |= {f"judge_{name}": statistic for name, statistic in own.items()}
         yield ("baselines", name, baseline.score), Block({"n": len(rows.gold)}, figures)
+
+
+def _trivial_blocks(table: Table) -> Iterator[tuple[Path, Block]]:
+    """Compare two trivial baselines of the scores with gold: a constant, and response length.
+
+    The constant is the gold mean of the row's data set (the worth of knowing only the data set); of
+    adherence it flags every response. The longer a response, the likelier not adherent.
+    """
     for name in table.names():
         rows = table.compared(name)
-        constant = _dataset_means(table, rows) if name != ADHERENCE else np.zeros(len(rows.gold))
-        figures = _against_gold(rows, constant)
-        yield ("baselines", "constant", name), Block({"n": len(rows.gold)}, figures)
-    if ADHERENCE in table.names():
-        responses = [row.response for row in table.predicted]
-        lengths = np.array(
-            [None if response is None else len(response) for response in responses], "f8"
-        )
-        rows = table.compared(ADHERENCE)
-        rows = rows.some(~np.isnan(lengths[rows.places.rows]))
-        figures = _against_gold(rows, lengths[rows.places.rows])
-        yield ("baselines", "response_length", ADHERENCE), Block({"n": len(rows.gold)}, figures)
+        n, places = len(rows.gold), rows.places
+        if name != ADHERENCE:
+            figures = _against_gold(rows, _dataset_means(table, rows))
+            yield ("baselines", "constant", name), Block({"n": n}, figures)
+            continue
+        responses = [table.predicted[row].response or "" for row in places.rows]
+        items = np.array([len(response) for response in responses]), not_adherent(rows), places
+        cells = _cells_by_row(rows.predicted == 0, *items[1:])
+        trivial = _trivial(cells, n, *items, statistics.auroc)
+        for baseline, block in zip(("constant", "response_length"), trivial, strict=False):
+            yield ("baselines", baseline, name), block
+
+
+def _trivial(
+    cells: Array, n: int, lengths: Array, positive: Array, places: Places, auroc: _Auroc
+) -> Iterator[Block]:
+    """Yield the yes/no statistics of flagging every item, and as many as the judge, longest first.
+
+    The second needs lengths, which pairs of sentences do not have.
+    """
+    right, false, missed, spared = cells
+    every = np.array([right + missed, false + spared, 0 * right, 0 * right])
+    constant = auroc(np.zeros(len(lengths)), positive, places)
+    yield _of_verdicts(every, n, {"auroc": constant} if len(lengths) else {})
+    if len(lengths):
+        longest = np.zeros(len(lengths), bool)
+        longest[np.argsort(-lengths, kind="stable")[: int((right + false).sum())]] = True
+        figures = {"auroc": auroc(lengths, positive, places)}
+        yield _of_verdicts(_cells_by_row(longest, positive, places), n, figures)
+
+
+_Auroc = Callable[[Array, Array, Places], Statistic]
 
 
 def _against_gold(rows: Compared, predictions: Array) -> dict[str, Statistic]:
@@ -364,6 +407,58 @@ def _distinct(names: Iterable[str | None]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if name))
 
 
+# --- The calls in which judge and gold differ
+
+
+_MOST = 50
+
+
+class Difference(NamedTuple):
+    """A call in which judge and gold give the answer, or sentences of it, other verdicts."""
+
+    gravity: float
+    """How sure the judge was of the sentence, else the answer, that it was most wrong about, in
+    [0, 1]; 1 without a probability."""
+    row: Row
+    """The judge's row."""
+    supported: Mapping[int, bool]
+    """Response sentences with other verdicts, by their places, and whether gold supports them."""
+    adherent: bool | None
+    """Gold's verdict on the whole answer, where the judge's is another."""
+
+
+def _differences(table: Table) -> tuple[int, tuple[Difference, ...]]:
+    """Count the calls in which judge and gold differ on the answer, and list the gravest."""
+    sides = zip(table.predicted, table.gold, table.keys, strict=True)
+    found = [difference for row in sides if (difference := _difference(*row))]
+
+    def rank(difference: Difference) -> tuple[float, int]:
+        """Rank by the gravest error; among equals, by how much was missed."""
+        return difference.gravity, sum(not yes for yes in difference.supported.values())
+
+    return len(found), tuple(nlargest(_MOST, found, key=rank))
+
+
+def _difference(mine: Row, other: Row, keys: KeyCounts) -> Difference | None:
+    """Compare the verdicts of a row; None where they are the same."""
+    errors: list[float] = []
+    supported: dict[int, bool] = {}
+    if keys.same == RESPONSE and mine.marks and other.marks:
+        judge, gold = mine.marks, other.marks
+        places = np.flatnonzero(judge.labelled & gold.labelled & (judge.full != gold.full))
+        supported = dict(zip(places.tolist(), gold.full[places].tolist(), strict=True))
+        said, right = judge.full[places].astype("f8"), gold.full[places].astype("f8")
+        chances = judge.probabilities.get("supported", judge.full.astype("f8"))[places]
+        errors += np.abs(_fill_missing(chances, said) - right).tolist()
+    ours, theirs = (row.scores.get(ADHERENCE) for row in (mine, other))
+    adherent = None
+    if ours and theirs and ours.value != theirs.value and None not in (ours.value, theirs.value):
+        adherent = theirs.value == 1
+        chance = ours.value if ours.probability is None else ours.probability
+        errors = errors or [abs((chance or 0) - (theirs.value or 0))]
+    return Difference(max(errors), mine, supported, adherent) if errors else None
+
+
 @dataclass(frozen=True)
 class Agreement:
     """The agreement of a judge with gold."""
@@ -382,6 +477,10 @@ class Agreement:
     """Comparisons that were left out, each with its reason."""
     makers: Makers = _NOBODY
     """The makers of the predicted rows."""
+    differing: int = 0
+    """Number of calls in which judge and gold differ on the answer or on sentences of it."""
+    gravest: tuple[Difference, ...] = ()
+    """The gravest of these, 50 at most."""
 
     def to_json(self) -> Json:
         """Return the content of `rag-eval agreement --json`."""
@@ -396,6 +495,8 @@ class Agreement:
             "mean_over_datasets": self.mean_over_datasets.to_json(),
             "gold_models": list(self.gold_models),
             "formulas": {name: {**maker} for name, maker in self.formulas.items()},
+            "differing": self.differing,
+            "gravest": [difference.row.row_key for difference in self.gravest],
         }
         if self.notes:
             content["note"] = "; ".join(self.notes)
@@ -415,7 +516,7 @@ def agree(
 
     Args:
         matched: the result of `match`, or pairs.
-        baselines: also compare the published columns and two trivial baselines with gold.
+        baselines: also compare the published columns with gold.
         resamples: number of bootstrap resamples; 0 for no intervals.
         seed: seed of the resampling.
 
@@ -453,8 +554,9 @@ def agreement_of(
         """Compute all figures of a set of rows."""
         skipped = sum(not row.same for row in part.keys)
         blocks = [*score_blocks(part), *_estimate_blocks(part), *_key_blocks(part)]
+        blocks += _trivial_blocks(part)
         if baselines:
-            blocks += _baseline_blocks(part, left_out)
+            blocks += _published_blocks(part, left_out)
         # Each set has its own seed, so that the draws of the sets are independent.
         figures = figures_of(blocks, len(part), resamples, f"{seed} {name}")
         figures |= human_figures(part, everything, resamples, f"{seed} {name}")
@@ -462,6 +564,7 @@ def agreement_of(
 
     by_dataset = {name: group(part, name) for name, part in everything.by_dataset().items()}
     models = {row.judge.model for row in table.gold}
+    differing, gravest = _differences(table)
     return Agreement(
         matched=joined,
         pooled=group(everything, ""),
@@ -471,6 +574,8 @@ def agreement_of(
         gold_models=tuple(sorted(model for model in models if model)),
         notes=tuple(left_out.values()),
         makers=Makers.of(table),
+        differing=differing,
+        gravest=gravest,
     )
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -31,9 +29,9 @@ from rag_eval_integrations.cli._arguments import AgreementOptions
 from rag_eval_integrations.cli._bad_rows import BadRows
 from rag_eval_integrations.cli._console import stdout, width_of
 from rag_eval_integrations.cli._options import field_map_from, trace_of
-from rag_eval_integrations.cli._terminal import print_stderr, print_stdout, teller, write_stdout
+from rag_eval_integrations.cli._terminal import print_stderr, teller, write_stdout
 from rag_eval_integrations.dataset import Line, call_from, labelled_from
-from rag_eval_integrations.dataset._evals import read_evaluations
+from rag_eval_integrations.dataset._evals import evaluations_at, read_evaluations
 from rag_eval_integrations.dataset._input import Input
 from rag_eval_integrations.dataset.calls import read_labelled
 from rag_eval_integrations.dataset.rows import score_gold
@@ -49,8 +47,8 @@ from rag_eval_integrations.records import (
     Sentences,
 )
 from rag_eval_integrations.report import _agreement_figures as figures
-from rag_eval_integrations.report._agreement_page import write_agreement
-from rag_eval_integrations.report._page import check
+from rag_eval_integrations.report._agreement_page import agreement_pieces
+from rag_eval_integrations.report._page import check, write
 from rag_eval_integrations.sentences import Punkt
 
 if TYPE_CHECKING:
@@ -67,7 +65,7 @@ def agreement(options: AgreementOptions) -> int:
             or no row has the human rating.
         OSError: when a file cannot be read or written.
     """
-    evals, human = options.evals, options.human
+    evals, human = Input(options.evals), options.human
     gold = Input(options.gold, field_map_from(options.field_map))
     cascade = options.cascade or ()
     if len(cascade) > 2:
@@ -111,11 +109,14 @@ def agreement(options: AgreementOptions) -> int:
     else:
         print_agreement(agreement, curve)
     drawn = _drawn(table) if pages else {}
+    numbers = [difference.row.number for difference in agreement.gravest] if pages else []
+    calls = dict(evaluations_at(evals, numbers))
     for option, page in pages:
         if option == "--plots":
             _target.make_folder(page.parent, option)
-        title = f"Agreement of {evals.name} with {options.gold.name}"
-        write_agreement(agreement, page, title=title, curves=drawn, cascade=curve, field=option)
+        title = f"Agreement of {options.evals.name} with {options.gold.name}"
+        parts = agreement_pieces(agreement, title=title, curves=drawn, cascade=curve, calls=calls)
+        write(page, parts, field=option)
         print_stderr(f"Wrote {page}")
     return reader.exit_code()
 
@@ -160,14 +161,18 @@ def foldable(title: str, *columns: str) -> rich_table.Table:
     return table
 
 
-def show(tables: Iterable[rich_table.Table]) -> None:
-    """Print tables: in a terminal's width, or as wide as the widest table in a file or pipe."""
+def show(parts: Iterable[rich_table.Table | str]) -> None:
+    """Print tables and texts: in a terminal's width, or in a pipe as wide as the widest table.
+
+    Texts are wrapped at the width that a pipe has without tables.
+    """
     console = stdout()
-    tables = list(tables)
-    if not sys.stdout.isatty():
-        console.width = max(console.width, *(width_of(table, console) for table in tables), 1)
-    for table in tables:
-        console.print(table)
+    width, parts = console.width, [part for part in parts if part]
+    for part in parts:
+        console.width = width
+        if not isinstance(part, str) and not sys.stdout.isatty():
+            console.width = max(width, width_of(part, console))
+        console.print(part)
 
 
 def human_tables(group: Group) -> list[rich_table.Table]:
@@ -230,31 +235,25 @@ _OF_THREE = (
 
 
 def print_agreement(agreement: Agreement, curve: tuple[CascadePoint, ...] = ()) -> None:
-    """Print an agreement and, if there is one, the curve of a cascade.
+    """Print an agreement and, if there is one, the curve of a cascade: in words first.
 
     Of gold rows with a human's ratings alone, only the figures of these.
     """
-    if words := caution(agreement.makers.lexical, agreement.matched.rows):
-        print_stdout(words)
-    humans = human_tables(agreement.pooled)
     rows = agreement.matched.rows
+    told = figures.first_sentences(agreement, figures.gold_of(agreement))
+    show([*told, caution(agreement.makers.lexical, rows)])
+    humans = human_tables(agreement.pooled)
     if figures.humans_only(agreement):
-        show(humans)  # the gold rows have no labels, so there is nothing else to compare
-        print_stdout(f"{rows} rows; 95 % intervals by bootstrap.")
+        # The gold rows have no labels, so there is nothing else to compare.
+        show([*humans, f"{rows} rows; 95 % intervals by bootstrap."])
         return
     by_set = _by_dataset(agreement) if figures.several(agreement) else ()
-    compared = [*by_set, *_with_intervals(agreement), *_baselines(agreement)]
-    show([*humans, *compared, *cascade_tables(curve)])
-    print_stdout(figures.LEGEND)
-    if any(path[0] == "baselines" for path in agreement.pooled.blocks):
-        print_stdout(figures.BASELINE_NOTE)
+    compared = [*_with_intervals(agreement), *by_set, *_baselines(agreement)]
     formulas = figures.formulas_of(agreement)
     pooled = f" {figures.POOLED_NOTE}" if figures.several(agreement) else ""
-    print_stdout(
-        f"{rows} rows; {formulas} formulas; 95 % intervals by bootstrap over rows.{pooled}"
-    )
-    for note in agreement.notes:
-        print_stdout(note)
+    counted = f"{rows} rows; {formulas} formulas; 95 % intervals by bootstrap over rows.{pooled}"
+    notes = figures.LEGEND, counted, *agreement.notes
+    show([*humans, *compared, *cascade_tables(curve), *notes])
 
 
 def _with_scores(
@@ -269,64 +268,46 @@ def _with_scores(
 
 
 def _by_dataset(agreement: Agreement) -> Iterator[rich_table.Table]:
-    """Yield a table of the scores, and one per statistic of the sentences: a row per data set."""
-    title = "Agreement with gold by data set"
-    table = _with_scores(foldable(title, "data set", "n>"), figures.SCORES)
-    for name, group in figures.groups_of(agreement):
-        shown = (figures.figure_of(group, "scores", *where) for where in figures.SCORES)
-        add_row(table, name, str(group.counts.get("n", "")), *map(figures.value_of, shown))
-    yield table
-    for statistic in figures.OF_SENTENCES:
-        title = f"Sentences by data set: {figures.STATISTICS[statistic]}"
-        table = foldable(title, "data set", *(f"{kind}>" for kind in figures.SENTENCES))
-        for name, group in figures.groups_of(agreement):
-            shown = (
-                figures.figure_of(group, "keys", kind, statistic) for kind in figures.SENTENCES
-            )
-            add_row(table, name, *map(figures.value_of, shown))
+    """Yield the tables of scores and sentences with a row per data set."""
+    for title, block, shown in figures.BY_DATASET:
+        table = _with_scores(foldable(f"{title} by data set", "data set", "n>"), shown)
+        for name, group in agreement.by_dataset.items():
+            values = (figures.value_of(figures.figure_of(group, block, *where)) for where in shown)
+            add_row(table, name, str(group.counts["n"]), *values)
         yield table
 
 
 def _with_intervals(agreement: Agreement) -> Iterator[rich_table.Table]:
-    """Yield a table of the scores and one of the sentences, each statistic with its interval."""
-    groups = {"value": agreement.pooled}
-    if figures.several(agreement):
-        groups = {"mean over data sets": agreement.mean_over_datasets, "pooled": agreement.pooled}
+    """Yield a table of the scores and one of the sentences: the judge's figures and baselines'.
 
-    def cells(*where: str) -> Iterator[str]:
-        """Yield a figure of each group with its interval."""
-        return (cell_of(figures.figure_of(group, *where)) for group in groups.values())
-
-    table = foldable("Scores with 95 % intervals", "score", *groups)
-    for score, statistic, where in figures.lines_of(agreement):
-        name = "  its estimate" if where[0] == "estimates" else score
-        table.add_row(f"{name} {figures.STATISTICS[statistic]}", *cells(*where))
-    yield table
-    table = foldable("Sentences with 95 % intervals", "sentences", "statistic", *groups)
-    for kind, statistic, where in figures.SENTENCE_LINES:
-        add_row(table, kind, figures.STATISTICS[statistic], *cells(*where))
-    yield table
+    Of several data sets it is their mean, beside the value of all rows.
+    """
+    several = figures.several(agreement)
+    group = agreement.mean_over_datasets if several else agreement.pooled
+    columns = ["mean over data sets", "pooled>"] if several else ["value"]
+    lines = {"Scores": figures.lines_of(agreement), "Sentences": figures.SENTENCE_LINES}
+    for kind, of in lines.items():
+        title = f"{kind} with 95 % intervals"
+        table = foldable(title, kind.lower(), *columns, "constant>", "length>")
+        for name, statistic, where in of:
+            name = "  its estimate" if where[0] == "estimates" else name
+            rest = [figures.figure_of(agreement.pooled, *where)] * several
+            values = map(figures.value_of, [*rest, *figures.beside(group, *where)])
+            cell = cell_of(figures.figure_of(group, *where))
+            table.add_row(f"{name} {figures.STATISTICS[statistic]}", cell, *values)
+        yield table
 
 
 def _baselines(agreement: Agreement) -> Iterator[rich_table.Table]:
     """Yield one table per score: each baseline's figure next to the judge's on the same rows."""
     over = "mean over data sets" if figures.several(agreement) else "pooled"
-    for score, statistic, rivals, by_dataset in figures.baselines_of(agreement):
+    for score, statistic, rivals in figures.baselines_of(agreement):
         name = figures.STATISTICS[statistic]
-        title = f"Baselines: {score} {name}, {over}"
+        title = f"Published baselines, and the judge on the same rows: {score} {name}, {over}"
         table = foldable(title, "baseline", "baseline's", "judge's")
         for rival in rivals:
             add_row(table, rival.name, cell_of(rival.theirs), cell_of(rival.own))
         yield table
-        if by_dataset:
-            title = f"Baselines: {score} {name} by data set"
-            table = foldable(title, "data set", "baseline", "baseline's>", "judge's>")
-            for group, of_group in groupby(by_dataset, attrgetter("group")):
-                for rival in of_group:
-                    values = figures.value_of(rival.theirs), figures.value_of(rival.own)
-                    add_row(table, group, rival.name, *values)
-                table.add_section()
-            yield table
 
 
 # --- Evaluations and gold rows, which a judge is compared with
@@ -338,7 +319,7 @@ class RowReader:
     def __init__(self) -> None:
         self.bad: list[BadRows] = []
 
-    def evaluations(self, path: Path) -> list[Row]:
+    def evaluations(self, path: Path | Input) -> list[Row]:
         """Read the numbers of evaluations; lines that are not valid are left out and counted.
 
         A file without any gives an empty list, unlike for `gold`.
@@ -346,7 +327,13 @@ class RowReader:
         Raises:
             OSError: when the file cannot be read.
         """
-        return [Row.of(evaluation) for evaluation in self._values(path, read_evaluations(path))]
+
+        def reduced(line: Line[Evaluation]) -> Line[Row]:
+            """Reduce the evaluation of a line, if it has one."""
+            row = Row.of(line.value, number=line.number) if line.value else None
+            return Line(line.number, row, line.error)
+
+        return list(self._values(path, map(reduced, read_evaluations(path))))
 
     def gold(self, gold: Input, trace: Trace, **names: str | None) -> list[Row]:
         """Read gold rows, and score their labels by a metric's formulas.
@@ -388,7 +375,7 @@ class RowReader:
         return max(problem.end("left out") for problem in self.bad)
 
 
-def predicted_rows(reader: RowReader, path: Path) -> tuple[list[Row], Trace]:
+def predicted_rows(reader: RowReader, path: Path | Input) -> tuple[list[Row], Trace]:
     """Read a judge's evaluations, and the metric with their formulas, which scores gold labels.
 
     Raises:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from rag_eval_integrations.agreement import Agreement, CascadePoint, Figure, Group
+from rag_eval_integrations._visible import counted
+from rag_eval_integrations.agreement import BASELINE_COLUMNS, Agreement, CascadePoint, Figure, Group
 from rag_eval_integrations.records import Usage
 
-STATISTICS = {"auroc": "AUROC", "kappa": "κ", "rmse": "RMSE", "f1": "F1"}
+STATISTICS = {"auroc": "AUROC", "kappa": "κ", "rmse": "RMSE", "f1": "F1"} | {
+    name: name for name in ("precision", "recall")
+}
 
 
 class ShownStatistic(NamedTuple):
@@ -24,23 +27,34 @@ class ShownStatistic(NamedTuple):
 
 
 SCORES = (
+    ShownStatistic("adherence", "precision"),
+    ShownStatistic("adherence", "recall"),
     ShownStatistic("adherence", "auroc"),
     ShownStatistic("adherence", "kappa"),
     ShownStatistic("context_relevance", "rmse"),
     ShownStatistic("context_utilization", "rmse"),
     ShownStatistic("completeness", "rmse"),
 )
-CURVE = tuple(score for score in SCORES if score.statistic != "kappa")
+CURVE = tuple(score for score in SCORES if score.statistic in ("auroc", "rmse"))
 """Figures of a cascade."""
-SENTENCES = ("relevant", "utilized", "supported", "unsupported", "supporting")
-OF_SENTENCES = ("f1", "auroc", "kappa")
+SENTENCES = ("unsupported", "supported", "relevant", "utilized", "supporting")
 SENTENCE_LINES = [
     (kind, statistic, ("keys", kind, statistic))
     for kind in SENTENCES
-    for statistic in OF_SENTENCES
-    if (kind, statistic) != ("supporting", "auroc")
+    for statistic in ("precision", "recall", "f1", "auroc", "kappa")
+    # Those of `supported` are those of `unsupported`, and pairs have no probabilities.
+    if (kind, statistic)
+    not in (("supported", "auroc"), ("supported", "kappa"), ("supporting", "auroc"))
 ]
 """Figures of sentences: kind, statistic, and where it is in a group."""
+BY_DATASET = (
+    ("Scores", "scores", [score for score in SCORES if score.statistic != "kappa"]),
+    *(
+        (name, "keys", [ShownStatistic(*of) for *of, _ in SENTENCE_LINES if of[1] == name])
+        for name in ("precision", "recall", "auroc")
+    ),
+)
+"""Tables by data set: title, where the figures are in a group, and their names."""
 LEVELS = {
     "human": "over rows",
     "human_by_document": "within documents",
@@ -48,21 +62,80 @@ LEVELS = {
 }
 OF_HUMANS = ("pearson", "spearman", "kendall", "rmse")
 LEGEND = (
-    "adherence: AUROC and Cohen's κ for 'not adherent'. Sentences: relevant and utilized document"
-    " sentences; supported and unsupported response sentences; supporting: pairs of a response"
-    " sentence and a document sentence that supports it, which have no probabilities and so no"
-    " AUROC."
+    "adherence: its figures but RMSE are of answers that are not adherent. Sentences: relevant and"
+    " utilized ones of documents; supported and unsupported ones of answers; supporting: pairs of"
+    " both. Constant: flags all of them, or says the data set's mean. Length: flags the longest, as"
+    " many as the judge."
 )
-BASELINE_NOTE = "The judge's figures next to a baseline are over the same rows."
-POOLED_NOTE = (
-    "Pooled AUROC mostly reflects the differences between data sets: compare the mean over data"
-    " sets."
+POOLED_NOTE = "Pooled AUROC mostly tells data sets apart: compare the mean over data sets."
+
+
+_TOLD = (
+    (("scores", "adherence"), "answer", "unsupported"),
+    (("keys", "unsupported"), "answer sentence", "unsupported"),
+    (("keys", "relevant"), "document sentence", "relevant"),
 )
+"""What is told in words first: where it is in a group, a thing, and its verdict."""
+
+
+def first_sentences(agreement: Agreement, gold: str, judge: str = "the judge") -> list[str]:
+    """Say what a judge finds, what two trivial baselines find, and in how many calls they differ.
+
+    Args:
+        agreement: the figures.
+        gold: whose verdicts count as right: `people`, or a name.
+        judge: who is compared with them.
+    """
+    blocks = agreement.pooled.blocks
+    told = [
+        verdict_words(blocks[where].counts, thing, verdict, gold, judge)
+        for where, thing, verdict in _TOLD
+        if where in blocks and blocks[where].counts["n"]
+    ]
+    if longest := blocks.get(("baselines", "response_length", "adherence")):
+        n, bad, flagged, right = (longest.counts[name] for name in ("n", *_COUNTS))
+        of_all = f"Of all {counted(n, 'answer')}, {gold} {_calls(gold)} {bad:,} unsupported"
+        told.insert(1, f"{of_all}; of the {flagged:,} longest, {right:,}.")
+        both, differing = f"{judge[:1].upper()}{judge[1:]} and {gold}", agreement.differing
+        told.append(f"{both} differ on the answer in {counted(differing, 'call')} of {n:,}.")
+    return told
+
+
+_COUNTS = ("positives", "flagged", "right")
+
+
+def verdict_words(
+    counts: Mapping[str, int], thing: str, verdict: str, gold: str, judge: str
+) -> str:
+    """Say how many verdicts of one side another gives, too, and how many of its own are right.
+
+    Args:
+        counts: `positives` of gold, `flagged` by the judge, and `right` of these.
+        thing: what has the verdict, in the singular.
+        verdict: the verdict, such as `unsupported`.
+        gold: as for `first_sentences`.
+        judge: likewise.
+    """
+    positives, flagged, right = (counts[name] for name in _COUNTS)
+    its = "its" if judge == "the judge" else f"{judge}'s"
+    flags, alarm = ("flags", "alarm") if verdict == "unsupported" else ("finds", "find")
+    found = f"Of {counted(positives, thing)} that {gold} {_calls(gold)} {verdict}, {judge} {flags}"
+    are = "is" if right == 1 else "are"
+    return f"{found} {right:,}; of {its} {counted(flagged, alarm)}, {right:,} {are} right."
+
+
+def _calls(gold: str) -> str:
+    return "call" if gold == "people" else "calls"
+
+
+def gold_of(agreement: Agreement) -> str:
+    """Name who labelled the gold rows: people, unless a model did."""
+    return "gold" if agreement.gold_models else "people"
 
 
 def value_of(figure: Figure | None) -> str:
     """Format a value with three decimals; a dash if it is undefined."""
-    return "–" if figure is None or figure.value is None else f"{figure.value:.3f}"
+    return "–" if figure is None or figure.value is None else f"{figure.value:z.3f}"
 
 
 def interval_of(figure: Figure | None) -> str:
@@ -82,12 +155,11 @@ def figure_of(group: Group, *where: str) -> Figure | None:
     return block.figures.get(where[-1]) if block else None
 
 
-def groups_of(agreement: Agreement) -> Iterator[tuple[str, Group]]:
-    """Yield the data sets, the mean over several of them, and all rows, each with its name."""
-    yield from agreement.by_dataset.items()
-    if several(agreement):
-        yield "mean over sets", agreement.mean_over_datasets
-    yield "pooled", agreement.pooled
+def beside(group: Group, kind: str, name: str, statistic: str) -> list[Figure | None]:
+    """Look up what a constant and the length reach where the judge has a figure, if they do."""
+    baselines = {"scores": "baselines", "keys": "key_baselines"}.get(kind, "")
+    length = "response_length" if kind == "scores" else "sentence_length"
+    return [figure_of(group, baselines, rival, name, statistic) for rival in ("constant", length)]
 
 
 def formulas_of(agreement: Agreement) -> str:
@@ -139,38 +211,26 @@ def human_tables(group: Group) -> Iterator[tuple[str, list[tuple[str, str, list[
 
 
 class Rival(NamedTuple):
-    """A baseline beside the judge, on the same rows."""
+    """A published baseline beside the judge, on the same rows."""
 
-    group: str
-    """Data set, or `pooled`."""
     name: str
     theirs: Figure
     own: Figure | None
 
 
-def baselines_of(agreement: Agreement) -> Iterator[tuple[str, str, list[Rival], list[Rival]]]:
-    """Yield of each score with baselines its statistic, the rivals, and these by data set.
-
-    The last list is empty unless the rows are of several data sets.
-    """
+def baselines_of(agreement: Agreement) -> Iterator[tuple[str, str, list[Rival]]]:
+    """Yield of each score with published baselines its statistic and the rivals."""
     # A mean over data sets needs rows that name their data set.
     group = agreement.mean_over_datasets if agreement.by_dataset else agreement.pooled
-    parts = {**agreement.by_dataset, "pooled": agreement.pooled} if several(agreement) else {}
-    for score in dict.fromkeys(path[2] for path in group.blocks if path[0] == "baselines"):
-        by_dataset = [rival for name, part in parts.items() for rival in _rivals(name, part, score)]
-        statistic = "auroc" if score == "adherence" else "rmse"
-        yield score, statistic, list(_rivals("", group, score)), by_dataset
-
-
-def _rivals(name: str, group: Group, score: str) -> Iterator[Rival]:
-    """Yield each baseline of a score in a group, beside the judge's figure."""
-    for path, block in group.blocks.items():
-        if path[0] == "baselines" and path[2] == score:
-            for statistic, figure in block.figures.items():
-                if not statistic.startswith("judge_"):
-                    own = block.figures.get(f"judge_{statistic}")
-                    own = own or figure_of(group, "scores", score, statistic)
-                    yield Rival(name, path[1], figure, own)
+    rivals: dict[str, list[Rival]] = {}
+    for name, baseline in BASELINE_COLUMNS.items():
+        statistic = "auroc" if baseline.score == "adherence" else "rmse"
+        where = "baselines", name, baseline.score
+        if theirs := figure_of(group, *where, statistic):
+            rival = Rival(name, theirs, figure_of(group, *where, f"judge_{statistic}"))
+            rivals.setdefault(baseline.score, []).append(rival)
+    for score, of_score in rivals.items():
+        yield score, "auroc" if score == "adherence" else "rmse", of_score
 
 
 def group_of(point: CascadePoint) -> Group:

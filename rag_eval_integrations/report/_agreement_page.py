@@ -1,23 +1,24 @@
-"""`write_agreement`: the page of `rag-eval agreement`, a card of the judge that stands for it.
+"""`agreement_pieces`: the page of `rag-eval agreement`, a card of the judge that stands for it.
 
-It shows every figure that the command prints, with its interval, and the curves; a table beside
-each plot says what it draws. It has no script.
+It begins with what the command says in words, and the calls in which judge and gold differ. Then
+every figure that is printed, with its interval, and the curves; a table beside each plot says what
+it draws. It has no script.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from rag_eval_integrations import _target
-from rag_eval_integrations._visible import counted
+from rag_eval_integrations._visible import counted, one_line
 from rag_eval_integrations.agreement import Agreement, CascadePoint, Curves, Figure, Group
 from rag_eval_integrations.evaluations.summary import caution
-from rag_eval_integrations.records import JudgeInfo
+from rag_eval_integrations.records import Evaluation, JudgeInfo
 from rag_eval_integrations.report import _agreement_figures as figures
-from rag_eval_integrations.report._page import drawn, pieces, shown, write
+from rag_eval_integrations.report._html_call import SIGNS, WORDS, View, view_of
+from rag_eval_integrations.report._page import drawn, pieces, shown
+from rag_eval_integrations.report.html import evidence_of
 
 SIDE = 260
 EDGE = 34
@@ -29,50 +30,16 @@ _LISTED = 10
 
 _STRIP = 160
 """Width of the drawing of an interval."""
-_RMSE = "Typical distance from gold per call; 0 is best."
+_FINDING = 300
+"""Characters of a sentence above a call."""
 _MEANINGS = {
-    ("adherence", "auroc"): "How well it ranks answers that are not adherent above the others; "
-    "0.5 is chance, 1 is best.",
-    ("adherence", "kappa"): "How often its verdicts are gold's, beyond chance; 0 is chance, 1 is "
-    "best.",
-    ("context_relevance", "rmse"): _RMSE,
-    ("context_utilization", "rmse"): _RMSE,
-    ("completeness", "rmse"): _RMSE,
+    "precision": "Share of its alarms that are right; 1 is best.",
+    "recall": "Share of the answers that are not adherent that it flags; 1 is best.",
+    "auroc": "How well it ranks answers that are not adherent above the others; 0.5 is chance, 1 "
+    "is best.",
+    "kappa": "How often its verdicts are gold's, beyond chance; 0 is chance, 1 is best.",
+    "rmse": "Typical distance from gold per call; 0 is best.",
 }
-_BASELINES = {
-    "constant": "the gold mean of the data set, for every call",
-    "response_length": "the longer the answer, the likelier not adherent",
-}
-
-
-def write_agreement(
-    agreement: Agreement,
-    path: Path,
-    *,
-    title: str,
-    curves: Mapping[str, Mapping[str, Curves]],
-    cascade: Sequence[CascadePoint] = (),
-    field: str = "path",
-) -> Path:
-    """Write the page of an agreement.
-
-    Args:
-        agreement: what was compared.
-        path: the page; an earlier one of this program is replaced.
-        title: title of the page; any text.
-        curves: heading (all rows, or a data set) → the result of `agreement.curves` on its rows.
-        cascade: the curve of a cascade; empty for none.
-        field: name of the argument, for the error.
-
-    Returns:
-        The page's path.
-
-    Raises:
-        ConfigurationError: there is a file that this program did not make, or no regular file.
-        OSError: the page cannot be written.
-    """
-    content = agreement_pieces(agreement, title=title, curves=curves, cascade=cascade)
-    return write(path, content, field=field, mode=_target.PUBLIC)  # it holds no text of a call
 
 
 def agreement_pieces(
@@ -81,21 +48,34 @@ def agreement_pieces(
     title: str,
     curves: Mapping[str, Mapping[str, Curves]],
     cascade: Sequence[CascadePoint] = (),
+    calls: Mapping[int, Evaluation] | None = None,
 ) -> Iterator[str]:
-    """Render the page in pieces; arguments as for `write_agreement`.
+    """Render the page in pieces, with texts of calls.
 
     Without labels in gold, only the parts about human ratings and baselines are filled. Tables by
     data set are there for several sets only.
+
+    Args:
+        agreement: what was compared.
+        title: title of the page; any text.
+        curves: heading (all rows, or a data set) → the result of `agreement.curves` on its rows.
+        cascade: the curve of a cascade; empty for none.
+        calls: the judge's evaluations in `agreement.gravest`, by the numbers of their rows; those
+            that are missing are not shown.
     """
     only_humans = figures.humans_only(agreement)
     several = figures.several(agreement)
     return pieces(
         "agreement.html",
-        style="agreement.css",
+        style="report.css agreement.css",
         title=title,
+        told=figures.first_sentences(agreement, figures.gold_of(agreement)),
         lead=_lead(agreement),
         caution=caution(agreement.makers.lexical, agreement.matched.rows),
         several=several,
+        gold=figures.gold_of(agreement),
+        calls=list(_calls(agreement, calls or {})),
+        differing=agreement.differing,
         card=[] if only_humans else list(_card(agreement)),
         sentences=[] if only_humans else list(_sentences(agreement)),
         facts=[(name, values) for name, values in _facts(agreement) if values],
@@ -105,22 +85,41 @@ def agreement_pieces(
         baselines=list(_baselines(agreement)),
         plots=[] if only_humans else [_drawn(*curve) for curve in curves.items()],
         cascade=_cascade(cascade) if cascade else None,
-        everything=list(_everything(agreement)),
         legend=figures.LEGEND,
-        baseline_note=figures.BASELINE_NOTE,
         pooled_note=figures.POOLED_NOTE if several else "",
         side=SIDE,
         edge=EDGE,
+        signs=SIGNS,
+        states=WORDS,
+        evidence_of=evidence_of,
     )
 
 
 def _lead(agreement: Agreement) -> str:
-    """Write the first sentence: rows, data sets and intervals."""
-    rows = agreement.matched.rows
-    parts = [counted(rows, "row")]
-    if figures.several(agreement):
-        parts[0] += f" in {len(agreement.by_dataset)} data sets"
-    return f"{', '.join(parts)}; 95 % intervals by bootstrap over rows."
+    """Say rows, data sets and intervals."""
+    sets = f" in {len(agreement.by_dataset)} data sets" if figures.several(agreement) else ""
+    rows = counted(agreement.matched.rows, "row")
+    return f"{rows}{sets}; 95 % intervals by bootstrap over rows."
+
+
+# --- The calls in which judge and gold differ
+
+
+def _calls(agreement: Agreement, calls: Mapping[int, Evaluation]) -> Iterator[View]:
+    """Yield what is shown of the gravest calls, with both verdicts on what they differ in."""
+    known = [each for each in agreement.gravest if each.row.number in calls]
+    for at, difference in enumerate(known, 1):
+        evaluation = calls[difference.row.number]
+        view = {"at": at, **view_of(evaluation), "adherent": difference.adherent, "findings": []}
+        said = {each["key"]: each for each in view["support"]}
+        for place, supported in difference.supported.items():
+            sentence = evaluation.sentences.claims[place]
+            verdict = said[shown(sentence.key)]
+            words = f"{SIGNS['full']} supported" if supported else f"{SIGNS['none']} not supported"
+            text = one_line(sentence.text, _FINDING)
+            view["findings"].append({**verdict, "gold": words, "text": text})
+            verdict["why"] = f"{figures.gold_of(agreement)}: {words}. {verdict['why']}"
+        yield view
 
 
 # --- Cells: a figure as it is printed, and as it is drawn from 0 to 1
@@ -147,11 +146,9 @@ def _cell(figure: Figure | None) -> dict[str, str]:
 def _card(agreement: Agreement) -> Iterator[dict[str, Any]]:
     """Yield the rows of the main table: a statistic per score."""
     for score, statistic, where in figures.lines_of(agreement):
-        name, meaning = f"{score} {figures.STATISTICS[statistic]}", _MEANINGS[score, statistic]
-        if where[0] == "estimates":
-            name = f"{score} (estimate) {figures.STATISTICS[statistic]}"
-            meaning = "The same, of the estimate beside the score."
-        yield _row(name, meaning, agreement, where)
+        name = f"{score} (estimate)" if where[0] == "estimates" else score
+        title = f"{name} {figures.STATISTICS[statistic]}"
+        yield _row(title, _MEANINGS[statistic], agreement, where)
 
 
 def _sentences(agreement: Agreement) -> Iterator[dict[str, Any]]:
@@ -161,12 +158,15 @@ def _sentences(agreement: Agreement) -> Iterator[dict[str, Any]]:
 
 
 def _row(name: str, meaning: str, agreement: Agreement, where: tuple[str, ...]) -> dict[str, Any]:
-    """Return the row of a figure: mean over data sets, and pooled."""
+    """Return the row of a figure: mean over data sets, pooled, and what baselines reach."""
+    several = figures.several(agreement)
+    group = agreement.mean_over_datasets if several else agreement.pooled
     return {
         "name": name,
         "meaning": meaning,
-        "mean": _cell(figures.figure_of(agreement.mean_over_datasets, *where)),
+        "main": _cell(figures.figure_of(group, *where)),
         "pooled": _cell(figures.figure_of(agreement.pooled, *where)),
+        "beside": [_cell(figure) for figure in figures.beside(group, *where)],
     }
 
 
@@ -216,33 +216,20 @@ def _judges(judges: Sequence[tuple[JudgeInfo, int]]) -> list[str]:
 
 
 def _by_dataset(agreement: Agreement) -> Iterator[dict[str, Any]]:
-    """Yield the tables of figures per data set."""
-    yield _table(
-        agreement,
-        "Scores",
-        [(score.title, ("scores", *score)) for score in figures.SCORES],
-    )
-    for statistic in figures.OF_SENTENCES:
-        columns = [(kind, where) for kind, of, where in figures.SENTENCE_LINES if of == statistic]
-        yield _table(agreement, f"Sentences: {figures.STATISTICS[statistic]}", columns)
-
-
-def _table(
-    agreement: Agreement, title: str, columns: Sequence[tuple[str, tuple[str, ...]]]
-) -> dict[str, Any]:
-    """Return a table with a row per data set, one for their mean, and one for all rows."""
-    return {
-        "title": title,
-        "columns": [name for name, _ in columns],
-        "rows": [
-            {
-                "name": name,
-                "n": f"{group.counts['n']:,}" if "n" in group.counts else "",
-                "cells": [_cell(figures.figure_of(group, *where)) for _, where in columns],
-            }
-            for name, group in figures.groups_of(agreement)
-        ],
-    }
+    """Yield the tables with a row per data set."""
+    for title, block, columns in figures.BY_DATASET:
+        yield {
+            "title": title,
+            "columns": [each.title for each in columns],
+            "rows": [
+                {
+                    "name": name,
+                    "n": f"{group.counts['n']:,}",
+                    "cells": [_cell(figures.figure_of(group, block, *where)) for where in columns],
+                }
+                for name, group in agreement.by_dataset.items()
+            ],
+        }
 
 
 def _humans(group: Group) -> Iterator[dict[str, Any]]:
@@ -252,38 +239,14 @@ def _humans(group: Group) -> Iterator[dict[str, Any]]:
 
 
 def _baselines(agreement: Agreement) -> Iterator[dict[str, Any]]:
-    """Yield the tables of the judge's scores beside baselines."""
-    for score, statistic, rivals, by_dataset in figures.baselines_of(agreement):
+    """Yield the tables of the judge's scores beside published baselines."""
+    for score, statistic, rivals in figures.baselines_of(agreement):
         yield {
             "title": f"{score} {figures.STATISTICS[statistic]}",
             "over": "mean over data sets" if figures.several(agreement) else "all rows",
             "better": "higher is better" if statistic == "auroc" else "lower is better",
-            "rows": [_rival(rival) for rival in rivals],
-            "groups": [(rival.group, _rival(rival)) for rival in by_dataset],
+            "rows": [(rival.name, _cell(rival.theirs), _cell(rival.own)) for rival in rivals],
         }
-
-
-def _rival(rival: figures.Rival) -> dict[str, Any]:
-    """Return the row of a baseline, beside the judge's figure."""
-    meaning = _BASELINES.get(rival.name, "published with the gold rows")
-    cells = {"theirs": _cell(rival.theirs), "own": _cell(rival.own)}
-    return {"name": rival.name, "meaning": meaning, **cells}
-
-
-def _everything(agreement: Agreement) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the table of all figures."""
-    for path, block in agreement.pooled.blocks.items():
-        mean = agreement.mean_over_datasets.blocks.get(path)
-        for name, figure in block.figures.items():
-            sets = 0 if mean is None or mean.sets is None else mean.sets.get(name, 0)
-            yield {
-                "name": " / ".join(path),
-                "statistic": figures.STATISTICS.get(name, name),
-                "n": figures.count_of(block.counts),
-                "mean": _cell(figures.figure_of(agreement.mean_over_datasets, *path, name)),
-                "pooled": _cell(figure),
-                "sets": str(sets) if sets else "",
-            }
 
 
 # --- Curves

@@ -25,15 +25,17 @@ def values(evaluation: Evaluation) -> dict[str, float | None]:
 def judged(formulas: str, *, probabilities: bool) -> tuple[list[Both], Matched]:
     """The same rows twice: for the naive figures, and for the library's."""
     source = random.Random(3)
-    both, predicted, gold = [], [], []
+    both: dict[tuple[str, str], Both] = {}
+    predicted, gold = [], []
     for row in ROWS:
         message = second_opinion(source, row, probabilities=probabilities)
         ours, theirs = scored(message, formulas), scored(row, formulas)
         expected = {name: float(worth) for name, worth in estimates(message, formulas).items()}
-        both.append(Both(message, row, values(ours), values(theirs), expected))
+        key = ours.row_key, ours.id  # of two that are equally long, the first in this order
+        both[key] = Both(message, row, values(ours), values(theirs), expected)
         predicted.append(ours)
         gold.append(Gold.from_row(theirs, row, human="rating"))
-    return both, match(predicted, gold[::-1])
+    return [both[key] for key in sorted(both)], match(predicted, gold[::-1])
 
 
 def assert_same_figures(

@@ -39,7 +39,7 @@ def test_the_page_goes_where_it_is_asked_for(rag_eval: Command, judged: Files) -
         "all 8 rows", "set0", "set1", "not adherent", "relevant", "unsupported",
     ):  # fmt: skip
         assert text in shown
-    for text in ("Agreement with gold by data set", "never", "100%", "(0."):
+    for text in ("Scores by data set", "never", "100%", "(0."):
         assert text in done.out
     curve = json.loads(as_json.out)["cascade"]
     assert [point["share"] for point in curve] == [round(0.8 * step) / 8 for step in range(11)]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from agreement_rows import judged
+from agreement_rows import contested, judged, numbered
 from browser import Opened, chromium
 from hostile import HOSTILE, MARKUP
 from prompt_test_models import make_result
@@ -21,7 +21,7 @@ from rag_eval_integrations.prompt_tests import Report, Result
 from rag_eval_integrations.prompt_tests._pages import report_pieces
 from rag_eval_integrations.prompt_tests.records import Judged
 from rag_eval_integrations.report import compare, write_report
-from rag_eval_integrations.report._agreement_page import write_agreement
+from rag_eval_integrations.report._agreement_page import agreement_pieces
 from rag_eval_integrations.report._compare_html import compare_page
 from rag_eval_integrations.report._page import write
 
@@ -72,11 +72,18 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_comparison(folder / "diff.html")
     matched, second = judged()
     pairs = [replace(pair, dataset="set" if pair.dataset else None) for pair in matched.pairs]
-    write_agreement(
-        agree(pairs, baselines=True, resamples=50), folder / "agreement.html",
-        title="Agreement", cascade=cascade_curve(pairs, second, steps=3),
-        curves={"all 40 rows": dict([*curves(pairs).items()][:1])},
-    )  # fmt: skip
+    found = agree(pairs, baselines=True, resamples=50)
+    drawn = {"all 40 rows": dict([*curves(pairs).items()][:1])}
+    cascade = cascade_curve(pairs, second, steps=3)
+    pieces = agreement_pieces(
+        found, title="Agreement", cascade=cascade, curves=drawn, calls=numbered(pairs)
+    )
+    write(folder / "agreement.html", pieces)
+    pairs = contested(attacks())
+    pieces = agreement_pieces(
+        agree(pairs, resamples=0), title=MARKUP[0], curves={}, calls=numbered(pairs)
+    )
+    write(folder / "contested.html", pieces)
     results = [result(number, "ab"[number % 2]) for number in range(60)]
     results += [result(number, "a", "ok") for number in range(60, 66)]
     write(folder / "prompts.html", report_pieces(Report("prompts", results)))

@@ -28,7 +28,7 @@ UNFOLD = "document.querySelectorAll('details').forEach((one) => { one.open = tru
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["agreement.html", "diff.html", "prompts.html"])
+@pytest.mark.parametrize("name", ["agreement.html", "contested.html", "diff.html", "prompts.html"])
 def test_axe_finds_nothing(opened: Open, name: str) -> None:
     """With everything unfolded, in both schemes; and nothing is written to the console."""
     page = opened(name)
@@ -47,6 +47,7 @@ def test_axe_finds_nothing(opened: Open, name: str) -> None:
         ("prompts.html", "section > div.scroll"),
         ("small.html", ""),
         ("hostile.html", ""),
+        ("contested.html", "table.card"),
     ],
 )
 def test_a_telephone_shows_every_figure(opened: Open, name: str, tables: str) -> None:
@@ -77,6 +78,57 @@ def test_plots_are_drawn_and_named(opened: Open) -> None:
     assert curve is not None
     assert curve["width"] > 200
     assert box["x"] <= curve["x"] <= box["x"] + box["width"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_an_agreement_begins_with_sentences_and_draws_its_figures(
+    opened: Open, width: int, scheme: str
+) -> None:
+    """The first screen says what the judge finds; figures, baselines and drawings are all there."""
+    page = opened("agreement.html", viewport={"width": width, "height": 844}, color_scheme=scheme)
+    told = page.locator(".told li")
+
+    assert told.count() == 5
+    assert "answers that gold calls unsupported, the judge flags" in told.first.inner_text()
+    first = page.locator("details.worst summary").first.bounding_box()
+    assert first is not None
+    assert first["y"] < 844
+    card = page.locator("table.card").first
+    for part in ("svg.strip", 'td[data-label="A constant"]', 'td[data-label="Length"]'):
+        boxes = [one.bounding_box() for one in card.locator(part).all()]
+        assert len(boxes) >= 7
+        assert all(box and box["width"] > 20 and box["x"] + box["width"] <= width for box in boxes)
+
+
+def test_a_call_where_judge_and_people_differ_opens_by_keyboard(opened: Open) -> None:
+    """As one of the report does: answer, documents, evidence to follow, and both verdicts."""
+    page = opened("agreement.html")
+    calls = page.locator("details.worst")
+    first = calls.first
+
+    assert first.locator("article").is_hidden()
+    while not first.evaluate("(one) => one.contains(document.activeElement)"):
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert first.get_by_role("heading", name="Documents, as the model saw them").is_visible()
+    assert first.get_by_text(re.compile(r"^gold: [✓✗] (not )?supported\.")).first.is_visible()
+    page.keyboard.press("Tab")
+    link = first.evaluate("(one) => document.activeElement.getAttribute('href')")
+    page.keyboard.press("Enter")
+    assert page.locator(f"[id='{link[1:]}']").is_visible()
+    assert page.get_by_text("more", exact=False).first.is_visible()
+
+
+def test_hostile_calls_of_an_agreement_do_nothing(opened: Open) -> None:
+    """Opened one and all, they are text, and no wider than a telephone."""
+    page = opened("contested.html", viewport={"width": 390, "height": 844})
+    page.evaluate(UNFOLD)
+
+    assert page.locator("details.worst").count() == 50
+    assert page.locator("main script, main img, main [style], main [onmouseover]").count() == 0
+    assert page.evaluate("typeof window.x") == "undefined"
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def test_a_notebook_breaks_no_name_of_a_score(opened: Open) -> None:

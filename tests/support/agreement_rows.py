@@ -33,6 +33,29 @@ def judged(*, probabilities: bool = True) -> tuple[Matched, list[Evaluation]]:
     return match(predicted, gold), second
 
 
+def contested(evaluations: Sequence[Evaluation]) -> list[Pair]:
+    """Evaluations, and gold that says the contrary of every sentence and answer."""
+    pairs = []
+    for judge in evaluations:
+        assert judge.labels is not None
+        support = [
+            each.model_copy(update={"fully_supported": not each.fully_supported})
+            for each in judge.labels.sentence_support_information
+        ]
+        adherence = judge.scores["adherence"]
+        value = 1 - (adherence.value or 0)
+        scores = {**judge.scores, "adherence": adherence.model_copy(update={"value": value})}
+        labels = judge.labels.model_copy(update={"sentence_support_information": support})
+        gold = judge.model_copy(update={"labels": labels, "scores": scores})
+        pairs.append(Pair(judge, gold, dataset=judge.id))
+    return pairs
+
+
+def numbered(pairs: Sequence[Pair]) -> dict[int, Evaluation]:
+    """The judge's evaluations by the numbers of their rows."""
+    return dict(enumerate((pair.predicted for pair in pairs), 1))
+
+
 def curve_of(items: Sequence[tuple[float, bool]]) -> Curves:
     """The curves of a judge's probabilities that sentences are relevant, and whether they are."""
     keys = [f"0{place}" for place in range(len(items))]

@@ -111,7 +111,7 @@ def auroc(scores: Sequence[float], positive: Sequence[bool]) -> Number:
 
 
 def yes_or_no(predicted: Sequence[bool], gold: Sequence[bool]) -> dict[str, Number]:
-    """Precision, recall, F1 and Cohen's kappa of two columns of answers."""
+    """Counts, precision, recall, F1 and Cohen's kappa of two columns of answers."""
     n = len(gold)
     hits = sum(p and g for p, g in zip(predicted, gold, strict=True))
     positives, real = sum(predicted), sum(gold)
@@ -123,6 +123,9 @@ def yes_or_no(predicted: Sequence[bool], gold: Sequence[bool]) -> dict[str, Numb
         by_chance = Fraction(positives * real + (n - positives) * (n - real), n * n)
         kappa = None if by_chance == 1 else float((same - by_chance) / (1 - by_chance))
     return {
+        "positives": real,
+        "flagged": positives,
+        "right": hits,
         "f1": float(Fraction(2 * hits, positives + real)) if positives + real else None,
         "precision": precision,
         "recall": recall,
@@ -169,10 +172,9 @@ def of_scores(rows: Sequence[Both]) -> dict[str, Any]:
             bad = [y == 0 for y in ys]
             figures[name] = {
                 "n": len(both),
-                "positives": sum(bad),
                 "rmse": rmse(xs, ys),
                 "auroc": auroc([doubt(row, x) for row, x, _ in both], bad),
-                "kappa": yes_or_no([x == 0 for x in xs], bad)["kappa"],
+                **yes_or_no([x == 0 for x in xs], bad),
             }
         else:
             figures[name] = {"n": len(both), "rmse": rmse(xs, ys), **correlations(xs, ys)}
@@ -200,18 +202,24 @@ class Answers:
 
     predicted: list[bool] = field(default_factory=list)
     gold: list[bool] = field(default_factory=list)
+    lengths: list[int] = field(default_factory=list)
     probabilities: list[float] = field(default_factory=list)
     positive: list[bool] = field(default_factory=list)
     rows: int = 0
     rows_with_probability: int = 0
 
     def add(
-        self, answers: Mapping[Any, tuple[bool, bool]], probabilities: Mapping[Any, float] | None
+        self,
+        answers: Mapping[Any, tuple[bool, bool]],
+        probabilities: Mapping[Any, float] | None,
+        texts: Mapping[Any, str],
     ) -> None:
         self.rows += 1
-        for predicted, gold in answers.values():
+        for key, (predicted, gold) in answers.items():
             self.predicted.append(predicted)
             self.gold.append(gold)
+            if texts:
+                self.lengths.append(len(texts[key]))
         probabilities = probabilities or {}
         known = [key for key in answers if key in probabilities]
         for key in known:
@@ -226,9 +234,28 @@ class Answers:
             figures["auroc"] = auroc(self.probabilities, self.positive)
         return figures
 
+    def baselines(self, *, shortest: bool) -> dict[str, dict[str, Any]]:
+        """Those of saying yes throughout, and to as many as the judge, the longest first."""
+        both = trivial(self.predicted, self.gold, [-n if shortest else n for n in self.lengths])
+        names = ("constant", "sentence_length")
+        return {name: {"n": self.rows, **of} for name, of in zip(names, both, strict=False)}
 
-def of_sentences(rows: Sequence[Both]) -> tuple[dict[str, Any], int]:
-    """Figures by kind of sentence, and how many rows were left out."""
+
+def trivial(
+    predicted: Sequence[bool], gold: Sequence[bool], lengths: Sequence[int]
+) -> list[dict[str, Any]]:
+    """Yes throughout; and, if there are lengths, yes to the longest, as often as was predicted."""
+    always = yes_or_no([True] * len(gold), gold)
+    if not lengths:
+        return [always]
+    always["auroc"] = auroc([0.0] * len(gold), gold)
+    longest = sorted(range(len(lengths)), key=lambda place: -lengths[place])[: sum(predicted)]
+    chosen = yes_or_no([place in longest for place in range(len(gold))], gold)
+    return [always, {**chosen, "auroc": auroc(lengths, gold)}]
+
+
+def of_sentences(rows: Sequence[Both]) -> tuple[dict[str, Any], dict[str, Any], int]:
+    """Figures by kind of sentence, those of baselines, and how many rows were left out."""
     kinds = ("relevant", "utilized", "supporting", "supported", "unsupported")
     answers = {kind: Answers() for kind in kinds}
     unlabelled = skipped = 0
@@ -244,6 +271,7 @@ def of_sentences(rows: Sequence[Both]) -> tuple[dict[str, Any], int]:
             answers[kind].add(
                 {key: (key in predicted, key in gold) for key in documents},
                 labels.get(f"{kind}_probabilities"),
+                dict(pair for document in ours["documents_sentences"] for pair in document),
             )
         if ours["response_sentences"] != theirs["response_sentences"]:
             continue
@@ -258,6 +286,7 @@ def of_sentences(rows: Sequence[Both]) -> tuple[dict[str, Any], int]:
                 for document in documents
             },
             None,
+            {},
         )
         predicted_verdicts, gold_verdicts = verdicts(ours), verdicts(theirs)
         full = {}
@@ -268,15 +297,21 @@ def of_sentences(rows: Sequence[Both]) -> tuple[dict[str, Any], int]:
             else:
                 full[key] = (both[0] == "full", both[1] == "full")
         chances = labels.get("supported_probabilities")
-        answers["supported"].add(full, chances)
+        texts = dict(ours["response_sentences"])
+        answers["supported"].add(full, chances, texts)
         answers["unsupported"].add(
             {key: (not ours, not gold) for key, (ours, gold) in full.items()},
             None if chances is None else {key: 1 - chance for key, chance in chances.items()},
+            texts,
         )
     table = {kind: answers[kind].figures() for kind in kinds}
     for kind in ("supported", "unsupported"):
         table[kind]["unlabelled"] = unlabelled
-    return table, skipped
+    rivals: dict[str, Any] = {"constant": {}, "sentence_length": {}}
+    for kind in kinds:
+        for name, figures in answers[kind].baselines(shortest=kind == "supported").items():
+            rivals[name][kind] = figures
+    return table, rivals if rivals["sentence_length"] else {"constant": rivals["constant"]}, skipped
 
 
 # --- baselines ---------------------------------------------------------------------------------
@@ -323,20 +358,18 @@ def of_baselines(rows: Sequence[Both], *, of_all_sentences: bool) -> dict[str, A
         both = compared(rows, name)
         gold = [y for _, _, y in both]
         if name == "adherence":
-            figures = {"auroc": auroc([0.0] * len(both), [y == 0 for y in gold])}
-        else:
-            of_set: dict[str | None, list[Fraction]] = {}
-            for row, _, y in both:
-                of_set.setdefault(row.dataset, []).append(Fraction(y))
-            means = {
-                dataset: float(sum(ys, Fraction(0)) / len(ys)) for dataset, ys in of_set.items()
-            }
-            figures = {"rmse": rmse([means[row.dataset] for row, _, _ in both], gold)}
+            continue
+        of_set: dict[str | None, list[Fraction]] = {}
+        for row, _, y in both:
+            of_set.setdefault(row.dataset, []).append(Fraction(y))
+        means = {dataset: float(sum(ys, Fraction(0)) / len(ys)) for dataset, ys in of_set.items()}
+        figures = {"rmse": rmse([means[row.dataset] for row, _, _ in both], gold)}
         table["constant"][name] = {"n": len(both), **figures}
     both = compared(rows, "adherence")
-    lengths = [float(len(row.predicted["response"])) for row, _, _ in both]
-    area = auroc(lengths, [y == 0 for _, _, y in both])
-    table["response_length"] = {"adherence": {"n": len(both), "auroc": area}}
+    lengths = [len(row.predicted["response"]) for row, _, _ in both]
+    rivals = trivial([x == 0 for _, x, _ in both], [y == 0 for *_, y in both], lengths)
+    for name, figures in zip(("constant", "response_length"), rivals, strict=True):
+        table.setdefault(name, {})["adherence"] = {"n": len(both), **figures}
     return table
 
 
@@ -401,13 +434,14 @@ def agreement(
     """All figures: pooled, by data set, and their mean over data sets."""
 
     def group(some: Sequence[Both]) -> dict[str, Any]:
-        keys, skipped = of_sentences(some)
+        keys, key_baselines, skipped = of_sentences(some)
         figures = {
             "n": len(some),
             "keys_skipped": skipped,
             "scores": of_scores(some),
             **of_estimates(some),
             "keys": keys,
+            "key_baselines": key_baselines,
             "baselines": of_baselines(some, of_all_sentences=of_all_sentences),
         }
         return figures if human is None else {**figures, **of_human(some, human)}
@@ -424,6 +458,8 @@ def agreement(
 COUNTS = (
     "n",
     "positives",
+    "flagged",
+    "right",
     "unlabelled",
     "auroc_n",
     "keys_skipped",
