@@ -13,10 +13,10 @@ from typing import Any
 
 from rag_eval_integrations._visible import counted, one_line
 from rag_eval_integrations.agreement import Agreement, CascadePoint, Curves, Figure, Group
+from rag_eval_integrations.evaluations._call_view import SIGNS, WORDS, View, view_of
 from rag_eval_integrations.evaluations.summary import caution
 from rag_eval_integrations.records import Evaluation, JudgeInfo
 from rag_eval_integrations.report import _agreement_figures as figures
-from rag_eval_integrations.report._html_call import SIGNS, WORDS, View, view_of
 from rag_eval_integrations.report._page import drawn, pieces, shown
 from rag_eval_integrations.report.html import evidence_of
 
