@@ -155,6 +155,7 @@ def to_json(summary: Summary, groups: Groups | None = None) -> str:
     """Write the figures as one JSON object in ASCII, with a line end; see docs/evaluations.md."""
     content: dict[str, Any] = {
         "schema": SCHEMA,
+        "verdict": summary.verdict(),
         "calls": summary.calls,
         "scored": summary.scored,
         "failed": summary.failed,

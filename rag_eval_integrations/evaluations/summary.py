@@ -11,6 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from textwrap import fill
 from typing import TypeVar
 
 from rag_eval_integrations._visible import counted, one_line
@@ -34,6 +35,8 @@ from rag_eval_integrations.sentences import document_number
 BINS = 10
 """Number of bins of a score's histogram."""
 _EDGES = [edge / BINS for edge in range(1, BINS)]
+_WIDTH = 100
+"""Characters of a line of a printed summary."""
 _MOST_RANKS = 1_000
 _MOST_KINDS = 1_000
 """Kinds of warnings, failures, flags … that are counted apart, so that memory is bounded."""
@@ -390,7 +393,7 @@ class Summary:
         return f"<Summary of {self.headline()}>"
 
     def __str__(self) -> str:
-        lines = [self.verdict(), self.headline(), *filter(None, [self.caution()])]
+        lines = [fill(self.verdict(), _WIDTH), self.headline(), *filter(None, [self.caution()])]
         for table in self.tables():
             lines += ["", *table]
         patterns = [pattern for pattern in self.patterns if pattern.calls]

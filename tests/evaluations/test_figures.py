@@ -46,6 +46,7 @@ def test_json_holds_every_figure(evaluations: Evaluations) -> None:
     content = json.loads(to_json(summary))
 
     assert content["calls"] == content["labelled"] == 25
+    assert content["verdict"] == summary.verdict()
     for result, each in zip(content["scores"], summary.scores, strict=True):
         figures = {**asdict(each), "by": each.by.model_dump(exclude_none=True)}
         assert result == {**figures, "bins": list(each.bins)}
