@@ -14,6 +14,7 @@ from rag_eval_integrations._contain import contained, words_of
 from rag_eval_integrations.dataset import _input
 from rag_eval_integrations.dataset._evals import opened_rows
 from rag_eval_integrations.dataset._input import Input, Line, lines_from
+from rag_eval_integrations.dataset._labels_file import whole_rows
 from rag_eval_integrations.dataset._names import (
     OPTIONAL,
     REQUIRED,
@@ -217,6 +218,7 @@ def _lines(
     unit = _input.unit_of(form)
     reader.is_csv = form == "csv"
     reader.cells = form in ("csv", "parquet")
+    rows = whole_rows(rows)
     first = list(islice(rows, 2))
     if len(first) == 1 and reader.to_call is None:
         row = first[0][1]
