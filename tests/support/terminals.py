@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import select
 import struct
@@ -32,6 +33,7 @@ class Terminal:
         streams: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), theirs)
         self.process: subprocess.Popen[Any] = WarmPopen(command, env=environment, **streams)
         os.close(theirs)
+        self._decoder, self._held = codecs.getincrementaldecoder("utf-8")("replace"), ""
         self.shown = ""
         """All that was shown so far."""
 
@@ -57,7 +59,10 @@ class Terminal:
         part = b""
         with suppress(OSError):  # the other side is closed
             part = os.read(self._ours, 1 << 16)
-        self.shown += part.decode(errors="replace").replace("\r\n", "\n")
+        # A part may end amid a character, or between the two of a line's end.
+        text = self._held + self._decoder.decode(part)
+        self._held = "\r" if text.endswith("\r") and part else ""
+        self.shown += text.removesuffix(self._held).replace("\r\n", "\n")
         return bool(part)
 
     def close(self) -> None:
