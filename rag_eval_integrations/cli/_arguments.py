@@ -34,6 +34,14 @@ def _out(help_: str, metavar: str, default: Any = None) -> Any:
     return _output(help_, "--out", "-o", metavar=metavar, default=default)
 
 
+def _people(more: str) -> Any:
+    """Declare the option `--labels`."""
+    help_ = (
+        f"People's labels of a random draw, by `rag-eval review`: show the corrected means{more}"
+    )
+    return _check(help_, metavar="LABELS.jsonl")
+
+
 # --- Options that several commands have
 
 
@@ -96,6 +104,7 @@ class FailUnder:
         metavar="N",
         min=1,
     )
+    labels: Path | None = _people(", and hold --fail-under for the lower end of its 95 % interval.")
 
 
 @dataclass(frozen=True, kw_only=True)

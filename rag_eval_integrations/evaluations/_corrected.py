@@ -28,11 +28,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from rag_eval_integrations._visible import counted
 from rag_eval_integrations.evaluations._paired import MIN_CHANGED
+from rag_eval_integrations.evaluations.summary import aligned
 from rag_eval_integrations.records.mean import Z_975, Interval, t_975, wilson
 
 _NOISE = 1e-12
@@ -65,6 +67,46 @@ class CorrectedMean:
     """How much the judge's values count beside the labels, from 0 to 1."""
     labels_to_halve: int
     """Labels, those that there are among them, with which the interval is half as wide."""
+
+
+@dataclass(frozen=True)
+class CorrectedMeans:
+    """The corrected means of a file of evaluations, and the draw that people have labelled."""
+
+    means: Mapping[str, CorrectedMean]
+    """Those of the scores that people's labels tell of."""
+    drawn: int
+    """Number of calls of the draw."""
+    calls: int
+    """Number of calls that it was drawn from."""
+    seed: int
+    left_out: int
+    """Calls that somebody has labelled, wholly or in part, and that are not of the draw."""
+
+    def rows(self) -> list[list[str]]:
+        """Write the table: headings, and a row for each score."""
+        rows = [["score", "judge", "corrected", "95 %", "labels"]]
+        for name, figures in self.means.items():
+            ends = "–" if figures.interval is None else f"{figures.interval:.2f}"
+            labels = f"{figures.labels:,} of {figures.calls:,}"
+            rows.append([name, f"{figures.judge:.3f}", f"{figures.mean:.3f}", ends, labels])
+        return rows
+
+    def remarks(self) -> list[str]:
+        """Say what the labels are, what they leave out, and how many more would tell much more."""
+        drawn = f"people's labels of {counted(self.drawn, 'call')} drawn from these {self.calls:,}"
+        lines = [f"Corrected by {drawn} (seed {self.seed})."]
+        if 1 < self.drawn < self.calls:
+            most = max(figures.labels_to_halve for figures in self.means.values())
+            line = f"{most:,} labels in all would make the intervals half as wide"
+            lines.append(f"{line}: rag-eval review --n {most} --seed {self.seed}.")
+        if self.left_out:
+            other = counted(self.left_out, "other labelled call is", "other labelled calls are")
+            lines.append(f"{other} left out, as not of this draw.")
+        return lines
+
+    def __str__(self) -> str:
+        return "\n".join([*aligned(self.rows()), *self.remarks()])
 
 
 def corrected(judge: float, calls: int, labelled: Sequence[LabelledCall]) -> CorrectedMean:

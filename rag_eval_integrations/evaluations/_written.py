@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, Literal, NamedTuple
 from rag_eval_integrations._visible import visible_json
 from rag_eval_integrations.errors import extra
 from rag_eval_integrations.evaluations._cells import Cell, Row, csv_pieces, inline, markdown_table
+from rag_eval_integrations.evaluations._corrected import CorrectedMeans
 from rag_eval_integrations.evaluations._groups import Groups
 from rag_eval_integrations.evaluations.summary import ScoreFigures, Summary, maker_words
 from rag_eval_integrations.metrics import diagnose
@@ -151,7 +152,9 @@ def write_parquet(
 # --- The figures
 
 
-def to_json(summary: Summary, groups: Groups | None = None) -> str:
+def to_json(
+    summary: Summary, groups: Groups | None = None, corrected: CorrectedMeans | None = None
+) -> str:
     """Write the figures as one JSON object in ASCII, with a line end; see docs/evaluations.md."""
     content: dict[str, Any] = {
         "schema": SCHEMA,
@@ -175,6 +178,8 @@ def to_json(summary: Summary, groups: Groups | None = None) -> str:
         "versions": {name: dict(values) for name, values in summary.versions.items()},
         "usage": summary.usage.model_dump(),
     }  # fmt: skip
+    if corrected is not None:
+        content["corrected"] = asdict(corrected)
     if groups is not None:
         content["groups"] = {value: _scores(group) for value, group in groups.items()}
     return visible_json(content) + "\n"
@@ -187,17 +192,25 @@ def _scores(summary: Summary) -> list[dict[str, Any]]:
     ]
 
 
-def to_markdown(summary: Summary, title: str = "Evaluations", groups: Groups | None = None) -> str:
+def to_markdown(
+    summary: Summary,
+    title: str = "Evaluations",
+    groups: Groups | None = None,
+    corrected: CorrectedMeans | None = None,
+) -> str:
     """Write the figures as a Markdown page: scores, diagnoses, retrieval, failures and notes.
 
     Args:
         summary: the figures.
         title: heading of the page; any text.
         groups: the figures apart by a field.
+        corrected: the means by people's labels.
     """
     lines = [f"# {inline(title)}", "", inline(summary.headline(), most=None)]
     lines += ["", summary.caution()] if summary.caution() else []
     lines += _section("Scores", map(_score_row, summary.scores))
+    if corrected is not None:
+        lines += _section("Corrected means", _named(corrected.rows()), *corrected.remarks())
     if summary.patterns:
         rows: list[Row] = [
             {"pattern": each.pattern, "calls": each.calls,
@@ -208,9 +221,7 @@ def to_markdown(summary: Summary, title: str = "Evaluations", groups: Groups | N
         heading = f"Diagnoses of {summary.labelled:,} labelled calls"
         lines += _section(heading, rows, "A call may show several.")
     if groups is not None:
-        names, *table = groups.rows()
-        rows = [dict(zip(names, row, strict=True)) for row in table]
-        lines += _section("Groups", rows, *groups.remarks())
+        lines += _section("Groups", _named(groups.rows()), *groups.remarks())
     retrieval = summary.retrieval
     if retrieval.share is not None and retrieval.interval is not None:
         mean = retrieval.first_relevant
@@ -246,6 +257,12 @@ def _section(heading: str, rows: Iterable[Row], *words: str) -> list[str]:
     """Return the Markdown lines of a section: heading, sentences and table."""
     above = [line for sentence in words for line in (sentence, "")]
     return ["", f"## {heading}", "", *above, *markdown_table(list(rows))]
+
+
+def _named(table: list[list[str]]) -> list[Row]:
+    """Return the rows of a table by its headings."""
+    names, *rows = table
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def _ends(interval: Interval, spec: str) -> str:

@@ -12,7 +12,7 @@ import os
 import zlib
 from base64 import b64encode
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from heapq import heappush, heappushpop, nlargest
 from pathlib import Path
 from random import Random
@@ -23,6 +23,7 @@ from pydantic_core import from_json, to_json
 from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations import Groups
+from rag_eval_integrations.evaluations._corrected import CorrectedMeans
 from rag_eval_integrations.evaluations.summary import Summary
 from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.report._conversations import Conversations
@@ -87,10 +88,12 @@ def report_pieces(
     title: str = "RAG evaluation",
     calls: int = MOST_CALLS,
     groups: Groups | None = None,
+    corrected: Callable[[], CorrectedMeans | None] = lambda: None,
 ) -> Iterator[str]:
     """Render the report in pieces, for standard output; arguments as for `write_report`.
 
-    `groups` are filled by whoever yields the evaluations.
+    `groups` are filled by whoever yields the evaluations, after which `corrected` gives the means
+    by people's labels.
 
     Raises:
         ConfigurationError: `calls` is below 1.
@@ -115,6 +118,7 @@ def report_pieces(
         title=title,
         **overview(summary),
         groups=groups,
+        corrected=corrected(),
         conversations=conversations,
         settings=table.settings(summary),
         index=table.index,
