@@ -14,13 +14,13 @@ from typing import Any, BinaryIO, Literal, NamedTuple
 
 from rag_eval_integrations._visible import visible_json
 from rag_eval_integrations.errors import extra
+from rag_eval_integrations.evaluations._call_view import unsupported
 from rag_eval_integrations.evaluations._cells import Cell, Row, csv_pieces, inline, markdown_table
 from rag_eval_integrations.evaluations._corrected import CorrectedMeans
 from rag_eval_integrations.evaluations._groups import Groups
 from rag_eval_integrations.evaluations.summary import ScoreFigures, Summary, maker_words
 from rag_eval_integrations.metrics import diagnose
 from rag_eval_integrations.records import SCHEMA, Evaluation
-from rag_eval_integrations.records._shown import unsupported
 from rag_eval_integrations.records.mean import Interval
 
 # --- One row per call
@@ -206,7 +206,8 @@ def to_markdown(
         groups: the figures apart by a field.
         corrected: the means by people's labels.
     """
-    lines = [f"# {inline(title)}", "", inline(summary.headline(), most=None)]
+    lines = [f"# {inline(title)}", "", f"**{summary.verdict()}**"]
+    lines += ["", inline(summary.headline(), most=None)]
     lines += ["", summary.caution()] if summary.caution() else []
     lines += _section("Scores", map(_score_row, summary.scores))
     if corrected is not None:

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from rag_eval_integrations._visible import counted, one_line
 from rag_eval_integrations.metrics import Diagnosis, diagnose
+from rag_eval_integrations.metrics._outcome import FAILING, Outcome, outcome
 from rag_eval_integrations.records import (
     By,
     Evaluation,
@@ -179,6 +180,8 @@ class Summary:
     """Means of the scores, by name, maker and estimator."""
     diagnoses: Counter[Pattern] = field(default_factory=Counter)
     """Number of labelled calls by diagnosed pattern."""
+    outcomes: Counter[Outcome] = field(default_factory=Counter)
+    """Number of calls by outcome; each call has one."""
     warnings: Counter[str] = field(default_factory=Counter)
     """Number of calls by warning."""
     flags: Counter[str] = field(default_factory=Counter)
@@ -215,6 +218,7 @@ class Summary:
             self._retrieval.add(evaluation, evaluation.labels)
             for diagnosis in diagnose(evaluation):
                 self.diagnoses[diagnosis.pattern] += 1
+        self.outcomes[outcome(evaluation)] += 1
         self._add_scores(evaluation)
         _count(self.flags, Counter(evaluation.flags), _OTHERS)
         scores = evaluation.scores.values()
@@ -234,6 +238,7 @@ class Summary:
         self._fail(other.errors, other.reasons)
         self.means.merge(other.means)
         self.diagnoses.update(other.diagnoses)
+        self.outcomes.update(other.outcomes)
         _count(self.warnings, other.warnings, _OTHERS)
         _count(self.flags, other.flags, _OTHERS)
         _count(self.judges, other.judges, _OTHER_JUDGES)
@@ -316,6 +321,31 @@ class Summary:
         """The figures of every rank: `retrieval.ranks`."""
         return self.retrieval.ranks
 
+    def verdict(self) -> str:
+        """Say in one sentence how many answers are sound, and what is wrong with the others.
+
+        Each judged call counts once, by the gravest thing that its scores say. A right refusal is
+        sound. It is of thresholds alone where no call has labels.
+        """
+        if not self.calls:
+            return "No calls"
+        refusals = self.outcomes["right_refusal"]
+        sound = self.outcomes["sound"] + refusals
+        judged = sound + sum(self.outcomes[name] for name in FAILING)
+        parts = []
+        if judged:
+            few = 1 in (judged, sound)
+            verb = "reach" + "es" * few if not self.labelled else "is" if few else "are"
+            what = f"{verb} sound" if self.labelled else f"{verb} the threshold"
+            parts.append(f"{sound:,} of {counted(judged, 'answer')} {what}")
+        if refusals:
+            says = "says" if refusals == 1 else "say"
+            parts[0] += f" ({refusals:,} rightly {says} that the documents do not tell)"
+        for name, wordings in _OUTCOMES.items():
+            if count := self.outcomes[name]:
+                parts.append(f"{count:,} {wordings[count > 1]}")
+        return "; ".join(parts)
+
     def headline(self) -> str:
         """Say in one line, visible and without figures of scores, what was summed up."""
         counts = [counted(self.calls, "call"), f"{self.scored:,} scored"]
@@ -360,7 +390,7 @@ class Summary:
         return f"<Summary of {self.headline()}>"
 
     def __str__(self) -> str:
-        lines = [self.headline(), *filter(None, [self.caution()])]
+        lines = [self.verdict(), self.headline(), *filter(None, [self.caution()])]
         for table in self.tables():
             lines += ["", *table]
         patterns = [pattern for pattern in self.patterns if pattern.calls]
@@ -369,6 +399,20 @@ class Summary:
             share = f"{each.calls:,}, {each.share:.1%} (95 %: {each.interval:.1%})"
             lines += [f"  {each.pattern}  {share}", f"    {each.meaning}"]
         return "\n".join(lines)
+
+
+_OUTCOMES: dict[Outcome, tuple[str, str]] = {
+    "hallucination": ("invents something", "invent something"),
+    "nothing_relevant_retrieved": ("retrieval missed", "retrievals missed"),
+    "context_ignored": ("ignores what was retrieved", "ignore what was retrieved"),
+    "incomplete": ("is incomplete", "are incomplete"),
+    "below_threshold": ("is below a threshold", "are below a threshold"),
+    "no_verdict": (
+        "has no adherence or threshold to judge by", "have no adherence or threshold to judge by",
+    ),
+    "not_judged": ("was not judged", "were not judged"),
+}  # fmt: skip
+"""Outcome → what is said of one call, and of several."""
 
 
 def _count(counter: Counter[K], more: Mapping[K, int], others: K) -> None:
