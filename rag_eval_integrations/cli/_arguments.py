@@ -547,6 +547,7 @@ class CompareOptions(SkipInvalid):
         "Compare scores of different judges, prompts, formulas or estimators.",
         default=False,
     )
+    labels: Path | None = _people(" of the runs that they are of.")
     fail_on_regression: list[str] | None = _check(
         "Exit 1 if a score fell by more than DELTA beyond doubt: if the whole 95 % "
         "interval of B - A is below -DELTA; repeatable.",

@@ -40,6 +40,14 @@ from rag_eval_integrations.records.mean import Z_975, Interval, t_975, wilson
 _NOISE = 1e-12
 
 
+class CorrectedRun(NamedTuple):
+    """The corrected means of one of several runs, or why it has none."""
+
+    name: str
+    means: CorrectedMeans | None
+    why_not: str = ""
+
+
 class LabelledCall(NamedTuple):
     """One score of a call that was drawn at random, as the judge and as people have it."""
 

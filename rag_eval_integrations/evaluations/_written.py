@@ -15,7 +15,14 @@ from typing import Any, BinaryIO, Literal, NamedTuple
 from rag_eval_integrations._visible import visible_json
 from rag_eval_integrations.errors import extra
 from rag_eval_integrations.evaluations._call_view import unsupported
-from rag_eval_integrations.evaluations._cells import Cell, Row, csv_pieces, inline, markdown_table
+from rag_eval_integrations.evaluations._cells import (
+    Cell,
+    Row,
+    csv_pieces,
+    inline,
+    markdown_table,
+    named_rows,
+)
 from rag_eval_integrations.evaluations._corrected import CorrectedMeans
 from rag_eval_integrations.evaluations._groups import Groups
 from rag_eval_integrations.evaluations.summary import ScoreFigures, Summary, maker_words
@@ -211,7 +218,7 @@ def to_markdown(
     lines += ["", summary.caution()] if summary.caution() else []
     lines += _section("Scores", map(_score_row, summary.scores))
     if corrected is not None:
-        lines += _section("Corrected means", _named(corrected.rows()), *corrected.remarks())
+        lines += _section("Corrected means", named_rows(corrected.rows()), *corrected.remarks())
     if summary.patterns:
         rows: list[Row] = [
             {"pattern": each.pattern, "calls": each.calls,
@@ -222,7 +229,7 @@ def to_markdown(
         heading = f"Diagnoses of {summary.labelled:,} labelled calls"
         lines += _section(heading, rows, "A call may show several.")
     if groups is not None:
-        lines += _section("Groups", _named(groups.rows()), *groups.remarks())
+        lines += _section("Groups", named_rows(groups.rows()), *groups.remarks())
     retrieval = summary.retrieval
     if retrieval.share is not None and retrieval.interval is not None:
         mean = retrieval.first_relevant
@@ -258,12 +265,6 @@ def _section(heading: str, rows: Iterable[Row], *words: str) -> list[str]:
     """Return the Markdown lines of a section: heading, sentences and table."""
     above = [line for sentence in words for line in (sentence, "")]
     return ["", f"## {heading}", "", *above, *markdown_table(list(rows))]
-
-
-def _named(table: list[list[str]]) -> list[Row]:
-    """Return the rows of a table by its headings."""
-    names, *rows = table
-    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def _ends(interval: Interval, spec: str) -> str:
