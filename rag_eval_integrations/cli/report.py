@@ -84,11 +84,9 @@ def report(options: ReportOptions) -> int:
     if rows.left_out:
         without = counted(rows.left_out, "evaluation has", "evaluations have")
         print_stderr(f"{evals}: {without} no labels, and so no row")
-    if (corrected := rows.corrected()) is not None:
-        for line in str(corrected).splitlines():
-            (print_stderr if str(out) == "-" else print_stdout)(line)
+    say = print_stderr if str(out) == "-" else print_stdout
     code = rows.bad.end("left out of the report", skip=options.skip_invalid)
-    return max(code, check_thresholds(thresholds, rows.summary, per, corrections))
+    return max(code, check_thresholds(thresholds, rows.summary, per, corrections, say=say))
 
 
 def format_of(given: str | None, out: Path | None, formats: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -231,6 +231,8 @@ def check_thresholds(
     groups: Groups | None,
     corrections: Corrections | None,
     out: Path | None = None,
+    *,
+    say: Callable[[str], object] = print_stdout,
 ) -> int:
     """Return 1, and say why, if the mean of a score is below its threshold; else 0.
 
@@ -243,6 +245,7 @@ def check_thresholds(
         corrections: what corrects the means; None for those of the judge.
         out: a file that this program has just written, whose evaluations are added to the groups
             or corrections.
+        say: prints a line about corrected means.
 
     Raises:
         ConfigurationError: no call has the field of the groups; the labels correct nothing.
@@ -255,6 +258,8 @@ def check_thresholds(
             if corrections is not None:
                 corrections.add(evaluation)
     if corrections is not None:
+        for line in str(corrections.means).splitlines():
+            say(line)
         return _check_corrected(thresholds, corrections.means)
     for threshold in thresholds:
         if groups is not None and means_of(summary, threshold.name):

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from rag_eval_integrations._visible import counted
-from rag_eval_integrations.dataset.labels_file import (
+from rag_eval_integrations.dataset._labels_file import (
     Draw,
     LabelsFile,
     Population,

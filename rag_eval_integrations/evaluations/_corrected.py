@@ -102,8 +102,10 @@ class CorrectedMeans:
 
     def remarks(self) -> list[str]:
         """Say what the labels are, what they leave out, and how many more would tell much more."""
-        drawn = f"people's labels of {counted(self.drawn, 'call')} drawn from these {self.calls:,}"
-        lines = [f"Corrected by {drawn} (seed {self.seed})."]
+        labelled = f"{counted(self.drawn, 'call')} drawn from these {self.calls:,}"
+        lines = [f"Corrected by people's labels of {labelled} (seed {self.seed})."]
+        if self.drawn < self.calls:
+            lines.append(f"The mean of labels of all {self.calls:,} is in the interval, 95 % sure.")
         if 1 < self.drawn < self.calls:
             most = max(figures.labels_to_halve for figures in self.means.values())
             line = f"{most:,} labels in all would make the intervals half as wide"
