@@ -34,7 +34,7 @@ def _out(help_: str, metavar: str, default: Any = None) -> Any:
     return _output(help_, "--out", "-o", metavar=metavar, default=default)
 
 
-def _people(more: str) -> Any:
+def labels_option(more: str) -> Any:
     """Declare the option `--labels`."""
     help_ = (
         f"People's labels of a random draw, by `rag-eval review`: show the corrected means{more}"
@@ -104,7 +104,9 @@ class FailUnder:
         metavar="N",
         min=1,
     )
-    labels: Path | None = _people(", and hold --fail-under for the lower end of its 95 % interval.")
+    labels: Path | None = labels_option(
+        ", and hold --fail-under for the lower end of its 95 % interval."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -550,7 +552,7 @@ class CompareOptions(SkipInvalid):
         "Compare scores of different judges, prompts, formulas or estimators.",
         default=False,
     )
-    labels: Path | None = _people(" of the runs that they are of.")
+    labels: Path | None = labels_option(" of the runs that they are of.")
     fail_on_regression: list[str] | None = _check(
         "Exit 1 if a score fell by more than DELTA beyond doubt: if the whole 95 % "
         "interval of B - A is below -DELTA; repeatable.",

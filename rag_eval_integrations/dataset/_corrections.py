@@ -49,6 +49,8 @@ class Corrections:
         if self._file.bad:
             raise self._refused(f"line {self._file.bad[0].number}: {self._file.bad[0].error}")
         self._gold = self._file.gold()
+        draws = (draw for call in self._gold.values() for draw in call.draws)
+        self._draws = list(dict.fromkeys(draw for draw in draws if draw.pick == "random"))
         self._keys: list[str] = []
         self._judged = Means()
         self._labelled: dict[int, Evaluation] = {}
@@ -60,6 +62,12 @@ class Corrections:
                 self._labelled[len(self._keys)] = evaluation
             self._keys.append(evaluation.row_key)
             self._judged.add(evaluation)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are as many calls as in the largest population that was drawn from."""
+        sizes = (draw.population.size for draw in self._draws)
+        return len(self._keys) >= max(sizes, default=0)
 
     @cached_property
     def means(self) -> CorrectedMeans:
@@ -89,22 +97,22 @@ class Corrections:
                 raise self._refused(str(error)) from error
             if pairs and judged is not None and judged.mean is not None:
                 means[name] = corrected(judged.mean, judged.n, pairs)
+        if not means:
+            raise self._refused(f"people's labels tell of {', '.join(CORRECTED)}: none is here")
         keys = {evaluation.row_key for evaluation in drawn}
         others = {key for key, _ in self._file.calls} - keys
         return CorrectedMeans(means, len(drawn), len(self._keys), draw.seed, len(others))
 
     def _draw(self) -> Draw:
         """Return the largest random draw from the evaluations that is whole."""
-        draws = {draw for call in self._gold.values() for draw in call.draws}
-        random = [draw for draw in draws if draw.pick == "random"]
-        if not random:
+        if not self._draws:
             raise self._refused("has no call that `rag-eval review --pick random` drew")
         population = Population.of(self._keys)
-        ours = [draw for draw in random if draw.population == population]
+        ours = [draw for draw in self._draws if draw.population == population]
         if not ours:
             drawn, these = (
                 f"{counted(each.size, 'call')} (digest {each.digest:.8})"
-                for each in (random[0].population, population)
+                for each in (self._draws[-1].population, population)
             )
             why = f"its labels were drawn from {drawn}, and these are {these}"
             raise self._refused(f"{why}; use the evaluations that were reviewed, all of them")
