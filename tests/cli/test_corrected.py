@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from ferries import Command
 from report_rows import labelled
 from runs import write
 
-from rag_eval_integrations import Evaluation
+from rag_eval_integrations import Evaluation, Evaluations, RagCall
 from rag_eval_integrations.dataset._labels_file import (
     Draw,
     LabelsWriter,
@@ -23,6 +25,10 @@ from rag_eval_integrations.dataset._labels_file import (
     random_order,
 )
 from rag_eval_integrations.evaluations._corrected import CorrectedMean, LabelledCall, corrected
+from rag_eval_integrations.records import to_line
+from rag_eval_integrations.store import Store
+from rag_eval_integrations.store.database import Outcome
+from rag_eval_integrations.store.spool import SpooledCall, new_uid
 
 LABELS = Path("labels.jsonl")
 
@@ -64,6 +70,15 @@ def label(calls: Iterable[Evaluation], draw: Draw, who: str = "ann", only: str =
             for sentence in asked(each):
                 if only in ("", sentence.key):
                     labels.answer(each, sentence.key, said(each, sentence.key))
+
+
+def recorded(store: Store, evaluation: Evaluation) -> None:
+    """Put a call into a store, and its evaluation."""
+    made = RagCall("When?", ["At nine."], "At nine.", id=evaluation.id)
+    store.add([SpooledCall(new_uid(), 1e9, to_line(made))])
+    [claimed] = store.claim("w", 1)
+    judged = evaluation.model_copy(update={"fingerprint": "f"})
+    store.settle([Outcome(claimed, "judged", evaluation=judged)], "w")
 
 
 @pytest.fixture
@@ -234,3 +249,26 @@ def test_compare_corrects_each_run_that_has_labels(evals: Path, rag_eval: Comman
     ]  # fmt: skip
     assert "Corrected by people's labels of 12 calls" in markdown
     assert "other.jsonl" in refused
+
+
+def test_a_stores_page_shows_those_that_it_had_then(rag_eval: Command) -> None:
+    """Evaluations that were recorded after the export are not among them."""
+    with closing(Store(Path("e.db"))) as store:
+        for each in CALLS:
+            recorded(store, each)
+        rag_eval("store", "export", "--store", "e.db", "-o", "evals.jsonl", code=0)
+        held = list(Evaluations.load("evals.jsonl"))
+        label(drawn(held, 16), draw_of(held, 16))
+        recorded(store, call(99))
+    words = ("store", "report", "--store", "e.db", "-o", "i.html", "--labels", LABELS)
+    done = rag_eval(*words, code=0)
+    with closing(Store(Path("e.db"))) as store:
+        store.prune(math.inf, lambda kept: kept["id"] == "c1")
+    pruned = rag_eval(*words, code=2)
+
+    page = Path("i.html").read_text().split('id="corrected-heading"')[1]
+    assert "Corrected means of the first 40 evaluations" in page
+    mean = expected("adherence", 16).mean
+    assert f">{mean:.3f}</td>" in page
+    assert f"{mean:.3f}" in done.out
+    assert "its labels were drawn from 40 calls" in pruned.err
