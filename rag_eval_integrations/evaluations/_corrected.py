@@ -105,7 +105,9 @@ class CorrectedMeans:
         labelled = f"{counted(self.drawn, 'call')} drawn from these {self.calls:,}"
         lines = [f"Corrected by people's labels of {labelled} (seed {self.seed})."]
         if self.drawn < self.calls:
-            lines.append(f"The mean of labels of all {self.calls:,} is in the interval, 95 % sure.")
+            lines.append(
+                f"With 95 % confidence, labels of all {self.calls:,} have a mean in the interval."
+            )
         if 1 < self.drawn < self.calls:
             most = max(figures.labels_to_halve for figures in self.means.values())
             line = f"{most:,} labels in all would make the intervals half as wide"

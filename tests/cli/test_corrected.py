@@ -272,3 +272,23 @@ def test_a_stores_page_shows_those_that_it_had_then(rag_eval: Command) -> None:
     assert f">{mean:.3f}</td>" in page
     assert f"{mean:.3f}" in done.out
     assert "its labels were drawn from 40 calls" in pruned.err
+
+
+def test_a_run_of_the_same_calls_is_held_to_their_labels(calls: Path, rag_eval: Command) -> None:
+    """Another run of the calls that were reviewed has the same population; of fewer, another."""
+    rag_eval("run", calls, "-o", "first.jsonl", code=0)
+    held = list(Evaluations.load("first.jsonl"))
+    with LabelsWriter(LABELS, "ann", draw_of(held, 6)) as labels:
+        for each in drawn(held, 6):
+            for sentence in asked(each):
+                labels.answer(each, sentence.key, True)
+
+    words = ("--labels", LABELS, "--fail-under", "adherence=0.95")
+    done = rag_eval("run", calls, "-o", "again.jsonl", *words, code=1)
+    fewer = rag_eval("run", calls, "-o", "few.jsonl", "--limit", "9", *words, code=2)
+    piped = rag_eval("run", calls, "-o", "-", *words, code=2)
+
+    assert "FAILED adherence: the lower end" in done.err
+    assert "labels of 6 calls drawn from these 20" in done.out
+    assert "and these are 9 calls" in fewer.err
+    assert "is of a file: use one for --out" in piped.err
