@@ -63,7 +63,7 @@ def report(options: ReportOptions) -> int:
         raise ConfigurationError("--by", options.by, f"is of html, md and json, not of {form}")
     thresholds = thresholds_from(options.fail_under)
     by = None if options.by is None else Groups(options.by, option="--by")
-    per, corrections = groups_from(options), corrections_from(options, thresholds)
+    per, corrections = groups_from(options), corrections_from(options)
     evals.check(folder=True)
     groups = [each for each in (by, per) if each is not None]
     rows = _Evals(evals, Filters(options.where), groups, corrections)

@@ -66,7 +66,7 @@ def run(options: RunOptions) -> int:
     metrics = metrics_from(options)
     names = [name for metric in metrics for name in metric.names]
     thresholds, groups = thresholds_from(options.fail_under, names), groups_from(options)
-    corrections = corrections_from(options, thresholds)
+    corrections = corrections_from(options)
     # Open it before anything is written, so that a wrong name leaves no files behind.
     rows.calls.check()
     _check_files(options, rows.calls)

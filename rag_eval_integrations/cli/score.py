@@ -20,7 +20,7 @@ from rag_eval_integrations.cli._options import (
 )
 from rag_eval_integrations.cli._terminal import print_stderr, print_stdout, teller
 from rag_eval_integrations.dataset import labelled_from, score_labelled
-from rag_eval_integrations.dataset._corrections import CORRECTED, Corrections
+from rag_eval_integrations.dataset._corrections import Corrections
 from rag_eval_integrations.dataset._evals import read_evaluations
 from rag_eval_integrations.dataset._input import Input
 from rag_eval_integrations.dataset.calls import read_labelled
@@ -51,7 +51,7 @@ def score(options: ScoreOptions) -> int:
     labelled, out = Input(options.labelled, field_map_from(options.field_map)), options.out
     metrics = [trace_from(options)]
     thresholds, groups = thresholds_from(options.fail_under), groups_from(options)
-    corrections = corrections_from(options, thresholds)
+    corrections = corrections_from(options)
     chosen = options.formulas or options.relevance_baseline
     check_name("--out", out, labelled)
     check_report(options, labelled)
@@ -196,26 +196,19 @@ def groups_from(options: FailUnder) -> Groups | None:
     return Groups(options.per, least=options.min_calls, option="--per")
 
 
-def corrections_from(
-    options: FailUnder, thresholds: Sequence[Threshold] = ()
-) -> Corrections | None:
+def corrections_from(options: FailUnder) -> Corrections | None:
     """Read people's labels of `--labels`; None without it.
 
     Raises:
-        ConfigurationError: it is another file; a threshold is of a score that labels tell nothing
-            of, or of groups; or the evaluations go to standard output.
+        ConfigurationError: it is another file, thresholds are of groups, or the evaluations go to
+            standard output.
         OSError: it cannot be read.
     """
     if options.labels is None:
         return None
-    labels = str(options.labels)
     if options.per is not None:
         raise ConfigurationError("--per", options.per, "is not held for corrected means")
-    for threshold in thresholds:
-        if threshold.name not in CORRECTED:
-            why = f"people's labels tell of {', '.join(CORRECTED)}; leave --labels away"
-            raise ConfigurationError("--fail-under", f"{threshold.name}={threshold.value:g}", why)
-    _check_read_again("--labels", labels, options)
+    _check_read_again("--labels", str(options.labels), options)
     return Corrections(options.labels)
 
 
@@ -251,12 +244,10 @@ def check_thresholds(
         ConfigurationError: no call has the field of the groups; the labels correct nothing.
     """
     code = 0
-    if out:
-        for evaluation in _rows(out) if groups is not None or corrections is not None else ():
-            if groups is not None:
-                groups.add(evaluation)
-            if corrections is not None:
-                corrections.add(evaluation)
+    collected = corrections if groups is None else groups
+    if collected is not None and out:
+        for evaluation in _rows(out):
+            collected.add(evaluation)
     if corrections is not None:
         for line in str(corrections.means).splitlines():
             say(line)
@@ -274,20 +265,17 @@ def _check_corrected(thresholds: Sequence[Threshold], corrected: CorrectedMeans)
     """Say how the lower ends of corrected means are to the thresholds; return 1 or 0."""
     code = 0
     for threshold in thresholds:
-        name, least = threshold.name, threshold.value
-        figures = corrected.means.get(name)
-        ends = None if figures is None else figures.interval
-        if figures is None or ends is None:
-            print_stderr(f"FAILED {name}: too few labels for a corrected mean")
-            code = 1
-            continue
-        words = f"the lower end {ends.low:.4f} of the corrected mean's 95 % interval is"
-        means = f"corrected {figures.mean:.3f}, judge {figures.judge:.3f}"
-        if ends.low < least:
-            print_stderr(f"FAILED {name}: {words} below {least:g} ({means})")
-            code = 1
-        else:
-            print_stderr(f"NOTE {name}: {words} not below {least:g} ({means})")
+        figures = corrected.means.get(threshold.name)
+        words, failed = f"people's labels correct {', '.join(corrected.means)} alone", True
+        if figures is not None:
+            low, failed = figures.interval.low, figures.interval.low < threshold.value
+            words = (
+                f"the lower end {low:.4f} of the corrected mean's 95 % interval is "
+                f"{'' if failed else 'not '}below {threshold.value:g} "
+                f"(corrected {figures.mean:.3f}, judge {figures.judge:.3f})"
+            )
+        print_stderr(f"{'FAILED' if failed else 'NOTE'} {threshold.name}: {words}")
+        code = max(code, int(failed))
     return code
 
 

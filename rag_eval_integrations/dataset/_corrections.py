@@ -110,10 +110,9 @@ class Corrections:
         population = Population.of(self._keys)
         ours = [draw for draw in self._draws if draw.population == population]
         if not ours:
-            drawn, these = (
-                f"{counted(each.size, 'call')} (digest {each.digest:.8})"
-                for each in (self._draws[-1].population, population)
-            )
+            other = self._draws[-1].population
+            drawn = f"{counted(other.size, 'call')} (digest {other.digest:.8})"
+            these = f"{counted(population.size, 'call')} (digest {population.digest:.8})"
             why = f"its labels were drawn from {drawn}, and these are {these}"
             raise self._refused(f"{why}; use the evaluations that were reviewed, all of them")
         ours.sort(key=lambda draw: (-(draw.n or 0), draw.seed))

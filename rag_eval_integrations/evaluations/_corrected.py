@@ -63,8 +63,8 @@ class CorrectedMean:
 
     mean: float
     """In [0, 1]."""
-    interval: Interval | None
-    """95 % interval of the mean of these very calls; None for fewer than two labels."""
+    interval: Interval
+    """95 % interval of the mean of these very calls."""
     judge: float
     """The judge's own mean over all calls."""
     labels: int
@@ -95,9 +95,8 @@ class CorrectedMeans:
         """Write the table: headings, and a row for each score."""
         rows = [["score", "judge", "corrected", "95 %", "labels"]]
         for name, figures in self.means.items():
-            ends = "–" if figures.interval is None else f"{figures.interval:.2f}"
-            labels = f"{figures.labels:,} of {figures.calls:,}"
-            rows.append([name, f"{figures.judge:.3f}", f"{figures.mean:.3f}", ends, labels])
+            means = f"{figures.judge:.3f}", f"{figures.mean:.3f}", f"{figures.interval:.2f}"
+            rows.append([name, *means, f"{figures.labels:,} of {figures.calls:,}"])
         return rows
 
     def remarks(self) -> list[str]:
@@ -105,13 +104,12 @@ class CorrectedMeans:
         labelled = f"{counted(self.drawn, 'call')} drawn from these {self.calls:,}"
         lines = [f"Corrected by people's labels of {labelled} (seed {self.seed})."]
         if self.drawn < self.calls:
-            lines.append(
-                f"With 95 % confidence, labels of all {self.calls:,} have a mean in the interval."
-            )
-        if 1 < self.drawn < self.calls:
             most = max(figures.labels_to_halve for figures in self.means.values())
-            line = f"{most:,} labels in all would make the intervals half as wide"
-            lines.append(f"{line}: rag-eval review --n {most} --seed {self.seed}.")
+            review = f"rag-eval review --n {most} --seed {self.seed}"
+            lines += [
+                f"With 95 % confidence, labels of all {self.calls:,} have a mean in the interval.",
+                f"{most:,} labels in all would make the intervals half as wide: {review}.",
+            ]
         if self.left_out:
             other = counted(self.left_out, "other labelled call is", "other labelled calls are")
             lines.append(f"{other} left out, as not of this draw.")
@@ -132,10 +130,8 @@ def corrected(judge: float, calls: int, labelled: Sequence[LabelledCall]) -> Cor
     n, units = len(labelled), _units(labelled)
     estimate, weight = _estimate(_added(units), judge)
     mean = min(1.0, max(0.0, estimate))
-    interval = None
-    if n == calls:
-        interval = Interval(mean, mean, "all calls labelled")
-    elif n > 1:
+    interval = Interval(mean, mean, "all calls labelled")
+    if n < calls:
         variance = _variance(units, judge)
         binary = all(value in (0.0, 1.0) for call in labelled for value in call[:2])
         differing = sum(abs(call.people - call.judge) > _NOISE for call in labelled)
@@ -189,7 +185,7 @@ def _estimate(sums: _Sums, mean: float) -> tuple[float, float]:
 def _variance(units: Sequence[_Sums], judge: float) -> float:
     """Return the jackknife's variance: what leaving out one conversation changes."""
     total, changes = _added(units), []
-    for unit in units:
+    for unit in units if len(units) > 1 else ():
         rest = _Sums(*(of_all - of_one for of_all, of_one in zip(total, unit, strict=True)))
         changes.append(_estimate(rest, judge)[0] - _estimate(total, judge)[0])
     return (len(units) - 1) / len(units) * math.fsum(change * change for change in changes)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from rag_eval_integrations.evaluations._corrected import CorrectedMean, LabelledCall, corrected
+from rag_eval_integrations.evaluations._corrected import LabelledCall, corrected
 from rag_eval_integrations.records.mean import Interval, t_975
 
 Array = np.ndarray[tuple[int, ...], np.dtype[Any]]
@@ -21,11 +21,6 @@ CALLS = st.builds(LabelledCall, SHARES, SHARES, st.integers(0, 12))
 BINARY = st.builds(
     LabelledCall, st.sampled_from([0.0, 1.0]), st.sampled_from([0.0, 1.0]), st.integers()
 )
-
-
-def interval_of(figures: CorrectedMean) -> Interval:
-    assert figures.interval is not None
-    return figures.interval
 
 
 def ppi(labels: Array, said: Array, others: float, unlabelled: int) -> float:
@@ -80,7 +75,7 @@ def test_the_mean_and_its_variance_are_numpys(
     roots = np.roots(
         [1 + reach**2 * ratio, -(2 * figures.mean + reach**2 * ratio), figures.mean**2]
     )
-    interval = interval_of(figures)
+    interval = figures.interval
     assert sorted(roots.real) == pytest.approx([interval.low, interval.high], abs=1e-6)
 
 
@@ -94,10 +89,6 @@ def test_the_interval_is_within_0_and_1_and_around_the_mean(
     assert again.mean == pytest.approx(figures.mean)
     assert 0 <= figures.weight <= 1
     assert len(labelled) <= figures.labels_to_halve <= figures.calls
-    if figures.interval is None:
-        assert len(labelled) == 1
-        assert rest
-        return
     low, high = figures.interval.low, figures.interval.high
     assert 0 <= low <= figures.mean + 1e-12
     assert figures.mean - 1e-12 <= high <= 1
@@ -107,7 +98,7 @@ def test_the_interval_is_within_0_and_1_and_around_the_mean(
 def test_equal_labels_tell_no_certainty() -> None:
     """50 of 50 supported, of 1,000 calls: with t(49) = 2.0096, n / (n + t² · .95), and 1."""
     labelled = [LabelledCall(float(place % 2), 1.0, place) for place in range(50)]
-    interval = interval_of(corrected(0.5, 1_000, labelled))
+    interval = corrected(0.5, 1_000, labelled).interval
     assert interval.high == 1
     assert interval.low == pytest.approx(50 / (50 + 2.00958**2 * 0.95), abs=1e-5)
 
@@ -117,7 +108,7 @@ def test_a_judge_that_was_always_right_is_not_believed_without_end() -> None:
     labelled = [LabelledCall(float(place < 40), float(place < 40), place) for place in range(50)]
     figures = corrected(0.7, 1_000, labelled)
     assert figures.mean == pytest.approx(0.7)
-    assert interval_of(figures).high - interval_of(figures).low > 0.2
+    assert figures.interval.high - figures.interval.low > 0.2
 
 
 def test_a_judge_that_tells_nothing_leaves_the_labels() -> None:
@@ -135,7 +126,7 @@ def test_a_good_judge_narrows_the_interval() -> None:
     ]
     unaided = [call._replace(judge=0.0) for call in labelled]
     helped, alone = (
-        interval_of(corrected(judge, 10_000, calls))
+        corrected(judge, 10_000, calls).interval
         for judge, calls in ((0.6, labelled), (0.0, unaided))
     )
     assert helped.high - helped.low < 0.7 * (alone.high - alone.low)
@@ -145,8 +136,8 @@ def test_calls_of_a_conversation_count_as_one() -> None:
     """Each conversation's ten calls are alike: 50 calls tell as much as 5."""
     labelled = [LabelledCall(0.0, float(place < 30), place // 10) for place in range(50)]
     few = [LabelledCall(0.0, float(place < 3), place) for place in range(5)]
-    assert interval_of(corrected(0.0, 10**9, labelled)).low == pytest.approx(
-        interval_of(corrected(0.0, 10**9, few)).low, abs=1e-6
+    assert corrected(0.0, 10**9, labelled).interval.low == pytest.approx(
+        corrected(0.0, 10**9, few).interval.low, abs=1e-6
     )
 
 
@@ -174,7 +165,7 @@ def test_so_many_labels_halve_the_interval(calls: int) -> None:
 
     before = corrected(0.0, calls, labelled(50))
     after = corrected(0.0, calls, labelled(before.labels_to_halve))
-    widths = [interval_of(each).high - interval_of(each).low for each in (before, after)]
+    widths = [each.interval.high - each.interval.low for each in (before, after)]
     assert widths[1] == pytest.approx(widths[0] / 2, rel=0.06)
 
 
@@ -188,6 +179,6 @@ def test_intervals_cover_what_they_should() -> None:
         population.append(LabelledCall(judge, people, place))
     truth, judge = fmean(call.people for call in population), fmean(call[0] for call in population)
     drawn = (generator.sample(population, 50) for _ in range(400))
-    intervals = [interval_of(corrected(judge, 300, labelled)) for labelled in drawn]
+    intervals = [corrected(judge, 300, labelled).interval for labelled in drawn]
     covered = sum(interval.low <= truth <= interval.high for interval in intervals) / 400
     assert 0.93 <= covered <= 0.98
